@@ -1,0 +1,130 @@
+//! Ids that cannot be guessed: tasks (sortable by time), keys, files, requests.
+
+use std::fmt::Write as _;
+
+use rand::RngExt as _;
+use sha2::{Digest as _, Sha256};
+
+use crate::clock::Millis;
+
+/// Crockford's base 32: sorts like the number it writes, has no letters that look alike.
+const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// What every task id begins with (SPEC.md › Task submission receipts).
+pub const TASK_PREFIX: &str = "task_";
+/// Length of a task id: prefix, 10 digits of time, 20 random digits (100 bits).
+pub const TASK_ID_LEN: usize = 35;
+
+/// A new task id: `task_`, the time in 10 base-32 digits, then 100 random bits. Ids made in
+/// different milliseconds sort by time.
+pub fn task_id(now: Millis) -> String {
+    let mut id = time_prefix(now);
+    push_random32(&mut id, 20);
+    id
+}
+
+/// The smallest task id that could have been made at `at`: a bound for searches by time.
+pub fn task_id_floor(at: Millis) -> String {
+    time_prefix(at)
+}
+
+/// Whether `text` has the form of a task id. Anything else is not worth a look into the database.
+pub fn is_task_id(text: &str) -> bool {
+    text.len() == TASK_ID_LEN
+        && text
+            .strip_prefix(TASK_PREFIX)
+            .is_some_and(|rest| rest.bytes().all(|b| BASE32.contains(&b)))
+}
+
+fn time_prefix(now: Millis) -> String {
+    let mut id = String::with_capacity(TASK_ID_LEN);
+    id.push_str(TASK_PREFIX);
+    let now = now.max(0).cast_unsigned();
+    for shift in (0..10).rev() {
+        id.push(char::from(BASE32[((now >> (shift * 5)) & 31) as usize]));
+    }
+    id
+}
+
+/// A random name of 130 bits for a stored file.
+pub fn file_name() -> String {
+    let mut name = String::with_capacity(26);
+    push_random32(&mut name, 26);
+    name
+}
+
+/// A request id for requests that bring none: `req_` and 100 random bits.
+pub fn request_id() -> String {
+    let mut id = String::with_capacity(24);
+    id.push_str("req_");
+    push_random32(&mut id, 20);
+    id
+}
+
+/// A short id with a prefix, for keys, users and ledger entries: 80 random bits.
+pub fn short_id(prefix: &str) -> String {
+    let mut id = String::with_capacity(prefix.len() + 16);
+    id.push_str(prefix);
+    push_random32(&mut id, 16);
+    id
+}
+
+/// A new API key: `sk-` and 48 random characters (285 bits).
+pub fn api_key() -> String {
+    let mut rng = rand::rng();
+    let mut key = String::with_capacity(51);
+    key.push_str("sk-");
+    for _ in 0..48 {
+        key.push(char::from(BASE62[rng.random_range(0..62)]));
+    }
+    key
+}
+
+/// What is stored of a key: its SHA-256 in hex. A key has 285 random bits, so a slow hash would
+/// add nothing.
+pub fn key_hash(key: &str) -> String {
+    hex(&Sha256::digest(key.as_bytes()))
+}
+
+/// Lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn push_random32(text: &mut String, digits: usize) {
+    let mut bytes = [0u8; 32];
+    rand::rng().fill(&mut bytes[..]);
+    for byte in &bytes[..digits] {
+        text.push(char::from(BASE32[usize::from(byte & 31)]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_ids_sort_by_time_and_are_recognised() {
+        let (early, late) = (task_id(1_700_000_000_000), task_id(1_700_000_000_001));
+        assert!(early < late);
+        assert!(is_task_id(&early) && is_task_id(&late));
+        assert!(task_id_floor(1_700_000_000_001) > early);
+        assert!(task_id_floor(1_700_000_000_001) <= late);
+        assert!(!is_task_id("task_x"));
+        assert!(!is_task_id(&early.replace("task_", "task-")));
+    }
+
+    #[test]
+    fn keys_are_long_and_hash_the_same_twice() {
+        let key = api_key();
+        assert!(key.starts_with("sk-") && key.len() == 51);
+        assert_eq!(key_hash(&key), key_hash(&key));
+        assert_ne!(key_hash(&key), key_hash(&api_key()));
+        assert_eq!(key_hash("abc").len(), 64);
+    }
+}

@@ -1,0 +1,46 @@
+//! One configured way to a provider.
+
+use tollgate_core::Secret;
+
+/// A channel as configured (CONTRACT.md › Configuration).
+#[derive(Debug, Clone)]
+pub struct Channel {
+    /// Its name, unique in the configuration.
+    pub name: String,
+    /// Which provider speaks to it.
+    pub kind: String,
+    /// Where the provider listens; none for its own default.
+    pub base_url: Option<String>,
+    /// Keys, used in turn.
+    pub api_keys: Vec<Secret>,
+    /// Models it serves. Empty only for the built-in sandbox channel, which serves all.
+    pub models: Vec<ChannelModel>,
+    /// Lower first.
+    pub priority: i64,
+    /// Share among channels of equal priority; at least 1.
+    pub weight: u32,
+    /// Attempts at the same time; none for no limit.
+    pub max_concurrency: Option<u32>,
+}
+
+/// One model of a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelModel {
+    /// The id clients use.
+    pub name: String,
+    /// The id the provider uses.
+    pub upstream: String,
+}
+
+impl Channel {
+    /// The provider's id for `model`, or none where this channel does not serve it.
+    pub fn upstream_model<'a>(&'a self, model: &'a str) -> Option<&'a str> {
+        if self.models.is_empty() {
+            return Some(model);
+        }
+        self.models
+            .iter()
+            .find(|m| m.name == model)
+            .map(|m| m.upstream.as_str())
+    }
+}

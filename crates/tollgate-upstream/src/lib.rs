@@ -1,0 +1,30 @@
+//! Providers, and the one HTTP client that may leave the machine.
+//!
+//! A provider is one folder and one line in [`PROVIDERS`]; it implements the trait of each
+//! capability it has. Nothing outside a provider's folder asks which provider it is.
+
+pub mod channel;
+pub mod provider;
+pub mod sandbox;
+
+pub use channel::Channel;
+pub use provider::{
+    Delivery, ImageCall, ImageProvider, InputFile, Picture, ProviderError, ProviderErrorKind,
+    Review,
+};
+
+use std::sync::Arc;
+
+/// How a channel kind becomes a provider: the line that a provider adds.
+pub struct ProviderEntry {
+    /// The `kind` of the configuration.
+    pub kind: &'static str,
+    /// Makes the provider for one channel.
+    pub open: fn(&Arc<Channel>, &provider::Settings) -> provider::Provider,
+}
+
+/// Every channel kind this build has.
+pub static PROVIDERS: &[ProviderEntry] = &[ProviderEntry {
+    kind: "sandbox",
+    open: sandbox::open,
+}];

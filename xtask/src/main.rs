@@ -1,0 +1,2 @@
+//! The workshop: tidy, generated docs, soak, bench.
+fn main() {}
