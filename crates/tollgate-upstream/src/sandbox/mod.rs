@@ -1,11 +1,19 @@
 //! The sandbox: a provider inside the gateway that makes real files without any key.
 
+pub mod directives;
+mod image;
+mod picture;
+
 use std::sync::Arc;
 
 use crate::channel::Channel;
 use crate::provider::{Provider, Settings};
 
 /// Opens the sandbox for one channel.
-pub fn open(_channel: &Arc<Channel>, _settings: &Settings) -> Provider {
-    Provider::default()
+pub fn open(_channel: &Arc<Channel>, settings: &Settings) -> Provider {
+    let sandbox = Arc::new(image::SandboxImages::new(settings.sandbox_image));
+    Provider {
+        image: Some(sandbox.clone()),
+        review: Some(sandbox),
+    }
 }

@@ -1,0 +1,264 @@
+//! The sandbox as an image provider: obeys the directives, takes its time, hands the pictures over.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until};
+
+use super::directives::Directives;
+use super::picture::{self, Order};
+use crate::provider::{
+    Delivery, ImageCall, ImageDone, ImageProvider, Picture, ProviderError, ProviderErrorKind,
+    Review,
+};
+
+/// Progress is reported every time this share of the time has passed.
+const STEPS: u32 = 10;
+
+/// Drawing is bounded in the whole process, not per channel, so that one core is left for serving.
+static DRAWING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Arc::new(Semaphore::new((cores - 1).max(1)))
+});
+
+/// Makes pictures from prompt and seed.
+pub(super) struct SandboxImages {
+    /// How long a call takes where no directive says otherwise.
+    time: Duration,
+}
+
+impl SandboxImages {
+    pub(super) fn new(time: Duration) -> Self {
+        Self { time }
+    }
+
+    /// Draws, delivers and reports until all asked pictures are there and the time is over.
+    async fn work(
+        &self,
+        call: &ImageCall<'_>,
+        directives: &Directives,
+        text: String,
+    ) -> Result<ImageDone, ProviderError> {
+        let clock = Pace::new(directives.delay.unwrap_or(self.time), call);
+        let asked = call.job.n;
+        let wanted = directives.partial.unwrap_or(asked).min(asked);
+        let order = Arc::new(Order::new(call, text)?);
+        for index in 0..wanted {
+            let picture = clock.during(index, draw(order.clone(), index)).await?;
+            call.delivery.picture(picture).await?;
+        }
+        clock.rest(wanted).await;
+        Ok(ImageDone {
+            refused: (wanted..asked).map(|_| refused(wanted)).collect(),
+        })
+    }
+}
+
+#[async_trait]
+impl ImageProvider for SandboxImages {
+    async fn generate(&self, call: ImageCall<'_>) -> Result<ImageDone, ProviderError> {
+        let (directives, text) = Directives::parse(&call.job.prompt);
+        let work = async {
+            let verdict = verdict(&directives, call.failed_attempts);
+            if directives.hang || verdict.is_err() {
+                // A failure takes the time that the prompt asks for, none otherwise: tests of
+                // retries should not wait for pictures that never come.
+                let delay = directives.delay.unwrap_or_default();
+                Pace::new(delay, &call).rest(0).await;
+            }
+            if directives.hang {
+                std::future::pending::<()>().await;
+            }
+            verdict?;
+            self.work(&call, &directives, text).await
+        };
+        tokio::select! {
+            biased;
+            () = call.cancel.cancelled() => Err(ProviderError::new(
+                ProviderErrorKind::Interrupted,
+                "the sandbox was told to stop",
+            )),
+            done = work => done,
+        }
+    }
+}
+
+#[async_trait]
+impl Review for SandboxImages {
+    async fn review(&self, prompt: &str) -> Result<(), ProviderError> {
+        if Directives::parse(prompt).0.moderated {
+            return Err(moderated());
+        }
+        Ok(())
+    }
+}
+
+/// How an attempt ends that the prompt dooms.
+///
+/// With `fail=N` and `status=N` together, the failing attempts answer with that status and the
+/// ones after them succeed, as `fail=N` promises.
+fn verdict(directives: &Directives, failed_attempts: u32) -> Result<(), ProviderError> {
+    if directives.moderated {
+        return Err(moderated());
+    }
+    if directives.fail {
+        return Err(ProviderError::new(
+            ProviderErrorKind::Rejected,
+            "the sandbox was told to fail ([[sandbox:fail]])",
+        ));
+    }
+    let this_one_fails = directives.fail_first.map(|n| failed_attempts < n);
+    match (directives.status, this_one_fails) {
+        (_, Some(false)) | (None, None) => Ok(()),
+        (Some(status), _) => Err(answered(status)),
+        (None, Some(true)) => Err(ProviderError::new(
+            ProviderErrorKind::Retryable,
+            format!(
+                "the sandbox was told to fail this attempt, number {} ([[sandbox:fail=N]])",
+                u64::from(failed_attempts) + 1
+            ),
+        )),
+    }
+}
+
+/// What a real adapter makes of an upstream that answered with HTTP `status`.
+fn answered(status: u16) -> ProviderError {
+    let kind = match status {
+        401..=404 => ProviderErrorKind::ChannelUnfit,
+        408 | 409 | 429 => ProviderErrorKind::Retryable,
+        400..=499 => ProviderErrorKind::Rejected,
+        // 5xx; and below 400 an answer that makes no sense for a picture, which may go better.
+        _ => ProviderErrorKind::Retryable,
+    };
+    ProviderError {
+        status: Some(status),
+        ..ProviderError::new(
+            kind,
+            format!("the sandbox answered with HTTP status {status}"),
+        )
+    }
+}
+
+fn moderated() -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::Moderated,
+        "the sandbox was told to refuse this prompt ([[sandbox:moderated]])",
+    )
+}
+
+fn refused(delivered: u32) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::Rejected,
+        format!("the sandbox was told to make only {delivered} ([[sandbox:partial=K]])"),
+    )
+}
+
+/// Draws one picture on a blocking thread. The permit moves along: a call that is dropped in the
+/// middle leaves its thread running to the end of the picture, and that still counts.
+async fn draw(order: Arc<Order>, index: u32) -> Result<Picture, ProviderError> {
+    let broken = |_| ProviderError::new(ProviderErrorKind::Retryable, "the sandbox broke down");
+    let permit = DRAWING
+        .clone()
+        .acquire_owned()
+        .await
+        .expect("the semaphore is never closed");
+    tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        picture::make(&order, index)
+    })
+    .await
+    .map_err(broken)?
+}
+
+/// The time a call takes, and the progress reports while it passes.
+struct Pace<'a> {
+    delivery: &'a dyn Delivery,
+    pictures: u32,
+    start: Instant,
+    total: Duration,
+}
+
+impl<'a> Pace<'a> {
+    fn new(total: Duration, call: &ImageCall<'a>) -> Self {
+        Self {
+            delivery: call.delivery,
+            pictures: call.job.n.max(1),
+            start: Instant::now(),
+            total,
+        }
+    }
+
+    /// Waits for `work` on picture `index`, reporting progress meanwhile.
+    async fn during<T>(&self, index: u32, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = self.report(index) => {}
+        }
+        work.await
+    }
+
+    /// Waits for what is left of the time, `made` pictures being done.
+    async fn rest(&self, made: u32) {
+        self.report(made).await;
+    }
+
+    /// Reports at every step of the time until it is over. What is reported never runs ahead of
+    /// the pictures: the last percents belong to the one being drawn.
+    async fn report(&self, made: u32) {
+        let ceiling = 100 * u64::from(made + 1) / u64::from(self.pictures);
+        let ceiling = u8::try_from(ceiling).unwrap_or(100).min(100) - 1;
+        for step in 1..=STEPS {
+            let due = self.start + self.total / STEPS * step;
+            if due > Instant::now() {
+                sleep_until(due).await;
+                let percent = u8::try_from(100 * step / STEPS).unwrap_or(100);
+                self.delivery.progress(percent.min(ceiling));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_mean_what_they_mean_from_a_real_upstream() {
+        use ProviderErrorKind::{ChannelUnfit, Rejected, Retryable};
+        for (status, kind) in [
+            (200, Retryable),
+            (302, Retryable),
+            (400, Rejected),
+            (401, ChannelUnfit),
+            (402, ChannelUnfit),
+            (403, ChannelUnfit),
+            (404, ChannelUnfit),
+            (408, Retryable),
+            (409, Retryable),
+            (413, Rejected),
+            (422, Rejected),
+            (429, Retryable),
+            (500, Retryable),
+            (503, Retryable),
+        ] {
+            let error = answered(status);
+            assert_eq!((error.kind, error.status), (kind, Some(status)), "{status}");
+        }
+    }
+
+    #[test]
+    fn failing_attempts_are_counted() {
+        let (two, _) = Directives::parse("[[sandbox:fail=2]]");
+        assert!(verdict(&two, 0).is_err() && verdict(&two, 1).is_err());
+        assert!(verdict(&two, 2).is_ok());
+        let (with_status, _) = Directives::parse("[[sandbox:fail=1]][[sandbox:status=503]]");
+        assert_eq!(verdict(&with_status, 0).unwrap_err().status, Some(503));
+        assert!(verdict(&with_status, 1).is_ok());
+        let (always, _) = Directives::parse("[[sandbox:status=503]]");
+        assert!(verdict(&always, 9).is_err());
+    }
+}
