@@ -1,2 +1,44 @@
-//! The workshop: tidy, generated docs, soak, bench.
-fn main() {}
+//! The workshop of the repository: everything that is done to Tollgate but is no part of it.
+//! `cargo xtask --help` lists the commands.
+
+mod postgres;
+mod process;
+mod repo;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a command ends with: an error is one sentence for a person.
+type Outcome = Result<(), String>;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Tools of the Tollgate repository")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check headers, sizes, dependencies between crates, links, and that nothing is dead
+    Tidy,
+    /// Run all tests, with a PostgreSQL server of their own
+    Test(test::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Tidy => tidy::run(),
+        Command::Test(options) => test::run(options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}

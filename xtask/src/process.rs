@@ -1,0 +1,99 @@
+//! Processes and their surroundings: temporary folders, free ports, signals by process id.
+
+use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use std::{env, fs, process};
+
+use crate::Outcome;
+
+/// A new folder for one run, removed with all that is in it when dropped.
+pub(crate) struct TempDir(PathBuf);
+
+impl TempDir {
+    /// Makes a folder that only its owner may enter.
+    pub(crate) fn new(purpose: &str) -> Result<Self, String> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tollgate-{purpose}-{}-{number}", process::id());
+        let path = env::temp_dir().join(name);
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|e| format!("cannot make the folder {}: {e}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        if let Err(e) = fs::remove_dir_all(&self.0) {
+            eprintln!("cannot remove {}: {e}", self.0.display());
+        }
+    }
+}
+
+/// A loopback port that nobody listens on at this moment.
+pub(crate) fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind(("127.0.0.1", 0));
+    let address = listener.and_then(|l| l.local_addr());
+    address
+        .map(|a| a.port())
+        .map_err(|e| format!("no free loopback port: {e}"))
+}
+
+/// Sends the named signal to a child of ours. The child has not been waited for, so its id
+/// cannot have gone to another process.
+pub(crate) fn signal(child: &Child, name: &str) -> Outcome {
+    let id = child.id().to_string();
+    let status = Command::new("kill").args([format!("-{name}"), id]).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("kill -{name} ended with {status}")),
+        Err(e) => Err(format!("cannot run kill: {e}")),
+    }
+}
+
+/// Waits for a child's end, at most `limit`.
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let started = Instant::now();
+    while started.elapsed() < limit {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) => sleep(Duration::from_millis(20)),
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Asks a child to end by a signal and waits; ends it by force past `limit`.
+pub(crate) fn stop(child: &mut Child, name: &str, limit: Duration) {
+    if signal(child, name).is_err() || wait(child, limit).is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// Runs a command to its end; an error names the command and holds what it wrote to stderr.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output();
+    let output = output.map_err(|e| format!("cannot run {name}: {e}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!(
+        "{name} ended with {}: {}",
+        output.status,
+        said.trim()
+    ))
+}

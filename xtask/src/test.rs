@@ -1,0 +1,81 @@
+//! `cargo xtask test`: all tests of the workspace, with a PostgreSQL server that lives as long
+//! as they run.
+
+use std::env;
+use std::process::ExitStatus;
+
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::Outcome;
+use crate::postgres::{self, Postgres};
+use crate::repo;
+
+/// Where the tests look for their PostgreSQL server.
+const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Passed on to `cargo test`, such as `-p tollgate-store` or a test's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    cargo: Vec<String>,
+}
+
+/// Starts a server unless [`VARIABLE`] names one, runs the tests, stops the server.
+pub(crate) fn run(options: Options) -> Outcome {
+    let server = match (env::var_os(VARIABLE), postgres::find()) {
+        (Some(_), _) => None,
+        (None, Some(bin)) => Some(Postgres::start(&bin)?),
+        (None, None) => {
+            let install = postgres::HOW_TO_INSTALL;
+            if env::var_os("CI").is_some_and(|ci| ci == "true") {
+                return Err(format!("no PostgreSQL found: {install}"));
+            }
+            eprintln!("no PostgreSQL found: its tests are SKIPPED; {install}");
+            None
+        }
+    };
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(repo::root()).args(["test", "--locked"]);
+    if !options.cargo.iter().any(|arg| is_package(arg)) {
+        cargo.arg("--workspace");
+    }
+    cargo.args(options.cargo);
+    if let Some(server) = &server {
+        cargo.env(VARIABLE, server.url());
+    }
+    let status = run_to_end(cargo)?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("tests failed: cargo test ended with {status}"))
+    }
+}
+
+fn is_package(arg: &str) -> bool {
+    arg.starts_with("-p") || arg.starts_with("--package")
+}
+
+/// Runs a command; when we are told to end, it ends first, so that what we started is stopped.
+fn run_to_end(mut command: Command) -> Result<ExitStatus, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build();
+    let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
+    runtime.block_on(async {
+        let listen = |kind| signal(kind).map_err(|e| format!("cannot listen for signals: {e}"));
+        let mut interrupt = listen(SignalKind::interrupt())?;
+        let mut terminate = listen(SignalKind::terminate())?;
+        let child = command.spawn();
+        let mut child = child.map_err(|e| format!("cannot run cargo: {e}"))?;
+        tokio::select! {
+            status = child.wait() => status.map_err(|e| format!("cannot wait for cargo: {e}")),
+            _ = interrupt.recv() => end(&mut child).await,
+            _ = terminate.recv() => end(&mut child).await,
+        }
+    })
+}
+
+async fn end(child: &mut tokio::process::Child) -> Result<ExitStatus, String> {
+    let _ = child.kill().await;
+    Err("interrupted".to_owned())
+}

@@ -1,0 +1,93 @@
+//! A provider's kind is known to its own folder alone: elsewhere no code asks which provider it
+//! has before it. Found by the names of the kinds standing alone in a string.
+
+use super::source::{strings, test_lines};
+use super::{Subject, Violation};
+
+/// The kinds of CONTRACT.md › Configuration.
+const KINDS: &[&str] = &[
+    "openai",
+    "anthropic",
+    "gemini",
+    "ark",
+    "dashscope",
+    "xai",
+    "kling",
+    "replicate",
+    "fal",
+    "sandbox",
+];
+
+/// The crates that must not know them.
+const CRATES: &[&str] = &["tollgate-server", "tollgate-store", "tollgate-media"];
+
+/// An exception: file, kind, reason.
+type Allowed = (&'static str, &'static str, &'static str);
+
+/// Where a kind may be named all the same.
+const ALLOWED: &[Allowed] = &[];
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
+    check_but(subject, ALLOWED)
+}
+
+fn check_but(subject: &Subject<'_>, exceptions: &[Allowed]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut used = vec![false; exceptions.len()];
+    for file in subject.tree.rust() {
+        let in_scope = CRATES
+            .iter()
+            .any(|name| file.path.starts_with(&format!("crates/{name}/src/")));
+        if !in_scope || subject.modules.is_test(&file.path) {
+            continue;
+        }
+        let Ok(parsed) = syn::parse_file(&file.text) else {
+            continue;
+        };
+        let tests = test_lines(&parsed);
+        for (line, text) in strings(&file.text) {
+            let in_test = tests.iter().any(|range| range.contains(&line));
+            if in_test || !KINDS.contains(&text.as_str()) {
+                continue;
+            }
+            let allowed = |(path, kind, _): &Allowed| *path == file.path && *kind == text;
+            if let Some(at) = exceptions.iter().position(allowed) {
+                used[at] = true;
+            } else {
+                let what = format!("names provider kind \"{text}\": only its own folder may");
+                found.push(Violation::new(&file.path, line, what));
+            }
+        }
+    }
+    let idle = exceptions.iter().zip(used).filter(|(_, used)| !used);
+    found.extend(idle.map(|((path, kind, _), _)| {
+        let what = format!("no longer names \"{kind}\": take it off the list in tidy/kinds.rs");
+        Violation::new(path, 1, what)
+    }));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tidy;
+
+    #[test]
+    fn kinds_are_found_outside_their_folders_and_tests() {
+        let code = "fn f(k: &str) { if k == \"fal\" {} g(\"a fal model\"); }\n#[cfg(test)]\nmod tests { const K: &str = \"xai\"; }";
+        let files = [
+            ("crates/tollgate-server/Cargo.toml", ""),
+            ("crates/tollgate-server/src/lib.rs", code),
+            ("crates/tollgate-upstream/src/lib.rs", code),
+        ];
+        let found = tidy::check(super::check, &files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/tollgate-server/src/lib.rs:1: names"));
+
+        const FITS: &[super::Allowed] = &[("crates/tollgate-server/src/lib.rs", "fal", "a test")];
+        const IDLE: &[super::Allowed] = &[("crates/tollgate-server/src/lib.rs", "ark", "a test")];
+        let found = tidy::check(|s| super::check_but(s, FITS), &files);
+        assert!(found.is_empty(), "{found:?}");
+        let found = tidy::check(|s| super::check_but(s, IDLE), &files);
+        assert_eq!(found.len(), 2, "the use and the idle exception: {found:?}");
+    }
+}
