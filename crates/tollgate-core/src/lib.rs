@@ -4,6 +4,7 @@
 //! tested and reasoned about alone.
 
 pub mod clock;
+pub mod crash;
 pub mod error;
 pub mod id;
 pub mod money;

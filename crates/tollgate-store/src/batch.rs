@@ -1,0 +1,53 @@
+//! One transaction shared by many operations: what they have in common while it is open.
+
+use crate::db::{DbError, Row, Sql, Tx, Value};
+use crate::money::Accounts;
+
+/// The open transaction of a batch, and the accounts that its operations move money of.
+pub(crate) struct Batch<'t, 'c> {
+    tx: &'t mut Tx<'c>,
+    /// Users and keys, loaded and locked when the batch began; written back once when it ends.
+    pub(crate) accounts: Accounts,
+    /// Whether an earlier try at this batch may have been committed without our hearing of it: an
+    /// operation then looks first whether it is there already.
+    pub(crate) again: bool,
+}
+
+impl<'t, 'c> Batch<'t, 'c> {
+    pub(crate) fn new(tx: &'t mut Tx<'c>, accounts: Accounts, again: bool) -> Self {
+        Self {
+            tx,
+            accounts,
+            again,
+        }
+    }
+
+    pub(crate) async fn query(
+        &mut self,
+        sql: &Sql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, DbError> {
+        self.tx.query(sql, args).await
+    }
+
+    pub(crate) async fn first(
+        &mut self,
+        sql: &Sql,
+        args: &[Value<'_>],
+    ) -> Result<Option<Row>, DbError> {
+        self.tx.first(sql, args).await
+    }
+
+    pub(crate) async fn execute(&mut self, sql: &Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
+        self.tx.execute(sql, args).await
+    }
+
+    pub(crate) fn run(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
+        self.tx.run(sql, args)
+    }
+
+    /// Writes the accounts back: one update per user and key, whatever the number of movements.
+    pub(crate) async fn close(&mut self) -> Result<(), DbError> {
+        std::mem::take(&mut self.accounts).write_back(self.tx).await
+    }
+}

@@ -1,0 +1,312 @@
+//! PostgreSQL: connecting (TLS when the URL asks for it), prepared statements, pipelined batches.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Config, NoTls, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{DbError, Row, Sql, Value};
+
+/// How long a connection may take to come up.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Connections for readers.
+const READERS: usize = 8;
+
+/// Reads a `postgres://` URL. TLS is spoken with `sslmode=require`, and then certificates are checked.
+pub(crate) fn config(url: &str) -> Result<Config, DbError> {
+    let mut config: Config = url
+        .parse()
+        .map_err(|e| DbError::Refused(format!("database.url is no PostgreSQL URL: {e}")))?;
+    config.connect_timeout(CONNECT);
+    config.application_name("tollgate");
+    Ok(config)
+}
+
+fn tls() -> MakeRustlsConnect {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the ring provider speaks the default TLS versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    MakeRustlsConnect::new(config)
+}
+
+/// One connection with its prepared statements.
+pub(crate) struct Connection {
+    client: Client,
+    /// By the address of their text: every statement is a `&'static str`.
+    statements: HashMap<usize, Statement>,
+}
+
+impl Connection {
+    /// Connects; the connection's own loop runs on the current runtime.
+    pub(crate) async fn open(config: &Config) -> Result<Self, DbError> {
+        let client = if config.get_ssl_mode() != SslMode::Require {
+            let (client, driver) = config.connect(NoTls).await.map_err(away)?;
+            tokio::spawn(async move { drop(driver.await) });
+            client
+        } else {
+            let (client, driver) = config.connect(tls()).await.map_err(away)?;
+            tokio::spawn(async move { drop(driver.await) });
+            client
+        };
+        client
+            .batch_execute("SET synchronous_commit = on; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'")
+            .await
+            .map_err(away)?;
+        Ok(Self {
+            client,
+            statements: HashMap::new(),
+        })
+    }
+
+    /// Whether the server hung up.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Begins a transaction.
+    pub(crate) async fn begin(&mut self) -> Result<Transaction<'_>, DbError> {
+        self.client.batch_execute("BEGIN").await.map_err(refused)?;
+        Ok(Transaction {
+            conn: self,
+            queued: Vec::new(),
+        })
+    }
+
+    /// Begins a read-only transaction that sees one moment.
+    pub(crate) async fn begin_snapshot(&mut self) -> Result<Transaction<'_>, DbError> {
+        self.client
+            .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            .await
+            .map_err(refused)?;
+        Ok(Transaction {
+            conn: self,
+            queued: Vec::new(),
+        })
+    }
+
+    async fn statement(&mut self, sql: &Sql) -> Result<Statement, DbError> {
+        if let Some(statement) = self.statements.get(&sql.postgres.as_ptr().addr()) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql.postgres).await.map_err(refused)?;
+        self.statements
+            .insert(sql.postgres.as_ptr().addr(), statement.clone());
+        Ok(statement)
+    }
+}
+
+/// An open transaction. Dropped without [`Transaction::commit`], the connection must be thrown away.
+pub(crate) struct Transaction<'c> {
+    conn: &'c mut Connection,
+    queued: Vec<(&'static Sql, Vec<Value<'static>>)>,
+}
+
+impl Transaction<'_> {
+    pub(crate) async fn query(
+        &mut self,
+        sql: &Sql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, DbError> {
+        self.flush().await?;
+        let statement = self.conn.statement(sql).await?;
+        rows(&self.conn.client, &statement, args).await
+    }
+
+    pub(crate) async fn execute(&mut self, sql: &Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
+        self.flush().await?;
+        let statement = self.conn.statement(sql).await?;
+        self.conn
+            .client
+            .execute_raw(&statement, args.iter().map(Parameter))
+            .await
+            .map_err(refused)
+    }
+
+    /// Runs a text of several statements.
+    pub(crate) async fn script(&mut self, text: &str) -> Result<(), DbError> {
+        self.flush().await?;
+        self.conn.client.batch_execute(text).await.map_err(refused)
+    }
+
+    pub(crate) fn queue(&mut self, sql: &'static Sql, args: &[Value<'_>]) {
+        let args = args.iter().map(|a| a.clone().into_owned()).collect();
+        self.queued.push((sql, args));
+    }
+
+    /// Sends what is queued in one go; the server runs it in order.
+    pub(crate) async fn flush(&mut self) -> Result<(), DbError> {
+        if self.queued.is_empty() {
+            return Ok(());
+        }
+        let queued = std::mem::take(&mut self.queued);
+        let mut ready = Vec::with_capacity(queued.len());
+        for (sql, args) in queued {
+            ready.push((self.conn.statement(sql).await?, args));
+        }
+        let client = &self.conn.client;
+        try_join_all(
+            ready
+                .iter()
+                .map(|(statement, args)| client.execute_raw(statement, args.iter().map(Parameter))),
+        )
+        .await
+        .map(drop)
+        .map_err(refused)
+    }
+
+    /// Commits. An `Away` error leaves open whether the commit happened.
+    pub(crate) async fn commit(mut self) -> Result<(), DbError> {
+        self.flush().await?;
+        self.conn
+            .client
+            .batch_execute("COMMIT")
+            .await
+            .map_err(refused)
+    }
+
+    /// Takes everything back.
+    pub(crate) async fn roll_back(self) -> Result<(), DbError> {
+        self.conn
+            .client
+            .batch_execute("ROLLBACK")
+            .await
+            .map_err(refused)
+    }
+}
+
+/// Connections for readers, kept and replaced by a pool.
+pub(crate) struct Readers(deadpool_postgres::Pool);
+
+impl Readers {
+    pub(crate) fn new(config: &Config) -> Result<Self, DbError> {
+        let manager = if config.get_ssl_mode() != SslMode::Require {
+            deadpool_postgres::Manager::new(config.clone(), NoTls)
+        } else {
+            deadpool_postgres::Manager::new(config.clone(), tls())
+        };
+        deadpool_postgres::Pool::builder(manager)
+            .max_size(READERS)
+            .wait_timeout(Some(CONNECT))
+            .create_timeout(Some(CONNECT))
+            .recycle_timeout(Some(CONNECT))
+            .runtime(deadpool_postgres::Runtime::Tokio1)
+            .build()
+            .map(Self)
+            .map_err(|e| DbError::Refused(e.to_string()))
+    }
+
+    pub(crate) async fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
+        let client = self
+            .0
+            .get()
+            .await
+            .map_err(|e| DbError::Away(e.to_string()))?;
+        let statement = client.prepare_cached(sql.postgres).await.map_err(refused)?;
+        rows(&client, &statement, args).await
+    }
+}
+
+async fn rows(
+    client: &Client,
+    statement: &Statement,
+    args: &[Value<'_>],
+) -> Result<Vec<Row>, DbError> {
+    use futures_util::TryStreamExt as _;
+    let stream = client
+        .query_raw(statement, args.iter().map(Parameter))
+        .await
+        .map_err(refused)?;
+    let found: Vec<tokio_postgres::Row> = stream.try_collect().await.map_err(refused)?;
+    found.iter().map(row).collect()
+}
+
+fn row(row: &tokio_postgres::Row) -> Result<Row, DbError> {
+    let mut cells = Vec::with_capacity(row.len());
+    for (i, column) in row.columns().iter().enumerate() {
+        cells.push(match *column.type_() {
+            Type::INT8 => row
+                .try_get::<_, Option<i64>>(i)
+                .map_err(refused)?
+                .map_or(Value::Null, Value::Int),
+            Type::INT4 => row
+                .try_get::<_, Option<i32>>(i)
+                .map_err(refused)?
+                .map_or(Value::Null, |n| Value::Int(n.into())),
+            Type::TEXT | Type::VARCHAR => row
+                .try_get::<_, Option<String>>(i)
+                .map_err(refused)?
+                .map_or(Value::Null, |t| Value::Text(Cow::Owned(t))),
+            ref other => return Err(DbError::Shape(format!("a column of type {other}"))),
+        });
+    }
+    Ok(Row(cells))
+}
+
+/// A [`Value`] as tokio-postgres takes it.
+#[derive(Debug)]
+struct Parameter<'a>(&'a Value<'a>);
+
+impl ToSql for Parameter<'_> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut tokio_postgres::types::private::BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self.0 {
+            Value::Null => Ok(IsNull::Yes),
+            Value::Int(n) if *ty == Type::INT4 => i32::try_from(*n)?.to_sql(ty, out),
+            Value::Int(n) => n.to_sql(ty, out),
+            Value::Text(t) => t.as_ref().to_sql(ty, out),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(*ty, Type::INT8 | Type::INT4 | Type::TEXT | Type::VARCHAR)
+    }
+
+    to_sql_checked!();
+}
+
+#[allow(clippy::needless_pass_by_value)] // the shape that map_err takes
+fn away(e: tokio_postgres::Error) -> DbError {
+    DbError::Away(words(&e))
+}
+
+#[allow(clippy::needless_pass_by_value)] // the shape that map_err takes
+fn refused(e: tokio_postgres::Error) -> DbError {
+    // 57P..: the server is going down or coming up. 40...: a deadlock or serialisation failure. 53...: out
+    // of connections or disk. 55P03: a lock not had in time. All may go better in a moment.
+    let may_go_better = e.code().is_none_or(|c| {
+        let c = c.code();
+        c.starts_with("57P")
+            || c.starts_with("08")
+            || c.starts_with("40")
+            || c.starts_with("53")
+            || c == "55P03"
+    });
+    if may_go_better {
+        DbError::Away(words(&e))
+    } else {
+        DbError::Refused(words(&e))
+    }
+}
+
+/// The error with its causes, without the connection's parameters.
+fn words(e: &tokio_postgres::Error) -> String {
+    match e.source() {
+        Some(source) => format!("{e}: {source}"),
+        None => e.to_string(),
+    }
+}

@@ -1,0 +1,52 @@
+//! Brings a database to this version's schema at start, and refuses one that is newer.
+
+use crate::db::{DbError, Sql, Tx, args};
+use crate::error::StoreError;
+
+/// Every migration in order; a database's version is how many of them it has seen. Never change one that
+/// was released: add the next.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
+
+const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL)";
+const SELECT_VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'schema_version'");
+const SET_VERSION: Sql = Sql::both(
+    "INSERT INTO meta (name, value) VALUES ('schema_version', $1)
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+);
+
+/// Applies what is missing, in one transaction. Two nodes that start at once wait for each other.
+pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    if let Tx::Postgres(pg) = tx {
+        pg.script("SELECT pg_advisory_xact_lock(7053116)").await?;
+    }
+    script(tx, META).await?;
+    let version = match tx.first(&SELECT_VERSION, &[]).await? {
+        Some(row) => row.int(0)?,
+        None => 0,
+    };
+    let known = MIGRATIONS.len() as i64;
+    if version > known {
+        return Err(StoreError::Setup(format!(
+            "the database has schema version {version} and this program knows only {known}: run a newer tollgate, or restore a backup from before the upgrade"
+        )));
+    }
+    for text in MIGRATIONS
+        .iter()
+        .skip(usize::try_from(version).unwrap_or(0))
+    {
+        script(tx, text).await?;
+    }
+    if version < known {
+        tx.execute(&SET_VERSION, args![known]).await?;
+    }
+    Ok(())
+}
+
+async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
+    match tx {
+        Tx::Sqlite(conn) => {
+            crate::db::sqlite::script(conn, &text.replace("{clustered}", "WITHOUT ROWID"))
+        }
+        Tx::Postgres(pg) => pg.script(&text.replace("{clustered}", "")).await,
+    }
+}

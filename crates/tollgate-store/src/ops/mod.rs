@@ -1,0 +1,8 @@
+//! The operations: one file each for users, keys, submissions, leases, ends.
+
+pub(crate) mod access;
+pub(crate) mod end;
+pub(crate) mod lease;
+pub(crate) mod purge;
+pub(crate) mod read;
+pub(crate) mod submit;
