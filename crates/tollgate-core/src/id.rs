@@ -84,7 +84,12 @@ pub fn api_key() -> String {
 /// What is stored of a key: its SHA-256 in hex. A key has 285 random bits, so a slow hash would
 /// add nothing.
 pub fn key_hash(key: &str) -> String {
-    hex(&Sha256::digest(key.as_bytes()))
+    hex(&key_digest(key))
+}
+
+/// The 32 bytes that [`key_hash`] writes.
+pub fn key_digest(key: &str) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
 }
 
 /// Lower-case hex.

@@ -395,6 +395,16 @@ impl Store {
         self.write(progress).await
     }
 
+    /// Puts a leased task back until `due_at`, because no channel has room for it now.
+    pub async fn postpone(&self, task_id: &str, fence: i64, due_at: Millis) -> Result<(), StoreError> {
+        let postpone = lease::Postpone {
+            task_id: task_id.to_owned(),
+            fence,
+            due_at,
+        };
+        self.write(postpone).await
+    }
+
     /// Gives back what `owner` has leased, or (none: a single node's start) what anybody has; answers how many.
     pub async fn hand_back(&self, owner: Option<&str>, now: Millis) -> Result<u64, StoreError> {
         let hand_back = lease::HandBack {

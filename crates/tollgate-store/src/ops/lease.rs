@@ -33,6 +33,8 @@ const KEEP: Sql = Sql::both(
 );
 const PROGRESS: Sql =
     Sql::both("UPDATE tasks SET progress = $1 WHERE id = $2 AND fence = $3 AND state = 1");
+const POSTPONE: Sql =
+    Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND state = 1");
 const HAND_BACK: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2");
 const HAND_BACK_ALL: Sql =
@@ -125,6 +127,22 @@ impl Write for Progress {
             &PROGRESS,
             args![i64::from(self.percent), &self.task_id, self.fence],
         )
+    }
+}
+
+/// Puts a leased task back until `due_at`, because nobody can take it now; no attempt was made.
+pub(crate) struct Postpone {
+    pub(crate) task_id: String,
+    pub(crate) fence: i64,
+    pub(crate) due_at: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for Postpone {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        batch.run(&POSTPONE, args![self.due_at, &self.task_id, self.fence])
     }
 }
 
