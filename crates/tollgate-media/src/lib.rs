@@ -2,4 +2,10 @@
 //!
 //! Knows no tokio, no HTTP server and no SQL: JSON in, a job or a clear error out.
 
+pub mod catalogue;
+mod endpoint;
 pub mod image;
+mod text;
+
+pub use catalogue::{Catalogue, ExtraModel};
+pub use endpoint::Endpoint;

@@ -1,0 +1,213 @@
+//! The catalogue: every model id, the family or endpoint it belongs to, and ids that an operator adds.
+
+use std::collections::HashMap;
+
+use tollgate_core::ApiError;
+
+use crate::Endpoint;
+use crate::image::{FAMILIES, Family};
+use crate::text;
+
+/// Models that are no image models, by the endpoint that an error sends their callers to.
+const OTHERS: &[(Endpoint, &[&str])] = &[
+    (
+        Endpoint::ChatCompletions,
+        &[
+            "gpt-5",
+            "gpt-5-chat-latest",
+            "gpt-5-mini",
+            "gpt-5-nano",
+            "gpt-5-pro",
+            "gpt-4o",
+            "claude-sonnet-4-5-20250929",
+            "claude-opus-4-1-20250805",
+            "claude-haiku-4-5-20251001",
+            "claude-opus-4-1-20250805-thinking",
+            "claude-sonnet-4-5-20250929-thinking",
+            "gemini-2.5-pro",
+            "gemini-2.5-flash",
+            "gemini-2.5-pro-thinking",
+            "gemini-2.5-flash-lite",
+            "deepseek-v3.1-250821",
+            "deepseek-v3.1-think-250821",
+            "deepseek-v3-0324",
+            "doubao-seed-1-6-251015",
+            "doubao-seed-1-6-flash-250828",
+            "doubao-seed-1-6-thinking-250715",
+        ],
+    ),
+    (Endpoint::Responses, &["GPT-4o-image", "gpt-4-vision"]),
+    (
+        Endpoint::VideoGenerations,
+        &[
+            "grok-imagine-video-1.5",
+            "veo-3.1-flash",
+            "veo-3.1-pro",
+            "sora-2",
+            "seedance-1.0-fast",
+            "seedance-1.0-mini",
+            "seedance-1.0-pro",
+            "seedance-1.5-pro",
+            "seedance-2.0",
+            "seedance-2.0-fast",
+        ],
+    ),
+    (Endpoint::AudioSpeech, &["native-v3", "kling-v3"]),
+];
+
+/// The longest model id that configuration may add, in bytes.
+const NAME_MAX: usize = 128;
+
+/// A model id that configuration adds (`[[model]] name, like`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtraModel {
+    /// The new id, 1 to 128 printable characters without spaces.
+    pub name: String,
+    /// A model id of the built-in catalogue, or a family's name (then its first model).
+    pub like: String,
+}
+
+/// An image model of the catalogue.
+#[derive(Debug, Clone)]
+pub struct ImageModel {
+    /// The id that clients send.
+    pub name: String,
+    /// The built-in id whose rules it follows: itself, except for models that configuration adds.
+    pub like: &'static str,
+    /// The parameters it takes.
+    pub family: &'static Family,
+}
+
+enum Entry {
+    Image(ImageModel),
+    Other(Endpoint),
+}
+
+/// Every model id. Ids are case-sensitive.
+pub struct Catalogue {
+    entries: HashMap<String, Entry>,
+}
+
+impl Catalogue {
+    /// The built-in models and `extra`. The error is a sentence for the operator.
+    pub fn new(extra: &[ExtraModel]) -> Result<Self, String> {
+        let mut entries = HashMap::new();
+        for family in FAMILIES {
+            for &like in family.models {
+                let entry = image_entry(like, like, family);
+                entries.insert(like.to_owned(), entry);
+            }
+        }
+        for (endpoint, names) in OTHERS {
+            for name in *names {
+                entries.insert((*name).to_owned(), Entry::Other(*endpoint));
+            }
+        }
+        let mut added = Vec::with_capacity(extra.len());
+        for model in extra {
+            check_name(&model.name)?;
+            added.push((model.name.clone(), like(&entries, model)?));
+        }
+        for (name, entry) in added {
+            if entries.contains_key(&name) {
+                return Err(format!("model \"{name}\" is in the catalogue already"));
+            }
+            entries.insert(name, entry);
+        }
+        Ok(Self { entries })
+    }
+
+    /// The image model of that id, if it belongs to `endpoint`. 404 for an unknown id; 400 that
+    /// names the right endpoint for a model of another one.
+    pub fn image(&self, model: &str, endpoint: Endpoint) -> Result<&ImageModel, ApiError> {
+        let right = match self.entries.get(model) {
+            Some(Entry::Image(found)) if found.family.endpoint == endpoint => return Ok(found),
+            Some(Entry::Image(found)) => found.family.endpoint,
+            Some(Entry::Other(right)) => *right,
+            None => {
+                return Err(ApiError::not_found(format!(
+                    "model {} is not in the catalogue; GET /v1/models lists the models",
+                    text::quote(model)
+                )));
+            }
+        };
+        Err(ApiError::invalid(format!(
+            "model {} is {} {} model: send it to {right}",
+            text::quote(model),
+            if right.noun().starts_with('i') {
+                "an"
+            } else {
+                "a"
+            },
+            right.noun(),
+        )))
+    }
+
+    /// The endpoint of a model id, none when it is unknown.
+    pub fn endpoint(&self, model: &str) -> Option<Endpoint> {
+        self.entries.get(model).map(Entry::endpoint)
+    }
+
+    /// Every image model, in no particular order.
+    pub fn image_models(&self) -> impl Iterator<Item = &ImageModel> {
+        self.entries.values().filter_map(|entry| match entry {
+            Entry::Image(model) => Some(model),
+            Entry::Other(_) => None,
+        })
+    }
+
+    /// Every model id with its endpoint, in no particular order.
+    pub fn models(&self) -> impl Iterator<Item = (&str, Endpoint)> {
+        self.entries
+            .iter()
+            .map(|(name, entry)| (name.as_str(), entry.endpoint()))
+    }
+}
+
+impl Entry {
+    fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Image(model) => model.family.endpoint,
+            Self::Other(endpoint) => *endpoint,
+        }
+    }
+}
+
+fn image_entry(name: &str, like: &'static str, family: &'static Family) -> Entry {
+    Entry::Image(ImageModel {
+        name: name.to_owned(),
+        like,
+        family,
+    })
+}
+
+/// The entry that `model` asks for with its `like`.
+fn like(built_in: &HashMap<String, Entry>, model: &ExtraModel) -> Result<Entry, String> {
+    let family = FAMILIES.iter().find(|family| family.name == model.like);
+    match (built_in.get(&model.like), family) {
+        (Some(Entry::Image(found)), _) => Ok(image_entry(&model.name, found.like, found.family)),
+        (Some(Entry::Other(endpoint)), _) => Ok(Entry::Other(*endpoint)),
+        (None, Some(family)) => Ok(image_entry(&model.name, family.models[0], family)),
+        (None, None) => Err(format!(
+            "model \"{}\" is like \"{}\", which is neither a built-in model nor a family ({})",
+            text::name(&model.name),
+            text::name(&model.like),
+            FAMILIES
+                .iter()
+                .map(|f| f.name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        )),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let printable = |c: char| !c.is_control() && !c.is_whitespace();
+    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(printable) {
+        return Err(format!(
+            "model name \"{}\" must be 1 to {NAME_MAX} printable characters without spaces",
+            text::name(name)
+        ));
+    }
+    Ok(())
+}

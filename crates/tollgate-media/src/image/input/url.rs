@@ -1,0 +1,108 @@
+//! The form of the URLs that clients give. Where one leads is the egress guard's business.
+
+use tollgate_core::ApiError;
+
+use crate::text;
+
+/// The longest URL taken, in bytes.
+pub(super) const MAX_URL: usize = 8192;
+
+/// 400 unless `url` is an absolute http or https URL.
+pub(super) fn check(field: &str, url: &str) -> Result<(), ApiError> {
+    if url.len() > MAX_URL {
+        return Err(ApiError::invalid(format!(
+            "`{field}` must be a URL of at most {MAX_URL} bytes, got {} bytes",
+            url.len()
+        )));
+    }
+    if has_http_form(url) {
+        return Ok(());
+    }
+    Err(ApiError::invalid(format!(
+        "`{field}` must be an absolute http or https URL, got {}",
+        text::quote(url)
+    )))
+}
+
+fn has_http_form(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let clean = |c: char| !c.is_control() && !c.is_whitespace() && c != '\\';
+    let known = ["http", "https"]
+        .iter()
+        .any(|s| scheme.eq_ignore_ascii_case(s));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host_and_port = authority.rsplit('@').next().unwrap_or_default();
+    known && url.chars().all(clean) && has_host_form(host_and_port)
+}
+
+fn has_host_form(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((host, "")) => (host, None),
+            Some((host, port)) if port.starts_with(':') => (host, port.get(1..)),
+            _ => return false,
+        },
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let host_ok = if text.starts_with('[') {
+        host.parse::<std::net::Ipv6Addr>().is_ok()
+    } else {
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | '%');
+        !host.is_empty() && host.chars().all(plain)
+    };
+    let digits = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
+    let port_ok = port.is_none_or(|p| p.is_empty() || (digits(p) && p.parse::<u16>().is_ok()));
+    host_ok && port_ok
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absolute_http_urls_only() {
+        for good in [
+            "https://example.com/a.png?x=1#f",
+            "HTTP://127.0.0.1:8080/files/x",
+            "https://user:pw@example.com",
+            "http://[::1]:80/a",
+            "http://[::1]",
+            "https://bücher.example/ü",
+            "http://host:/",
+        ] {
+            assert!(check("u", good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "a.png",
+            "//example.com/a",
+            "https:/example.com",
+            "https://",
+            "https:///a",
+            "https://:80/",
+            "https://a:b/",
+            "https://a:99999/",
+            "https://a b/",
+            "https://a/\n",
+            "https://a\\b/",
+            "ftp://a/",
+            "file:///etc/passwd",
+            "javascript://a/",
+            "http://[::1",
+            "http://[::1]80/",
+            "http://[zz]/",
+            "http://a:1:2/",
+        ] {
+            assert!(check("u", bad).is_err(), "{bad}");
+        }
+        let long = |n: usize| format!("https://a/{}", "x".repeat(n - 10));
+        assert!(check("u", &long(MAX_URL)).is_ok());
+        let error = check("u", &long(MAX_URL + 1)).unwrap_err();
+        assert!(error.message.len() < 300, "{error}");
+    }
+}
