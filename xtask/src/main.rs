@@ -1,9 +1,13 @@
 //! The workshop of the repository: everything that is done to Tollgate but is no part of it.
 //! `cargo xtask --help` lists the commands.
 
+mod dice;
+mod gateway;
+mod http;
 mod postgres;
 mod process;
 mod repo;
+mod soak;
 mod test;
 mod tidy;
 
@@ -27,12 +31,15 @@ enum Command {
     Tidy,
     /// Run all tests, with a PostgreSQL server of their own
     Test(test::Options),
+    /// Kill and restart the real binary under load, then check every promise it made
+    Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(options),
+        Command::Soak(options) => soak::run(options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,30 +12,45 @@ use std::{env, fs, process};
 use crate::Outcome;
 
 /// A new folder for one run, removed with all that is in it when dropped.
-pub(crate) struct TempDir(PathBuf);
+pub(crate) struct TempDir {
+    path: PathBuf,
+    keep: bool,
+}
 
 impl TempDir {
-    /// Makes a folder that only its owner may enter.
+    /// Makes a folder that only its owner may enter, where temporary files go.
     pub(crate) fn new(purpose: &str) -> Result<Self, String> {
+        Self::within(&env::temp_dir(), purpose)
+    }
+
+    /// Makes a folder that only its owner may enter, in `parent`.
+    pub(crate) fn within(parent: &Path, purpose: &str) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tollgate-{purpose}-{}-{number}", process::id());
-        let path = env::temp_dir().join(name);
+        let path = parent.join(format!("tollgate-{purpose}-{}-{number}", process::id()));
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|e| format!("cannot make the folder {}: {e}", path.display()))?;
-        Ok(Self(path))
+        Ok(Self { path, keep: false })
     }
 
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// Leaves it where it is.
+    pub(crate) fn keep(&mut self) {
+        self.keep = true;
     }
 }
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        if let Err(e) = fs::remove_dir_all(&self.0) {
-            eprintln!("cannot remove {}: {e}", self.0.display());
+        if self.keep {
+            return;
+        }
+        if let Err(e) = fs::remove_dir_all(&self.path) {
+            eprintln!("cannot remove {}: {e}", self.path.display());
         }
     }
 }

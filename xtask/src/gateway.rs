@@ -1,0 +1,212 @@
+//! A gateway under test: the real binary with a configuration and a data directory of its own,
+//! started, killed and started again.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::process::{self, TempDir, free_port, output, signal};
+use crate::{Outcome, repo};
+
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// A drain may take 40 s.
+const STOP_LIMIT: Duration = Duration::from_secs(45);
+
+/// Builds the release binary, unless there is one already; returns its path.
+pub(crate) fn binary(given: Option<PathBuf>) -> Result<PathBuf, String> {
+    if let Some(path) = given {
+        return fs::canonicalize(&path)
+            .map_err(|e| format!("no binary at {}: {e}", path.display()));
+    }
+    let root = repo::root();
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(&root);
+    cargo.args(["build", "--release", "--locked", "-p", "tollgate-server"]);
+    let status = cargo
+        .status()
+        .map_err(|e| format!("cannot run cargo: {e}"))?;
+    if !status.success() {
+        return Err("the release build failed".to_owned());
+    }
+    Ok(target_folder().join("release/tollgate"))
+}
+
+/// Where cargo puts what it builds. Unlike the folder for temporary files it is on a disk, so
+/// what is measured there is what a disk takes.
+pub(crate) fn target_folder() -> PathBuf {
+    let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    set.unwrap_or_else(|| repo::root().join("target"))
+}
+
+/// One gateway. Dropping it ends the server and removes the folder.
+pub(crate) struct Gateway {
+    binary: PathBuf,
+    folder: TempDir,
+    port: u16,
+    environment: Vec<(&'static str, String)>,
+    server: Option<Child>,
+}
+
+impl Gateway {
+    /// Writes the configuration (`settings` in TOML); starts nothing.
+    pub(crate) fn prepare(binary: &Path, settings: &str) -> Result<Self, String> {
+        let folder = TempDir::within(&target_folder(), "gateway")?;
+        let port = free_port()?;
+        let text = format!("listen = \"127.0.0.1:{port}\"\ndemo = false\n{settings}");
+        let path = folder.path().join("tollgate.toml");
+        fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        Ok(Self {
+            binary: binary.to_owned(),
+            folder,
+            port,
+            environment: Vec::new(),
+            server: None,
+        })
+    }
+
+    /// Sets an environment variable of the server.
+    pub(crate) fn environment(&mut self, name: &'static str, value: impl Into<String>) {
+        self.environment.push((name, value.into()));
+    }
+
+    /// The address that it listens on.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The data directory.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Leaves the folder where it is when this value is dropped, and says where that is.
+    pub(crate) fn keep(&mut self) -> PathBuf {
+        self.folder.keep();
+        self.folder.path().to_owned()
+    }
+
+    /// The server's process id.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.server.as_ref().map(Child::id)
+    }
+
+    /// Starts the server; returns how long it took until it listened.
+    pub(crate) fn start(&mut self) -> Result<Duration, String> {
+        let log = self.folder.path().join("log");
+        let log = File::options().create(true).append(true).open(&log);
+        let log = log.map_err(|e| format!("cannot write the log: {e}"))?;
+        let mut command = self.command(&["serve"]);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log);
+        let began = Instant::now();
+        let mut server = command
+            .spawn()
+            .map_err(|e| format!("cannot start the gateway: {e}"))?;
+        let said = server.stdout.take().map(listen_to);
+        self.server = Some(server);
+        let listening = said.and_then(|said| said.recv_timeout(START_LIMIT).ok());
+        match listening {
+            Some(when) => Ok(when - began),
+            None => Err(format!(
+                "the gateway does not listen; it says:\n{}",
+                self.last_words()
+            )),
+        }
+    }
+
+    /// Ends the server as a power cut would.
+    pub(crate) fn kill(&mut self) -> Outcome {
+        let mut server = self.server.take().ok_or("no server is running")?;
+        server
+            .kill()
+            .map_err(|e| format!("cannot kill the gateway: {e}"))?;
+        server
+            .wait()
+            .map_err(|e| format!("cannot wait for the gateway: {e}"))?;
+        Ok(())
+    }
+
+    /// Asks the server to end (SIGTERM) and waits for it to drain.
+    pub(crate) fn stop(&mut self) -> Result<ExitStatus, String> {
+        let mut server = self.server.take().ok_or("no server is running")?;
+        signal(&server, "TERM")?;
+        let ended = process::wait(&mut server, STOP_LIMIT);
+        ended.ok_or_else(|| {
+            let _ = server.kill();
+            let _ = server.wait();
+            format!("the gateway did not end within {STOP_LIMIT:?} of SIGTERM")
+        })
+    }
+
+    /// Whether the server has ended without being asked to.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let server = self.server.as_mut();
+        server.is_some_and(|server| !matches!(server.try_wait(), Ok(None)))
+    }
+
+    /// Runs a command of the gateway; returns what it prints.
+    pub(crate) fn cli(&self, arguments: &[&str]) -> Result<String, String> {
+        output(&mut self.command(arguments))
+    }
+
+    /// Runs a command of the gateway with `--json`; returns the record it prints.
+    pub(crate) fn record(&self, arguments: &[&str]) -> Result<Value, String> {
+        let printed = output(self.command(arguments).arg("--json"))?;
+        let record = serde_json::from_str(&printed);
+        record.map_err(|e| {
+            format!(
+                "`tollgate {}` printed no JSON ({e}): {printed}",
+                arguments.join(" ")
+            )
+        })
+    }
+
+    /// The end of the server's log.
+    pub(crate) fn last_words(&self) -> String {
+        let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.current_dir(self.folder.path()).args(arguments);
+        command
+            .arg("--config")
+            .arg(self.folder.path().join("tollgate.toml"));
+        command.arg("--data-dir").arg(self.data());
+        command
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        if let Some(server) = &mut self.server {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+/// Sends the moment at which the process says that it listens; reads on, so that it can write on.
+fn listen_to(stdout: std::process::ChildStdout) -> mpsc::Receiver<Instant> {
+    let (tell, said) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if line.starts_with("listening on ") {
+                let _ = tell.send(Instant::now());
+            }
+        }
+    });
+    said
+}

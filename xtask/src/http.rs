@@ -1,0 +1,118 @@
+//! A small HTTP client for tools: whole bodies, a time limit, no retries of its own.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::client::legacy::Client as Pool;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::time::timeout;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Keeps connections.
+#[derive(Clone)]
+pub(crate) struct Client(Pool<HttpConnector, Full<Bytes>>);
+
+/// An answer that came whole: as many bytes as its head announced.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// What to send.
+pub(crate) struct Ask<'a> {
+    method: Method,
+    url: String,
+    headers: Vec<(&'static str, &'a str)>,
+    body: Bytes,
+}
+
+impl<'a> Ask<'a> {
+    /// A request without a body.
+    pub(crate) fn get(url: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            url: url.into(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// A request with a body.
+    pub(crate) fn post(
+        url: impl Into<String>,
+        content_type: &'a str,
+        body: impl Into<Bytes>,
+    ) -> Self {
+        Self {
+            method: Method::POST,
+            url: url.into(),
+            headers: vec![(CONTENT_TYPE.as_str(), content_type)],
+            body: body.into(),
+        }
+    }
+
+    /// A request with a JSON body.
+    pub(crate) fn json(url: impl Into<String>, body: &Value) -> Self {
+        Self::post(url, "application/json", body.to_string())
+    }
+
+    /// One more header.
+    pub(crate) fn header(mut self, name: &'static str, value: &'a str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+impl Client {
+    /// With no connection yet.
+    pub(crate) fn new() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        Self(Pool::builder(TokioExecutor::new()).build(connector))
+    }
+
+    /// Sends a request with `key` and waits for the whole answer. An error means that it is not
+    /// known what became of the request.
+    pub(crate) async fn ask(&self, key: &str, ask: Ask<'_>) -> Result<Answer, String> {
+        let mut request = Request::builder().method(ask.method).uri(&ask.url);
+        request = request.header(AUTHORIZATION, format!("Bearer {key}"));
+        for (name, value) in ask.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(ask.body));
+        let request = request.map_err(|e| format!("{}: {e}", ask.url))?;
+        let whole = async {
+            let response = self.0.request(request).await.map_err(|e| e.to_string())?;
+            let (head, body) = response.into_parts();
+            let body = body.collect().await.map_err(|e| e.to_string())?;
+            Ok(Answer {
+                status: head.status,
+                headers: head.headers,
+                body: body.to_bytes(),
+            })
+        };
+        let answer = timeout(LIMIT, whole).await;
+        answer.unwrap_or_else(|_| Err(format!("no answer from {} within {LIMIT:?}", ask.url)))
+    }
+}
+
+impl Answer {
+    /// The body as JSON; null where it is none.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Status and body, for a message.
+    pub(crate) fn describe(&self) -> String {
+        let body = String::from_utf8_lossy(&self.body);
+        let short: String = body.chars().take(300).collect();
+        format!("{} {short}", self.status.as_u16())
+    }
+}

@@ -1,0 +1,148 @@
+//! The gateways of a soak, their database, and the accounts that use them.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Database;
+use crate::gateway::{Gateway, target_folder};
+use crate::postgres::{self, Postgres};
+use crate::process::TempDir;
+
+/// Prices per picture, in billionths; [`SETTINGS`] says the same to the gateway.
+pub(super) const GROK_PRICE: i64 = 20_000_000;
+pub(super) const GPT_PRICE: i64 = 40_000_000;
+pub(super) const GPT_HIGH_PRICE: i64 = 107_000_000;
+
+const SETTINGS: &str = r#"
+[price."grok-imagine-1.0-partner"]
+per_image = 0.02
+[price."gpt-image-1-official"]
+per_image = 0.04
+when = [ { quality = "high", per_image = 0.107 } ]
+"#;
+
+/// A user and what it was credited with, in billionths; none for one without limit.
+pub(super) struct Account {
+    pub(super) user: &'static str,
+    pub(super) keys: Vec<String>,
+    pub(super) credited: Mutex<Option<i64>>,
+}
+
+/// Everything that runs during a soak. Dropped in this order: gateways, database, files.
+pub(super) struct Site {
+    nodes: Vec<Mutex<Gateway>>,
+    pub(super) addresses: Vec<String>,
+    pub(super) accounts: Vec<Account>,
+    _database: Option<Postgres>,
+    _files: TempDir,
+}
+
+impl Site {
+    /// Starts `count` gateways on one new database and makes the accounts.
+    pub(super) fn open(binary: &Path, database: Database, count: usize) -> Result<Self, String> {
+        let server = match database {
+            Database::Sqlite => None,
+            Database::Postgres => {
+                let bin = postgres::find();
+                let bin = bin
+                    .ok_or_else(|| format!("no PostgreSQL found: {}", postgres::HOW_TO_INSTALL))?;
+                Some(Postgres::start(&bin)?)
+            }
+        };
+        let files = TempDir::within(&target_folder(), "files")?;
+        let mut nodes: Vec<Gateway> = Vec::new();
+        for _ in 0..count {
+            let mut node = Gateway::prepare(binary, SETTINGS)?;
+            let first = nodes
+                .first()
+                .map_or_else(|| node.address(), Gateway::address);
+            node.environment("TOLLGATE_PUBLIC_URL", format!("http://{first}"));
+            node.environment("TOLLGATE_SANDBOX__IMAGE_MS", "50");
+            node.environment("TOLLGATE_LEASES__SECONDS", "4");
+            if let Some(server) = &server {
+                node.environment("TOLLGATE_DATABASE__URL", server.url());
+                let url = format!("file://{}", files.path().display());
+                node.environment("TOLLGATE_STORAGE__URL", url);
+            }
+            node.start()?;
+            nodes.push(node);
+        }
+        let accounts = accounts(&nodes[0])?;
+        Ok(Self {
+            addresses: nodes.iter().map(Gateway::address).collect(),
+            nodes: nodes.into_iter().map(Mutex::new).collect(),
+            accounts,
+            _database: server,
+            _files: files,
+        })
+    }
+
+    /// How many gateways there are.
+    pub(super) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// One gateway, for oneself.
+    pub(super) fn node(&self, at: usize) -> MutexGuard<'_, Gateway> {
+        let node = &self.nodes[at % self.nodes.len()];
+        node.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the gateways' folders; returns the first one's place.
+    pub(super) fn keep(&self) -> String {
+        let places = (0..self.count()).map(|at| self.node(at).keep().display().to_string());
+        places.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The end of the first gateway's log.
+    pub(super) fn last_words(&self) -> String {
+        self.node(0).last_words()
+    }
+}
+
+/// Four users: one with more than it can spend, one that runs dry, one that is nearly broke from
+/// the start, one without limit. Each has a free key and one with a quota.
+fn accounts(node: &Gateway) -> Result<Vec<Account>, String> {
+    let users = [
+        ("rich", Some((100_000, 50))),
+        ("modest", Some((12, 6))),
+        ("poor", Some((1, 1))),
+        ("boundless", None),
+    ];
+    let mut accounts = Vec::new();
+    for (user, limits) in users {
+        let balance = limits.map(|(balance, _)| i64::from(balance));
+        match balance {
+            Some(balance) => {
+                node.record(&["user", "create", user, "--balance", &balance.to_string()])?
+            }
+            None => node.record(&["user", "create", user, "--unlimited"])?,
+        };
+        let free = node.record(&["key", "create", "--user", user, "--name", "free"])?;
+        let mut keys = vec![key(&free)?];
+        if let Some((_, quota)) = limits {
+            let quota = quota.to_string();
+            let tied = [
+                "key", "create", "--user", user, "--name", "tied", "--quota", &quota,
+            ];
+            keys.push(key(&node.record(&tied)?)?);
+        }
+        accounts.push(Account {
+            user,
+            keys,
+            credited: Mutex::new(balance.map(|b| b * 1_000_000_000)),
+        });
+    }
+    // "Commands that write work beside a running server, which sees the change within one second."
+    std::thread::sleep(Duration::from_millis(1000));
+    Ok(accounts)
+}
+
+fn key(record: &Value) -> Result<String, String> {
+    let key = record["key"].as_str();
+    key.map(str::to_owned)
+        .ok_or_else(|| format!("`key create` printed no key: {record}"))
+}
