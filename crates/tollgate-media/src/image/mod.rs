@@ -16,9 +16,20 @@ pub mod shape;
 pub mod size;
 mod values;
 
+mod gemini;
+mod gemini_2_5_flash_image;
+mod gemini_3_1_flash_image;
+mod gemini_3_pro_image;
+mod gpt_image_1;
 mod gpt_image_2;
+mod gpt_image_2_5_async;
+mod grok_imagine;
+mod grok_imagine_edit;
+mod imagen_4;
 mod seedream;
+mod seedream_4_5;
 mod seedream_5_lite;
+mod wan2_7;
 
 pub use facts::{FactsError, ImageFacts};
 pub use family::{Family, LinkLife};
@@ -32,4 +43,17 @@ pub use shape::{
 };
 
 /// Every family.
-pub static FAMILIES: &[&Family] = &[&gpt_image_2::FAMILY, &seedream_5_lite::FAMILY];
+pub static FAMILIES: &[&Family] = &[
+    &gpt_image_2::FAMILY,
+    &gpt_image_1::FAMILY,
+    &gpt_image_2_5_async::FAMILY,
+    &seedream_4_5::FAMILY,
+    &seedream_5_lite::FAMILY,
+    &grok_imagine::FAMILY,
+    &grok_imagine_edit::FAMILY,
+    &imagen_4::FAMILY,
+    &gemini_2_5_flash_image::FAMILY,
+    &gemini_3_1_flash_image::FAMILY,
+    &gemini_3_pro_image::FAMILY,
+    &wan2_7::FAMILY,
+];

@@ -4,7 +4,6 @@ use super::family::{Family, LinkLife};
 use super::field::{Field, Preset};
 use super::input::InputRules;
 use super::job::ImageFormat;
-use super::rules;
 use super::seedream;
 use super::shape::STANDARD;
 use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
@@ -63,7 +62,7 @@ pub(super) static FAMILY: Family = Family {
         ..seedream::INPUTS
     },
     output: ImageFormat::Jpeg,
-    rules: &[rules::GROUP_MODE],
+    rules: &[seedream::GROUP_MODE],
     with_facts: None,
     shape: &STANDARD,
     links: LinkLife::Long,
