@@ -1,6 +1,7 @@
 //! The workshop of the repository: everything that is done to Tollgate but is no part of it.
 //! `cargo xtask --help` lists the commands.
 
+mod bench;
 mod dice;
 mod gateway;
 mod http;
@@ -33,6 +34,11 @@ enum Command {
     Test(test::Options),
     /// Kill and restart the real binary under load, then check every promise it made
     Soak(soak::Options),
+    /// Measure what Tollgate promises, beside a bare server
+    Bench(bench::Options),
+    /// The bare server that the bench measures beside
+    #[command(hide = true)]
+    BareServer(bench::BareOptions),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +46,8 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(options),
         Command::Soak(options) => soak::run(options),
+        Command::Bench(options) => bench::run(options),
+        Command::BareServer(options) => bench::serve_bare(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

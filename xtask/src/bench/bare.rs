@@ -1,0 +1,150 @@
+//! The bare axum server that the gateway is measured beside: it reads the whole request and
+//! answers fixed bytes, with the headers that the gateway sends.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Response;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::load::{Answer, Requests, Target};
+use crate::Outcome;
+use crate::process::TempDir;
+
+/// What the server itself writes.
+const OWN_HEADERS: [&str; 2] = ["content-length", "date"];
+
+/// A running bare server. Dropping it ends it.
+pub(super) struct Bare {
+    server: Child,
+    address: String,
+    _folder: TempDir,
+}
+
+impl Bare {
+    /// Starts a server that answers `poll` to `GET /v1/tasks/{id}` and `receipt` to
+    /// `POST /v1/images/generations`.
+    pub(super) fn start(poll: &Answer, receipt: &Answer) -> Result<Self, String> {
+        let folder = TempDir::new("bare")?;
+        let path = folder.path().join("answers.json");
+        let answers = json!({"poll": to_json(poll), "receipt": to_json(receipt)});
+        fs::write(&path, answers.to_string()).map_err(|e| e.to_string())?;
+        let program = std::env::current_exe().map_err(|e| e.to_string())?;
+        let mut command = Command::new(program);
+        command.arg("bare-server").arg(&path).stdout(Stdio::piped());
+        let mut server = command
+            .spawn()
+            .map_err(|e| format!("cannot start the bare server: {e}"))?;
+        let mut line = String::new();
+        if let Some(stdout) = server.stdout.take() {
+            let _ = BufReader::new(stdout).read_line(&mut line);
+        }
+        Ok(Self {
+            server,
+            address: line.trim().to_owned(),
+            _folder: folder,
+        })
+    }
+
+    /// This server as the target of a load.
+    pub(super) fn target(&self, requests: &Requests) -> Target {
+        Target {
+            address: self.address.clone(),
+            pid: self.server.id(),
+            requests: Arc::clone(requests),
+        }
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn to_json(answer: &Answer) -> Value {
+    let headers = answer
+        .head
+        .lines()
+        .skip(1)
+        .filter_map(|l| l.split_once(": "));
+    let headers: Vec<_> = headers
+        .filter(|(name, _)| !OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)))
+        .collect();
+    json!({"headers": headers, "body": String::from_utf8_lossy(&answer.body)})
+}
+
+/// A fixed answer.
+struct Fixed {
+    headers: Vec<(String, String)>,
+    body: Bytes,
+}
+
+struct Answers {
+    poll: Fixed,
+    receipt: Fixed,
+}
+
+/// Serves the answers of a file on a free loopback port, which it prints, until it is killed.
+pub(super) fn serve(path: &Path) -> Outcome {
+    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let json: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    let answers = Arc::new(Answers {
+        poll: fixed(&json["poll"]),
+        receipt: fixed(&json["receipt"]),
+    });
+    let router = Router::new()
+        .route(
+            "/v1/tasks/{id}",
+            get(|State(a): State<Arc<Answers>>| async move { a.poll.response() }),
+        )
+        .route("/v1/images/generations", post(receipt))
+        .with_state(answers);
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .map_err(|e| e.to_string())?;
+        println!("{}", listener.local_addr().map_err(|e| e.to_string())?);
+        axum::serve(listener, router)
+            .await
+            .map_err(|e| e.to_string())
+    })
+}
+
+/// Takes the whole body, as a server must that is to look at it.
+async fn receipt(State(answers): State<Arc<Answers>>, _body: Bytes) -> Response<Body> {
+    answers.receipt.response()
+}
+
+fn fixed(json: &Value) -> Fixed {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let headers = json["headers"].as_array().into_iter().flatten();
+    Fixed {
+        headers: headers
+            .map(|pair| (text(&pair[0]), text(&pair[1])))
+            .collect(),
+        body: text(&json["body"]).into(),
+    }
+}
+
+impl Fixed {
+    fn response(&self) -> Response<Body> {
+        let mut response = Response::builder();
+        for (name, value) in &self.headers {
+            response = response.header(name, value);
+        }
+        let body = Body::from(self.body.clone());
+        response.body(body).unwrap_or_default()
+    }
+}

@@ -1,0 +1,280 @@
+//! Load: connections that are kept, each sending its next request when the last one is answered.
+//! It writes and reads bare bytes, so that it takes little of the machine that it measures.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// Clock ticks of `/proc/PID/stat` per second: 100 on every Linux that we run on.
+const TICKS: u64 = 100;
+/// How often two servers take turns.
+const TURNS: u64 = 2;
+/// What is done before the measurement begins.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// Makes the bytes of the request of that number.
+pub(super) type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
+
+/// A server and what it is asked.
+pub(super) struct Target {
+    pub(super) address: String,
+    pub(super) pid: u32,
+    pub(super) requests: Requests,
+}
+
+/// What came of a load.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Measured {
+    requests: u64,
+    /// The requests of the warm-up too.
+    pub(super) in_all: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+}
+
+impl Measured {
+    /// Requests answered per second.
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    pub(super) fn rate(&self) -> f64 {
+        self.requests as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Time on the processor that the server took for each, in microseconds.
+    #[expect(clippy::cast_precision_loss, reason = "a mean")]
+    pub(super) fn cpu_us(&self) -> f64 {
+        self.cpu_seconds * 1e6 / self.requests.max(1) as f64
+    }
+
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            in_all: self.in_all + other.in_all,
+            seconds: self.seconds + other.seconds,
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+        }
+    }
+}
+
+/// One request's bytes.
+pub(super) fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
+    let mut text =
+        format!("{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n");
+    if !body.is_empty() {
+        text += &format!(
+            "content-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+    }
+    text += "\r\n";
+    text += body;
+    text.into_bytes()
+}
+
+/// Sends requests over `connections` for `seconds` and counts. Any answer but 200 is an error.
+pub(super) async fn run(
+    target: &Target,
+    connections: usize,
+    seconds: u64,
+) -> Result<Measured, String> {
+    let number = Arc::new(AtomicU64::new(0));
+    pour(target, connections, WARM_UP, &number).await?;
+    let cpu = cpu_seconds(target.pid)?;
+    let began = Instant::now();
+    let requests = pour(target, connections, Duration::from_secs(seconds), &number).await?;
+    Ok(Measured {
+        requests,
+        in_all: number.load(Ordering::Relaxed),
+        seconds: began.elapsed().as_secs_f64(),
+        cpu_seconds: cpu_seconds(target.pid)? - cpu,
+    })
+}
+
+/// The same load on two servers, turn and turn about.
+pub(super) async fn beside(
+    [one, other]: [&Target; 2],
+    connections: usize,
+    seconds: u64,
+) -> Result<[Measured; 2], String> {
+    let mut sums = [Measured::default(); 2];
+    let seconds = (seconds / TURNS).max(1);
+    for _ in 0..TURNS {
+        sums[0] = sums[0].and(run(one, connections, seconds).await?);
+        sums[1] = sums[1].and(run(other, connections, seconds).await?);
+    }
+    Ok(sums)
+}
+
+async fn pour(
+    target: &Target,
+    connections: usize,
+    limit: Duration,
+    number: &Arc<AtomicU64>,
+) -> Result<u64, String> {
+    let until = Instant::now() + limit;
+    let mut tasks = JoinSet::new();
+    for _ in 0..connections {
+        let mut connection = Connection::open(&target.address).await?;
+        let (requests, number) = (Arc::clone(&target.requests), Arc::clone(number));
+        tasks.spawn(async move {
+            let mut answered = 0;
+            while Instant::now() < until {
+                let request = requests(number.fetch_add(1, Ordering::Relaxed));
+                connection.ask(&request).await?;
+                answered += 1;
+            }
+            Ok::<u64, String>(answered)
+        });
+    }
+    let mut sum = 0;
+    while let Some(done) = tasks.join_next().await {
+        sum += done.map_err(|e| format!("the load generator broke: {e}"))??;
+    }
+    Ok(sum)
+}
+
+/// One kept connection.
+pub(super) struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// An answer's head and body, as they came.
+pub(super) struct Answer {
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Connection {
+    pub(super) async fn open(address: &str) -> Result<Self, String> {
+        let stream = TcpStream::connect(address).await;
+        let stream = stream.map_err(|e| format!("cannot connect to {address}: {e}"))?;
+        stream.set_nodelay(true).map_err(|e| e.to_string())?;
+        Ok(Self {
+            stream,
+            buffer: Vec::with_capacity(16 * 1024),
+        })
+    }
+
+    /// Sends bytes as they are.
+    pub(super) async fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let sent = self.stream.write_all(bytes).await;
+        sent.map_err(|e| format!("cannot send: {e}"))
+    }
+
+    /// Sends a request and reads past its answer, which must be 200.
+    pub(super) async fn ask(&mut self, request: &[u8]) -> Result<(), String> {
+        self.send(request).await?;
+        let (head, length) = self.receive().await?;
+        if !self.buffer.starts_with(b"HTTP/1.1 200") {
+            let end = (head + length).min(600);
+            let said = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
+            return Err(format!("not 200: {said}"));
+        }
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Reads one answer.
+    pub(super) async fn answer(&mut self) -> Result<Answer, String> {
+        let (head, length) = self.receive().await?;
+        let answer = Answer {
+            head: String::from_utf8_lossy(&self.buffer[..head]).into_owned(),
+            body: self.buffer[head..head + length].to_vec(),
+        };
+        self.buffer.clear();
+        Ok(answer)
+    }
+
+    /// Fills the buffer with one answer; returns the lengths of its head and its body.
+    async fn receive(&mut self) -> Result<(usize, usize), String> {
+        let mut lengths = None;
+        loop {
+            if let Some((head, body)) = lengths
+                && self.buffer.len() >= head + body
+            {
+                return Ok((head, body));
+            }
+            let read = self.stream.read_buf(&mut self.buffer).await;
+            if read.map_err(|e| format!("cannot receive: {e}"))? == 0 {
+                return Err("the server closed the connection".to_owned());
+            }
+            if lengths.is_none() {
+                lengths = frame(&self.buffer)?;
+            }
+        }
+    }
+}
+
+/// The lengths of head and body of the answer that begins here, once its head is complete.
+fn frame(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
+    const NAME: &[u8] = b"content-length:";
+    let Some(head) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let mut lines = bytes[..head].split(|b| *b == b'\n');
+    let length = lines.find(|l| l.len() > NAME.len() && l[..NAME.len()].eq_ignore_ascii_case(NAME));
+    let length = length.and_then(|l| {
+        std::str::from_utf8(&l[NAME.len()..])
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    });
+    match length {
+        Some(length) => Ok(Some((head + 4, length))),
+        None => Err(format!(
+            "an answer without a length: {}",
+            String::from_utf8_lossy(&bytes[..head])
+        )),
+    }
+}
+
+/// Time on the processor that a process has taken so far.
+#[expect(clippy::cast_precision_loss, reason = "a few thousand ticks")]
+pub(super) fn cpu_seconds(pid: u32) -> Result<f64, String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    let stat = stat.map_err(|e| format!("no process {pid}: {e}"))?;
+    // The name in parentheses may hold anything; the fields after it are numbers from the third on.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let field = |at: usize| fields.split_whitespace().nth(at - 3)?.parse::<u64>().ok();
+    match (field(14), field(15)) {
+        (Some(user), Some(system)) => Ok((user + system) as f64 / TICKS as f64),
+        _ => Err(format!("cannot read /proc/{pid}/stat: {stat}")),
+    }
+}
+
+/// A size from `/proc/PID/status` in bytes, such as `VmRSS`.
+pub(super) fn memory(pid: u32, field: &str) -> Result<u64, String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    let status = status.map_err(|e| format!("no process {pid}: {e}"))?;
+    let line = status.lines().find(|line| line.starts_with(field));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.map(|kib| kib * 1024)
+        .ok_or_else(|| format!("no {field} in /proc/{pid}/status"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_framed_by_their_length() {
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+        assert_eq!(frame(answer), Ok(Some((38, 2))));
+        assert_eq!(frame(&answer[..30]), Ok(None));
+        assert!(frame(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn our_own_process_can_be_measured() {
+        let pid = std::process::id();
+        assert!(cpu_seconds(pid).is_ok_and(|s| s >= 0.0));
+        assert!(memory(pid, "VmRSS:").is_ok_and(|bytes| bytes > 1_000_000));
+    }
+}

@@ -1,0 +1,95 @@
+//! Memory: what the gateway takes when nothing happens, and at most while many large files come
+//! in side by side.
+
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::load::{Connection, memory};
+use super::subject::Subject;
+use super::table::{Table, mib};
+
+const UPLOADS: usize = 100;
+/// The largest file that is taken.
+const FILE_BYTES: usize = 20_971_520;
+const IDLE_TARGET_MIB: f64 = 40.0;
+const UPLOADS_TARGET_MIB: f64 = 200.0;
+static CHUNK: [u8; 65_536] = [0; 65_536];
+const BOUNDARY: &str = "tollgate-bench-boundary";
+
+/// Measures both.
+pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
+    eprintln!("memory");
+    let subject = Arc::new(Subject::start(binary)?);
+    let pid = subject.pid()?;
+    std::thread::sleep(Duration::from_secs(2));
+    table.at_most(
+        "memory, idle, MiB",
+        IDLE_TARGET_MIB,
+        mib(memory(pid, "VmRSS:")?),
+    );
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
+    let began = Instant::now();
+    runtime.block_on(upload_all(&subject))?;
+    table.note(
+        format!("{UPLOADS} uploads of {FILE_BYTES} bytes, s"),
+        format!("{:.1}", began.elapsed().as_secs_f64()),
+    );
+    let peak = mib(memory(pid, "VmHWM:")?);
+    table.at_most(
+        "memory, highest during the uploads, MiB",
+        UPLOADS_TARGET_MIB,
+        peak,
+    );
+    Ok(())
+}
+
+async fn upload_all(subject: &Arc<Subject>) -> Result<(), String> {
+    let mut uploads = JoinSet::new();
+    for _ in 0..UPLOADS {
+        let subject = Arc::clone(subject);
+        uploads.spawn(async move { upload(&subject).await });
+    }
+    while let Some(done) = uploads.join_next().await {
+        done.map_err(|e| format!("an upload broke: {e}"))??;
+    }
+    Ok(())
+}
+
+/// Sends a picture that is as large as a file may be: a small one, and bytes after its end.
+async fn upload(subject: &Subject) -> Result<(), String> {
+    let picture = picture()?;
+    let begin = format!(
+        "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"bench.png\"\r\ncontent-type: image/png\r\n\r\n"
+    );
+    let end = format!("\r\n--{BOUNDARY}--\r\n");
+    let head = format!(
+        "POST /v1/uploads/images HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\
+         content-type: multipart/form-data; boundary={BOUNDARY}\r\ncontent-length: {}\r\n\r\n",
+        subject.key,
+        begin.len() + FILE_BYTES + end.len()
+    );
+    let mut connection = Connection::open(&subject.gateway.address()).await?;
+    connection.send(head.as_bytes()).await?;
+    connection.send(begin.as_bytes()).await?;
+    connection.send(&picture).await?;
+    let mut rest = FILE_BYTES - picture.len();
+    while rest > 0 {
+        let now = rest.min(CHUNK.len());
+        connection.send(&CHUNK[..now]).await?;
+        rest -= now;
+    }
+    // Sends the end and insists on 200.
+    connection.ask(end.as_bytes()).await
+}
+
+fn picture() -> Result<Vec<u8>, String> {
+    let mut bytes = Cursor::new(Vec::new());
+    let drawn = image::RgbImage::new(512, 512);
+    let written = drawn.write_to(&mut bytes, image::ImageFormat::Png);
+    written.map_err(|e| e.to_string())?;
+    Ok(bytes.into_inner())
+}

@@ -1,0 +1,109 @@
+//! `cargo xtask bench`: the figures that Tollgate promises, measured on this machine. Rates are
+//! ratios within one run: the gateway beside a bare axum server ([`bare`]) that answers the same
+//! bytes to the same load ([`load`]), turn and turn about.
+
+mod bare;
+mod fill;
+mod load;
+mod memory;
+mod polls;
+mod stored;
+mod subject;
+mod submit;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::{Outcome, gateway, repo};
+use table::{Table, mib};
+
+const BINARY_LIMIT_MIB: f64 = 40_000_000.0 / 1_048_576.0;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Measure only this
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+    /// How long each load lasts
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// How many stored tasks are many
+    #[arg(long, default_value_t = 1_000_000)]
+    tasks: u64,
+    /// The program to measure, instead of building it
+    #[arg(long)]
+    binary: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Polls,
+    Submit,
+    Stored,
+    Memory,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct BareOptions {
+    /// What to answer
+    answers: PathBuf,
+}
+
+/// The bare server that the gateway is measured beside.
+pub(crate) fn serve_bare(options: &BareOptions) -> Outcome {
+    bare::serve(&options.answers)
+}
+
+/// Measures and prints a table; fails when a figure is below its target.
+pub(crate) fn run(options: Options) -> Outcome {
+    if cfg!(debug_assertions) {
+        return again_in_release();
+    }
+    let binary = gateway::binary(options.binary)?;
+    let wanted = |part| options.only.is_none_or(|only| only == part);
+    let mut table = Table::default();
+    if wanted(Part::Polls) {
+        polls::measure(&binary, options.seconds, &mut table)?;
+    }
+    if wanted(Part::Submit) {
+        submit::measure(&binary, options.seconds, &mut table)?;
+    }
+    if wanted(Part::Stored) {
+        stored::measure(&binary, options.seconds, options.tasks, &mut table)?;
+    }
+    if wanted(Part::Memory) {
+        memory::measure(&binary, &mut table)?;
+        let size = fs::metadata(&binary).map_err(|e| format!("{}: {e}", binary.display()))?;
+        table.at_most("size of the binary, MiB", BINARY_LIMIT_MIB, mib(size.len()));
+    }
+    table.print();
+    match table.below() {
+        0 => Ok(()),
+        n => Err(format!("bench: {n} figures below their targets")),
+    }
+}
+
+/// A load generator that is slow itself measures itself.
+fn again_in_release() -> Outcome {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(repo::root());
+    cargo.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "-p",
+        "xtask",
+        "--",
+    ]);
+    cargo.args(std::env::args_os().skip(1));
+    match cargo.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err("bench: see above".to_owned()),
+        Err(e) => Err(format!("cannot run cargo: {e}")),
+    }
+}

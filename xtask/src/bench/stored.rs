@@ -1,0 +1,131 @@
+//! The same with many stored tasks: polls and submissions cost what they cost with few, and a
+//! start does not wait for what is stored.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::fill::{copy_id, fill};
+use super::load::{self, Requests};
+use super::subject::Subject;
+use super::table::Table;
+use super::{polls, submit};
+
+const FEW: u64 = 1_000;
+const TARGET: f64 = 0.9;
+const START_TARGET: f64 = 1.0;
+
+/// A gateway with so many stored tasks.
+struct Stored {
+    subject: Subject,
+    started: Duration,
+    original: String,
+    count: u64,
+}
+
+/// Measures a gateway with `many` stored tasks beside one with few.
+pub(super) fn measure(
+    binary: &Path,
+    seconds: u64,
+    many: u64,
+    table: &mut Table,
+) -> Result<(), String> {
+    eprintln!("{many} stored tasks");
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
+    let both = [many, FEW].map(|count| runtime.block_on(Stored::new(binary, count)));
+    let [many, few] = both;
+    let (many, few) = (many?, few?);
+    let begun = Instant::now();
+    many.subject.gateway.cli(&["audit"])?;
+    let what = |what: &str| format!("{} stored tasks: {what}", many.count);
+    table.note(
+        what("audit, s"),
+        format!("{:.1}", begun.elapsed().as_secs_f64()),
+    );
+    table.at_most(&what("start, s"), START_TARGET, many.started.as_secs_f64());
+    runtime.block_on(async {
+        let asked = [many.polls(), few.polls()];
+        ratio(
+            table,
+            &what("polls"),
+            [&many, &few],
+            &asked,
+            polls::CONNECTIONS,
+            seconds,
+        )
+        .await?;
+        let asked = [many.submissions(), few.submissions()];
+        ratio(
+            table,
+            &what("submissions"),
+            [&many, &few],
+            &asked,
+            submit::CONNECTIONS,
+            seconds,
+        )
+        .await
+    })
+}
+
+/// The rate with many stored tasks, and how much of the rate with few that is.
+async fn ratio(
+    table: &mut Table,
+    what: &str,
+    [many, few]: [&Stored; 2],
+    requests: &[Requests; 2],
+    connections: usize,
+    seconds: u64,
+) -> Result<(), String> {
+    let targets = [
+        many.subject.target(&requests[0])?,
+        few.subject.target(&requests[1])?,
+    ];
+    let [many, few] = load::beside(targets.each_ref(), connections, seconds).await?;
+    table.note(format!("{what} per second"), format!("{:.0}", many.rate()));
+    table.note(
+        format!("{what}, CPU us each"),
+        format!("{:.1}", many.cpu_us()),
+    );
+    table.note(
+        format!("{what}, CPU us each with {FEW}"),
+        format!("{:.1}", few.cpu_us()),
+    );
+    table.at_least(
+        &format!("{what}, ratio to {FEW}"),
+        TARGET,
+        many.rate() / few.rate(),
+    );
+    Ok(())
+}
+
+impl Stored {
+    async fn new(binary: &Path, count: u64) -> Result<Self, String> {
+        let mut subject = Subject::start(binary)?;
+        let original = subject.finished().await?;
+        subject.gateway.stop()?;
+        fill(&subject.gateway.data(), &original, count)?;
+        let started = subject.gateway.start()?;
+        Ok(Self {
+            subject,
+            started,
+            original,
+            count,
+        })
+    }
+
+    /// Polls of any of the stored tasks.
+    fn polls(&self) -> Requests {
+        let (original, count) = (self.original.clone(), self.count);
+        let poll = String::from_utf8_lossy(&self.subject.poll(&original)).into_owned();
+        Arc::new(move |number| {
+            let any = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+            poll.replace(&original, &copy_id(&original, any % count))
+                .into_bytes()
+        })
+    }
+
+    fn submissions(&self) -> Requests {
+        let order = self.subject.submission();
+        Arc::new(move |_| order.clone())
+    }
+}

@@ -1,0 +1,152 @@
+//! The gateway that is measured: with one channel that never gets far, so that what is measured
+//! is not the making of pictures; and what every part of the bench asks of it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::load::{Answer, Connection, Requests, Target, request};
+use crate::gateway::Gateway;
+
+const SETTINGS: &str = r#"
+[sandbox]
+image_ms = 0
+[time_limits]
+image_s = 36000
+[[channel]]
+name = "only"
+kind = "sandbox"
+models = ["grok-imagine-1.0-partner"]
+max_concurrency = 1
+[price."grok-imagine-1.0-partner"]
+per_image = 0.02
+"#;
+
+const FINISH_LIMIT: Duration = Duration::from_secs(30);
+/// Of the text of the metrics.
+const COMMITS: &str = "tollgate_store_commits_total";
+
+/// A running gateway with a user and a key.
+pub(super) struct Subject {
+    pub(super) gateway: Gateway,
+    pub(super) key: String,
+}
+
+impl Subject {
+    /// Starts a gateway on a new data directory.
+    pub(super) fn start(binary: &Path) -> Result<Self, String> {
+        let mut gateway = Gateway::prepare(binary, SETTINGS)?;
+        gateway.start()?;
+        // Plenty, not unlimited: the guard on the balance is part of what is measured.
+        gateway.record(&["user", "create", "bench", "--balance", "1000000"])?;
+        let key = gateway.record(&["key", "create", "--user", "bench"])?;
+        let key = key["key"]
+            .as_str()
+            .ok_or("`key create` printed no key")?
+            .to_owned();
+        // The running server sees it within a second.
+        std::thread::sleep(Duration::from_secs(1));
+        Ok(Self { gateway, key })
+    }
+
+    /// The server's process id.
+    pub(super) fn pid(&self) -> Result<u32, String> {
+        self.gateway
+            .pid()
+            .ok_or_else(|| "the gateway is not running".to_owned())
+    }
+
+    /// This gateway as the target of a load.
+    pub(super) fn target(&self, requests: &Requests) -> Result<Target, String> {
+        Ok(Target {
+            address: self.gateway.address(),
+            pid: self.pid()?,
+            requests: Arc::clone(requests),
+        })
+    }
+
+    /// A submission that is taken and never finished: the only channel is busy for good with the
+    /// first of them.
+    pub(super) fn submission(&self) -> Vec<u8> {
+        self.order("a harbour at dawn, seen from the lighthouse [[sandbox:hang]]")
+    }
+
+    fn order(&self, prompt: &str) -> Vec<u8> {
+        let body =
+            json!({"model": "grok-imagine-1.0-partner", "prompt": prompt, "size": "1:1", "n": 1});
+        request(
+            "POST",
+            "/v1/images/generations",
+            &self.key,
+            &body.to_string(),
+        )
+    }
+
+    /// The request that polls a task.
+    pub(super) fn poll(&self, id: &str) -> Vec<u8> {
+        request("GET", &format!("/v1/tasks/{id}"), &self.key, "")
+    }
+
+    /// Submits a task that is finished when this returns; returns its id.
+    pub(super) async fn finished(&self) -> Result<String, String> {
+        let (id, _) = self.submit(&self.order("a harbour at dawn")).await?;
+        let began = Instant::now();
+        while began.elapsed() < FINISH_LIMIT {
+            let answer = self.ask(&self.poll(&id)).await?;
+            let record: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            match record["data"]["status"].as_str() {
+                Some("completed") => return Ok(id),
+                Some("failed") => return Err(format!("the task failed: {record}")),
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+        Err(format!("the task did not finish within {FINISH_LIMIT:?}"))
+    }
+
+    /// Submits; returns task id and receipt.
+    pub(super) async fn submit(&self, order: &[u8]) -> Result<(String, Answer), String> {
+        let answer = self.ask(order).await?;
+        let receipt: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        match receipt["data"][0]["task_id"].as_str() {
+            Some(id) => Ok((id.to_owned(), answer)),
+            None => Err(format!("no receipt: {receipt}")),
+        }
+    }
+
+    /// One request on a connection of its own.
+    pub(super) async fn ask(&self, request: &[u8]) -> Result<Answer, String> {
+        let mut connection = Connection::open(&self.gateway.address()).await?;
+        connection.send(request).await?;
+        connection.answer().await
+    }
+
+    /// How many commits the store has made so far.
+    pub(super) async fn commits(&self) -> Result<u64, String> {
+        let answer = self.ask(&request("GET", "/metrics", &self.key, "")).await?;
+        let text = String::from_utf8_lossy(&answer.body);
+        metric(&text, COMMITS).ok_or_else(|| format!("{COMMITS} is not in GET /metrics"))
+    }
+}
+
+/// The value of a counter without labels.
+fn metric(text: &str, name: &str) -> Option<u64> {
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    value.trim().split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_from_the_metrics() {
+        let text = "# HELP a_total A.\na_total 12\nb_total{x=\"y\"} 3\nc_total 4.0\n";
+        assert_eq!(metric(text, "a_total"), Some(12));
+        assert_eq!(metric(text, "b_total"), None);
+        assert_eq!(metric(text, "c_total"), Some(4));
+    }
+}

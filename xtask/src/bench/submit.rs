@@ -1,0 +1,58 @@
+//! Submissions: each one is on disk before its receipt; side by side they share commits.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::bare::Bare;
+use super::load::{self, Measured, Requests};
+use super::polls::compare;
+use super::subject::Subject;
+use super::table::Table;
+
+pub(super) const CONNECTIONS: usize = 64;
+const SHARED_TARGET: f64 = 8.0;
+const RATE_TARGET: f64 = 0.2;
+/// Commits of the gateway's own work (leases, clean-up) that may fall into a measurement.
+const OWN_COMMITS: f64 = 0.05;
+
+/// One connection, then many.
+pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
+    eprintln!("submissions");
+    let subject = Subject::start(binary)?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
+    runtime.block_on(async {
+        let order = subject.submission();
+        let (id, receipt) = subject.submit(&order).await?;
+        let bare = Bare::start(&subject.ask(&subject.poll(&id)).await?, &receipt)?;
+        let requests: Requests = Arc::new(move |_| order.clone());
+
+        let (one, each) = counted(&subject, 1, seconds, &requests).await?;
+        let what = "submissions, 1 connection: ";
+        table.note(format!("{what}per second"), format!("{:.0}", one.rate()));
+        table.note(format!("{what}CPU us each"), format!("{:.1}", one.cpu_us()));
+        table.at_least(&format!("{what}commits each"), 1.0, each);
+        table.at_most(&format!("{what}commits each"), 1.0 + OWN_COMMITS, each);
+
+        let (_, each) = counted(&subject, CONNECTIONS, seconds, &requests).await?;
+        let what = format!("submissions, {CONNECTIONS} connections: ");
+        table.at_least(&format!("{what}for each commit"), SHARED_TARGET, 1.0 / each);
+        let targets = [&subject.target(&requests)?, &bare.target(&requests)];
+        let measured = load::beside(targets, CONNECTIONS, seconds).await?;
+        compare(table, &what, RATE_TARGET, measured);
+        Ok(())
+    })
+}
+
+/// A load of submissions, and how many commits the store made for each.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+async fn counted(
+    subject: &Subject,
+    connections: usize,
+    seconds: u64,
+    requests: &Requests,
+) -> Result<(Measured, f64), String> {
+    let before = subject.commits().await?;
+    let measured = load::run(&subject.target(requests)?, connections, seconds).await?;
+    let commits = subject.commits().await? - before;
+    Ok((measured, commits as f64 / measured.in_all.max(1) as f64))
+}

@@ -1,0 +1,120 @@
+//! The table of figures that the bench prints.
+
+/// Figures in the order in which they were measured.
+#[derive(Default)]
+pub(super) struct Table(Vec<Line>);
+
+struct Line {
+    what: String,
+    measured: String,
+    target: String,
+    verdict: Option<bool>,
+}
+
+impl Table {
+    /// A figure without a target.
+    pub(super) fn note(&mut self, what: impl Into<String>, measured: impl Into<String>) {
+        self.0.push(Line {
+            what: what.into(),
+            measured: measured.into(),
+            target: String::new(),
+            verdict: None,
+        });
+        self.progress();
+    }
+
+    /// A figure that must reach `target`.
+    pub(super) fn at_least(&mut self, what: &str, target: f64, measured: f64) {
+        self.judged(
+            what,
+            format!(">= {}", short(target)),
+            measured,
+            measured >= target,
+        );
+    }
+
+    /// A figure that must not pass `target`.
+    pub(super) fn at_most(&mut self, what: &str, target: f64, measured: f64) {
+        self.judged(
+            what,
+            format!("<= {}", short(target)),
+            measured,
+            measured <= target,
+        );
+    }
+
+    /// How many figures miss their target.
+    pub(super) fn below(&self) -> usize {
+        self.0
+            .iter()
+            .filter(|line| line.verdict == Some(false))
+            .count()
+    }
+
+    /// Prints all of it to stdout.
+    pub(super) fn print(&self) {
+        let width = self.0.iter().map(|line| line.what.len()).max().unwrap_or(0);
+        println!("{:<width$}  {:>14}  {:>10}", "figure", "measured", "target");
+        for line in &self.0 {
+            let verdict = match line.verdict {
+                Some(true) => "ok",
+                Some(false) => "below",
+                None => "",
+            };
+            let row = format!(
+                "{:<width$}  {:>14}  {:>10}  {verdict}",
+                line.what, line.measured, line.target
+            );
+            println!("{}", row.trim_end());
+        }
+    }
+
+    fn judged(&mut self, what: &str, target: String, measured: f64, good: bool) {
+        self.0.push(Line {
+            what: what.to_owned(),
+            measured: short(measured),
+            target,
+            verdict: Some(good),
+        });
+        self.progress();
+    }
+
+    /// A bench takes minutes: whoever waits sees what there is.
+    fn progress(&self) {
+        if let Some(line) = self.0.last() {
+            eprintln!("  {}: {}", line.what, line.measured);
+        }
+    }
+}
+
+/// Three digits are all that a measurement on a shared machine is worth.
+fn short(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Bytes in MiB.
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+pub(super) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / 1_048_576.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_below_their_target_are_counted() {
+        let mut table = Table::default();
+        table.at_least("a", 0.6, 0.61);
+        table.at_least("b", 0.6, 0.59);
+        table.at_most("c", 40.0, 41.0);
+        table.note("d", "free");
+        assert_eq!(table.below(), 2);
+        assert_eq!(short(0.61), "0.610");
+        assert_eq!(short(12_345.6), "12346");
+    }
+}
