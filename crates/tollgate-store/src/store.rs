@@ -419,6 +419,12 @@ impl Store {
         self.write(lease::BeginAttempt(attempt)).await
     }
 
+    /// The channels whose attempts at a task failed, in the order in which they were tried.
+    pub async fn failed_channels(&self, task_id: &str) -> Result<Vec<String>, StoreError> {
+        let mut rows = self.query(&read::FAILED_CHANNELS, args![task_id]).await?;
+        Ok(rows.iter_mut().map(|row| row.text(0)).collect::<Result<_, _>>()?)
+    }
+
     /// Ends a failed attempt and puts the task back; answers false when the lease is lost.
     pub async fn try_again(&self, retry: Retry) -> Result<bool, StoreError> {
         self.write(lease::TryAgain(retry)).await

@@ -61,6 +61,8 @@ pub(crate) const SUMS: Sql = Sql::both(
     "SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT), CAST(COALESCE(SUM(held), 0) AS BIGINT),
             CAST(COALESCE(SUM(used), 0) AS BIGINT) FROM users",
 );
+pub(crate) const FAILED_CHANNELS: Sql =
+    Sql::both("SELECT channel FROM attempts WHERE task_id = $1 AND outcome = 'failed' ORDER BY number");
 pub(crate) const NEXT_DUE: Sql = Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2");
 
 /// A task from `task_columns`.
