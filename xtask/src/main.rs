@@ -3,6 +3,7 @@
 
 mod bench;
 mod dice;
+mod docs;
 mod gateway;
 mod http;
 mod postgres;
@@ -32,6 +33,8 @@ enum Command {
     Tidy,
     /// Run all tests, with a PostgreSQL server of their own
     Test(test::Options),
+    /// Write the pages of docs/models from the models' declarations
+    Docs(docs::Options),
     /// Kill and restart the real binary under load, then check every promise it made
     Soak(soak::Options),
     /// Measure what Tollgate promises, beside a bare server
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(options),
+        Command::Docs(options) => docs::run(options),
         Command::Soak(options) => soak::run(options),
         Command::Bench(options) => bench::run(options),
         Command::BareServer(options) => bench::serve_bare(&options),

@@ -25,7 +25,11 @@ const CRATES: &[&str] = &["tollgate-server", "tollgate-store", "tollgate-media"]
 type Allowed = (&'static str, &'static str, &'static str);
 
 /// Where a kind may be named all the same.
-const ALLOWED: &[Allowed] = &[];
+const ALLOWED: &[Allowed] = &[(
+    "crates/tollgate-server/src/routing.rs",
+    "sandbox",
+    "with no channel configured, the sandbox serves every model",
+)];
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     check_but(subject, ALLOWED)
@@ -79,7 +83,7 @@ mod tests {
             ("crates/tollgate-server/src/lib.rs", code),
             ("crates/tollgate-upstream/src/lib.rs", code),
         ];
-        let found = tidy::check(super::check, &files);
+        let found = tidy::check(|s| super::check_but(s, &[]), &files);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("crates/tollgate-server/src/lib.rs:1: names"));
 

@@ -1,0 +1,118 @@
+//! `cargo xtask docs`: the pages of `docs/models/`, written from the families' declarations.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use tollgate_media::image::{FAMILIES, page};
+
+use crate::Outcome;
+use crate::repo::root;
+
+const FOLDER: &str = "docs/models";
+const INDEX: &str = "README.md";
+const NOTICE: &str =
+    "<!-- Written by `cargo xtask docs` from crates/tollgate-media: change it there. -->\n\n";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Write nothing; fail where a page is not what would be written
+    #[arg(long)]
+    check: bool,
+}
+
+/// Writes the pages, or checks them.
+pub(crate) fn run(options: Options) -> Outcome {
+    let folder = root().join(FOLDER);
+    let wanted = pages();
+    let found = read(&folder).map_err(|e| format!("cannot read {FOLDER}: {e}"))?;
+    let stale: Vec<&String> = found
+        .keys()
+        .filter(|name| !wanted.contains_key(*name))
+        .collect();
+    let changed = wanted
+        .iter()
+        .filter(|(name, text)| found.get(*name) != Some(text));
+    let changed: Vec<(&String, &String)> = changed.collect();
+    if options.check {
+        let names = changed.iter().map(|(name, _)| *name).chain(stale);
+        let names: Vec<String> = names.map(|name| format!("{FOLDER}/{name}")).collect();
+        return match names.is_empty() {
+            true => Ok(()),
+            false => Err(format!(
+                "not up to date, run `cargo xtask docs`: {}",
+                names.join(", ")
+            )),
+        };
+    }
+    let failed = |e| format!("cannot write {FOLDER}: {e}");
+    fs::create_dir_all(&folder).map_err(failed)?;
+    for name in &stale {
+        fs::remove_file(folder.join(name)).map_err(failed)?;
+    }
+    for (name, text) in &changed {
+        fs::write(folder.join(name), text).map_err(failed)?;
+    }
+    println!(
+        "{FOLDER}: {} written, {} removed",
+        changed.len(),
+        stale.len()
+    );
+    Ok(())
+}
+
+/// Every page by its file's name.
+fn pages() -> BTreeMap<String, String> {
+    let mut pages = BTreeMap::new();
+    let mut index =
+        format!("{NOTICE}# Image models\n\n| Family | Models | Endpoint |\n|---|---|---|\n");
+    for family in FAMILIES {
+        let models: Vec<String> = family
+            .models
+            .iter()
+            .map(|model| format!("`{model}`"))
+            .collect();
+        let (title, name, models) = (family.title, family.name, models.join(", "));
+        let _ = writeln!(
+            index,
+            "| [{title}]({name}.md) | {models} | `{}` |",
+            family.endpoint
+        );
+        let text = format!("{NOTICE}{}\n", page(family).trim_end());
+        pages.insert(format!("{name}.md"), text);
+    }
+    pages.insert(INDEX.to_owned(), index);
+    pages
+}
+
+fn read(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(found),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        found.insert(name, fs::read_to_string(entry.path())?);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_has_a_page_that_the_index_links_to() {
+        let pages = pages();
+        assert_eq!(pages.len(), FAMILIES.len() + 1);
+        for family in FAMILIES {
+            let file = format!("{}.md", family.name);
+            assert!(pages.contains_key(&file), "{file}");
+            assert!(pages[INDEX].contains(&format!("({file})")), "{file}");
+        }
+    }
+}
