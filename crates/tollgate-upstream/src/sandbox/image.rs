@@ -8,10 +8,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use super::directives::Directives;
-use super::picture::{self, Order};
+use super::picture::{Order, Studio};
 use crate::provider::{
-    Delivery, ImageCall, ImageDone, ImageProvider, Picture, ProviderError, ProviderErrorKind,
-    Review,
+    Delivery, ImageCall, ImageDone, ImageProvider, ProviderError, ProviderErrorKind, Review,
 };
 
 /// Progress is reported every time this share of the time has passed.
@@ -39,15 +38,21 @@ impl SandboxImages {
         &self,
         call: &ImageCall<'_>,
         directives: &Directives,
-        text: String,
+        text: &str,
     ) -> Result<ImageDone, ProviderError> {
         let clock = Pace::new(directives.delay.unwrap_or(self.time), call);
         let asked = call.job.n;
         let wanted = directives.partial.unwrap_or(asked).min(asked);
-        let order = Arc::new(Order::new(call, text)?);
+        let order = Order::new(call, text)?;
+        let studio = clock.during(0, draw(|| Studio::open(order))).await?;
+        let studio = Arc::new(studio);
         for index in 0..wanted {
-            let picture = clock.during(index, draw(order.clone(), index)).await?;
+            let artist = studio.clone();
+            let picture = clock
+                .during(index, draw(move || artist.make(index)))
+                .await?;
             call.delivery.picture(picture).await?;
+            clock.delivered(index + 1);
         }
         clock.rest(wanted).await;
         Ok(ImageDone {
@@ -72,7 +77,7 @@ impl ImageProvider for SandboxImages {
                 std::future::pending::<()>().await;
             }
             verdict?;
-            self.work(&call, &directives, text).await
+            self.work(&call, &directives, &text).await
         };
         tokio::select! {
             biased;
@@ -155,9 +160,11 @@ fn refused(delivered: u32) -> ProviderError {
     )
 }
 
-/// Draws one picture on a blocking thread. The permit moves along: a call that is dropped in the
-/// middle leaves its thread running to the end of the picture, and that still counts.
-async fn draw(order: Arc<Order>, index: u32) -> Result<Picture, ProviderError> {
+/// Runs one step of drawing on a blocking thread. The permit moves along: a call that is dropped in
+/// the middle leaves its thread running to the end of the step, and that still counts.
+async fn draw<T: Send + 'static>(
+    step: impl FnOnce() -> Result<T, ProviderError> + Send + 'static,
+) -> Result<T, ProviderError> {
     let broken = |_| ProviderError::new(ProviderErrorKind::Retryable, "the sandbox broke down");
     let permit = DRAWING
         .clone()
@@ -166,7 +173,7 @@ async fn draw(order: Arc<Order>, index: u32) -> Result<Picture, ProviderError> {
         .expect("the semaphore is never closed");
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        picture::make(&order, index)
+        step()
     })
     .await
     .map_err(broken)?
@@ -201,6 +208,19 @@ impl<'a> Pace<'a> {
         work.await
     }
 
+    /// Reports `made` pictures, where the time is over and no longer tells how far the work is.
+    fn delivered(&self, made: u32) {
+        if self.start.elapsed() >= self.total {
+            self.delivery.progress(self.ceiling(made).saturating_sub(1));
+        }
+    }
+
+    /// The share of `made` pictures in percent.
+    fn ceiling(&self, made: u32) -> u8 {
+        let percent = 100 * u64::from(made) / u64::from(self.pictures);
+        u8::try_from(percent).unwrap_or(100).min(100)
+    }
+
     /// Waits for what is left of the time, `made` pictures being done.
     async fn rest(&self, made: u32) {
         self.report(made).await;
@@ -209,8 +229,7 @@ impl<'a> Pace<'a> {
     /// Reports at every step of the time until it is over. What is reported never runs ahead of
     /// the pictures: the last percents belong to the one being drawn.
     async fn report(&self, made: u32) {
-        let ceiling = 100 * u64::from(made + 1) / u64::from(self.pictures);
-        let ceiling = u8::try_from(ceiling).unwrap_or(100).min(100) - 1;
+        let ceiling = self.ceiling(made + 1).saturating_sub(1);
         for step in 1..=STEPS {
             let due = self.start + self.total / STEPS * step;
             if due > Instant::now() {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
+use tiny_skia::Pixmap;
 use tollgate_media::image::{ImageFormat, PixelSize};
 
 use crate::provider::{ProviderError, ProviderErrorKind};
@@ -12,6 +13,7 @@ use crate::provider::{ProviderError, ProviderErrorKind};
 const DEFAULT_QUALITY: u8 = 90;
 
 /// Pixels as files hold them: 8 bits a channel, alpha not multiplied in.
+#[derive(Clone)]
 pub(super) struct Raster {
     /// Its size.
     pub(super) size: PixelSize,
@@ -20,6 +22,19 @@ pub(super) struct Raster {
 }
 
 impl Raster {
+    /// The pixels of a finished canvas.
+    pub(super) fn of(pixmap: Pixmap) -> Self {
+        let size = PixelSize::new(pixmap.width(), pixmap.height());
+        // Where nothing is transparent the two forms are the same bytes.
+        let opaque = pixmap.data().chunks_exact(4).all(|pixel| pixel[3] == 255);
+        let rgba = if opaque {
+            pixmap.take()
+        } else {
+            pixmap.take_demultiplied()
+        };
+        Self { size, rgba }
+    }
+
     fn is_opaque(&self) -> bool {
         self.rgba.chunks_exact(4).all(|pixel| pixel[3] == 255)
     }

@@ -1,15 +1,27 @@
 //! Draws the sandbox's pictures: pure work on the processor, the same bytes for the same order.
 
+mod brush;
+mod caption;
+mod collage;
+mod colour;
 mod encode;
+mod palette;
+mod reference;
+mod repaint;
+mod scene;
 mod seed;
+mod text;
 
-use tiny_skia::{
-    Color, GradientStop, LinearGradient, Paint, Pixmap, Point, Rect, SpreadMode, Transform,
-};
-use tollgate_media::image::{ImageJob, PixelSize};
+use tiny_skia::{FillRule, Mask, Pixmap, PixmapPaint, Transform};
+use tollgate_media::image::{Background, ImageJob, PixelSize};
 
 use crate::provider::{ImageCall, InputFile, Picture, ProviderError, ProviderErrorKind};
+use brush::Canvas;
+use caption::Caption;
 use encode::Raster;
+use palette::Palette;
+use reference::Fit;
+use repaint::Hole;
 use seed::Dice;
 
 /// Everything that drawing needs to know, owned so that it can move to another thread.
@@ -24,7 +36,7 @@ pub(super) struct Order {
 
 impl Order {
     /// The order of one call, its prompt's directives already taken out of `text`.
-    pub(super) fn new(call: &ImageCall<'_>, text: String) -> Result<Self, ProviderError> {
+    pub(super) fn new(call: &ImageCall<'_>, text: &str) -> Result<Self, ProviderError> {
         let size = call.job.size.pixels.ok_or_else(|| {
             ProviderError::new(
                 ProviderErrorKind::Rejected,
@@ -34,7 +46,7 @@ impl Order {
         Ok(Self {
             job: call.job.clone(),
             size,
-            text,
+            text: text.trim().to_owned(),
             references: call.references.to_vec(),
             mask: call.mask.cloned(),
         })
@@ -42,71 +54,154 @@ impl Order {
 
     /// The dice of picture `index`: nothing in them depends on the task or the time.
     fn dice(&self, index: u32) -> Dice {
+        let seed = self.job.seed.map(|seed| seed.to_string());
         Dice::of(&[
-            self.text.trim(),
+            &self.text,
             &self.job.model,
             &self.size.to_string(),
             self.job.quality.as_deref().unwrap_or_default(),
-            &self
-                .job
-                .seed
-                .map(|seed| seed.to_string())
-                .unwrap_or_default(),
+            seed.as_deref().unwrap_or_default(),
             &index.to_string(),
         ])
     }
+
+    fn caption(&self, index: u32) -> Caption {
+        let PixelSize { width, height } = self.size;
+        let number = if self.job.n > 1 {
+            format!("  ·  {} of {}", index + 1, self.job.n)
+        } else {
+            String::new()
+        };
+        Caption {
+            title: self.text.clone(),
+            note: format!("{}  ·  {width} × {height}{number}", self.job.model),
+            watermark: self.job.watermark == Some(true),
+        }
+    }
 }
 
-/// Makes picture `index` of `order`.
-pub(super) fn make(order: &Order, index: u32) -> Result<Picture, ProviderError> {
-    let mut dice = order.dice(index);
-    let PixelSize { width, height } = order.size;
-    let mut canvas = Pixmap::new(width, height).ok_or_else(|| {
+/// An order with its reference images read and brought to size, ready to draw from.
+pub(super) struct Studio {
+    order: Order,
+    /// The first reference at the size of the result.
+    ground: Option<Raster>,
+    /// The others, small.
+    cards: Vec<Pixmap>,
+    /// What the mask leaves to paint.
+    hole: Option<Hole>,
+}
+
+impl Studio {
+    /// Reads the references of `order`, one at a time. Takes long: not for an async thread.
+    pub(super) fn open(order: Order) -> Result<Self, ProviderError> {
+        let size = order.size;
+        let mut studio = Self {
+            ground: None,
+            cards: Vec::new(),
+            hole: None,
+            order,
+        };
+        let Some((first, others)) = studio.order.references.split_first() else {
+            return Ok(studio);
+        };
+        // What is not repainted must lie where it lay, so a mask forbids cutting sides off.
+        let fit = if studio.order.mask.is_some() {
+            Fit::Stretch
+        } else {
+            Fit::Cover
+        };
+        studio.ground = Some(reference::load(first, size, fit)?);
+        let room = collage::card_room(size.width as f32, size.height as f32, others.len());
+        let card = PixelSize::new((room * 0.84) as u32 + 1, (room * 0.84) as u32 + 1);
+        for file in others {
+            let raster = reference::load(file, card, Fit::Inside)?;
+            studio.cards.extend(collage::pixmap(raster));
+        }
+        if let Some(mask) = &studio.order.mask {
+            studio.hole = Some(Hole::new(reference::load_mask(mask, size)?, size));
+        }
+        Ok(studio)
+    }
+
+    /// Makes picture `index`. Takes long: not for an async thread.
+    pub(super) fn make(&self, index: u32) -> Result<Picture, ProviderError> {
+        let raster = match (&self.ground, &self.hole) {
+            (Some(ground), Some(hole)) => self.repaint(ground, hole, index)?,
+            _ => self.compose(index)?,
+        };
+        let job = &self.order.job;
+        Ok(Picture {
+            bytes: encode::encode(raster, job.output_format, job.output_compression)?,
+            format: job.output_format,
+        })
+    }
+
+    /// A whole picture: a scene, or what the references make.
+    fn compose(&self, index: u32) -> Result<Raster, ProviderError> {
+        let order = &self.order;
+        let mut dice = order.dice(index);
+        let palette = Palette::choose(&order.job.extra, &mut dice);
+        let mut canvas = blank(order.size)?;
+        match &self.ground {
+            None => scene::draw(&mut canvas, &palette, &mut dice),
+            Some(ground) => {
+                canvas.sky(palette.sky, canvas.height);
+                if let Some(picture) = collage::pixmap(ground.clone()) {
+                    let paint = PixmapPaint::default();
+                    let pixmap = &mut canvas.pixmap;
+                    pixmap.draw_pixmap(0, 0, picture.as_ref(), &paint, Transform::identity(), None);
+                }
+                collage::grade(&mut canvas, &palette, &mut dice);
+                collage::lay(&mut canvas, &self.cards, &palette, &mut dice);
+            }
+        }
+        let cut_out = order.job.background == Some(Background::Transparent);
+        // Words keep away from corners that are cut off.
+        let inset = canvas.unit * if cut_out { 0.13 } else { 0.062 };
+        caption::draw(&mut canvas, &palette, &order.caption(index), inset);
+        if cut_out {
+            self::cut_out(&mut canvas, &palette);
+        }
+        Ok(Raster::of(canvas.pixmap))
+    }
+
+    /// The first reference with a new picture in its hole, and not a pixel changed elsewhere.
+    fn repaint(&self, ground: &Raster, hole: &Hole, index: u32) -> Result<Raster, ProviderError> {
+        let mut result = ground.clone();
+        let Some(patch) = hole.patch() else {
+            return Ok(result);
+        };
+        let order = &self.order;
+        let mut dice = order.dice(index);
+        let palette = Palette::choose(&order.job.extra, &mut dice);
+        let mut canvas = blank(patch.size)?;
+        scene::draw(&mut canvas, &palette, &mut dice);
+        collage::lay(&mut canvas, &self.cards, &palette, &mut dice);
+        let inset = canvas.unit * 0.062;
+        caption::draw(&mut canvas, &palette, &order.caption(index), inset);
+        hole.fill(&mut result, &patch, &Raster::of(canvas.pixmap));
+        Ok(result)
+    }
+}
+
+fn blank(size: PixelSize) -> Result<Canvas, ProviderError> {
+    Canvas::new(size.width, size.height).ok_or_else(|| {
         ProviderError::new(
             ProviderErrorKind::Rejected,
-            format!("the sandbox cannot draw {}", order.size),
+            format!("the sandbox cannot draw {size}"),
         )
-    })?;
-    let mut colour = || {
-        Color::from_rgba(
-            dice.between(0.0, 1.0),
-            dice.between(0.0, 1.0),
-            dice.between(0.0, 1.0),
-            1.0,
-        )
-        .unwrap()
-    };
-    let shader = LinearGradient::new(
-        Point::from_xy(0.0, 0.0),
-        Point::from_xy(0.0, height as f32),
-        vec![
-            GradientStop::new(0.0, colour()),
-            GradientStop::new(1.0, colour()),
-        ],
-        SpreadMode::Pad,
-        Transform::identity(),
-    )
-    .unwrap();
-    let paint = Paint {
-        shader,
-        ..Paint::default()
-    };
-    canvas.fill_rect(
-        Rect::from_xywh(0.0, 0.0, width as f32, height as f32).unwrap(),
-        &paint,
-        Transform::identity(),
-        None,
-    );
-    let raster = Raster {
-        size: order.size,
-        rgba: canvas.take_demultiplied(),
-    };
-    Ok(Picture {
-        bytes: encode::encode(
-            raster,
-            order.job.output_format,
-            order.job.output_compression,
-        )?,
-        format: order.job.output_format,
     })
+}
+
+/// Leaves of the canvas a round-cornered sticker with a light border, and nothing around it.
+fn cut_out(canvas: &mut Canvas, palette: &Palette) {
+    let margin = canvas.unit * 0.03;
+    let (width, height) = (canvas.width - 2.0 * margin, canvas.height - 2.0 * margin);
+    let shape = brush::rounded(margin, margin, width, height, canvas.unit * 0.30);
+    let mask = Mask::new(canvas.pixmap.width(), canvas.pixmap.height());
+    if let (Some(shape), Some(mut mask)) = (shape, mask) {
+        canvas.stroke(&shape, canvas.unit * 0.045, palette.ink.solid());
+        mask.fill_path(&shape, FillRule::Winding, true, Transform::identity());
+        canvas.pixmap.apply_mask(&mask);
+    }
 }
