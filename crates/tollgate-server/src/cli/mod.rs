@@ -1,0 +1,162 @@
+//! The command line (CONTRACT.md › Program): one file per command.
+
+mod admin_key;
+mod audit;
+mod channel;
+mod image;
+mod key;
+mod serve;
+mod user;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::Value;
+use tollgate_store::{Location, Store, StoreError};
+
+use crate::config::{Config, Overrides};
+
+/// A self-hosted gateway in front of every generation model.
+#[derive(Parser)]
+#[command(name = "tollgate", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Args)]
+struct Common {
+    /// Configuration file [default: ./tollgate.toml if it exists]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of the embedded database and the files [default: ./tollgate-data]
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print records as JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the gateway
+    Serve(serve::Serve),
+    /// Create, credit, list and disable users
+    #[command(subcommand)]
+    User(user::User),
+    /// Create, list and revoke API keys
+    #[command(subcommand)]
+    Key(key::Key),
+    /// See the configured channels
+    #[command(subcommand)]
+    Channel(channel::Channel),
+    /// Print the admin key
+    AdminKey,
+    /// Check every money and task invariant; exit 1 if one does not hold
+    Audit,
+    /// Make a picture on any gateway and save it
+    Image(image::Image),
+}
+
+/// A command that did not succeed: one sentence for the person who gave it, or nothing where it has spoken already.
+pub(crate) struct Failed(Option<String>);
+
+impl<E: std::fmt::Display> From<E> for Failed {
+    fn from(e: E) -> Self {
+        Self(Some(e.to_string()))
+    }
+}
+
+impl Failed {
+    /// The command has printed what there is to say.
+    pub(crate) fn silently() -> Self {
+        Self(None)
+    }
+}
+
+/// Runs the command of this process's arguments. Exit status 0 done, 1 failed, 2 wrong usage.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            complain(&format!("cannot start: {e}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(dispatch(cli));
+    // What still runs on blocking threads (a picture being drawn) is not waited for.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(said)) => {
+            if let Some(sentence) = said {
+                complain(&sentence);
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn complain(sentence: &str) {
+    // A closed stderr is nobody to complain to.
+    let _ = writeln!(std::io::stderr(), "tollgate: {sentence}");
+}
+
+async fn dispatch(cli: Cli) -> Result<(), Failed> {
+    let Cli { common, command } = cli;
+    match command {
+        Command::Serve(serve) => serve.run(&common).await,
+        Command::User(user) => user.run(&common).await,
+        Command::Key(key) => key.run(&common).await,
+        Command::Channel(channel) => channel.run(&common),
+        Command::AdminKey => admin_key::run(&common),
+        Command::Audit => audit::run(&common).await,
+        Command::Image(image) => image.run(&common).await,
+    }
+}
+
+impl Common {
+    /// The configuration; its warnings go to stderr.
+    fn configuration(&self, overrides: Overrides) -> Result<Config, Failed> {
+        let overrides = Overrides {
+            data_dir: self.data_dir.clone(),
+            ..overrides
+        };
+        let (config, warnings) = Config::load(self.config.as_deref(), &overrides)?;
+        for warning in warnings {
+            complain(&format!("warning: {warning}"));
+        }
+        Ok(config)
+    }
+
+    /// The store of the configuration, for commands that work beside a running server.
+    async fn store(&self) -> Result<Store, Failed> {
+        let config = self.configuration(Overrides::default())?;
+        open_store(&config).await
+    }
+
+    /// Prints a record: as JSON, or as the line that `plain` makes of it.
+    fn print(&self, record: &Value, plain: impl FnOnce() -> String) -> Result<(), Failed> {
+        let text = if self.json { record.to_string() } else { plain() };
+        Ok(writeln!(std::io::stdout(), "{text}")?)
+    }
+}
+
+/// Opens the configured database, making the data directory where it is needed.
+async fn open_store(config: &Config) -> Result<Store, Failed> {
+    crate::data_dir::prepare(&config.data_dir)?;
+    let location = match &config.database_url {
+        Some(url) => Location::Postgres(url.expose().to_owned()),
+        None => Location::Sqlite(config.data_dir.join("tollgate.db")),
+    };
+    Store::open(&location).await.map_err(|e| match e {
+        StoreError::Setup(sentence) => Failed::from(sentence),
+        e => Failed::from(format!("cannot open the database: {e}")),
+    })
+}

@@ -1,0 +1,194 @@
+//! `tollgate serve`: brings the gateway up, runs it, takes it down.
+
+use std::io::Write as _;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tollgate_core::{Amount, Clock as _, Secret, SystemClock};
+use tollgate_media::catalogue::Catalogue;
+use tollgate_store::{KeyLimits, Store};
+use tollgate_upstream::egress;
+
+use super::{Common, Failed, key, open_store};
+use crate::access::Access;
+use crate::app::{App, Live};
+use crate::blobs::Blobs;
+use crate::config::{Config, Overrides};
+use crate::http::body::BodyBudget;
+use crate::http::trace;
+use crate::limits::Limits;
+use crate::listen::{self, Listener};
+use crate::metrics::Metrics;
+use crate::pricing::Prices;
+use crate::routing::Routing;
+use crate::workers::{self, Workers};
+use crate::{data_dir, router};
+
+/// The user of a first start.
+const DEMO: &str = "demo";
+
+#[derive(Args)]
+pub(super) struct Serve {
+    /// Where to listen [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Make no demo user on an empty data directory
+    #[arg(long)]
+    no_demo: bool,
+}
+
+impl Serve {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        // 1. Configuration, data directory, log.
+        let overrides = || Overrides {
+            listen: self.listen.clone(),
+            no_demo: self.no_demo,
+            ..Overrides::default()
+        };
+        let config = common.configuration(overrides())?;
+        data_dir::prepare(&config.data_dir)?;
+        let _lock = data_dir::lock(&config.data_dir)?;
+        let _log = trace::start_log();
+        // 2. The address first: a busy port is told before anything is touched.
+        let listener = listen::bind(&config.listen).await?;
+        // 3. Database, files, everything that hangs on them.
+        let store = open_store(&config).await?;
+        let app = build(config, &listener, store).await?;
+        // 4. A first start has something to try.
+        if app.config.demo && !app.store.has_users().await? {
+            welcome(&app).await?;
+        }
+        // 5. A node that is alone takes back at once what its last run left leased.
+        if !app.store.is_shared() {
+            app.store.hand_back(None, SystemClock.now()).await?;
+        }
+        // 6. Serve until told to stop.
+        writeln!(std::io::stdout(), "listening on http://{}", listener.address())?;
+        until_stopped(&app, listener, || common.configuration(overrides())).await
+    }
+}
+
+async fn build(config: Config, listener: &Listener, store: Store) -> Result<Arc<App>, Failed> {
+    let live = live(&config)?;
+    let catalogue = Catalogue::new(&config.models)?;
+    if let Some(storage) = config.storage_is_default() {
+        data_dir::prepare(&storage)?;
+    }
+    let address = listener.address();
+    let admin_key: Secret = match &config.admin_key {
+        Some(key) => key.clone(),
+        None => data_dir::admin_key(&config.data_dir)?,
+    };
+    let public_url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let app = Arc::new(App {
+        public_url,
+        blobs: Blobs::open(&config.storage_dir())?,
+        egress: egress::Client::new(config.allow_private_urls.clone()),
+        access: Access::default(),
+        limits: Limits::default(),
+        body_budget: BodyBudget::new(config.limits.body_memory_mb),
+        workers: Workers::new(config.workers.images),
+        metrics: Metrics::new(),
+        clock: Arc::new(SystemClock),
+        admin_key,
+        metrics_public: address.ip().is_loopback(),
+        live: RwLock::new(Arc::new(live)),
+        store,
+        catalogue,
+        config,
+    });
+    speak_of(&app);
+    Ok(app)
+}
+
+fn live(config: &Config) -> Result<Live, Failed> {
+    Ok(Live {
+        channels: Routing::open(&config.channels, &config.provider_settings())?,
+        prices: Prices::new(&config.prices, config.currency),
+    })
+}
+
+/// What an operator should know at start: nothing configured, models that cost nothing.
+fn speak_of(app: &App) {
+    let live = app.routing();
+    if app.config.channels.is_empty() {
+        tracing::info!("no channel is configured: the sandbox channel serves every model");
+    }
+    let mut free: Vec<&str> = app
+        .catalogue
+        .image_models()
+        .map(|m| m.name.as_str())
+        .filter(|name| live.channels.serves_images(name) && !live.prices.has(name))
+        .collect();
+    free.sort_unstable();
+    if !free.is_empty() {
+        tracing::warn!(models = free.join(" "), "models without a price cost 0");
+    }
+}
+
+/// First start: a user, a key, and a line to paste.
+async fn welcome(app: &App) -> Result<(), Failed> {
+    app.store.create_user(DEMO, true, Amount::ZERO, SystemClock.now()).await?;
+    let (_, key) = key::create(&app.store, DEMO, "first start", None, KeyLimits::default()).await?;
+    let url = &app.public_url;
+    let body = r#"{"model": "gpt-image-2-official", "prompt": "a lighthouse at dawn", "size": "16:9"}"#;
+    let text = format!(
+        "\nFirst start: made user {DEMO:?} (unlimited) with this key, shown this once:\n\n  {key}\n\n\
+         Ask for a picture:\n\n  curl -s {url}/v1/images/generations -H 'Authorization: Bearer {key}' \\\n    \
+         -H 'Content-Type: application/json' -d '{body}'\n\n\
+         Then look at it with the task id of the receipt:\n\n  \
+         curl -s {url}/v1/tasks/TASK_ID -H 'Authorization: Bearer {key}'\n\n"
+    );
+    Ok(std::io::stderr().write_all(text.as_bytes())?)
+}
+
+async fn until_stopped(
+    app: &Arc<App>,
+    listener: Listener,
+    reload: impl Fn() -> Result<Config, Failed>,
+) -> Result<(), Failed> {
+    let drain = CancellationToken::new();
+    let patience = Duration::from_secs(app.config.drain_s);
+    let follower = {
+        let app = Arc::clone(app);
+        tokio::spawn(async move { app.access.follow(&app.store).await })
+    };
+    let cleaner = tokio::spawn(workers::clean(Arc::clone(app)));
+    let work = {
+        let (app, drain) = (Arc::clone(app), drain.clone());
+        tokio::spawn(async move { app.workers.work(&app, drain, patience).await })
+    };
+    let options = listen::Options::from(&app.config);
+    let served = tokio::spawn(listen::serve(listener, router::router(app), options, drain.clone()));
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => reloaded(app, reload()),
+        }
+    }
+    tracing::info!("draining: no new connections, finishing what is in flight");
+    drain.cancel();
+    served.await?;
+    work.await?;
+    follower.abort();
+    cleaner.abort();
+    Ok(())
+}
+
+/// SIGHUP: channels and prices of the file from now on; a file that is wrong changes nothing.
+fn reloaded(app: &App, config: Result<Config, Failed>) {
+    match config.and_then(|config| live(&config)) {
+        Ok(live) => {
+            app.set_live(live);
+            tracing::info!("channels and prices were read again");
+        }
+        Err(Failed(why)) => tracing::error!(error = why, "the configuration was not taken"),
+    }
+}

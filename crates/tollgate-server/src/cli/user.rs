@@ -1,0 +1,105 @@
+//! `tollgate user create | credit | list | disable`.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use tollgate_core::{Amount, Clock as _, SystemClock};
+use tollgate_store as store;
+
+use super::{Common, Failed};
+
+#[derive(Subcommand)]
+pub(super) enum User {
+    /// Make a user
+    Create {
+        /// Unique name
+        name: String,
+        /// Opening balance, such as 12.5
+        #[arg(long, value_name = "AMOUNT", conflicts_with = "unlimited")]
+        balance: Option<Amount>,
+        /// No limit
+        #[arg(long)]
+        unlimited: bool,
+    },
+    /// Add to a balance or, with a negative amount, take from it
+    Credit {
+        /// The user's name
+        name: String,
+        /// Such as 10 or -2.5
+        #[arg(allow_hyphen_values = true)]
+        amount: Amount,
+        /// For the ledger
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// List the users
+    List,
+    /// Disable a user: its keys stop working
+    Disable {
+        /// The user's name
+        name: String,
+    },
+}
+
+impl User {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let now = SystemClock.now();
+        match self {
+            Self::Create { name, balance, unlimited } => {
+                check_name(&name)?;
+                let opening = balance.unwrap_or_default();
+                if opening.is_negative() {
+                    return Err(Failed::from("--balance must not be negative"));
+                }
+                let user = common.store().await?.create_user(&name, unlimited, opening, now).await?;
+                print(common, &user)
+            }
+            Self::Credit { name, amount, note } => {
+                let user = common.store().await?.credit(&name, amount, note.as_deref(), now).await?;
+                print(common, &user)
+            }
+            Self::Disable { name } => {
+                let user = common.store().await?.disable_user(&name, now).await?;
+                print(common, &user)
+            }
+            Self::List => {
+                let users = common.store().await?.users().await?;
+                let records: Value = users.iter().map(record).collect();
+                common.print(&records, || users.iter().map(line).collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Failed> {
+    let fine = (1..=128).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if fine && !name.trim().is_empty() {
+        return Ok(());
+    }
+    Err(Failed::from("a user's name has 1 to 128 printable characters"))
+}
+
+fn print(common: &Common, user: &store::User) -> Result<(), Failed> {
+    common.print(&record(user), || line(user))
+}
+
+fn record(user: &store::User) -> Value {
+    json!({
+        "id": user.id,
+        "name": user.name,
+        "balance": user.balance - user.held,
+        "unlimited": user.unlimited,
+        "used": user.used,
+        "held": user.held,
+        "disabled": user.disabled_at.is_some(),
+    })
+}
+
+fn line(user: &store::User) -> String {
+    let balance = if user.unlimited {
+        "unlimited".to_owned()
+    } else {
+        format!("balance {}", user.balance - user.held)
+    };
+    let disabled = if user.disabled_at.is_some() { ", disabled" } else { "" };
+    format!("{}  {}  {balance}, held {}, used {}{disabled}", user.id, user.name, user.held, user.used)
+}

@@ -1,0 +1,96 @@
+//! The data directory: made for its owner alone, used by one server at a time.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use tollgate_core::{Secret, id};
+
+/// Makes the directory if it is not there. Nobody else can look into it.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn prepare(dir: &Path) -> Result<(), String> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .and_then(|()| std::fs::read_dir(dir).map(drop))
+        .map_err(|e| format!("cannot use the data directory {}: {e}", dir.display()))
+}
+
+/// Holds the directory for this server; released when dropped or when the process ends, however it ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Takes the directory for this server.
+///
+/// # Errors
+/// A sentence for the operator where another server has it.
+pub fn lock(dir: &Path) -> Result<Lock, String> {
+    let path = dir.join("lock");
+    let cannot = |e: std::io::Error| format!("cannot write to the data directory {}: {e}", dir.display());
+    let file = private().open(&path).map_err(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock { _file: file }),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "the data directory {} is in use by another tollgate: stop it, or choose another with --data-dir",
+            dir.display()
+        )),
+        Err(TryLockError::Error(e)) => Err(cannot(e)),
+    }
+}
+
+/// The admin key of this data directory: made at first use, kept in a file that only its owner reads.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn admin_key(dir: &Path) -> Result<Secret, String> {
+    let path = dir.join("admin.key");
+    let cannot = |e: std::io::Error| format!("cannot use {}: {e}", path.display());
+    match private().create_new(true).open(&path) {
+        Ok(mut file) => {
+            let key = id::api_key().replacen("sk-", "admin-", 1);
+            file.write_all(key.as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
+            Ok(Secret::new(key))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            let key = std::fs::read_to_string(&path).map_err(cannot)?;
+            if key.trim().is_empty() {
+                return Err(format!("{} is empty: delete it to get a new admin key", path.display()));
+            }
+            Ok(Secret::new(key.trim()))
+        }
+        Err(e) => Err(cannot(e)),
+    }
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_at_a_time_and_one_admin_key() {
+        let dir = std::env::temp_dir().join(id::short_id("tollgate-test-"));
+        prepare(&dir).unwrap();
+        let held = lock(&dir).unwrap();
+        assert!(lock(&dir).unwrap_err().contains("in use by another tollgate"));
+        drop(held);
+        lock(&dir).unwrap();
+        let key = admin_key(&dir).unwrap();
+        assert!(key.matches(admin_key(&dir).unwrap().expose()));
+        std::fs::remove_dir_all(&dir).unwrap();
+        std::fs::write(&dir, "a file").unwrap();
+        assert!(prepare(&dir).unwrap_err().contains("cannot use the data directory"));
+        std::fs::remove_file(&dir).unwrap();
+    }
+}

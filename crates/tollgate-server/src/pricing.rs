@@ -1,0 +1,54 @@
+//! What a submission costs: prices of the configuration, the built-in ones of wan2.7, frozen at submission.
+
+use std::collections::HashMap;
+
+use tollgate_core::{Amount, ApiError, ErrorKind};
+use tollgate_media::image::PriceFacts;
+use tollgate_store::Charge;
+
+use crate::config::{Currency, ModelPrice};
+
+/// SPEC.md's unit prices of wan2.7, built in where the currency is CNY (DECISIONS.md › Values).
+const WAN_CNY: &[(&str, i64)] = &[("wan2.7-image-pro", 500_000_000), ("wan2.7-image", 200_000_000)];
+
+/// The price list.
+pub struct Prices {
+    by_model: HashMap<String, ModelPrice>,
+}
+
+impl Prices {
+    /// The configured prices, with the built-in ones where nothing else is said.
+    pub fn new(configured: &HashMap<String, ModelPrice>, currency: Currency) -> Self {
+        let mut by_model = HashMap::new();
+        if currency == Currency::Cny {
+            for (model, nanos) in WAN_CNY {
+                by_model.insert((*model).to_owned(), ModelPrice::per_image(Amount::from_nanos(*nanos)));
+            }
+        }
+        by_model.extend(configured.iter().map(|(model, price)| (model.clone(), price.clone())));
+        Self { by_model }
+    }
+
+    /// Whether `model` has a price at all.
+    pub fn has(&self, model: &str) -> bool {
+        self.by_model.contains_key(model)
+    }
+
+    /// The charge for `n` pictures of `model`. A model without a price costs nothing.
+    ///
+    /// # Errors
+    /// 500 where price × n is beyond what an amount can be: the configuration is wrong.
+    pub fn charge(&self, model: &str, facts: &PriceFacts, n: u32) -> Result<Charge, ApiError> {
+        let price = self.by_model.get(model).map_or(Amount::ZERO, |p| p.of(facts));
+        let charge = Charge {
+            price,
+            per: 1,
+            units: n.into(),
+        };
+        if charge.cost(charge.units).is_none() {
+            tracing::error!(model, %price, "the price of a submission is too large");
+            return Err(ApiError::new(ErrorKind::Internal, "the price of this request cannot be computed"));
+        }
+        Ok(charge)
+    }
+}

@@ -1,0 +1,58 @@
+//! `/healthz`, `/readyz`, `/metrics`: for supervisors, load balancers and Prometheus.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, StatusCode, header};
+use serde_json::json;
+use tollgate_core::{ApiError, ErrorKind};
+
+use crate::app::App;
+use crate::http::reply::{self, Failure};
+
+/// How long readiness waits for database and storage together (`/readyz` turns within 5 s).
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// `GET /healthz`: the process answers.
+pub async fn healthz() -> Response {
+    reply::json(&json!({ "status": "ok" }))
+}
+
+/// `GET /readyz`: database and storage answer.
+pub async fn readyz(app: State<Arc<App>>) -> Response {
+    let database = async { app.store.access_version().await.map_err(|e| e.to_string()) };
+    let storage = async { app.blobs.check().await.map_err(|e| e.to_string()) };
+    let both = tokio::time::timeout(PATIENCE, async { (database.await, storage.await) });
+    let problem = match both.await {
+        Ok((Ok(_), Ok(()))) => return reply::json(&json!({ "status": "ready" })),
+        Ok((Err(e), _)) => ("database", e),
+        Ok((_, Err(e))) => ("storage", e),
+        Err(_) => ("database", "no answer in time".to_owned()),
+    };
+    tracing::warn!(part = problem.0, error = problem.1, "not ready");
+    let body = json!({ "status": "unavailable", "part": problem.0 });
+    (StatusCode::SERVICE_UNAVAILABLE, reply::json(&body)).into_response()
+}
+
+/// `GET /metrics`: public on loopback, else for the admin key (DECISIONS.md › Values).
+pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Response, Failure> {
+    if !app.metrics_public && !is_admin(&app, &headers) {
+        let error = ApiError::new(ErrorKind::Authentication, "/metrics needs the admin key: see `tollgate admin-key`");
+        return Err(error.into());
+    }
+    match app.store.totals().await {
+        Ok(totals) => app.metrics.set_totals(&totals, app.clock.now()),
+        Err(e) => tracing::warn!(error = %e, "metrics without the database's numbers"),
+    }
+    let text = app.metrics.render(app.store.stats());
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+fn is_admin(app: &App, headers: &HeaderMap) -> bool {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
+    bearer
+        .and_then(|v| v.strip_prefix("Bearer "))
+        .is_some_and(|key| app.admin_key.matches(key))
+}

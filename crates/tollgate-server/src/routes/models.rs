@@ -1,0 +1,28 @@
+//! `GET /v1/models`: what this key may use, in OpenAI's list shape.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::json;
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::http::reply;
+
+/// Lists the models that some channel serves and the key may use, by name.
+pub async fn list(app: State<Arc<App>>, caller: Caller) -> Response {
+    let live = app.routing();
+    let mut names: Vec<&str> = app
+        .catalogue
+        .image_models()
+        .map(|model| model.name.as_str())
+        .filter(|name| caller.may_use(name).is_ok() && live.channels.serves_images(name))
+        .collect();
+    names.sort_unstable();
+    let data: Vec<_> = names
+        .into_iter()
+        .map(|id| json!({ "id": id, "object": "model", "created": 0, "owned_by": "tollgate" }))
+        .collect();
+    reply::json(&json!({ "object": "list", "data": data }))
+}
