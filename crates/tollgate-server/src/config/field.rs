@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use tollgate_core::{Amount, Secret};
 
+use super::shape::join;
 use super::tree::{Node, Place, Table, Value};
 use super::{ConfigError, Variables};
 
@@ -83,7 +84,7 @@ impl<'a> Field<'a> {
         let field = |(name, node): &'a (String, Node)| {
             let field = Self {
                 source: self.source,
-                path: format!("{}.{name:?}", self.path),
+                path: join(&self.path, name),
                 node: Some(node),
             };
             (name.as_str(), field)

@@ -281,7 +281,8 @@ fn capitals(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-fn join(path: &str, name: &str) -> String {
+/// `name` below `path`, as TOML writes it.
+pub(super) fn join(path: &str, name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name = if name.chars().all(plain) && !name.is_empty() {
         name.to_owned()

@@ -51,7 +51,7 @@ async fn submit(
         caller,
         endpoint,
         headers,
-        body: &body,
+        body: &body.value,
         request_id,
     };
     let receipt = submit::submit(app, request).await?;

@@ -47,7 +47,7 @@ pub async fn batch(
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body::read_json(&headers, body, SMALL_LIMIT, &app.body_budget).await?;
-    let ids = body.get("task_ids").or_else(|| body.get("ids")).and_then(Value::as_array);
+    let ids = body.value.get("task_ids").or_else(|| body.value.get("ids")).and_then(Value::as_array);
     let ids = ids
         .filter(|ids| (1..=BATCH_MAX).contains(&ids.len()) && ids.iter().all(Value::is_string))
         .ok_or_else(|| ApiError::invalid(format!("`task_ids` must be an array of 1 to {BATCH_MAX} task id strings")))?;

@@ -1,0 +1,239 @@
+//! JSON bodies: bounded in size, depth, time and memory before anything is made of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tollgate_core::{ApiError, ErrorKind};
+
+/// Greatest JSON body where data URIs are taken (DECISIONS.md › Status codes): 64 MB.
+pub const DATA_URI_LIMIT: usize = 64 * 1_048_576;
+/// Greatest JSON body elsewhere: 1 MB.
+pub const SMALL_LIMIT: usize = 1_048_576;
+/// Deepest nesting.
+const DEPTH_MAX: usize = 64;
+/// How long a body may bring no byte.
+const STALL: Duration = Duration::from_secs(30);
+/// Bodies up to that are not counted: thousands of them are little.
+const FREE: usize = 64 * 1024;
+/// What is counted at once.
+const UNIT: usize = 64 * 1024;
+/// How long a large body waits for memory.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How much of a body that is refused is still read, so that the client gets to see the answer.
+const DRAINED: usize = 256 * 1024;
+
+/// Memory for large bodies in flight, shared by the process.
+#[derive(Clone)]
+pub struct BodyBudget {
+    units: Arc<Semaphore>,
+}
+
+impl BodyBudget {
+    /// A budget of `megabytes` (of 1048576 bytes), at least one body of [`DATA_URI_LIMIT`].
+    pub fn new(megabytes: usize) -> Self {
+        let bytes = (megabytes * 1_048_576).max(DATA_URI_LIMIT);
+        Self {
+            units: Arc::new(Semaphore::new(bytes / UNIT)),
+        }
+    }
+
+    async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let taken = tokio::time::timeout(PATIENCE, Arc::clone(&self.units).acquire_many_owned(units));
+        match taken.await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(ApiError {
+                retry_after: Some(5),
+                ..ApiError::new(ErrorKind::Unavailable, "too many large requests at once: try again shortly")
+            }),
+        }
+    }
+}
+
+/// A JSON body that was read, with the memory it counts for.
+pub struct JsonBody {
+    /// What it says.
+    pub value: Value,
+    _memory: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a JSON body of at most `limit` bytes. A missing content type is taken for JSON.
+///
+/// # Errors
+/// 400 for a wrong content type, what is not JSON or UTF-8, or too deep; 413 over the limit; 503 when there is no
+/// memory for it.
+pub async fn read_json(headers: &HeaderMap, body: Body, limit: usize, budget: &BodyBudget) -> Result<JsonBody, ApiError> {
+    check_content_type(headers)?;
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if declared.is_some_and(|n| n > limit) {
+        drain(body).await;
+        return Err(too_large(limit));
+    }
+    // Without a declared length the limit itself is what it may come to.
+    let may_come_to = declared.unwrap_or(limit);
+    let memory = if may_come_to > FREE { Some(budget.take(may_come_to).await?) } else { None };
+    let bytes = collect(body, limit, declared).await?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|e| ApiError::invalid(format!("the body must be UTF-8: it is not at byte {}", e.valid_up_to())))?;
+    check_depth(text)?;
+    let value = serde_json::from_str(text).map_err(|e| ApiError::invalid(format!("the body must be JSON: {e}")))?;
+    Ok(JsonBody { value, _memory: memory })
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let lower = essence.to_ascii_lowercase();
+    if lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json")) {
+        return Ok(());
+    }
+    let shown: String = essence.chars().take(80).collect();
+    Err(ApiError::invalid(format!("`Content-Type` must be application/json, got {shown:?}")))
+}
+
+async fn collect(mut body: Body, limit: usize, declared: Option<usize>) -> Result<Bytes, ApiError> {
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    let mut len = 0;
+    loop {
+        let frame = tokio::time::timeout(STALL, body.frame())
+            .await
+            .map_err(|_| ApiError::invalid("the body did not come: nothing for 30 seconds"))?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|_| ApiError::invalid("the body broke off before its end"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        len += data.len();
+        if len > limit {
+            drain(body).await;
+            return Err(too_large(limit));
+        }
+        // Most bodies are one piece: no copy.
+        match &first {
+            None => first = Some(data),
+            Some(head) => {
+                if rest.is_empty() {
+                    rest.reserve(declared.unwrap_or(0).clamp(head.len() + data.len(), limit));
+                    rest.extend_from_slice(head);
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
+}
+
+fn too_large(limit: usize) -> ApiError {
+    let message = format!("the body must be at most {limit} bytes ({} MB)", limit / 1_048_576);
+    ApiError::new(ErrorKind::TooLarge, message)
+}
+
+/// Reads a little more of a body that is refused: a client that is still sending would else see a reset
+/// connection instead of the answer.
+pub async fn drain(mut body: Body) {
+    let mut left = DRAINED;
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(Duration::from_secs(1), body.frame()).await {
+        let len = frame.data_ref().map_or(0, Bytes::len);
+        match left.checked_sub(len) {
+            Some(n) => left = n,
+            None => return,
+        }
+    }
+}
+
+/// Refuses what is nested too deep, before a parser recurses into it.
+fn check_depth(text: &str) -> Result<(), ApiError> {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in text.bytes() {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return Err(ApiError::invalid(format!("the body is nested deeper than {DEPTH_MAX} levels")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(content_type: Option<&str>, body: impl Into<Body>, limit: usize) -> Result<Value, ApiError> {
+        let mut headers = HeaderMap::new();
+        if let Some(content_type) = content_type {
+            headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
+        }
+        read_json(&headers, body.into(), limit, &BodyBudget::new(1)).await.map(|b| b.value)
+    }
+
+    #[tokio::test]
+    async fn takes_json_of_every_content_type_that_says_so() {
+        for content_type in [None, Some("application/json"), Some("Application/JSON; charset=utf-8"), Some("application/merge+json")] {
+            let value = read(content_type, r#"{"a":1}"#, 100).await.unwrap();
+            assert_eq!(value["a"], 1);
+        }
+        for content_type in ["text/plain", "multipart/form-data; boundary=x", "", "json"] {
+            let error = read(Some(content_type), "{}", 100).await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidRequest, "{content_type}");
+            assert!(error.message.contains("Content-Type"), "{}", error.message);
+        }
+    }
+
+    #[tokio::test]
+    async fn refuses_what_is_no_body() {
+        let deep = format!("{}1{}", "[".repeat(65), "]".repeat(65));
+        for (body, says) in [
+            (&b"{\"a\":\"\xff\"}"[..], "UTF-8"),
+            (b"{", "JSON"),
+            (b"", "JSON"),
+            (b"{} {}", "JSON"),
+            (deep.as_bytes(), "nested"),
+        ] {
+            let error = read(None, body.to_vec(), 1000).await.unwrap_err();
+            assert!(error.message.contains(says), "{}", error.message);
+        }
+        let flat = format!("{}1{}", "[".repeat(64), "]".repeat(64));
+        assert!(read(None, flat, 1000).await.is_ok());
+        assert!(read(None, r#"{"a":"[[[[\"[["}"#, 1000).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_limit_is_exact_whether_declared_or_not() {
+        let body = |n: usize| format!("\"{}\"", "x".repeat(n - 2));
+        assert!(read(None, body(1000), 1000).await.is_ok());
+        assert_eq!(read(None, body(1001), 1000).await.unwrap_err().kind, ErrorKind::TooLarge);
+        let pieces = futures_util::stream::iter(body(1001).into_bytes().chunks(7).map(|c| Ok::<_, std::io::Error>(c.to_vec())).collect::<Vec<_>>());
+        assert_eq!(read(None, Body::from_stream(pieces), 1000).await.unwrap_err().kind, ErrorKind::TooLarge);
+        let pieces = futures_util::stream::iter(body(1000).into_bytes().chunks(7).map(|c| Ok::<_, std::io::Error>(c.to_vec())).collect::<Vec<_>>());
+        assert!(read(None, Body::from_stream(pieces), 1000).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stalled_body_and_a_full_budget_end() {
+        let stalled = Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
+        assert!(read(None, stalled, 100).await.unwrap_err().message.contains("30 seconds"));
+        let budget = BodyBudget::new(1);
+        let _all = budget.take(DATA_URI_LIMIT).await.unwrap();
+        assert_eq!(budget.take(1).await.err().unwrap().kind, ErrorKind::Unavailable);
+    }
+}

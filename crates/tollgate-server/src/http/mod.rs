@@ -1,0 +1,5 @@
+//! What every request passes through: ids, log line and numbers; bodies in; envelopes out.
+
+pub mod body;
+pub mod reply;
+pub mod trace;

@@ -1,0 +1,169 @@
+//! Around every request: its id, one log line, its numbers, and a net under panics.
+
+use std::any::Any;
+use std::fmt::Write as _;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
+use http::{HeaderName, HeaderValue};
+use tollgate_core::{ApiError, id};
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_subscriber::EnvFilter;
+
+use crate::app::App;
+use crate::http::reply::Failure;
+use crate::metrics::{Metrics, RouteMetrics};
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest id that is taken from a client.
+const LONGEST: usize = 128;
+/// The route of paths that do not exist.
+const NO_ROUTE: &str = "none";
+/// Log lines that may wait for a slow terminal; more are dropped, and counted, rather than waited for.
+const WAITING_LINES: usize = 65_536;
+
+/// The request's id: the client's, or made here. On every response and in every log line.
+#[derive(Debug, Clone)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// The id's text.
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+
+    fn of(request: &Request) -> Self {
+        let taken = request.headers().get(HEADER).filter(|v| acceptable(v.as_bytes()));
+        let made = || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));
+        Self(taken.cloned().unwrap_or_else(made))
+    }
+}
+
+fn acceptable(id: &[u8]) -> bool {
+    (1..=LONGEST).contains(&id.len()) && id.iter().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b))
+}
+
+/// What is learnt of a request on its way, for its log line.
+#[derive(Debug, Clone, Default)]
+pub struct RequestNotes(Arc<OnceLock<String>>);
+
+impl RequestNotes {
+    /// The id (not the secret) of the key that came with it.
+    pub fn set_key(&self, key_id: &str) {
+        let _ = self.0.set(key_id.to_owned());
+    }
+}
+
+/// Starts the log: one JSON object a line on stderr, written by a thread of its own. `TOLLGATE_LOG` filters as
+/// `RUST_LOG` does elsewhere; `info` without it. Lines are written out when the guard is dropped.
+pub fn start_log() -> WorkerGuard {
+    let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
+        .buffered_lines_limit(WAITING_LINES)
+        .lossy(true)
+        .finish(std::io::stderr());
+    let filter = EnvFilter::try_from_env("TOLLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    // A second server in one process (tests) keeps the first one's log.
+    let _ = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_current_span(false)
+        .with_span_list(false)
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .try_init();
+    guard
+}
+
+/// Puts it all around `routes`.
+pub fn around(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
+    let app = Arc::clone(app);
+    routes.layer(middleware::from_fn(move |request: Request, next: Next| {
+        let app = Arc::clone(&app);
+        async move { trace(&app, request, next).await }
+    }))
+}
+
+async fn trace(app: &App, mut request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let request_id = RequestId::of(&request);
+    let notes = RequestNotes::default();
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let route = route_metrics(&app.metrics, &request);
+    request.extensions_mut().insert(request_id.clone());
+    request.extensions_mut().insert(notes.clone());
+
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = answered.unwrap_or_else(|panic| after_panic(&*panic));
+
+    response.headers_mut().insert(HEADER, request_id.0.clone());
+    let took = begun.elapsed();
+    let status = response.status().as_u16();
+    route.count(status, took.as_secs_f64());
+    tracing::info!(
+        target: "tollgate::request",
+        method = method.as_str(),
+        path = %Shown(&path),
+        status,
+        us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        request_id = request_id.as_str(),
+        key = notes.0.get().map(String::as_str),
+    );
+    response
+}
+
+fn route_metrics(metrics: &Metrics, request: &Request) -> Arc<RouteMetrics> {
+    let route = request.extensions().get::<MatchedPath>().map_or(NO_ROUTE, MatchedPath::as_str);
+    // A method is the client's text: the ones that no route has share a name.
+    let method = match request.method().as_str() {
+        known @ ("GET" | "POST" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "PATCH") => known,
+        _ => "other",
+    };
+    metrics.route(method, route)
+}
+
+fn after_panic(panic: &(dyn Any + Send)) -> Response {
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = said, "a handler panicked");
+    Failure::from(ApiError::internal()).into_response()
+}
+
+/// A client's path in a log line: cut at 200 characters, nothing in it that could end the line.
+struct Shown<'a>(&'a str);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for c in self.0.chars().take(200) {
+            if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_clients_are_taken_only_when_harmless() {
+        for good in ["a", "req_1.2:3-4", &"x".repeat(128)] {
+            assert!(acceptable(good.as_bytes()), "{good}");
+        }
+        for bad in ["", "a b", "a\"b", "ü", &"x".repeat(129)] {
+            assert!(!acceptable(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn paths_cannot_break_a_line() {
+        assert_eq!(Shown("/a\nb\u{1b}").to_string(), "/a\\nb\\u{1b}");
+        assert_eq!(Shown(&"x".repeat(300)).to_string().len(), 200);
+    }
+}
