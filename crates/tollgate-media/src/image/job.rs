@@ -37,7 +37,7 @@ impl std::fmt::Display for PixelSize {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// The exact size, once it is known. None only while it follows a reference that has not been
-    /// fetched yet; `Family::settle_size` fills it in.
+    /// fetched yet; [`Family::settle`](super::Family::settle) fills it in.
     pub pixels: Option<PixelSize>,
     /// The ratio as the family writes it (`16:9`), `auto`, or none when pixels were asked for.
     pub ratio: Option<String>,
@@ -144,7 +144,7 @@ pub struct ImageJob {
     pub model: String,
     /// The family's name, such as `seedream-5-lite`.
     pub family: String,
-    /// The text. Empty only where the family allows none (wan2.7 with references, gpt-image-2.5-async).
+    /// The text. Empty only where the family allows none (wan2.7 with references).
     pub prompt: String,
     /// What to avoid, where the family takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

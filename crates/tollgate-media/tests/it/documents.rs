@@ -1,0 +1,162 @@
+//! The schemas and docs pages say what the declarations say.
+
+use serde_json::{Value, json};
+use tollgate_media::image::field::Kind;
+use tollgate_media::image::{FAMILIES, page, schema};
+
+use crate::submit;
+
+#[test]
+fn schemas_hold_every_field() {
+    for family in FAMILIES {
+        let schema = schema(family);
+        assert_eq!(schema["properties"]["model"]["enum"], json!(family.models));
+        for field in family.fields {
+            let property = &schema["properties"][field.name];
+            assert!(
+                property["description"].is_string(),
+                "{} {}",
+                family.name,
+                field.name
+            );
+            let required = schema["required"].as_array().unwrap();
+            assert_eq!(required.contains(&field.name.into()), field.required);
+        }
+        let count = schema["properties"].as_object().unwrap().len();
+        assert_eq!(count, family.fields.len() + 1);
+    }
+}
+
+#[test]
+fn schemas_agree_with_validation() {
+    for family in FAMILIES {
+        let schema = schema(family);
+        for field in family.fields {
+            let property = &schema["properties"][field.name];
+            if let (Some(default), Some(values)) =
+                (property.get("default"), property["enum"].as_array())
+            {
+                assert!(values.contains(default), "{} {}", family.name, field.name);
+            }
+            if !matches!(field.kind, Kind::Choice(_) | Kind::Size | Kind::Tier) {
+                continue;
+            }
+            let listed = property["enum"]
+                .as_array()
+                .or(property["examples"].as_array());
+            let any_of = property["anyOf"][0]["enum"].as_array();
+            for value in listed.or(any_of).unwrap() {
+                let mut body = json!({ field.name: value });
+                let needs_picture = field.name == "size" && value == "auto";
+                if needs_picture || family.name == "grok-imagine-edit" {
+                    body["image_urls"] = json!(["https://a/b"]);
+                }
+                submit(family.models[0], &body);
+            }
+        }
+    }
+}
+
+#[test]
+fn some_schemas_in_full() {
+    let find = |name: &str| FAMILIES.iter().find(|family| family.name == name).unwrap();
+    let imagen = schema(find("imagen-4"));
+    assert_eq!(
+        imagen["properties"]["n"],
+        json!({
+            "type": "integer", "minimum": 1, "maximum": 1, "default": 1,
+            "description": "How many pictures to make.",
+        })
+    );
+    assert_eq!(imagen["properties"]["size"]["default"], "16:9");
+    assert_eq!(imagen["properties"]["size"].get("enum"), None);
+    let flash = schema(find("gemini-3.1-flash-image"));
+    let search = &flash["properties"]["engine_image_search"]["description"];
+    assert!(
+        search
+            .as_str()
+            .unwrap()
+            .contains("`google_image_search`, `image_search`")
+    );
+    assert_eq!(
+        flash["properties"]["resolution"]["enum"],
+        json!(["0.5K", "1K", "2K", "4K"])
+    );
+    assert_eq!(flash["properties"]["resolution"]["default"], "1K");
+    let gpt = schema(find("gpt-image-2"));
+    let sizes = gpt["properties"]["size"]["enum"].as_array().unwrap();
+    assert_eq!(sizes.len(), 1 + 15 + 45 + 2);
+    assert_eq!(
+        schema(find("wan2.7"))["properties"]["prompt"]["maxLength"],
+        5000
+    );
+    assert_eq!(
+        schema(find("grok-imagine-edit"))["properties"]["image_urls"]["minItems"],
+        1
+    );
+}
+
+#[test]
+fn shapes_have_schemas() {
+    for family in FAMILIES {
+        for schema in [
+            (family.shape.receipt_schema)(),
+            (family.shape.record_schema)(),
+        ] {
+            assert_eq!(schema["type"], "object");
+            let properties = schema["properties"].as_object().unwrap();
+            let required = schema["required"].as_array().unwrap();
+            assert!(
+                required
+                    .iter()
+                    .all(|name| properties.contains_key(name.as_str().unwrap()))
+            );
+        }
+    }
+}
+
+#[test]
+fn pages_hold_everything() {
+    for family in FAMILIES {
+        let page = page(family);
+        assert!(page.starts_with(&format!("# {}\n\n", family.title)));
+        for id in family.models {
+            assert!(page.contains(&format!("`{id}`")));
+        }
+        for field in family.fields {
+            assert!(
+                page.contains(&format!("| `{}`", field.name)),
+                "{}",
+                field.name
+            );
+            assert!(page.contains(field.doc));
+        }
+        for rule in family.rules {
+            assert!(page.contains(rule.text));
+        }
+        for heading in ["## Fields", "## Sizes", "## Answers", "## Example"] {
+            assert!(page.contains(heading));
+        }
+        assert!(page.contains(&format!("work for {} hours", family.links.hours())));
+        // Every row of a table has the cells of its head.
+        let mut cells = 0;
+        for line in page.lines() {
+            let bars = line.matches('|').count();
+            assert!(cells == 0 || bars == 0 || bars == cells, "{line}");
+            cells = bars;
+        }
+    }
+}
+
+#[test]
+fn the_example_of_each_page_is_a_good_request() {
+    for family in FAMILIES {
+        let page = page(family);
+        let start = page.find("-d '").unwrap() + 4;
+        let end = page[start..].find('\'').unwrap() + start;
+        let body: Value = serde_json::from_str(&page[start..end]).unwrap();
+        assert_eq!(body["model"], family.models[0]);
+        submit(family.models[0], &body);
+        assert!(page.contains(family.endpoint.path()));
+    }
+}

@@ -1,0 +1,239 @@
+//! Receipts and records of every shape.
+
+use serde_json::{Value, json};
+use tollgate_core::{Adjustment, Amount, TaskState};
+use tollgate_media::image::{
+    self, Family, ReceiptFacts, ResultImage, TaskFacts, bare_record, generation_record,
+};
+
+const IMAGES: &[ResultImage<'_>] = &[
+    ResultImage {
+        url: "https://h/1.png",
+        expires_at: 1_700_086_400_999,
+    },
+    ResultImage {
+        url: "https://h/2.png",
+        expires_at: 1_700_086_400_999,
+    },
+];
+
+fn family(name: &str) -> &'static Family {
+    Family::by_name(name).unwrap()
+}
+
+fn task(state: TaskState) -> TaskFacts<'static> {
+    let done = state == TaskState::Completed;
+    TaskFacts {
+        task_id: "task_1",
+        model: "m",
+        state,
+        progress: if done { 100 } else { 40 },
+        created_at: 1_700_000_000_000,
+        started_at: Some(1_700_000_001_000),
+        ended_at: state.is_final().then_some(1_700_000_008_900),
+        cost: if done {
+            Amount::from_nanos(80_000_000)
+        } else {
+            Amount::ZERO
+        },
+        images: if done { IMAGES } else { &[] },
+        error: (state == TaskState::Failed).then_some(("provider_error", "it broke")),
+        adjustments: &[],
+    }
+}
+
+fn receipt(name: &str, adjustments: &[Adjustment]) -> Value {
+    let facts = ReceiptFacts {
+        task_id: "task_1",
+        model: "m",
+        created_at: 1_700_000_000_000,
+        size: "1024x1024",
+        quality: Some("medium"),
+        adjustments,
+    };
+    image::receipt(family(name), &facts)
+}
+
+#[test]
+fn receipts() {
+    let standard = json!({ "code": 200, "data": [{ "status": "submitted", "task_id": "task_1" }] });
+    for family in image::FAMILIES {
+        let expected = match family.name {
+            "wan2.7" => json!({
+                "code": "success",
+                "message": "",
+                "data": [{ "task_id": "task_1", "status": "processing" }],
+            }),
+            "gpt-image-2.5-async" => json!({
+                "id": "task_1",
+                "status": "queued",
+                "mode": "generate",
+                "model": "m",
+                "size": "1024x1024",
+                "quality": "medium",
+                "created_at": "2023-11-14 22:13:20",
+            }),
+            _ => standard.clone(),
+        };
+        assert_eq!(receipt(family.name, &[]), expected, "{}", family.name);
+    }
+    let adjustments = [Adjustment::new("n", 9, 4, "too many")];
+    let listed = json!([{ "field": "n", "asked": 9, "used": 4, "why": "too many" }]);
+    assert_eq!(
+        receipt("gpt-image-1", &adjustments)["data"][0]["adjustments"],
+        listed
+    );
+    assert_eq!(
+        receipt("wan2.7", &adjustments)["data"][0]["adjustments"],
+        listed
+    );
+    assert_eq!(
+        receipt("gpt-image-2.5-async", &adjustments)["adjustments"],
+        listed
+    );
+}
+
+#[test]
+fn standard_records() {
+    let family = family("gpt-image-2");
+    let completed = json!({
+        "id": "task_1",
+        "status": "completed",
+        "progress": 100,
+        "created_at": 1_700_000_000,
+        "actual_time": 7,
+        "cost": 0.08,
+        "result": { "images": [
+            { "url": ["https://h/1.png"], "expires_at": 1_700_086_400 },
+            { "url": ["https://h/2.png"], "expires_at": 1_700_086_400 },
+        ] },
+    });
+    let facts = task(TaskState::Completed);
+    assert_eq!(bare_record(family, &facts), completed);
+    assert_eq!(
+        image::record(family, &facts),
+        json!({ "code": 200, "data": completed })
+    );
+    for (state, status, error) in [
+        (TaskState::Submitted, "submitted", Value::Null),
+        (TaskState::InProgress, "in_progress", Value::Null),
+        (
+            TaskState::Failed,
+            "failed",
+            json!({ "code": "provider_error", "message": "it broke" }),
+        ),
+        (
+            TaskState::Cancelled,
+            "failed",
+            json!({ "code": "cancelled", "message": "the task was cancelled" }),
+        ),
+    ] {
+        let record = bare_record(family, &task(state));
+        assert_eq!(record["status"], status);
+        assert_eq!(record["error"], error);
+        assert_eq!(record.get("result"), None);
+        assert_eq!(record["cost"], 0.0);
+        assert_eq!(record["actual_time"], if state.is_final() { 7 } else { 0 });
+    }
+    let adjustments = [Adjustment::new("n", 9, 4, "too many")];
+    let facts = TaskFacts {
+        adjustments: &adjustments,
+        ..task(TaskState::Submitted)
+    };
+    assert_eq!(
+        image::record(family, &facts)["data"]["adjustments"][0]["used"],
+        4
+    );
+}
+
+#[test]
+fn wan_records() {
+    for (state, status) in [
+        (TaskState::Submitted, "processing"),
+        (TaskState::InProgress, "processing"),
+        (TaskState::Completed, "completed"),
+        (TaskState::Failed, "failed"),
+        (TaskState::Cancelled, "failed"),
+    ] {
+        let record = image::record(family("wan2.7"), &task(state));
+        assert_eq!(record["code"], 200);
+        assert_eq!(record["data"]["status"], status);
+        let mut usual = bare_record(family("gpt-image-2"), &task(state));
+        usual["status"] = status.into();
+        assert_eq!(record["data"], usual);
+    }
+}
+
+#[test]
+fn gpt_async_records() {
+    let family = family("gpt-image-2.5-async");
+    let facts = TaskFacts {
+        images: &IMAGES[..1],
+        ..task(TaskState::Completed)
+    };
+    let completed = json!({
+        "task_id": "task_1",
+        "status": "completed",
+        "progress": "100%",
+        "model": "m",
+        "created_at": "2023-11-14 22:13:20",
+        "actual_time": 7,
+        "cost": 0.08,
+        "expires_at": 1_700_086_400,
+        "result_url": "https://h/1.png",
+        "result": { "items": [
+            { "id": "task_1_0", "status": "success", "data": [{ "url": "https://h/1.png" }] },
+        ] },
+    });
+    assert_eq!(image::record(family, &facts), completed);
+    assert_eq!(bare_record(family, &facts), completed);
+    for (state, status, code) in [
+        (TaskState::Submitted, "queued", None),
+        (TaskState::InProgress, "in_progress", None),
+        (TaskState::Failed, "failed", Some("provider_error")),
+        (TaskState::Cancelled, "cancelled", Some("cancelled")),
+    ] {
+        let record = image::record(family, &task(state));
+        assert_eq!(record["status"], status);
+        assert_eq!(record["progress"], "40%");
+        assert_eq!(record["result_url"], "");
+        assert_eq!(record["error"]["code"].as_str(), code);
+    }
+}
+
+#[test]
+fn generation_records() {
+    for (name, state, expected) in [
+        (
+            "seedream-4.5",
+            TaskState::Completed,
+            ("completed", 100, "https://h/1.png", ""),
+        ),
+        (
+            "seedream-4.5",
+            TaskState::InProgress,
+            ("in_progress", 40, "", ""),
+        ),
+        (
+            "seedream-4.5",
+            TaskState::Failed,
+            ("failed", 40, "", "it broke"),
+        ),
+        ("wan2.7", TaskState::Submitted, ("processing", 40, "", "")),
+        (
+            "gpt-image-2.5-async",
+            TaskState::Cancelled,
+            ("cancelled", 40, "", "the task was cancelled"),
+        ),
+    ] {
+        let (status, progress, url, reason) = expected;
+        let record = generation_record(family(name), &task(state));
+        assert_eq!(
+            record,
+            json!({
+                "task_id": "task_1", "status": status, "progress": progress,
+                "url": url, "fail_reason": reason,
+            })
+        );
+    }
+}
