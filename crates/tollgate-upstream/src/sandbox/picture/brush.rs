@@ -6,6 +6,7 @@ use tiny_skia::{
 };
 
 use super::colour::Colour;
+use super::wash::Ramp;
 
 /// Beyond this ratio shapes stop shrinking with the shorter side, which bounds their number.
 const SLIMMEST: f32 = 16.0;
@@ -69,27 +70,10 @@ impl Canvas {
         }
     }
 
-    /// Light around (`x`, `y`) that fades to nothing at `radius`; `strength` from 0 to 1.
-    pub(super) fn glow(&mut self, x: f32, y: f32, radius: f32, colour: Colour, strength: f32) {
-        let stops = [(0.0, 1.0), (0.25, 0.55), (0.55, 0.18), (1.0, 0.0)]
-            .map(|(at, share)| (at, colour.alpha(strength * share)));
-        let shader = radial(x, y, radius, &stops);
-        self.rect(x - radius, y - radius, 2.0 * radius, 2.0 * radius, shader);
-    }
-
     /// The background: three colours from top to bottom.
     pub(super) fn sky(&mut self, sky: [Colour; 3], horizon: f32) {
-        let horizon = horizon.max(1.0);
-        let stops = [
-            (0.0, sky[0]),
-            (0.3, sky[0].mix(sky[1], 0.62)),
-            (0.55, sky[1]),
-            (0.8, sky[1].mix(sky[2], 0.6)),
-            (1.0, sky[2]),
-        ]
-        .map(|(at, colour)| (at, colour.solid()));
-        let shader = vertical(0.0, horizon, &stops);
-        self.rect(0.0, 0.0, self.width, self.height, shader);
+        let stops = [(0.0, sky[0], 1.0), (0.55, sky[1], 1.0), (1.0, sky[2], 1.0)];
+        self.wash(&Ramp::new(0.0, horizon, &stops));
     }
 }
 
@@ -183,20 +167,4 @@ pub(super) fn push_rounded(
     path.line_to(x, y + r);
     path.cubic_to(x, y + k, x + k, y, x + r, y);
     path.close();
-}
-
-/// All that lies below a line across the canvas; `line` gives its height at each x.
-pub(super) fn below(canvas: &Canvas, line: impl Fn(f32) -> f32) -> Option<Path> {
-    let (width, height) = (canvas.width, canvas.height);
-    // Fine enough that no corner shows, coarse enough to be cheap at 4096 pixels.
-    let steps = (width / 3.0).clamp(64.0, 640.0);
-    let mut path = PathBuilder::new();
-    path.move_to(-2.0, height + 2.0);
-    for step in 0..=(steps as u32) {
-        let x = -2.0 + (width + 4.0) * step as f32 / steps.floor();
-        path.line_to(x, line(x));
-    }
-    path.line_to(width + 2.0, height + 2.0);
-    path.close();
-    path.finish()
 }

@@ -4,10 +4,11 @@ use tiny_skia::{
     ColorU8, FilterQuality, IntSize, Paint, Pattern, Pixmap, Rect, Shader, SpreadMode, Transform,
 };
 
-use super::brush::{Canvas, linear, push_rounded, veil};
+use super::brush::{Canvas, push_rounded, veil};
 use super::encode::Raster;
 use super::palette::Palette;
 use super::seed::Dice;
+use super::wash::Ramp;
 
 /// A reference as tiny-skia wants it: alpha multiplied in.
 pub(super) fn pixmap(raster: Raster) -> Option<Pixmap> {
@@ -28,17 +29,11 @@ pub(super) fn grade(canvas: &mut Canvas, palette: &Palette, dice: &mut Dice) {
     let (width, height, unit) = (canvas.width, canvas.height, canvas.unit);
     let light = palette.accent.mix(palette.second, dice.between(0.0, 1.0));
     let stops = [
-        (0.0, light.alpha(0.30)),
-        (0.5, palette.sky[1].alpha(0.10)),
-        (1.0, palette.layers[4].alpha(0.34)),
+        (0.0, light, 0.30),
+        (0.5, palette.sky[1], 0.10),
+        (1.0, palette.layers[4], 0.34),
     ];
-    let tilt = width * dice.between(-0.4, 0.4);
-    let shader = linear(
-        (width / 2.0 - tilt, 0.0),
-        (width / 2.0 + tilt, height),
-        &stops,
-    );
-    canvas.rect(0.0, 0.0, width, height, shader);
+    canvas.wash(&Ramp::new(0.0, height, &stops));
     let (x, y) = (
         width * dice.between(0.25, 0.75),
         height * dice.between(0.2, 0.5),

@@ -42,19 +42,26 @@ impl Raster {
     /// The same pixels without alpha, in the same memory: a second buffer of a 4096x4096 picture
     /// would be 48 MB. Transparent parts become white.
     fn into_rgb(self) -> Vec<u8> {
+        let opaque = self.is_opaque();
         let mut bytes = self.rgba;
         let pixels = bytes.len() / 4;
         for pixel in 0..pixels {
-            let alpha = u16::from(bytes[pixel * 4 + 3]);
-            for channel in 0..3 {
-                let value = u16::from(bytes[pixel * 4 + channel]);
-                let on_white = (value * alpha + 255 * (255 - alpha) + 127) / 255;
-                bytes[pixel * 3 + channel] = on_white as u8;
+            let [red, green, blue, alpha] = [0, 1, 2, 3].map(|channel| bytes[pixel * 4 + channel]);
+            let mut rgb = [red, green, blue];
+            if !opaque {
+                rgb = rgb.map(|value| on_white(value, alpha));
             }
+            bytes[pixel * 3..pixel * 3 + 3].copy_from_slice(&rgb);
         }
         bytes.truncate(pixels * 3);
         bytes
     }
+}
+
+fn on_white(value: u8, alpha: u8) -> u8 {
+    let (value, alpha) = (u16::from(value), u16::from(alpha));
+    // At most 255 * 255 + 127, which fits; the quotient is at most 255.
+    ((value * alpha + 255 * (255 - alpha) + 127) / 255) as u8
 }
 
 /// Encodes `raster`. `quality` is 0 to 100, for JPEG and WebP.

@@ -11,6 +11,7 @@ mod repaint;
 mod scene;
 mod seed;
 mod text;
+mod wash;
 
 use tiny_skia::{FillRule, Mask, Pixmap, PixmapPaint, Transform};
 use tollgate_media::image::{Background, ImageJob, PixelSize};
@@ -76,6 +77,7 @@ impl Order {
             title: self.text.clone(),
             note: format!("{}  ·  {width} × {height}{number}", self.job.model),
             watermark: self.job.watermark == Some(true),
+            over_picture: !self.references.is_empty() && self.mask.is_none(),
         }
     }
 }
@@ -157,7 +159,7 @@ impl Studio {
         }
         let cut_out = order.job.background == Some(Background::Transparent);
         // Words keep away from corners that are cut off.
-        let inset = canvas.unit * if cut_out { 0.13 } else { 0.062 };
+        let inset = canvas.unit * if cut_out { 0.15 } else { 0.062 };
         caption::draw(&mut canvas, &palette, &order.caption(index), inset);
         if cut_out {
             self::cut_out(&mut canvas, &palette);
@@ -177,8 +179,11 @@ impl Studio {
         let mut canvas = blank(patch.size)?;
         scene::draw(&mut canvas, &palette, &mut dice);
         collage::lay(&mut canvas, &self.cards, &palette, &mut dice);
-        let inset = canvas.unit * 0.062;
-        caption::draw(&mut canvas, &palette, &order.caption(index), inset);
+        // In a hole that is no rectangle the words would be cut in pieces.
+        if hole.is_rectangle(&patch) {
+            let inset = canvas.unit * 0.062;
+            caption::draw(&mut canvas, &palette, &order.caption(index), inset);
+        }
         hole.fill(&mut result, &patch, &Raster::of(canvas.pixmap));
         Ok(result)
     }
@@ -197,7 +202,7 @@ fn blank(size: PixelSize) -> Result<Canvas, ProviderError> {
 fn cut_out(canvas: &mut Canvas, palette: &Palette) {
     let margin = canvas.unit * 0.03;
     let (width, height) = (canvas.width - 2.0 * margin, canvas.height - 2.0 * margin);
-    let shape = brush::rounded(margin, margin, width, height, canvas.unit * 0.30);
+    let shape = brush::rounded(margin, margin, width, height, canvas.unit * 0.27);
     let mask = Mask::new(canvas.pixmap.width(), canvas.pixmap.height());
     if let (Some(shape), Some(mut mask)) = (shape, mask) {
         canvas.stroke(&shape, canvas.unit * 0.045, palette.ink.solid());

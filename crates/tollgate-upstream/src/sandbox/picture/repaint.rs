@@ -55,6 +55,12 @@ impl Hole {
         })
     }
 
+    /// Whether next to all of `patch` is open.
+    pub(super) fn is_rectangle(&self, patch: &Patch) -> bool {
+        let open = self.open.iter().filter(|open| **open).count();
+        open as f64 > 0.98 * patch.size.pixels() as f64
+    }
+
     /// Puts the open pixels of `painted`, which covers `patch`, into `picture`.
     pub(super) fn fill(&self, picture: &mut Raster, patch: &Patch, painted: &Raster) {
         let width = self.size.width as usize;

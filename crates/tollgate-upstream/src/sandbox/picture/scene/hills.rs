@@ -3,10 +3,11 @@
 use tiny_skia::PathBuilder;
 
 use super::waves::Line;
-use crate::sandbox::picture::brush::{Canvas, below, flat, push_rounded, veil, vertical};
+use crate::sandbox::picture::brush::{Canvas, flat, push_rounded, veil};
 use crate::sandbox::picture::colour::Colour;
 use crate::sandbox::picture::palette::Palette;
 use crate::sandbox::picture::seed::Dice;
+use crate::sandbox::picture::wash::Ramp;
 
 const RANGES: usize = 6;
 
@@ -39,14 +40,14 @@ pub(super) fn draw(canvas: &mut Canvas, palette: &Palette, dice: &mut Dice) {
         if range == RANGES - 1 {
             pines(canvas, &ridge, colour, dice);
         }
-        let Some(path) = below(canvas, ridge) else {
-            continue;
-        };
         // Mist gathers at the foot of each range, less of it nearby.
         let mist = colour.mix(palette.sky[2], 0.55 * (1.0 - depth).powf(1.3));
-        let stops = [(0.0, colour.solid()), (1.0, mist.solid())];
         let foot = base + (height - horizon) * 0.30;
-        canvas.fill(&path, vertical(base - swing, foot, &stops));
+        canvas.land(
+            ridge,
+            &Ramp::between(base - swing, foot, colour, mist),
+            None,
+        );
     }
 }
 

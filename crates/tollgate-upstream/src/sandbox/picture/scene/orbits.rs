@@ -6,18 +6,18 @@ use crate::sandbox::picture::brush::{Canvas, linear, radial, veil};
 use crate::sandbox::picture::colour::Colour;
 use crate::sandbox::picture::palette::Palette;
 use crate::sandbox::picture::seed::Dice;
+use crate::sandbox::picture::wash::Ramp;
 
 pub(super) fn draw(canvas: &mut Canvas, palette: &Palette, dice: &mut Dice) {
     let (width, height, unit) = (canvas.width, canvas.height, canvas.unit);
     let deep = palette.sky[0].at(palette.sky[0].l.min(0.24));
     let far = palette.sky[1].at(palette.sky[1].l.min(0.36));
     let stops = [
-        (0.0, palette.shade.solid()),
-        (0.55, deep.solid()),
-        (1.0, far.solid()),
+        (0.0, palette.shade, 1.0),
+        (0.55, deep, 1.0),
+        (1.0, far, 1.0),
     ];
-    let shader = linear((0.0, 0.0), (width * 0.4, height), &stops);
-    canvas.rect(0.0, 0.0, width, height, shader);
+    canvas.wash(&Ramp::new(0.0, height, &stops));
     for _ in 0..3 {
         let (x, y) = (
             width * dice.between(0.0, 1.0),

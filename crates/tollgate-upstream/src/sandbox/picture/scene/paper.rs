@@ -1,11 +1,10 @@
 //! Sheets of cut paper over one another, each with its soft shadow.
 
-use tiny_skia::Transform;
-
 use super::waves::Line;
-use crate::sandbox::picture::brush::{Canvas, below, flat, linear, veil};
+use crate::sandbox::picture::brush::{Canvas, flat, veil};
 use crate::sandbox::picture::palette::Palette;
 use crate::sandbox::picture::seed::Dice;
+use crate::sandbox::picture::wash::{Ramp, Shadow};
 
 const SHEETS: usize = 7;
 
@@ -28,28 +27,20 @@ pub(super) fn draw(canvas: &mut Canvas, palette: &Palette, dice: &mut Dice) {
         let base = height * (0.30 + 0.58 * depth);
         let swing = unit * dice.between(0.06, 0.12);
         let edge = |x: f32| base + slope * (x - width / 2.0) * unit / width - swing * line.at(x);
-        let Some(path) = below(canvas, edge) else {
-            continue;
-        };
-        // A few shifted copies make a shadow softer than one could.
-        for step in 1..=4 {
-            let shift = Transform::from_translate(0.0, -unit * 0.0045 * step as f32);
-            if let Some(shadow) = path.clone().transform(shift) {
-                canvas.fill(&shadow, veil(palette.shade, 0.07));
-            }
-        }
         // One sheet among them has the second accent's colour.
         let colour = if sheet == 2 {
             palette.second.mix(palette.layer(depth), 0.35)
         } else {
             palette.layer(depth)
         };
-        let stops = [
-            (0.0, colour.mix(palette.sky[2], 0.16).solid()),
-            (1.0, colour.solid()),
-        ];
+        let shadow = Shadow {
+            colour: palette.shade,
+            reach: unit * 0.030,
+            strength: 0.34,
+        };
+        let lit = colour.mix(palette.sky[2], 0.16);
         let top = base - swing;
-        let shader = linear((0.0, top), (width * 0.25, top + unit * 0.5), &stops);
-        canvas.fill(&path, shader);
+        let ramp = Ramp::between(top, top + unit * 0.5, lit, colour);
+        canvas.land(edge, &ramp, Some(&shadow));
     }
 }

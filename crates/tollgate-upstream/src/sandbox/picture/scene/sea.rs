@@ -3,9 +3,10 @@
 use tiny_skia::PathBuilder;
 
 use super::waves::Line;
-use crate::sandbox::picture::brush::{Canvas, below, push_rounded, rounded, veil, vertical};
+use crate::sandbox::picture::brush::{Canvas, push_rounded, rounded, veil, vertical};
 use crate::sandbox::picture::palette::Palette;
 use crate::sandbox::picture::seed::Dice;
+use crate::sandbox::picture::wash::Ramp;
 
 const WAVES: usize = 6;
 
@@ -28,18 +29,12 @@ pub(super) fn draw(canvas: &mut Canvas, palette: &Palette, dice: &mut Dice) {
         let line = Line::new(dice, unit, 1.5 - 0.7 * depth, 2, 0.0);
         let base = horizon + (height - horizon) * (0.30 + 0.58 * depth.powf(1.1));
         let swing = unit * (0.010 + 0.022 * depth);
-        let Some(path) = below(canvas, |x| base - swing * line.at(x)) else {
-            continue;
-        };
-        let colour = palette.layer(0.35 + 0.65 * depth);
-        let stops = [
-            (
-                0.0,
-                colour.mix(palette.sky[2], 0.20 * (1.0 - depth)).alpha(0.94),
-            ),
-            (1.0, palette.layer(0.5 + 0.5 * depth).alpha(0.94)),
-        ];
-        canvas.fill(&path, vertical(base - swing, base + unit * 0.16, &stops));
+        let crest = palette.layer(0.35 + 0.65 * depth);
+        let crest = crest.mix(palette.sky[2], 0.20 * (1.0 - depth));
+        let trough = palette.layer(0.5 + 0.5 * depth);
+        let stops = [(0.0, crest, 0.94), (1.0, trough, 0.94)];
+        let ramp = Ramp::new(base - swing, base + unit * 0.16, &stops);
+        canvas.land(|x| base - swing * line.at(x), &ramp, None);
     }
 }
 
@@ -68,13 +63,12 @@ fn banks(canvas: &mut Canvas, palette: &Palette, dice: &mut Dice, horizon: f32) 
 fn water(canvas: &mut Canvas, palette: &Palette, horizon: f32) {
     let far = palette.layer(0.2).mix(palette.sky[2], 0.45);
     let stops = [
-        (0.0, far.solid()),
-        (0.35, palette.layer(0.4).solid()),
-        (1.0, palette.layer(0.9).solid()),
+        (0.0, far, 1.0),
+        (0.35, palette.layer(0.4), 1.0),
+        (1.0, palette.layer(0.9), 1.0),
     ];
-    let (width, height) = (canvas.width, canvas.height);
-    let shader = vertical(horizon, height, &stops);
-    canvas.rect(0.0, horizon, width, height - horizon, shader);
+    let ramp = Ramp::new(horizon, canvas.height, &stops);
+    canvas.land(|_| horizon, &ramp, None);
 }
 
 /// The sun's path over the water: short strips, sparser towards the front.
