@@ -57,6 +57,8 @@ pub enum Kind {
 
 /// A field that no other kind describes.
 pub struct Special {
+    /// The JSON type of its value, for the documents.
+    pub json_type: &'static str,
     /// What it holds, in words.
     pub what: &'static str,
     /// Checks a value (not null) of the field of that name and returns what the job keeps.

@@ -12,7 +12,7 @@ use crate::Endpoint;
 pub(super) static FAMILY: Family = Family {
     name: "grok-imagine",
     title: "Grok Imagine",
-    about: "Up to 10 pictures from text. SPEC.md gives ratios without pixels: the sizes are of about one megapixel.",
+    about: "Up to 10 pictures from text. The sizes are of about one megapixel.",
     models: &["grok-imagine-1.0-partner"],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
@@ -21,6 +21,7 @@ pub(super) static FAMILY: Family = Family {
         Field::n(10),
     ],
     ignored: &[],
+    // SPEC.md has ratios without pixels: multiples of 16 around one megapixel.
     sizes: Sizes::Ratios(RatioSizes {
         tiers: &[],
         default_tier: 0,

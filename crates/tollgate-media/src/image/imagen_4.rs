@@ -13,7 +13,8 @@ use crate::Endpoint;
 
 /// A field that must be absent, since the model makes pictures from text alone.
 static TEXT_ONLY: Special = Special {
-    what: "nothing: must be absent",
+    json_type: "none",
+    what: "must be absent",
     read: |field, _| {
         Err(ApiError::invalid(format!(
             "`{field}` must be absent: this model only supports text-to-image"
@@ -26,7 +27,7 @@ static TEXT_ONLY: Special = Special {
 pub(super) static FAMILY: Family = Family {
     name: "imagen-4",
     title: "Imagen 4",
-    about: "One picture from text, and from text only. SPEC.md gives ratios without pixels: the sizes are the provider's at 1K.",
+    about: "One picture from text, and from text only.",
     models: &["imagen-4.0-partner"],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
@@ -40,6 +41,7 @@ pub(super) static FAMILY: Family = Family {
         ("mask", "this model only supports text-to-image"),
         ("quality", "this model has no qualities"),
     ],
+    // SPEC.md has ratios without pixels: these are the provider's at 1K.
     sizes: Sizes::Ratios(RatioSizes {
         tiers: &[],
         default_tier: 0,

@@ -11,6 +11,7 @@ use super::schema::default;
 use super::size::{
     Auto, DefaultSize, FreeSizes, ListedSizes, PixelsAsked, RatioSizes, Scene, Sizes,
 };
+use crate::Endpoint;
 
 /// The docs page of `family`: fields, sizes, limits, odd rules, answers, an example.
 pub fn page(family: &Family) -> String {
@@ -104,7 +105,7 @@ fn kind(family: &Family, field: &Field) -> (&'static str, String) {
         ),
         Kind::Mask => ("string", "a URL".to_owned()),
         Kind::Object(_) => ("object", String::new()),
-        Kind::Special(special) => ("array", special.what.to_owned()),
+        Kind::Special(special) => (special.json_type, special.what.to_owned()),
     }
 }
 
@@ -148,7 +149,7 @@ fn ratio_sizes(page: &mut String, sizes: &RatioSizes) {
     if let DefaultSize::Follow(ratio) = sizes.default {
         let _ = writeln!(
             page,
-            "- By default the ratio nearest to the first reference's, else `{ratio}`."
+            "- Unless `size` says otherwise, the ratio nearest to the first reference's; without one `{ratio}`."
         );
     }
     match sizes.pixels {
@@ -257,12 +258,15 @@ fn rules(page: &mut String, family: &Family) {
 }
 
 fn example(page: &mut String, family: &Family) {
+    let edits = family.endpoint == Endpoint::ImageEdits;
+    let prompt = if edits {
+        "Make it night"
+    } else {
+        "A lighthouse at dusk, oil on canvas"
+    };
     let mut body = Map::new();
     body.insert("model".to_owned(), family.models[0].into());
-    body.insert(
-        "prompt".to_owned(),
-        "A lighthouse at dusk, oil on canvas".into(),
-    );
+    body.insert("prompt".to_owned(), prompt.into());
     for field in family.fields {
         match field.kind {
             Kind::References if field.required => {

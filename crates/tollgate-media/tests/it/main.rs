@@ -54,7 +54,7 @@ fn refuse(id: &str, body: &Value) -> String {
                 ErrorKind::InvalidRequest,
                 "{id} {body}: {error}"
             );
-            assert!(error.message.len() <= 420, "too long: {error}");
+            assert!(error.message.len() <= 330, "too long: {error}");
             assert!(!error.message.chars().any(char::is_control), "{error:?}");
             error.message
         }

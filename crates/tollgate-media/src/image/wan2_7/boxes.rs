@@ -14,7 +14,8 @@ const MAX_BOXES: usize = 2;
 
 /// `[[[x1, y1, x2, y2], …], …]`.
 pub(super) static BOXES: Special = Special {
-    what: "list of lists of boxes `[x1, y1, x2, y2]`",
+    json_type: "array",
+    what: "lists of boxes `[x1, y1, x2, y2]`",
     read,
     schema: || {
         json!({

@@ -13,7 +13,8 @@ const WHOLE: u32 = 10_000;
 
 /// `[{hex, ratio}, …]`.
 pub(super) static PALETTE: Special = Special {
-    what: "list of 3 to 10 `{hex, ratio}`",
+    json_type: "array",
+    what: "3 to 10 `{hex, ratio}`",
     read,
     schema: || {
         json!({
