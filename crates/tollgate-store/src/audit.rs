@@ -2,6 +2,7 @@
 
 use crate::db::{DbError, Row, Sql, Tx, args};
 use crate::model::{Charge, Violation};
+use crate::money::seal;
 use tollgate_core::{Amount, TaskState};
 
 /// One invariant as a query: each row that comes back is a violation, its first column the row's name, the
@@ -24,6 +25,14 @@ const CHECKS: &[Check] = &[
                 CAST(SUM(CASE kind WHEN 'settle' THEN amount ELSE 0 END) AS BIGINT) AS used
                 FROM ledger GROUP BY user_id) l ON l.user_id = u.id
              WHERE u.balance <> COALESCE(l.balance, 0) OR u.held <> COALESCE(l.held, 0) OR u.used <> COALESCE(l.used, 0)",
+        ),
+    },
+    Check {
+        name: "unlimited_users",
+        says: "unlimited; then whether the ledger says so",
+        sql: Sql::both(
+            "SELECT u.id, u.unlimited, l.ref FROM users u LEFT JOIN ledger l ON l.ref = u.id AND l.kind = 'unlimited'
+             WHERE u.unlimited NOT IN (0, 1) OR (u.unlimited = 1) <> (l.ref IS NOT NULL)",
         ),
     },
     Check {
@@ -75,10 +84,22 @@ const CHECKS: &[Check] = &[
         sql: Sql::both(
             "SELECT l.ref, l.kind, l.user_id, l.key_id, l.amount FROM ledger l
              LEFT JOIN charges c ON c.id = l.ref LEFT JOIN users u ON u.id = l.user_id LEFT JOIN keys k ON k.id = l.key_id
-             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'quota', 'hold', 'settle', 'release')
-                OR (l.kind <> 'credit' AND (k.id IS NULL OR l.amount < 0))
+             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'unlimited', 'quota', 'hold', 'settle', 'release')
+                OR (l.kind IN ('credit', 'unlimited')) <> (l.key_id IS NULL)
+                OR (l.kind = 'unlimited' AND (l.amount <> 0 OR l.ref <> l.user_id))
+                OR (l.kind = 'quota' AND l.ref <> l.key_id)
+                OR (l.key_id IS NOT NULL AND (k.id IS NULL OR k.user_id <> l.user_id OR l.amount < 0))
                 OR (l.kind IN ('hold', 'settle', 'release')
                     AND (c.id IS NULL OR c.user_id <> l.user_id OR c.key_id <> l.key_id))",
+        ),
+    },
+    Check {
+        name: "charge_owners",
+        says: "user and key of a charge: one is missing, or the key is another user's",
+        sql: Sql::both(
+            "SELECT c.id, c.user_id, c.key_id FROM charges c
+             LEFT JOIN users u ON u.id = c.user_id LEFT JOIN keys k ON k.id = c.key_id
+             WHERE u.id IS NULL OR k.id IS NULL OR k.user_id <> c.user_id",
         ),
     },
     Check {
@@ -105,7 +126,16 @@ const CHECKS: &[Check] = &[
         sql: Sql::both(
             "SELECT id, state, progress, ended_at FROM tasks
              WHERE state < 0 OR state > 4 OR progress < 0 OR progress > 100 OR (state < 2) <> (ended_at IS NULL)
-                OR (state = 2) <> (result IS NOT NULL) OR (state IN (3, 4)) <> (error_code IS NOT NULL)",
+                OR (state = 2) <> (result IS NOT NULL) OR (state IN (3, 4)) <> (error_code IS NOT NULL)
+                OR (state <> 1 AND owner IS NOT NULL) OR (state > 0 AND state <> 4 AND started_at IS NULL)",
+        ),
+    },
+    Check {
+        name: "attempts",
+        says: "an attempt without its task, or still open though the task has ended",
+        sql: Sql::both(
+            "SELECT a.task_id, a.number, t.state FROM attempts a LEFT JOIN tasks t ON t.id = a.task_id
+             WHERE t.id IS NULL OR (t.state >= 2 AND a.ended_at IS NULL)",
         ),
     },
     Check {
@@ -118,10 +148,11 @@ const CHECKS: &[Check] = &[
 ];
 
 const CHARGES: Sql = Sql::both(
-    "SELECT id, price, per, units, held, units_settled, settled FROM charges WHERE id > $1 ORDER BY id LIMIT 1000",
+    "SELECT id, user_id, key_id, seal, price, per, units, held, units_settled, settled, released FROM charges
+     WHERE id > $1 ORDER BY id LIMIT 1000",
 );
 const RESULTS: Sql = Sql::both(
-    "SELECT t.id, t.result, c.units_settled FROM tasks t JOIN charges c ON c.id = t.id
+    "SELECT t.id, t.result, c.units_settled, c.units FROM tasks t JOIN charges c ON c.id = t.id
      WHERE t.state = 2 AND t.id > $1 ORDER BY t.id LIMIT 1000",
 );
 
@@ -151,7 +182,7 @@ fn cells(row: &Row) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Every hold and settlement is units × price, rounded half up once.
+/// Every hold and settlement is units × price, rounded half up once, and every charge is as it was sealed.
 async fn charge_arithmetic(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Result<(), DbError> {
     let mut after = String::new();
     loop {
@@ -160,35 +191,60 @@ async fn charge_arithmetic(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Resul
             return Ok(());
         }
         for mut row in rows {
-            after = row.text(0)?;
-            let number = |n: i64| u64::try_from(n).unwrap_or(u64::MAX);
-            let charge = Charge {
-                price: row.amount(1)?,
-                per: number(row.int(2)?),
-                units: number(row.int(3)?),
-            };
-            let settled_right = match (row.opt_int(5)?, row.opt_int(6)?) {
-                (Some(units), Some(settled)) => {
-                    number(units) <= charge.units
-                        && charge.cost(number(units)) == Some(Amount::from_nanos(settled))
-                }
-                (units, settled) => units.is_none() && settled.is_none(),
-            };
-            if charge.cost(charge.units) != Some(row.amount(4)?) || !settled_right {
-                found.push(Violation {
-                    check: "charge_arithmetic",
-                    subject: after.clone(),
-                    detail: format!(
-                        "price, per, units, held, units settled, settled: {}",
-                        cells(&row)
-                    ),
-                });
+            let (id, user, key) = (row.text(0)?, row.text(1)?, row.text(2)?);
+            let mut numbers = Vec::with_capacity(7);
+            for column in 4..11 {
+                numbers.extend(row.opt_int(column)?);
             }
+            let mut wrong = |check, says| {
+                found.push(Violation {
+                    check,
+                    subject: id.clone(),
+                    detail: format!("{says}: {}", cells(&row)),
+                });
+            };
+            if !adds_up(&numbers) {
+                wrong(
+                    "charge_arithmetic",
+                    "price, per, units, held, units settled, settled, released after the seal",
+                );
+            }
+            if seal([&id, &user, &key], &numbers) != row.int(3)? {
+                wrong(
+                    "charge_seal",
+                    "a cell is not as it was written, the seal and then price, per, units, held, units settled, settled, released",
+                );
+            }
+            after = id;
         }
     }
 }
 
-/// A completed task pays for exactly the results that it shows.
+/// Whether the numbers of a charge, open or closed, follow from each other.
+fn adds_up(numbers: &[i64]) -> bool {
+    let (order, end) = numbers.split_at(4.min(numbers.len()));
+    let &[price, per, units, held] = order else {
+        return false;
+    };
+    let (Ok(per), Ok(units)) = (u64::try_from(per), u64::try_from(units)) else {
+        return false;
+    };
+    let price = Amount::from_nanos(price);
+    let charge = Charge { price, per, units };
+    let cost = |units| charge.cost(units).map(Amount::nanos);
+    let ended_right = match *end {
+        [] => true,
+        [units_settled, settled, released] => {
+            u64::try_from(units_settled)
+                .is_ok_and(|paid| paid <= units && cost(paid) == Some(settled))
+                && held.checked_sub(settled) == Some(released)
+        }
+        _ => false,
+    };
+    cost(units) == Some(held) && ended_right
+}
+
+/// A completed task pays for exactly the results that it shows; what came beyond the order is free.
 async fn delivered_units(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Result<(), DbError> {
     let mut after = String::new();
     loop {
@@ -202,14 +258,14 @@ async fn delivered_units(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Result<
             let shown = serde_json::from_str::<serde_json::Value>(&result)
                 .ok()
                 .and_then(|r| r["images"].as_array().map(Vec::len));
-            if shown.map(|n| n as i64) != row.opt_int(2)? {
+            let (settled, ordered) = (row.opt_int(2)?, row.int(3)?);
+            if shown.map(|n| (n as i64).min(ordered)) != settled {
                 found.push(Violation {
                     check: "delivered_units",
                     subject: after.clone(),
                     detail: format!(
-                        "{} results shown, units settled: {:?}",
-                        shown.unwrap_or(0),
-                        row.opt_int(2)?
+                        "{} results shown, units settled: {settled:?}",
+                        shown.unwrap_or(0)
                     ),
                 });
             }

@@ -46,8 +46,21 @@ impl<'t, 'c> Batch<'t, 'c> {
         self.tx.run(sql, args)
     }
 
+    pub(crate) fn run_one(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
+        self.tx.run_one(sql, args)
+    }
+
+    pub(crate) async fn execute_each(
+        &mut self,
+        sql: &'static Sql,
+        lists: Vec<Vec<Value<'static>>>,
+    ) -> Result<Vec<u64>, DbError> {
+        self.tx.execute_each(sql, lists).await
+    }
+
     /// Writes the accounts back: one update per user and key, whatever the number of movements.
     pub(crate) async fn close(&mut self) -> Result<(), DbError> {
-        std::mem::take(&mut self.accounts).write_back(self.tx).await
+        std::mem::take(&mut self.accounts).write_back(self.tx)?;
+        self.tx.flush().await
     }
 }

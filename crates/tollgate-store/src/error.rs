@@ -31,3 +31,13 @@ impl From<DbError> for StoreError {
         }
     }
 }
+
+impl StoreError {
+    /// While a database is being opened, what is broken is for the operator to put right.
+    pub(crate) fn in_setup(self, what: &str) -> Self {
+        match self {
+            Self::Broken(why) => Self::Setup(format!("cannot use {what}: {why}")),
+            other => other,
+        }
+    }
+}

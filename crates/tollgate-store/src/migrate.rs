@@ -7,7 +7,7 @@ use crate::error::StoreError;
 /// was released: add the next.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
 
-const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL)";
+const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";
 const SELECT_VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'schema_version'");
 const SET_VERSION: Sql = Sql::both(
     "INSERT INTO meta (name, value) VALUES ('schema_version', $1)
@@ -42,11 +42,23 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Runs a migration's text in the dialect of each database.
 async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
     match tx {
         Tx::Sqlite(conn) => {
-            crate::db::sqlite::script(conn, &text.replace("{clustered}", "WITHOUT ROWID"))
+            let text = text
+                .replace("BIGINT", "INTEGER")
+                .replace("{rows}", "STRICT")
+                .replace("{clustered}", "STRICT, WITHOUT ROWID");
+            crate::db::sqlite::script(conn, &text)
         }
-        Tx::Postgres(pg) => pg.script(&text.replace("{clustered}", "")).await,
+        Tx::Postgres(pg) => {
+            // The server's own collation may be any language's; ids and cursors need the order of bytes.
+            let text = text
+                .replace(" TEXT", " TEXT COLLATE \"C\"")
+                .replace("{rows}", "")
+                .replace("{clustered}", "");
+            pg.script(&text).await
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What goes into the store and what comes out of it.
 
 use serde_json::Value as Json;
-use tollgate_core::{Amount, Millis, TaskKind, TaskState};
+use tollgate_core::{Amount, Millis, TaskKind, TaskState, money};
 
 /// Who pays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,9 +93,10 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// What `units` of it cost, none above [`tollgate_core::money::MAX`].
+    /// What `units` of it cost, none above [`tollgate_core::money::MAX`] or where the price is negative.
     pub fn cost(&self, units: u64) -> Option<Amount> {
-        self.price.times(units, self.per)
+        let sane = !self.price.is_negative() && self.price <= money::MAX;
+        sane.then(|| self.price.times(units, self.per)).flatten()
     }
 }
 

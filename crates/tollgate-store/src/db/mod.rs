@@ -28,7 +28,8 @@ impl Sql {
     }
 }
 
-/// A parameter or a cell. All numbers are 64-bit, all texts UTF-8.
+/// A parameter or a cell. All numbers are 64-bit, all texts UTF-8. PostgreSQL takes no NUL in a text: there it
+/// becomes U+FFFD.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value<'a> {
     Null,
@@ -184,15 +185,60 @@ impl Tx<'_> {
         }
     }
 
+    /// Sends what [`Tx::run`] left waiting and hears that all of it was done.
+    pub(crate) async fn flush(&mut self) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(tx) => tx.flush().await,
+        }
+    }
+
+    /// How many rows a statement changed for each of several lists of arguments, in one go.
+    pub(crate) async fn execute_each(
+        &mut self,
+        sql: &'static Sql,
+        lists: Vec<Vec<Value<'static>>>,
+    ) -> Result<Vec<u64>, DbError> {
+        match self {
+            Self::Sqlite(conn) => lists
+                .iter()
+                .map(|args| sqlite::execute(conn, sql, args))
+                .collect(),
+            Self::Postgres(tx) => tx.execute_each(sql, lists).await,
+        }
+    }
+
     /// Runs a statement whose answer nobody waits for: on PostgreSQL it is sent along with the
     /// next ones, in order, so that a batch costs few round trips. Its error fails the batch.
     pub(crate) fn run(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
         match self {
             Self::Sqlite(conn) => sqlite::execute(conn, sql, args).map(drop),
             Self::Postgres(tx) => {
-                tx.queue(sql, args);
+                tx.queue(sql, args, None);
                 Ok(())
             }
         }
     }
+
+    /// [`Tx::run`] of a statement that must change exactly one row; anything else fails the batch.
+    pub(crate) fn run_one(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(conn) => exactly(1, sqlite::execute(conn, sql, args)?, sql),
+            Self::Postgres(tx) => {
+                tx.queue(sql, args, Some(1));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Refuses a statement that changed other than the expected number of rows: its guard held it back.
+fn exactly(expected: u64, changed: u64, sql: &Sql) -> Result<(), DbError> {
+    if changed == expected {
+        return Ok(());
+    }
+    Err(DbError::Refused(format!(
+        "a guarded statement changed {changed} rows instead of {expected}: {}",
+        sql.postgres
+    )))
 }

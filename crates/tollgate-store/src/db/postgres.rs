@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, Statement};
@@ -15,7 +15,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{DbError, Row, Sql, Value};
 
 /// How long a connection may take to come up.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT: Duration = Duration::from_secs(4);
+/// How long a silent server counts as there; a cut network says nothing.
+const SILENCE: Duration = Duration::from_secs(5);
+/// What every connection of the writer begins with. A lock that takes longer is held by a node that hangs.
+const SET_UP: &str = "SET synchronous_commit = on; SET lock_timeout = '4s'; \
+                      SET idle_in_transaction_session_timeout = '30s'";
 /// Connections for readers.
 const READERS: usize = 8;
 
@@ -25,6 +30,8 @@ pub(crate) fn config(url: &str) -> Result<Config, DbError> {
         .parse()
         .map_err(|e| DbError::Refused(format!("database.url is no PostgreSQL URL: {e}")))?;
     config.connect_timeout(CONNECT);
+    config.tcp_user_timeout(SILENCE);
+    config.keepalives_idle(SILENCE);
     config.application_name("tollgate");
     Ok(config)
 }
@@ -60,10 +67,7 @@ impl Connection {
             tokio::spawn(async move { drop(driver.await) });
             client
         };
-        client
-            .batch_execute("SET synchronous_commit = on; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'")
-            .await
-            .map_err(away)?;
+        client.batch_execute(SET_UP).await.map_err(away)?;
         Ok(Self {
             client,
             statements: HashMap::new(),
@@ -77,19 +81,20 @@ impl Connection {
 
     /// Begins a transaction.
     pub(crate) async fn begin(&mut self) -> Result<Transaction<'_>, DbError> {
-        self.client.batch_execute("BEGIN").await.map_err(refused)?;
-        Ok(Transaction {
-            conn: self,
-            queued: Vec::new(),
-        })
+        // Not left to the server's default: a statement after a lock was waited for must see what the other
+        // transaction committed.
+        self.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+            .await
     }
 
     /// Begins a read-only transaction that sees one moment.
     pub(crate) async fn begin_snapshot(&mut self) -> Result<Transaction<'_>, DbError> {
-        self.client
-            .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             .await
-            .map_err(refused)?;
+    }
+
+    async fn begin_with(&mut self, begin: &str) -> Result<Transaction<'_>, DbError> {
+        self.client.batch_execute(begin).await.map_err(refused)?;
         Ok(Transaction {
             conn: self,
             queued: Vec::new(),
@@ -110,7 +115,14 @@ impl Connection {
 /// An open transaction. Dropped without [`Transaction::commit`], the connection must be thrown away.
 pub(crate) struct Transaction<'c> {
     conn: &'c mut Connection,
-    queued: Vec<(&'static Sql, Vec<Value<'static>>)>,
+    queued: Vec<Queued>,
+}
+
+/// A statement on its way, and how many rows it must change.
+struct Queued {
+    sql: &'static Sql,
+    args: Vec<Value<'static>>,
+    expected: Option<u64>,
 }
 
 impl Transaction<'_> {
@@ -140,9 +152,27 @@ impl Transaction<'_> {
         self.conn.client.batch_execute(text).await.map_err(refused)
     }
 
-    pub(crate) fn queue(&mut self, sql: &'static Sql, args: &[Value<'_>]) {
+    pub(crate) fn queue(&mut self, sql: &'static Sql, args: &[Value<'_>], expected: Option<u64>) {
         let args = args.iter().map(|a| a.clone().into_owned()).collect();
-        self.queued.push((sql, args));
+        self.queued.push(Queued {
+            sql,
+            args,
+            expected,
+        });
+    }
+
+    pub(crate) async fn execute_each(
+        &mut self,
+        sql: &'static Sql,
+        lists: Vec<Vec<Value<'static>>>,
+    ) -> Result<Vec<u64>, DbError> {
+        self.flush().await?;
+        let queued = lists.into_iter().map(|args| Queued {
+            sql,
+            args,
+            expected: None,
+        });
+        self.send(queued.collect()).await
     }
 
     /// Sends what is queued in one go; the server runs it in order.
@@ -151,19 +181,36 @@ impl Transaction<'_> {
             return Ok(());
         }
         let queued = std::mem::take(&mut self.queued);
+        self.send(queued).await.map(drop)
+    }
+
+    async fn send(&mut self, queued: Vec<Queued>) -> Result<Vec<u64>, DbError> {
         let mut ready = Vec::with_capacity(queued.len());
-        for (sql, args) in queued {
-            ready.push((self.conn.statement(sql).await?, args));
+        for one in queued {
+            ready.push((self.conn.statement(one.sql).await?, one));
         }
         let client = &self.conn.client;
-        try_join_all(
-            ready
-                .iter()
-                .map(|(statement, args)| client.execute_raw(statement, args.iter().map(Parameter))),
-        )
-        .await
-        .map(drop)
-        .map_err(refused)
+        let mut answers = Vec::with_capacity(ready.len());
+        for (statement, one) in &ready {
+            let args = one.args.iter().map(Parameter);
+            let mut answer = Box::pin(client.execute_raw(statement, args));
+            // The first poll puts a statement on the wire: so they go out in the order they were queued in.
+            let early = futures_util::poll!(&mut answer);
+            answers.push((answer, early));
+        }
+        let mut counts = Vec::with_capacity(ready.len());
+        for ((answer, early), (_, one)) in answers.into_iter().zip(&ready) {
+            let answer = match early {
+                Poll::Ready(answer) => answer,
+                Poll::Pending => answer.await,
+            };
+            let changed = answer.map_err(refused)?;
+            if let Some(expected) = one.expected {
+                super::exactly(expected, changed, one.sql)?;
+            }
+            counts.push(changed);
+        }
+        Ok(counts)
     }
 
     /// Commits. An `Away` error leaves open whether the commit happened.
@@ -268,6 +315,7 @@ impl ToSql for Parameter<'_> {
             Value::Null => Ok(IsNull::Yes),
             Value::Int(n) if *ty == Type::INT4 => i32::try_from(*n)?.to_sql(ty, out),
             Value::Int(n) => n.to_sql(ty, out),
+            Value::Text(t) if t.contains('\0') => t.replace('\0', "\u{fffd}").to_sql(ty, out),
             Value::Text(t) => t.as_ref().to_sql(ty, out),
         }
     }
@@ -286,16 +334,20 @@ fn away(e: tokio_postgres::Error) -> DbError {
 
 #[allow(clippy::needless_pass_by_value)] // the shape that map_err takes
 fn refused(e: tokio_postgres::Error) -> DbError {
-    // 57P..: the server is going down or coming up. 40...: a deadlock or serialisation failure. 53...: out
-    // of connections or disk. 55P03: a lock not had in time. All may go better in a moment.
-    let may_go_better = e.code().is_none_or(|c| {
-        let c = c.code();
-        c.starts_with("57P")
-            || c.starts_with("08")
-            || c.starts_with("40")
-            || c.starts_with("53")
-            || c == "55P03"
-    });
+    let may_go_better = match e.code() {
+        // 57P..: the server is going down or coming up, or an operator ended the session. 25P03: our
+        // transaction stood still too long. 40...: a deadlock or serialisation failure. 53...: out of
+        // connections or disk. 55P03: a lock not had in time. All may go better in a moment.
+        Some(code) => {
+            let code = code.code();
+            ["57P", "08", "40", "53"]
+                .iter()
+                .any(|class| code.starts_with(class))
+                || matches!(code, "55P03" | "25P03")
+        }
+        // What has no code comes from this side: a broken connection, or a value that does not fit its column.
+        None => e.is_closed() || e.source().is_some_and(|s| s.is::<std::io::Error>()),
+    };
     if may_go_better {
         DbError::Away(words(&e))
     } else {

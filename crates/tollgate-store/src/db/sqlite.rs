@@ -1,12 +1,12 @@
 //! SQLite: opening it durably, running statements, a few connections for readers.
 
 use std::borrow::Cow;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Statement};
@@ -15,30 +15,61 @@ use super::{DbError, Row, Sql, Value};
 
 /// How long a writer waits for another process (a command beside the server).
 const BUSY: Duration = Duration::from_secs(10);
+/// How long a reader waits; it never has to but in the moment in which another process recovers the file.
+const READER_BUSY: Duration = Duration::from_secs(2);
+/// What the write-ahead log shrinks back to after a long reader, such as an audit, has made it grow.
+const LOG_BYTES: i64 = 64 << 20;
+const BEGIN: Sql = Sql::both("BEGIN IMMEDIATE");
+const COMMIT: Sql = Sql::both("COMMIT");
 
 /// Opens the database for writing: WAL, every commit synced to disk before it is acknowledged.
 pub(crate) fn open(path: &Path) -> Result<Connection, DbError> {
-    // Made by hand first, so that the file (and its -wal and -shm, which copy its mode) is nobody else's.
+    make_file(path).map_err(|e| DbError::Refused(e.to_string()))?;
+    let conn = Connection::open(path).map_err(refused)?;
+    set_up(&conn, BUSY)?;
+    write_ahead(&conn)?;
+    conn.pragma_update(None, "synchronous", "full")
+        .map_err(refused)?;
+    conn.pragma_update(None, "wal_autocheckpoint", 4000)
+        .map_err(refused)?;
+    conn.pragma_update(None, "journal_size_limit", LOG_BYTES)
+        .map_err(refused)?;
+    Ok(conn)
+}
+
+/// Made by hand, so that the file (and its -wal and -shm, which copy its mode) is nobody else's, and its name
+/// is on disk before anything in it is acknowledged.
+fn make_file(path: &Path) -> std::io::Result<()> {
     OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(path)
-        .map_err(|e| DbError::Refused(format!("cannot open {}: {e}", path.display())))?;
-    let conn = Connection::open(path).map_err(refused)?;
-    set_up(&conn)?;
-    conn.pragma_update(None, "journal_mode", "wal")
-        .map_err(refused)?;
-    conn.pragma_update(None, "synchronous", "full")
-        .map_err(refused)?;
-    conn.pragma_update(None, "wal_autocheckpoint", 4000)
-        .map_err(refused)?;
-    Ok(conn)
+        .open(path)?;
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
 }
 
-fn set_up(conn: &Connection) -> Result<(), DbError> {
-    conn.busy_timeout(BUSY).map_err(refused)?;
+/// Turns the write-ahead log on. SQLite does not wait here for another process that is doing just the same.
+fn write_ahead(conn: &Connection) -> Result<(), DbError> {
+    let begun = Instant::now();
+    loop {
+        match conn
+            .pragma_update(None, "journal_mode", "wal")
+            .map_err(refused)
+        {
+            Err(DbError::Away(_)) if begun.elapsed() < BUSY => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn set_up(conn: &Connection, busy: Duration) -> Result<(), DbError> {
+    conn.busy_timeout(busy).map_err(refused)?;
     conn.pragma_update(None, "foreign_keys", true)
         .map_err(refused)?;
     conn.pragma_update(None, "temp_store", "memory")
@@ -50,10 +81,33 @@ fn set_up(conn: &Connection) -> Result<(), DbError> {
 /// Opens the database for reading only.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, DbError> {
     let conn = Connection::open(path).map_err(refused)?;
-    set_up(&conn)?;
+    set_up(&conn, READER_BUSY)?;
     conn.pragma_update(None, "query_only", true)
         .map_err(refused)?;
     Ok(conn)
+}
+
+/// Begins a transaction that will write: no other process can from here on.
+pub(crate) fn begin(conn: &Connection) -> Result<(), DbError> {
+    // Still in one: an operation panicked, or a rollback failed.
+    if !conn.is_autocommit() {
+        roll_back(conn);
+    }
+    execute(conn, &BEGIN, &[]).map(drop)
+}
+
+/// Commits; on disk when it returns.
+pub(crate) fn commit(conn: &Connection) -> Result<(), DbError> {
+    execute(conn, &COMMIT, &[]).map(drop)
+}
+
+/// Takes everything back, unless SQLite has done so itself.
+pub(crate) fn roll_back(conn: &Connection) {
+    if !conn.is_autocommit()
+        && let Err(e) = script(conn, "ROLLBACK")
+    {
+        tracing::error!(error = %e, "a transaction cannot be rolled back");
+    }
 }
 
 /// Connections for readers: a point read takes a few microseconds out of the page cache, so it runs where it
@@ -164,6 +218,8 @@ pub(crate) fn refused(e: rusqlite::Error) -> DbError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             DbError::Away("another process is writing and does not end".to_owned())
         }
+        // A full or failing disk: nothing was committed, and it may go better in a moment.
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => DbError::Away(e.to_string()),
         Some(ErrorCode::NotADatabase) => {
             DbError::Refused("the file is not a SQLite database".to_owned())
         }

@@ -1,8 +1,10 @@
 -- Users, keys, money, tasks. Amounts are billionths of the currency's unit, times are milliseconds since 1970,
--- booleans are 0 and 1. {clustered} becomes WITHOUT ROWID on SQLite: rows live in their key's order.
+-- booleans are 0 and 1. TEXT compares by bytes on both databases (COLLATE "C" is put in for PostgreSQL).
+-- {rows} becomes STRICT on SQLite: a cell holds its column's type or the write fails. {clustered} is that and
+-- WITHOUT ROWID: rows live in their key's order.
 
 CREATE TABLE users (
-    id          TEXT PRIMARY KEY,
+    id          TEXT NOT NULL PRIMARY KEY,
     name        TEXT NOT NULL UNIQUE,
     unlimited   BIGINT NOT NULL,
     balance     BIGINT NOT NULL,
@@ -10,10 +12,10 @@ CREATE TABLE users (
     used        BIGINT NOT NULL,
     disabled_at BIGINT,
     created_at  BIGINT NOT NULL
-);
+) {rows};
 
 CREATE TABLE keys (
-    id              TEXT PRIMARY KEY,
+    id              TEXT NOT NULL PRIMARY KEY,
     user_id         TEXT NOT NULL REFERENCES users (id),
     label           TEXT NOT NULL,
     hash            TEXT NOT NULL UNIQUE,
@@ -27,11 +29,12 @@ CREATE TABLE keys (
     expires_at      BIGINT,
     revoked_at      BIGINT,
     created_at      BIGINT NOT NULL
-);
+) {rows};
 
--- One row per hold: what was frozen at submission and what became of it.
+-- One row per hold: what was frozen at submission and what became of it. seal is a checksum of the row: a price
+-- of nothing, or rounding, would otherwise hide a changed cell from the audit.
 CREATE TABLE charges (
-    id            TEXT PRIMARY KEY,
+    id            TEXT NOT NULL PRIMARY KEY,
     user_id       TEXT NOT NULL,
     key_id        TEXT NOT NULL,
     model         TEXT NOT NULL,
@@ -43,10 +46,12 @@ CREATE TABLE charges (
     settled       BIGINT,
     released      BIGINT,
     opened_at     BIGINT NOT NULL,
-    closed_at     BIGINT
+    closed_at     BIGINT,
+    seal          BIGINT NOT NULL
 ) {clustered};
 
--- The books. The key says it: one hold, one settlement and one release per charge, no more.
+-- The books: credit, hold, settle, release, and beside these what was granted: quota of a key, unlimited of a
+-- user. The key says it: one hold, one settlement and one release per charge, no more.
 CREATE TABLE ledger (
     ref     TEXT NOT NULL,
     kind    TEXT NOT NULL,
@@ -59,7 +64,7 @@ CREATE TABLE ledger (
 ) {clustered};
 
 CREATE TABLE tasks (
-    id              TEXT PRIMARY KEY,
+    id              TEXT NOT NULL PRIMARY KEY,
     user_id         TEXT NOT NULL,
     key_id          TEXT NOT NULL,
     kind            TEXT NOT NULL,
@@ -82,9 +87,10 @@ CREATE TABLE tasks (
     error_message   TEXT,
     cost            BIGINT NOT NULL,
     request_id      TEXT NOT NULL
-);
+) {rows};
 CREATE INDEX tasks_of_user ON tasks (user_id, id);
-CREATE INDEX tasks_due ON tasks (due_at) WHERE state < 2;
+-- The queue. The state is in it so that counting what waits never touches the tasks themselves.
+CREATE INDEX tasks_due ON tasks (due_at, state) WHERE state < 2;
 
 CREATE TABLE attempts (
     task_id    TEXT NOT NULL,

@@ -16,7 +16,7 @@ const INSERT_USER: Sql = Sql::both(
 const USER_EXISTS: Sql = Sql::both("SELECT id FROM users WHERE id = $1");
 const ENTRY_EXISTS: Sql = Sql::both("SELECT ref FROM ledger WHERE ref = $1");
 const DISABLE_USER: Sql = Sql::both(
-    "UPDATE users SET disabled_at = COALESCE(disabled_at, CAST($1 AS BIGINT)) WHERE name = $2",
+    "UPDATE users SET disabled_at = COALESCE(disabled_at, CAST($1 AS BIGINT)) WHERE id = $2",
 );
 const INSERT_KEY: Sql = Sql::both(
     "INSERT INTO keys (id, user_id, label, hash, quota, held, used, rpm, max_concurrency, models, bare_envelope,
@@ -30,11 +30,14 @@ const REVOKE_KEY: Sql = Sql::both(
 const ACCESS_CHANGED: Sql =
     Sql::both("UPDATE meta SET value = value + 1 WHERE name = 'access_version'");
 
-/// Makes a user; answers false when the name is taken.
+/// Makes a user with what its balance opens with; answers false when the name is taken.
 pub(crate) struct CreateUser {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) unlimited: bool,
+    pub(crate) opening: Amount,
+    /// Of the opening credit.
+    pub(crate) reference: String,
     pub(crate) now: Millis,
 }
 
@@ -43,13 +46,22 @@ impl Write for CreateUser {
     type Out = bool;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
-        let inserted = batch
-            .execute(
-                &INSERT_USER,
-                args![&self.id, &self.name, self.unlimited, self.now],
-            )
-            .await?;
-        Ok(inserted == 1 || batch.first(&USER_EXISTS, args![&self.id]).await?.is_some())
+        let args = args![&self.id, &self.name, self.unlimited, self.now];
+        if batch.execute(&INSERT_USER, args).await? == 0 {
+            // Taken, unless it was this very write, tried before.
+            return Ok(batch.first(&USER_EXISTS, args![&self.id]).await?.is_some());
+        }
+        let opened = money::open_account(
+            batch,
+            &self.reference,
+            &self.id,
+            self.unlimited,
+            self.opening,
+            self.now,
+        )?;
+        opened.map_err(|refusal| DbError::Refused(format!("opening balance: {refusal:?}")))?;
+        batch.run(&ACCESS_CHANGED, &[])?;
+        Ok(true)
     }
 }
 
@@ -93,9 +105,9 @@ impl Write for Credit {
     }
 }
 
-/// Disables a user; answers false when there is none of that name.
+/// Disables a user; answers false when there is none of that id.
 pub(crate) struct DisableUser {
-    pub(crate) name: String,
+    pub(crate) user_id: String,
     pub(crate) now: Millis,
 }
 
@@ -103,11 +115,17 @@ pub(crate) struct DisableUser {
 impl Write for DisableUser {
     type Out = bool;
 
+    /// None of its money moves; its row is locked in its turn.
+    fn payers(&self) -> Payers<'_> {
+        Payers {
+            user: Some(&self.user_id),
+            key: None,
+        }
+    }
+
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
-        let found = batch
-            .execute(&DISABLE_USER, args![self.now, &self.name])
-            .await?
-            == 1;
+        let args = args![self.now, &self.user_id];
+        let found = batch.execute(&DISABLE_USER, args).await? == 1;
         batch.run(&ACCESS_CHANGED, &[])?;
         Ok(found)
     }
@@ -122,6 +140,14 @@ pub(crate) struct CreateKey {
 #[async_trait(?Send)]
 impl Write for CreateKey {
     type Out = ();
+
+    /// None of its money moves; the row that the new one points to is locked in its turn.
+    fn payers(&self) -> Payers<'_> {
+        Payers {
+            user: Some(&self.user_id),
+            key: None,
+        }
+    }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
         let NewKey {
@@ -175,6 +201,14 @@ pub(crate) struct RevokeKey {
 #[async_trait(?Send)]
 impl Write for RevokeKey {
     type Out = bool;
+
+    /// None of its money moves; its row is locked in its turn.
+    fn payers(&self) -> Payers<'_> {
+        Payers {
+            user: None,
+            key: Some(&self.id),
+        }
+    }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
         let found = batch

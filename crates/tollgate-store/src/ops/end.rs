@@ -1,9 +1,9 @@
 //! A task's end: state, result and money in one transaction, once.
 
 use async_trait::async_trait;
-use tollgate_core::{Millis, TaskState};
+use tollgate_core::{Amount, Millis, TaskState};
 
-use super::lease::end_attempt;
+use super::lease::{end_attempt, end_open_attempts};
 use crate::batch::Batch;
 use crate::db::{DbError, Sql, args};
 use crate::model::{Cancelled, End, Ended, Finish};
@@ -11,17 +11,49 @@ use crate::money::{self, Payer};
 use crate::writer::{Payers, Write};
 
 const LOCK_TASK: Sql = Sql::each(
-    "SELECT state, fence, user_id FROM tasks WHERE id = $1",
-    "SELECT state, fence, user_id FROM tasks WHERE id = $1 FOR UPDATE",
+    "SELECT state, fence, owner, user_id, ended_at, cost FROM tasks WHERE id = $1",
+    "SELECT state, fence, owner, user_id, ended_at, cost FROM tasks WHERE id = $1 FOR UPDATE",
 );
 const END_TASK: Sql = Sql::both(
     "UPDATE tasks SET state = $1, progress = COALESCE(CAST($2 AS BIGINT), progress), ended_at = $3, owner = NULL, result = $4, error_code = $5,
                       error_message = $6, cost = $7
      WHERE id = $8 AND state < 2",
 );
-const END_OPEN_ATTEMPTS: Sql = Sql::both(
-    "UPDATE attempts SET ended_at = $1, outcome = $2 WHERE task_id = $3 AND ended_at IS NULL",
-);
+
+/// What decides whether a task may end, its row locked.
+struct Locked {
+    /// None where the number is none of ours: then nothing may change it.
+    state: Option<TaskState>,
+    fence: i64,
+    is_leased: bool,
+    user_id: String,
+    ended_at: Option<Millis>,
+    cost: Amount,
+}
+
+impl Locked {
+    fn is_final(&self) -> bool {
+        self.state.is_none_or(TaskState::is_final)
+    }
+
+    fn ended(&self, state: TaskState, at: Millis) -> bool {
+        self.state == Some(state) && self.ended_at == Some(at)
+    }
+}
+
+async fn locked(batch: &mut Batch<'_, '_>, task_id: &str) -> Result<Option<Locked>, DbError> {
+    let Some(mut row) = batch.first(&LOCK_TASK, args![task_id]).await? else {
+        return Ok(None);
+    };
+    Ok(Some(Locked {
+        state: TaskState::from_number(row.int(0)?),
+        fence: row.int(1)?,
+        is_leased: row.opt_text(2)?.is_some(),
+        user_id: row.text(3)?,
+        ended_at: row.opt_int(4)?,
+        cost: row.amount(5)?,
+    }))
+}
 
 /// Ends a task under its lease.
 pub(crate) struct FinishTask(pub(crate) Finish);
@@ -47,14 +79,24 @@ impl Write for FinishTask {
             attempt,
             now,
         } = &self.0;
+        let state = match end {
+            End::Completed { .. } => TaskState::Completed,
+            End::Failed { .. } => TaskState::Failed,
+        };
         // 1. Only the holder of the lease may end it, and only once.
-        let Some(row) = batch.first(&LOCK_TASK, args![task_id]).await? else {
+        let Some(task) = locked(batch, task_id).await? else {
             return Ok(Ended::Already);
         };
-        if TaskState::from_number(row.int(0)?).is_none_or(TaskState::is_final) {
-            return Ok(Ended::Already);
+        if task.is_final() {
+            // Nobody but the holder of this lease can have ended it so: it was this very write, tried before.
+            let ours = batch.again && task.fence == *fence && task.ended(state, *now);
+            return Ok(if ours {
+                Ended::Done { cost: task.cost }
+            } else {
+                Ended::Already
+            });
         }
-        if row.int(1)? != *fence {
+        if task.fence != *fence || !task.is_leased {
             return Ok(Ended::LostLease);
         }
         // 2. The money: what was delivered is paid, the rest released.
@@ -65,26 +107,22 @@ impl Write for FinishTask {
         };
         let cost = money::close_charge(batch, task_id, payer, units, *now).await?;
         // 3. The state and what there is to show.
+        let (none, state) = (None::<&str>, state.number());
         match end {
-            End::Completed { result, .. } => {
-                let (state, none) = (TaskState::Completed.number(), None::<&str>);
-                batch.run(
-                    &END_TASK,
-                    args![state, Some(100), *now, result, none, none, cost, task_id],
-                )?;
-            }
-            End::Failed { code, message } => {
-                let (state, none) = (TaskState::Failed.number(), None::<&str>);
-                batch.run(
-                    &END_TASK,
-                    args![state, None::<i64>, *now, none, code, message, cost, task_id],
-                )?;
-            }
+            End::Completed { result, .. } => batch.run_one(
+                &END_TASK,
+                args![state, Some(100), *now, result, none, none, cost, task_id],
+            )?,
+            End::Failed { code, message } => batch.run_one(
+                &END_TASK,
+                args![state, None::<i64>, *now, none, code, message, cost, task_id],
+            )?,
         }
-        // 4. The attempt.
+        // 4. The attempt, and any that a lost lease left open.
         if let Some(attempt) = attempt {
             end_attempt(batch, task_id, attempt, *now)?;
         }
+        end_open_attempts(batch, task_id, "interrupted", *now)?;
         Ok(Ended::Done { cost })
     }
 }
@@ -109,14 +147,18 @@ impl Write for CancelTask {
     }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Cancelled, DbError> {
-        let Some(mut row) = batch.first(&LOCK_TASK, args![&self.task_id]).await? else {
+        let task = locked(batch, &self.task_id).await?;
+        let Some(task) = task.filter(|task| task.user_id == self.user_id) else {
             return Ok(Cancelled::NotFound);
         };
-        if row.text(2)? != self.user_id {
-            return Ok(Cancelled::NotFound);
-        }
-        if TaskState::from_number(row.int(0)?).is_none_or(TaskState::is_final) {
-            return Ok(Cancelled::AlreadyFinal);
+        if task.is_final() {
+            // Its user may have sent it twice; only a second try of this very write is told that it was done.
+            let ours = batch.again && task.ended(TaskState::Cancelled, self.now);
+            return Ok(if ours {
+                Cancelled::Done
+            } else {
+                Cancelled::AlreadyFinal
+            });
         }
         let payer = Payer {
             user_id: &self.user_id,
@@ -134,11 +176,8 @@ impl Write for CancelTask {
             cost,
             &self.task_id
         ];
-        batch.run(&END_TASK, args)?;
-        batch.run(
-            &END_OPEN_ATTEMPTS,
-            args![self.now, "cancelled", &self.task_id],
-        )?;
+        batch.run_one(&END_TASK, args)?;
+        end_open_attempts(batch, &self.task_id, "cancelled", self.now)?;
         Ok(Cancelled::Done)
     }
 }

@@ -2,61 +2,73 @@
 //!
 //! A leased task is simply not due before its lease ends: `due_at` is both the queue's order and the lease's
 //! end, so a worker that died needs no cleaning up after. The fence goes up with each claim; a writer with an
-//! older one has lost the task.
+//! older one has lost the task. So has one whose task was put back: it has no owner until the next claim.
 
 use async_trait::async_trait;
 use tollgate_core::{Millis, TaskState};
 
 use super::read::{TASK_COLUMNS_COUNT, task};
 use crate::batch::Batch;
-use crate::db::{DbError, Sql, args};
+use crate::db::{DbError, Row, Sql, Value, args};
 use crate::model::{AttemptEnd, AttemptStart, Leased, Retry};
 use crate::writer::Write;
 
-/// The claim itself; PostgreSQL skips rows that another node is claiming at this moment.
-macro_rules! claim {
+/// What is due, the longest due first; PostgreSQL skips rows that another node is claiming at this moment.
+macro_rules! due {
     ($lock:literal) => {
         concat!(
-            "UPDATE tasks SET owner = $1, due_at = $2, fence = fence + 1, state = 1, started_at = COALESCE(started_at, CAST($3 AS BIGINT))
-             WHERE id IN (SELECT id FROM tasks WHERE state < 2 AND due_at <= CAST($3 AS BIGINT) ORDER BY due_at LIMIT $4",
-            $lock,
-            ") RETURNING ",
+            "SELECT ",
             crate::ops::read::task_columns!(),
-            ", job, fence, failed_attempts, request_id"
+            ", job, fence, failed_attempts, request_id FROM tasks WHERE state < 2 AND due_at <= $1 ORDER BY due_at LIMIT $2",
+            $lock
         )
     };
 }
 
-const CLAIM: Sql = Sql::each(claim!(""), claim!(" FOR UPDATE SKIP LOCKED"));
+const DUE: Sql = Sql::each(due!(""), due!(" FOR UPDATE SKIP LOCKED"));
+const LEASE: Sql = Sql::both(
+    "UPDATE tasks SET owner = $1, due_at = $2, fence = $3, state = 1, started_at = $4 WHERE id = $5 AND state < 2",
+);
 const KEEP: Sql = Sql::both(
     "UPDATE tasks SET due_at = $1 WHERE id = $2 AND fence = $3 AND owner = $4 AND state = 1",
 );
-const PROGRESS: Sql =
-    Sql::both("UPDATE tasks SET progress = $1 WHERE id = $2 AND fence = $3 AND state = 1");
-const POSTPONE: Sql =
-    Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND state = 1");
+const PROGRESS: Sql = Sql::both(
+    "UPDATE tasks SET progress = $1 WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
+);
+const POSTPONE: Sql = Sql::both(
+    "UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
+);
+// Only tasks in work have an owner.
 const HAND_BACK: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2");
 const HAND_BACK_ALL: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL");
 const HELD: Sql = Sql::each(
-    "SELECT id FROM tasks WHERE id = $1 AND fence = $2 AND state = 1",
-    "SELECT id FROM tasks WHERE id = $1 AND fence = $2 AND state = 1 FOR UPDATE",
+    "SELECT id FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1",
+    "SELECT id FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1 FOR UPDATE",
 );
-const LAST_ATTEMPT: Sql =
-    Sql::both("SELECT COALESCE(MAX(number), 0) FROM attempts WHERE task_id = $1");
+const LAST_ATTEMPT: Sql = Sql::both(
+    "SELECT number, channel, started_at, ended_at FROM attempts WHERE task_id = $1 ORDER BY number DESC LIMIT 1",
+);
 const BEGIN_ATTEMPT: Sql = Sql::both(
     "INSERT INTO attempts (task_id, number, channel, started_at) VALUES ($1, $2, $3, $4)",
 );
 const END_ATTEMPT: Sql = Sql::both(
     "UPDATE attempts SET ended_at = $1, outcome = $2, error = $3 WHERE task_id = $4 AND number = $5 AND ended_at IS NULL",
 );
+const END_OPEN_ATTEMPTS: Sql = Sql::both(
+    "UPDATE attempts SET ended_at = $1, outcome = $2 WHERE task_id = $3 AND ended_at IS NULL",
+);
+const ENDED_ATTEMPT: Sql = Sql::both(
+    "SELECT number FROM attempts WHERE task_id = $1 AND number = $2 AND ended_at = $3 AND outcome = $4",
+);
 const TRY_AGAIN: Sql = Sql::both(
     "UPDATE tasks SET due_at = $1, owner = NULL, failed_attempts = failed_attempts + 1
-     WHERE id = $2 AND fence = $3 AND state = 1",
+     WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
 );
 
-/// Leases up to `limit` due tasks to `owner` until `until`.
+/// Leases up to `limit` due tasks to `owner` until `until`. A claim that was committed without our hearing of
+/// it has nobody at work on its tasks; they are due again when its leases end.
 pub(crate) struct Claim {
     pub(crate) owner: String,
     pub(crate) limit: i64,
@@ -69,20 +81,34 @@ impl Write for Claim {
     type Out = Vec<Leased>;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<Leased>, DbError> {
-        let rows = batch
-            .query(&CLAIM, args![&self.owner, self.until, self.now, self.limit])
-            .await?;
-        rows.into_iter()
-            .map(|mut row| {
-                Ok(Leased {
-                    job: row.text(TASK_COLUMNS_COUNT)?,
-                    fence: row.int(TASK_COLUMNS_COUNT + 1)?,
-                    failed_attempts: row.int(TASK_COLUMNS_COUNT + 2)?,
-                    request_id: row.text(TASK_COLUMNS_COUNT + 3)?,
-                    task: task(&mut row)?,
-                })
-            })
-            .collect()
+        let due = batch.query(&DUE, args![self.now, self.limit]).await?;
+        due.into_iter()
+            .map(|row| self.lease(batch, row))
+            .collect::<Result<_, _>>()
+    }
+}
+
+impl Claim {
+    fn lease(&self, batch: &mut Batch<'_, '_>, mut row: Row) -> Result<Leased, DbError> {
+        let mut leased = Leased {
+            job: row.text(TASK_COLUMNS_COUNT)?,
+            fence: row.int(TASK_COLUMNS_COUNT + 1)? + 1,
+            failed_attempts: row.int(TASK_COLUMNS_COUNT + 2)?,
+            request_id: row.text(TASK_COLUMNS_COUNT + 3)?,
+            task: task(&mut row)?,
+        };
+        let started_at = leased.task.started_at.unwrap_or(self.now);
+        leased.task.state = TaskState::InProgress;
+        leased.task.started_at = Some(started_at);
+        let args = args![
+            &self.owner,
+            self.until,
+            leased.fence,
+            started_at,
+            &leased.task.id
+        ];
+        batch.run_one(&LEASE, args)?;
+        Ok(leased)
     }
 }
 
@@ -98,16 +124,15 @@ impl Write for Keep {
     type Out = Vec<String>;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<String>, DbError> {
-        let mut lost = Vec::new();
-        for (id, fence) in &self.leases {
-            let kept = batch
-                .execute(&KEEP, args![self.until, id, *fence, &self.owner])
-                .await?;
-            if kept == 0 {
-                lost.push(id.clone());
-            }
-        }
-        Ok(lost)
+        let lists = self.leases.iter().map(|(id, fence)| {
+            args![self.until, id, *fence, &self.owner]
+                .iter()
+                .map(|arg: &Value<'_>| arg.clone().into_owned())
+                .collect()
+        });
+        let kept = batch.execute_each(&KEEP, lists.collect()).await?;
+        let lost = self.leases.iter().zip(kept).filter(|(_, kept)| *kept == 0);
+        Ok(lost.map(|((id, _), _)| id.clone()).collect())
     }
 }
 
@@ -182,8 +207,18 @@ impl Write for BeginAttempt {
         if batch.first(&HELD, args![task_id, *fence]).await?.is_none() {
             return Ok(None);
         }
-        let last = batch.first(&LAST_ATTEMPT, args![task_id]).await?;
-        let number = last.map_or(Ok(0), |row| row.int(0))? + 1;
+        let mut number = 1;
+        if let Some(mut last) = batch.first(&LAST_ATTEMPT, args![task_id]).await? {
+            let is_open = last.opt_int(3)?.is_none();
+            // An open attempt of this channel and moment is this very write, tried before.
+            if batch.again && is_open && last.text(1)? == *channel && last.int(2)? == *now {
+                return Ok(Some(last.int(0)?));
+            }
+            if is_open {
+                end_open_attempts(batch, task_id, "interrupted", *now)?;
+            }
+            number += last.int(0)?;
+        }
         batch.run(&BEGIN_ATTEMPT, args![task_id, number, channel, *now])?;
         Ok(Some(number))
     }
@@ -204,15 +239,14 @@ impl Write for TryAgain {
             due_at,
             now,
         } = &self.0;
-        if batch
-            .execute(&TRY_AGAIN, args![*due_at, task_id, *fence])
-            .await?
-            == 0
-        {
-            return Ok(false);
+        let put_back = args![*due_at, task_id, *fence];
+        if batch.execute(&TRY_AGAIN, put_back).await? == 1 {
+            end_attempt(batch, task_id, attempt, *now)?;
+            return Ok(true);
         }
-        end_attempt(batch, task_id, attempt, *now)?;
-        Ok(true)
+        // Its attempt having ended so at this moment, it was this very write, tried before.
+        let ended = args![task_id, attempt.number, *now, attempt.outcome];
+        Ok(batch.again && batch.first(&ENDED_ATTEMPT, ended).await?.is_some())
     }
 }
 
@@ -233,6 +267,16 @@ pub(crate) fn end_attempt(
             attempt.number
         ],
     )
+}
+
+/// Writes down the end of attempts that nobody else will: their worker lost its lease or the task ended.
+pub(crate) fn end_open_attempts(
+    batch: &mut Batch<'_, '_>,
+    task_id: &str,
+    outcome: &'static str,
+    now: Millis,
+) -> Result<(), DbError> {
+    batch.run(&END_OPEN_ATTEMPTS, args![now, outcome, task_id])
 }
 
 /// The state that a claim writes, as the statement above has it.

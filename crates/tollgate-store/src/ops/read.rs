@@ -1,6 +1,6 @@
 //! Reads: tasks, keys, users, totals.
 
-use tollgate_core::{Amount, TaskKind, TaskState};
+use tollgate_core::{Amount, TaskKind, TaskState, money};
 
 use crate::db::{DbError, Row, Sql};
 use crate::model::{Key, KeyLimits, Task, Totals, User};
@@ -57,12 +57,16 @@ pub(crate) const RECEIPT: Sql = Sql::both(
 );
 pub(crate) const UNFINISHED: Sql =
     Sql::both("SELECT state, COUNT(*), MIN(due_at) FROM tasks WHERE state < 2 GROUP BY state");
+// Whole units and the rest apart: many balances together may be more than a number holds.
 pub(crate) const SUMS: Sql = Sql::both(
-    "SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT), CAST(COALESCE(SUM(held), 0) AS BIGINT),
-            CAST(COALESCE(SUM(used), 0) AS BIGINT) FROM users",
+    "SELECT CAST(COALESCE(SUM(balance / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(balance % 1000000000), 0) AS BIGINT),
+            CAST(COALESCE(SUM(held / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(held % 1000000000), 0) AS BIGINT),
+            CAST(COALESCE(SUM(used / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(used % 1000000000), 0) AS BIGINT)
+     FROM users",
 );
-pub(crate) const FAILED_CHANNELS: Sql =
-    Sql::both("SELECT channel FROM attempts WHERE task_id = $1 AND outcome = 'failed' ORDER BY number");
+pub(crate) const FAILED_CHANNELS: Sql = Sql::both(
+    "SELECT channel FROM attempts WHERE task_id = $1 AND outcome = 'failed' ORDER BY number",
+);
 pub(crate) const NEXT_DUE: Sql = Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2");
 
 /// A task from `task_columns`.
@@ -138,10 +142,14 @@ pub(crate) fn user(row: &mut Row) -> Result<User, DbError> {
 
 /// Totals from the rows of [`UNFINISHED`] and [`SUMS`].
 pub(crate) fn totals(unfinished: &[Row], sums: &Row) -> Result<Totals, DbError> {
+    let sum = |at: usize| -> Result<Amount, DbError> {
+        let nanos = sums.int(at)?.saturating_mul(money::NANOS);
+        Ok(Amount::from_nanos(nanos.saturating_add(sums.int(at + 1)?)))
+    };
     let mut totals = Totals {
-        balance: sums.amount(0)?,
-        held: sums.amount(1)?,
-        used: sums.amount(2)?,
+        balance: sum(0)?,
+        held: sum(2)?,
+        used: sum(4)?,
         ..Totals::default()
     };
     for row in unfinished {

@@ -11,11 +11,13 @@ use crate::writer::{Payers, Write};
 
 const TASK_EXISTS: Sql = Sql::both("SELECT id FROM tasks WHERE id = $1");
 const SEEN: Sql = Sql::both(
-    "SELECT fingerprint, receipt, task_id, created_at FROM idempotency WHERE user_id = $1 AND key = $2",
+    "SELECT fingerprint, receipt, created_at FROM idempotency WHERE user_id = $1 AND key = $2",
 );
-const FORGET: Sql = Sql::both("DELETE FROM idempotency WHERE user_id = $1 AND key = $2");
+// What is there already has been found to be too old to count.
 const REMEMBER: Sql = Sql::both(
-    "INSERT INTO idempotency (user_id, key, fingerprint, task_id, receipt, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+    "INSERT INTO idempotency (user_id, key, fingerprint, task_id, receipt, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (user_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, task_id = excluded.task_id,
+                                              receipt = excluded.receipt, created_at = excluded.created_at",
 );
 const INSERT_TASK: Sql = Sql::both(
     "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
@@ -103,8 +105,7 @@ async fn seen(batch: &mut Batch<'_, '_>, task: &NewTask) -> Result<Option<Submit
     let Some(mut row) = batch.first(&SEEN, args![&task.user_id, &i.key]).await? else {
         return Ok(None);
     };
-    if row.int(3)? <= task.created_at - super::purge::IDEMPOTENCY_LIFE {
-        batch.run(&FORGET, args![&task.user_id, &i.key])?;
+    if row.int(2)? <= task.created_at - super::purge::IDEMPOTENCY_LIFE {
         return Ok(None);
     }
     Ok(Some(if row.text(0)? == i.fingerprint {

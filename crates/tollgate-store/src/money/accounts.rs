@@ -1,0 +1,234 @@
+//! The rows that a batch moves money of: read once, locked, moved in memory as often as the batch needs, and
+//! written back once by a guarded update.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tollgate_core::Amount;
+
+use super::Payer;
+use crate::db::{DbError, Sql, Tx, args};
+use crate::model::Refusal;
+
+// The parameter is a JSON array of ids. The order matters on PostgreSQL, where rows are locked one by one.
+const LOAD_USERS: Sql = Sql::each(
+    "SELECT id, balance, held, used, unlimited, disabled_at FROM users
+     WHERE id IN (SELECT value FROM json_each($1))",
+    "SELECT id, balance, held, used, unlimited, disabled_at FROM users
+     WHERE id = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST($1 AS TEXT) AS json)))) ORDER BY id FOR UPDATE",
+);
+const LOAD_KEYS: Sql = Sql::each(
+    "SELECT id, held, used, quota, revoked_at FROM keys
+     WHERE id IN (SELECT value FROM json_each($1))",
+    "SELECT id, held, used, quota, revoked_at FROM keys
+     WHERE id = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST($1 AS TEXT) AS json)))) ORDER BY id FOR UPDATE",
+);
+// A movement that leaves less available than before must leave at least nothing.
+const MOVE_USER: Sql = Sql::both(
+    "UPDATE users SET balance = balance + CAST($1 AS BIGINT), held = held + CAST($2 AS BIGINT), used = used + CAST($3 AS BIGINT)
+     WHERE id = $4 AND (unlimited = 1 OR CAST($1 AS BIGINT) >= CAST($2 AS BIGINT)
+                        OR balance + CAST($1 AS BIGINT) - held - CAST($2 AS BIGINT) >= 0)",
+);
+const MOVE_KEY: Sql = Sql::both(
+    "UPDATE keys SET held = held + CAST($1 AS BIGINT), used = used + CAST($2 AS BIGINT)
+     WHERE id = $3 AND (quota IS NULL OR CAST($1 AS BIGINT) + CAST($2 AS BIGINT) <= 0
+                        OR held + CAST($1 AS BIGINT) + used + CAST($2 AS BIGINT) <= quota)",
+);
+
+#[derive(Debug)]
+struct UserAccount {
+    unlimited: bool,
+    disabled: bool,
+    /// Balance, held, used.
+    sums: [Amount; 3],
+    moved: [Amount; 3],
+}
+
+#[derive(Debug)]
+struct KeyAccount {
+    quota: Option<Amount>,
+    revoked: bool,
+    /// Held, used.
+    sums: [Amount; 2],
+    moved: [Amount; 2],
+}
+
+/// Users and keys by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts {
+    users: BTreeMap<String, UserAccount>,
+    keys: BTreeMap<String, KeyAccount>,
+}
+
+impl Accounts {
+    /// Reads and locks these rows, users before keys and each in the order of their ids, so that two batches
+    /// never wait for each other in a circle. A row that does not exist is left out.
+    pub(crate) async fn load(
+        tx: &mut Tx<'_>,
+        users: BTreeSet<&str>,
+        keys: BTreeSet<&str>,
+    ) -> Result<Self, DbError> {
+        let mut accounts = Self::default();
+        if !users.is_empty() {
+            for mut row in tx.query(&LOAD_USERS, args![&list(&users)]).await? {
+                let account = UserAccount {
+                    sums: [row.amount(1)?, row.amount(2)?, row.amount(3)?],
+                    unlimited: row.int(4)? != 0,
+                    disabled: row.opt_int(5)?.is_some(),
+                    moved: [Amount::ZERO; 3],
+                };
+                accounts.users.insert(row.text(0)?, account);
+            }
+        }
+        if !keys.is_empty() {
+            for mut row in tx.query(&LOAD_KEYS, args![&list(&keys)]).await? {
+                let account = KeyAccount {
+                    sums: [row.amount(1)?, row.amount(2)?],
+                    quota: row.opt_int(3)?.map(Amount::from_nanos),
+                    revoked: row.opt_int(4)?.is_some(),
+                    moved: [Amount::ZERO; 2],
+                };
+                accounts.keys.insert(row.text(0)?, account);
+            }
+        }
+        Ok(accounts)
+    }
+
+    /// Takes in a user that this transaction has just made.
+    pub(super) fn opened(&mut self, user_id: &str, unlimited: bool) {
+        let account = UserAccount {
+            unlimited,
+            disabled: false,
+            sums: [Amount::ZERO; 3],
+            moved: [Amount::ZERO; 3],
+        };
+        self.users.insert(user_id.to_owned(), account);
+    }
+
+    /// One guarded update per row that moved.
+    pub(crate) fn write_back(self, tx: &mut Tx<'_>) -> Result<(), DbError> {
+        for (id, user) in &self.users {
+            let [balance, held, used] = user.moved;
+            if user.moved != [Amount::ZERO; 3] {
+                tx.run_one(&MOVE_USER, args![balance, held, used, id])?;
+            }
+        }
+        for (id, key) in &self.keys {
+            let [held, used] = key.moved;
+            if key.moved != [Amount::ZERO; 2] {
+                tx.run_one(&MOVE_KEY, args![held, used, id])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets `amount` aside if user and key can both bear it.
+    pub(super) fn hold(
+        &mut self,
+        payer: Payer<'_>,
+        amount: Amount,
+    ) -> Result<Result<(), Refusal>, DbError> {
+        let (Some(user), Some(key)) = (
+            self.users.get_mut(payer.user_id),
+            self.keys.get_mut(payer.key_id),
+        ) else {
+            return Ok(Err(Refusal::Gone));
+        };
+        if user.disabled || key.revoked {
+            return Ok(Err(Refusal::Gone));
+        }
+        if amount == Amount::ZERO {
+            return Ok(Ok(()));
+        }
+        let available = user.available()?;
+        if !user.unlimited && available < amount {
+            return Ok(Err(Refusal::UserBalance { available }));
+        }
+        if let Some(available) = key.available()?
+            && available < amount
+        {
+            return Ok(Err(Refusal::KeyQuota { available }));
+        }
+        shift(
+            &mut user.sums,
+            &mut user.moved,
+            [Amount::ZERO, amount, Amount::ZERO],
+        )?;
+        shift(&mut key.sums, &mut key.moved, [amount, Amount::ZERO])?;
+        Ok(Ok(()))
+    }
+
+    /// Ends a hold: `settled` of it is spent, the rest is free again.
+    pub(super) fn end_hold(
+        &mut self,
+        payer: Payer<'_>,
+        held: Amount,
+        settled: Amount,
+    ) -> Result<(), DbError> {
+        let missing = || DbError::Shape(format!("user or key of a charge is missing: {payer:?}"));
+        let user = self.users.get_mut(payer.user_id).ok_or_else(missing)?;
+        let key = self.keys.get_mut(payer.key_id).ok_or_else(missing)?;
+        shift(&mut user.sums, &mut user.moved, [-settled, -held, settled])?;
+        shift(&mut key.sums, &mut key.moved, [-held, settled])
+    }
+
+    /// Adds to a balance or, negative, takes from it, but never what is held.
+    pub(super) fn credit(
+        &mut self,
+        user_id: &str,
+        amount: Amount,
+    ) -> Result<Result<(), Refusal>, DbError> {
+        let Some(user) = self.users.get_mut(user_id) else {
+            return Ok(Err(Refusal::Gone));
+        };
+        let available = user.available()?;
+        if !user.unlimited && amount.is_negative() && available < -amount {
+            return Ok(Err(Refusal::UserBalance { available }));
+        }
+        shift(
+            &mut user.sums,
+            &mut user.moved,
+            [amount, Amount::ZERO, Amount::ZERO],
+        )?;
+        Ok(Ok(()))
+    }
+}
+
+impl UserAccount {
+    fn available(&self) -> Result<Amount, DbError> {
+        let [balance, held, _] = self.sums;
+        sum(balance, -held)
+    }
+}
+
+impl KeyAccount {
+    /// None without a quota.
+    fn available(&self) -> Result<Option<Amount>, DbError> {
+        let [held, used] = self.sums;
+        self.quota
+            .map(|quota| sum(sum(quota, -used)?, -held))
+            .transpose()
+    }
+}
+
+/// Moves an account. A sum that leaves the range of an amount refuses the operation, and with it the batch,
+/// whose other operations are then tried without it.
+fn shift<const N: usize>(
+    sums: &mut [Amount; N],
+    moved: &mut [Amount; N],
+    by: [Amount; N],
+) -> Result<(), DbError> {
+    for ((total, moved), by) in sums.iter_mut().zip(moved).zip(by) {
+        *total = sum(*total, by)?;
+        *moved = sum(*moved, by)?;
+    }
+    Ok(())
+}
+
+fn sum(a: Amount, b: Amount) -> Result<Amount, DbError> {
+    a.checked_add(b)
+        .ok_or_else(|| DbError::Refused(format!("{a} and {b} are too large to add up")))
+}
+
+fn list(ids: &BTreeSet<&str>) -> String {
+    serde_json::json!(ids).to_string()
+}

@@ -1,0 +1,241 @@
+//! The group-commit writer: every write of this process goes through one thread, and all that wait when it
+//! turns round share one transaction and one fsync.
+
+mod backend;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+use tollgate_core::crash;
+
+use crate::batch::Batch;
+use crate::db::DbError;
+use crate::error::StoreError;
+use backend::Backend;
+pub(crate) use backend::Target;
+
+/// Operations that may share a transaction.
+const BATCH: usize = 512;
+/// Operations that may wait; past it load is shed.
+const WAITING: usize = 16_384;
+/// How long an operation waits, tried again and again, while the database is away.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Pause between such tries.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// One write. It is applied again when its batch failed, so it keeps what it needs.
+#[async_trait(?Send)]
+pub(crate) trait Write: Send + 'static {
+    /// What it answers.
+    type Out: Send + 'static;
+
+    /// The users and keys whose money it moves: read and locked before it is applied.
+    fn payers(&self) -> Payers<'_> {
+        Payers::default()
+    }
+
+    /// Does it. An answer that refuses must have written nothing.
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError>;
+}
+
+#[derive(Default)]
+pub(crate) struct Payers<'a> {
+    pub(crate) user: Option<&'a str>,
+    pub(crate) key: Option<&'a str>,
+}
+
+/// A [`Write`] with its answer's way back, the type of the answer forgotten.
+#[async_trait(?Send)]
+trait Job: Send {
+    fn payers(&self) -> Payers<'_>;
+    /// How long it has been waiting for its answer.
+    fn waited(&self) -> Duration;
+    async fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<(), DbError>;
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+struct Pending<W: Write> {
+    write: W,
+    since: Instant,
+    out: Option<W::Out>,
+    reply: oneshot::Sender<Result<W::Out, StoreError>>,
+}
+
+#[async_trait(?Send)]
+impl<W: Write> Job for Pending<W> {
+    fn payers(&self) -> Payers<'_> {
+        self.write.payers()
+    }
+
+    fn waited(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    async fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        self.out = Some(self.write.apply(batch).await?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let Pending { out, reply, .. } = *self;
+        let missing = || StoreError::Broken("a committed write has no answer".to_owned());
+        // An error here: nobody listens any more, the request was given up. The write stands all the same.
+        let _ = reply.send(committed.and_then(|()| out.ok_or_else(missing)));
+    }
+}
+
+/// What the writer has done, for metrics.
+#[derive(Debug, Default)]
+pub struct WriterStats {
+    commits: AtomicU64,
+    operations: AtomicU64,
+}
+
+impl WriterStats {
+    fn count(&self, operations: usize) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.operations
+            .fetch_add(operations as u64, Ordering::Relaxed);
+    }
+
+    /// Transactions committed.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Operations committed in them.
+    pub fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+}
+
+/// The handle: clones share the thread, which ends with the last of them.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    queue: mpsc::Sender<Box<dyn Job>>,
+    pub(crate) stats: Arc<WriterStats>,
+}
+
+impl Writer {
+    /// Opens the database, brings its schema up to date and starts the thread.
+    pub(crate) async fn start(target: Target) -> Result<Self, StoreError> {
+        let (queue, jobs) = mpsc::channel(WAITING);
+        let (ready, opened) = oneshot::channel();
+        let stats = Arc::new(WriterStats::default());
+        let counters = Arc::clone(&stats);
+        let broken =
+            |e: std::io::Error| StoreError::Setup(format!("cannot start the writer thread: {e}"));
+        std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread();
+                match { runtime }.enable_all().build() {
+                    Ok(runtime) => runtime.block_on(run(target, jobs, ready, counters)),
+                    Err(e) => {
+                        let _ = ready.send(Err(broken(e)));
+                    }
+                }
+            })
+            .map_err(broken)?;
+        opened
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Broken("the writer thread ended".to_owned())))?;
+        Ok(Self { queue, stats })
+    }
+
+    /// Does one write; returns when it is on disk.
+    pub(crate) async fn write<W: Write>(&self, write: W) -> Result<W::Out, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Pending {
+            write,
+            since: Instant::now(),
+            out: None,
+            reply,
+        });
+        self.queue.try_send(job).map_err(|e| match e {
+            mpsc::error::TrySendError::Full(_) => StoreError::Overloaded,
+            mpsc::error::TrySendError::Closed(_) => {
+                StoreError::Broken("the writer thread ended".to_owned())
+            }
+        })?;
+        answer
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Broken("the writer thread ended".to_owned())))
+    }
+}
+
+async fn run(
+    target: Target,
+    mut jobs: mpsc::Receiver<Box<dyn Job>>,
+    ready: oneshot::Sender<Result<(), StoreError>>,
+    stats: Arc<WriterStats>,
+) {
+    let mut backend = match Backend::open(&target).await {
+        Ok(backend) => {
+            let _ = ready.send(Ok(()));
+            backend
+        }
+        Err(e) => {
+            let _ = ready.send(Err(e));
+            return;
+        }
+    };
+    loop {
+        let mut batch = Vec::with_capacity(BATCH);
+        if jobs.recv_many(&mut batch, BATCH).await == 0 {
+            return;
+        }
+        crash::point("writer.before_batch");
+        commit(&mut backend, batch, &stats).await;
+    }
+}
+
+/// Commits a batch and answers it. If the database refuses it as a whole, its halves are tried apart, and theirs,
+/// until the operation that does not go is alone: it does not take the others with it.
+async fn commit(backend: &mut Backend, batch: Vec<Box<dyn Job>>, stats: &WriterStats) {
+    // Once a try may have been committed, that holds for all parts of the batch.
+    let again = Cell::new(false);
+    let mut parts = vec![batch];
+    while let Some(mut part) = parts.pop() {
+        match patiently(backend, &mut part, &again).await {
+            Ok(()) => {
+                stats.count(part.len());
+                part.into_iter().for_each(|job| job.answer(Ok(())));
+            }
+            Err(e) if part.len() > 1 && !matches!(e, StoreError::Unavailable(_)) => {
+                tracing::warn!(error = %e, operations = part.len(), "a batch failed; its halves are tried apart");
+                let second = part.split_off(part.len() / 2);
+                parts.push(second);
+                parts.push(part);
+            }
+            Err(e) => {
+                tracing::error!(error = %e, operations = part.len(), "a write failed");
+                part.into_iter().for_each(|job| job.answer(Err(e.clone())));
+            }
+        }
+    }
+}
+
+/// Commits, and while the database is away tries again, until the longest waiting operation has waited
+/// [`PATIENCE`]. The others then fail early: what comes later would only wait behind them.
+async fn patiently(
+    backend: &mut Backend,
+    batch: &mut [Box<dyn Job>],
+    again: &Cell<bool>,
+) -> Result<(), StoreError> {
+    let longest = |batch: &[Box<dyn Job>]| batch.iter().map(|job| job.waited()).max();
+    loop {
+        match backend.commit(batch, again).await {
+            Ok(()) => return Ok(()),
+            Err(DbError::Away(why)) if longest(batch) < Some(PATIENCE) => {
+                tracing::warn!(error = %why, "the database is away; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
