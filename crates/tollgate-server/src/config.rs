@@ -16,18 +16,19 @@ mod tree;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, fs};
 
 use ipnet::IpNet;
-use tollgate_core::clock::{DAY, SECOND};
+use tollgate_core::clock::SECOND;
 use tollgate_core::{Millis, Secret};
 use tollgate_media::{Catalogue, ExtraModel};
 use tollgate_upstream::Channel;
+use tollgate_upstream::provider::Settings;
 
-pub use places::Database;
-pub use prices::{Price, PriceWhen};
+pub use prices::{ModelPrice, PriceWhen};
 pub use safety::Safety;
 
 use field::{Field, Source};
@@ -44,22 +45,20 @@ const NO_SETTINGS: &[&str] = &[
     "TOLLGATE_CRASH_AT",
     "TOLLGATE_TEST_POSTGRES_URL",
 ];
+const DAY_S: i64 = 86_400;
 /// A hundred years: no time limit or expiry is longer.
-const LONGEST_S: i64 = 100 * 365 * 24 * 3_600;
-const MIB: usize = 1_048_576;
+const LONGEST_S: i64 = 100 * 365 * DAY_S;
 
 /// Environment variables by name.
-pub type Variables = BTreeMap<String, String>;
+type Variables = BTreeMap<String, String>;
 
-/// What the command line says.
+/// What the command line says; it goes before all else.
 #[derive(Debug, Clone, Default)]
-pub struct Flags {
-    /// `--config`; without it [`DEFAULT_FILE`] is read if it exists.
-    pub config: Option<PathBuf>,
-    /// `--data-dir`.
-    pub data_dir: Option<PathBuf>,
+pub struct Overrides {
     /// `--listen`.
     pub listen: Option<String>,
+    /// `--data-dir`.
+    pub data_dir: Option<PathBuf>,
     /// `--no-demo`.
     pub no_demo: bool,
 }
@@ -77,38 +76,102 @@ pub struct Config {
     pub currency: Currency,
     /// Whether a first start makes user `demo`.
     pub demo: bool,
-    /// How long a shutdown waits for what is in flight.
-    pub drain: Duration,
-    /// Which database.
-    pub database: Database,
-    /// Folder of uploads, results and inputs.
-    pub storage: PathBuf,
+    /// Seconds that a shutdown waits for what is in flight.
+    pub drain_s: u64,
+    /// A `postgres://` URL; none for SQLite in the data directory.
+    pub database_url: Option<Secret>,
     /// Non-public networks that client-given URLs may reach.
-    pub private_networks: Vec<IpNet>,
+    pub allow_private_urls: Vec<IpNet>,
     /// How long things are kept.
     pub expiry: Expiry,
-    /// From a picture task's submission to its end.
-    pub image_limit: Millis,
-    /// How long the sandbox takes for a picture task.
-    pub sandbox_image: Duration,
-    /// How long a worker's lease on a task lasts.
-    pub lease: Millis,
-    /// Bearer key of `/metrics` and the admin API; none for one that is made on the first start.
+    /// How long tasks may take.
+    pub time_limits: TimeLimits,
+    /// How long a worker keeps a task without a sign of life.
+    pub leases: Leases,
+    /// Bearer key of what only the operator may see; none for one that is made at first use.
     pub admin_key: Option<Secret>,
     /// In the order of the file.
     pub channels: Vec<Channel>,
     /// By model id.
-    pub prices: HashMap<String, Price>,
+    pub prices: HashMap<String, ModelPrice>,
     /// Model ids that the operator adds.
     pub models: Vec<ExtraModel>,
     /// Which prompts are refused.
     pub safety: Safety,
-    /// Picture tasks that this process works on at the same time.
-    pub image_workers: usize,
-    /// Connections that are open at the same time.
+    /// How much work this process does at the same time.
+    pub workers: Workers,
+    /// What this process takes at the same time.
+    pub limits: Limits,
+    /// Folder of uploads, results and inputs; none for one in the data directory.
+    storage: Option<PathBuf>,
+    sandbox_image_ms: u64,
+}
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expiry {
+    images_s: i64,
+    long_s: i64,
+    tasks_s: i64,
+}
+
+impl Expiry {
+    /// Links to most results.
+    pub fn images_ms(&self) -> Millis {
+        self.images_s * SECOND
+    }
+
+    /// Links to uploads and to Seedream 5.0 Lite results.
+    pub fn long_ms(&self) -> Millis {
+        self.long_s * SECOND
+    }
+
+    /// Records of tasks, counted from their end.
+    pub fn tasks_ms(&self) -> Millis {
+        self.tasks_s * SECOND
+    }
+}
+
+/// How long tasks may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimits {
+    image_s: i64,
+}
+
+impl TimeLimits {
+    /// A picture task, from submission to end.
+    pub fn image_ms(&self) -> Millis {
+        self.image_s * SECOND
+    }
+}
+
+/// How long a worker keeps a task without a sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leases {
+    seconds: i64,
+}
+
+impl Leases {
+    /// The length of a lease.
+    pub fn ms(&self) -> Millis {
+        self.seconds * SECOND
+    }
+}
+
+/// How much work this process does at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workers {
+    /// Picture tasks, at least 1.
+    pub images: usize,
+}
+
+/// What this process takes at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Open connections, at least 1; the next ones wait to be accepted.
     pub max_connections: usize,
-    /// Bytes of JSON bodies in memory at the same time.
-    pub body_memory: usize,
+    /// MiB of JSON bodies in memory, at least 1.
+    pub body_memory_mb: usize,
 }
 
 /// What amounts are in.
@@ -124,26 +187,17 @@ pub enum Currency {
 
 impl Currency {
     const ALL: [Self; 3] = [Self::Usd, Self::Cny, Self::Tokens];
+}
 
+impl fmt::Display for Currency {
     /// As the configuration writes it.
-    pub fn name(self) -> &'static str {
-        match self {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Usd => "USD",
             Self::Cny => "CNY",
             Self::Tokens => "Tokens",
-        }
+        })
     }
-}
-
-/// How long things are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expiry {
-    /// Links to most results.
-    pub images: Millis,
-    /// Links to uploads and to Seedream 5.0 Lite results.
-    pub long: Millis,
-    /// Records of tasks, counted from their end.
-    pub tasks: Millis,
 }
 
 /// Why a configuration is not used: one sentence that says where and what to do.
@@ -157,57 +211,48 @@ impl ConfigError {
     }
 }
 
-/// A configuration that was found good.
-#[derive(Debug)]
-pub struct Loaded {
-    /// The settings.
-    pub config: Config,
-    /// What looks like a mistake and is not acted on, one sentence each.
-    pub warnings: Vec<String>,
-}
-
-/// The environment of this process; variables that are no UTF-8 are left out.
-pub fn process_variables() -> Variables {
-    let utf8 = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    std::env::vars_os().filter_map(utf8).collect()
-}
-
 impl Config {
-    /// Reads the file that `flags` name, or the default one if it exists, and the rest.
-    pub fn load(flags: &Flags, variables: &Variables) -> Result<Loaded, ConfigError> {
-        let path = flags.config.as_deref();
-        let shown = path.unwrap_or(Path::new(DEFAULT_FILE)).display().to_string();
-        let text = match fs::read_to_string(path.unwrap_or(Path::new(DEFAULT_FILE))) {
+    /// Reads the configuration file (`file`, or the default one if it exists), the environment and
+    /// `overrides`. With it come warnings: what looks like a mistake and is not acted on.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn load(
+        file: Option<&Path>,
+        overrides: &Overrides,
+    ) -> Result<(Self, Vec<String>), ConfigError> {
+        let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+        let shown = path.display().to_string();
+        let text = match fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
-                String::new()
-            }
-            Err(error) => {
-                return Err(ConfigError::new(format!(
-                    "cannot read the configuration file {shown}: {error}"
-                )));
+            Err(e) if file.is_none() && e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(e) => {
+                let why = format!("cannot read the configuration file {shown}: {e}");
+                return Err(ConfigError::new(why));
             }
         };
-        Self::read(&shown, &text, flags, variables)
+        let utf8 = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let variables = std::env::vars_os().filter_map(utf8).collect();
+        Self::read(&shown, &text, overrides, &variables)
     }
 
     /// Reads a configuration from `text`, which error messages call `file`.
-    pub fn read(
+    fn read(
         file: &str,
         text: &str,
-        flags: &Flags,
+        overrides: &Overrides,
         variables: &Variables,
-    ) -> Result<Loaded, ConfigError> {
+    ) -> Result<(Self, Vec<String>), ConfigError> {
         let mut settings = tree::parse(file, text)?;
         let mut warnings = apply_variables(&mut settings, variables)?;
-        apply_flags(&mut settings, flags);
+        apply_overrides(&mut settings, overrides);
         shape::check(file, "", &settings, shape::ROOT)?;
         let source = Source { file, variables };
         let config = Self::from_settings(&source, &settings)?;
         warnings.extend(config.unknown_models()?);
-        Ok(Loaded { config, warnings })
+        Ok((config, warnings))
     }
 
     fn from_settings(source: &Source<'_>, settings: &Table) -> Result<Self, ConfigError> {
@@ -222,35 +267,66 @@ impl Config {
         };
         let redis = field("limits.redis_url");
         if redis.is_given() {
-            return Err(redis.error("is set, but this version counts rate limits in one process only: leave it out"));
+            let why = "is set, but this version counts rate limits in one process: leave it out";
+            return Err(redis.error(why));
         }
         let data_dir = field("data_dir").text()?;
-        let data_dir = PathBuf::from(data_dir.as_deref().unwrap_or("./tollgate-data"));
         Ok(Self {
             listen: places::listen(&field("listen"))?.unwrap_or_else(|| "127.0.0.1:8080".into()),
             public_url: places::public_url(&field("public_url"))?,
+            data_dir: PathBuf::from(data_dir.as_deref().unwrap_or("./tollgate-data")),
             currency: currency(&field("currency"))?,
             demo: field("demo").flag()?.unwrap_or(true),
-            drain: Duration::from_secs(number("drain_s", 0, 3_600, 30)?.unsigned_abs()),
-            database: places::database(&field("database.url"), &data_dir)?,
-            storage: places::storage(&field("storage.url"), &data_dir)?,
-            data_dir,
-            private_networks: places::networks(&field("media.allow_private_urls"))?,
-            expiry: expiry(&number)?,
-            image_limit: number("time_limits.image_s", 1, LONGEST_S, 600)? * SECOND,
-            sandbox_image: Duration::from_millis(
-                number("sandbox.image_ms", 0, 86_400_000, 800)?.unsigned_abs(),
-            ),
-            lease: number("leases.seconds", 1, 3_600, 30)? * SECOND,
+            drain_s: number("drain_s", 0, 3_600, 30)?.unsigned_abs(),
+            database_url: places::database_url(&field("database.url"))?,
+            allow_private_urls: places::networks(&field("media.allow_private_urls"))?,
+            expiry: Expiry {
+                images_s: number("expiry.images_s", 1, LONGEST_S, 86_400)?,
+                long_s: number("expiry.long_s", 1, LONGEST_S, 259_200)?,
+                tasks_s: match number("expiry.tasks_s", 0, LONGEST_S, -1)? {
+                    -1 => number("expiry.tasks_days", 0, LONGEST_S / DAY_S, 30)? * DAY_S,
+                    seconds => seconds,
+                },
+            },
+            time_limits: TimeLimits {
+                image_s: number("time_limits.image_s", 1, LONGEST_S, 600)?,
+            },
+            leases: Leases {
+                seconds: number("leases.seconds", 1, 3_600, 30)?,
+            },
             admin_key: field("admin.key").secret()?,
             channels: channels::read(&field("channel"))?,
             prices: prices::read(&field("price"))?,
             models: models(&field("model"))?,
             safety: safety::read(&field("safety"))?,
-            image_workers: count("workers.images", 1_024, 8)?,
-            max_connections: count("limits.max_connections", 1_000_000, 4_096)?,
-            body_memory: count("limits.body_memory_mb", 1_048_576, 256)?.saturating_mul(MIB),
+            workers: Workers {
+                images: count("workers.images", 1_024, 8)?,
+            },
+            limits: Limits {
+                max_connections: count("limits.max_connections", 1_000_000, 4_096)?,
+                body_memory_mb: count("limits.body_memory_mb", 1_048_576, 256)?,
+            },
+            storage: places::storage(&field("storage.url"))?,
+            sandbox_image_ms: number("sandbox.image_ms", 0, DAY_S * 1_000, 800)?.unsigned_abs(),
         })
+    }
+
+    /// Folder of uploads, results and inputs.
+    pub fn storage_dir(&self) -> PathBuf {
+        self.storage_is_default()
+            .unwrap_or_else(|| self.storage.clone().unwrap_or_default())
+    }
+
+    /// The same folder where it is the one in the data directory.
+    pub fn storage_is_default(&self) -> Option<PathBuf> {
+        self.storage.is_none().then(|| self.data_dir.join("files"))
+    }
+
+    /// What providers are opened with.
+    pub fn provider_settings(&self) -> Settings {
+        Settings {
+            sandbox_image: Duration::from_millis(self.sandbox_image_ms),
+        }
     }
 
     /// Warns of prices and channels for models that no catalogue has: most likely misspelt.
@@ -265,7 +341,9 @@ impl Config {
         };
         let mut priced: Vec<_> = self.prices.keys().collect();
         priced.sort_unstable();
-        let prices = priced.into_iter().filter_map(|model| warn("a price names", model));
+        let prices = priced
+            .into_iter()
+            .filter_map(|model| warn("a price names", model));
         let channels = self.channels.iter().flat_map(|channel| {
             let what = format!("channel {:?} names", channel.name);
             let models = channel.models.iter();
@@ -290,26 +368,29 @@ fn apply_variables(
         }
         let segments: Vec<&str> = path.split("__").collect();
         if !shape::set(settings, shape::ROOT, &segments, name, text)? {
-            warnings.push(format!("environment variable {name} names no setting and is ignored"));
+            warnings.push(format!(
+                "environment variable {name} names no setting and is ignored"
+            ));
         }
     }
     Ok(warnings)
 }
 
 /// Puts the command line's settings over all others.
-fn apply_flags(settings: &mut Table, flags: &Flags) {
+fn apply_overrides(settings: &mut Table, overrides: &Overrides) {
     let mut set = |name: &str, flag: &'static str, value: Value| {
         let place = Place::Flag(flag);
         settings.retain(|(there, _)| there != name);
         settings.push((name.to_owned(), Node { place, value }));
     };
-    if let Some(listen) = &flags.listen {
+    if let Some(listen) = &overrides.listen {
         set("listen", "--listen", Value::Raw(listen.clone()));
     }
-    if let Some(folder) = &flags.data_dir {
-        set("data_dir", "--data-dir", Value::Raw(folder.to_string_lossy().into_owned()));
+    if let Some(folder) = &overrides.data_dir {
+        let folder = folder.to_string_lossy().into_owned();
+        set("data_dir", "--data-dir", Value::Raw(folder));
     }
-    if flags.no_demo {
+    if overrides.no_demo {
         set("demo", "--no-demo", Value::Flag(false));
     }
 }
@@ -318,20 +399,10 @@ fn currency(field: &Field<'_>) -> Result<Currency, ConfigError> {
     let Some(text) = field.text()? else {
         return Ok(Currency::Usd);
     };
-    let found = Currency::ALL.into_iter().find(|currency| currency.name() == text);
+    let found = Currency::ALL
+        .into_iter()
+        .find(|currency| currency.to_string() == text);
     found.ok_or_else(|| field.error(format!("is {text:?}, but it takes USD, CNY or Tokens")))
-}
-
-/// `expiry.tasks_s` stands for `expiry.tasks_days` where both are given.
-fn expiry(
-    number: &impl Fn(&'static str, i64, i64, i64) -> Result<i64, ConfigError>,
-) -> Result<Expiry, ConfigError> {
-    let days = number("expiry.tasks_days", 0, LONGEST_S / 86_400, 30)?;
-    Ok(Expiry {
-        images: number("expiry.images_s", 1, LONGEST_S, 86_400)? * SECOND,
-        long: number("expiry.long_s", 1, LONGEST_S, 259_200)? * SECOND,
-        tasks: number("expiry.tasks_s", 0, LONGEST_S, days * (DAY / SECOND))? * SECOND,
-    })
 }
 
 fn models(list: &Field<'_>) -> Result<Vec<ExtraModel>, ConfigError> {

@@ -62,7 +62,9 @@ fn kind(field: &Field<'_>) -> Result<String, ConfigError> {
     if !PROVIDERS.iter().any(|provider| provider.kind == kind) {
         let kinds: Vec<_> = PROVIDERS.iter().map(|provider| provider.kind).collect();
         let kinds = kinds.join(", ");
-        return Err(field.error(format!("is {kind:?}, but this version has these kinds: {kinds}")));
+        return Err(field.error(format!(
+            "is {kind:?}, but this version has these kinds: {kinds}"
+        )));
     }
     Ok(kind)
 }

@@ -60,7 +60,8 @@ impl<'a> Field<'a> {
 
     /// Whether it is a table.
     pub(super) fn is_table(&self) -> bool {
-        self.node.is_some_and(|node| matches!(node.value, Value::Table(_)))
+        self.node
+            .is_some_and(|node| matches!(node.value, Value::Table(_)))
     }
 
     /// The elements of this list, none where it was not given.
@@ -111,7 +112,9 @@ impl<'a> Field<'a> {
         };
         let text = match text.strip_prefix("env:") {
             Some(name) => self.source.variables.get(name).ok_or_else(|| {
-                self.error(format!("needs environment variable {name:?}, which is not set"))
+                self.error(format!(
+                    "needs environment variable {name:?}, which is not set"
+                ))
             })?,
             None => text,
         };
@@ -197,5 +200,8 @@ impl ConfigError {
 }
 
 fn get<'a>(table: &'a Table, name: &str) -> Option<&'a Node> {
-    table.iter().find(|(there, _)| there == name).map(|(_, node)| node)
+    table
+        .iter()
+        .find(|(there, _)| there == name)
+        .map(|(_, node)| node)
 }

@@ -1,5 +1,6 @@
-//! Where the gateway keeps things and how it is reached: addresses, folders, the database.
+//! Where the gateway is, keeps things and may reach: addresses, folders, the database, networks.
 
+use std::net::{AddrParseError, IpAddr};
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
@@ -9,15 +10,6 @@ use tollgate_core::Secret;
 use super::ConfigError;
 use super::channels::is_base;
 use super::field::Field;
-
-/// Which database, `database.url`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Database {
-    /// A SQLite file.
-    Sqlite(PathBuf),
-    /// A `postgres://` URL, which holds a password.
-    Postgres(Secret),
-}
 
 /// `HOST:PORT`.
 pub(super) fn listen(field: &Field<'_>) -> Result<Option<String>, ConfigError> {
@@ -29,7 +21,8 @@ pub(super) fn listen(field: &Field<'_>) -> Result<Option<String>, ConfigError> {
         !host.is_empty() && bare && port.parse::<u16>().is_ok()
     });
     if !is_address {
-        let why = format!("is {text:?}, but it takes HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080");
+        let why =
+            format!("is {text:?}, but it takes HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080");
         return Err(field.error(why));
     }
     Ok(Some(text))
@@ -47,42 +40,50 @@ pub(super) fn public_url(field: &Field<'_>) -> Result<Option<String>, ConfigErro
     Ok(Some(text.trim_end_matches('/').to_owned()))
 }
 
-/// `sqlite:`, `sqlite:PATH` or `postgres://…`.
-pub(super) fn database(field: &Field<'_>, data_dir: &Path) -> Result<Database, ConfigError> {
-    let in_data_dir = || Database::Sqlite(data_dir.join("tollgate.db"));
-    let Some(text) = field.text()? else {
-        return Ok(in_data_dir());
-    };
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        return Ok(Database::Postgres(Secret::new(text)));
-    }
-    // The text may hold a password, whatever its scheme: no error repeats it.
-    let path = text.strip_prefix("sqlite:").ok_or_else(|| {
-        field.error("takes sqlite:, sqlite:/absolute/file or postgres://user:password@host/database")
-    })?;
-    match path.strip_prefix("//").unwrap_or(path) {
-        "" => Ok(in_data_dir()),
-        path => Ok(Database::Sqlite(PathBuf::from(path))),
+/// `sqlite:` (none) or `postgres://…`. The text may hold a password: no error repeats it.
+pub(super) fn database_url(field: &Field<'_>) -> Result<Option<Secret>, ConfigError> {
+    match field.text()? {
+        None => Ok(None),
+        Some(text) if text == "sqlite:" => Ok(None),
+        Some(text) if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
+            Ok(Some(Secret::new(text)))
+        }
+        Some(text) if text.starts_with("sqlite:") => {
+            Err(field.error("names a file, but SQLite's is in the data directory: set data_dir"))
+        }
+        Some(_) => Err(field.error("takes sqlite: or postgres://USER:PASSWORD@HOST/DATABASE")),
     }
 }
 
-/// `file:` or `file:///absolute/dir`.
-pub(super) fn storage(field: &Field<'_>, data_dir: &Path) -> Result<PathBuf, ConfigError> {
+/// `file:` (none) or `file:///absolute/dir`.
+pub(super) fn storage(field: &Field<'_>) -> Result<Option<PathBuf>, ConfigError> {
     let Some(text) = field.text()? else {
-        return Ok(data_dir.join("files"));
+        return Ok(None);
     };
     if text.starts_with("s3:") {
-        return Err(field.error("is an s3:// URL, but this version stores files in a folder only: file:///absolute/dir"));
+        let why =
+            "is an s3:// URL, but this version stores files in a folder: use file:///absolute/dir";
+        return Err(field.error(why));
     }
-    let wrong = || field.error(format!("is {text:?}, but it takes file: or file:///absolute/dir"));
+    let wrong = || {
+        field.error(format!(
+            "is {text:?}, but it takes file: or file:///absolute/dir"
+        ))
+    };
     let path = text.strip_prefix("file:").ok_or_else(wrong)?;
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() {
-        return Ok(data_dir.join("files"));
+        return Ok(None);
     }
-    let path = percent_decode_str(path).decode_utf8().map_err(|_| wrong())?;
+    let path = percent_decode_str(path)
+        .decode_utf8()
+        .map_err(|_| wrong())?;
     let path = Path::new(path.as_ref());
-    if path.is_absolute() { Ok(path.to_owned()) } else { Err(wrong()) }
+    if path.is_absolute() {
+        Ok(Some(path.to_owned()))
+    } else {
+        Err(wrong())
+    }
 }
 
 /// Networks in CIDR notation; a bare address is a network of one.
@@ -91,9 +92,13 @@ pub(super) fn networks(field: &Field<'_>) -> Result<Vec<IpNet>, ConfigError> {
     items
         .map(|item| {
             let text = item.required()?;
-            let network = text.parse().or_else(|_| text.parse().map(IpNet::from));
-            network.map_err(|_: std::net::AddrParseError| {
-                item.error(format!("is {text:?}, but it takes a network such as 10.0.0.0/8 or fd00::/8"))
+            let network = text
+                .parse()
+                .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+            network.map_err(|_: AddrParseError| {
+                item.error(format!(
+                    "is {text:?}, but it takes a network such as 10.0.0.0/8 or fd00::/8"
+                ))
             })
         })
         .collect()

@@ -10,7 +10,7 @@ use super::field::Field;
 
 /// The price of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Price {
+pub struct ModelPrice {
     /// What a picture costs where no entry of `when` says otherwise; none costs nothing.
     pub per_image: Option<Amount>,
     /// The first entry whose every named condition holds decides.
@@ -30,24 +30,30 @@ pub struct PriceWhen {
     pub per_image: Amount,
 }
 
-impl Price {
+impl ModelPrice {
+    /// The same for every picture.
+    pub fn per_image(amount: Amount) -> Self {
+        Self {
+            per_image: Some(amount),
+            when: Vec::new(),
+        }
+    }
+
     /// What one picture costs.
-    pub fn per_image(&self, facts: &PriceFacts) -> Amount {
+    pub fn of(&self, facts: &PriceFacts) -> Amount {
         let entry = self.when.iter().find(|entry| entry.holds(facts));
         let price = entry.map(|entry| entry.per_image).or(self.per_image);
         price.unwrap_or(Amount::ZERO)
-    }
-
-    /// Whether pictures have a price at all.
-    pub fn has_images(&self) -> bool {
-        self.per_image.is_some() || !self.when.is_empty()
     }
 }
 
 impl PriceWhen {
     fn holds(&self, facts: &PriceFacts) -> bool {
         let is = |named: &Option<String>, facts: &[Option<&str>]| match named {
-            Some(named) => facts.iter().flatten().any(|fact| named.eq_ignore_ascii_case(fact)),
+            Some(named) => facts
+                .iter()
+                .flatten()
+                .any(|fact| named.eq_ignore_ascii_case(fact)),
             None => true,
         };
         is(&self.size, &[Some(&facts.size), facts.pixels.as_deref()])
@@ -56,19 +62,21 @@ impl PriceWhen {
     }
 }
 
-/// Reads every price. `map` is the setting `price`.
-pub(super) fn read(map: &Field<'_>) -> Result<HashMap<String, Price>, ConfigError> {
+/// Reads every price of pictures. `map` is the setting `price`.
+pub(super) fn read(map: &Field<'_>) -> Result<HashMap<String, ModelPrice>, ConfigError> {
     let entries = map.entries().into_iter();
     entries
         .map(|(model, field)| Ok((model.to_owned(), read_one(&field)?)))
         .collect()
 }
 
-fn read_one(field: &Field<'_>) -> Result<Price, ConfigError> {
+fn read_one(field: &Field<'_>) -> Result<ModelPrice, ConfigError> {
     let when = field.at("when").items().into_iter();
-    Ok(Price {
+    Ok(ModelPrice {
         per_image: field.at("per_image").amount()?,
-        when: when.map(|entry| read_when(&entry)).collect::<Result<_, _>>()?,
+        when: when
+            .map(|entry| read_when(&entry))
+            .collect::<Result<_, _>>()?,
     })
 }
 
@@ -94,13 +102,15 @@ mod tests {
     #[test]
     fn the_first_entry_that_holds_decides() {
         let amount = |text: &str| text.parse::<Amount>().unwrap();
-        let entry = |size: Option<&str>, resolution: Option<&str>, quality: Option<&str>, price| PriceWhen {
-            size: size.map(str::to_owned),
-            resolution: resolution.map(str::to_owned),
-            quality: quality.map(str::to_owned),
-            per_image: amount(price),
+        let entry = |size: Option<&str>, resolution: Option<&str>, quality: Option<&str>, price| {
+            PriceWhen {
+                size: size.map(str::to_owned),
+                resolution: resolution.map(str::to_owned),
+                quality: quality.map(str::to_owned),
+                per_image: amount(price),
+            }
         };
-        let price = Price {
+        let price = ModelPrice {
             per_image: Some(amount("0.01")),
             when: vec![
                 entry(None, Some("4k"), Some("high"), "0.3"),
@@ -116,7 +126,7 @@ mod tests {
                 resolution: Some(resolution.to_owned()),
                 quality: Some(quality.to_owned()),
             };
-            price.per_image(&facts).to_string()
+            price.of(&facts).to_string()
         };
         assert_eq!(cost("1:1", Some("2880x2880"), "4K", "high"), "0.3");
         assert_eq!(cost("1:1", Some("2880x2880"), "4k", "auto"), "0.2");

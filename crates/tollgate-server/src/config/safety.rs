@@ -1,10 +1,7 @@
-//! `[safety]`: phrases that a prompt must not hold, and the families that are looked at.
+//! `[safety]`: phrases that a prompt must not hold, and further families whose prompts are looked at.
 
 use super::ConfigError;
 use super::field::Field;
-
-/// The family of gpt-image-2-official: the one whose safety review SPEC.md promises.
-const FAMILIES: &[&str] = &["gpt-image-2"];
 
 /// What no provider will draw. An operator's own list takes the place of this one.
 const PATTERNS: &[&str] = &[
@@ -32,19 +29,17 @@ const PATTERNS: &[&str] = &[
 /// Which prompts are refused before submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Safety {
+    /// Families that are reviewed beside those that SPEC.md says are.
+    pub families: Vec<String>,
     /// Phrases, folded as prompts are.
     patterns: Vec<String>,
-    families: Vec<String>,
 }
 
 impl Safety {
-    /// Whether a prompt for a model of `family` is refused. A phrase is found without regard to case
-    /// and to what stands between its words; where it begins or ends in a Latin letter or digit,
-    /// so must a word of the prompt.
-    pub fn refuses(&self, family: &str, prompt: &str) -> bool {
-        if !self.families.iter().any(|listed| listed == family) {
-            return false;
-        }
+    /// Whether a prompt holds a blocked phrase. A phrase is found without regard to case and to what
+    /// stands between its words; where it begins or ends in a Latin letter or digit, so must a word
+    /// of the prompt.
+    pub fn blocks(&self, prompt: &str) -> bool {
         let prompt = fold(prompt);
         self.patterns.iter().any(|pattern| holds(&prompt, pattern))
     }
@@ -58,15 +53,22 @@ pub(super) fn read(field: &Field<'_>) -> Result<Safety, ConfigError> {
             return Ok(default.iter().map(|text| (*text).to_owned()).collect());
         }
         let items = field.items().into_iter();
-        items.map(|item| item.required()).collect::<Result<Vec<_>, _>>()
+        items
+            .map(|item| item.required())
+            .collect::<Result<Vec<_>, _>>()
     };
-    let patterns = list("patterns", PATTERNS)?.iter().map(|text| fold(text)).collect::<Vec<_>>();
+    let patterns = list("patterns", PATTERNS)?
+        .iter()
+        .map(|text| fold(text))
+        .collect::<Vec<_>>();
     if patterns.iter().any(String::is_empty) {
-        return Err(field.at("patterns").error("holds a phrase without a letter or digit"));
+        return Err(field
+            .at("patterns")
+            .error("holds a phrase without a letter or digit"));
     }
     Ok(Safety {
         patterns,
-        families: list("families", FAMILIES)?,
+        families: list("families", &[])?,
     })
 }
 
@@ -86,7 +88,8 @@ fn fold(text: &str) -> String {
 
 fn holds(prompt: &str, pattern: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric();
-    let inside = |a: Option<char>, b: Option<char>| a.is_some_and(is_word) && b.is_some_and(is_word);
+    let inside =
+        |a: Option<char>, b: Option<char>| a.is_some_and(is_word) && b.is_some_and(is_word);
     prompt.match_indices(pattern).any(|(at, found)| {
         let before = prompt[..at].chars().next_back();
         let after = prompt[at + found.len()..].chars().next();
@@ -102,7 +105,7 @@ mod tests {
     fn phrases_are_found_as_words() {
         let safety = Safety {
             patterns: ["csam", "rape scene", "恋童"].map(str::to_owned).to_vec(),
-            families: vec!["gpt-image-2".to_owned()],
+            families: Vec::new(),
         };
         for (prompt, refused) in [
             ("a RAPE -- scene!", true),
@@ -114,8 +117,7 @@ mod tests {
             ("a lake", false),
             ("", false),
         ] {
-            assert_eq!(safety.refuses("gpt-image-2", prompt), refused, "{prompt}");
-            assert!(!safety.refuses("seedream-4-5", prompt), "{prompt}");
+            assert_eq!(safety.blocks(prompt), refused, "{prompt}");
         }
     }
 }

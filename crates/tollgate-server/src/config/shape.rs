@@ -38,7 +38,10 @@ pub(super) const ROOT: &[Named] = &[
     ("leases", Shape::Table(&[("seconds", One)])),
     ("limits", Shape::Table(LIMITS)),
     ("listen", One),
-    ("media", Shape::Table(&[("allow_private_urls", Values(&[]))])),
+    (
+        "media",
+        Shape::Table(&[("allow_private_urls", Values(&[]))]),
+    ),
     ("model", Tables(&[("name", One), ("like", One)])),
     ("price", Map(PRICE)),
     ("public_url", One),
@@ -222,7 +225,11 @@ fn set_node(
             set_node(node, Shape::Table(known), rest, variable, text)
         }
         (Tables(_) | Values(_), Value::List(items)) => {
-            let item = if let Tables(known) = shape { Shape::Table(known) } else { One };
+            let item = if let Tables(known) = shape {
+                Shape::Table(known)
+            } else {
+                One
+            };
             let Some(at) = first.parse().ok().filter(|at: &usize| *at <= items.len()) else {
                 return Ok(false);
             };
@@ -277,7 +284,13 @@ fn empty(shape: Shape, variable: &str) -> Node {
 
 /// A name as it stands in a variable.
 fn capitals(name: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    let letter = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_uppercase()
+        } else {
+            '_'
+        }
+    };
     name.chars().map(letter).collect()
 }
 
@@ -289,7 +302,11 @@ pub(super) fn join(path: &str, name: &str) -> String {
     } else {
         format!("{name:?}")
     };
-    if path.is_empty() { name } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 /// The known name that somebody who wrote `name` most likely meant.

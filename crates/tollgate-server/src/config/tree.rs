@@ -117,7 +117,10 @@ fn table(entries: &DeTable<'_>, place: &dyn Fn(usize) -> Place) -> Table {
         })
         .collect();
     table.sort_by_key(|(start, ..)| *start);
-    table.into_iter().map(|(_, name, node)| (name, node)).collect()
+    table
+        .into_iter()
+        .map(|(_, name, node)| (name, node))
+        .collect()
 }
 
 fn line_of(text: &str, at: usize) -> usize {

@@ -1,0 +1,318 @@
+//! Good and bad configurations, and what is said of the bad ones.
+
+use super::*;
+
+fn read_all(
+    text: &str,
+    variables: &[(&str, &str)],
+    overrides: &Overrides,
+) -> Result<(Config, Vec<String>), String> {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let variables = variables.iter().map(own).collect();
+    Config::read("t.toml", text, overrides, &variables).map_err(|e| e.to_string())
+}
+
+fn read(text: &str) -> Result<Config, String> {
+    read_all(text, &[], &Overrides::default()).map(|(config, _)| config)
+}
+
+#[test]
+fn the_defaults_are_those_of_the_contract() {
+    let config = read("").unwrap();
+    assert_eq!(config.listen, "127.0.0.1:8080");
+    assert_eq!(config.public_url, None);
+    assert_eq!(config.data_dir, Path::new("./tollgate-data"));
+    assert_eq!(
+        config.storage_is_default(),
+        Some(PathBuf::from("./tollgate-data/files"))
+    );
+    assert_eq!(config.storage_dir(), Path::new("./tollgate-data/files"));
+    assert_eq!(config.currency.to_string(), "USD");
+    assert!(config.demo && config.database_url.is_none() && config.admin_key.is_none());
+    assert_eq!((config.drain_s, config.leases.ms()), (30, 30_000));
+    assert_eq!(config.expiry.images_ms(), 86_400_000);
+    assert_eq!(config.expiry.long_ms(), 259_200_000);
+    assert_eq!(config.expiry.tasks_ms(), 30 * 86_400_000);
+    assert_eq!(config.time_limits.image_ms(), 600_000);
+    assert_eq!(
+        config.provider_settings().sandbox_image,
+        Duration::from_millis(800)
+    );
+    assert!(config.safety.blocks("CHILD  porn") && !config.safety.blocks("a lake"));
+}
+
+#[test]
+fn a_full_file_is_read() {
+    let text = r#"
+        listen = "[::1]:9000"
+        public_url = "https://gate.example/base/"
+        currency = "CNY"
+        demo = false
+        database.url = "postgres://u:secret@h/d"
+        storage.url = "file:///srv/a%20b"
+        media.allow_private_urls = ["10.0.0.0/8", "127.0.0.1"]
+        expiry = { images_s = 60, long_s = 120, tasks_days = 1, tasks_s = 5 }
+        time_limits = { image_s = 7, video_s = 8, chat_idle_s = 9 }
+        sandbox = { image_ms = 0, chat_ms = 1 }
+        admin.key = "let-me-in"
+        workers.images = 2
+        safety = { patterns = ["purple lake"], families = ["seedream-4-5"] }
+
+        [[model]]
+        name = "house-model"
+        like = "gpt-image-2-official"
+
+        [[channel]]
+        name = "main"
+        kind = "sandbox"
+        base_url = "https://x.example/v1/"
+        api_keys = ["k1", "k2"]
+        models = ["house-model", { name = "gpt-image-2-official", upstream = "gpt-image-2" }]
+        priority = -1
+        weight = 3
+        max_concurrency = 64
+
+        [price."gpt-image-2-official"]
+        per_image = 0.04
+        when = [{ size = "1:1", per_image = 0.020000001 }]
+        [price.sora-2]
+        per_second = 0.1
+    "#;
+    let config = read(text).unwrap();
+    assert_eq!(
+        config.public_url.as_deref(),
+        Some("https://gate.example/base")
+    );
+    assert_eq!(config.storage_dir(), Path::new("/srv/a b"));
+    assert_eq!(config.storage_is_default(), None);
+    assert_eq!(config.allow_private_urls.len(), 2);
+    assert_eq!(config.expiry.tasks_ms(), 5_000);
+    assert!(config.safety.blocks("A purple-lake") && !config.safety.blocks("child porn"));
+    let channel = &config.channels[0];
+    assert_eq!(channel.base_url.as_deref(), Some("https://x.example/v1"));
+    assert_eq!(
+        channel.upstream_model("gpt-image-2-official"),
+        Some("gpt-image-2")
+    );
+    assert_eq!(channel.upstream_model("house-model"), Some("house-model"));
+    assert_eq!(
+        (channel.priority, channel.weight, channel.max_concurrency),
+        (-1, 3, Some(64))
+    );
+    let price = &config.prices["gpt-image-2-official"];
+    assert_eq!(price.per_image.unwrap().nanos(), 40_000_000);
+    assert_eq!(price.when[0].per_image.nanos(), 20_000_001);
+    let shown = format!("{config:?}");
+    for secret in ["secret@", "let-me-in", "k1"] {
+        assert!(!shown.contains(secret), "{secret} in {shown}");
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_their_place() {
+    for (text, said) in [
+        (
+            "listn = \"x\"",
+            "t.toml, line 1: no setting is called listn; did you mean listen?",
+        ),
+        (
+            "\n[expiry]\nimage_s = 5",
+            "t.toml, line 3: no setting is called expiry.image_s; did you mean images_s?",
+        ),
+        (
+            "[[channel]]\nname = \"a\"\nkindd = \"b\"",
+            "t.toml, line 3: no setting is called channel[0].kindd; did you mean kind?",
+        ),
+        (
+            "price.\"a b\".per_imag = 1",
+            "t.toml, line 1: no setting is called price.\"a b\".per_imag; did you mean per_image?",
+        ),
+        ("zebra = 1", "t.toml, line 1: no setting is called zebra"),
+        (
+            "database = \"x\"",
+            "t.toml, line 1: database is a text, but it takes a table with url",
+        ),
+        (
+            "listen = 8080",
+            "t.toml, line 1: listen is a number, but it takes a text",
+        ),
+        (
+            "listen = \"8080\"",
+            "t.toml, line 1: listen is \"8080\", but it takes HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080",
+        ),
+        (
+            "listen = \"::1:8080\"",
+            "t.toml, line 1: listen is \"::1:8080\", but it takes HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080",
+        ),
+        (
+            "\n\ndrain_s = -1",
+            "t.toml, line 3: drain_s is \"-1\", but it takes a whole number from 0 to 3600",
+        ),
+        (
+            "drain_s = \"3\"",
+            "t.toml, line 1: drain_s is a text, but it takes a number",
+        ),
+        ("demo = 1", "t.toml, line 1: demo takes true or false"),
+        (
+            "currency = \"usd\"",
+            "t.toml, line 1: currency is \"usd\", but it takes USD, CNY or Tokens",
+        ),
+        (
+            "public_url = \"ftp://x\"",
+            "t.toml, line 1: public_url is \"ftp://x\", but it takes an http:// or https:// URL without query",
+        ),
+        (
+            "storage.url = \"s3://b/p\"",
+            "t.toml, line 1: storage.url is an s3:// URL, but this version stores files in a folder: use file:///absolute/dir",
+        ),
+        (
+            "storage.url = \"file:x\"",
+            "t.toml, line 1: storage.url is \"file:x\", but it takes file: or file:///absolute/dir",
+        ),
+        (
+            "database.url = \"mysql://u:pw@h\"",
+            "t.toml, line 1: database.url takes sqlite: or postgres://USER:PASSWORD@HOST/DATABASE",
+        ),
+        (
+            "limits.redis_url = \"redis://h\"",
+            "t.toml, line 1: limits.redis_url is set, but this version counts rate limits in one process: leave it out",
+        ),
+        (
+            "admin.key = \"env:NO_SUCH\"",
+            "t.toml, line 1: admin.key needs environment variable \"NO_SUCH\", which is not set",
+        ),
+        (
+            "admin.key = \"\"",
+            "t.toml, line 1: admin.key is empty: give it a value or leave it out",
+        ),
+        (
+            "media.allow_private_urls = [\"10.0.0.0/40\"]",
+            "t.toml, line 1: media.allow_private_urls[0] is \"10.0.0.0/40\", but it takes a network such as 10.0.0.0/8 or fd00::/8",
+        ),
+        (
+            "price.m.per_image = -1",
+            "t.toml, line 1: price.m.per_image is \"-1\", but a price is a decimal number such as 0.04, with at most nine decimals and below one billion",
+        ),
+        (
+            "price.m.when = [{ per_image = 1 }]",
+            "t.toml, line 1: price.m.when[0] names no size, resolution or quality to go by",
+        ),
+        (
+            "[[channel]]\nkind = \"x\"",
+            "t.toml: channel[0].name is missing",
+        ),
+        (
+            "[[channel]]\nname = \"a b\"",
+            "t.toml, line 2: channel[0].name is \"a b\", but a channel's name is 1 to 64 letters, digits, dots, dashes and underscores",
+        ),
+        (
+            "[[channel]]\nname = \"a\"\nkind = \"x\"",
+            "t.toml, line 3: channel[0].kind is \"x\", but this version has these kinds: sandbox",
+        ),
+        (
+            "[[model]]\nname = \"a\"\nlike = \"b\"",
+            "[[model]]: model \"a\" is like \"b\", ",
+        ),
+        ("a = = b", "t.toml, line 1: "),
+        (
+            "\nlisten = \"a:1\"\nlisten = \"b:1\"",
+            "t.toml, line 3: duplicate key",
+        ),
+    ] {
+        let error = read(text).err().unwrap_or_default();
+        let fits = error == said || (said.ends_with([' ', 'y']) && error.starts_with(said));
+        assert!(fits, "{text}\n gives {error}\n not   {said}");
+    }
+    let twice = "[[channel]]\nname = \"a\"\nkind = \"sandbox\"\n".repeat(2);
+    assert_eq!(
+        read(&twice).unwrap_err(),
+        "t.toml, line 5: channel[1].name is \"a\", the name of another channel"
+    );
+}
+
+#[test]
+fn the_environment_goes_over_the_file_and_the_command_line_over_both() {
+    let text = "listen = \"a:1\"\ndata_dir = \"file\"\nadmin.key = \"env:KEY\"\n\
+        [[channel]]\nname = \"c\"\nkind = \"sandbox\"\n[price.\"gpt-5\"]\nper_image = 1";
+    let variables = [
+        ("KEY", "k"),
+        ("TOLLGATE_LISTEN", "b:2"),
+        ("TOLLGATE_DATA_DIR", "variable"),
+        ("TOLLGATE_DEMO", "false"),
+        ("TOLLGATE_DRAIN_S", "7"),
+        ("TOLLGATE_DATABASE__URL", "postgres://h/d"),
+        (
+            "TOLLGATE_MEDIA__ALLOW_PRIVATE_URLS",
+            "10.0.0.0/8, 192.168.0.0/16",
+        ),
+        ("TOLLGATE_SAFETY__PATTERNS", "[\"one, two\"]"),
+        ("TOLLGATE_CHANNEL__0__WEIGHT", "9"),
+        ("TOLLGATE_CHANNEL__1__NAME", "d"),
+        ("TOLLGATE_CHANNEL__1__KIND", "sandbox"),
+        ("TOLLGATE_PRICE__GPT_5__PER_IMAGE", "0.5"),
+        ("TOLLGATE_CURRENCY", ""),
+        ("TOLLGATE_API_KEY", "sk-client"),
+        ("TOLLGATE_LISTENN", "x"),
+        ("TOLLGATE_PRICE__NONE__PER_IMAGE", "1"),
+    ];
+    let overrides = Overrides {
+        listen: Some("c:3".into()),
+        ..Overrides::default()
+    };
+    let (config, warnings) = read_all(text, &variables, &overrides).unwrap();
+    assert_eq!(config.listen, "c:3");
+    assert_eq!(config.data_dir, Path::new("variable"));
+    assert!(!config.demo);
+    assert_eq!(config.drain_s, 7);
+    assert!(config.database_url.is_some());
+    assert_eq!(config.allow_private_urls.len(), 2);
+    assert!(config.safety.blocks("one two"));
+    assert!(config.admin_key.unwrap().matches("k"));
+    assert_eq!(config.channels[0].weight, 9);
+    assert_eq!(config.channels[1].name, "d");
+    assert_eq!(config.prices["gpt-5"].per_image.unwrap().to_string(), "0.5");
+    assert_eq!(
+        warnings,
+        [
+            "environment variable TOLLGATE_LISTENN names no setting and is ignored",
+            "environment variable TOLLGATE_PRICE__NONE__PER_IMAGE names no setting and is ignored",
+        ]
+    );
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    for (variable, value, said) in [
+        (
+            "TOLLGATE_DRAIN_S",
+            "x",
+            "environment variable TOLLGATE_DRAIN_S: drain_s is \"x\", but it takes a whole number from 0 to 3600",
+        ),
+        (
+            "TOLLGATE_DEMO",
+            "yes",
+            "environment variable TOLLGATE_DEMO: demo takes true or false",
+        ),
+        (
+            "TOLLGATE_CHANNEL",
+            "x",
+            "environment variable TOLLGATE_CHANNEL must be a TOML value, such as [\"a\", \"b\"] or {name = \"a\"}",
+        ),
+    ] {
+        let error = read_all("", &[(variable, value)], &Overrides::default()).err();
+        assert_eq!(error.as_deref(), Some(said));
+    }
+}
+
+#[test]
+fn models_that_no_catalogue_has_are_warned_of() {
+    let text = "price.nosuch.per_image = 1\n[[channel]]\nname = \"c\"\nkind = \"sandbox\"\nmodels = [\"none\"]";
+    let (_, warnings) = read_all(text, &[], &Overrides::default()).unwrap();
+    assert_eq!(
+        warnings,
+        [
+            "a price names model \"nosuch\", which the catalogue does not have",
+            "channel \"c\" names model \"none\", which the catalogue does not have",
+        ]
+    );
+}
