@@ -1,5 +1,6 @@
-//! The gateway that is measured: with one channel that never gets far, so that what is measured
-//! is not the making of pictures; and what every part of the bench asks of it.
+//! The gateway that is measured: with one worker, which the first submission keeps busy for good,
+//! so that what is measured is not the making of pictures; and what every part of the bench asks
+//! of it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +16,8 @@ const SETTINGS: &str = r#"
 image_ms = 0
 [time_limits]
 image_s = 36000
-[[channel]]
-name = "only"
-kind = "sandbox"
-models = ["grok-imagine-1.0-partner"]
-max_concurrency = 1
+[workers]
+images = 1
 [price."grok-imagine-1.0-partner"]
 per_image = 0.02
 "#;
@@ -67,7 +65,7 @@ impl Subject {
         })
     }
 
-    /// A submission that is taken and never finished: the only channel is busy for good with the
+    /// A submission that is taken and never finished: the only worker is busy for good with the
     /// first of them.
     pub(super) fn submission(&self) -> Vec<u8> {
         self.order("a harbour at dawn, seen from the lighthouse [[sandbox:hang]]")

@@ -64,10 +64,22 @@ pub(super) fn judge(order: &Order, cancel: Cancel, record: &Value) -> Option<Str
             order.ending
         ));
     }
+    if let Some(expires) = expired(record) {
+        return Some(format!("has a link that expires at {expires}: {record}"));
+    }
     if cost != Some(price) {
         return Some(format!("must cost {price} billionths and is {record}"));
     }
     None
+}
+
+/// An `expires_at` of a record that is not a day after the task, more or less.
+fn expired(record: &Value) -> Option<&Value> {
+    let made = record["created_at"].as_i64()?;
+    let day = made + 80_000..made + 300_000;
+    let pictures = record["result"]["images"].as_array()?.iter();
+    let mut ends = pictures.map(|picture| &picture["expires_at"]);
+    ends.find(|end| end.as_i64().is_none_or(|end| !day.contains(&end)))
 }
 
 /// What is wrong with a downloaded picture.
@@ -149,6 +161,17 @@ mod tests {
         assert!(judge(&one, Cancel::No, &cancelled).is_some());
         assert_eq!(judge(&one, Cancel::Perhaps, &cancelled), None);
         assert_eq!(judge(&one, Cancel::Perhaps, &completed(1, 0.04)), None);
+    }
+
+    #[test]
+    fn links_must_live_for_a_day() {
+        let record = |end: i64| {
+            let pictures = json!([{"url": ["a"], "expires_at": end}]);
+            json!({"status": "completed", "cost": 0.04, "created_at": 1_000_000, "result": {"images": pictures}})
+        };
+        let one = order(Ending::Pictures(1));
+        assert_eq!(judge(&one, Cancel::No, &record(1_086_400)), None);
+        assert!(judge(&one, Cancel::No, &record(1_086)).is_some());
     }
 
     #[test]
