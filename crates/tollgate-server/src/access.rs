@@ -72,7 +72,11 @@ impl Access {
         if key.revoked_at.is_some() {
             return Err(Denied::Unknown("this API key was revoked"));
         }
-        if key.limits.expires_at.is_some_and(|end| end <= app.clock.now()) {
+        if key
+            .limits
+            .expires_at
+            .is_some_and(|end| end <= app.clock.now())
+        {
             return Err(Denied::Unknown("this API key has expired"));
         }
         if key.user_disabled_at.is_some() {
@@ -89,7 +93,10 @@ impl Access {
 
     async fn look_up(&self, store: &Store, digest: [u8; 32]) -> Result<Arc<Key>, Denied> {
         let version = self.version.load(Ordering::Acquire);
-        let found = store.key_by_hash(&id::hex(&digest)).await.map_err(Denied::Store)?;
+        let found = store
+            .key_by_hash(&id::hex(&digest))
+            .await
+            .map_err(Denied::Store)?;
         let key = Arc::new(found.ok_or(Denied::Unknown("this API key is not known"))?);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         // Read before a change that has been noticed meanwhile: good for this request, not to be remembered.
@@ -115,7 +122,10 @@ impl Access {
                 Err(e) => {
                     // What cannot be checked is not believed.
                     tracing::warn!(error = %e, "cannot see whether keys changed");
-                    self.known.write().unwrap_or_else(PoisonError::into_inner).clear();
+                    self.known
+                        .write()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .clear();
                 }
             }
         }
@@ -132,7 +142,12 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
         let (scheme, key) = v.to_str().ok()?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
     });
-    let plain = |name| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
+    let plain = |name| {
+        headers
+            .get(name)
+            .and_then(|v| v.to_str().ok())
+            .map(str::trim)
+    };
     bearer
         .or_else(|| plain("x-api-key"))
         .or_else(|| plain("x-goog-api-key"))
@@ -152,7 +167,10 @@ impl Caller {
         match &self.key.limits.models {
             Some(models) if !models.iter().any(|m| m == model) => Err(ApiError::new(
                 ErrorKind::Permission,
-                format!("this API key may not use the model; it may use: {}", models.join(", ")),
+                format!(
+                    "this API key may not use the model; it may use: {}",
+                    models.join(", ")
+                ),
             )),
             _ => Ok(()),
         }
@@ -169,9 +187,14 @@ impl FromRequestParts<Arc<App>> for Caller {
             .await
             .map_err(|denied| Failure::from(ApiError::from(denied)))?;
         if let Some(notes) = parts.extensions.get::<RequestNotes>() {
-            notes.set_key(&key.id);
+            notes.set_key(&key);
         }
-        let permit = app.limits.admit(&key, parts.method == Method::POST, app.clock.now())?;
-        Ok(Self { key, _permit: permit })
+        let permit = app
+            .limits
+            .admit(&key, parts.method == Method::POST, app.clock.now())?;
+        Ok(Self {
+            key,
+            _permit: permit,
+        })
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::egress;
 use tollgate_core::{Clock, Secret};
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::Store;
-use tollgate_upstream::egress;
 
 use crate::access::Access;
 use crate::blobs::Blobs;
@@ -43,6 +43,8 @@ pub struct App {
     pub metrics: Metrics,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The OpenAPI document, as JSON text.
+    pub openapi: String,
     /// Signs in to what only the operator may see.
     pub admin_key: Secret,
     /// Whether `/metrics` is for everybody: only on a loopback address.

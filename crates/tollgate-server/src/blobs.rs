@@ -57,13 +57,21 @@ impl Blobs {
     /// A sentence for the operator.
     pub fn open(root: &Path) -> Result<Self, String> {
         for folder in ["tmp", "public", "private"] {
-            make_folder(&root.join(folder)).map_err(|e| format!("cannot use the storage folder {}: {e}", root.display()))?;
+            make_folder(&root.join(folder))
+                .map_err(|e| format!("cannot use the storage folder {}: {e}", root.display()))?;
         }
-        Ok(Self { root: root.to_owned() })
+        Ok(Self {
+            root: root.to_owned(),
+        })
     }
 
     /// Begins a file that ends at `expires_at` (Unix seconds). Nothing shows before [`BlobWriter::finish`].
-    pub async fn create(&self, shelf: Shelf, expires_at: i64, extension: &str) -> io::Result<BlobWriter> {
+    pub async fn create(
+        &self,
+        shelf: Shelf,
+        expires_at: i64,
+        extension: &str,
+    ) -> io::Result<BlobWriter> {
         let name = new_name(expires_at, extension);
         let folder = self.folder(shelf, expires_at);
         let temporary = self.root.join("tmp").join(&name);
@@ -131,7 +139,9 @@ impl Blobs {
             Shelf::Public => "public",
             Shelf::Private => "private",
         };
-        self.root.join(shelf).join((expires_at / HOUR_S).to_string())
+        self.root
+            .join(shelf)
+            .join((expires_at / HOUR_S).to_string())
     }
 }
 
@@ -171,7 +181,12 @@ impl BlobWriter {
     pub async fn finish(mut self) -> io::Result<String> {
         self.file.flush().await?;
         self.file.sync_all().await?;
-        let Some(Pending { temporary, folder, name }) = self.pending.take() else {
+        let Some(Pending {
+            temporary,
+            folder,
+            name,
+        }) = self.pending.take()
+        else {
             return Err(io::ErrorKind::NotFound.into());
         };
         crash::point("blob.before_rename");
@@ -208,7 +223,8 @@ pub fn naming(name: &str, now: Millis) -> Naming {
     let Some((stem, extension)) = name.split_once('.') else {
         return Naming::Foreign;
     };
-    let digits = stem.len() == EXPIRY_DIGITS + RANDOM_DIGITS && stem.bytes().all(|b| BASE32.contains(&b));
+    let digits =
+        stem.len() == EXPIRY_DIGITS + RANDOM_DIGITS && stem.bytes().all(|b| BASE32.contains(&b));
     if !digits || media_type(extension).is_none() {
         return Naming::Foreign;
     }
@@ -216,7 +232,11 @@ pub fn naming(name: &str, now: Millis) -> Naming {
         let digit = BASE32.iter().position(|c| *c == b).unwrap_or_default();
         n * 32 + digit as i64
     });
-    if expires_at * 1000 <= now { Naming::Expired } else { Naming::Until(expires_at) }
+    if expires_at * 1000 <= now {
+        Naming::Expired
+    } else {
+        Naming::Until(expires_at)
+    }
 }
 
 /// The media type of files with that ending; none for endings that we do not make.
@@ -225,7 +245,9 @@ pub fn media_type(extension: &str) -> Option<&'static str> {
     if extension == UNKNOWN {
         return Some("application/octet-stream");
     }
-    let format = ImageFormat::ALL.into_iter().find(|f| f.extension() == extension)?;
+    let format = ImageFormat::ALL
+        .into_iter()
+        .find(|f| f.extension() == extension)?;
     Some(format.media_type())
 }
 
@@ -247,7 +269,10 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     match folder.parent() {
         Some(parent) => std::fs::File::open(parent)?.sync_all(),
         None => Ok(()),
@@ -260,7 +285,9 @@ fn sweep(root: &Path, now_s: i64) -> io::Result<()> {
             let bucket = bucket?;
             let hour: Option<i64> = bucket.file_name().to_str().and_then(|n| n.parse().ok());
             match hour {
-                Some(hour) if (hour + 1) * HOUR_S <= now_s => std::fs::remove_dir_all(bucket.path())?,
+                Some(hour) if (hour + 1) * HOUR_S <= now_s => {
+                    std::fs::remove_dir_all(bucket.path())?
+                }
                 Some(hour) if hour * HOUR_S <= now_s => sweep_bucket(&bucket.path(), now_s)?,
                 _ => {}
             }
@@ -269,7 +296,11 @@ fn sweep(root: &Path, now_s: i64) -> io::Result<()> {
     let stale = SystemTime::now() - STALE;
     for left in std::fs::read_dir(root.join("tmp"))? {
         let left = left?;
-        if left.metadata().and_then(|m| m.modified()).is_ok_and(|at| at < stale) {
+        if left
+            .metadata()
+            .and_then(|m| m.modified())
+            .is_ok_and(|at| at < stale)
+        {
             std::fs::remove_file(left.path())?;
         }
     }
@@ -280,7 +311,10 @@ fn sweep_bucket(bucket: &Path, now_s: i64) -> io::Result<()> {
     for file in std::fs::read_dir(bucket)? {
         let file = file?;
         let name = file.file_name();
-        if name.to_str().is_some_and(|n| naming(n, now_s * 1000) == Naming::Expired) {
+        if name
+            .to_str()
+            .is_some_and(|n| naming(n, now_s * 1000) == Naming::Expired)
+        {
             std::fs::remove_file(file.path())?;
         }
     }
@@ -298,13 +332,28 @@ mod tests {
     #[test]
     fn names_carry_their_end() {
         let name = new_name(1_700_000_000, "png");
-        assert_eq!(naming(&name, 1_699_999_999_999), Naming::Until(1_700_000_000));
+        assert_eq!(
+            naming(&name, 1_699_999_999_999),
+            Naming::Until(1_700_000_000)
+        );
         assert_eq!(naming(&name, 1_700_000_000_000), Naming::Expired);
         let good = name.strip_suffix(".png").unwrap();
-        for bad in ["", ".png", "../x.png", "x.png", "..%2f.png", &format!("{good}.exe"), &format!("{good}.png/"), good] {
+        for bad in [
+            "",
+            ".png",
+            "../x.png",
+            "x.png",
+            "..%2f.png",
+            &format!("{good}.exe"),
+            &format!("{good}.png/"),
+            good,
+        ] {
             assert_eq!(naming(bad, 0), Naming::Foreign, "{bad}");
         }
-        assert_eq!(naming(&format!("{}.png", good.to_uppercase()), 0), Naming::Foreign);
+        assert_eq!(
+            naming(&format!("{}.png", good.to_uppercase()), 0),
+            Naming::Foreign
+        );
     }
 
     #[test]
@@ -329,12 +378,22 @@ mod tests {
     async fn a_file_shows_whole_or_not_at_all() {
         let root = folder();
         let blobs = Blobs::open(&root).unwrap();
-        let mut file = blobs.create(Shelf::Public, 4_000_000_000, "png").await.unwrap();
+        let mut file = blobs
+            .create(Shelf::Public, 4_000_000_000, "png")
+            .await
+            .unwrap();
         file.write(b"half").await.unwrap();
         drop(file);
-        assert_eq!(std::fs::read_dir(root.join("tmp")).unwrap().count(), 0, "an abandoned file is gone");
+        assert_eq!(
+            std::fs::read_dir(root.join("tmp")).unwrap().count(),
+            0,
+            "an abandoned file is gone"
+        );
 
-        let mut file = blobs.create(Shelf::Public, 4_000_000_000, "bin").await.unwrap();
+        let mut file = blobs
+            .create(Shelf::Public, 4_000_000_000, "bin")
+            .await
+            .unwrap();
         file.write(b"whole").await.unwrap();
         file.set_extension("png");
         let name = file.finish().await.unwrap();
@@ -342,8 +401,14 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
         assert!(!blobs.path(Shelf::Private, &name, 0).unwrap().exists());
         use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0);
-        assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o077, 0);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o077,
+            0
+        );
+        assert_eq!(
+            std::fs::metadata(&root).unwrap().permissions().mode() & 0o077,
+            0
+        );
         blobs.delete(Shelf::Public, &name).await;
         assert!(!path.exists());
         std::fs::remove_dir_all(&root).unwrap();
@@ -355,7 +420,10 @@ mod tests {
         let blobs = Blobs::open(&root).unwrap();
         let mut kept = Vec::new();
         for expires_at in [7_300, 7_200, 7_199, 20_000] {
-            let file = blobs.create(Shelf::Private, expires_at, "png").await.unwrap();
+            let file = blobs
+                .create(Shelf::Private, expires_at, "png")
+                .await
+                .unwrap();
             let name = file.finish().await.unwrap();
             kept.push((expires_at, blobs.path(Shelf::Private, &name, 0).unwrap()));
         }

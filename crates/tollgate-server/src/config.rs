@@ -38,11 +38,12 @@ use tree::{Node, Place, Table, Value};
 const DEFAULT_FILE: &str = "tollgate.toml";
 /// What every environment variable of ours begins with.
 const PREFIX: &str = "TOLLGATE_";
-/// Variables that begin so and are no settings: the client commands' and the tests'.
+/// Variables that begin so and are no settings: of the log, the client commands and the tests.
 const NO_SETTINGS: &[&str] = &[
     "TOLLGATE_API_KEY",
     "TOLLGATE_BASE_URL",
     "TOLLGATE_CRASH_AT",
+    "TOLLGATE_LOG",
     "TOLLGATE_TEST_POSTGRES_URL",
 ];
 const DAY_S: i64 = 86_400;

@@ -32,7 +32,8 @@ pub struct Lock {
 /// A sentence for the operator where another server has it.
 pub fn lock(dir: &Path) -> Result<Lock, String> {
     let path = dir.join("lock");
-    let cannot = |e: std::io::Error| format!("cannot write to the data directory {}: {e}", dir.display());
+    let cannot =
+        |e: std::io::Error| format!("cannot write to the data directory {}: {e}", dir.display());
     let file = private().open(&path).map_err(cannot)?;
     match file.try_lock() {
         Ok(()) => Ok(Lock { _file: file }),
@@ -54,13 +55,18 @@ pub fn admin_key(dir: &Path) -> Result<Secret, String> {
     match private().create_new(true).open(&path) {
         Ok(mut file) => {
             let key = id::api_key().replacen("sk-", "admin-", 1);
-            file.write_all(key.as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
+            file.write_all(key.as_bytes())
+                .and_then(|()| file.sync_all())
+                .map_err(cannot)?;
             Ok(Secret::new(key))
         }
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
             let key = std::fs::read_to_string(&path).map_err(cannot)?;
             if key.trim().is_empty() {
-                return Err(format!("{} is empty: delete it to get a new admin key", path.display()));
+                return Err(format!(
+                    "{} is empty: delete it to get a new admin key",
+                    path.display()
+                ));
             }
             Ok(Secret::new(key.trim()))
         }
@@ -83,14 +89,22 @@ mod tests {
         let dir = std::env::temp_dir().join(id::short_id("tollgate-test-"));
         prepare(&dir).unwrap();
         let held = lock(&dir).unwrap();
-        assert!(lock(&dir).unwrap_err().contains("in use by another tollgate"));
+        assert!(
+            lock(&dir)
+                .unwrap_err()
+                .contains("in use by another tollgate")
+        );
         drop(held);
         lock(&dir).unwrap();
         let key = admin_key(&dir).unwrap();
         assert!(key.matches(admin_key(&dir).unwrap().expose()));
         std::fs::remove_dir_all(&dir).unwrap();
         std::fs::write(&dir, "a file").unwrap();
-        assert!(prepare(&dir).unwrap_err().contains("cannot use the data directory"));
+        assert!(
+            prepare(&dir)
+                .unwrap_err()
+                .contains("cannot use the data directory")
+        );
         std::fs::remove_file(&dir).unwrap();
     }
 }

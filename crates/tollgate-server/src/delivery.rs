@@ -67,8 +67,13 @@ impl Shelf {
     /// How many pictures were delivered, and the result that shows them; none when there are none. More than were
     /// asked for are not shown and not charged.
     pub fn result(self) -> Option<(u64, String)> {
-        let mut stored = self.stored.into_inner().unwrap_or_else(PoisonError::into_inner);
-        stored.images.truncate(usize::try_from(self.asked).unwrap_or(usize::MAX));
+        let mut stored = self
+            .stored
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        stored
+            .images
+            .truncate(usize::try_from(self.asked).unwrap_or(usize::MAX));
         let units = stored.images.len() as u64;
         let result = serde_json::to_string(&stored).ok()?;
         (units > 0).then_some((units, result))
@@ -80,13 +85,20 @@ impl Delivery for Shelf {
     async fn picture(&self, picture: Picture) -> Result<(), ProviderError> {
         let expires_at = (self.app.clock.now() + self.life) / 1000;
         let stored = async {
-            let mut file = self.app.blobs.create(Visibility::Public, expires_at, picture.format.extension()).await?;
+            let mut file = self
+                .app
+                .blobs
+                .create(Visibility::Public, expires_at, picture.format.extension())
+                .await?;
             file.write(&picture.bytes).await?;
             file.finish().await
         };
         let name = stored.await.map_err(|e| {
             tracing::error!(task = self.task_id, error = %e, "cannot store a picture");
-            ProviderError::new(ProviderErrorKind::Retryable, "the result could not be stored")
+            ProviderError::new(
+                ProviderErrorKind::Retryable,
+                "the result could not be stored",
+            )
         })?;
         crash::point("run.picture_stored");
         let mut shelf = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +112,10 @@ impl Delivery for Shelf {
             return;
         }
         {
-            let mut last = self.last_progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self
+                .last_progress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             if last.elapsed() < PROGRESS_PAUSE {
                 return;
             }

@@ -9,11 +9,17 @@ pub fn store(e: StoreError) -> ApiError {
     match e {
         StoreError::Unavailable(why) => {
             tracing::error!(error = %why, "the database is unavailable");
-            ApiError::new(ErrorKind::BadGateway, "the gateway's database is unavailable: try again shortly")
+            ApiError::new(
+                ErrorKind::BadGateway,
+                "the gateway's database is unavailable: try again shortly",
+            )
         }
         StoreError::Overloaded => ApiError {
             retry_after: Some(1),
-            ..ApiError::new(ErrorKind::Unavailable, "the gateway is overloaded: try again shortly")
+            ..ApiError::new(
+                ErrorKind::Unavailable,
+                "the gateway is overloaded: try again shortly",
+            )
         },
         StoreError::Setup(what) | StoreError::Invalid(what) | StoreError::Broken(what) => {
             tracing::error!(error = %what, "a store operation failed");

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::egress::FetchLimits;
 use tollgate_core::{ApiError, Millis, clock};
-use tollgate_media::image::{Family, ImageFacts, ImageJob, InputImage, InputRole, InputSource, Source, Submission, facts};
+use tollgate_media::image::{
+    Family, ImageFacts, ImageJob, InputImage, InputRole, InputSource, Source, Submission, facts,
+};
 use tollgate_upstream::InputFile;
-use tollgate_upstream::egress::FetchLimits;
 
 use crate::app::App;
 use crate::blobs::Shelf;
@@ -41,7 +43,10 @@ pub async fn take(
         let (source, found) = match &mut input.source {
             InputSource::Data { facts, bytes } => {
                 let bytes = std::mem::take(bytes);
-                (Source::Stored(keep(app, facts, &bytes, deadline_at).await?), Some(*facts))
+                (
+                    Source::Stored(keep(app, facts, &bytes, deadline_at).await?),
+                    Some(*facts),
+                )
             }
             InputSource::Url(url) => match app.blobs.own_name(&app.public_url, url) {
                 Some(name) => {
@@ -63,10 +68,18 @@ pub async fn take(
     Ok((submission.into_job(sources), references))
 }
 
-async fn keep(app: &App, facts: &ImageFacts, bytes: &[u8], deadline_at: Millis) -> Result<String, ApiError> {
+async fn keep(
+    app: &App,
+    facts: &ImageFacts,
+    bytes: &[u8],
+    deadline_at: Millis,
+) -> Result<String, ApiError> {
     let expires_at = (deadline_at + SLACK) / 1000;
     let stored = async {
-        let mut file = app.blobs.create(Shelf::Private, expires_at, facts.format.extension()).await?;
+        let mut file = app
+            .blobs
+            .create(Shelf::Private, expires_at, facts.format.extension())
+            .await?;
         file.write(bytes).await?;
         file.finish().await
     };
@@ -78,23 +91,39 @@ async fn keep(app: &App, facts: &ImageFacts, bytes: &[u8], deadline_at: Millis) 
 
 async fn look_at_own(app: &App, field: &str, name: &str) -> Result<ImageFacts, ApiError> {
     let path = app.blobs.path(Shelf::Public, name, app.clock.now());
-    let gone = || ApiError::invalid(format!("`{field}` is a link of this service that has expired: upload the image again"));
-    read_facts(path.ok_or_else(gone)?, field).await.map_err(|e| match e {
-        Unreadable::Missing => gone(),
-        Unreadable::NoImage(why) => ApiError::invalid(why),
-    })
+    let gone = || {
+        ApiError::invalid(format!(
+            "`{field}` is a link of this service that has expired: upload the image again"
+        ))
+    };
+    read_facts(path.ok_or_else(gone)?, field)
+        .await
+        .map_err(|e| match e {
+            Unreadable::Missing => gone(),
+            Unreadable::NoImage(why) => ApiError::invalid(why),
+        })
 }
 
 /// When the task runs: fetches what was left, checks everything against the family's limits, settles the size.
 ///
 /// # Errors
 /// What the client is told as the task's error.
-pub async fn prepare(app: &Arc<App>, family: &Family, job: &mut ImageJob, deadline_at: Millis) -> Result<Inputs, ApiError> {
+pub async fn prepare(
+    app: &Arc<App>,
+    family: &Family,
+    job: &mut ImageJob,
+    deadline_at: Millis,
+) -> Result<Inputs, ApiError> {
     let mut references = Vec::with_capacity(job.references.len());
     let mut found = Vec::with_capacity(job.references.len());
     for (index, image) in job.references.iter().enumerate() {
         let (file, facts) = fetch(app, family, image, deadline_at).await?;
-        family.check_input(InputRole::Reference(index), &image.field, &facts, found.first())?;
+        family.check_input(
+            InputRole::Reference(index),
+            &image.field,
+            &facts,
+            found.first(),
+        )?;
         references.push(file);
         found.push(facts);
     }
@@ -122,7 +151,9 @@ async fn fetch(
         Source::Stored(name) => {
             let now = app.clock.now();
             let path = app.blobs.path(Shelf::Private, name, now);
-            let path = path.filter(|p| p.exists()).or_else(|| app.blobs.path(Shelf::Public, name, now));
+            let path = path
+                .filter(|p| p.exists())
+                .or_else(|| app.blobs.path(Shelf::Public, name, now));
             path.ok_or_else(|| ApiError::invalid(format!("the image of `{field}` has expired")))?
         }
         Source::Url(url) => download(app, family, field, url, deadline_at).await?,
@@ -142,13 +173,23 @@ async fn fetch(
 }
 
 /// Fetches a client-given URL through the egress guard into private storage.
-async fn download(app: &App, family: &Family, field: &str, url: &str, deadline_at: Millis) -> Result<PathBuf, ApiError> {
+async fn download(
+    app: &App,
+    family: &Family,
+    field: &str,
+    url: &str,
+    deadline_at: Millis,
+) -> Result<PathBuf, ApiError> {
     let storage = |e: std::io::Error| {
         tracing::error!(error = %e, "cannot store a fetched image");
         ApiError::internal()
     };
     let expires_at = (deadline_at + SLACK) / 1000;
-    let mut file = app.blobs.create(Shelf::Private, expires_at, "bin").await.map_err(storage)?;
+    let mut file = app
+        .blobs
+        .create(Shelf::Private, expires_at, "bin")
+        .await
+        .map_err(storage)?;
     let limits = FetchLimits {
         max_bytes: family.inputs.max_bytes,
         total_time: FETCH_TIME,

@@ -40,7 +40,8 @@ impl Limits {
         let mut keys = locked(&self.keys);
         let usage = keys.entry(key.id.clone()).or_default();
         if let Some(max) = limits.max_concurrency.filter(|max| usage.in_flight >= *max) {
-            let message = format!("this API key may have {max} requests in flight: wait for one to end");
+            let message =
+                format!("this API key may have {max} requests in flight: wait for one to end");
             return Err(refused(message, 1));
         }
         while usage.posts.front().is_some_and(|at| *at <= now - MINUTE) {
@@ -51,7 +52,10 @@ impl Limits {
                 let oldest = usage.posts.front().copied().unwrap_or(now);
                 let wait = (oldest + MINUTE - now).clamp(1, MINUTE);
                 let seconds = u32::try_from((wait + SECOND - 1) / SECOND).unwrap_or(60);
-                return Err(refused(format!("this API key may make {rpm} POST requests a minute"), seconds));
+                return Err(refused(
+                    format!("this API key may make {rpm} POST requests a minute"),
+                    seconds,
+                ));
             }
             usage.posts.push_back(now);
         }
@@ -67,11 +71,17 @@ impl Limits {
         let rpm = key.limits.rpm?;
         let keys = locked(&self.keys);
         let usage = keys.get(&key.id);
-        let recent = usage.map_or(0, |u| u.posts.iter().filter(|at| **at > now - MINUTE).count());
+        let recent = usage.map_or(0, |u| {
+            u.posts.iter().filter(|at| **at > now - MINUTE).count()
+        });
         let oldest = usage.and_then(|u| u.posts.iter().find(|at| **at > now - MINUTE));
         let reset = oldest.map_or(0, |at| (at + MINUTE - now + SECOND - 1) / SECOND);
         let recent = u32::try_from(recent).unwrap_or(u32::MAX);
-        Some([rpm, rpm.saturating_sub(recent), u32::try_from(reset).unwrap_or(0)])
+        Some([
+            rpm,
+            rpm.saturating_sub(recent),
+            u32::try_from(reset).unwrap_or(0),
+        ])
     }
 }
 
@@ -130,11 +140,20 @@ mod tests {
             drop(limits.admit(&key, true, at).unwrap());
         }
         let refused = limits.admit(&key, true, 30_000).err().unwrap();
-        assert_eq!((refused.kind, refused.retry_after), (ErrorKind::RateLimit, Some(30)));
+        assert_eq!(
+            (refused.kind, refused.retry_after),
+            (ErrorKind::RateLimit, Some(30))
+        );
         assert_eq!(limits.standing(&key, 30_000), Some([3, 0, 30]));
-        assert!(limits.admit(&key, false, 30_000).is_ok(), "only POSTs count");
+        assert!(
+            limits.admit(&key, false, 30_000).is_ok(),
+            "only POSTs count"
+        );
         assert!(limits.admit(&key, true, 59_999).is_err());
-        assert!(limits.admit(&key, true, 60_000).is_ok(), "the first has left the window");
+        assert!(
+            limits.admit(&key, true, 60_000).is_ok(),
+            "the first has left the window"
+        );
         assert!(limits.admit(&key, true, 60_001).is_err());
     }
 

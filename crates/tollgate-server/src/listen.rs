@@ -10,13 +10,16 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 
 /// How long a request's head may take, and how long a connection may be idle between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long a peer may take nothing of what it is sent.
+const WRITE_TIME: Duration = Duration::from_secs(30);
 /// What a connection may buffer of what it reads.
 const READ_BUFFER: usize = 64 * 1024;
 /// Pause after the system refused to accept (no descriptors left), so that it can recover.
@@ -56,17 +59,22 @@ impl From<&Config> for Options {
     }
 }
 
-/// Takes the address.
+/// Takes the address, and as many file descriptors as the system lets this process have.
 ///
 /// # Errors
 /// A sentence for the operator: a busy port, an address that is not this machine's.
 pub async fn bind(address: &str) -> Result<Listener, String> {
     let explain = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AddrInUse => {
-            format!("cannot listen on {address}: the port is in use; stop what uses it, or choose another with --listen")
+            format!(
+                "cannot listen on {address}: the port is in use; stop what uses it, or choose another with --listen"
+            )
         }
         _ => format!("cannot listen on {address}: {e}"),
     };
+    if let Err(e) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(error = %e, "cannot raise the limit of open files");
+    }
     let socket = TcpListener::bind(address).await.map_err(explain)?;
     let address = socket.local_addr().map_err(explain)?;
     Ok(Listener { socket, address })
@@ -88,7 +96,11 @@ pub async fn serve(listener: Listener, router: Router, options: Options, drain: 
             continue;
         };
         let service = TowerToHyperService::new(router.clone());
-        let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(WRITE_TIME));
+        let connection = http
+            .serve_connection(TokioIo::new(Box::pin(stream)), service)
+            .into_owned();
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // An error here is the peer's: it went away, was too slow, or does not speak HTTP.
@@ -99,7 +111,10 @@ pub async fn serve(listener: Listener, router: Router, options: Options, drain: 
         });
     }
     drop(listener);
-    if tokio::time::timeout(options.drain, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(options.drain, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("some requests did not end in time and are cut off");
     }
 }
@@ -122,7 +137,10 @@ fn builder() -> auto::Builder<TokioExecutor> {
     builder
 }
 
-async fn accept(socket: &TcpListener, seats: &Arc<Semaphore>) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+async fn accept(
+    socket: &TcpListener,
+    seats: &Arc<Semaphore>,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let seat = Arc::clone(seats).acquire_owned().await.ok()?;
     match socket.accept().await {
         Ok((stream, _)) => {

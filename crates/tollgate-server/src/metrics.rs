@@ -3,17 +3,23 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use prometheus::{Counter, Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
+use prometheus::{
+    Counter, Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts,
+    Registry, TextEncoder,
+};
 use tollgate_core::Millis;
 use tollgate_store::{Totals, WriterStats};
 
 /// Upper bounds of the latency buckets, in seconds.
-const BUCKETS: &[f64] = &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const BUCKETS: &[f64] = &[
+    0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
 
 /// Every number.
 pub struct Metrics {
     registry: Registry,
-    routes: RwLock<HashMap<RouteKey, Arc<RouteMetrics>>>,
+    /// By method, then route.
+    routes: RwLock<HashMap<String, HashMap<String, Arc<RouteMetrics>>>>,
     requests: IntCounterVec,
     tasks_ended: IntCounterVec,
     uploads: IntCounter,
@@ -27,9 +33,6 @@ pub struct Metrics {
     commits: Counter,
     operations: Counter,
 }
-
-/// Method and route template.
-type RouteKey = (String, String);
 
 /// The handles of one route.
 pub struct RouteMetrics {
@@ -62,44 +65,82 @@ impl Metrics {
         let registry = Registry::new();
         let counters = |name: &str, help: &str, labels: &[&str]| {
             let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
-            registry.register(Box::new(counters.clone())).expect("a new name");
+            registry
+                .register(Box::new(counters.clone()))
+                .expect("a new name");
             counters
         };
         let counter = |name: &str, help: &str| {
             let counter = IntCounter::new(name, help).expect("a good name");
-            registry.register(Box::new(counter.clone())).expect("a new name");
+            registry
+                .register(Box::new(counter.clone()))
+                .expect("a new name");
             counter
         };
         let float = |name: &str, help: &str| {
             let counter = Counter::new(name, help).expect("a good name");
-            registry.register(Box::new(counter.clone())).expect("a new name");
+            registry
+                .register(Box::new(counter.clone()))
+                .expect("a new name");
             counter
         };
         let gauge = |opts: Opts| {
             let gauge = Gauge::with_opts(opts).expect("a good name");
-            registry.register(Box::new(gauge.clone())).expect("a new name");
+            registry
+                .register(Box::new(gauge.clone()))
+                .expect("a new name");
             gauge
         };
         let tasks = |state: &str| {
-            gauge(Opts::new("tollgate_tasks", "Unfinished tasks by state").const_label("state", state))
+            gauge(
+                Opts::new("tollgate_tasks", "Unfinished tasks by state")
+                    .const_label("state", state),
+            )
         };
         let build = gauge(
-            Opts::new("tollgate_build_info", "The version that runs").const_label("version", env!("CARGO_PKG_VERSION")),
+            Opts::new("tollgate_build_info", "The version that runs")
+                .const_label("version", env!("CARGO_PKG_VERSION")),
         );
         build.set(1.0);
         Self {
-            requests: counters("tollgate_http_requests_total", "Requests answered", &["method", "route", "status"]),
-            tasks_ended: counters("tollgate_tasks_ended_total", "Tasks that ended here", &["family", "state"]),
+            requests: counters(
+                "tollgate_http_requests_total",
+                "Requests answered",
+                &["method", "route", "status"],
+            ),
+            tasks_ended: counters(
+                "tollgate_tasks_ended_total",
+                "Tasks that ended here",
+                &["family", "state"],
+            ),
             uploads: counter("tollgate_uploads_total", "Images uploaded"),
             upload_bytes: counter("tollgate_upload_bytes_total", "Bytes of images uploaded"),
             submitted: tasks("submitted"),
             in_progress: tasks("in_progress"),
-            queue_age: gauge(Opts::new("tollgate_queue_age_seconds", "How long the oldest waiting task has been due")),
-            balance: gauge(Opts::new("tollgate_ledger_balance", "Credits less settled charges, all users, in units")),
-            held: gauge(Opts::new("tollgate_ledger_held", "Set aside for unfinished tasks, all users, in units")),
-            used: gauge(Opts::new("tollgate_ledger_used", "Settled charges, all users, in units")),
-            commits: float("tollgate_store_commits_total", "Transactions committed by this process"),
-            operations: float("tollgate_store_operations_total", "Operations committed by this process"),
+            queue_age: gauge(Opts::new(
+                "tollgate_queue_age_seconds",
+                "How long the oldest waiting task has been due",
+            )),
+            balance: gauge(Opts::new(
+                "tollgate_ledger_balance",
+                "Credits less settled charges, all users, in units",
+            )),
+            held: gauge(Opts::new(
+                "tollgate_ledger_held",
+                "Set aside for unfinished tasks, all users, in units",
+            )),
+            used: gauge(Opts::new(
+                "tollgate_ledger_used",
+                "Settled charges, all users, in units",
+            )),
+            commits: float(
+                "tollgate_store_commits_total",
+                "Transactions committed by this process",
+            ),
+            operations: float(
+                "tollgate_store_operations_total",
+                "Operations committed by this process",
+            ),
             routes: RwLock::default(),
             registry,
         }
@@ -110,19 +151,26 @@ impl Metrics {
     /// # Panics
     /// Never: the labels fit the names.
     pub fn route(&self, method: &str, route: &str) -> Arc<RouteMetrics> {
-        let key = (method.to_owned(), route.to_owned());
-        if let Some(found) = self.routes.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = routes.get(method).and_then(|routes| routes.get(route)) {
             return Arc::clone(found);
         }
+        drop(routes);
         let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        let made = routes.entry(key).or_insert_with(|| {
+        let routes = routes.entry(method.to_owned()).or_default();
+        let made = routes.entry(route.to_owned()).or_insert_with(|| {
             let statuses = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-            let opts = HistogramOpts::new("tollgate_http_request_seconds", "Time to the response's head")
-                .buckets(BUCKETS.to_vec())
-                .const_label("method", method)
-                .const_label("route", route);
+            let opts = HistogramOpts::new(
+                "tollgate_http_request_seconds",
+                "Time to the response's head",
+            )
+            .buckets(BUCKETS.to_vec())
+            .const_label("method", method)
+            .const_label("route", route);
             let latency = Histogram::with_opts(opts).expect("a good name");
-            self.registry.register(Box::new(latency.clone())).expect("new labels");
+            self.registry
+                .register(Box::new(latency.clone()))
+                .expect("new labels");
             Arc::new(RouteMetrics {
                 statuses: statuses.map(|s| self.requests.with_label_values(&[method, route, s])),
                 latency,
@@ -145,10 +193,13 @@ impl Metrics {
     /// What the database says.
     pub fn set_totals(&self, totals: &Totals, now: Millis) {
         let (submitted, in_progress) = (totals.submitted, totals.in_progress);
-        self.submitted.set(f64::from(u32::try_from(submitted).unwrap_or(u32::MAX)));
-        self.in_progress.set(f64::from(u32::try_from(in_progress).unwrap_or(u32::MAX)));
+        self.submitted
+            .set(f64::from(u32::try_from(submitted).unwrap_or(u32::MAX)));
+        self.in_progress
+            .set(f64::from(u32::try_from(in_progress).unwrap_or(u32::MAX)));
         let age = totals.oldest_due_at.map_or(0, |due| (now - due).max(0));
-        self.queue_age.set(f64::from(u32::try_from(age).unwrap_or(u32::MAX)) / 1000.0);
+        self.queue_age
+            .set(f64::from(u32::try_from(age).unwrap_or(u32::MAX)) / 1000.0);
         self.balance.set(totals.balance.to_f64());
         self.held.set(totals.held.to_f64());
         self.used.set(totals.used.to_f64());
@@ -180,8 +231,12 @@ mod tests {
     #[test]
     fn counts_and_renders() {
         let metrics = Metrics::new();
-        metrics.route("GET", "/v1/tasks/{task_id}").count(200, 0.001);
-        metrics.route("GET", "/v1/tasks/{task_id}").count(404, 0.001);
+        metrics
+            .route("GET", "/v1/tasks/{task_id}")
+            .count(200, 0.001);
+        metrics
+            .route("GET", "/v1/tasks/{task_id}")
+            .count(404, 0.001);
         metrics.route("POST", "/v1/tasks/batch").count(200, 0.1);
         metrics.task_ended("imagen-4", "completed");
         metrics.set_totals(

@@ -9,7 +9,10 @@ use tollgate_store::Charge;
 use crate::config::{Currency, ModelPrice};
 
 /// SPEC.md's unit prices of wan2.7, built in where the currency is CNY (DECISIONS.md › Values).
-const WAN_CNY: &[(&str, i64)] = &[("wan2.7-image-pro", 500_000_000), ("wan2.7-image", 200_000_000)];
+const WAN_CNY: &[(&str, i64)] = &[
+    ("wan2.7-image-pro", 500_000_000),
+    ("wan2.7-image", 200_000_000),
+];
 
 /// The price list.
 pub struct Prices {
@@ -22,10 +25,17 @@ impl Prices {
         let mut by_model = HashMap::new();
         if currency == Currency::Cny {
             for (model, nanos) in WAN_CNY {
-                by_model.insert((*model).to_owned(), ModelPrice::per_image(Amount::from_nanos(*nanos)));
+                by_model.insert(
+                    (*model).to_owned(),
+                    ModelPrice::per_image(Amount::from_nanos(*nanos)),
+                );
             }
         }
-        by_model.extend(configured.iter().map(|(model, price)| (model.clone(), price.clone())));
+        by_model.extend(
+            configured
+                .iter()
+                .map(|(model, price)| (model.clone(), price.clone())),
+        );
         Self { by_model }
     }
 
@@ -39,7 +49,10 @@ impl Prices {
     /// # Errors
     /// 500 where price × n is beyond what an amount can be: the configuration is wrong.
     pub fn charge(&self, model: &str, facts: &PriceFacts, n: u32) -> Result<Charge, ApiError> {
-        let price = self.by_model.get(model).map_or(Amount::ZERO, |p| p.of(facts));
+        let price = self
+            .by_model
+            .get(model)
+            .map_or(Amount::ZERO, |p| p.of(facts));
         let charge = Charge {
             price,
             per: 1,
@@ -47,7 +60,10 @@ impl Prices {
         };
         if charge.cost(charge.units).is_none() {
             tracing::error!(model, %price, "the price of a submission is too large");
-            return Err(ApiError::new(ErrorKind::Internal, "the price of this request cannot be computed"));
+            return Err(ApiError::new(
+                ErrorKind::Internal,
+                "the price of this request cannot be computed",
+            ));
         }
         Ok(charge)
     }

@@ -57,8 +57,15 @@ impl Routing {
             weight: 1,
             max_concurrency: None,
         }];
-        let channels = if channels.is_empty() { &built_in } else { channels };
-        let channels = channels.iter().map(|c| open(c, settings)).collect::<Result<_, _>>()?;
+        let channels = if channels.is_empty() {
+            &built_in
+        } else {
+            channels
+        };
+        let channels = channels
+            .iter()
+            .map(|c| open(c, settings))
+            .collect::<Result<_, _>>()?;
         Ok(Self { channels })
     }
 
@@ -74,7 +81,9 @@ impl Routing {
 
     /// A channel of `model` that reviews prompts, if any.
     pub fn reviewer(&self, model: &str) -> Option<Arc<OpenChannel>> {
-        self.image_channels(model).find(|c| c.provider.review.is_some()).cloned()
+        self.image_channels(model)
+            .find(|c| c.provider.review.is_some())
+            .cloned()
     }
 
     /// Takes a seat on a channel that makes pictures of `model`, leaving out the channels named in `tried` as long
@@ -88,7 +97,11 @@ impl Routing {
             fit.retain(|c| !tried.contains(&c.channel.name));
         }
         while !fit.is_empty() {
-            let best = fit.iter().map(|c| c.channel.priority).min().unwrap_or_default();
+            let best = fit
+                .iter()
+                .map(|c| c.channel.priority)
+                .min()
+                .unwrap_or_default();
             let chosen = by_weight(&fit, best);
             if let Some(seat) = fit[chosen].sit() {
                 return Choice::Seat(seat);
@@ -99,26 +112,31 @@ impl Routing {
     }
 
     fn image_channels<'a>(&'a self, model: &'a str) -> impl Iterator<Item = &'a Arc<OpenChannel>> {
-        self.channels
-            .iter()
-            .filter(move |c| c.provider.image.is_some() && c.channel.upstream_model(model).is_some())
+        self.channels.iter().filter(move |c| {
+            c.provider.image.is_some() && c.channel.upstream_model(model).is_some()
+        })
     }
 }
 
 fn open(channel: &Channel, settings: &Settings) -> Result<Arc<OpenChannel>, String> {
-    let entry = PROVIDERS.iter().find(|p| p.kind == channel.kind).ok_or_else(|| {
-        let kinds: Vec<&str> = PROVIDERS.iter().map(|p| p.kind).collect();
-        format!(
-            "channel {:?} has kind {:?}, which this version does not have: use one of {}",
-            channel.name,
-            channel.kind,
-            kinds.join(", ")
-        )
-    })?;
+    let entry = PROVIDERS
+        .iter()
+        .find(|p| p.kind == channel.kind)
+        .ok_or_else(|| {
+            let kinds: Vec<&str> = PROVIDERS.iter().map(|p| p.kind).collect();
+            format!(
+                "channel {:?} has kind {:?}, which this version does not have: use one of {}",
+                channel.name,
+                channel.kind,
+                kinds.join(", ")
+            )
+        })?;
     let channel = Arc::new(channel.clone());
     Ok(Arc::new(OpenChannel {
         provider: (entry.open)(&channel, settings),
-        slots: channel.max_concurrency.map(|n| Arc::new(Semaphore::new(n as usize))),
+        slots: channel
+            .max_concurrency
+            .map(|n| Arc::new(Semaphore::new(n as usize))),
         channel,
     }))
 }
@@ -126,7 +144,11 @@ fn open(channel: &Channel, settings: &Settings) -> Result<Arc<OpenChannel>, Stri
 /// The index of one of those with priority `best`, by weight.
 fn by_weight(fit: &[&Arc<OpenChannel>], best: i64) -> usize {
     let weight = |c: &Arc<OpenChannel>| {
-        if c.channel.priority == best { u64::from(c.channel.weight.max(1)) } else { 0 }
+        if c.channel.priority == best {
+            u64::from(c.channel.weight.max(1))
+        } else {
+            0
+        }
     };
     let total: u64 = fit.iter().map(|c| weight(c)).sum();
     let mut left = rand::rng().random_range(0..total.max(1));

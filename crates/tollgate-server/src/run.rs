@@ -67,14 +67,28 @@ async fn work(app: &Arc<App>, leased: &Leased, stop: &CancellationToken) -> Stop
         Family::by_name(&task.family),
         serde_json::from_str::<ImageJob>(&leased.job),
     ) else {
-        tracing::error!(task = task.id, family = task.family, "a stored job cannot be read");
-        return Stop::End(failure("server_error", "this version cannot read the task's job".to_owned()), None);
+        tracing::error!(
+            task = task.id,
+            family = task.family,
+            "a stored job cannot be read"
+        );
+        return Stop::End(
+            failure(
+                "server_error",
+                "this version cannot read the task's job".to_owned(),
+            ),
+            None,
+        );
     };
 
     // 2. A seat on a channel; the ones whose attempts failed come last.
     let tried = match leased.failed_attempts {
         0 => Vec::new(),
-        _ => app.store.failed_channels(&task.id).await.unwrap_or_default(),
+        _ => app
+            .store
+            .failed_channels(&task.id)
+            .await
+            .unwrap_or_default(),
     };
     let seat = match app.routing().channels.choose_image(&task.model, &tried) {
         Choice::Seat(seat) => seat,
@@ -122,9 +136,18 @@ async fn call(
     shelf: &Shelf,
     stop: &CancellationToken,
 ) -> Result<Vec<ProviderError>, ProviderError> {
-    let unfit = || ProviderError::new(ProviderErrorKind::ChannelUnfit, "the channel makes no pictures");
+    let unfit = || {
+        ProviderError::new(
+            ProviderErrorKind::ChannelUnfit,
+            "the channel makes no pictures",
+        )
+    };
     let provider = seat.open.provider.image.as_ref().ok_or_else(unfit)?;
-    let upstream_model = seat.open.channel.upstream_model(&leased.task.model).ok_or_else(unfit)?;
+    let upstream_model = seat
+        .open
+        .channel
+        .upstream_model(&leased.task.model)
+        .ok_or_else(unfit)?;
     let call = ImageCall {
         task_id: &leased.task.id,
         job,
@@ -170,24 +193,33 @@ fn judge(
         error = error.as_ref().map(|e| e.message.as_str()),
         "an attempt failed"
     );
-    let message = error.as_ref().map_or("the provider made no picture", |e| e.message.as_str());
+    let message = error
+        .as_ref()
+        .map_or("the provider made no picture", |e| e.message.as_str());
     match error_kind {
         Some(ProviderErrorKind::Interrupted) => Stop::Leave,
-        Some(ProviderErrorKind::Retryable | ProviderErrorKind::ChannelUnfit) if leased.failed_attempts + 1 < ATTEMPTS => {
+        Some(ProviderErrorKind::Retryable | ProviderErrorKind::ChannelUnfit)
+            if leased.failed_attempts + 1 < ATTEMPTS =>
+        {
             Stop::Again(ended("failed"))
         }
         Some(ProviderErrorKind::Moderated) => {
             let message = format!("{}: {message}", crate::safety::REFUSAL);
             Stop::End(failure("moderated", message), Some(ended("moderated")))
         }
-        Some(ProviderErrorKind::Rejected) => {
-            Stop::End(failure("invalid_request", message.to_owned()), Some(ended("rejected")))
-        }
+        Some(ProviderErrorKind::Rejected) => Stop::End(
+            failure("invalid_request", message.to_owned()),
+            Some(ended("rejected")),
+        ),
         Some(ProviderErrorKind::Unknown) => {
-            let message = "the provider's answer is unknown; the request was not repeated".to_owned();
+            let message =
+                "the provider's answer is unknown; the request was not repeated".to_owned();
             Stop::End(failure("unknown_outcome", message), Some(ended("unknown")))
         }
-        _ => Stop::End(failure("provider_error", message.to_owned()), Some(ended("failed"))),
+        _ => Stop::End(
+            failure("provider_error", message.to_owned()),
+            Some(ended("failed")),
+        ),
     }
 }
 
@@ -203,7 +235,11 @@ async fn write_down(app: &Arc<App>, leased: &Leased, stop: Stop) -> Result<(), S
     let task = &leased.task;
     match stop {
         Stop::Leave => Ok(()),
-        Stop::Wait(pause) => app.store.postpone(&task.id, leased.fence, app.clock.now() + pause).await,
+        Stop::Wait(pause) => {
+            app.store
+                .postpone(&task.id, leased.fence, app.clock.now() + pause)
+                .await
+        }
         Stop::Again(attempt) => {
             let now = app.clock.now();
             let pause = FIRST_PAUSE << leased.failed_attempts.clamp(0, 8);
@@ -230,7 +266,8 @@ async fn write_down(app: &Arc<App>, leased: &Leased, stop: Stop) -> Result<(), S
             let ended = patiently(app, finish).await?;
             crash::point("run.after_finish");
             if matches!(ended, Ended::Done { .. }) {
-                app.metrics.task_ended(&task.family, if completed { "completed" } else { "failed" });
+                app.metrics
+                    .task_ended(&task.family, if completed { "completed" } else { "failed" });
                 inputs::discard(app, &leased.job).await;
             }
             tracing::info!(task = task.id, request_id = leased.request_id, completed, ended = ?ended, "task ended");

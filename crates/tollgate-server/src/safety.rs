@@ -10,14 +10,22 @@ use crate::app::{App, Live};
 pub const REFUSAL: &str = "prompt rejected by safety review";
 
 /// Refuses a prompt that the review of the model's family finds wrong. Families without review pass.
-pub async fn review(app: &App, live: &Live, model: &ImageModel, prompt: &str) -> Result<(), ApiError> {
+pub async fn review(
+    app: &App,
+    live: &Live,
+    model: &ImageModel,
+    prompt: &str,
+) -> Result<(), ApiError> {
     let safety = &app.config.safety;
-    let reviewed = model.family.safety_review || safety.families.iter().any(|f| f == model.family.name);
+    let reviewed =
+        model.family.safety_review || safety.families.iter().any(|f| f == model.family.name);
     if !reviewed {
         return Ok(());
     }
     if safety.blocks(prompt) {
-        return Err(ApiError::invalid(format!("{REFUSAL}: it holds blocked words")));
+        return Err(ApiError::invalid(format!(
+            "{REFUSAL}: it holds blocked words"
+        )));
     }
     let Some(reviewer) = live.channels.reviewer(&model.name) else {
         return Ok(());
@@ -26,7 +34,9 @@ pub async fn review(app: &App, live: &Live, model: &ImageModel, prompt: &str) ->
         return Ok(());
     };
     match review.review(prompt).await {
-        Err(e) if e.kind == ProviderErrorKind::Moderated => Err(ApiError::invalid(format!("{REFUSAL}: {}", e.message))),
+        Err(e) if e.kind == ProviderErrorKind::Moderated => {
+            Err(ApiError::invalid(format!("{REFUSAL}: {}", e.message)))
+        }
         // No verdict is no refusal: the provider reviews again when it makes the picture.
         Err(e) => {
             tracing::warn!(channel = reviewer.channel.name, error = %e, "no verdict of the safety review");

@@ -33,15 +33,27 @@ pub struct Request<'a> {
 
 /// Takes a submission; answers the receipt, as JSON text.
 pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiError> {
-    let Request { caller, endpoint, headers, body, request_id } = request;
+    let Request {
+        caller,
+        endpoint,
+        headers,
+        body,
+        request_id,
+    } = request;
     let key = &caller.key;
     let now = app.clock.now();
 
     // 1. The same key and body as before: the same receipt, whatever has changed since.
     let idempotency_key = idempotency::key(headers)?;
-    let fingerprint = idempotency_key.as_ref().map(|_| idempotency::fingerprint(endpoint.path(), body));
+    let fingerprint = idempotency_key
+        .as_ref()
+        .map(|_| idempotency::fingerprint(endpoint.path(), body));
     if let (Some(idempotency_key), Some(fingerprint)) = (&idempotency_key, &fingerprint) {
-        let earlier = app.store.receipt(&key.user_id, idempotency_key, now).await.map_err(errors::store)?;
+        let earlier = app
+            .store
+            .receipt(&key.user_id, idempotency_key, now)
+            .await
+            .map_err(errors::store)?;
         match earlier {
             Some((same, receipt)) if same == *fingerprint => return Ok(receipt),
             Some(_) => return Err(idempotency::reused()),
@@ -50,19 +62,26 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
     }
 
     // 2. The model: known here, allowed to this key, served by some channel.
-    let members = body.as_object().ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;
+    let members = body
+        .as_object()
+        .ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;
     let model = app.catalogue.image(model_name(members)?, endpoint)?;
     caller.may_use(&model.name)?;
     let routing = app.routing();
     if !routing.channels.serves_images(&model.name) {
         return Err(ApiError::new(
             ErrorKind::BadGateway,
-            format!("no channel can serve {} at the moment: try again later", model.name),
+            format!(
+                "no channel can serve {} at the moment: try again later",
+                model.name
+            ),
         ));
     }
 
     // 3. The fields, by the family's declaration.
-    let strict = headers.get(STRICT).is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"));
+    let strict = headers
+        .get(STRICT)
+        .is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"));
     let mut submission = image::read(model, members, strict)?;
 
     // 4. The safety review, where the family has one.
@@ -110,11 +129,13 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
         adjustments: serde_json::to_string(&adjustments).map_err(broken)?,
         request_id: request_id.as_str().to_owned(),
         charge,
-        idempotency: idempotency_key.zip(fingerprint).map(|(key, fingerprint)| Idempotency {
-            key,
-            fingerprint,
-            receipt: receipt.clone(),
-        }),
+        idempotency: idempotency_key
+            .zip(fingerprint)
+            .map(|(key, fingerprint)| Idempotency {
+                key,
+                fingerprint,
+                receipt: receipt.clone(),
+            }),
     };
     let submitted = app.store.submit(task).await.map_err(errors::store)?;
     crash::point("submit.before_receipt");
@@ -137,7 +158,9 @@ fn model_name(body: &serde_json::Map<String, Value>) -> Result<&str, ApiError> {
         None | Some(Value::Null) => Err(ApiError::invalid(
             "`model` is required: GET /v1/models lists the models",
         )),
-        Some(_) => Err(ApiError::invalid("`model` must be a string that names a model")),
+        Some(_) => Err(ApiError::invalid(
+            "`model` must be a string that names a model",
+        )),
     }
 }
 
@@ -146,12 +169,19 @@ fn refused(app: &App, refusal: Refusal) -> ApiError {
     match refusal {
         Refusal::UserBalance { available } => ApiError::new(
             ErrorKind::PaymentRequired,
-            format!("insufficient account balance: {available} {currency} is available, and this request needs more"),
+            format!(
+                "insufficient account balance: {available} {currency} is available, and this request needs more"
+            ),
         ),
         Refusal::KeyQuota { available } => ApiError::new(
             ErrorKind::PaymentRequired,
-            format!("insufficient quota of this API key: {available} {currency} is left, and this request needs more"),
+            format!(
+                "insufficient quota of this API key: {available} {currency} is left, and this request needs more"
+            ),
         ),
-        Refusal::Gone => ApiError::new(ErrorKind::Authentication, "this API key was revoked or its account disabled"),
+        Refusal::Gone => ApiError::new(
+            ErrorKind::Authentication,
+            "this API key was revoked or its account disabled",
+        ),
     }
 }

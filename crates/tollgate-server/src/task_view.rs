@@ -40,12 +40,18 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
         Some(text) => serde_json::from_str(text).map_err(|_| unreadable("result"))?,
         None => StoredResult::default(),
     };
-    let images: Vec<ResultImage> = result
+    let urls: Vec<String> = result
         .images
         .iter()
-        .map(|picture| ResultImage {
-            url: app.blobs.url(&app.public_url, &picture.name),
-            expires_at: picture.expires_at,
+        .map(|p| app.blobs.url(&app.public_url, &p.name))
+        .collect();
+    let images: Vec<ResultImage<'_>> = result
+        .images
+        .iter()
+        .zip(&urls)
+        .map(|(picture, url)| ResultImage {
+            url,
+            expires_at: picture.expires_at * 1000,
         })
         .collect();
     let facts = TaskFacts {
@@ -58,7 +64,10 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
         ended_at: task.ended_at,
         cost: task.cost,
         images: &images,
-        error: task.error.as_ref().map(|(code, message)| (code.as_str(), message.as_str())),
+        error: task
+            .error
+            .as_ref()
+            .map(|(code, message)| (code.as_str(), message.as_str())),
         adjustments: &adjustments,
     };
     Ok(match view {

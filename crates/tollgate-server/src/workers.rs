@@ -84,16 +84,25 @@ impl Workers {
             }
         }
         self.tracker.close();
-        if tokio::time::timeout(patience, self.tracker.wait()).await.is_err() {
+        if tokio::time::timeout(patience, self.tracker.wait())
+            .await
+            .is_err()
+        {
             self.running().values().for_each(|r| r.stop.cancel());
             // What is told to stop does so at once; what does not is cut off when the process ends.
             let _ = tokio::time::timeout(Duration::from_secs(2), self.tracker.wait()).await;
         }
         keeper.abort();
-        match app.store.hand_back(Some(&self.owner), app.clock.now()).await {
+        match app
+            .store
+            .hand_back(Some(&self.owner), app.clock.now())
+            .await
+        {
             Ok(0) => {}
             Ok(tasks) => tracing::info!(tasks, "handed unfinished tasks back"),
-            Err(e) => tracing::error!(error = %e, "cannot hand unfinished tasks back; their leases will run out"),
+            Err(e) => {
+                tracing::error!(error = %e, "cannot hand unfinished tasks back; their leases will run out")
+            }
         }
     }
 
@@ -107,7 +116,11 @@ impl Workers {
             seats.push(seat);
         }
         let now = app.clock.now();
-        let claimed = match app.store.claim(&self.owner, seats.len(), now + app.config.leases.ms(), now).await {
+        let claimed = match app
+            .store
+            .claim(&self.owner, seats.len(), now + app.config.leases.ms(), now)
+            .await
+        {
             Ok(claimed) => claimed,
             Err(e) => {
                 tracing::warn!(error = %e, "cannot claim tasks");
@@ -164,12 +177,19 @@ async fn keep_leases(app: Arc<App>) {
         tokio::time::sleep(third).await;
         let leases: Vec<(String, i64)> = {
             let running = app.workers.running();
-            running.iter().map(|(id, r)| (id.clone(), r.fence)).collect()
+            running
+                .iter()
+                .map(|(id, r)| (id.clone(), r.fence))
+                .collect()
         };
         if leases.is_empty() {
             continue;
         }
-        match app.store.keep(&app.workers.owner, leases, app.clock.now() + lease).await {
+        match app
+            .store
+            .keep(&app.workers.owner, leases, app.clock.now() + lease)
+            .await
+        {
             Ok(lost) => lost.iter().for_each(|id| app.workers.stop(id)),
             Err(e) => tracing::warn!(error = %e, "cannot renew leases"),
         }
@@ -179,7 +199,9 @@ async fn keep_leases(app: Arc<App>) {
 /// Deletes what is past its time: files, task records, idempotency keys. Never returns.
 pub async fn clean(app: Arc<App>) {
     let kept: Millis = app.config.expiry.tasks_ms();
-    let shortest = kept.min(app.config.expiry.images_ms()).min(app.config.expiry.long_ms());
+    let shortest = kept
+        .min(app.config.expiry.images_ms())
+        .min(app.config.expiry.long_ms());
     let quarter = Duration::from_millis(u64::try_from(shortest / 4).unwrap_or(0));
     let pause = quarter.clamp(Duration::from_millis(250), CLEANING);
     loop {

@@ -6,7 +6,10 @@ use super::{Common, Failed};
 
 pub(super) async fn run(common: &Common) -> Result<(), Failed> {
     let violations = common.store().await?.audit().await?;
-    let records: Value = violations.iter().map(tollgate_store::Violation::to_json).collect();
+    let records: Value = violations
+        .iter()
+        .map(tollgate_store::Violation::to_json)
+        .collect();
     common.print(&records, || match violations.as_slice() {
         [] => "every invariant holds".to_owned(),
         found => found
@@ -15,5 +18,9 @@ pub(super) async fn run(common: &Common) -> Result<(), Failed> {
             .collect::<Vec<_>>()
             .join("\n"),
     })?;
-    if violations.is_empty() { Ok(()) } else { Err(Failed::silently()) }
+    if violations.is_empty() {
+        Ok(())
+    } else {
+        Err(Failed::silently())
+    }
 }

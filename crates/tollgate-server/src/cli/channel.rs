@@ -19,9 +19,16 @@ impl Channel {
         let Self::List = self;
         let config = common.configuration(Overrides::default())?;
         let routing = Routing::open(&config.channels, &config.provider_settings())?;
-        let channels: Vec<&upstream::Channel> = routing.channels().iter().map(|c| &*c.channel).collect();
+        let channels: Vec<&upstream::Channel> =
+            routing.channels().iter().map(|c| &*c.channel).collect();
         let records: Value = channels.iter().map(|c| record(c)).collect();
-        common.print(&records, || channels.iter().map(|c| line(c)).collect::<Vec<_>>().join("\n"))
+        common.print(&records, || {
+            channels
+                .iter()
+                .map(|c| line(c))
+                .collect::<Vec<_>>()
+                .join("\n")
+        })
     }
 }
 
@@ -45,7 +52,11 @@ fn record(channel: &upstream::Channel) -> Value {
 
 fn line(channel: &upstream::Channel) -> String {
     let models: Vec<&str> = channel.models.iter().map(|m| m.name.as_str()).collect();
-    let models = if models.is_empty() { "all models".to_owned() } else { models.join(", ") };
+    let models = if models.is_empty() {
+        "all models".to_owned()
+    } else {
+        models.join(", ")
+    };
     format!(
         "{}  {}  priority {}, weight {}  {models}",
         channel.name, channel.kind, channel.priority, channel.weight

@@ -65,10 +65,16 @@ impl Key {
             Self::List => {
                 let keys = common.store().await?.keys().await?;
                 let records: Value = keys.iter().map(record).collect();
-                common.print(&records, || keys.iter().map(line).collect::<Vec<_>>().join("\n"))
+                common.print(&records, || {
+                    keys.iter().map(line).collect::<Vec<_>>().join("\n")
+                })
             }
             Self::Revoke { id } => {
-                let key = common.store().await?.revoke_key(&id, SystemClock.now()).await?;
+                let key = common
+                    .store()
+                    .await?
+                    .revoke_key(&id, SystemClock.now())
+                    .await?;
                 common.print(&record(&key), || line(&key))
             }
         }
@@ -91,7 +97,9 @@ impl Create {
         let (key, secret) = create(&store, &self.user, &self.name, self.quota, limits).await?;
         let mut shown = record(&key);
         shown["key"] = json!(secret);
-        common.print(&shown, || format!("{secret}\n{}\nThe key is not shown again.", line(&key)))
+        common.print(&shown, || {
+            format!("{secret}\n{}\nThe key is not shown again.", line(&key))
+        })
     }
 }
 
@@ -143,6 +151,13 @@ fn line(key: &store::Key) -> String {
         Some(quota) => format!("quota {quota}"),
         None => "unlimited".to_owned(),
     };
-    let revoked = if key.revoked_at.is_some() { ", revoked" } else { "" };
-    format!("{}  user {}  {}  {quota}, used {}{revoked}", key.id, key.user, key.label, key.used)
+    let revoked = if key.revoked_at.is_some() {
+        ", revoked"
+    } else {
+        ""
+    };
+    format!(
+        "{}  user {}  {}  {quota}, used {}{revoked}",
+        key.id, key.user, key.label, key.used
+    )
 }

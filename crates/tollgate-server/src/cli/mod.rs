@@ -3,7 +3,6 @@
 mod admin_key;
 mod audit;
 mod channel;
-mod image;
 mod key;
 mod serve;
 mod user;
@@ -59,8 +58,6 @@ enum Command {
     AdminKey,
     /// Check every money and task invariant; exit 1 if one does not hold
     Audit,
-    /// Make a picture on any gateway and save it
-    Image(image::Image),
 }
 
 /// A command that did not succeed: one sentence for the person who gave it, or nothing where it has spoken already.
@@ -82,7 +79,10 @@ impl Failed {
 /// Runs the command of this process's arguments. Exit status 0 done, 1 failed, 2 wrong usage.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(e) => {
             complain(&format!("cannot start: {e}"));
@@ -117,7 +117,6 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Channel(channel) => channel.run(&common),
         Command::AdminKey => admin_key::run(&common),
         Command::Audit => audit::run(&common).await,
-        Command::Image(image) => image.run(&common).await,
     }
 }
 
@@ -143,7 +142,11 @@ impl Common {
 
     /// Prints a record: as JSON, or as the line that `plain` makes of it.
     fn print(&self, record: &Value, plain: impl FnOnce() -> String) -> Result<(), Failed> {
-        let text = if self.json { record.to_string() } else { plain() };
+        let text = if self.json {
+            record.to_string()
+        } else {
+            plain()
+        };
         Ok(writeln!(std::io::stdout(), "{text}")?)
     }
 }

@@ -4,13 +4,13 @@ use std::io::Write as _;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use crate::egress;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Amount, Clock as _, Secret, SystemClock};
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::{KeyLimits, Store};
-use tollgate_upstream::egress;
 
 use super::{Common, Failed, key, open_store};
 use crate::access::Access;
@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::pricing::Prices;
 use crate::routing::Routing;
 use crate::workers::{self, Workers};
-use crate::{data_dir, router};
+use crate::{data_dir, openapi, router};
 
 /// The user of a first start.
 const DEMO: &str = "demo";
@@ -66,7 +66,11 @@ impl Serve {
             app.store.hand_back(None, SystemClock.now()).await?;
         }
         // 6. Serve until told to stop.
-        writeln!(std::io::stdout(), "listening on http://{}", listener.address())?;
+        writeln!(
+            std::io::stdout(),
+            "listening on http://{}",
+            listener.address()
+        )?;
         until_stopped(&app, listener, || common.configuration(overrides())).await
     }
 }
@@ -82,8 +86,12 @@ async fn build(config: Config, listener: &Listener, store: Store) -> Result<Arc<
         Some(key) => key.clone(),
         None => data_dir::admin_key(&config.data_dir)?,
     };
-    let public_url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let public_url = config
+        .public_url
+        .clone()
+        .unwrap_or_else(|| format!("http://{address}"));
     let app = Arc::new(App {
+        openapi: openapi::document(&public_url).to_string(),
         public_url,
         blobs: Blobs::open(&config.storage_dir())?,
         egress: egress::Client::new(config.allow_private_urls.clone()),
@@ -131,10 +139,13 @@ fn speak_of(app: &App) {
 
 /// First start: a user, a key, and a line to paste.
 async fn welcome(app: &App) -> Result<(), Failed> {
-    app.store.create_user(DEMO, true, Amount::ZERO, SystemClock.now()).await?;
+    app.store
+        .create_user(DEMO, true, Amount::ZERO, SystemClock.now())
+        .await?;
     let (_, key) = key::create(&app.store, DEMO, "first start", None, KeyLimits::default()).await?;
     let url = &app.public_url;
-    let body = r#"{"model": "gpt-image-2-official", "prompt": "a lighthouse at dawn", "size": "16:9"}"#;
+    let body =
+        r#"{"model": "gpt-image-2-official", "prompt": "a lighthouse at dawn", "size": "16:9"}"#;
     let text = format!(
         "\nFirst start: made user {DEMO:?} (unlimited) with this key, shown this once:\n\n  {key}\n\n\
          Ask for a picture:\n\n  curl -s {url}/v1/images/generations -H 'Authorization: Bearer {key}' \\\n    \
@@ -162,7 +173,12 @@ async fn until_stopped(
         tokio::spawn(async move { app.workers.work(&app, drain, patience).await })
     };
     let options = listen::Options::from(&app.config);
-    let served = tokio::spawn(listen::serve(listener, router::router(app), options, drain.clone()));
+    let served = tokio::spawn(listen::serve(
+        listener,
+        router::router(app),
+        options,
+        drain.clone(),
+    ));
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;

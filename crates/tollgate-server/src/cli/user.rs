@@ -44,17 +44,29 @@ impl User {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let now = SystemClock.now();
         match self {
-            Self::Create { name, balance, unlimited } => {
+            Self::Create {
+                name,
+                balance,
+                unlimited,
+            } => {
                 check_name(&name)?;
                 let opening = balance.unwrap_or_default();
                 if opening.is_negative() {
                     return Err(Failed::from("--balance must not be negative"));
                 }
-                let user = common.store().await?.create_user(&name, unlimited, opening, now).await?;
+                let user = common
+                    .store()
+                    .await?
+                    .create_user(&name, unlimited, opening, now)
+                    .await?;
                 print(common, &user)
             }
             Self::Credit { name, amount, note } => {
-                let user = common.store().await?.credit(&name, amount, note.as_deref(), now).await?;
+                let user = common
+                    .store()
+                    .await?
+                    .credit(&name, amount, note.as_deref(), now)
+                    .await?;
                 print(common, &user)
             }
             Self::Disable { name } => {
@@ -64,7 +76,9 @@ impl User {
             Self::List => {
                 let users = common.store().await?.users().await?;
                 let records: Value = users.iter().map(record).collect();
-                common.print(&records, || users.iter().map(line).collect::<Vec<_>>().join("\n"))
+                common.print(&records, || {
+                    users.iter().map(line).collect::<Vec<_>>().join("\n")
+                })
             }
         }
     }
@@ -75,7 +89,9 @@ fn check_name(name: &str) -> Result<(), Failed> {
     if fine && !name.trim().is_empty() {
         return Ok(());
     }
-    Err(Failed::from("a user's name has 1 to 128 printable characters"))
+    Err(Failed::from(
+        "a user's name has 1 to 128 printable characters",
+    ))
 }
 
 fn print(common: &Common, user: &store::User) -> Result<(), Failed> {
@@ -100,6 +116,13 @@ fn line(user: &store::User) -> String {
     } else {
         format!("balance {}", user.balance - user.held)
     };
-    let disabled = if user.disabled_at.is_some() { ", disabled" } else { "" };
-    format!("{}  {}  {balance}, held {}, used {}{disabled}", user.id, user.name, user.held, user.used)
+    let disabled = if user.disabled_at.is_some() {
+        ", disabled"
+    } else {
+        ""
+    };
+    format!(
+        "{}  {}  {balance}, held {}, used {}{disabled}",
+        user.id, user.name, user.held, user.used
+    )
 }

@@ -45,12 +45,16 @@ impl BodyBudget {
 
     async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let taken = tokio::time::timeout(PATIENCE, Arc::clone(&self.units).acquire_many_owned(units));
+        let taken =
+            tokio::time::timeout(PATIENCE, Arc::clone(&self.units).acquire_many_owned(units));
         match taken.await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(ApiError {
                 retry_after: Some(5),
-                ..ApiError::new(ErrorKind::Unavailable, "too many large requests at once: try again shortly")
+                ..ApiError::new(
+                    ErrorKind::Unavailable,
+                    "too many large requests at once: try again shortly",
+                )
             }),
         }
     }
@@ -68,35 +72,64 @@ pub struct JsonBody {
 /// # Errors
 /// 400 for a wrong content type, what is not JSON or UTF-8, or too deep; 413 over the limit; 503 when there is no
 /// memory for it.
-pub async fn read_json(headers: &HeaderMap, body: Body, limit: usize, budget: &BodyBudget) -> Result<JsonBody, ApiError> {
+pub async fn read_json(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    budget: &BodyBudget,
+) -> Result<JsonBody, ApiError> {
     check_content_type(headers)?;
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|n| n > limit) {
         drain(body).await;
         return Err(too_large(limit));
     }
     // Without a declared length the limit itself is what it may come to.
     let may_come_to = declared.unwrap_or(limit);
-    let memory = if may_come_to > FREE { Some(budget.take(may_come_to).await?) } else { None };
+    let memory = if may_come_to > FREE {
+        Some(budget.take(may_come_to).await?)
+    } else {
+        None
+    };
     let bytes = collect(body, limit, declared).await?;
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|e| ApiError::invalid(format!("the body must be UTF-8: it is not at byte {}", e.valid_up_to())))?;
+    let text = std::str::from_utf8(&bytes).map_err(|e| {
+        ApiError::invalid(format!(
+            "the body must be UTF-8: it is not at byte {}",
+            e.valid_up_to()
+        ))
+    })?;
     check_depth(text)?;
-    let value = serde_json::from_str(text).map_err(|e| ApiError::invalid(format!("the body must be JSON: {e}")))?;
-    Ok(JsonBody { value, _memory: memory })
+    let value = serde_json::from_str(text)
+        .map_err(|e| ApiError::invalid(format!("the body must be JSON: {e}")))?;
+    Ok(JsonBody {
+        value,
+        _memory: memory,
+    })
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());
     };
-    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let essence = value
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
     let lower = essence.to_ascii_lowercase();
-    if lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json")) {
+    if lower == "application/json"
+        || (lower.starts_with("application/") && lower.ends_with("+json"))
+    {
         return Ok(());
     }
     let shown: String = essence.chars().take(80).collect();
-    Err(ApiError::invalid(format!("`Content-Type` must be application/json, got {shown:?}")))
+    Err(ApiError::invalid(format!(
+        "`Content-Type` must be application/json, got {shown:?}"
+    )))
 }
 
 async fn collect(mut body: Body, limit: usize, declared: Option<usize>) -> Result<Bytes, ApiError> {
@@ -109,7 +142,9 @@ async fn collect(mut body: Body, limit: usize, declared: Option<usize>) -> Resul
             .map_err(|_| ApiError::invalid("the body did not come: nothing for 30 seconds"))?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| ApiError::invalid("the body broke off before its end"))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         len += data.len();
         if len > limit {
             drain(body).await;
@@ -127,11 +162,18 @@ async fn collect(mut body: Body, limit: usize, declared: Option<usize>) -> Resul
             }
         }
     }
-    Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
+    Ok(if rest.is_empty() {
+        first.unwrap_or_default()
+    } else {
+        rest.freeze()
+    })
 }
 
 fn too_large(limit: usize) -> ApiError {
-    let message = format!("the body must be at most {limit} bytes ({} MB)", limit / 1_048_576);
+    let message = format!(
+        "the body must be at most {limit} bytes ({} MB)",
+        limit / 1_048_576
+    );
     ApiError::new(ErrorKind::TooLarge, message)
 }
 
@@ -139,7 +181,8 @@ fn too_large(limit: usize) -> ApiError {
 /// connection instead of the answer.
 pub async fn drain(mut body: Body) {
     let mut left = DRAINED;
-    while let Ok(Some(Ok(frame))) = tokio::time::timeout(Duration::from_secs(1), body.frame()).await {
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(Duration::from_secs(1), body.frame()).await
+    {
         let len = frame.data_ref().map_or(0, Bytes::len);
         match left.checked_sub(len) {
             Some(n) => left = n,
@@ -168,7 +211,9 @@ fn check_depth(text: &str) -> Result<(), ApiError> {
             _ => {}
         }
         if depth > DEPTH_MAX {
-            return Err(ApiError::invalid(format!("the body is nested deeper than {DEPTH_MAX} levels")));
+            return Err(ApiError::invalid(format!(
+                "the body is nested deeper than {DEPTH_MAX} levels"
+            )));
         }
     }
     Ok(())
@@ -178,17 +223,28 @@ fn check_depth(text: &str) -> Result<(), ApiError> {
 mod tests {
     use super::*;
 
-    async fn read(content_type: Option<&str>, body: impl Into<Body>, limit: usize) -> Result<Value, ApiError> {
+    async fn read(
+        content_type: Option<&str>,
+        body: impl Into<Body>,
+        limit: usize,
+    ) -> Result<Value, ApiError> {
         let mut headers = HeaderMap::new();
         if let Some(content_type) = content_type {
             headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
         }
-        read_json(&headers, body.into(), limit, &BodyBudget::new(1)).await.map(|b| b.value)
+        read_json(&headers, body.into(), limit, &BodyBudget::new(1))
+            .await
+            .map(|b| b.value)
     }
 
     #[tokio::test]
     async fn takes_json_of_every_content_type_that_says_so() {
-        for content_type in [None, Some("application/json"), Some("Application/JSON; charset=utf-8"), Some("application/merge+json")] {
+        for content_type in [
+            None,
+            Some("application/json"),
+            Some("Application/JSON; charset=utf-8"),
+            Some("application/merge+json"),
+        ] {
             let value = read(content_type, r#"{"a":1}"#, 100).await.unwrap();
             assert_eq!(value["a"], 1);
         }
@@ -221,19 +277,50 @@ mod tests {
     async fn the_limit_is_exact_whether_declared_or_not() {
         let body = |n: usize| format!("\"{}\"", "x".repeat(n - 2));
         assert!(read(None, body(1000), 1000).await.is_ok());
-        assert_eq!(read(None, body(1001), 1000).await.unwrap_err().kind, ErrorKind::TooLarge);
-        let pieces = futures_util::stream::iter(body(1001).into_bytes().chunks(7).map(|c| Ok::<_, std::io::Error>(c.to_vec())).collect::<Vec<_>>());
-        assert_eq!(read(None, Body::from_stream(pieces), 1000).await.unwrap_err().kind, ErrorKind::TooLarge);
-        let pieces = futures_util::stream::iter(body(1000).into_bytes().chunks(7).map(|c| Ok::<_, std::io::Error>(c.to_vec())).collect::<Vec<_>>());
+        assert_eq!(
+            read(None, body(1001), 1000).await.unwrap_err().kind,
+            ErrorKind::TooLarge
+        );
+        let pieces = futures_util::stream::iter(
+            body(1001)
+                .into_bytes()
+                .chunks(7)
+                .map(|c| Ok::<_, std::io::Error>(c.to_vec()))
+                .collect::<Vec<_>>(),
+        );
+        assert_eq!(
+            read(None, Body::from_stream(pieces), 1000)
+                .await
+                .unwrap_err()
+                .kind,
+            ErrorKind::TooLarge
+        );
+        let pieces = futures_util::stream::iter(
+            body(1000)
+                .into_bytes()
+                .chunks(7)
+                .map(|c| Ok::<_, std::io::Error>(c.to_vec()))
+                .collect::<Vec<_>>(),
+        );
         assert!(read(None, Body::from_stream(pieces), 1000).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stalled_body_and_a_full_budget_end() {
-        let stalled = Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
-        assert!(read(None, stalled, 100).await.unwrap_err().message.contains("30 seconds"));
+        let stalled =
+            Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
+        assert!(
+            read(None, stalled, 100)
+                .await
+                .unwrap_err()
+                .message
+                .contains("30 seconds")
+        );
         let budget = BodyBudget::new(1);
         let _all = budget.take(DATA_URI_LIMIT).await.unwrap();
-        assert_eq!(budget.take(1).await.err().unwrap().kind, ErrorKind::Unavailable);
+        assert_eq!(
+            budget.take(1).await.err().unwrap().kind,
+            ErrorKind::Unavailable
+        );
     }
 }

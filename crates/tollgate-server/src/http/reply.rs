@@ -12,7 +12,14 @@ pub fn json(value: &Value) -> Response {
 
 /// 200 with a body that is JSON text already.
 pub fn json_text(text: String) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+    (
+        [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )],
+        text,
+    )
+        .into_response()
 }
 
 /// An error on its way out, in one of the envelopes.
@@ -67,7 +74,11 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let ApiError { kind, message, retry_after } = self.error;
+        let ApiError {
+            kind,
+            message,
+            retry_after,
+        } = self.error;
         let status = kind.status();
         let body = match self.envelope {
             Envelope::Standard => {
@@ -76,11 +87,14 @@ impl IntoResponse for Failure {
             Envelope::Upload if kind == ErrorKind::RateLimit => {
                 json!({ "error": { "code": status, "message": message, "type": kind.type_name() } })
             }
-            Envelope::Upload => json!({ "error": { "message": message, "type": kind.type_name() } }),
+            Envelope::Upload => {
+                json!({ "error": { "message": message, "type": kind.type_name() } })
+            }
             Envelope::Balance => json!({ "success": false, "message": message }),
         };
         let mut response = json(&body);
-        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() =
+            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -11,8 +12,9 @@ use axum::extract::{MatchedPath, Request};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Method};
 use tollgate_core::{ApiError, id};
+use tollgate_store::Key;
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::EnvFilter;
 
@@ -39,44 +41,55 @@ impl RequestId {
     }
 
     fn of(request: &Request) -> Self {
-        let taken = request.headers().get(HEADER).filter(|v| acceptable(v.as_bytes()));
-        let made = || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));
+        let taken = request
+            .headers()
+            .get(HEADER)
+            .filter(|v| acceptable(v.as_bytes()));
+        let made =
+            || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));
         Self(taken.cloned().unwrap_or_else(made))
     }
 }
 
 fn acceptable(id: &[u8]) -> bool {
-    (1..=LONGEST).contains(&id.len()) && id.iter().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b))
+    (1..=LONGEST).contains(&id.len())
+        && id
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b))
 }
 
 /// What is learnt of a request on its way, for its log line.
 #[derive(Debug, Clone, Default)]
-pub struct RequestNotes(Arc<OnceLock<String>>);
+pub struct RequestNotes(Arc<OnceLock<Arc<Key>>>);
 
 impl RequestNotes {
-    /// The id (not the secret) of the key that came with it.
-    pub fn set_key(&self, key_id: &str) {
-        let _ = self.0.set(key_id.to_owned());
+    /// The key that came with it.
+    pub fn set_key(&self, key: &Arc<Key>) {
+        let _ = self.0.set(Arc::clone(key));
     }
 }
 
-/// Starts the log: one JSON object a line on stderr, written by a thread of its own. `TOLLGATE_LOG` filters as
-/// `RUST_LOG` does elsewhere; `info` without it. Lines are written out when the guard is dropped.
+/// Starts the log on stderr, written by a thread of its own: lines for people on a terminal, else one JSON object a
+/// line. `TOLLGATE_LOG` filters as `RUST_LOG` does elsewhere; `info` without it. Lines are written out when the guard
+/// is dropped.
 pub fn start_log() -> WorkerGuard {
     let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
         .buffered_lines_limit(WAITING_LINES)
         .lossy(true)
         .finish(std::io::stderr());
     let filter = EnvFilter::try_from_env("TOLLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    // A second server in one process (tests) keeps the first one's log.
-    let _ = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_current_span(false)
-        .with_span_list(false)
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(writer)
-        .try_init();
+        .with_writer(writer);
+    if std::io::stderr().is_terminal() {
+        log.compact().init();
+    } else {
+        log.json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .init();
+    }
     guard
 }
 
@@ -103,6 +116,10 @@ async fn trace(app: &App, mut request: Request, next: Next) -> Response {
     let mut response = answered.unwrap_or_else(|panic| after_panic(&*panic));
 
     response.headers_mut().insert(HEADER, request_id.0.clone());
+    let key = notes.0.get();
+    if let Some(key) = key.filter(|_| method == Method::POST) {
+        show_standing(app, key, &mut response);
+    }
     let took = begun.elapsed();
     let status = response.status().as_u16();
     route.count(status, took.as_secs_f64());
@@ -113,13 +130,30 @@ async fn trace(app: &App, mut request: Request, next: Next) -> Response {
         status,
         us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         request_id = request_id.as_str(),
-        key = notes.0.get().map(String::as_str),
+        key = key.map(|key| key.id.as_str()),
     );
     response
 }
 
+/// What a limited key has left (DECISIONS.md › Status codes).
+fn show_standing(app: &App, key: &Key, response: &mut Response) {
+    const NAMES: [&str; 3] = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ];
+    if let Some(standing) = app.limits.standing(key, app.clock.now()) {
+        for (name, number) in NAMES.into_iter().zip(standing) {
+            response.headers_mut().insert(name, number.into());
+        }
+    }
+}
+
 fn route_metrics(metrics: &Metrics, request: &Request) -> Arc<RouteMetrics> {
-    let route = request.extensions().get::<MatchedPath>().map_or(NO_ROUTE, MatchedPath::as_str);
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or(NO_ROUTE, MatchedPath::as_str);
     // A method is the client's text: the ones that no route has share a name.
     let method = match request.method().as_str() {
         known @ ("GET" | "POST" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "PATCH") => known,
@@ -141,7 +175,11 @@ struct Shown<'a>(&'a str);
 impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for c in self.0.chars().take(200) {
-            if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+            if c.is_control() {
+                write!(f, "{}", c.escape_default())?
+            } else {
+                f.write_char(c)?
+            }
         }
         Ok(())
     }

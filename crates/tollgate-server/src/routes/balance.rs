@@ -18,13 +18,24 @@ const USER_FAILURE: &str = "user quota lookup failure";
 const USED_FAILURE: &str = "used-quota lookup failure";
 
 const CORS: [(HeaderName, HeaderValue); 4] = [
-    (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
-    (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, OPTIONS")),
+    (
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    ),
+    (
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, HEAD, OPTIONS"),
+    ),
     (
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, x-api-key, x-goog-api-key, content-type, x-request-id"),
+        HeaderValue::from_static(
+            "authorization, x-api-key, x-goog-api-key, content-type, x-request-id",
+        ),
     ),
-    (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400")),
+    (
+        header::ACCESS_CONTROL_MAX_AGE,
+        HeaderValue::from_static("86400"),
+    ),
 ];
 
 /// `OPTIONS` on a balance path: the preflight, without a key.
@@ -51,18 +62,33 @@ fn with_cors(answer: Result<Value, Failure>) -> Response {
 }
 
 async fn key_balance(app: &App, headers: &HeaderMap) -> Result<Value, Failure> {
-    let caller = app.access.authenticate(app, headers).await.map_err(denied)?;
+    let caller = app
+        .access
+        .authenticate(app, headers)
+        .await
+        .map_err(denied)?;
     // What authentication remembers of a key may be stale in its sums: they are read afresh.
     let key = app.store.key(&caller.id).await.map_err(database)?;
-    let key = key.ok_or_else(|| failed(ErrorKind::Authentication, KEY_FAILURE, "the token was deleted"))?;
+    let key = key.ok_or_else(|| {
+        failed(
+            ErrorKind::Authentication,
+            KEY_FAILURE,
+            "the token was deleted",
+        )
+    })?;
     let remaining = key.quota.map(|quota| quota - key.used - key.held);
     Ok(record(remaining, key.used))
 }
 
 async fn user_balance(app: &App, headers: &HeaderMap) -> Result<Value, Failure> {
-    let caller = app.access.authenticate(app, headers).await.map_err(denied)?;
+    let caller = app
+        .access
+        .authenticate(app, headers)
+        .await
+        .map_err(denied)?;
     let user = app.store.user(&caller.user_id).await.map_err(database)?;
-    let user = user.ok_or_else(|| failed(ErrorKind::NotFound, USER_FAILURE, "there is no such user"))?;
+    let user =
+        user.ok_or_else(|| failed(ErrorKind::NotFound, USER_FAILURE, "there is no such user"))?;
     let remaining = (!user.unlimited).then(|| user.balance - user.held);
     Ok(record(remaining, user.used))
 }
@@ -87,7 +113,11 @@ fn denied(denied: Denied) -> Failure {
 
 fn database(e: StoreError) -> Failure {
     tracing::error!(error = %e, "cannot read a balance");
-    failed(ErrorKind::Internal, USED_FAILURE, "the database did not answer")
+    failed(
+        ErrorKind::Internal,
+        USED_FAILURE,
+        "the database did not answer",
+    )
 }
 
 fn failed(kind: ErrorKind, what: &str, why: &str) -> Failure {

@@ -39,7 +39,10 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
 /// `GET /metrics`: public on loopback, else for the admin key (DECISIONS.md › Values).
 pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Response, Failure> {
     if !app.metrics_public && !is_admin(&app, &headers) {
-        let error = ApiError::new(ErrorKind::Authentication, "/metrics needs the admin key: see `tollgate admin-key`");
+        let error = ApiError::new(
+            ErrorKind::Authentication,
+            "/metrics needs the admin key: see `tollgate admin-key`",
+        );
         return Err(error.into());
     }
     match app.store.totals().await {
@@ -51,7 +54,9 @@ pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Respons
 }
 
 fn is_admin(app: &App, headers: &HeaderMap) -> bool {
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
+    let bearer = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|v| v.to_str().ok());
     bearer
         .and_then(|v| v.strip_prefix("Bearer "))
         .is_some_and(|key| app.admin_key.matches(key))

@@ -24,7 +24,15 @@ pub async fn generations(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    submit(&app, &caller, Endpoint::ImageGenerations, &request_id, &headers, body).await
+    submit(
+        &app,
+        &caller,
+        Endpoint::ImageGenerations,
+        &request_id,
+        &headers,
+        body,
+    )
+    .await
 }
 
 /// `POST /v1/images/edits`.
@@ -35,7 +43,15 @@ pub async fn edits(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    submit(&app, &caller, Endpoint::ImageEdits, &request_id, &headers, body).await
+    submit(
+        &app,
+        &caller,
+        Endpoint::ImageEdits,
+        &request_id,
+        &headers,
+        body,
+    )
+    .await
 }
 
 async fn submit(

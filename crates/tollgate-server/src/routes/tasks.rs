@@ -24,7 +24,11 @@ const PAGE_DEFAULT: usize = 20;
 const PAGE_MAX: usize = 100;
 
 /// `GET /v1/tasks/<task_id>`.
-pub async fn get(app: State<Arc<App>>, caller: Caller, Path(task_id): Path<String>) -> Result<Response, Failure> {
+pub async fn get(
+    app: State<Arc<App>>,
+    caller: Caller,
+    Path(task_id): Path<String>,
+) -> Result<Response, Failure> {
     let task = find(&app, &caller, &task_id).await?;
     Ok(reply::json(&task_view::view(&app, &task, View::Record)?))
 }
@@ -36,7 +40,11 @@ pub async fn generation(
     Path(task_id): Path<String>,
 ) -> Result<Response, Failure> {
     let task = find(&app, &caller, &task_id).await?;
-    Ok(reply::json(&task_view::view(&app, &task, View::Generation)?))
+    Ok(reply::json(&task_view::view(
+        &app,
+        &task,
+        View::Generation,
+    )?))
 }
 
 /// `POST /v1/tasks/batch`.
@@ -47,17 +55,27 @@ pub async fn batch(
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body::read_json(&headers, body, SMALL_LIMIT, &app.body_budget).await?;
-    let ids = body.value.get("task_ids").or_else(|| body.value.get("ids")).and_then(Value::as_array);
+    let ids = body
+        .value
+        .get("task_ids")
+        .or_else(|| body.value.get("ids"))
+        .and_then(Value::as_array);
     let ids = ids
         .filter(|ids| (1..=BATCH_MAX).contains(&ids.len()) && ids.iter().all(Value::is_string))
-        .ok_or_else(|| ApiError::invalid(format!("`task_ids` must be an array of 1 to {BATCH_MAX} task id strings")))?;
+        .ok_or_else(|| {
+            ApiError::invalid(format!(
+                "`task_ids` must be an array of 1 to {BATCH_MAX} task id strings"
+            ))
+        })?;
     let mut records = Vec::with_capacity(ids.len());
     for id in ids {
-        records.push(match find(&app, &caller, id.as_str().unwrap_or_default()).await {
-            Ok(task) => task_view::view(&app, &task, View::Bare)?,
-            Err(e) if e.kind == ErrorKind::NotFound => task_view::not_found(id),
-            Err(e) => return Err(e.into()),
-        });
+        records.push(
+            match find(&app, &caller, id.as_str().unwrap_or_default()).await {
+                Ok(task) => task_view::view(&app, &task, View::Bare)?,
+                Err(e) if e.kind == ErrorKind::NotFound => task_view::not_found(id),
+                Err(e) => return Err(e.into()),
+            },
+        );
     }
     Ok(reply::json(&json!({ "code": 200, "data": records })))
 }
@@ -70,38 +88,66 @@ pub struct PageQuery {
 }
 
 /// `GET /v1/tasks?limit=&cursor=`: the user's tasks, newest first.
-pub async fn list(app: State<Arc<App>>, caller: Caller, Query(query): Query<PageQuery>) -> Result<Response, Failure> {
+pub async fn list(
+    app: State<Arc<App>>,
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, Failure> {
     let limit = match query.limit.as_deref() {
         None => PAGE_DEFAULT,
         Some(text) => text
             .parse()
             .ok()
             .filter(|n| (1..=PAGE_MAX).contains(n))
-            .ok_or_else(|| ApiError::invalid(format!("`limit` must be a whole number from 1 to {PAGE_MAX}")))?,
+            .ok_or_else(|| {
+                ApiError::invalid(format!(
+                    "`limit` must be a whole number from 1 to {PAGE_MAX}"
+                ))
+            })?,
     };
     if query.cursor.as_deref().is_some_and(|c| !id::is_task_id(c)) {
-        return Err(ApiError::invalid("`cursor` must be the `next_cursor` of an earlier page").into());
+        return Err(
+            ApiError::invalid("`cursor` must be the `next_cursor` of an earlier page").into(),
+        );
     }
-    let page = app.store.tasks_of(&caller.key.user_id, limit, query.cursor.as_deref());
+    let page = app
+        .store
+        .tasks_of(&caller.key.user_id, limit, query.cursor.as_deref());
     let page = page.await.map_err(errors::store)?;
-    let records = page.tasks.iter().map(|task| task_view::view(&app, task, View::Bare));
+    let records = page
+        .tasks
+        .iter()
+        .map(|task| task_view::view(&app, task, View::Bare));
     let records = records.collect::<Result<Vec<_>, _>>()?;
-    Ok(reply::json(&json!({ "data": records, "next_cursor": page.next })))
+    Ok(reply::json(
+        &json!({ "data": records, "next_cursor": page.next }),
+    ))
 }
 
 /// `POST /v1/tasks/<task_id>/cancel`.
-pub async fn cancel(app: State<Arc<App>>, caller: Caller, Path(task_id): Path<String>) -> Result<Response, Failure> {
+pub async fn cancel(
+    app: State<Arc<App>>,
+    caller: Caller,
+    Path(task_id): Path<String>,
+) -> Result<Response, Failure> {
     let task = find(&app, &caller, &task_id).await?;
-    match app.store.cancel(&task, app.clock.now()).await.map_err(errors::store)? {
+    match app
+        .store
+        .cancel(&task, app.clock.now())
+        .await
+        .map_err(errors::store)?
+    {
         Cancelled::Done => {
             app.workers.stop(&task.id);
             app.metrics.task_ended(&task.family, "cancelled");
             let task = find(&app, &caller, &task_id).await?;
             Ok(reply::json(&task_view::view(&app, &task, View::Record)?))
         }
-        Cancelled::AlreadyFinal => {
-            Err(ApiError::new(ErrorKind::Conflict, "the task has ended: only unfinished tasks can be cancelled").into())
-        }
+        Cancelled::AlreadyFinal => Err(ApiError::new(
+            ErrorKind::Conflict,
+            "the task has ended: only unfinished tasks can be cancelled",
+        )
+        .into()),
         Cancelled::NotFound => Err(task_view::unknown().into()),
     }
 }
@@ -112,5 +158,6 @@ async fn find(app: &App, caller: &Caller, task_id: &str) -> Result<Task, ApiErro
         return Err(task_view::unknown());
     }
     let task = app.store.task(task_id).await.map_err(errors::store)?;
-    task.filter(|task| task.user_id == caller.key.user_id).ok_or_else(task_view::unknown)
+    task.filter(|task| task.user_id == caller.key.user_id)
+        .ok_or_else(task_view::unknown)
 }

@@ -1,0 +1,223 @@
+//! Forms with files, `multipart/form-data`: one piece at a time, whatever the client sends.
+//!
+//! The parser reads on for as long as bytes are there, and looks for the end of a field's head however far it
+//! is. Here it is handed one piece per turn, and only so many bytes before it must give something back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt as _;
+use multer::{Constraints, Field, Multipart, SizeLimit};
+
+/// How long a body may bring no byte.
+const STALL: Duration = Duration::from_secs(30);
+/// What the parser may read without finding anything: a field's head and a few pieces.
+const UNFRUITFUL_MAX: usize = 256 * 1024;
+
+/// A form that is being read.
+pub struct Form<'a> {
+    parser: Multipart<'a>,
+    unfruitful: Arc<AtomicUsize>,
+}
+
+/// Why a form cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum FormError {
+    /// It is larger than allowed.
+    TooLarge,
+    /// It is no form, or broke off. One sentence for the client.
+    Broken(String),
+}
+
+/// Why a body cannot be read on.
+#[derive(Debug, thiserror::Error)]
+enum BodyError {
+    #[error("the body did not come: nothing for 30 seconds")]
+    Stalled,
+    #[error("the body broke off before its end")]
+    Cut,
+    #[error("the form has something else where a field should begin")]
+    Unfruitful,
+}
+
+impl<'a> Form<'a> {
+    /// The form in `body`, of at most `limit` bytes in all.
+    pub fn read(headers: &HeaderMap, body: &'a mut Body, limit: u64) -> Result<Self, FormError> {
+        let content_type = headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|v| v.to_str().ok());
+        let boundary = multer::parse_boundary(content_type.unwrap_or_default());
+        let boundary = boundary.map_err(|_| {
+            FormError::Broken(
+                "`Content-Type` must be multipart/form-data with a boundary".to_owned(),
+            )
+        })?;
+        let unfruitful = Arc::new(AtomicUsize::new(0));
+        let constraints = Constraints::new().size_limit(SizeLimit::new().whole_stream(limit));
+        let pieces = pieces(body, Arc::clone(&unfruitful));
+        Ok(Self {
+            parser: Multipart::with_constraints(pieces, boundary, constraints),
+            unfruitful,
+        })
+    }
+
+    /// The next field; none after the last one. The one before must be dropped.
+    pub async fn next_field(&mut self) -> Result<Option<Field<'a>>, FormError> {
+        self.unfruitful.store(0, Ordering::Relaxed);
+        self.parser.next_field().await.map_err(explain)
+    }
+
+    /// The next bytes of `field`; none at its end.
+    pub async fn chunk(&mut self, field: &mut Field<'_>) -> Result<Option<Bytes>, FormError> {
+        self.unfruitful.store(0, Ordering::Relaxed);
+        field.chunk().await.map_err(explain)
+    }
+}
+
+/// The body's bytes, as they come. `unfruitful` is how many came since the parser last gave something.
+fn pieces<'a>(
+    body: &'a mut Body,
+    unfruitful: Arc<AtomicUsize>,
+) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'a {
+    stream::unfold((body, unfruitful), |(body, unfruitful)| async move {
+        // Not ready once before each piece: the parser takes what it has before it reads on.
+        tokio::task::yield_now().await;
+        loop {
+            let piece = match tokio::time::timeout(STALL, body.frame()).await {
+                Err(_) => Err(BodyError::Stalled),
+                Ok(None) => return None,
+                Ok(Some(Err(_))) => Err(BodyError::Cut),
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => Ok(data),
+                    // Trailers are nothing to a form.
+                    Err(_) => continue,
+                },
+            };
+            let len = piece.as_ref().map_or(0, Bytes::len);
+            let piece = match unfruitful.fetch_add(len, Ordering::Relaxed) {
+                before if before > UNFRUITFUL_MAX => Err(BodyError::Unfruitful),
+                _ => piece,
+            };
+            return Some((piece, (body, unfruitful)));
+        }
+    })
+}
+
+fn explain(error: multer::Error) -> FormError {
+    match error {
+        multer::Error::StreamSizeExceeded { .. } => FormError::TooLarge,
+        multer::Error::StreamReadFailed(error) => FormError::Broken(error.to_string()),
+        multer::Error::IncompleteFieldData { .. }
+        | multer::Error::IncompleteHeaders
+        | multer::Error::IncompleteStream => {
+            FormError::Broken("the form broke off before its closing boundary".to_owned())
+        }
+        _ => FormError::Broken("the form has a field whose head cannot be read".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TYPE: &str = "multipart/form-data; boundary=XX-1";
+
+    /// Name, file name and content of every field, or why there are none.
+    async fn fields(
+        content_type: &str,
+        body: &[u8],
+        piece: usize,
+        limit: u64,
+    ) -> Result<Vec<(String, String, Vec<u8>)>, FormError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
+        let pieces: Vec<_> = body
+            .chunks(piece)
+            .map(|p| Ok::<_, BodyError>(p.to_vec()))
+            .collect();
+        let mut body = Body::from_stream(stream::iter(pieces));
+        let mut form = Form::read(&headers, &mut body, limit)?;
+        let mut found = Vec::new();
+        while let Some(mut field) = form.next_field().await? {
+            let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+            let (name, file) = (text(field.name()), text(field.file_name()));
+            let mut content = Vec::new();
+            while let Some(chunk) = form.chunk(&mut field).await? {
+                assert!(
+                    chunk.len() <= 2 * piece + 80,
+                    "{} bytes at once",
+                    chunk.len()
+                );
+                content.extend_from_slice(&chunk);
+            }
+            found.push((name, file, content));
+        }
+        Ok(found)
+    }
+
+    fn part(name: &str, content: &str) -> String {
+        format!(
+            "--XX-1\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"f\"\r\n\r\n{content}\r\n"
+        )
+    }
+
+    #[tokio::test]
+    async fn fields_are_the_same_in_pieces_of_every_size() {
+        let long = "line\r\n--XX-0\r\n".repeat(500);
+        let text = format!(
+            "preamble\r\n{}{}--XX-1--\r\n",
+            part("a", &long),
+            part("b", "")
+        );
+        for piece in [1, 2, 7, 64, 1000, 100_000] {
+            let found = fields(TYPE, text.as_bytes(), piece, 1_000_000)
+                .await
+                .unwrap();
+            let field = |name: &str, content: &str| {
+                (name.to_owned(), "f".to_owned(), content.as_bytes().to_vec())
+            };
+            assert_eq!(found, [field("a", &long), field("b", "")], "{piece}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_form_is_refused_without_being_kept() {
+        let broken = |why: &str| Err(FormError::Broken(why.to_owned()));
+        let no_boundary = "`Content-Type` must be multipart/form-data with a boundary";
+        for content_type in ["application/json", "multipart/form-data", "x"] {
+            assert_eq!(fields(content_type, b"", 1, 10).await, broken(no_boundary));
+        }
+        let cut = "the form broke off before its closing boundary";
+        let whole = format!("{}--XX-1--\r\n", part("a", "b"));
+        for end in [0, 1, 20, whole.len() - 5] {
+            assert_eq!(
+                fields(TYPE, &whole.as_bytes()[..end], 9, 1000).await,
+                broken(cut),
+                "{end}"
+            );
+        }
+        let endless = "the form has something else where a field should begin";
+        let junk = "x".repeat(1_000_000);
+        assert_eq!(
+            fields(TYPE, junk.as_bytes(), 1000, 10_000_000).await,
+            broken(endless)
+        );
+        let head = format!("--XX-1\r\nx: {junk}");
+        assert_eq!(
+            fields(TYPE, head.as_bytes(), 1000, 10_000_000).await,
+            broken(endless)
+        );
+        assert_eq!(
+            fields(TYPE, whole.as_bytes(), 9, 50).await,
+            Err(FormError::TooLarge)
+        );
+        let unread = "the form has a field whose head cannot be read";
+        let head = "--XX-1\r\nbad head\r\n\r\n--XX-1--";
+        assert_eq!(fields(TYPE, head.as_bytes(), 9, 500).await, broken(unread));
+    }
+}
