@@ -68,10 +68,12 @@ impl Customer {
             match self.dice.below(12) {
                 0 => self.upload().await,
                 1..=6 if self.open.len() < PATIENCE => self.order().await,
-                7 => self.cancel().await,
+                7 if self.dice.once_in(6) => self.cancel().await,
                 8 => self.look_at_balance().await,
                 _ => self.look().await,
             }
+            // The gateway is to spend its time on pictures, not on polls.
+            sleep(Duration::from_millis(self.dice.below(30))).await;
         }
     }
 

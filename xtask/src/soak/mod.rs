@@ -15,6 +15,7 @@ mod order;
 mod site;
 mod verdict;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,8 +30,9 @@ use notes::Notes;
 use site::Site;
 
 const CUSTOMERS: usize = 8;
-/// Violations that are printed one by one.
-const PRINTED: usize = 30;
+/// How many violations are printed that begin with the same so many letters.
+const ALIKE: usize = 4;
+const BEGINNING: usize = 8;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -99,8 +101,14 @@ fn report(site: &Site, notes: &Notes, settled: Duration) -> Outcome {
         println!("soak: every promise was kept");
         return Ok(());
     }
-    for violation in violations.iter().take(PRINTED) {
-        println!("VIOLATION: {violation}");
+    let mut printed: HashMap<&str, usize> = HashMap::new();
+    for violation in &violations {
+        let beginning = violation.get(..BEGINNING).unwrap_or(violation);
+        let alike = printed.entry(beginning).or_default();
+        *alike += 1;
+        if *alike <= ALIKE {
+            println!("VIOLATION: {violation}");
+        }
     }
     let kept = site.keep();
     let words = site.last_words();
