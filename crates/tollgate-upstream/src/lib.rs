@@ -4,6 +4,7 @@
 //! capability it has. Nothing outside a provider's folder asks which provider it is.
 
 pub mod channel;
+pub mod egress;
 pub mod provider;
 pub mod sandbox;
 

@@ -1,0 +1,72 @@
+//! Why a request did not work out, in words that a client may read.
+
+use std::time::Duration;
+
+/// Why a request did not work out. The messages are meant for clients: they name no address that
+/// the client did not give, and nothing of our own network.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    /// The URL itself cannot be used.
+    #[error("the URL {0}")]
+    BadUrl(&'static str),
+    /// The host has no address.
+    #[error("the URL's host name cannot be resolved")]
+    Unresolved,
+    /// The URL or a redirect leads to an address that is not public and not allowed.
+    #[error("the URL leads to an address that is not public")]
+    NotPublic,
+    /// No connection, TLS included, within the time for it. The request was not sent.
+    #[error("no connection could be made to the URL's host")]
+    Connect,
+    /// More redirects than allowed.
+    #[error("the URL redirects more than {0} times")]
+    TooManyRedirects(u32),
+    /// A redirect without a usable place to go to.
+    #[error("the URL redirects to {0}")]
+    BadRedirect(&'static str),
+    /// An answer that is not a success.
+    #[error("the URL's host answered with HTTP status {0}")]
+    Status(u16),
+    /// The body is compressed although the request asked for it not to be.
+    #[error("the URL's host sent a compressed body, which was not asked for")]
+    Compressed,
+    /// More bytes than allowed.
+    #[error("the body is larger than {max} bytes")]
+    TooLarge {
+        /// How many bytes were allowed.
+        max: u64,
+    },
+    /// The time was over. The request may have been sent.
+    #[error("no complete answer came within {}", seconds(.0))]
+    TimedOut(Duration),
+    /// The connection broke off, or what came was not HTTP. The request may have been sent.
+    #[error("the connection broke off before the answer was complete")]
+    Broken,
+    /// What came could not be stored on our side.
+    #[error("the body could not be stored")]
+    Sink(#[source] std::io::Error),
+}
+
+impl EgressError {
+    /// Whether the other side may have got the request. If not, it can safely be sent again.
+    pub fn may_have_been_sent(&self) -> bool {
+        match self {
+            Self::BadUrl(_) | Self::Unresolved | Self::NotPublic | Self::Connect => false,
+            Self::TooManyRedirects(_)
+            | Self::BadRedirect(_)
+            | Self::Status(_)
+            | Self::Compressed
+            | Self::TooLarge { .. }
+            | Self::TimedOut(_)
+            | Self::Broken
+            | Self::Sink(_) => true,
+        }
+    }
+}
+
+fn seconds(time: &Duration) -> String {
+    format!(
+        "{} s",
+        (time.as_millis() as f64 / 1000.0 * 10.0).round() / 10.0
+    )
+}

@@ -1,0 +1,25 @@
+//! From host names to addresses.
+
+use std::io;
+use std::net::IpAddr;
+
+use async_trait::async_trait;
+
+/// Finds the addresses of a host name.
+#[async_trait]
+pub trait Resolve: Send + Sync {
+    /// All addresses of `host`, which is a name and never an address.
+    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// Asks the operating system, which knows `/etc/hosts` and the name servers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+#[async_trait]
+impl Resolve for SystemResolver {
+    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let found = tokio::net::lookup_host((host, 0)).await?;
+        Ok(found.map(|address| address.ip()).collect())
+    }
+}

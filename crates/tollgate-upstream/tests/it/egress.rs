@@ -1,0 +1,1 @@
+//! The HTTP client against servers on this machine, well-behaved and not.

@@ -1,0 +1,160 @@
+//! What the sandbox tests share: jobs, calls, and a delivery that keeps what comes.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use image::{DynamicImage, RgbaImage};
+use tokio_util::sync::CancellationToken;
+use tollgate_media::image::{ImageFormat, ImageJob, PixelSize, Size};
+use tollgate_upstream::provider::{ImageDone, Provider, Settings};
+use tollgate_upstream::{
+    Channel, Delivery, ImageCall, InputFile, PROVIDERS, Picture, ProviderError,
+};
+
+/// A job for one PNG.
+pub(crate) fn job(prompt: &str, width: u32, height: u32) -> ImageJob {
+    ImageJob {
+        model: "test-model".into(),
+        family: "test".into(),
+        prompt: prompt.into(),
+        negative_prompt: None,
+        n: 1,
+        size: Size {
+            pixels: Some(PixelSize::new(width, height)),
+            ratio: None,
+            tier: None,
+        },
+        quality: None,
+        output_format: ImageFormat::Png,
+        output_compression: None,
+        background: None,
+        moderation: None,
+        seed: None,
+        watermark: None,
+        references: Vec::new(),
+        mask: None,
+        extra: serde_json::Map::new(),
+    }
+}
+
+/// The sandbox as the registry opens it.
+pub(crate) fn provider(time: Duration) -> Provider {
+    let channel = Arc::new(Channel {
+        name: "sandbox".into(),
+        kind: "sandbox".into(),
+        base_url: None,
+        api_keys: Vec::new(),
+        models: Vec::new(),
+        priority: 0,
+        weight: 1,
+        max_concurrency: None,
+    });
+    let entry = PROVIDERS.iter().find(|entry| entry.kind == "sandbox");
+    let settings = Settings {
+        sandbox_image: time,
+    };
+    (entry.expect("it is registered").open)(&channel, &settings)
+}
+
+/// One attempt and what is special about it.
+#[derive(Default)]
+pub(crate) struct Attempt {
+    pub(crate) time: Duration,
+    pub(crate) failed_attempts: u32,
+    pub(crate) references: Vec<InputFile>,
+    pub(crate) mask: Option<InputFile>,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// What came of an attempt.
+pub(crate) struct Outcome {
+    pub(crate) done: Result<ImageDone, ProviderError>,
+    pub(crate) pictures: Vec<Picture>,
+    pub(crate) progress: Vec<u8>,
+}
+
+impl Outcome {
+    /// The only picture of a call that went well.
+    pub(crate) fn picture(self) -> Picture {
+        self.done.expect("it succeeds");
+        let [picture] = <[Picture; 1]>::try_from(self.pictures).expect("one picture");
+        picture
+    }
+}
+
+impl Attempt {
+    pub(crate) async fn run(&self, job: &ImageJob) -> Outcome {
+        let kept = Kept::default();
+        let call = ImageCall {
+            task_id: "task",
+            job,
+            upstream_model: &job.model,
+            references: &self.references,
+            mask: self.mask.as_ref(),
+            failed_attempts: self.failed_attempts,
+            delivery: &kept,
+            cancel: self.cancel.clone(),
+        };
+        let images = provider(self.time).image.expect("it makes pictures");
+        let done = images.generate(call).await;
+        Outcome {
+            done,
+            pictures: kept.pictures.into_inner().unwrap(),
+            progress: kept.progress.into_inner().unwrap(),
+        }
+    }
+}
+
+/// Makes the one picture of `job`.
+pub(crate) async fn make(job: &ImageJob) -> Picture {
+    Attempt::default().run(job).await.picture()
+}
+
+#[derive(Default)]
+struct Kept {
+    pictures: Mutex<Vec<Picture>>,
+    progress: Mutex<Vec<u8>>,
+}
+
+#[async_trait]
+impl Delivery for Kept {
+    async fn picture(&self, picture: Picture) -> Result<(), ProviderError> {
+        self.pictures.lock().unwrap().push(picture);
+        Ok(())
+    }
+
+    fn progress(&self, percent: u8) {
+        self.progress.lock().unwrap().push(percent);
+    }
+}
+
+/// Decodes a picture, which must be what it says it is.
+pub(crate) fn decode(picture: &Picture) -> DynamicImage {
+    let guessed = image::guess_format(&picture.bytes).expect("a known format");
+    assert_eq!(guessed.to_mime_type(), picture.format.media_type());
+    image::load_from_memory(&picture.bytes).expect("it decodes")
+}
+
+/// A PNG on disk as an input.
+pub(crate) fn png(name: &str, picture: &RgbaImage) -> InputFile {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.png"));
+    picture.save(&path).unwrap();
+    file(name, path, ImageFormat::Png, picture.dimensions())
+}
+
+pub(crate) fn file(
+    field: &str,
+    path: PathBuf,
+    format: ImageFormat,
+    (width, height): (u32, u32),
+) -> InputFile {
+    InputFile {
+        field: field.into(),
+        bytes: std::fs::metadata(&path).map_or(0, |data| data.len()),
+        path,
+        format,
+        size: PixelSize::new(width, height),
+    }
+}
