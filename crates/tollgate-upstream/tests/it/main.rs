@@ -4,3 +4,4 @@ mod egress;
 mod references;
 mod sandbox;
 mod studio;
+mod tls;
