@@ -23,12 +23,18 @@ const PIECE: usize = 128 * 1024;
 
 /// The same on every answer that has a file: a browser shows it and does nothing else with it.
 const HARMLESS: [(HeaderName, HeaderValue); 4] = [
-    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    ),
     (
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static("default-src 'none'; sandbox"),
     ),
-    (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+    (
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    ),
     (header::ACCEPT_RANGES, HeaderValue::from_static("bytes")),
 ];
 
@@ -100,7 +106,7 @@ async fn open(path: PathBuf) -> io::Result<(File, u64)> {
     let opened = tokio::task::spawn_blocking(move || {
         let file = std::fs::File::open(path)?;
         let len = file.metadata()?.len();
-        Ok((file, len))
+        Ok::<_, io::Error>((file, len))
     });
     let (file, len) = opened.await.map_err(io::Error::other)??;
     Ok((File::from_std(file), len))
@@ -118,7 +124,9 @@ async fn content(mut file: File, first: u64, len: u64) -> Result<Response, Failu
     let piece = usize::try_from(len).unwrap_or(PIECE).clamp(1, PIECE);
     let body = Body::from_stream(ReaderStream::with_capacity(file.take(len), piece));
     let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_LENGTH, len.into());
+    response
+        .headers_mut()
+        .insert(header::CONTENT_LENGTH, len.into());
     Ok(response)
 }
 
@@ -127,7 +135,11 @@ fn outside(len: u64) -> Response {
     let message = format!("the range is outside of the file, which has {len} bytes");
     let failure = Failure::from(ApiError::new(ErrorKind::RangeNotSatisfiable, message));
     let mut response = failure.into_response();
-    insert(&mut response, header::CONTENT_RANGE, &format!("bytes */{len}"));
+    insert(
+        &mut response,
+        header::CONTENT_RANGE,
+        &format!("bytes */{len}"),
+    );
     response
 }
 
@@ -176,7 +188,10 @@ enum Part {
 
 /// The part that is asked for. An `If-Range` that does not name this file asks for the whole.
 fn part(asked: &Asked<'_>, tag: &str, len: u64) -> Part {
-    let range = asked.headers.get(header::RANGE).and_then(|v| v.to_str().ok());
+    let range = asked
+        .headers
+        .get(header::RANGE)
+        .and_then(|v| v.to_str().ok());
     let condition = asked.headers.get(header::IF_RANGE);
     let holds = condition.is_none_or(|condition| condition.as_bytes() == tag.as_bytes());
     match range {
@@ -200,11 +215,17 @@ fn parse_range(range: &str, len: u64) -> Part {
     match (position(first), position(last)) {
         (Some(first), Some(last)) if first > last => Part::Whole,
         (Some(first), _) if first >= len && is_end(last) => Part::Outside,
-        (Some(first), Some(last)) => Part::Bytes { first, last: last.min(end) },
+        (Some(first), Some(last)) => Part::Bytes {
+            first,
+            last: last.min(end),
+        },
         (Some(first), None) if last.is_empty() => Part::Bytes { first, last: end },
         (None, Some(count)) if first.is_empty() => match count.min(len) {
             0 => Part::Outside,
-            count => Part::Bytes { first: len - count, last: end },
+            count => Part::Bytes {
+                first: len - count,
+                last: end,
+            },
         },
         _ => Part::Whole,
     }
@@ -272,7 +293,10 @@ mod tests {
             let root = std::env::temp_dir().join(id::short_id("tollgate-files-"));
             let blobs = Blobs::open(&root).unwrap();
             let expires_at = NOW / 1000 + 3600;
-            let mut file = blobs.create(Shelf::Public, expires_at, "png").await.unwrap();
+            let mut file = blobs
+                .create(Shelf::Public, expires_at, "png")
+                .await
+                .unwrap();
             file.write(b"0123456789").await.unwrap();
             let name = file.finish().await.unwrap();
             Self { blobs, root, name }
@@ -287,7 +311,11 @@ mod tests {
         ) -> (u16, HeaderMap, String) {
             let own = |(name, value): &(HeaderName, &str)| (name.clone(), value.parse().unwrap());
             let headers = headers.iter().map(own).collect();
-            let asked = Asked { name, is_get: true, headers: &headers };
+            let asked = Asked {
+                name,
+                is_get: true,
+                headers: &headers,
+            };
             let answer = serve(&self.blobs, &asked, now).await;
             let (head, body) = answer.unwrap_or_else(Failure::into_response).into_parts();
             let body = body.collect().await.unwrap().to_bytes();
@@ -327,12 +355,21 @@ mod tests {
 
         let same = (header::IF_RANGE, tag.as_str());
         let other = (header::IF_RANGE, "\"other\"");
-        assert_eq!(site.ask(&site.name, &[part.clone(), same], NOW).await.0, 206);
-        assert_eq!(site.ask(&site.name, &[part, other], NOW).await.2, "0123456789");
+        assert_eq!(
+            site.ask(&site.name, &[part.clone(), same], NOW).await.0,
+            206
+        );
+        assert_eq!(
+            site.ask(&site.name, &[part, other], NOW).await.2,
+            "0123456789"
+        );
 
         let far = (header::RANGE, "bytes=10-");
         let (status, headers, body) = site.ask(&site.name, &[far], NOW).await;
-        assert_eq!((status, &headers["content-range"]), (416, &HeaderValue::from_static("bytes */10")));
+        assert_eq!(
+            (status, &headers["content-range"]),
+            (416, &HeaderValue::from_static("bytes */10"))
+        );
         assert!(body.contains("invalid_request_error"), "{body}");
 
         let known = format!("\"x\", W/{tag}");
@@ -346,7 +383,14 @@ mod tests {
     async fn names_that_are_none_missing_or_expired_are_told_apart() {
         let site = Site::new().await;
         std::fs::write(site.root.join("secret.png"), "secret").unwrap();
-        for name in ["", "x.png", "../secret.png", "..%2fsecret.png", "/etc/passwd", "a\0.png"] {
+        for name in [
+            "",
+            "x.png",
+            "../secret.png",
+            "..%2fsecret.png",
+            "/etc/passwd",
+            "a\0.png",
+        ] {
             assert_eq!(site.ask(name, &[], NOW).await.0, 404, "{name}");
         }
         let (status, _, body) = site.ask(&site.name, &[], NOW + 3_600_000).await;

@@ -44,7 +44,9 @@ pub async fn image(
     let _caller = caller.map_err(Failure::for_upload)?;
     let now = app.clock.now();
     let expires_at = (now + app.config.expiry.long_ms()) / 1000;
-    let upload = store(&app.blobs, expires_at, &headers, body).await.map_err(Failure::upload)?;
+    let upload = store(&app.blobs, expires_at, &headers, body)
+        .await
+        .map_err(Failure::upload)?;
     app.metrics.uploaded(upload.bytes);
     Ok(reply::json(&json!({
         "url": app.blobs.url(&app.public_url, &upload.name),
@@ -73,12 +75,17 @@ async fn store(
     headers: &HeaderMap,
     mut body: Body,
 ) -> Result<Upload, ApiError> {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse().ok());
     let received = if length.is_some_and(|length: u64| length > FILE_MAX + AROUND_MAX) {
         Err(too_large())
     } else {
-        let received = tokio::time::timeout(PATIENCE, receive(blobs, expires_at, headers, &mut body));
-        received.await.unwrap_or_else(|_| Err(ApiError::invalid("the upload took too long")))
+        let received =
+            tokio::time::timeout(PATIENCE, receive(blobs, expires_at, headers, &mut body));
+        received
+            .await
+            .unwrap_or_else(|_| Err(ApiError::invalid("the upload took too long")))
     };
     // To the end, also of what was refused: the connection stays good, and the client sees the answer.
     if !body.is_end_stream() {
@@ -105,17 +112,26 @@ async fn receive(
     let mut received = None;
     for _ in 0..FIELDS_MAX {
         let Some(mut field) = form.next_field().await.map_err(refused)? else {
-            let missing = || ApiError::invalid(format!("the form has no field `file`: send the image in it ({TYPES})"));
+            let missing = || {
+                ApiError::invalid(format!(
+                    "the form has no field `file`: send the image in it ({TYPES})"
+                ))
+            };
             return received.ok_or_else(missing);
         };
         if field.name() == Some("file") && received.is_none() {
-            let file = blobs.create(Shelf::Public, expires_at, "bin").await.map_err(failed)?;
+            let file = blobs
+                .create(Shelf::Public, expires_at, "bin")
+                .await
+                .map_err(failed)?;
             received = Some(write(&mut form, field, file).await?);
         } else {
             while form.chunk(&mut field).await.map_err(refused)?.is_some() {}
         }
     }
-    Err(ApiError::invalid(format!("the form has more than {FIELDS_MAX} fields")))
+    Err(ApiError::invalid(format!(
+        "the form has more than {FIELDS_MAX} fields"
+    )))
 }
 
 async fn write(
@@ -133,14 +149,24 @@ async fn write(
         file.write(&chunk).await.map_err(failed)?;
     }
     if bytes == 0 {
-        return Err(ApiError::invalid("field `file` is empty: send the image in it"));
+        return Err(ApiError::invalid(
+            "field `file` is empty: send the image in it",
+        ));
     }
-    Ok(Received { file, filename, bytes })
+    Ok(Received {
+        file,
+        filename,
+        bytes,
+    })
 }
 
 /// Looks at what came and shows it under its name, or lets go of it.
 async fn keep(received: Received) -> Result<Upload, ApiError> {
-    let Received { mut file, filename, bytes } = received;
+    let Received {
+        mut file,
+        filename,
+        bytes,
+    } = received;
     let path = file.so_far().await.map_err(failed)?;
     let looked = tokio::task::spawn_blocking(move || {
         let file = std::fs::File::open(path)?;
@@ -148,9 +174,9 @@ async fn keep(received: Received) -> Result<Upload, ApiError> {
     });
     let facts = looked.await.map_err(failed)?.map_err(|e| match e {
         FactsError::Io(e) => failed(e),
-        FactsError::NotAnImage(why) => {
-            ApiError::invalid(format!("field `file` must hold an image ({TYPES}), but {why}"))
-        }
+        FactsError::NotAnImage(why) => ApiError::invalid(format!(
+            "field `file` must hold an image ({TYPES}), but {why}"
+        )),
     })?;
     check(&facts)?;
     file.set_extension(facts.format.extension());
@@ -179,7 +205,11 @@ fn check(facts: &ImageFacts) -> Result<(), ApiError> {
 /// The client's file name without folders and control characters; none where nothing is left.
 fn plain_name(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let plain: String = last.chars().filter(|c| !c.is_control()).take(NAME_MAX).collect();
+    let plain: String = last
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(NAME_MAX)
+        .collect();
     let plain = plain.trim();
     (!plain.is_empty() && plain != "." && plain != "..").then(|| plain.to_owned())
 }
@@ -192,7 +222,8 @@ fn refused(error: FormError) -> ApiError {
 }
 
 fn too_large() -> ApiError {
-    let message = format!("field `file` is too large: at most {FILE_MAX} bytes (20 MB) are allowed");
+    let message =
+        format!("field `file` is too large: at most {FILE_MAX} bytes (20 MB) are allowed");
     ApiError::new(ErrorKind::TooLarge, message)
 }
 
@@ -248,7 +279,10 @@ mod tests {
 
         async fn send(&self, body: impl Into<Body>) -> Result<Upload, ApiError> {
             let mut headers = HeaderMap::new();
-            headers.insert(header::CONTENT_TYPE, "multipart/form-data; boundary=b".parse().unwrap());
+            headers.insert(
+                header::CONTENT_TYPE,
+                "multipart/form-data; boundary=b".parse().unwrap(),
+            );
             store(&self.blobs, 4_000_000_000, &headers, body.into()).await
         }
 
@@ -256,7 +290,11 @@ mod tests {
         async fn refusal(&self, body: impl Into<Body>) -> ApiError {
             let error = self.send(body).await.unwrap_err();
             for folder in ["tmp", "public"] {
-                assert_eq!(std::fs::read_dir(self.root.join(folder)).unwrap().count(), 0, "{error}");
+                assert_eq!(
+                    std::fs::read_dir(self.root.join(folder)).unwrap().count(),
+                    0,
+                    "{error}"
+                );
             }
             error
         }
@@ -279,7 +317,10 @@ mod tests {
         ];
         let upload = site.send(form(fields)).await.unwrap();
         assert_eq!(upload.filename, "a b\u{fc}.gif");
-        assert_eq!((upload.format, upload.bytes), (ImageFormat::Png, picture.len() as u64));
+        assert_eq!(
+            (upload.format, upload.bytes),
+            (ImageFormat::Png, picture.len() as u64)
+        );
         assert!(upload.name.ends_with(".png"));
         let path = site.blobs.path(Shelf::Public, &upload.name, 0).unwrap();
         assert_eq!(std::fs::read(path).unwrap(), picture);
@@ -290,9 +331,18 @@ mod tests {
         let site = Site::new();
         let mut file = png(3, 2);
         file.resize(usize::try_from(FILE_MAX).unwrap() + 1, 0);
-        assert_eq!(site.refusal(form(&[("file", "a", &file)])).await.kind, ErrorKind::TooLarge);
+        assert_eq!(
+            site.refusal(form(&[("file", "a", &file)])).await.kind,
+            ErrorKind::TooLarge
+        );
         file.pop();
-        assert_eq!(site.send(form(&[("file", "a", &file)])).await.unwrap().bytes, FILE_MAX);
+        assert_eq!(
+            site.send(form(&[("file", "a", &file)]))
+                .await
+                .unwrap()
+                .bytes,
+            FILE_MAX
+        );
     }
 
     #[tokio::test]
@@ -301,15 +351,31 @@ mod tests {
         let bmp = b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\x18\0";
         let bmp = [&bmp[..], &[0; 40]].concat();
         for (body, says) in [
-            (form(&[("file", "a.png", b"GIF")]), "must hold an image (jpeg, png, gif, webp), but"),
-            (form(&[("file", "a.png", b"<svg xmlns='http://www.w3.org/2000/svg'/>")]), "must hold an image"),
+            (
+                form(&[("file", "a.png", b"GIF")]),
+                "must hold an image (jpeg, png, gif, webp), but",
+            ),
+            (
+                form(&[(
+                    "file",
+                    "a.png",
+                    b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+                )]),
+                "must hold an image",
+            ),
             (form(&[("file", "a.png", &bmp)]), "BMP"),
             (form(&[("file", "a.png", b"")]), "is empty"),
-            (form(&[("file", "a.png", &png(20_000, 5_001))]), "20000x5001 pixels"),
+            (
+                form(&[("file", "a.png", &png(20_000, 5_001))]),
+                "20000x5001 pixels",
+            ),
             (form(&[("image", "a.png", &png(1, 1))]), "no field `file`"),
-            (form(&[("a", "", b"1"); 40]), "more than 32 fields"),
+            (form(&[("a", "", &b"1"[..]); 40]), "more than 32 fields"),
             (form(&[]), "no field `file`"),
-            (form(&[("file", "a.png", &png(1, 1))])[..90].to_vec(), "broke off"),
+            (
+                form(&[("file", "a.png", &png(1, 1))])[..90].to_vec(),
+                "broke off",
+            ),
             (b"{}".to_vec(), "broke off"),
         ] {
             let error = site.refusal(body).await;
@@ -332,6 +398,9 @@ mod tests {
         ] {
             assert_eq!(plain_name(name).as_deref(), plain, "{name:?}");
         }
-        assert_eq!(plain_name(&"\u{fc}".repeat(300)).unwrap().chars().count(), 255);
+        assert_eq!(
+            plain_name(&"\u{fc}".repeat(300)).unwrap().chars().count(),
+            255
+        );
     }
 }
