@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::egress;
 use tollgate_core::{Clock, Secret};
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::Store;
+use tollgate_upstream::egress;
 
 use crate::access::Access;
 use crate::blobs::Blobs;

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::egress::FetchLimits;
 use tollgate_core::{ApiError, Millis, clock};
 use tollgate_media::image::{
     Family, ImageFacts, ImageJob, InputImage, InputRole, InputSource, Source, Submission, facts,
 };
 use tollgate_upstream::InputFile;
+use tollgate_upstream::egress::FetchLimits;
 
 use crate::app::App;
 use crate::blobs::Shelf;
 
 /// How long a reference may take to come, redirects included.
 const FETCH_TIME: Duration = Duration::from_secs(60);
-const REDIRECTS: usize = 3;
+const REDIRECTS: u32 = 3;
 /// How much longer than its task a private copy is kept, for a worker that is late.
 const SLACK: Millis = clock::HOUR;
 

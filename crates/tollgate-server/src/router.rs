@@ -7,7 +7,7 @@ use axum::routing::{get, post};
 
 use crate::app::App;
 use crate::http::{reply, trace};
-use crate::routes::{balance, health, images, models, pages, tasks};
+use crate::routes::{balance, files, health, images, models, pages, tasks, uploads};
 
 /// The routes, with request ids, logs and metrics around them.
 pub fn router(app: &Arc<App>) -> Router {
@@ -22,6 +22,7 @@ pub fn router(app: &Arc<App>) -> Router {
         // Images
         .route("/v1/images/generations", post(images::generations))
         .route("/v1/images/edits", post(images::edits))
+        .route("/v1/uploads/images", post(uploads::image))
         // Tasks
         .route("/v1/tasks", get(tasks::list))
         .route("/v1/tasks/batch", post(tasks::batch))
@@ -30,6 +31,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/v1/images/generations/{task_id}", get(tasks::generation))
         // Models and files
         .route("/v1/models", get(models::list))
+        .route("/files/{name}", get(files::get))
         // For people and machines that look after it
         .route("/openapi.json", get(pages::openapi))
         .route("/docs", get(pages::docs))

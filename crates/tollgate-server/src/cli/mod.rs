@@ -3,6 +3,8 @@
 mod admin_key;
 mod audit;
 mod channel;
+mod client;
+mod image;
 mod key;
 mod serve;
 mod user;
@@ -58,6 +60,8 @@ enum Command {
     AdminKey,
     /// Check every money and task invariant; exit 1 if one does not hold
     Audit,
+    /// Make pictures on any gateway and save them
+    Image(Box<image::Image>),
 }
 
 /// A command that did not succeed: one sentence for the person who gave it, or nothing where it has spoken already.
@@ -117,6 +121,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Channel(channel) => channel.run(&common),
         Command::AdminKey => admin_key::run(&common),
         Command::Audit => audit::run(&common).await,
+        Command::Image(image) => image.run(&common).await,
     }
 }
 

@@ -4,13 +4,13 @@ use std::io::Write as _;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use crate::egress;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Amount, Clock as _, Secret, SystemClock};
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::{KeyLimits, Store};
+use tollgate_upstream::egress::{self, ClientOptions};
 
 use super::{Common, Failed, key, open_store};
 use crate::access::Access;
@@ -94,7 +94,10 @@ async fn build(config: Config, listener: &Listener, store: Store) -> Result<Arc<
         openapi: openapi::document(&public_url).to_string(),
         public_url,
         blobs: Blobs::open(&config.storage_dir())?,
-        egress: egress::Client::new(config.allow_private_urls.clone()),
+        egress: egress::Client::new(ClientOptions {
+            allow_private: config.allow_private_urls.clone(),
+            ..ClientOptions::default()
+        }),
         access: Access::default(),
         limits: Limits::default(),
         body_budget: BodyBudget::new(config.limits.body_memory_mb),

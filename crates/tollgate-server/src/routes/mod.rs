@@ -1,8 +1,10 @@
 //! The handlers, thin: parse, call, shape. `router.rs` is their table of contents.
 
 pub mod balance;
+pub mod files;
 pub mod health;
 pub mod images;
 pub mod models;
 pub mod pages;
 pub mod tasks;
+pub mod uploads;

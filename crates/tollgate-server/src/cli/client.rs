@@ -1,0 +1,166 @@
+//! A client of any gateway, for the commands that make things: requests, errors in words, files saved.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use http::{Method, Request, StatusCode, header};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tollgate_core::Secret;
+use tollgate_upstream::egress::{Client, ClientOptions, ResponseBody, Timeouts, body};
+
+use super::Failed;
+
+/// Where a gateway listens if nobody says otherwise.
+const DEFAULT_BASE: &str = "http://127.0.0.1:8080";
+const TIMEOUTS: Timeouts = Timeouts {
+    first_byte: Duration::from_secs(60),
+    idle: Duration::from_secs(60),
+};
+/// Greatest JSON answer that is read.
+const ANSWER_MAX: usize = 16 * 1_048_576;
+
+/// Which gateway, as whom.
+#[derive(Args)]
+pub(super) struct Target {
+    /// The gateway's address
+    #[arg(long, value_name = "URL", env = "TOLLGATE_BASE_URL", default_value = DEFAULT_BASE)]
+    base_url: String,
+    /// The API key
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "TOLLGATE_API_KEY",
+        hide_env_values = true
+    )]
+    key: Option<String>,
+}
+
+/// A gateway as one key sees it.
+pub(super) struct Gateway {
+    client: Client,
+    base: String,
+    key: Secret,
+}
+
+impl Target {
+    pub(super) fn open(&self) -> Result<Gateway, Failed> {
+        let key = self.key.as_deref().filter(|key| !key.is_empty());
+        let key = key.ok_or("an API key is needed: pass --key, or set TOLLGATE_API_KEY")?;
+        Ok(Gateway {
+            client: Client::new(ClientOptions::default()),
+            base: self.base_url.trim_end_matches('/').to_owned(),
+            key: Secret::new(key),
+        })
+    }
+}
+
+impl Gateway {
+    /// GET, answered with JSON.
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Failed> {
+        self.json(
+            Method::GET,
+            &format!("{}{path}", self.base),
+            None,
+            Bytes::new(),
+        )
+        .await
+    }
+
+    /// POST of a JSON body, answered with JSON.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failed> {
+        let url = format!("{}{path}", self.base);
+        self.json(
+            Method::POST,
+            &url,
+            Some("application/json"),
+            body.to_string().into(),
+        )
+        .await
+    }
+
+    /// Uploads a picture; answers its link.
+    pub(super) async fn upload(&self, file: &Path) -> Result<String, Failed> {
+        let bytes = tokio::fs::read(file)
+            .await
+            .map_err(|e| format!("cannot read {}: {e}", file.display()))?;
+        let boundary = tollgate_core::id::short_id("part-");
+        let mut form = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"reference\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n"
+        )
+        .into_bytes();
+        form.extend_from_slice(&bytes);
+        form.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+        let content_type = format!("multipart/form-data; boundary={boundary}");
+        let url = format!("{}/v1/uploads/images", self.base);
+        let record = self
+            .json(Method::POST, &url, Some(&content_type), form.into())
+            .await?;
+        let link = record["url"]
+            .as_str()
+            .ok_or("the gateway's answer has no link")?;
+        Ok(link.to_owned())
+    }
+
+    /// Saves what a link leads to.
+    pub(super) async fn save(&self, url: &str, file: &Path) -> Result<(), Failed> {
+        // A link is no place to send the key to.
+        let request = Request::get(url).body(body(Bytes::new()))?;
+        let response = self.client.send(request, TIMEOUTS).await?;
+        if response.status() != StatusCode::OK {
+            return Err(Failed::from(format!(
+                "the result cannot be fetched: {}",
+                response.status()
+            )));
+        }
+        let cannot = |e: std::io::Error| format!("cannot write {}: {e}", file.display());
+        let mut out = tokio::fs::File::create(file).await.map_err(cannot)?;
+        let mut parts = response.into_body();
+        while let Some(part) = parts.chunk().await? {
+            out.write_all(&part).await.map_err(cannot)?;
+        }
+        Ok(out.flush().await.map_err(cannot)?)
+    }
+
+    async fn json(
+        &self,
+        method: Method,
+        url: &str,
+        content_type: Option<&str>,
+        bytes: Bytes,
+    ) -> Result<Value, Failed> {
+        let mut request = Request::builder().method(method).uri(url).header(
+            header::AUTHORIZATION,
+            format!("Bearer {}", self.key.expose()),
+        );
+        if let Some(content_type) = content_type {
+            request = request.header(header::CONTENT_TYPE, content_type);
+        }
+        let response = self
+            .client
+            .send(request.body(body(bytes))?, TIMEOUTS)
+            .await
+            .map_err(|e| format!("cannot reach the gateway at {}: {e}", self.base))?;
+        let status = response.status();
+        let answer = read(response.into_body()).await?;
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let said = answer["error"]["message"]
+            .as_str()
+            .or_else(|| answer["message"].as_str());
+        Err(Failed::from(format!(
+            "the gateway says {status}: {}",
+            said.unwrap_or("nothing more")
+        )))
+    }
+}
+
+async fn read(parts: ResponseBody) -> Result<Value, Failed> {
+    let bytes = parts.collect(ANSWER_MAX).await?;
+    serde_json::from_slice(&bytes)
+        .map_err(|_| Failed::from("the answer is not JSON: is this a gateway?"))
+}
