@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use serde_json::Value;
-use tollgate_core::{ApiError, ErrorKind, TaskKind, crash, id};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tollgate_core::{ApiError, ErrorKind, Millis, TaskKind, crash, id};
 use tollgate_media::Endpoint;
+use tollgate_media::catalogue::ImageModel;
 use tollgate_media::image::{self, ReceiptFacts};
 use tollgate_store::{Idempotency, NewTask, Refusal, Submitted};
 
 use crate::access::Caller;
-use crate::app::App;
+use crate::app::{App, Live};
 use crate::http::trace::RequestId;
 use crate::{errors, idempotency, inputs, safety};
 
@@ -33,126 +35,160 @@ pub struct Request<'a> {
 
 /// Takes a submission; answers the receipt, as JSON text.
 pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiError> {
-    let Request {
-        caller,
-        endpoint,
-        headers,
-        body,
-        request_id,
-    } = request;
-    let key = &caller.key;
-    let now = app.clock.now();
+    let (key, now) = (&request.caller.key, app.clock.now());
 
     // 1. The same key and body as before: the same receipt, whatever has changed since.
-    let idempotency_key = idempotency::key(headers)?;
-    let fingerprint = idempotency_key
-        .as_ref()
-        .map(|_| idempotency::fingerprint(endpoint.path(), body));
-    if let (Some(idempotency_key), Some(fingerprint)) = (&idempotency_key, &fingerprint) {
-        let earlier = app
-            .store
-            .receipt(&key.user_id, idempotency_key, now)
-            .await
-            .map_err(errors::store)?;
-        match earlier {
-            Some((same, receipt)) if same == *fingerprint => return Ok(receipt),
-            Some(_) => return Err(idempotency::reused()),
-            None => {}
-        }
+    let repeatable = Repeatable::of(&request)?;
+    if let Some(receipt) = earlier_receipt(app, &key.user_id, repeatable.as_ref(), now).await? {
+        return Ok(receipt);
     }
 
     // 2. The model: known here, allowed to this key, served by some channel.
-    let members = body
-        .as_object()
-        .ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;
-    let model = app.catalogue.image(model_name(members)?, endpoint)?;
-    caller.may_use(&model.name)?;
-    let routing = app.routing();
-    if !routing.channels.serves_images(&model.name) {
-        return Err(ApiError::new(
-            ErrorKind::BadGateway,
-            format!(
-                "no channel can serve {} at the moment: try again later",
-                model.name
-            ),
-        ));
-    }
+    let live = app.routing();
+    let members = request.body.as_object();
+    let members = members.ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;
+    let model = choose_model(app, &live, &request, members)?;
+    let family = model.family;
 
     // 3. The fields, by the family's declaration.
-    let strict = headers
-        .get(STRICT)
-        .is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"));
-    let mut submission = image::read(model, members, strict)?;
+    let mut submission = image::read(model, members, is_strict(request.headers))?;
 
     // 4. The safety review, where the family has one.
-    safety::review(app, &routing, model, &submission.job().prompt).await?;
+    safety::review(app, &live, model, &submission.job().prompt).await?;
 
     // 5. The pictures that came with it: checked as far as they are here, sizes settled that follow them.
     let deadline_at = now + app.config.time_limits.image_ms();
     let adjustments = std::mem::take(&mut submission.adjustments);
     let mut price = submission.price.clone();
-    let (mut job, facts) = inputs::take(app, model.family, submission, deadline_at).await?;
-    model.family.settle(&mut job, &facts)?;
+    let (mut job, facts) = inputs::take(app, family, submission, deadline_at).await?;
+    family.settle(&mut job, &facts)?;
     price.settled(&job);
 
     // 6. The price, frozen.
-    let charge = routing.prices.charge(&model.name, &price, job.n)?;
+    let charge = live.prices.charge(&model.name, &price, job.n)?;
 
     // 7. Idempotency record, hold and task in one transaction, on disk before anything is answered.
     let task_id = id::task_id(now);
-    let receipt = image::receipt(
-        model.family,
-        &ReceiptFacts {
-            task_id: &task_id,
-            model: &model.name,
-            created_at: now,
-            size: &price.size,
-            quality: job.quality.as_deref(),
-            adjustments: &adjustments,
-        },
-    )
-    .to_string();
-    let broken = |e: serde_json::Error| {
-        tracing::error!(error = %e, "a job cannot be written");
-        ApiError::internal()
+    let facts = ReceiptFacts {
+        task_id: &task_id,
+        model: &model.name,
+        created_at: now,
+        size: &price.size,
+        quality: job.quality.as_deref(),
+        adjustments: &adjustments,
     };
+    let receipt = image::receipt(family, &facts).to_string();
+    let job = to_text(&job)?;
     let task = NewTask {
         id: task_id,
         user_id: key.user_id.clone(),
         key_id: key.id.clone(),
         kind: TaskKind::Image,
-        family: model.family.name.to_owned(),
+        family: family.name.to_owned(),
         model: model.name.clone(),
         created_at: now,
         deadline_at,
-        job: serde_json::to_string(&job).map_err(broken)?,
-        adjustments: serde_json::to_string(&adjustments).map_err(broken)?,
-        request_id: request_id.as_str().to_owned(),
+        job: job.clone(),
+        adjustments: to_text(&adjustments)?,
+        request_id: request.request_id.as_str().to_owned(),
         charge,
-        idempotency: idempotency_key
-            .zip(fingerprint)
-            .map(|(key, fingerprint)| Idempotency {
-                key,
-                fingerprint,
-                receipt: receipt.clone(),
-            }),
+        idempotency: repeatable.map(|r| r.with(&receipt)),
     };
     let submitted = app.store.submit(task).await.map_err(errors::store)?;
     crash::point("submit.before_receipt");
 
-    // 8. The receipt. What a refused or repeated submission stored goes by itself when its name expires.
+    // 8. The receipt. What was not taken leaves no private copies behind.
+    if submitted == Submitted::Accepted {
+        app.workers.wake();
+        return Ok(receipt);
+    }
+    inputs::discard(app, &job).await;
     match submitted {
-        Submitted::Accepted => {
-            app.workers.wake();
-            Ok(receipt)
-        }
+        Submitted::Accepted => Ok(receipt),
         Submitted::Repeated { receipt } => Ok(receipt),
         Submitted::KeyReused => Err(idempotency::reused()),
         Submitted::Refused(refusal) => Err(refused(app, refusal)),
     }
 }
 
-fn model_name(body: &serde_json::Map<String, Value>) -> Result<&str, ApiError> {
+/// The request's `Idempotency-Key` with what it stands for.
+struct Repeatable {
+    key: String,
+    fingerprint: String,
+}
+
+impl Repeatable {
+    fn of(request: &Request<'_>) -> Result<Option<Self>, ApiError> {
+        let key = idempotency::key(request.headers)?;
+        Ok(key.map(|key| Self {
+            key,
+            fingerprint: idempotency::fingerprint(request.endpoint.path(), request.body),
+        }))
+    }
+
+    fn with(self, receipt: &str) -> Idempotency {
+        Idempotency {
+            key: self.key,
+            fingerprint: self.fingerprint,
+            receipt: receipt.to_owned(),
+        }
+    }
+}
+
+async fn earlier_receipt(
+    app: &App,
+    user_id: &str,
+    repeatable: Option<&Repeatable>,
+    now: Millis,
+) -> Result<Option<String>, ApiError> {
+    let Some(Repeatable { key, fingerprint }) = repeatable else {
+        return Ok(None);
+    };
+    let earlier = app
+        .store
+        .receipt(user_id, key, now)
+        .await
+        .map_err(errors::store)?;
+    match earlier {
+        Some((same, receipt)) if same == *fingerprint => Ok(Some(receipt)),
+        Some(_) => Err(idempotency::reused()),
+        None => Ok(None),
+    }
+}
+
+fn choose_model<'a>(
+    app: &'a App,
+    live: &Live,
+    request: &Request<'_>,
+    members: &Map<String, Value>,
+) -> Result<&'a ImageModel, ApiError> {
+    let model = app
+        .catalogue
+        .image(model_name(members)?, request.endpoint)?;
+    request.caller.may_use(&model.name)?;
+    if live.channels.serves_images(&model.name) {
+        return Ok(model);
+    }
+    let message = format!(
+        "no channel can serve {} at the moment: try again later",
+        model.name
+    );
+    Err(ApiError::new(ErrorKind::BadGateway, message))
+}
+
+fn is_strict(headers: &HeaderMap) -> bool {
+    let strict = headers.get(STRICT);
+    strict.is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"))
+}
+
+fn to_text(value: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(value).map_err(|e| {
+        tracing::error!(error = %e, "a job cannot be written");
+        ApiError::internal()
+    })
+}
+
+fn model_name(body: &Map<String, Value>) -> Result<&str, ApiError> {
     match body.get("model") {
         Some(Value::String(name)) if !name.trim().is_empty() => Ok(name),
         None | Some(Value::Null) => Err(ApiError::invalid(

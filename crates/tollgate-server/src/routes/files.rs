@@ -348,7 +348,7 @@ mod tests {
         }
 
         let part = (header::RANGE, "bytes=2-4");
-        let (status, headers, body) = site.ask(&site.name, &[part.clone()], NOW).await;
+        let (status, headers, body) = site.ask(&site.name, std::slice::from_ref(&part), NOW).await;
         assert_eq!((status, body.as_str()), (206, "234"));
         assert_eq!(headers["content-range"], "bytes 2-4/10");
         assert_eq!(headers["content-length"], "3");
