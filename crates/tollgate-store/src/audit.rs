@@ -122,12 +122,14 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "task_shape",
-        says: "state, progress, ended_at: a final task has an end, a completed one a result, a failed one an error, others neither",
+        says: "state, progress, ended_at: a final task has an end, a completed one a result, a failed one an error, others neither; only one in work has an owner",
         sql: Sql::both(
             "SELECT id, state, progress, ended_at FROM tasks
              WHERE state < 0 OR state > 4 OR progress < 0 OR progress > 100 OR (state < 2) <> (ended_at IS NULL)
                 OR (state = 2) <> (result IS NOT NULL) OR (state IN (3, 4)) <> (error_code IS NOT NULL)
-                OR (state <> 1 AND owner IS NOT NULL) OR (state > 0 AND state <> 4 AND started_at IS NULL)",
+                OR (state = 4) <> (COALESCE(error_code, '') = 'cancelled')
+                OR (state <> 1 AND owner IS NOT NULL) OR (state = 0 AND fence <> 0)
+                OR (state < 4 AND (state = 0) <> (started_at IS NULL))",
         ),
     },
     Check {
@@ -164,7 +166,7 @@ pub(crate) async fn audit(tx: &mut Tx<'_>) -> Result<Vec<Violation>, DbError> {
             found.push(Violation {
                 check: check.name,
                 subject: row.text(0)?,
-                detail: format!("{}: {}", check.says, cells(&row)),
+                detail: format!("{}: {}", check.says, cells(&row, 1)),
             });
         }
     }
@@ -173,8 +175,9 @@ pub(crate) async fn audit(tx: &mut Tx<'_>) -> Result<Vec<Violation>, DbError> {
     Ok(found)
 }
 
-fn cells(row: &Row) -> String {
-    let words = row.0[1..].iter().map(|cell| match cell {
+/// The cells of a row from column `first` on, as words.
+fn cells(row: &Row, first: usize) -> String {
+    let words = row.0[first..].iter().map(|cell| match cell {
         crate::db::Value::Null => "none".to_owned(),
         crate::db::Value::Int(n) => n.to_string(),
         crate::db::Value::Text(t) => t.to_string(),
@@ -200,7 +203,7 @@ async fn charge_arithmetic(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Resul
                 found.push(Violation {
                     check,
                     subject: id.clone(),
-                    detail: format!("{says}: {}", cells(&row)),
+                    detail: format!("{says}: {}", cells(&row, 3)),
                 });
             };
             if !adds_up(&numbers) {

@@ -1,0 +1,242 @@
+//! Users and keys: made, found, credited, disabled, revoked.
+
+use tollgate_core::{Amount, id, money};
+use tollgate_store::{KeyLimits, Refusal, StoreError, Submitted};
+
+use crate::db::{Db, on_both};
+use crate::world::{NOW, amount, assert_clean, new_key, payer, rich, submit, sums, task};
+
+on_both!(
+    a_user_lives,
+    a_key_lives,
+    names_are_unique,
+    a_balance_never_goes_below_what_is_held,
+    amounts_that_cannot_be_are_refused,
+    the_access_version_moves_with_every_change,
+    whom_nobody_may_pay_with_any_more,
+);
+
+async fn a_user_lives(db: &Db) {
+    let store = db.open().await;
+    assert!(!store.has_users().await.unwrap());
+    let user = store
+        .create_user("ann", false, amount("12.5"), NOW)
+        .await
+        .unwrap();
+    assert!(store.has_users().await.unwrap());
+    assert!(user.id.starts_with("user_"));
+    assert_eq!((user.name.as_str(), user.unlimited), ("ann", false));
+    assert_eq!(user.balance, amount("12.5"));
+    assert_eq!(store.user(&user.id).await, Ok(Some(user.clone())));
+    assert_eq!(store.user_named("ann").await, Ok(user.clone()));
+    assert_eq!(store.user("user_none").await, Ok(None));
+
+    let richer = store.credit("ann", amount("0.000000001"), Some("a gift"), NOW);
+    assert_eq!(richer.await.unwrap().balance, amount("12.500000001"));
+    let disabled = store.disable_user("ann", NOW + 5).await.unwrap();
+    assert_eq!(disabled.disabled_at, Some(NOW + 5));
+    let again = store.disable_user("ann", NOW + 9).await.unwrap();
+    assert_eq!(again.disabled_at, Some(NOW + 5), "the first time stands");
+
+    store
+        .create_user("bob", true, Amount::ZERO, NOW + 1)
+        .await
+        .unwrap();
+    let names: Vec<_> = store.users().await.unwrap();
+    let names: Vec<_> = names
+        .iter()
+        .map(|u| (u.name.as_str(), u.unlimited))
+        .collect();
+    assert_eq!(names, [("ann", false), ("bob", true)]);
+    for unknown in [
+        store.user_named("eve").await,
+        store.credit("eve", amount("1"), None, NOW).await,
+        store.disable_user("eve", NOW).await,
+    ] {
+        let sentence = "there is no user \"eve\": see `tollgate user list`";
+        assert_eq!(unknown, Err(StoreError::Invalid(sentence.to_owned())));
+    }
+    assert_clean(&store).await;
+}
+
+async fn a_key_lives(db: &Db) {
+    let store = db.open().await;
+    let user = store
+        .create_user("ann", false, Amount::ZERO, NOW)
+        .await
+        .unwrap();
+    let mut wanted = new_key("ann", Some("3"));
+    wanted.limits = KeyLimits {
+        rpm: Some(60),
+        max_concurrency: Some(u32::MAX),
+        models: Some(vec!["a".to_owned(), "b,\"c".to_owned()]),
+        expires_at: Some(NOW + 100),
+        bare_envelope: true,
+    };
+    let key = store.create_key(wanted.clone()).await.unwrap();
+    assert_eq!((&key.id, &key.label), (&wanted.id, &wanted.label));
+    assert_eq!((&key.user_id, &key.user), (&user.id, &user.name));
+    assert_eq!(key.quota, Some(amount("3")));
+    assert_eq!(key.limits, wanted.limits);
+    assert_eq!((key.revoked_at, key.user_disabled_at), (None, None));
+    assert_eq!(store.key_by_hash(&wanted.hash).await, Ok(Some(key.clone())));
+    assert_eq!(store.key(&key.id).await, Ok(Some(key.clone())));
+    assert_eq!(store.key_by_hash("0").await, Ok(None));
+
+    let plain = store.create_key(new_key("ann", None)).await.unwrap();
+    assert_eq!((plain.quota, plain.limits), (None, KeyLimits::default()));
+    assert_eq!(store.keys().await.unwrap().len(), 2);
+
+    let revoked = store.revoke_key(&key.id, NOW + 1).await.unwrap();
+    assert_eq!(revoked.revoked_at, Some(NOW + 1));
+    let again = store.revoke_key(&key.id, NOW + 2).await.unwrap();
+    assert_eq!(again.revoked_at, Some(NOW + 1));
+    store.disable_user("ann", NOW + 3).await.unwrap();
+    let seen = store.key_by_hash(&wanted.hash).await.unwrap().unwrap();
+    assert_eq!(seen.user_disabled_at, Some(NOW + 3));
+
+    let nobody = store.revoke_key("key_none", NOW).await;
+    let sentence = "there is no key \"key_none\": see `tollgate key list`";
+    assert_eq!(nobody, Err(StoreError::Invalid(sentence.to_owned())));
+    let orphan = store.create_key(new_key("eve", None)).await;
+    assert!(matches!(orphan, Err(StoreError::Invalid(_))));
+    assert_clean(&store).await;
+}
+
+async fn names_are_unique(db: &Db) {
+    let store = db.open().await;
+    store
+        .create_user("ann", false, amount("1"), NOW)
+        .await
+        .unwrap();
+    let taken = store.create_user("ann", true, amount("5"), NOW).await;
+    let sentence = "there is a user \"ann\" already: choose another name";
+    assert_eq!(taken, Err(StoreError::Invalid(sentence.to_owned())));
+    // Names are what they are, byte by byte, and never part of a statement.
+    for name in ["Ann", "ann ", "a'; DROP TABLE users; --", "名"] {
+        store
+            .create_user(name, false, Amount::ZERO, NOW)
+            .await
+            .unwrap();
+        assert_eq!(store.user_named(name).await.unwrap().name, name);
+    }
+    let (first, second) = tokio::join!(
+        store.create_user("zoe", false, amount("2"), NOW),
+        store.create_user("zoe", false, amount("3"), NOW),
+    );
+    assert!(first.is_ok() != second.is_ok(), "{first:?} {second:?}");
+    let opened = first.or(second).unwrap().balance;
+    assert_eq!(store.user_named("zoe").await.unwrap().balance, opened);
+    assert_clean(&store).await;
+}
+
+async fn a_balance_never_goes_below_what_is_held(db: &Db) {
+    let store = db.open().await;
+    let ann = payer(&store, "ann", "10").await;
+    submit(&store, task(&ann, 4, "1")).await;
+    assert_eq!(sums(&store, &ann).await, ["10", "4", "0"]);
+    let too_much = store.credit("ann", amount("-6.000000001"), None, NOW).await;
+    let sentence = "only 6 of the balance of \"ann\" can be taken: the rest is held or spent";
+    assert_eq!(too_much, Err(StoreError::Invalid(sentence.to_owned())));
+    assert_eq!(sums(&store, &ann).await, ["10", "4", "0"]);
+    store.credit("ann", amount("-6"), None, NOW).await.unwrap();
+    assert_eq!(sums(&store, &ann).await, ["4", "4", "0"]);
+    // Nothing moved is nothing to enter.
+    let entries = db.number("SELECT COUNT(*) FROM ledger").await;
+    store.credit("ann", Amount::ZERO, None, NOW).await.unwrap();
+    assert_eq!(db.number("SELECT COUNT(*) FROM ledger").await, entries);
+
+    let bob = rich(&store, "bob", None).await;
+    store.credit("bob", amount("-6"), None, NOW).await.unwrap();
+    assert_eq!(sums(&store, &bob).await, ["-6", "0", "0"]);
+    assert_clean(&store).await;
+}
+
+async fn amounts_that_cannot_be_are_refused(db: &Db) {
+    let store = db.open().await;
+    payer(&store, "ann", "0").await;
+    let beyond = money::MAX + Amount::from_nanos(1);
+    let least = Amount::from_nanos(i64::MIN);
+    for refused in [
+        store
+            .create_user("bob", false, amount("-1"), NOW)
+            .await
+            .map(|_| ()),
+        store
+            .create_user("bob", true, beyond, NOW)
+            .await
+            .map(|_| ()),
+        store.credit("ann", beyond, None, NOW).await.map(|_| ()),
+        store.credit("ann", least, None, NOW).await.map(|_| ()),
+        store
+            .create_key(new_key("ann", Some("-0.1")))
+            .await
+            .map(|_| ()),
+    ] {
+        assert!(
+            matches!(refused, Err(StoreError::Invalid(_))),
+            "{refused:?}"
+        );
+    }
+    for _ in 0..9 {
+        store.credit("ann", money::MAX, None, NOW).await.unwrap();
+    }
+    let full = store.credit("ann", money::MAX, None, NOW).await;
+    assert!(matches!(full, Err(StoreError::Invalid(_))), "{full:?}");
+    // Together, balances may be more than one number holds.
+    payer(&store, "bob", "1000000000").await;
+    assert_eq!(store.totals().await.unwrap().balance.nanos(), i64::MAX);
+    assert_clean(&store).await;
+}
+
+async fn the_access_version_moves_with_every_change(db: &Db) {
+    let store = db.open().await;
+    let other = db.open().await;
+    let mut seen = other.access_version().await.unwrap();
+    let mut moved = async |what: &str| {
+        let now = other.access_version().await.unwrap();
+        assert!(now > seen, "{what}");
+        seen = now;
+    };
+    store
+        .create_user("ann", false, Amount::ZERO, NOW)
+        .await
+        .unwrap();
+    moved("a user was made").await;
+    let key = store.create_key(new_key("ann", None)).await.unwrap();
+    moved("a key was made").await;
+    store.revoke_key(&key.id, NOW).await.unwrap();
+    moved("a key was revoked").await;
+    store.disable_user("ann", NOW).await.unwrap();
+    moved("a user was disabled").await;
+}
+
+async fn whom_nobody_may_pay_with_any_more(db: &Db) {
+    let store = db.open().await;
+    let gone = Ok(Submitted::Refused(Refusal::Gone));
+    let ann = payer(&store, "ann", "10").await;
+    let mut stranger = ann.clone();
+    stranger.key_id = id::short_id("key_");
+    assert_eq!(store.submit(task(&stranger, 1, "1")).await, gone);
+    stranger = ann.clone();
+    stranger.user_id = id::short_id("user_");
+    assert_eq!(store.submit(task(&stranger, 1, "1")).await, gone);
+
+    store.revoke_key(&ann.key_id, NOW).await.unwrap();
+    assert_eq!(store.submit(task(&ann, 1, "1")).await, gone);
+    assert_eq!(
+        store.submit(task(&ann, 1, "0")).await,
+        gone,
+        "nor for nothing"
+    );
+    let bob = payer(&store, "bob", "10").await;
+    submit(&store, task(&bob, 1, "1")).await;
+    store.disable_user("bob", NOW).await.unwrap();
+    assert_eq!(store.submit(task(&bob, 1, "1")).await, gone);
+    assert_eq!(
+        sums(&store, &bob).await,
+        ["10", "1", "0"],
+        "what runs, runs on"
+    );
+    assert_clean(&store).await;
+}

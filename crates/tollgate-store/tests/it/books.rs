@@ -1,0 +1,229 @@
+//! The audit: it notices every changed cell that has to do with money, and states that contradict it.
+
+use tollgate_core::{Amount, TaskState};
+use tollgate_store::{Cancelled, Charge, Store};
+
+use crate::db::{Db, on_both};
+use crate::world::{
+    NOW, assert_clean, begin_attempt, claim_one, delivered, failed, finish, keyed, payer, rich,
+    submit, task,
+};
+
+on_both!(
+    every_changed_number_is_noticed,
+    rows_that_vanish_or_double_are_noticed,
+    states_that_contradict_are_noticed,
+    a_clean_audit_of_nothing,
+);
+
+/// Every column of numbers that says something about money, and its table's key.
+const MONEY: &[(&str, &[&str], &str)] = &[
+    ("users", &["unlimited", "balance", "held", "used"], "id"),
+    ("keys", &["quota", "held", "used"], "id"),
+    (
+        "charges",
+        &[
+            "price",
+            "per",
+            "units",
+            "held",
+            "units_settled",
+            "settled",
+            "released",
+            "seal",
+        ],
+        "id",
+    ),
+    ("ledger", &["amount"], "ref || '/' || kind"),
+    ("tasks", &["cost", "state"], "id"),
+];
+
+/// A little of everything: tasks in every state, free ones and ones whose price rounding swallows, too.
+async fn live(store: &Store) {
+    let ann = payer(store, "ann", "10").await;
+    let bob = rich(store, "bob", Some("3")).await;
+    for (i, payer) in [&ann, &bob, &ann, &bob].into_iter().enumerate() {
+        for price in ["0", "0.25"] {
+            let mut new = task(payer, 2, price);
+            if i > 1 {
+                // Less than half a nano: it costs nothing, whatever is done to the price.
+                new.charge = Charge {
+                    price: Amount::from_nanos(1250),
+                    per: 1_000_000,
+                    units: 2,
+                };
+            }
+            let key = format!("{i} {price}");
+            submit(store, keyed(new, &key, "f")).await;
+            let leased = claim_one(store, NOW).await;
+            begin_attempt(store, &leased, NOW).await.unwrap();
+            match i {
+                0 => drop(finish(store, &leased, delivered(1), NOW).await),
+                1 => drop(finish(store, &leased, failed(), NOW).await),
+                2 => drop(finish(store, &leased, delivered(2), NOW).await),
+                _ => assert_eq!(store.cancel(&leased.task, NOW).await, Ok(Cancelled::Done)),
+            }
+        }
+    }
+    submit(store, task(&ann, 3, "0.5")).await;
+    assert_eq!(
+        claim_one(store, NOW).await.task.state,
+        TaskState::InProgress
+    );
+    submit(store, task(&bob, 1, "0.5")).await;
+    submit(store, task(&bob, 1, "0")).await;
+    store
+        .credit("ann", "-1".parse().unwrap(), None, NOW)
+        .await
+        .unwrap();
+}
+
+/// Does `change`, expects the audit to notice, does `back`, expects it to be content again.
+async fn noticed(db: &Db, store: &Store, change: &str, back: &str) {
+    db.raw(change).await;
+    let violations = store.audit().await.unwrap();
+    assert!(!violations.is_empty(), "not noticed: {change}");
+    for violation in violations {
+        assert!(!violation.subject.is_empty(), "{change}: {violation:?}");
+    }
+    db.raw(back).await;
+    let violations = store.audit().await.unwrap();
+    assert!(violations.is_empty(), "{back}: {violations:#?}");
+}
+
+async fn every_changed_number_is_noticed(db: &Db) {
+    let store = db.open().await;
+    live(&store).await;
+    assert_clean(&store).await;
+    for (table, columns, key) in MONEY {
+        let keys = db.raw(&format!("SELECT {key} FROM {table}")).await.concat();
+        for column in *columns {
+            let row = |id: &str| format!("{key} = '{id}' AND {column} IS NOT NULL");
+            for id in keys.iter().flatten() {
+                let row = row(id);
+                if db
+                    .number(&format!("SELECT COUNT(*) FROM {table} WHERE {row}"))
+                    .await
+                    == 0
+                {
+                    continue;
+                }
+                for (there, back) in [("+ 1", "- 1"), ("- 1", "+ 1")] {
+                    let set =
+                        |by| format!("UPDATE {table} SET {column} = {column} {by} WHERE {row}");
+                    noticed(db, &store, &set(there), &set(back)).await;
+                }
+            }
+        }
+    }
+}
+
+async fn rows_that_vanish_or_double_are_noticed(db: &Db) {
+    let store = db.open().await;
+    live(&store).await;
+    assert_clean(&store).await;
+    let entries = db
+        .raw("SELECT ref || '/' || kind FROM ledger")
+        .await
+        .concat();
+    db.raw("CREATE TABLE kept AS SELECT * FROM ledger").await;
+    for entry in entries.iter().flatten() {
+        let row = format!("WHERE ref || '/' || kind = '{entry}'");
+        let delete = format!("DELETE FROM ledger {row}");
+        let restore = format!("INSERT INTO ledger SELECT * FROM kept {row}");
+        noticed(db, &store, &delete, &restore).await;
+        let columns = "kind, user_id, key_id, amount, note, at FROM kept";
+        let double = format!("INSERT INTO ledger SELECT ref || 'x', {columns} {row}");
+        let single = "DELETE FROM ledger WHERE ref NOT IN (SELECT ref FROM kept)";
+        noticed(db, &store, &double, single).await;
+    }
+    for table in ["charges", "users", "keys"] {
+        let ids = db.raw(&format!("SELECT id FROM {table}")).await.concat();
+        db.raw(&format!(
+            "CREATE TABLE kept_{table} AS SELECT * FROM {table}"
+        ))
+        .await;
+        for id in ids.iter().flatten() {
+            let delete = format!("DELETE FROM {table} WHERE id = '{id}'");
+            let restore =
+                format!("INSERT INTO {table} SELECT * FROM kept_{table} WHERE id = '{id}'");
+            noticed(db, &store, &delete, &restore).await;
+        }
+    }
+    let open = "id IN (SELECT id FROM charges WHERE closed_at IS NULL)";
+    db.raw(&format!(
+        "CREATE TABLE kept_tasks AS SELECT * FROM tasks WHERE {open}"
+    ))
+    .await;
+    let (delete, restore) = (
+        format!("DELETE FROM tasks WHERE {open}"),
+        "INSERT INTO tasks SELECT * FROM kept_tasks",
+    );
+    noticed(db, &store, &delete, restore).await;
+}
+
+async fn states_that_contradict_are_noticed(db: &Db) {
+    let store = db.open().await;
+    live(&store).await;
+    assert_clean(&store).await;
+    let first =
+        |state: i64| format!("WHERE id = (SELECT MIN(id) FROM tasks WHERE state = {state})");
+    let (done, failed, waiting) = (first(2), first(3), first(0));
+    for (table, set, row) in [
+        ("tasks", "ended_at = NULL", done.as_str()),
+        ("tasks", "ended_at = 1", waiting.as_str()),
+        ("tasks", "result = NULL", done.as_str()),
+        ("tasks", "result = '{\"images\":[]}'", done.as_str()),
+        ("tasks", "result = 'no JSON'", done.as_str()),
+        ("tasks", "result = '{}'", failed.as_str()),
+        ("tasks", "error_code = NULL", failed.as_str()),
+        ("tasks", "error_code = 'x'", waiting.as_str()),
+        ("tasks", "progress = 101", waiting.as_str()),
+        ("tasks", "owner = 'w'", waiting.as_str()),
+        ("tasks", "user_id = 'user_x'", waiting.as_str()),
+        ("charges", "closed_at = NULL", done.as_str()),
+        ("charges", "settled = NULL", done.as_str()),
+        ("charges", "closed_at = 1", waiting.as_str()),
+        ("charges", "key_id = 'key_x'", done.as_str()),
+        ("idempotency", "task_id = 'task_x'", "WHERE key = '0 0'"),
+        ("keys", "quota = NULL", "WHERE quota IS NOT NULL"),
+        ("keys", "quota = 5", "WHERE quota IS NULL"),
+        ("attempts", "ended_at = NULL", "WHERE outcome = 'cancelled'"),
+        ("ledger", "kind = 'credit'", "WHERE kind = 'hold'"),
+    ] {
+        let changed = set.split(' ').next().unwrap();
+        let key = if table == "attempts" { "task_id" } else { "id" };
+        let rows = if table == "ledger" {
+            db.raw("SELECT ref FROM ledger WHERE kind = 'hold' AND amount > 0 LIMIT 1")
+                .await
+        } else if table == "idempotency" {
+            vec![vec![Some(String::new())]]
+        } else {
+            db.raw(&format!("SELECT {key} FROM {table} {row} LIMIT 1"))
+                .await
+        };
+        let id = rows.concat()[0].clone().unwrap();
+        let one = match table {
+            "ledger" => format!("WHERE ref = '{id}' AND (kind = 'hold' OR kind = 'credit')"),
+            "idempotency" => row.to_owned(),
+            _ => format!("WHERE {key} = '{id}'"),
+        };
+        let old = db
+            .raw(&format!("SELECT {changed} FROM {table} {one}"))
+            .await
+            .concat();
+        let old = match &old[0] {
+            None => "NULL".to_owned(),
+            Some(text) if text.parse::<i64>().is_ok() => text.clone(),
+            Some(text) => format!("'{text}'"),
+        };
+        let change = format!("UPDATE {table} SET {set} {one}");
+        let back = format!("UPDATE {table} SET {changed} = {old} {one}");
+        noticed(db, &store, &change, &back).await;
+    }
+}
+
+async fn a_clean_audit_of_nothing(db: &Db) {
+    let store = db.open().await;
+    assert_clean(&store).await;
+}

@@ -1,0 +1,188 @@
+//! Commits whose answers are lost, and wires that go dead. On PostgreSQL only: SQLite has no wire.
+
+use tollgate_store::{Cancelled, Ended, Location, Store, StoreError, Submitted};
+
+use crate::db::{Db, on_postgres};
+use crate::proxy::Proxy;
+use crate::world::{
+    NOW, Payer, amount, assert_clean, begin_attempt, claim, claim_one, delivered, finish, keyed,
+    new_key, payer, submit, sums, task, try_again,
+};
+
+/// Makes a test of each function: on PostgreSQL, by way of a wire.
+macro_rules! on_a_wire {
+    ($($test:ident),+ $(,)?) => { $(
+        mod $test {
+            #[test]
+            fn postgres() {
+                crate::lost::on_wire(super::$test);
+            }
+        }
+    )+ };
+}
+
+on_a_wire!(
+    every_write_answers_as_if_nothing_had_been_lost,
+    concurrent_submissions_are_done_once,
+    what_fits_only_once_is_done_once,
+    a_claim_that_nobody_heard_of_ends_with_its_lease,
+    a_dead_wire_is_said_to_be_unavailable,
+);
+
+fn on_wire(test: impl AsyncFnOnce(&Db, &Proxy, &Store)) {
+    on_postgres(async |db: &Db| {
+        let Location::Postgres(url) = &db.location else {
+            unreachable!("the test runs on PostgreSQL")
+        };
+        let wire = Proxy::new(url).await;
+        let store = Store::open(&wire.location).await.unwrap();
+        test(db, &wire, &store).await;
+    });
+}
+
+async fn every_write_answers_as_if_nothing_had_been_lost(_: &Db, wire: &Proxy, store: &Store) {
+    let lose = || {
+        assert!(!wire.has_one_to_lose());
+        wire.lose_next_commit();
+    };
+    lose();
+    let user = store
+        .create_user("ann", false, amount("5"), NOW)
+        .await
+        .unwrap();
+    assert_eq!(user.balance, amount("5"));
+    lose();
+    store.credit("ann", amount("5"), None, NOW).await.unwrap();
+    lose();
+    let key = store.create_key(new_key("ann", Some("3"))).await.unwrap();
+    let ann = Payer {
+        name: user.name,
+        user_id: user.id,
+        key_id: key.id,
+    };
+    assert_eq!(sums(store, &ann).await, ["10", "0", "0"]);
+
+    // Its receipt is remembered by then, and yet it is told that it was the first.
+    lose();
+    let first = keyed(task(&ann, 2, "0.5"), "k", "f");
+    assert_eq!(store.submit(first).await, Ok(Submitted::Accepted));
+    let leased = claim_one(store, NOW).await;
+    lose();
+    assert_eq!(begin_attempt(store, &leased, NOW).await, Some(1));
+    lose();
+    assert!(try_again(store, &leased, 1, NOW, NOW).await);
+    let leased = claim_one(store, NOW).await;
+    assert_eq!(leased.failed_attempts, 1);
+    lose();
+    store
+        .postpone(&leased.task.id, leased.fence, NOW)
+        .await
+        .unwrap();
+    let leased = claim_one(store, NOW).await;
+    lose();
+    let kept = store
+        .keep("w", vec![(leased.task.id.clone(), leased.fence)], NOW + 9)
+        .await;
+    assert_eq!(kept, Ok(Vec::new()));
+    lose();
+    let done = finish(store, &leased, delivered(1), NOW).await;
+    assert_eq!(
+        done,
+        Ended::Done {
+            cost: amount("0.5")
+        }
+    );
+    assert_eq!(sums(store, &ann).await, ["9.5", "0", "0.5"]);
+
+    let waiting = submit(store, task(&ann, 1, "1")).await;
+    let waiting = store.task(&waiting).await.unwrap().unwrap();
+    lose();
+    assert_eq!(store.cancel(&waiting, NOW).await, Ok(Cancelled::Done));
+    lose();
+    store.purge(NOW, NOW).await.unwrap();
+    lose();
+    store.revoke_key(&ann.key_id, NOW).await.unwrap();
+    lose();
+    store.disable_user("ann", NOW).await.unwrap();
+    assert!(!wire.has_one_to_lose());
+    assert_eq!(sums(store, &ann).await, ["9.5", "0", "0.5"]);
+    assert_clean(store).await;
+}
+
+async fn concurrent_submissions_are_done_once(_: &Db, wire: &Proxy, store: &Store) {
+    let ann = payer(store, "ann", "1.37").await;
+    let mut running = tokio::task::JoinSet::new();
+    for i in 0..300 {
+        if i % 50 == 0 {
+            wire.lose_next_commit();
+        }
+        let (store, new) = (store.clone(), task(&ann, 1, "0.01"));
+        running.spawn(async move { store.submit(new).await.unwrap() });
+        tokio::task::yield_now().await;
+    }
+    let results = running.join_all().await;
+    let accepted = results.iter().filter(|r| **r == Submitted::Accepted);
+    assert_eq!(accepted.count(), 137);
+    assert!(!wire.has_one_to_lose());
+    assert_eq!(sums(store, &ann).await, ["1.37", "1.37", "0"]);
+    assert_clean(store).await;
+}
+
+/// Its second try finds no room for it: that must not be asked of what is done already.
+async fn what_fits_only_once_is_done_once(_: &Db, wire: &Proxy, store: &Store) {
+    let ann = payer(store, "ann", "0").await;
+    for _ in 0..9 {
+        store
+            .credit("ann", amount("1000000000"), None, NOW)
+            .await
+            .unwrap();
+    }
+    let bob = payer(store, "bob", "0").await;
+    let mut running = tokio::task::JoinSet::new();
+    for i in 0..40 {
+        if i % 10 == 0 {
+            wire.lose_next_commit();
+        }
+        let store = store.clone();
+        running.spawn(async move {
+            // It fits once and not twice.
+            let name = if i == 20 { "ann" } else { "bob" };
+            store.credit(name, amount("200000000"), None, NOW).await
+        });
+    }
+    for credited in running.join_all().await {
+        assert!(credited.is_ok(), "{credited:?}");
+    }
+    assert!(!wire.has_one_to_lose());
+    assert_eq!(sums(store, &bob).await[0], "7800000000");
+    assert_eq!(sums(store, &ann).await[0], "9200000000");
+    assert_clean(store).await;
+}
+
+async fn a_claim_that_nobody_heard_of_ends_with_its_lease(_: &Db, wire: &Proxy, store: &Store) {
+    let ann = payer(store, "ann", "1").await;
+    submit(store, task(&ann, 1, "0.1")).await;
+    wire.lose_next_commit();
+    assert!(claim(store, NOW).await.is_empty());
+    let leased = claim_one(store, NOW + 30_000).await;
+    assert_eq!((leased.fence, leased.failed_attempts), (2, 0));
+    assert_clean(store).await;
+}
+
+async fn a_dead_wire_is_said_to_be_unavailable(db: &Db, wire: &Proxy, store: &Store) {
+    let ann = payer(store, "ann", "1").await;
+    wire.go_dead();
+    let (write, read) = tokio::join!(store.submit(task(&ann, 1, "0.1")), store.user(&ann.user_id),);
+    assert!(
+        matches!(write, Err(StoreError::Unavailable(_))),
+        "{write:?}"
+    );
+    assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+    // Another node is not held up for long by what the first one left behind.
+    let other = db.open().await;
+    submit(&other, task(&ann, 1, "0.1")).await;
+    wire.go_on();
+    submit(store, task(&ann, 1, "0.1")).await;
+    assert_eq!(sums(store, &ann).await, ["1", "0.2", "0"]);
+    assert_clean(store).await;
+}

@@ -1,0 +1,373 @@
+//! Random histories against a model that fits on a page: the store does what it does, and the books close.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tollgate_core::{Amount, Millis};
+use tollgate_store::{Cancelled, Ended, Leased, Refusal, Store, Submitted};
+
+use crate::db::{Db, on_both};
+use crate::world::{
+    NOW, Payer, assert_clean, begin_attempt, delivered, failed, finish, keyed, payer, rich,
+    task_at, try_again,
+};
+
+on_both!(random_histories_close_their_books);
+
+#[derive(Debug, Clone)]
+enum Step {
+    Submit {
+        who: usize,
+        units: u64,
+        price: i64,
+        key: Option<u8>,
+    },
+    Claim {
+        limit: usize,
+    },
+    Deliver {
+        pick: usize,
+        units: u64,
+    },
+    Fail {
+        pick: usize,
+    },
+    Retry {
+        pick: usize,
+    },
+    Cancel {
+        pick: usize,
+    },
+    Credit {
+        who: usize,
+        nanos: i64,
+    },
+    HandBack,
+    Revoke {
+        who: usize,
+    },
+    Wait {
+        by: Millis,
+    },
+    Purge,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let who = 0..4usize;
+    let pick = 0..40usize;
+    prop_oneof![
+        8 => (who.clone(), 1..5u64, 0..40i64, prop::option::of(0..6u8))
+            .prop_map(|(who, units, price, key)| Step::Submit { who, units, price, key }),
+        4 => (1..4usize).prop_map(|limit| Step::Claim { limit }),
+        4 => (pick.clone(), 1..6u64).prop_map(|(pick, units)| Step::Deliver { pick, units }),
+        2 => pick.clone().prop_map(|pick| Step::Fail { pick }),
+        2 => pick.clone().prop_map(|pick| Step::Retry { pick }),
+        3 => pick.prop_map(|pick| Step::Cancel { pick }),
+        2 => (who.clone(), -60..90i64).prop_map(|(who, nanos)| Step::Credit { who, nanos }),
+        1 => Just(Step::HandBack),
+        1 => who.prop_map(|who| Step::Revoke { who }),
+        2 => (1..40_000i64).prop_map(|by| Step::Wait { by }),
+        1 => Just(Step::Purge),
+    ]
+}
+
+/// A task as the model knows it.
+#[derive(Debug, Clone)]
+struct Known {
+    who: usize,
+    price: i64,
+    units: u64,
+    fence: i64,
+    leased: bool,
+    done: bool,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Account {
+    limited: bool,
+    quota: Option<i64>,
+    revoked: bool,
+    balance: i64,
+    held: i64,
+    used: i64,
+}
+
+struct World {
+    store: Store,
+    payers: Vec<Payer>,
+    accounts: Vec<Account>,
+    tasks: BTreeMap<String, Known>,
+    leases: Vec<Leased>,
+    keys: BTreeMap<(usize, u8), (String, String)>,
+    now: Millis,
+}
+
+impl World {
+    async fn new(store: &Store, tag: usize) -> Self {
+        let mut world = Self {
+            store: store.clone(),
+            payers: Vec::new(),
+            accounts: Vec::new(),
+            tasks: BTreeMap::new(),
+            leases: Vec::new(),
+            keys: BTreeMap::new(),
+            now: NOW,
+        };
+        for who in 0..4 {
+            let name = format!("u{tag}-{who}");
+            let quota = (who % 2 == 1).then_some(150);
+            let limited = who < 2;
+            let payer = if limited {
+                let balance = Amount::from_nanos(100).to_string();
+                let first = payer(store, &name, &balance).await;
+                match quota {
+                    None => first,
+                    Some(_) => {
+                        let user = store.user(&first.user_id).await.unwrap().unwrap();
+                        crate::world::with_key(store, user, Some("0.00000015")).await
+                    }
+                }
+            } else {
+                rich(store, &name, quota.map(|_| "0.00000015")).await
+            };
+            world.payers.push(payer);
+            world.accounts.push(Account {
+                limited,
+                quota,
+                balance: if limited { 100 } else { 0 },
+                ..Account::default()
+            });
+        }
+        world
+    }
+
+    async fn take(&mut self, step: Step) {
+        match step {
+            Step::Submit {
+                who,
+                units,
+                price,
+                key,
+            } => self.submit(who, units, price, key).await,
+            Step::Claim { limit } => {
+                let until = self.now + 30_000;
+                let leased = self.store.claim("w", limit, until, self.now).await.unwrap();
+                for leased in leased {
+                    let known = self.tasks.get_mut(&leased.task.id).unwrap();
+                    assert!(!known.done, "a finished task was leased");
+                    known.fence += 1;
+                    known.leased = true;
+                    assert_eq!(leased.fence, known.fence);
+                    self.leases.push(leased);
+                }
+            }
+            Step::Deliver { pick, units } => self.finish(pick, Some(units)).await,
+            Step::Fail { pick } => self.finish(pick, None).await,
+            Step::Retry { pick } => self.retry(pick).await,
+            Step::Cancel { pick } => self.cancel(pick).await,
+            Step::Credit { who, nanos } => {
+                let account = &mut self.accounts[who];
+                let allowed =
+                    !account.limited || nanos >= 0 || account.balance - account.held + nanos >= 0;
+                let amount = Amount::from_nanos(nanos);
+                let name = &self.payers[who].name;
+                let credited = self.store.credit(name, amount, None, self.now).await;
+                assert_eq!(credited.is_ok(), allowed, "{credited:?}");
+                if allowed {
+                    account.balance += nanos;
+                }
+            }
+            Step::HandBack => {
+                let leased = self.tasks.values_mut().filter(|t| t.leased && !t.done);
+                let count = leased.map(|t| t.leased = false).count() as u64;
+                assert_eq!(self.store.hand_back(Some("w"), self.now).await, Ok(count));
+            }
+            Step::Revoke { who } => {
+                let id = &self.payers[who].key_id;
+                self.store.revoke_key(id, self.now).await.unwrap();
+                self.accounts[who].revoked = true;
+            }
+            Step::Wait { by } => self.now += by,
+            Step::Purge => drop(self.store.purge(self.now, self.now).await.unwrap()),
+        }
+    }
+
+    async fn submit(&mut self, who: usize, units: u64, price: i64, key: Option<u8>) {
+        let mut new = task_at(&self.payers[who], units, "0", self.now);
+        new.charge.price = Amount::from_nanos(price);
+        let fingerprint = format!("{units} {price}");
+        if let Some(key) = key {
+            new = keyed(new, &key.to_string(), &fingerprint);
+        }
+        let id = new.id.clone();
+        let receipt = new.idempotency.as_ref().map(|i| i.receipt.clone());
+        let result = self.store.submit(new).await.unwrap();
+        if let Some((first, receipt)) = key.and_then(|key| self.keys.get(&(who, key))) {
+            let receipt = receipt.clone();
+            let expected = if *first == fingerprint {
+                Submitted::Repeated { receipt }
+            } else {
+                Submitted::KeyReused
+            };
+            assert_eq!(result, expected);
+            return;
+        }
+        let account = &mut self.accounts[who];
+        let cost = price * units as i64;
+        let left = account.balance - account.held;
+        let quota = account
+            .quota
+            .map(|quota| quota - account.held - account.used);
+        let refusal = if account.revoked {
+            Some(Refusal::Gone)
+        } else if cost > 0 && account.limited && left < cost {
+            Some(Refusal::UserBalance {
+                available: Amount::from_nanos(left),
+            })
+        } else {
+            quota
+                .filter(|left| cost > 0 && *left < cost)
+                .map(|left| Refusal::KeyQuota {
+                    available: Amount::from_nanos(left),
+                })
+        };
+        match refusal {
+            Some(refusal) => assert_eq!(result, Submitted::Refused(refusal)),
+            None => {
+                assert_eq!(result, Submitted::Accepted);
+                account.held += cost;
+                let known = Known {
+                    who,
+                    price,
+                    units,
+                    fence: 0,
+                    leased: false,
+                    done: false,
+                };
+                self.tasks.insert(id, known);
+                if let (Some(key), Some(receipt)) = (key, receipt) {
+                    self.keys.insert((who, key), (fingerprint, receipt));
+                }
+            }
+        }
+    }
+
+    /// Whether the lease is still the task's, and the task unfinished.
+    fn standing(&self, leased: &Leased) -> (bool, bool) {
+        let known = &self.tasks[&leased.task.id];
+        (known.leased && known.fence == leased.fence, known.done)
+    }
+
+    async fn finish(&mut self, pick: usize, units: Option<u64>) {
+        if self.leases.is_empty() {
+            return;
+        }
+        let leased = self.leases[pick % self.leases.len()].clone();
+        let (current, done) = self.standing(&leased);
+        let end = units.map_or_else(failed, delivered);
+        let ended = finish(&self.store, &leased, end, self.now).await;
+        if done || !current {
+            let expected = if done {
+                Ended::Already
+            } else {
+                Ended::LostLease
+            };
+            assert_eq!(ended, expected);
+            return;
+        }
+        let known = self.tasks.get_mut(&leased.task.id).unwrap();
+        known.done = true;
+        let account = &mut self.accounts[known.who];
+        let settled = known.price * units.unwrap_or(0).min(known.units) as i64;
+        account.held -= known.price * known.units as i64;
+        account.used += settled;
+        account.balance -= settled;
+        assert_eq!(
+            ended,
+            Ended::Done {
+                cost: Amount::from_nanos(settled)
+            }
+        );
+    }
+
+    async fn retry(&mut self, pick: usize) {
+        if self.leases.is_empty() {
+            return;
+        }
+        let leased = self.leases[pick % self.leases.len()].clone();
+        let (current, done) = self.standing(&leased);
+        let number = begin_attempt(&self.store, &leased, self.now).await;
+        assert_eq!(number.is_some(), current && !done);
+        let Some(number) = number else { return };
+        assert!(try_again(&self.store, &leased, number, self.now + 5, self.now).await);
+        self.tasks.get_mut(&leased.task.id).unwrap().leased = false;
+    }
+
+    async fn cancel(&mut self, pick: usize) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        let at = pick % self.tasks.len();
+        let (id, known) = self.tasks.iter_mut().nth(at).unwrap();
+        let Some(task) = self.store.task(id).await.unwrap() else {
+            assert!(known.done, "an unfinished task was purged");
+            return;
+        };
+        let cancelled = self.store.cancel(&task, self.now).await.unwrap();
+        if known.done {
+            assert_eq!(cancelled, Cancelled::AlreadyFinal);
+            return;
+        }
+        assert_eq!(cancelled, Cancelled::Done);
+        known.done = true;
+        self.accounts[known.who].held -= known.price * known.units as i64;
+    }
+
+    /// The store's sums are the model's, and the books close.
+    async fn check(&self) {
+        for (payer, account) in self.payers.iter().zip(&self.accounts) {
+            let user = self.store.user(&payer.user_id).await.unwrap().unwrap();
+            let sums = [user.balance, user.held, user.used].map(Amount::nanos);
+            assert_eq!(sums, [account.balance, account.held, account.used]);
+            let key = self.store.key(&payer.key_id).await.unwrap().unwrap();
+            assert_eq!(
+                [key.held, key.used].map(Amount::nanos),
+                [account.held, account.used]
+            );
+        }
+        assert_clean(&self.store).await;
+    }
+}
+
+async fn random_histories_close_their_books(db: &Db) {
+    let mut runner = TestRunner::new(Config {
+        cases: 40,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let store = db.open().await;
+    let runtime = tokio::runtime::Handle::current();
+    let tag = std::cell::Cell::new(0);
+    tokio::task::block_in_place(|| {
+        runner
+            .run(&prop::collection::vec(step(), 1..60), |steps| {
+                tag.set(tag.get() + 1);
+                runtime.block_on(async {
+                    let mut world = World::new(&store, tag.get()).await;
+                    for step in steps {
+                        world.take(step).await;
+                    }
+                    world.check().await;
+                    // What this history leaves behind is no business of the next.
+                    for id in world.tasks.keys() {
+                        if let Some(task) = store.task(id).await.unwrap() {
+                            store.cancel(&task, world.now).await.unwrap();
+                        }
+                    }
+                });
+                Ok(())
+            })
+            .unwrap();
+    });
+}
