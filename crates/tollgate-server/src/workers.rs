@@ -127,7 +127,9 @@ impl Workers {
                 return false;
             }
         };
-        crash::point("run.after_claim");
+        if !claimed.is_empty() {
+            crash::point("run.after_claim");
+        }
         let more = claimed.len() == seats.len();
         for (leased, seat) in claimed.into_iter().zip(seats) {
             self.start(app, leased, seat);
@@ -142,7 +144,10 @@ impl Workers {
             stop: stop.clone(),
         };
         let id = leased.task.id.clone();
-        self.running().insert(id.clone(), running);
+        // Still at work under a lease that ran out (the database was away): what it makes cannot count any more.
+        if let Some(stale) = self.running().insert(id.clone(), running) {
+            stale.stop.cancel();
+        }
         let app = Arc::clone(app);
         self.tracker.spawn(async move {
             let fence = leased.fence;
