@@ -26,10 +26,10 @@ const OPEN_CHARGE: Sql = Sql::both(
     "INSERT INTO charges (id, user_id, key_id, model, price, per, units, held, opened_at, seal)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
 );
-const READ_CHARGE: Sql = Sql::both(
+pub(crate) const READ_CHARGE: Sql = Sql::both(
     "SELECT user_id, key_id, price, per, units, held FROM charges WHERE id = $1 AND closed_at IS NULL",
 );
-const CLOSE_CHARGE: Sql = Sql::both(
+pub(crate) const CLOSE_CHARGE: Sql = Sql::both(
     "UPDATE charges SET units_settled = $1, settled = $2, released = $3, closed_at = $4, seal = $5
      WHERE id = $6 AND closed_at IS NULL",
 );

@@ -14,7 +14,7 @@ const INSERT_USER: Sql = Sql::both(
      ON CONFLICT DO NOTHING",
 );
 const USER_EXISTS: Sql = Sql::both("SELECT id FROM users WHERE id = $1");
-const ENTRY_EXISTS: Sql = Sql::both("SELECT ref FROM ledger WHERE ref = $1");
+pub(super) const ENTRY_EXISTS: Sql = Sql::both("SELECT ref FROM ledger WHERE ref = $1");
 const DISABLE_USER: Sql = Sql::both(
     "UPDATE users SET disabled_at = COALESCE(disabled_at, CAST($1 AS BIGINT)) WHERE id = $2",
 );

@@ -10,11 +10,11 @@ use crate::model::{Cancelled, End, Ended, Finish};
 use crate::money::{self, Payer};
 use crate::writer::{Payers, Write};
 
-const LOCK_TASK: Sql = Sql::each(
+pub(super) const LOCK_TASK: Sql = Sql::each(
     "SELECT state, fence, owner, user_id, ended_at, cost FROM tasks WHERE id = $1",
     "SELECT state, fence, owner, user_id, ended_at, cost FROM tasks WHERE id = $1 FOR UPDATE",
 );
-const END_TASK: Sql = Sql::both(
+pub(super) const END_TASK: Sql = Sql::both(
     "UPDATE tasks SET state = $1, progress = COALESCE(CAST($2 AS BIGINT), progress), ended_at = $3, owner = NULL, result = $4, error_code = $5,
                       error_message = $6, cost = $7
      WHERE id = $8 AND state < 2",

@@ -25,44 +25,44 @@ macro_rules! due {
     };
 }
 
-const DUE: Sql = Sql::each(due!(""), due!(" FOR UPDATE SKIP LOCKED"));
-const LEASE: Sql = Sql::both(
+pub(super) const DUE: Sql = Sql::each(due!(""), due!(" FOR UPDATE SKIP LOCKED"));
+pub(super) const LEASE: Sql = Sql::both(
     "UPDATE tasks SET owner = $1, due_at = $2, fence = $3, state = 1, started_at = $4 WHERE id = $5 AND state < 2",
 );
-const KEEP: Sql = Sql::both(
+pub(super) const KEEP: Sql = Sql::both(
     "UPDATE tasks SET due_at = $1 WHERE id = $2 AND fence = $3 AND owner = $4 AND state = 1",
 );
-const PROGRESS: Sql = Sql::both(
+pub(super) const PROGRESS: Sql = Sql::both(
     "UPDATE tasks SET progress = $1 WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
 );
-const POSTPONE: Sql = Sql::both(
+pub(super) const POSTPONE: Sql = Sql::both(
     "UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
 );
 // Only tasks in work have an owner.
-const HAND_BACK: Sql =
+pub(super) const HAND_BACK: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2");
-const HAND_BACK_ALL: Sql =
+pub(super) const HAND_BACK_ALL: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL");
-const HELD: Sql = Sql::each(
+pub(super) const HELD: Sql = Sql::each(
     "SELECT id FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1",
     "SELECT id FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1 FOR UPDATE",
 );
-const LAST_ATTEMPT: Sql = Sql::both(
+pub(super) const LAST_ATTEMPT: Sql = Sql::both(
     "SELECT number, channel, started_at, ended_at FROM attempts WHERE task_id = $1 ORDER BY number DESC LIMIT 1",
 );
 const BEGIN_ATTEMPT: Sql = Sql::both(
     "INSERT INTO attempts (task_id, number, channel, started_at) VALUES ($1, $2, $3, $4)",
 );
-const END_ATTEMPT: Sql = Sql::both(
+pub(super) const END_ATTEMPT: Sql = Sql::both(
     "UPDATE attempts SET ended_at = $1, outcome = $2, error = $3 WHERE task_id = $4 AND number = $5 AND ended_at IS NULL",
 );
-const END_OPEN_ATTEMPTS: Sql = Sql::both(
+pub(super) const END_OPEN_ATTEMPTS: Sql = Sql::both(
     "UPDATE attempts SET ended_at = $1, outcome = $2 WHERE task_id = $3 AND ended_at IS NULL",
 );
-const ENDED_ATTEMPT: Sql = Sql::both(
+pub(super) const ENDED_ATTEMPT: Sql = Sql::both(
     "SELECT number FROM attempts WHERE task_id = $1 AND number = $2 AND ended_at = $3 AND outcome = $4",
 );
-const TRY_AGAIN: Sql = Sql::both(
+pub(super) const TRY_AGAIN: Sql = Sql::both(
     "UPDATE tasks SET due_at = $1, owner = NULL, failed_attempts = failed_attempts + 1
      WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
 );

@@ -6,3 +6,6 @@ pub(crate) mod lease;
 pub(crate) mod purge;
 pub(crate) mod read;
 pub(crate) mod submit;
+
+#[cfg(test)]
+mod plans;

@@ -13,11 +13,11 @@ pub(crate) const IDEMPOTENCY_LIFE: Millis = clock::DAY;
 const AT_ONCE: i64 = 500;
 
 // Ids sort by time, so the oldest tasks are the first of the primary key and no index on the end is needed.
-const OLD_TASKS: Sql =
+pub(super) const OLD_TASKS: Sql =
     Sql::both("SELECT id FROM tasks WHERE id < $1 AND ended_at <= $2 ORDER BY id LIMIT $3");
-const DROP_ATTEMPTS: Sql = Sql::both("DELETE FROM attempts WHERE task_id = $1");
-const DROP_TASK: Sql = Sql::both("DELETE FROM tasks WHERE id = $1");
-const DROP_KEYS: Sql = Sql::both(
+pub(super) const DROP_ATTEMPTS: Sql = Sql::both("DELETE FROM attempts WHERE task_id = $1");
+pub(super) const DROP_TASK: Sql = Sql::both("DELETE FROM tasks WHERE id = $1");
+pub(super) const DROP_KEYS: Sql = Sql::both(
     "DELETE FROM idempotency WHERE (user_id, key) IN
      (SELECT user_id, key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT $2)",
 );

@@ -55,8 +55,10 @@ pub(crate) const ACCESS_VERSION: Sql =
 pub(crate) const RECEIPT: Sql = Sql::both(
     "SELECT fingerprint, receipt, created_at FROM idempotency WHERE user_id = $1 AND key = $2",
 );
-pub(crate) const UNFINISHED: Sql =
-    Sql::both("SELECT state, COUNT(*), MIN(due_at) FROM tasks WHERE state < 2 GROUP BY state");
+pub(crate) const UNFINISHED: Sql = Sql::both(
+    "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END), MIN(CASE state WHEN 0 THEN due_at END)
+     FROM tasks WHERE state < 2",
+);
 // Whole units and the rest apart: many balances together may be more than a number holds.
 pub(crate) const SUMS: Sql = Sql::both(
     "SELECT CAST(COALESCE(SUM(balance / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(balance % 1000000000), 0) AS BIGINT),
@@ -141,25 +143,17 @@ pub(crate) fn user(row: &mut Row) -> Result<User, DbError> {
 }
 
 /// Totals from the rows of [`UNFINISHED`] and [`SUMS`].
-pub(crate) fn totals(unfinished: &[Row], sums: &Row) -> Result<Totals, DbError> {
+pub(crate) fn totals(unfinished: &Row, sums: &Row) -> Result<Totals, DbError> {
     let sum = |at: usize| -> Result<Amount, DbError> {
         let nanos = sums.int(at)?.saturating_mul(money::NANOS);
         Ok(Amount::from_nanos(nanos.saturating_add(sums.int(at + 1)?)))
     };
-    let mut totals = Totals {
+    Ok(Totals {
+        submitted: unfinished.int(0)?,
+        in_progress: unfinished.int(1)?,
+        oldest_due_at: unfinished.opt_int(2)?,
         balance: sum(0)?,
         held: sum(2)?,
         used: sum(4)?,
-        ..Totals::default()
-    };
-    for row in unfinished {
-        match TaskState::from_number(row.int(0)?) {
-            Some(TaskState::Submitted) => {
-                totals.submitted = row.int(1)?;
-                totals.oldest_due_at = row.opt_int(2)?;
-            }
-            _ => totals.in_progress += row.int(1)?,
-        }
-    }
-    Ok(totals)
+    })
 }

@@ -9,8 +9,8 @@ use crate::model::{NewTask, Submitted};
 use crate::money::{self, Payer};
 use crate::writer::{Payers, Write};
 
-const TASK_EXISTS: Sql = Sql::both("SELECT id FROM tasks WHERE id = $1");
-const SEEN: Sql = Sql::both(
+pub(super) const TASK_EXISTS: Sql = Sql::both("SELECT id FROM tasks WHERE id = $1");
+pub(super) const SEEN: Sql = Sql::both(
     "SELECT fingerprint, receipt, created_at FROM idempotency WHERE user_id = $1 AND key = $2",
 );
 // What is there already has been found to be too old to count.

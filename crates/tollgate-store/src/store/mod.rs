@@ -140,10 +140,10 @@ impl Store {
     pub async fn totals(&self) -> Result<Totals, StoreError> {
         let unfinished = self.query(&read::UNFINISHED, &[]).await?;
         let sums = self.query(&read::SUMS, &[]).await?;
-        let sums = sums
-            .first()
-            .ok_or_else(|| StoreError::Broken("no sums".to_owned()))?;
-        Ok(read::totals(&unfinished, sums)?)
+        match (&unfinished[..], &sums[..]) {
+            ([unfinished], [sums]) => Ok(read::totals(unfinished, sums)?),
+            _ => Err(StoreError::Broken("no totals".to_owned())),
+        }
     }
 
     /// Proves every money and task invariant; safe beside running servers. Violations, none when all is well.

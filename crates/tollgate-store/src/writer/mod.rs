@@ -239,3 +239,6 @@ async fn patiently(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

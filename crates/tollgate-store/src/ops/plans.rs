@@ -1,0 +1,77 @@
+//! How SQLite goes about each statement: none of those that run all day may read a table from end to end, however
+//! many tasks are stored.
+
+use futures_util::FutureExt as _;
+
+use super::{access, end, lease, purge, read, submit};
+use crate::db::{Sql, Tx};
+use crate::{migrate, money};
+
+/// What runs for every request, task, attempt or turn of a loop.
+const DAILY: &[&Sql] = &[
+    &access::ENTRY_EXISTS,
+    &end::END_TASK,
+    &end::LOCK_TASK,
+    &lease::DUE,
+    &lease::ENDED_ATTEMPT,
+    &lease::END_ATTEMPT,
+    &lease::END_OPEN_ATTEMPTS,
+    &lease::HAND_BACK,
+    &lease::HAND_BACK_ALL,
+    &lease::HELD,
+    &lease::KEEP,
+    &lease::LAST_ATTEMPT,
+    &lease::LEASE,
+    &lease::POSTPONE,
+    &lease::PROGRESS,
+    &lease::TRY_AGAIN,
+    &money::CLOSE_CHARGE,
+    &money::READ_CHARGE,
+    &purge::DROP_ATTEMPTS,
+    &purge::DROP_KEYS,
+    &purge::DROP_TASK,
+    &purge::OLD_TASKS,
+    &read::ACCESS_VERSION,
+    &read::FAILED_CHANNELS,
+    &read::KEY_BY_HASH,
+    &read::KEY_BY_ID,
+    &read::NEXT_DUE,
+    &read::RECEIPT,
+    &read::TASK,
+    &read::TASKS_OF_USER,
+    &read::UNFINISHED,
+    &read::USER,
+    &read::USER_BY_NAME,
+    &submit::SEEN,
+    &submit::TASK_EXISTS,
+];
+
+fn plan(conn: &rusqlite::Connection, sql: &Sql) -> Vec<String> {
+    let text = format!("EXPLAIN QUERY PLAN {}", sql.sqlite);
+    let mut statement = conn.prepare(&text).expect("the statement is right");
+    let unbound = vec![rusqlite::types::Null; statement.parameter_count()];
+    let rows = statement.query_map(rusqlite::params_from_iter(unbound), |row| row.get("detail"));
+    rows.and_then(Iterator::collect).expect("a plan")
+}
+
+#[test]
+fn no_daily_statement_reads_a_whole_table() {
+    let conn = rusqlite::Connection::open_in_memory().expect("a database");
+    migrate::migrate(&mut Tx::Sqlite(&conn))
+        .now_or_never()
+        .expect("SQLite answers without waiting")
+        .expect("the schema is right");
+    let mut wrong = Vec::new();
+    for sql in DAILY {
+        let steps = plan(&conn, sql);
+        // Scanning the queue's own index is reading what waits or runs, not what is stored.
+        let whole = |step: &String| {
+            (step.starts_with("SCAN") && !step.contains("INDEX tasks_due"))
+                || step.contains("TEMP B-TREE")
+        };
+        if steps.iter().any(whole) {
+            wrong.push(format!("{}\n  {}", sql.sqlite, steps.join("\n  ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
