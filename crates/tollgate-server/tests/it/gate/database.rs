@@ -1,0 +1,67 @@
+//! A PostgreSQL database of a test's own, on the server that the environment names.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio_postgres::NoTls;
+
+/// Names the server; its user may create databases.
+const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
+
+/// Whether there is a server to test on. In CI there must be one.
+pub(super) fn is_available() -> bool {
+    if std::env::var_os(VARIABLE).is_some() {
+        return true;
+    }
+    let ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
+    assert!(!ci, "{VARIABLE} names no PostgreSQL server to test on");
+    eprintln!("SKIPPED on PostgreSQL: {VARIABLE} names no server");
+    false
+}
+
+/// A new database, gone when dropped.
+pub(super) struct Database {
+    server: String,
+    name: String,
+}
+
+impl Database {
+    pub(super) async fn create() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let server = std::env::var(VARIABLE).unwrap();
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gate_{}_{n}", std::process::id());
+        execute(&server, &format!("DROP DATABASE IF EXISTS {name}")).await;
+        execute(&server, &format!("CREATE DATABASE {name}")).await;
+        Self { server, name }
+    }
+
+    pub(super) fn url(&self) -> String {
+        let (base, _) = self.server.rsplit_once('/').expect("a URL with a database");
+        format!("{base}/{}", self.name)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        // On a thread of its own: this one may be in a runtime.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_all().build().unwrap();
+            runtime.block_on(execute(
+                &server,
+                &format!("DROP DATABASE {name} WITH (FORCE)"),
+            ));
+        });
+        let _ = dropped.join();
+    }
+}
+
+/// Runs statements on a server.
+pub(super) async fn execute(url: &str, sql: &str) {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute(sql).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
+}
