@@ -11,6 +11,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// HTTP/2: requests at the same time on one connection, and how long a silent peer is believed alive.
 const H2_STREAMS: u32 = 128;
 const H2_PING: Duration = Duration::from_secs(20);
+/// What an HTTP/2 connection begins with.
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Pause between two looks at a preface that comes in pieces.
+const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 
 /// A bound address.
 pub struct Listener {
@@ -95,27 +100,43 @@ pub async fn serve(listener: Listener, router: Router, options: Options, drain: 
         let Some((stream, seat)) = accepted else {
             continue;
         };
-        let service = TowerToHyperService::new(router.clone());
-        let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(WRITE_TIME));
-        let connection = http
-            .serve_connection(TokioIo::new(Box::pin(stream)), service)
-            .into_owned();
-        let watched = graceful.watch(connection);
+        let (http, router) = (Arc::clone(&http), router.clone());
+        let (watcher, drain) = (graceful.watcher(), drain.clone());
         tokio::spawn(async move {
-            // An error here is the peer's: it went away, was too slow, or does not speak HTTP.
-            if let Err(e) = watched.await {
-                tracing::debug!(error = %e, "a connection ended badly");
+            let speaks = tokio::select! {
+                () = drain.cancelled() => false,
+                speaks = timeout(HEAD_TIME, speaks(&stream)) => speaks.unwrap_or(false),
+            };
+            if speaks {
+                let mut stream = TimeoutStream::new(stream);
+                stream.set_write_timeout(Some(WRITE_TIME));
+                let service = TowerToHyperService::new(router);
+                let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+                // An error here is the peer's: it went away, was too slow, or does not speak HTTP.
+                if let Err(e) = watcher.watch(connection.into_owned()).await {
+                    tracing::debug!(error = %e, "a connection ended badly");
+                }
             }
             drop(seat);
         });
     }
     drop(listener);
-    if tokio::time::timeout(options.drain, graceful.shutdown())
-        .await
-        .is_err()
-    {
+    if timeout(options.drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time and are cut off");
+    }
+}
+
+/// Waits until the peer has sent enough to tell HTTP/1 from HTTP/2. What serves the connection waits for that too,
+/// but without a time limit.
+async fn speaks(stream: &TcpStream) -> bool {
+    let mut begun = [0; H2_PREFACE.len()];
+    loop {
+        match stream.peek(&mut begun).await {
+            Ok(0) | Err(_) => return false,
+            Ok(n) if n == begun.len() || !H2_PREFACE.starts_with(&begun[..n]) => return true,
+            // A piece of the preface: what has come stays readable, so there is nothing to wait on but time.
+            Ok(_) => tokio::time::sleep(PREFACE_PAUSE).await,
+        }
     }
 }
 
@@ -158,5 +179,43 @@ async fn accept(
             }
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt as _;
+
+    #[tokio::test]
+    async fn a_peer_is_served_once_it_shows_what_it_speaks() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let pair = async || {
+            let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+            (peer.unwrap(), accepted.unwrap().0)
+        };
+        let patience = Duration::from_millis(100);
+        for (sent, shows) in [
+            ("G", true),
+            ("POST", true),
+            ("PX", true),
+            ("", false),
+            ("P", false),
+        ] {
+            let (mut peer, stream) = pair().await;
+            peer.write_all(sent.as_bytes()).await.unwrap();
+            let shown = timeout(patience, speaks(&stream)).await;
+            assert_eq!(shown.is_ok(), shows, "{sent}");
+        }
+        let (mut peer, stream) = pair().await;
+        let (first, rest) = H2_PREFACE.split_at(9);
+        peer.write_all(first).await.unwrap();
+        assert!(timeout(patience, speaks(&stream)).await.is_err());
+        peer.write_all(rest).await.unwrap();
+        assert!(speaks(&stream).await);
+        let (peer, stream) = pair().await;
+        drop(peer);
+        assert!(!speaks(&stream).await);
     }
 }

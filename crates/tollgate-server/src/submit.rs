@@ -98,17 +98,17 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
     crash::point("submit.before_receipt");
 
     // 8. The receipt. What was not taken leaves no private copies behind.
-    if submitted == Submitted::Accepted {
-        app.workers.wake();
-        return Ok(receipt);
-    }
-    inputs::discard(app, &job).await;
-    match submitted {
-        Submitted::Accepted => Ok(receipt),
+    let answer = match submitted {
+        Submitted::Accepted => {
+            app.workers.wake();
+            return Ok(receipt);
+        }
         Submitted::Repeated { receipt } => Ok(receipt),
         Submitted::KeyReused => Err(idempotency::reused()),
         Submitted::Refused(refusal) => Err(refused(app, refusal)),
-    }
+    };
+    inputs::discard(app, &job).await;
+    answer
 }
 
 /// The request's `Idempotency-Key` with what it stands for.

@@ -25,8 +25,10 @@ const FREE: usize = 64 * 1024;
 const UNIT: usize = 64 * 1024;
 /// How long a large body waits for memory.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How much of a body that is refused is still read, so that the client gets to see the answer.
-const DRAINED: usize = 256 * 1024;
+/// How much of a body that is refused is still read, and for how long, so that a client that sends all before it
+/// listens gets to see the answer. What is read is dropped at once: this costs no memory.
+const DRAINED: usize = 128 * 1_048_576;
+const DRAIN_TIME: Duration = Duration::from_secs(10);
 
 /// Memory for large bodies in flight, shared by the process.
 #[derive(Clone)]
@@ -78,13 +80,17 @@ pub async fn read_json(
     limit: usize,
     budget: &BodyBudget,
 ) -> Result<JsonBody, ApiError> {
-    check_content_type(headers)?;
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    if declared.is_some_and(|n| n > limit) {
-        drain(body).await;
-        return Err(too_large(limit));
+    let size = if declared.is_some_and(|n| n > limit) {
+        Err(too_large(limit))
+    } else {
+        Ok(())
+    };
+    if let Err(refused) = check_content_type(headers).and(size) {
+        drain_unread(headers, body).await;
+        return Err(refused);
     }
     // Without a declared length the limit itself is what it may come to.
     let may_come_to = declared.unwrap_or(limit);
@@ -177,17 +183,31 @@ fn too_large(limit: usize) -> ApiError {
     ApiError::new(ErrorKind::TooLarge, message)
 }
 
-/// Reads a little more of a body that is refused: a client that is still sending would else see a reset
-/// connection instead of the answer.
+/// Reads on in a body that is refused: a client that is still sending would else see a reset connection instead of
+/// the answer.
 pub async fn drain(mut body: Body) {
-    let mut left = DRAINED;
-    while let Ok(Some(Ok(frame))) = tokio::time::timeout(Duration::from_secs(1), body.frame()).await
-    {
-        let len = frame.data_ref().map_or(0, Bytes::len);
-        match left.checked_sub(len) {
-            Some(n) => left = n,
-            None => return,
+    let reading = async {
+        let mut left = DRAINED;
+        while let Some(Ok(frame)) = body.frame().await {
+            let len = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(len) {
+                Some(n) => left = n,
+                None => return,
+            }
         }
+    };
+    // Too slow or too long: the connection is closed, and the client may or may not see why.
+    let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
+}
+
+/// The same for a body of which nothing was read yet. A client that waits for `100 Continue` has sent nothing and
+/// need not be made to.
+pub async fn drain_unread(headers: &HeaderMap, body: Body) {
+    let waits = headers
+        .get(header::EXPECT)
+        .is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    if !waits {
+        drain(body).await;
     }
 }
 

@@ -16,7 +16,7 @@ use tollgate_media::image::{FactsError, ImageFacts, ImageFormat, facts};
 use crate::access::Caller;
 use crate::app::App;
 use crate::blobs::{BlobWriter, Blobs, Shelf};
-use crate::http::body::drain;
+use crate::http::body::{drain, drain_unread};
 use crate::http::form::{Form, FormError};
 use crate::http::reply::{self, Failure};
 
@@ -41,7 +41,13 @@ pub async fn image(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    let _caller = caller.map_err(Failure::for_upload)?;
+    let _caller = match caller {
+        Ok(caller) => caller,
+        Err(failure) => {
+            drain_unread(&headers, body).await;
+            return Err(failure.for_upload());
+        }
+    };
     let now = app.clock.now();
     let expires_at = (now + app.config.expiry.long_ms()) / 1000;
     let upload = store(&app.blobs, expires_at, &headers, body)
@@ -78,15 +84,14 @@ async fn store(
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse().ok());
-    let received = if length.is_some_and(|length: u64| length > FILE_MAX + AROUND_MAX) {
-        Err(too_large())
-    } else {
-        let received =
-            tokio::time::timeout(PATIENCE, receive(blobs, expires_at, headers, &mut body));
-        received
-            .await
-            .unwrap_or_else(|_| Err(ApiError::invalid("the upload took too long")))
-    };
+    if length.is_some_and(|length: u64| length > FILE_MAX + AROUND_MAX) {
+        drain_unread(headers, body).await;
+        return Err(too_large());
+    }
+    let received = tokio::time::timeout(PATIENCE, receive(blobs, expires_at, headers, &mut body));
+    let received = received
+        .await
+        .unwrap_or_else(|_| Err(ApiError::invalid("the upload took too long")));
     // To the end, also of what was refused: the connection stays good, and the client sees the answer.
     if !body.is_end_stream() {
         drain(body).await;
