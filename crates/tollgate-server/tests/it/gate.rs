@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::process::Command;
 
-pub(crate) use client::{Client, Reply, links, status};
+pub(crate) use client::{Client, Reply, links, status, task_id};
 use database::Database;
 pub(crate) use raw::Raw;
 use server::{Address, Server};
@@ -55,6 +55,19 @@ macro_rules! on_one {
     )+ };
 }
 pub(crate) use on_one;
+
+/// Makes a test of each function: on PostgreSQL alone, for what several nodes do together.
+macro_rules! on_postgres {
+    ($($test:ident),+ $(,)?) => { $(
+        mod $test {
+            #[test]
+            fn postgres() {
+                crate::gate::run(crate::gate::Backend::Postgres, super::$test);
+            }
+        }
+    )+ };
+}
+pub(crate) use on_postgres;
 
 /// Where a gateway keeps its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,6 +249,19 @@ impl Gate {
         self.server = Some(Server::start(&mut command, &self.log_file(), &self.address).await);
     }
 
+    /// Starts a server that may end before it listens, as at a crash point; answers whether it listens.
+    pub(crate) async fn start_doomed(&mut self) -> bool {
+        let mut command = self.serve();
+        self.was_killed = true;
+        self.server = Server::try_start(&mut command, &self.log_file(), &self.address).await;
+        self.server.is_some()
+    }
+
+    /// Whether the server has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.server.as_mut().expect("a server").has_ended()
+    }
+
     /// The command that [`Gate::start_server`] runs.
     pub(crate) fn serve(&self) -> Command {
         let mut command = self.command(&["serve", "--no-demo", "--listen", "127.0.0.1:0"]);
@@ -321,11 +347,12 @@ impl Gate {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The log's end, for messages of failures.
+    /// The log's end without what went well, for messages of failures.
     pub(crate) fn last_words(&self) -> String {
         let log = self.log();
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(30)..].join("\n")
+        let is_news = |line: &&str| !line.contains("\"status\":200");
+        let lines: Vec<&str> = log.lines().filter(is_news).collect();
+        lines[lines.len().saturating_sub(12)..].join("\n")
     }
 
     /// A command of the gateway, with its configuration and data directory.

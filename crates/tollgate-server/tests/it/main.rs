@@ -2,4 +2,6 @@
 //! `TOLLGATE_TEST_POSTGRES_URL` names a server, on PostgreSQL. At the end of every test the books must close.
 
 mod gate;
-mod smoke;
+mod models;
+mod pictures;
+mod records;

@@ -28,6 +28,20 @@ pub(super) struct Server {
 impl Server {
     /// Starts it; returns when it says that it listens.
     pub(super) async fn start(command: &mut Command, log: &Path, address: &Address) -> Self {
+        Self::try_start(command, log, address)
+            .await
+            .unwrap_or_else(|| {
+                let said = std::fs::read_to_string(log).unwrap_or_default();
+                panic!("the server ended at its start: {said}")
+            })
+    }
+
+    /// The same; none where it ends instead.
+    pub(super) async fn try_start(
+        command: &mut Command,
+        log: &Path,
+        address: &Address,
+    ) -> Option<Self> {
         let stderr = File::options().create(true).append(true).open(log).unwrap();
         command
             .stdin(Stdio::null())
@@ -36,11 +50,7 @@ impl Server {
         let mut child = command.kill_on_drop(true).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = tokio::time::timeout(PATIENCE, lines.next_line()).await;
-        let line = line.expect("the server starts").unwrap();
-        let Some(line) = line else {
-            let said = std::fs::read_to_string(log).unwrap_or_default();
-            panic!("the server ended at its start: {said}");
-        };
+        let line = line.expect("the server starts").unwrap()?;
         let listening = line.strip_prefix("listening on http://");
         *address.0.lock().unwrap() = listening.expect(&line).to_owned();
         // It prints this one line; the pipe stays open for as long as it runs.
@@ -48,7 +58,7 @@ impl Server {
             let more = lines.next_line().await.ok().flatten();
             assert_eq!(more, None, "one line on stdout");
         });
-        Self { child }
+        Some(Self { child })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -60,6 +70,10 @@ impl Server {
         let mut kill = Command::new("kill");
         kill.args(["-s", name, &self.pid().to_string()]);
         assert!(kill.status().await.unwrap().success(), "kill -s {name}");
+    }
+
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     pub(super) async fn kill(mut self) {
