@@ -14,6 +14,7 @@ use crate::http::body::BodyBudget;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::pricing::Prices;
+use crate::records::Records;
 use crate::routing::Routing;
 use crate::workers::Workers;
 
@@ -43,6 +44,8 @@ pub struct App {
     pub metrics: Metrics,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Records of finished tasks.
+    pub records: Records,
     /// The OpenAPI document, as JSON text.
     pub openapi: String,
     /// Signs in to what only the operator may see.

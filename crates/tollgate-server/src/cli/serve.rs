@@ -18,14 +18,14 @@ use crate::app::{App, Live};
 use crate::blobs::Blobs;
 use crate::config::{Config, Overrides};
 use crate::http::body::BodyBudget;
-use crate::http::trace;
 use crate::limits::Limits;
 use crate::listen::{self, Listener};
 use crate::metrics::Metrics;
 use crate::pricing::Prices;
+use crate::records::Records;
 use crate::routing::Routing;
 use crate::workers::{self, Workers};
-use crate::{data_dir, openapi, router};
+use crate::{data_dir, log, openapi, router};
 
 /// The user of a first start.
 const DEMO: &str = "demo";
@@ -51,7 +51,7 @@ impl Serve {
         let config = common.configuration(overrides())?;
         data_dir::prepare(&config.data_dir)?;
         let _lock = data_dir::lock(&config.data_dir)?;
-        let _log = trace::start_log();
+        let _log = log::start();
         // 2. The address first: a busy port is told before anything is touched.
         let listener = listen::bind(&config.listen).await?;
         // 3. Database, files, everything that hangs on them.
@@ -99,6 +99,7 @@ async fn build(config: Config, listener: &Listener, store: Store) -> Result<Arc<
             ..ClientOptions::default()
         }),
         access: Access::default(),
+        records: Records::default(),
         limits: Limits::default(),
         body_budget: BodyBudget::new(config.limits.body_memory_mb),
         workers: Workers::new(config.workers.images),

@@ -1,6 +1,7 @@
 //! Answers: JSON bodies, and each endpoint's own error envelope (SPEC.md › Errors).
 
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use tollgate_core::{ApiError, ErrorKind};
@@ -11,13 +12,13 @@ pub fn json(value: &Value) -> Response {
 }
 
 /// 200 with a body that is JSON text already.
-pub fn json_text(text: String) -> Response {
+pub fn json_text(text: impl Into<Bytes>) -> Response {
     (
         [(
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/json"),
         )],
-        text,
+        text.into(),
     )
         .into_response()
 }

@@ -1,8 +1,6 @@
 //! Around every request: its id, one log line, its numbers, and a net under panics.
 
 use std::any::Any;
-use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -15,11 +13,10 @@ use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue, Method};
 use tollgate_core::{ApiError, id};
 use tollgate_store::Key;
-use tracing_appender::non_blocking::WorkerGuard;
-use tracing_subscriber::EnvFilter;
 
 use crate::app::App;
 use crate::http::reply::Failure;
+use crate::log::{self, RequestLine};
 use crate::metrics::{Metrics, RouteMetrics};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -27,9 +24,6 @@ const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const LONGEST: usize = 128;
 /// The route of paths that do not exist.
 const NO_ROUTE: &str = "none";
-/// Log lines that may wait for a slow terminal; more are dropped, and counted, rather than waited for.
-const WAITING_LINES: usize = 65_536;
-
 /// The request's id: the client's, or made here. On every response and in every log line.
 #[derive(Debug, Clone)]
 pub struct RequestId(HeaderValue);
@@ -69,30 +63,6 @@ impl RequestNotes {
     }
 }
 
-/// Starts the log on stderr, written by a thread of its own: lines for people on a terminal, else one JSON object a
-/// line. `TOLLGATE_LOG` filters as `RUST_LOG` does elsewhere; `info` without it. Lines are written out when the guard
-/// is dropped.
-pub fn start_log() -> WorkerGuard {
-    let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
-        .buffered_lines_limit(WAITING_LINES)
-        .lossy(true)
-        .finish(std::io::stderr());
-    let filter = EnvFilter::try_from_env("TOLLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(writer);
-    if std::io::stderr().is_terminal() {
-        log.compact().init();
-    } else {
-        log.json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .with_span_list(false)
-            .init();
-    }
-    guard
-}
-
 /// Puts it all around `routes`.
 pub fn around(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
     let app = Arc::clone(app);
@@ -123,15 +93,14 @@ async fn trace(app: &App, mut request: Request, next: Next) -> Response {
     let took = begun.elapsed();
     let status = response.status().as_u16();
     route.count(status, took.as_secs_f64());
-    tracing::info!(
-        target: "tollgate::request",
-        method = method.as_str(),
-        path = %Shown(&path),
+    log::request(&RequestLine {
+        method: method.as_str(),
+        path: &path,
         status,
-        us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-        request_id = request_id.as_str(),
-        key = key.map(|key| key.id.as_str()),
-    );
+        micros: took.as_micros(),
+        request_id: request_id.as_str(),
+        key_id: key.map(|key| key.id.as_str()),
+    });
     response
 }
 
@@ -169,22 +138,6 @@ fn after_panic(panic: &(dyn Any + Send)) -> Response {
     Failure::from(ApiError::internal()).into_response()
 }
 
-/// A client's path in a log line: cut at 200 characters, nothing in it that could end the line.
-struct Shown<'a>(&'a str);
-
-impl std::fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for c in self.0.chars().take(200) {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())?
-            } else {
-                f.write_char(c)?
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,11 +150,5 @@ mod tests {
         for bad in ["", "a b", "a\"b", "ü", &"x".repeat(129)] {
             assert!(!acceptable(bad.as_bytes()), "{bad}");
         }
-    }
-
-    #[test]
-    fn paths_cannot_break_a_line() {
-        assert_eq!(Shown("/a\nb\u{1b}").to_string(), "/a\\nb\\u{1b}");
-        assert_eq!(Shown(&"x".repeat(300)).to_string().len(), 200);
     }
 }

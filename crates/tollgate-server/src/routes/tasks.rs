@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
+use bytes::Bytes;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use crate::app::App;
 use crate::errors;
 use crate::http::body::{self, SMALL_LIMIT};
 use crate::http::reply::{self, Failure};
+use crate::records::Finished;
 use crate::task_view::{self, View};
 
 /// Ids that one batch may ask for (DECISIONS.md › Paths and shapes).
@@ -23,14 +25,30 @@ const BATCH_MAX: usize = 100;
 const PAGE_DEFAULT: usize = 20;
 const PAGE_MAX: usize = 100;
 
-/// `GET /v1/tasks/<task_id>`.
+/// `GET /v1/tasks/<task_id>`. A finished task's record is made once.
 pub async fn get(
     app: State<Arc<App>>,
     caller: Caller,
     Path(task_id): Path<String>,
 ) -> Result<Response, Failure> {
+    let kept = app.config.expiry.tasks_ms();
+    if let Some(record) = app.records.get(&task_id, app.clock.now(), kept) {
+        if record.user_id != caller.key.user_id {
+            return Err(task_view::unknown().into());
+        }
+        return Ok(reply::json_text(record.body));
+    }
     let task = find(&app, &caller, &task_id).await?;
-    Ok(reply::json(&task_view::view(&app, &task, View::Record)?))
+    let body = Bytes::from(task_view::view(&app, &task, View::Record)?.to_string());
+    if let Some(ended_at) = task.ended_at {
+        let record = Finished {
+            user_id: task.user_id,
+            ended_at,
+            body: body.clone(),
+        };
+        app.records.put(&task_id, record);
+    }
+    Ok(reply::json_text(body))
 }
 
 /// `GET /v1/images/generations/<task_id>`.
