@@ -110,6 +110,8 @@ pub enum ProviderErrorKind {
     Retryable,
     /// The provider says the request itself is wrong: no other channel will think otherwise.
     Rejected,
+    /// The provider tried and could not, for good: another try would end the same.
+    Failed,
     /// The provider's safety system refused: no retry, no other channel, no charge.
     Moderated,
     /// This channel cannot serve it (key refused, quota used up, model not found): another may.

@@ -110,7 +110,7 @@ fn verdict(directives: &Directives, failed_attempts: u32) -> Result<(), Provider
     }
     if directives.fail {
         return Err(ProviderError::new(
-            ProviderErrorKind::Rejected,
+            ProviderErrorKind::Failed,
             "the sandbox was told to fail ([[sandbox:fail]])",
         ));
     }
@@ -155,7 +155,7 @@ fn moderated() -> ProviderError {
 
 fn refused(delivered: u32) -> ProviderError {
     ProviderError::new(
-        ProviderErrorKind::Rejected,
+        ProviderErrorKind::Failed,
         format!("the sandbox was told to make only {delivered} ([[sandbox:partial=K]])"),
     )
 }

@@ -168,12 +168,12 @@ async fn failure(prompt: &str, failed_attempts: u32) -> Option<ProviderError> {
 
 #[tokio::test]
 async fn directives_decide_how_attempts_end() {
-    use ProviderErrorKind::{ChannelUnfit, Moderated, Rejected, Retryable};
+    use ProviderErrorKind::{ChannelUnfit, Failed, Moderated, Rejected, Retryable};
     for (prompt, failed_attempts, expected) in [
         ("plain", 0, None),
         ("[[sandbox:nonsense]] [[sandbox:fail=x]]", 0, None),
-        ("[[sandbox:fail]]", 0, Some((Rejected, None))),
-        ("[[sandbox:fail]]", 5, Some((Rejected, None))),
+        ("[[sandbox:fail]]", 0, Some((Failed, None))),
+        ("[[sandbox:fail]]", 5, Some((Failed, None))),
         ("[[sandbox:fail=2]]", 0, Some((Retryable, None))),
         ("[[sandbox:fail=2]]", 1, Some((Retryable, None))),
         ("[[sandbox:fail=2]]", 2, None),
