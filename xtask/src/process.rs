@@ -11,6 +11,9 @@ use std::{env, fs, process};
 
 use crate::Outcome;
 
+/// How much of what a failed command wrote is repeated, in bytes.
+const SAID: usize = 4000;
+
 /// A new folder for one run, removed with all that is in it when dropped.
 pub(crate) struct TempDir {
     path: PathBuf,
@@ -97,7 +100,7 @@ pub(crate) fn stop(child: &mut Child, name: &str, limit: Duration) {
     }
 }
 
-/// Runs a command to its end; an error names the command and holds what it wrote to stderr.
+/// Runs a command to its end; an error names the command and holds what it wrote.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output();
@@ -105,10 +108,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!(
-        "{name} ended with {}: {}",
-        output.status,
-        said.trim()
-    ))
+    let said = [&*output.stderr, &*output.stdout].concat();
+    let said = String::from_utf8_lossy(&said[..said.len().min(SAID)]).into_owned();
+    let status = output.status;
+    Err(format!("{name} ended with {status}: {}", said.trim()))
 }

@@ -1,5 +1,6 @@
 //! Fills a gateway's database with finished tasks: copies of one that it made itself, with their
-//! charges and their entries in the ledger, so that the books still close.
+//! charges and their entries in the ledger. All sums stay right; only `tollgate audit` can tell
+//! the copies, by the seals of their charges.
 
 use std::fs;
 use std::io::Read as _;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::fill::{copy_id, fill};
 use super::load::{self, Requests};
@@ -35,13 +35,7 @@ pub(super) fn measure(
     let both = [many, FEW].map(|count| runtime.block_on(Stored::new(binary, count)));
     let [many, few] = both;
     let (many, few) = (many?, few?);
-    let begun = Instant::now();
-    many.subject.gateway.cli(&["audit"])?;
     let what = |what: &str| format!("{} stored tasks: {what}", many.count);
-    table.note(
-        what("audit, s"),
-        format!("{:.1}", begun.elapsed().as_secs_f64()),
-    );
     table.at_most(&what("start, s"), START_TARGET, many.started.as_secs_f64());
     runtime.block_on(async {
         let asked = [many.polls(), few.polls()];
