@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tollgate_core::crash::POINTS;
 
 use crate::gate::{Backend, Client, Gate, Setup, on_both, status};
+use crate::pictures::{data_uri, png};
 use crate::shop::{self, PRICE, PRICES, order, pictures, try_cancel, try_order};
 
 on_both!(
@@ -76,12 +77,10 @@ async fn again_while_recovering(backend: Backend) {
 
 async fn with_a_failed_attempt(backend: Backend) {
     let story = || Story::of(pictures("[[sandbox:fail=1]]", 2));
-    let twice = [
-        "run.after_claim",
-        "run.after_attempt",
-        "run.before_finish",
-    ];
-    let points = twice.iter().flat_map(|name| [format!("{name}:1"), format!("{name}:2")]);
+    let twice = ["run.after_claim", "run.after_attempt", "run.before_finish"];
+    let points = twice
+        .iter()
+        .flat_map(|name| [format!("{name}:1"), format!("{name}:2")]);
     let points = points.chain(["run.after_finish".to_owned()]);
     each(backend, points.chain(commits([5, 7])).collect(), story).await;
 }
@@ -91,7 +90,11 @@ async fn with_fewer_pictures_than_asked(backend: Backend) {
         delivered: 1,
         ..Story::of(pictures("[[sandbox:partial=1]]", 2))
     };
-    let points = ["run.picture_stored", "run.before_finish", "run.after_finish"];
+    let points = [
+        "run.picture_stored",
+        "run.before_finish",
+        "run.after_finish",
+    ];
     each(backend, points.map(str::to_owned).into(), story).await;
 }
 
@@ -109,7 +112,12 @@ async fn with_a_cancellation(backend: Backend) {
         cancelled: true,
         ..Story::of(pictures("[[sandbox:delay=60]]", 2))
     };
-    let points = ["run.after_claim", "run.after_attempt", "run.picture_stored", "run.before_finish"];
+    let points = [
+        "run.after_claim",
+        "run.after_attempt",
+        "run.picture_stored",
+        "run.before_finish",
+    ];
     let points = points.map(str::to_owned).into_iter().chain(commits(3..=6));
     each(backend, points.collect(), story).await;
 }
@@ -117,13 +125,24 @@ async fn with_a_cancellation(backend: Backend) {
 async fn with_a_reference(backend: Backend) {
     let story = || {
         let mut body = pictures("in other colours", 2);
-        body["image_urls"] = json!([shop::data_uri()]);
+        body["image_urls"] = json!([data_uri("image/png", &png(64, 64))]);
         Story::of(body)
     };
     let blobs = ["blob.before_rename", "blob.after_rename"];
-    let points = blobs.iter().flat_map(|name| (1..=3).map(move |n| format!("{name}:{n}")));
-    let others = ["submit.before_receipt", "run.after_attempt", "run.after_finish"];
-    each(backend, points.chain(others.map(str::to_owned)).collect(), story).await;
+    let points = blobs
+        .iter()
+        .flat_map(|name| (1..=3).map(move |n| format!("{name}:{n}")));
+    let others = [
+        "submit.before_receipt",
+        "run.after_attempt",
+        "run.after_finish",
+    ];
+    each(
+        backend,
+        points.chain(others.map(str::to_owned)).collect(),
+        story,
+    )
+    .await;
 }
 
 /// Every crash point of a submission and its task; those that each of two pictures passes for both.
@@ -201,7 +220,12 @@ async fn crash_once(gate: &mut Gate, customer: &mut Customer, story: &Story, cra
         tokio::time::sleep(PAUSE).await;
     }
     let status = gate.ended().await;
-    assert_eq!(status.signal(), Some(SIGABRT), "{status}: {}", gate.last_words());
+    assert_eq!(
+        status.signal(),
+        Some(SIGABRT),
+        "{status}: {}",
+        gate.last_words()
+    );
 }
 
 /// Who orders, and what was promised so far.
@@ -227,7 +251,11 @@ impl Customer {
         }
         let path = format!("/v1/tasks/{id}");
         let look = self.client.request(http::Method::GET, &path);
-        match self.client.try_send(look.body(Default::default()).unwrap()).await {
+        match self
+            .client
+            .try_send(look.body(Default::default()).unwrap())
+            .await
+        {
             Some(reply) => {
                 let record = reply.expect(200).json();
                 matches!(status(&record["data"]), "completed" | "failed")
@@ -283,9 +311,18 @@ impl Customer {
         let again = order(&self.client, KEY, &story.body).await.expect(200);
         self.promised(again.body);
         let all = self.client.get("/v1/tasks").await.expect(200).json();
-        let ids: Vec<&Value> = all["data"].as_array().unwrap().iter().map(|t| &t["id"]).collect();
+        let ids: Vec<&Value> = all["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| &t["id"])
+            .collect();
         assert_eq!(ids, [id.as_str()], "one order is one task");
-        assert_eq!(self.client.task(&id).await, record, "what has ended does not change");
+        assert_eq!(
+            self.client.task(&id).await,
+            record,
+            "what has ended does not change"
+        );
     }
 }
 

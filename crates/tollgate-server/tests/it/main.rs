@@ -1,7 +1,13 @@
 //! The gateway over real HTTP: each test starts the real binary on a data directory of its own, on SQLite and, when
 //! `TOLLGATE_TEST_POSTGRES_URL` names a server, on PostgreSQL. At the end of every test the books must close.
 
+mod access;
+mod crash;
+mod directives;
 mod gate;
+mod idempotency;
 mod models;
+mod money;
 mod pictures;
 mod records;
+mod shop;

@@ -14,7 +14,7 @@ on_one!(
 );
 
 /// Model, fields besides the prompt, and the files: how many, of which format and size. A field `reference` stands
-/// for one uploaded picture of 300x200.
+/// for one uploaded picture of 360x240.
 fn orders() -> Vec<(&'static str, Value, usize, ImageFormat, (u32, u32))> {
     let small = json!({ "resolution": "0.5K", "size": "4:3" });
     let mut orders = vec![
@@ -166,7 +166,7 @@ fn request(model: &str, fields: &Value, reference: &str) -> Value {
 async fn every_model_makes_its_pictures(backend: Backend) {
     let gate = Gate::start(backend).await;
     let client = gate.somebody().await;
-    let reference = client.uploaded(&png(300, 200)).await;
+    let reference = client.uploaded(&png(360, 240)).await;
     let mut submitted = Vec::new();
     for (model, fields, n, format, size) in orders() {
         let body = request(model, &fields, &reference);

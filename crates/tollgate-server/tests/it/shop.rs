@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 use crate::gate::{Client, Gate, Reply, links};
+use crate::pictures::decoded;
 
 /// A model with pictures of 512 × 512 pixels, several at a time, and references as data URIs.
 pub(crate) const MODEL: &str = "gemini-3.1-flash-image-preview";
 /// The configuration that gives it its price.
-pub(crate) const PRICES: &str =
-    "[price.\"gemini-3.1-flash-image-preview\"]\nper_image = 0.25\n";
+pub(crate) const PRICES: &str = "[price.\"gemini-3.1-flash-image-preview\"]\nper_image = 0.25\n";
 /// The price of one picture.
 pub(crate) const PRICE: f64 = 0.25;
 
@@ -49,8 +49,7 @@ pub(crate) async fn try_cancel(client: &Client, id: &str) -> Option<Reply> {
 pub(crate) async fn count_pictures(client: &Client, record: &Value) -> usize {
     let mut links = links(record);
     for link in &links {
-        let file = client.fetch(link).await.expect(200);
-        image::load_from_memory(&file.body).unwrap_or_else(|e| panic!("{link}: {e}"));
+        decoded(&client.fetch(link).await.expect(200).body);
     }
     links.sort();
     links.dedup();
@@ -62,24 +61,11 @@ pub(crate) fn count_public_files(gate: &Gate) -> usize {
     let mut files = 0;
     for hour in std::fs::read_dir(gate.data_dir().join("files/public")).unwrap() {
         for file in std::fs::read_dir(hour.unwrap().path()).unwrap() {
-            let path = file.unwrap().path();
-            let bytes = std::fs::read(&path).unwrap();
-            image::load_from_memory(&bytes)
-                .unwrap_or_else(|e| panic!("{} is visible: {e}", path.display()));
+            decoded(&std::fs::read(file.unwrap().path()).unwrap());
             files += 1;
         }
     }
     files
-}
-
-/// A small picture as a data URI.
-pub(crate) fn data_uri() -> String {
-    use base64::Engine as _;
-    let mut png = std::io::Cursor::new(Vec::new());
-    let picture = image::RgbImage::from_fn(64, 64, |x, y| image::Rgb([x as u8 * 4, y as u8 * 4, 90]));
-    picture.write_to(&mut png, image::ImageFormat::Png).unwrap();
-    let text = base64::engine::general_purpose::STANDARD.encode(png.into_inner());
-    format!("data:image/png;base64,{text}")
 }
 
 /// Runs SQL past the gateway; answers its rows, every cell as text. On PostgreSQL only.
