@@ -74,6 +74,12 @@ impl Routing {
         &self.channels
     }
 
+    /// Whether any channel has a free seat.
+    pub fn has_room(&self) -> bool {
+        let mut slots = self.channels.iter().map(|c| &c.slots);
+        slots.any(|slots| slots.as_ref().is_none_or(|s| s.available_permits() > 0))
+    }
+
     /// Whether any channel serves pictures of `model`.
     pub fn serves_images(&self, model: &str) -> bool {
         self.image_channels(model).next().is_some()

@@ -92,7 +92,10 @@ async fn work(app: &Arc<App>, leased: &Leased, stop: &CancellationToken) -> Stop
     };
     let seat = match app.routing().channels.choose_image(&task.model, &tried) {
         Choice::Seat(seat) => seat,
-        Choice::Full => return Stop::Wait(FULL_PAUSE),
+        Choice::Full => {
+            app.workers.crowded();
+            return Stop::Wait(FULL_PAUSE);
+        }
         Choice::None => return Stop::Wait(NONE_PAUSE),
     };
 

@@ -4,6 +4,7 @@
 //! node doing the work, is the ordinary path.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use crate::run;
 const LONGEST_NAP: Duration = Duration::from_millis(500);
 /// Shortest sleep, where the next task is nearly due.
 const SHORTEST_NAP: Duration = Duration::from_millis(5);
+/// Sleep after a turn whose tasks found their channels full while others have room.
+const CROWDED_NAP: Duration = Duration::from_millis(20);
 /// Time between two rounds of cleaning, unless records live shorter than that.
 const CLEANING: Duration = Duration::from_secs(60);
 
@@ -31,6 +34,8 @@ pub struct Workers {
     seats: Arc<Semaphore>,
     running: Mutex<HashMap<String, Running>>,
     tracker: TaskTracker,
+    /// Whether a task was put back lately because its channels are full.
+    crowded: AtomicBool,
 }
 
 struct Running {
@@ -47,12 +52,18 @@ impl Workers {
             seats: Arc::new(Semaphore::new(seats)),
             running: Mutex::default(),
             tracker: TaskTracker::new(),
+            crowded: AtomicBool::new(false),
         }
     }
 
     /// There may be something to do: a task was submitted or put back.
     pub fn wake(&self) {
         self.woken.notify_one();
+    }
+
+    /// A task was put back because its channels are full: no use in claiming the next ones at full speed.
+    pub fn crowded(&self) {
+        self.crowded.store(true, Ordering::Relaxed);
     }
 
     /// Stops the work on a task that has ended, if it is here.
@@ -75,12 +86,19 @@ impl Workers {
                 () = drain.cancelled() => break,
                 worked = self.turn(app) => worked,
             };
-            if !worked {
-                tokio::select! {
-                    () = drain.cancelled() => break,
-                    () = self.woken.notified() => {}
-                    () = tokio::time::sleep(self.nap(app).await) => {}
-                }
+            let nap = if !app.routing().channels.has_room() {
+                LONGEST_NAP
+            } else if self.crowded.swap(false, Ordering::Relaxed) {
+                CROWDED_NAP
+            } else if worked {
+                continue;
+            } else {
+                self.nap(app).await
+            };
+            tokio::select! {
+                () = drain.cancelled() => break,
+                () = self.woken.notified() => {}
+                () = tokio::time::sleep(nap) => {}
             }
         }
         self.tracker.close();
@@ -108,6 +126,9 @@ impl Workers {
 
     /// Claims as many tasks as there are seats; answers whether there may be more.
     async fn turn(&self, app: &Arc<App>) -> bool {
+        if !app.routing().channels.has_room() {
+            return false;
+        }
         let Ok(first) = Arc::clone(&self.seats).acquire_owned().await else {
             return false;
         };
