@@ -18,9 +18,10 @@ use super::{DbError, Row, Sql, Value};
 const CONNECT: Duration = Duration::from_secs(4);
 /// How long a silent server counts as there; a cut network says nothing.
 const SILENCE: Duration = Duration::from_secs(5);
-/// What every connection of the writer begins with. A lock that takes longer is held by a node that hangs.
+/// What every connection of the writer begins with. A lock that takes longer is held by a node that hangs; the
+/// server ends such a node's transaction in time for the others, who have patience for one more try.
 const SET_UP: &str = "SET synchronous_commit = on; SET lock_timeout = '4s'; \
-                      SET idle_in_transaction_session_timeout = '30s'";
+                      SET idle_in_transaction_session_timeout = '5s'; SET client_min_messages = warning";
 /// Connections for readers.
 const READERS: usize = 8;
 
