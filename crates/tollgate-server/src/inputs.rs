@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tollgate_core::{ApiError, Millis, clock};
 use tollgate_media::image::{
-    Family, ImageFacts, ImageJob, InputImage, InputRole, InputSource, Source, Submission, facts,
+    Family, ImageFacts, ImageJob, Input, InputImage, InputRole, InputSource, Source, Submission,
+    facts,
 };
 use tollgate_upstream::InputFile;
 use tollgate_upstream::egress::FetchLimits;
@@ -30,30 +31,44 @@ pub struct Inputs {
 }
 
 /// At submission: data URIs go to private storage, links to our own files are looked at, other URLs are left for the
-/// run. Returns the whole job and what is known of its references, in their order.
+/// run. Returns the whole job and what is known of its references, in their order. Everything is looked at before
+/// anything is kept: what is refused leaves nothing behind.
 pub async fn take(
     app: &App,
     family: &Family,
     mut submission: Submission,
     deadline_at: Millis,
 ) -> Result<(ImageJob, Vec<Option<ImageFacts>>), ApiError> {
+    let references = look(app, family, &submission.inputs).await?;
     let mut sources = Vec::with_capacity(submission.inputs.len());
-    let mut references: Vec<Option<ImageFacts>> = Vec::new();
     for input in &mut submission.inputs {
-        let (source, found) = match &mut input.source {
+        sources.push(match &mut input.source {
             InputSource::Data { facts, bytes } => {
                 let bytes = std::mem::take(bytes);
-                (
-                    Source::Stored(keep(app, facts, &bytes, deadline_at).await?),
-                    Some(*facts),
-                )
+                Source::Stored(keep(app, facts, &bytes, deadline_at).await?)
             }
             InputSource::Url(url) => match app.blobs.own_name(&app.public_url, url) {
-                Some(name) => {
-                    let found = look_at_own(app, &input.field, &name).await?;
-                    (Source::Stored(name), Some(found))
-                }
-                None => (Source::Url(std::mem::take(url)), None),
+                Some(name) => Source::Stored(name),
+                None => Source::Url(std::mem::take(url)),
+            },
+        });
+    }
+    Ok((submission.into_job(sources), references))
+}
+
+/// Checks what is here; returns what is known of the references.
+async fn look(
+    app: &App,
+    family: &Family,
+    inputs: &[Input],
+) -> Result<Vec<Option<ImageFacts>>, ApiError> {
+    let mut references: Vec<Option<ImageFacts>> = Vec::new();
+    for input in inputs {
+        let found = match &input.source {
+            InputSource::Data { facts, .. } => Some(*facts),
+            InputSource::Url(url) => match app.blobs.own_name(&app.public_url, url) {
+                Some(name) => Some(look_at_own(app, &input.field, &name).await?),
+                None => None,
             },
         };
         if let Some(found) = &found {
@@ -63,9 +78,8 @@ pub async fn take(
         if let InputRole::Reference(_) = input.role {
             references.push(found);
         }
-        sources.push(source);
     }
-    Ok((submission.into_job(sources), references))
+    Ok(references)
 }
 
 async fn keep(
@@ -224,9 +238,13 @@ async fn read_facts(path: PathBuf, field: &str) -> Result<ImageFacts, Unreadable
 
 /// Deletes the private copies of a task that has ended.
 pub async fn discard(app: &App, job: &str) {
-    let Ok(job) = serde_json::from_str::<ImageJob>(job) else {
-        return;
-    };
+    if let Ok(job) = serde_json::from_str(job) {
+        discard_of(app, &job).await;
+    }
+}
+
+/// Deletes the private copies of a job.
+pub async fn discard_of(app: &App, job: &ImageJob) {
     for image in job.references.iter().chain(&job.mask) {
         if let Source::Stored(name) = &image.source {
             app.blobs.delete(Shelf::Private, name).await;

@@ -61,7 +61,10 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
     let adjustments = std::mem::take(&mut submission.adjustments);
     let mut price = submission.price.clone();
     let (mut job, facts) = inputs::take(app, family, submission, deadline_at).await?;
-    family.settle(&mut job, &facts)?;
+    if let Err(refused) = family.settle(&mut job, &facts) {
+        inputs::discard_of(app, &job).await;
+        return Err(refused);
+    }
     price.settled(&job);
 
     // 6. The price, frozen.

@@ -1,12 +1,15 @@
 //! Tasks as their user sees them: one, several, all, the end of one.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderMap;
+use http::request::Parts;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate_core::{ApiError, ErrorKind, id};
@@ -25,11 +28,23 @@ const BATCH_MAX: usize = 100;
 const PAGE_DEFAULT: usize = 20;
 const PAGE_MAX: usize = 100;
 
+/// The task id in a path. What is not even text is the id of no task.
+pub struct TaskId(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for TaskId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        Ok(Self(path.map_or_else(|_| String::new(), |Path(id)| id)))
+    }
+}
+
 /// `GET /v1/tasks/<task_id>`. A finished task's record is made once.
 pub async fn get(
     app: State<Arc<App>>,
     caller: Caller,
-    Path(task_id): Path<String>,
+    TaskId(task_id): TaskId,
 ) -> Result<Response, Failure> {
     let kept = app.config.expiry.tasks_ms();
     if let Some(record) = app.records.get(&task_id, app.clock.now(), kept) {
@@ -55,7 +70,7 @@ pub async fn get(
 pub async fn generation(
     app: State<Arc<App>>,
     caller: Caller,
-    Path(task_id): Path<String>,
+    TaskId(task_id): TaskId,
 ) -> Result<Response, Failure> {
     let task = find(&app, &caller, &task_id).await?;
     Ok(reply::json(&task_view::view(
@@ -109,8 +124,11 @@ pub struct PageQuery {
 pub async fn list(
     app: State<Arc<App>>,
     caller: Caller,
-    Query(query): Query<PageQuery>,
+    query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Response, Failure> {
+    let Query(query) = query.map_err(|_| {
+        ApiError::invalid("the query must have `limit` and `cursor` at most once, as UTF-8 text")
+    })?;
     let limit = match query.limit.as_deref() {
         None => PAGE_DEFAULT,
         Some(text) => text
@@ -146,7 +164,7 @@ pub async fn list(
 pub async fn cancel(
     app: State<Arc<App>>,
     caller: Caller,
-    Path(task_id): Path<String>,
+    TaskId(task_id): TaskId,
 ) -> Result<Response, Failure> {
     let task = find(&app, &caller, &task_id).await?;
     match app

@@ -10,7 +10,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tollgate_core::crash::POINTS;
 
-use crate::gate::{Backend, Client, Gate, Setup, on_both, status};
+use crate::gate::{self, Backend, Client, Gate, Setup, on_both, status};
 use crate::pictures::{data_uri, png};
 use crate::shop::{self, PRICE, PRICES, order, pictures, try_cancel, try_order};
 
@@ -327,7 +327,5 @@ impl Customer {
 }
 
 fn task_id(receipt: &[u8]) -> String {
-    let receipt: Value = serde_json::from_slice(receipt).unwrap();
-    let id = receipt["data"][0]["task_id"].as_str();
-    id.unwrap_or_else(|| panic!("{receipt}")).to_owned()
+    gate::task_id(&serde_json::from_slice(receipt).unwrap())
 }

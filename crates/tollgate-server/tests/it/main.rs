@@ -2,12 +2,16 @@
 //! `TOLLGATE_TEST_POSTGRES_URL` names a server, on PostgreSQL. At the end of every test the books must close.
 
 mod access;
+mod bad;
 mod crash;
 mod directives;
 mod gate;
 mod idempotency;
 mod models;
 mod money;
+mod nodes;
 mod pictures;
 mod records;
+mod references;
 mod shop;
+mod uploads;

@@ -18,6 +18,11 @@ impl Raw {
         let _ = self.0.write_all(bytes).await;
     }
 
+    /// Says that nothing more will be written.
+    pub(crate) async fn finish(&mut self) {
+        let _ = self.0.shutdown().await;
+    }
+
     /// Reads one answer with a `content-length`; returns its status, head and body. None where the connection was
     /// closed instead.
     pub(crate) async fn answer(&mut self) -> Option<(u16, String, Vec<u8>)> {
