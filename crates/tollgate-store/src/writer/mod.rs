@@ -20,6 +20,12 @@ pub(crate) use backend::Target;
 
 /// Operations that may share a transaction.
 const BATCH: usize = 512;
+/// Operations that are worth a transaction: no batch waits to become larger.
+const ENOUGH: usize = 64;
+/// How long a batch may wait for operations that others are about to ask for.
+const GATHER: Duration = Duration::from_micros(300);
+/// How often it then looks.
+const LOOK: Duration = Duration::from_micros(40);
 /// Operations that may wait; past it load is shed.
 const WAITING: usize = 16_384;
 /// How long an operation waits, tried again and again, while the database is away.
@@ -184,27 +190,55 @@ async fn run(
             return;
         }
     };
+    // How many wrote at the same time when the last batch was done: those in it, and those behind it.
+    let mut crowd = 0;
     loop {
         let mut batch = Vec::with_capacity(BATCH);
         if jobs.recv_many(&mut batch, BATCH).await == 0 {
             return;
         }
+        gather(&mut jobs, &mut batch, crowd);
         crash::point("writer.before_batch");
-        commit(&mut backend, batch, &stats).await;
+        let size = batch.len();
+        let done = commit(&mut backend, batch, &stats).await;
+        crowd = size + jobs.len();
+        done.into_iter()
+            .for_each(|(job, result)| job.answer(result));
     }
 }
 
-/// Commits a batch and answers it. If the database refuses it as a whole, its halves are tried apart, and theirs,
-/// until the operation that does not go is alone: it does not take the others with it.
-async fn commit(backend: &mut Backend, batch: Vec<Box<dyn Job>>, stats: &WriterStats) {
+/// Waits a moment for the rest of the crowd. On a fast disk most of those who were just answered are still on
+/// their way back when the first of them asks again; without this, each would be given an fsync of its own. Who
+/// writes alone never waits.
+fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>, crowd: usize) {
+    let wanted = crowd.min(ENOUGH);
+    let begun = Instant::now();
+    while batch.len() < wanted && begun.elapsed() < GATHER {
+        // The thread is the writer's own, and timers of the runtime are too coarse for this.
+        std::thread::sleep(LOOK);
+        while batch.len() < BATCH
+            && let Ok(job) = jobs.try_recv()
+        {
+            batch.push(job);
+        }
+    }
+}
+
+/// An operation and what became of it.
+type Done = (Box<dyn Job>, Result<(), StoreError>);
+
+/// Commits a batch. If the database refuses it as a whole, its halves are tried apart, and theirs, until the
+/// operation that does not go is alone: it does not take the others with it.
+async fn commit(backend: &mut Backend, batch: Vec<Box<dyn Job>>, stats: &WriterStats) -> Vec<Done> {
     // Once a try may have been committed, that holds for all parts of the batch.
     let again = Cell::new(false);
+    let mut done = Vec::with_capacity(batch.len());
     let mut parts = vec![batch];
     while let Some(mut part) = parts.pop() {
         match patiently(backend, &mut part, &again).await {
             Ok(()) => {
                 stats.count(part.len());
-                part.into_iter().for_each(|job| job.answer(Ok(())));
+                done.extend(part.into_iter().map(|job| (job, Ok(()))));
             }
             Err(e) if part.len() > 1 && !matches!(e, StoreError::Unavailable(_)) => {
                 tracing::warn!(error = %e, operations = part.len(), "a batch failed; its halves are tried apart");
@@ -214,10 +248,11 @@ async fn commit(backend: &mut Backend, batch: Vec<Box<dyn Job>>, stats: &WriterS
             }
             Err(e) => {
                 tracing::error!(error = %e, operations = part.len(), "a write failed");
-                part.into_iter().for_each(|job| job.answer(Err(e.clone())));
+                done.extend(part.into_iter().map(|job| (job, Err(e.clone()))));
             }
         }
     }
+    done
 }
 
 /// Commits, and while the database is away tries again, until the longest waiting operation has waited

@@ -1,6 +1,8 @@
 //! Many at once, on one node and on two: nobody overdraws.
 
-use tollgate_store::{Refusal, Store, Submitted};
+use std::time::Duration;
+
+use tollgate_store::{Location, Refusal, Store, Submitted};
 
 use crate::db::{Db, on_both};
 use crate::world::{Payer, assert_clean, payer, submit, sums, task, with_key};
@@ -82,4 +84,30 @@ async fn two_nodes_with_many_payers_do_not_wait_in_a_circle(db: &Db) {
         assert_eq!(sums(&store, ann).await, ["10", "0.6", "0"]);
     }
     assert_clean(&store).await;
+}
+
+#[test]
+fn a_write_waits_for_another_process_to_end_its_own() {
+    crate::db::on_sqlite(async |db: &Db| {
+        let store = db.open().await;
+        let ann = payer(&store, "ann", "1").await;
+        let Location::Sqlite(path) = &db.location else {
+            unreachable!("the test runs on SQLite")
+        };
+        let other = rusqlite::Connection::open(path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let waiting = tokio::spawn({
+            let (store, new) = (store.clone(), task(&ann, 1, "0.5"));
+            async move { store.submit(new).await }
+        });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(!waiting.is_finished());
+        // Readers do not wait.
+        assert_eq!(sums(&store, &ann).await, ["1", "0", "0"]);
+        other
+            .execute_batch("UPDATE users SET balance = balance; COMMIT")
+            .unwrap();
+        assert_eq!(waiting.await.unwrap(), Ok(Submitted::Accepted));
+        assert_clean(&store).await;
+    });
 }
