@@ -164,6 +164,9 @@ struct Shown<'a>(&'a str);
 impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use std::fmt::Write as _;
+        if self.0.len() <= 200 && self.0.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+            return f.write_str(self.0);
+        }
         for c in self.0.chars().take(200) {
             if c.is_control() {
                 write!(f, "{}", c.escape_default())?
