@@ -3,13 +3,17 @@
 
 mod access;
 mod bad;
+mod cleaning;
+mod cluster;
 mod crash;
 mod directives;
+mod drain;
 mod gate;
 mod idempotency;
 mod models;
 mod money;
 mod nodes;
+mod outage;
 mod pictures;
 mod records;
 mod references;

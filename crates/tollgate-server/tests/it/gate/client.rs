@@ -1,12 +1,14 @@
 //! A client of the gateway: JSON requests with a key, tasks followed to their end.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde_json::Value;
 
 use super::server::Address;
@@ -14,12 +16,18 @@ use super::{PATIENCE, until};
 
 const GENERATIONS: &str = "/v1/images/generations";
 const EDITS: &str = "/v1/images/edits";
+/// How long an idle connection may be used again; gateways keep it three times as long.
+const REUSED: Duration = Duration::from_secs(5);
 
 /// Connections to gateways.
 pub(super) type Http = legacy::Client<HttpConnector, Full<Bytes>>;
 
 pub(super) fn http() -> Http {
-    legacy::Client::builder(TokioExecutor::new()).build_http()
+    // A connection that was idle for long may be closed by the gateway just as it is used again.
+    legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(REUSED)
+        .build_http()
 }
 
 /// Somebody who calls the gateway.
