@@ -70,7 +70,7 @@ impl Gateway {
         })
     }
 
-    /// Sets an environment variable of the server.
+    /// Sets an environment variable of the server and of the commands.
     pub(crate) fn environment(&mut self, name: &'static str, value: impl Into<String>) {
         self.environment.push((name, value.into()));
     }
@@ -102,7 +102,6 @@ impl Gateway {
         let log = File::options().create(true).append(true).open(&log);
         let log = log.map_err(|e| format!("cannot write the log: {e}"))?;
         let mut command = self.command(&["serve"]);
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -185,6 +184,7 @@ impl Gateway {
             .arg("--config")
             .arg(self.folder.path().join("tollgate.toml"));
         command.arg("--data-dir").arg(self.data());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 }

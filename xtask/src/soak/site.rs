@@ -108,8 +108,8 @@ impl Site {
 fn accounts(node: &Gateway) -> Result<Vec<Account>, String> {
     let users = [
         ("rich", Some((100_000, 50))),
-        ("modest", Some((12, 6))),
-        ("poor", Some((1, 1))),
+        ("modest", Some((60, 25))),
+        ("poor", Some((3, 2))),
         ("boundless", None),
     ];
     let mut accounts = Vec::new();
