@@ -135,7 +135,8 @@ pub(crate) struct Setup {
     backend: Backend,
     config: String,
     environment: Vec<(String, String)>,
-    arguments: Vec<String>,
+    listen: String,
+    admin_key: Option<String>,
     database: Option<Arc<Database>>,
 }
 
@@ -145,7 +146,8 @@ impl Setup {
             backend,
             config: String::new(),
             environment: Vec::new(),
-            arguments: Vec::new(),
+            listen: "127.0.0.1:0".to_owned(),
+            admin_key: None,
             database: None,
         }
         .env("TOLLGATE_SANDBOX__IMAGE_MS", "0")
@@ -163,10 +165,16 @@ impl Setup {
         self
     }
 
-    /// One more argument of `serve`.
-    pub(crate) fn argument(mut self, argument: &str) -> Self {
-        self.arguments.push(argument.to_owned());
+    /// Where to listen, if not on a free port of loopback.
+    pub(crate) fn listen(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.listen);
         self
+    }
+
+    /// The key of what only the operator may see.
+    pub(crate) fn admin_key(mut self, key: &str) -> Self {
+        self.admin_key = Some(key.to_owned());
+        self.env("TOLLGATE_ADMIN__KEY", key)
     }
 
     /// On the database and the files of `other`, as a second node. Only where that one is on PostgreSQL.
@@ -197,11 +205,12 @@ impl Setup {
             folder,
             database,
             environment,
-            arguments: self.arguments,
+            listen: self.listen,
             server: None,
             address: Address::default(),
             http: client::http(),
-            secrets: Mutex::default(),
+            secrets: Mutex::new(self.admin_key.iter().cloned().collect()),
+            admin_key: self.admin_key,
             was_killed: false,
             closed: false,
         }
@@ -227,7 +236,8 @@ pub(crate) struct Gate {
     folder: Folder,
     database: Option<Arc<Database>>,
     environment: Vec<(String, String)>,
-    arguments: Vec<String>,
+    listen: String,
+    admin_key: Option<String>,
     server: Option<Server>,
     address: Address,
     http: client::Http,
@@ -264,9 +274,7 @@ impl Gate {
 
     /// The command that [`Gate::start_server`] runs.
     pub(crate) fn serve(&self) -> Command {
-        let mut command = self.command(&["serve", "--no-demo", "--listen", "127.0.0.1:0"]);
-        command.args(&self.arguments);
-        command
+        self.command(&["serve", "--no-demo", "--listen", &self.listen])
     }
 
     /// `kill -9`.
@@ -422,6 +430,14 @@ impl Gate {
         Client::new(self.address.clone(), self.http.clone(), secret, key_id)
     }
 
+    /// Lays hands on the database, past the gateway.
+    pub(crate) async fn execute(&self, sql: &str) {
+        match &self.database {
+            Some(database) => database::execute(&database.url(), sql).await,
+            None => database::execute_on_file(&self.data_dir().join("tollgate.db"), sql),
+        }
+    }
+
     /// A connection to write bytes on.
     pub(crate) async fn raw(&self) -> Raw {
         Raw::connect(&self.address()).await
@@ -429,7 +445,8 @@ impl Gate {
 
     /// A number of `/metrics`, by its name and labels as they stand there.
     pub(crate) async fn metric(&self, name: &str) -> f64 {
-        let text = self.nobody().get("/metrics").await.expect(200).text();
+        let operator = self.client(self.admin_key.clone(), String::new());
+        let text = operator.get("/metrics").await.expect(200).text();
         let line = text
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

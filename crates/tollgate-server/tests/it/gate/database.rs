@@ -1,5 +1,6 @@
 //! A PostgreSQL database of a test's own, on the server that the environment names.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio_postgres::NoTls;
@@ -64,4 +65,11 @@ pub(super) async fn execute(url: &str, sql: &str) {
     client.batch_execute(sql).await.unwrap();
     drop(client);
     connection.await.unwrap().unwrap();
+}
+
+/// Runs statements on an SQLite file.
+pub(super) fn execute_on_file(file: &Path, sql: &str) {
+    let database = rusqlite::Connection::open(file).unwrap();
+    database.busy_timeout(super::PATIENCE).unwrap();
+    database.execute_batch(sql).unwrap();
 }

@@ -1,0 +1,142 @@
+//! Limits of keys, and clients that hold connections and say nothing.
+
+use serde_json::json;
+
+use crate::gate::{Backend, Client, Gate, Raw, Reply, Setup, on_one, until};
+use crate::pictures::png;
+
+on_one!(
+    posts_are_counted,
+    requests_in_flight_are_counted,
+    silent_clients_block_nobody
+);
+
+async fn posts_are_counted(backend: Backend) {
+    let gate = Gate::start(backend).await;
+    gate.user("busy", &[]).await;
+    let limited = gate.key("busy", &["--rpm", "4"]).await;
+    let open = gate.key("busy", &[]).await;
+    let standing = |reply: &Reply| {
+        ["limit", "remaining", "reset"].map(|name| {
+            let number = reply.header(&format!("x-ratelimit-{name}"));
+            number
+                .parse::<u32>()
+                .unwrap_or_else(|_| panic!("{name}: {number:?}"))
+        })
+    };
+    let order = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" });
+    // Refused ones, uploads and batches count as well.
+    let wrong = json!({ "model": "nothing" });
+    let ids = json!({ "task_ids": ["task_x"] });
+    for (left, reply) in [
+        (3, limited.order(&order).await.expect(200)),
+        (2, limited.order(&wrong).await.expect(404)),
+        (
+            1,
+            limited
+                .upload("a.png", "image/png", &png(3, 3))
+                .await
+                .expect(200),
+        ),
+        (0, limited.post("/v1/tasks/batch", &ids).await.expect(200)),
+    ] {
+        let [limit, remaining, reset] = standing(&reply);
+        assert_eq!((limit, remaining), (4, left));
+        assert!((1..=60).contains(&reset), "{reset}");
+    }
+    let refused = limited.order(&order).await;
+    let message = refused.error(429, "rate_limit_error");
+    assert!(message.contains('4'), "{message}");
+    assert_eq!(standing(&refused)[..2], [4, 0]);
+    let wait: u32 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    let refused = limited.upload("a.png", "image/png", &png(3, 3)).await;
+    refused.error(429, "rate_limit_error");
+    assert!(!refused.header("retry-after").is_empty());
+    // Reading is free, and so is every other key.
+    for _ in 0..10 {
+        limited.get("/v1/tasks").await.expect(200);
+    }
+    let reply = open.order(&order).await.expect(200);
+    assert_eq!(reply.header("x-ratelimit-limit"), "");
+    gate.close().await;
+}
+
+/// A POST that was begun and waits for the rest of its body.
+async fn begun(gate: &Gate, client: &Client, body: &str) -> Raw {
+    let mut raw = gate.raw().await;
+    let head = format!(
+        "POST /v1/images/generations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{{",
+        client.secret.as_deref().unwrap(),
+        body.len(),
+    );
+    raw.write(head.as_bytes()).await;
+    raw
+}
+
+async fn requests_in_flight_are_counted(backend: Backend) {
+    let gate = Gate::start(backend).await;
+    gate.user("busy", &[]).await;
+    let limited = gate.key("busy", &["--max-concurrency", "2"]).await;
+    let open = gate.key("busy", &[]).await;
+    let body = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" }).to_string();
+    let mut first = begun(&gate, &limited, &body).await;
+    let second = begun(&gate, &limited, &body).await;
+    let refused = until("the limit to be reached", async || {
+        let reply = limited.get("/v1/models").await;
+        (reply.status != 200).then_some(reply)
+    })
+    .await;
+    let message = refused.error(429, "rate_limit_error");
+    assert!(message.contains('2'), "{message}");
+    assert!(!refused.header("retry-after").is_empty());
+    open.get("/v1/models").await.expect(200);
+    // One ends, one goes away.
+    first.write(&body.as_bytes()[1..]).await;
+    assert_eq!(first.answer().await.map(|(status, ..)| status), Some(200));
+    limited.get("/v1/models").await.expect(200);
+    drop(second);
+    let mut third = begun(&gate, &limited, &body).await;
+    third.write(&body.as_bytes()[1..]).await;
+    let (status, ..) = third.answer().await.expect("an answer");
+    assert!([200, 429].contains(&status), "{status}");
+    until("both to be free", async || {
+        let (one, two) = tokio::join!(limited.get("/v1/models"), limited.get("/v1/tasks"));
+        (one.status == 200 && two.status == 200).then_some(())
+    })
+    .await;
+    gate.close().await;
+}
+
+async fn silent_clients_block_nobody(backend: Backend) {
+    let gate = Setup::new(backend).start().await;
+    let client = gate.somebody().await;
+    let key = client.secret.clone().unwrap();
+    let half_a_head =
+        format!("POST /v1/images/generations HTTP/1.1\r\nAuthorization: Bearer {key}");
+    let half_a_body =
+        format!("{half_a_head}\r\nHost: x\r\nContent-Length: 900\r\n\r\n{{\"model\":");
+    let silent = [
+        "",
+        "G",
+        "PRI * HTTP/2.0\r\n\r\nSM",
+        &half_a_head,
+        &half_a_body,
+    ];
+    let mut hanging = Vec::new();
+    for text in silent.iter().cycle().take(500) {
+        let mut raw = gate.raw().await;
+        raw.write(text.as_bytes()).await;
+        hanging.push(raw);
+    }
+    for _ in 0..20 {
+        client.get("/v1/models").await.expect(200);
+    }
+    client
+        .make(&json!({ "model": "imagen-4.0-partner", "prompt": "a mill" }))
+        .await;
+    client.uploaded(&png(30, 30)).await;
+    drop(hanging);
+    gate.close().await;
+}
