@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Amount, Clock as _, Secret, SystemClock};
 use tollgate_media::catalogue::Catalogue;
@@ -65,13 +65,32 @@ impl Serve {
         if !app.store.is_shared() {
             app.store.hand_back(None, SystemClock.now()).await?;
         }
-        // 6. Serve until told to stop.
+        // 6. Serve until told to stop; who reads that line may say so at once.
+        let signals = Signals::listen()?;
         writeln!(
             std::io::stdout(),
             "listening on http://{}",
             listener.address()
         )?;
-        until_stopped(&app, listener, || common.configuration(overrides())).await
+        let reload = || common.configuration(overrides());
+        until_stopped(&app, listener, signals, reload).await
+    }
+}
+
+/// What this process is told from outside.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 }
 
@@ -163,6 +182,7 @@ async fn welcome(app: &App) -> Result<(), Failed> {
 async fn until_stopped(
     app: &Arc<App>,
     listener: Listener,
+    mut signals: Signals,
     reload: impl Fn() -> Result<Config, Failed>,
 ) -> Result<(), Failed> {
     let drain = CancellationToken::new();
@@ -183,14 +203,11 @@ async fn until_stopped(
         options,
         drain.clone(),
     ));
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
     loop {
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hangup.recv() => reloaded(app, reload()),
+            _ = signals.terminate.recv() => break,
+            _ = signals.interrupt.recv() => break,
+            _ = signals.hangup.recv() => reloaded(app, reload()),
         }
     }
     tracing::info!("draining: no new connections, finishing what is in flight");

@@ -35,7 +35,7 @@ async fn everything_goes_in_its_time(backend: Backend) {
         client.fetch(link).await.error(410, "not_found_error");
     }
     until("the files to be deleted", async || {
-        (shop::count_public_files(&gate) == 0).then_some(())
+        shop::public_files(&gate).is_empty().then_some(())
     })
     .await;
     let path = format!("/v1/tasks/{id}");

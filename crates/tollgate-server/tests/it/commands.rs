@@ -122,12 +122,12 @@ async fn users_and_keys_are_managed(backend: Backend) {
     for (arguments, says) in [
         (&["user", "create", "ann"][..], "ann"),
         (&["user", "create", " "], "name"),
-        (&["user", "create", "dan", "--balance", "-1"], "negative"),
+        (&["user", "create", "dan", "--balance=-1"], "negative"),
         (&["user", "credit", "nobody", "1"], "nobody"),
         (&["user", "disable", "nobody"], "nobody"),
         (&["key", "create", "--user", "nobody"], "nobody"),
         (
-            &["key", "create", "--user", "ann", "--quota", "-1"],
+            &["key", "create", "--user", "ann", "--quota=-1"],
             "negative",
         ),
         (&["key", "revoke", "key_x"], "key_x"),

@@ -1,5 +1,7 @@
 //! What the tests of crashes, nodes and money order: small pictures at a price.
 
+use std::path::PathBuf;
+
 use bytes::Bytes;
 use http::Method;
 use http::header::CONTENT_TYPE;
@@ -56,16 +58,21 @@ pub(crate) async fn count_pictures(client: &Client, record: &Value) -> usize {
     links.len()
 }
 
-/// Every file that is visible is a whole picture, shown by a task or not; answers how many there are.
+/// Every file that is visible, shown by a task or not.
+pub(crate) fn public_files(gate: &Gate) -> Vec<PathBuf> {
+    let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let hours = entries(gate.data_dir().join("files/public"));
+    let files = hours.flat_map(|hour| entries(hour.path()));
+    files.map(|file| file.path()).collect()
+}
+
+/// Every file that is visible is a whole picture; answers how many there are.
 pub(crate) fn count_public_files(gate: &Gate) -> usize {
-    let mut files = 0;
-    for hour in std::fs::read_dir(gate.data_dir().join("files/public")).unwrap() {
-        for file in std::fs::read_dir(hour.unwrap().path()).unwrap() {
-            decoded(&std::fs::read(file.unwrap().path()).unwrap());
-            files += 1;
-        }
+    let files = public_files(gate);
+    for file in &files {
+        decoded(&std::fs::read(file).unwrap());
     }
-    files
+    files.len()
 }
 
 /// Runs SQL past the gateway; answers its rows, every cell as text. On PostgreSQL only.

@@ -64,8 +64,8 @@ async fn a_first_start_has_something_to_try(_: Backend) {
     );
     let found = keys(&stderr);
     assert!(
-        found.len() == 2 && found[0] == found[1],
-        "once alone, once in the line: {stderr}"
+        found.len() > 1 && found.iter().all(|key| *key == found[0]),
+        "{stderr}"
     );
     let secret = found[0].to_owned();
     assert!(
@@ -153,7 +153,7 @@ async fn what_cannot_start_says_why(backend: Backend) {
         ("currency = \"EUR\"", "EUR"),
         ("currency = USD", "tollgate.toml"),
         ("[price.x]\nper_image = -1", "per_image"),
-        ("[price.x]\nper_image = \"cheap\"", "cheap"),
+        ("[price.x]\nper_image = \"cheap\"", "per_image"),
         ("[expiry]\nimages_s = 0", "expiry.images_s"),
         ("[time_limits]\nimage_s = \"long\"", "time_limits.image_s"),
         (
