@@ -18,8 +18,6 @@ use super::{DbError, Row, Sql, Value};
 const BUSY: Duration = Duration::from_secs(10);
 /// How long a reader waits; it never has to but in the moment in which another process recovers the file.
 const READER_BUSY: Duration = Duration::from_secs(2);
-/// Pages that the writer keeps in memory, in KiB: the edges of the trees that grow.
-const WRITER_CACHE: i64 = 8 << 10;
 /// What the write-ahead log shrinks back to after a long reader, such as an audit, has made it grow.
 const LOG_BYTES: i64 = 64 << 20;
 const BEGIN: Sql = Sql::both("BEGIN IMMEDIATE");
@@ -34,8 +32,6 @@ pub(crate) fn open(path: &Path) -> Result<Connection, DbError> {
     conn.pragma_update(None, "synchronous", "full")
         .map_err(refused)?;
     conn.pragma_update(None, "wal_autocheckpoint", 4000)
-        .map_err(refused)?;
-    conn.pragma_update(None, "cache_size", -WRITER_CACHE)
         .map_err(refused)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES)
         .map_err(refused)?;

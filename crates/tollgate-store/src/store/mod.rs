@@ -114,6 +114,18 @@ impl Store {
         }
     }
 
+    /// [`Store::query`] of what may take long: SQLite does it on a thread that nobody waits for.
+    async fn count(&self, sql: &'static Sql) -> Result<Vec<Row>, StoreError> {
+        if self.is_shared() {
+            return self.query(sql, &[]).await;
+        }
+        let store = self.clone();
+        tokio::task::spawn_blocking(move || store.query(sql, &[]).now_or_never())
+            .await
+            .map_err(|e| StoreError::Broken(format!("a count ended: {e}")))?
+            .unwrap_or_else(|| unreachable!("SQLite answers without waiting"))
+    }
+
     async fn first<T>(
         &self,
         sql: &Sql,
@@ -138,8 +150,8 @@ impl Store {
 impl Store {
     /// Numbers for metrics; also shows that the database answers.
     pub async fn totals(&self) -> Result<Totals, StoreError> {
-        let unfinished = self.query(&read::UNFINISHED, &[]).await?;
-        let sums = self.query(&read::SUMS, &[]).await?;
+        let unfinished = self.count(&read::UNFINISHED).await?;
+        let sums = self.count(&read::SUMS).await?;
         match (&unfinished[..], &sums[..]) {
             ([unfinished], [sums]) => Ok(read::totals(unfinished, sums)?),
             _ => Err(StoreError::Broken("no totals".to_owned())),
