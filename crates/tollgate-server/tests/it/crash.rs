@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
+use http::Method;
+use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 use tollgate_core::crash::POINTS;
 
@@ -23,6 +25,7 @@ on_both!(
     with_a_failed_task,
     with_a_cancellation,
     with_a_reference,
+    while_a_file_is_uploaded,
 );
 
 const VARIABLE: &str = "TOLLGATE_CRASH_AT";
@@ -145,6 +148,33 @@ async fn with_a_reference(backend: Backend) {
     .await;
 }
 
+async fn while_a_file_is_uploaded(backend: Backend) {
+    let file = png(64, 64);
+    let head =
+        "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n";
+    let form = [head.as_bytes(), &file, b"\r\n--edge--\r\n"].concat();
+    for point in POINTS.iter().filter(|name| name.starts_with("blob.")) {
+        let mut gate = Setup::new(backend).prepare().await;
+        let client = gate.somebody().await;
+        gate.set_env(VARIABLE, point);
+        assert!(gate.start_doomed().await, "{}", gate.last_words());
+        let upload = client
+            .request(Method::POST, "/v1/uploads/images")
+            .header(CONTENT_TYPE, "multipart/form-data; boundary=edge");
+        let upload = upload.body(form.clone().into()).unwrap();
+        let answer = client.try_send(upload).await;
+        assert!(answer.is_none(), "{point}: {answer:?}");
+        assert_eq!(gate.ended().await.signal(), Some(SIGABRT), "{point}");
+        gate.set_env(VARIABLE, "");
+        gate.start_server().await;
+        let left = shop::count_public_files(&gate);
+        let link = client.uploaded(&file).await;
+        assert_eq!(client.fetch(&link).await.expect(200).body, file);
+        assert_eq!(shop::count_public_files(&gate), left + 1);
+        gate.close().await;
+    }
+}
+
 /// Every crash point of a submission and its task; those that each of two pictures passes for both.
 fn steps() -> Vec<String> {
     let names = POINTS.iter().filter(|name| !name.starts_with("writer."));
@@ -250,7 +280,7 @@ impl Customer {
             return self.cancel(&id).await;
         }
         let path = format!("/v1/tasks/{id}");
-        let look = self.client.request(http::Method::GET, &path);
+        let look = self.client.request(Method::GET, &path);
         match self
             .client
             .try_send(look.body(Default::default()).unwrap())
