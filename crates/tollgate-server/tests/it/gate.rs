@@ -1,13 +1,15 @@
 //! A gateway under test: the real binary with a data directory, a configuration and a database of its own.
 
 mod client;
+mod command;
 mod database;
+mod folder;
 mod raw;
 mod server;
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,7 +18,9 @@ use serde_json::Value;
 use tokio::process::Command;
 
 pub(crate) use client::{Client, Reply, links, status, task_id};
+pub(crate) use command::{Said, bare, said};
 use database::Database;
+pub(crate) use folder::Folder;
 pub(crate) use raw::Raw;
 use server::{Address, Server};
 
@@ -98,35 +102,6 @@ pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T
         }
         assert!(begun.elapsed() < PATIENCE, "waited too long for {what}");
         tokio::time::sleep(PAUSE).await;
-    }
-}
-
-/// A folder that is gone when dropped.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tollgate-it-{}-{n}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    /// The path of something in it.
-    pub(crate) fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -224,13 +199,6 @@ impl Setup {
     }
 }
 
-/// What a command came to.
-pub(crate) struct Said {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
 /// A gateway. Every test ends with [`Gate::close`].
 pub(crate) struct Gate {
     folder: Folder,
@@ -319,11 +287,6 @@ impl Gate {
     /// Replaces the configuration file's text.
     pub(crate) fn set_config(&self, toml: &str) {
         std::fs::write(self.folder.join("tollgate.toml"), toml).unwrap();
-    }
-
-    /// The process id of the server.
-    pub(crate) fn pid(&self) -> u32 {
-        self.server.as_ref().expect("a server").pid()
     }
 
     /// `HOST:PORT` of the server.
@@ -510,32 +473,5 @@ impl Drop for Gate {
         } else {
             assert!(self.closed, "a test must close its gates");
         }
-    }
-}
-
-/// A command of the gateway, in `folder`, with nothing configured but what the folder has.
-pub(crate) fn bare(arguments: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .kill_on_drop(true);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("TOLLGATE_") {
-            command.env_remove(name);
-        }
-    }
-    command
-}
-
-/// Runs a command to its end.
-pub(crate) async fn said(command: &mut Command) -> Said {
-    let output = command.stdin(Stdio::null()).output();
-    let output = tokio::time::timeout(PATIENCE, output).await;
-    let output = output.expect("the command ends").unwrap();
-    Said {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }

@@ -15,7 +15,9 @@ on_one!(
 
 /// Model, fields besides the prompt, and the files: how many, of which format and size. A field `reference` stands
 /// for one uploaded picture of 360x240.
-fn orders() -> Vec<(&'static str, Value, usize, ImageFormat, (u32, u32))> {
+type Order = (&'static str, Value, usize, ImageFormat, (u32, u32));
+
+fn orders() -> Vec<Order> {
     let small = json!({ "resolution": "0.5K", "size": "4:3" });
     let mut orders = vec![
         ("gpt-image-2-official", json!({}), 1, Png, (1024, 1024)),
