@@ -23,6 +23,10 @@ const LONGEST_NAP: Duration = Duration::from_millis(500);
 const SHORTEST_NAP: Duration = Duration::from_millis(5);
 /// Sleep after a turn whose tasks found their channels full while others have room.
 const CROWDED_NAP: Duration = Duration::from_millis(20);
+/// What a drain takes beyond its patience: for what was told to stop, and for handing the rest back while the
+/// database is away.
+const STOPPING: Duration = Duration::from_secs(2);
+const HANDING_BACK: Duration = Duration::from_secs(5);
 /// Time between two rounds of cleaning, unless records live shorter than that.
 const CLEANING: Duration = Duration::from_secs(60);
 
@@ -93,7 +97,11 @@ impl Workers {
             } else if worked {
                 continue;
             } else {
-                self.nap(app).await
+                // While the database is away it takes its time to say so.
+                tokio::select! {
+                    () = drain.cancelled() => break,
+                    nap = self.nap(app) => nap,
+                }
             };
             tokio::select! {
                 () = drain.cancelled() => break,
@@ -108,18 +116,20 @@ impl Workers {
         {
             self.running().values().for_each(|r| r.stop.cancel());
             // What is told to stop does so at once; what does not is cut off when the process ends.
-            let _ = tokio::time::timeout(Duration::from_secs(2), self.tracker.wait()).await;
+            let _ = tokio::time::timeout(STOPPING, self.tracker.wait()).await;
         }
         keeper.abort();
-        match app
-            .store
-            .hand_back(Some(&self.owner), app.clock.now())
-            .await
-        {
-            Ok(0) => {}
-            Ok(tasks) => tracing::info!(tasks, "handed unfinished tasks back"),
-            Err(e) => {
-                tracing::error!(error = %e, "cannot hand unfinished tasks back; their leases will run out")
+        let hand_back = app.store.hand_back(Some(&self.owner), app.clock.now());
+        match tokio::time::timeout(HANDING_BACK, hand_back).await {
+            Ok(Ok(0)) => {}
+            Ok(Ok(tasks)) => tracing::info!(tasks, "handed unfinished tasks back"),
+            Ok(Err(e)) => {
+                tracing::error!(error = %e, "cannot hand unfinished tasks back; their leases will run out");
+            }
+            Err(_) => {
+                tracing::error!(
+                    "the database does not take unfinished tasks back; their leases will run out"
+                );
             }
         }
     }

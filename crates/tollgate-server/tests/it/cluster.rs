@@ -4,11 +4,10 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::gate::Folder;
+use tokio_postgres::NoTls;
 
-const LIMIT: Duration = Duration::from_secs(30);
+use crate::gate::{Folder, until};
 
 /// A cluster in a temporary folder; its server runs between [`Cluster::start`] and [`Cluster::stop`].
 pub(crate) struct Cluster {
@@ -22,10 +21,11 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Makes a cluster and starts it; none where that cannot be done.
-    pub(crate) fn new() -> Option<Self> {
+    pub(crate) async fn new() -> Option<Self> {
         let made = Self::make();
-        if made.is_none() {
-            eprintln!("SKIPPED: no PostgreSQL server can be started here");
+        match &made {
+            Some(cluster) => cluster.answers().await,
+            None => eprintln!("SKIPPED: no PostgreSQL server can be started here"),
         }
         made
     }
@@ -75,11 +75,15 @@ impl Cluster {
             postgres.args(["-c", setting]);
         }
         self.running = Some(postgres.spawn().unwrap());
-        let begun = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(begun.elapsed() < LIMIT, "postgres does not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    }
+
+    /// Waits until the server takes queries.
+    pub(crate) async fn answers(&self) {
+        let url = self.url();
+        until("postgres to start", async || {
+            tokio_postgres::connect(&url, NoTls).await.ok().map(drop)
+        })
+        .await;
     }
 
     /// Stops the server as a crash would: connections break, nothing is said.
@@ -96,8 +100,16 @@ impl Cluster {
     }
 
     /// It goes on where it was.
-    pub(crate) fn thaw(&mut self) {
+    fn thaw(&self) {
         signal("CONT", &self.processes());
+    }
+
+    /// Brings it back, however it went away.
+    pub(crate) fn come_back(&mut self) {
+        match self.running {
+            Some(_) => self.thaw(),
+            None => self.start(),
+        }
     }
 
     /// The server's own processes: the first one and its children.

@@ -49,7 +49,11 @@ impl Pair {
 
     /// The client to use for the `i`-th of several calls.
     fn client(&self, i: usize) -> &Client {
-        if i % 2 == 0 { &self.at_a } else { &self.at_b }
+        if i.is_multiple_of(2) {
+            &self.at_a
+        } else {
+            &self.at_b
+        }
     }
 
     async fn close(self) {

@@ -78,7 +78,12 @@ pub(crate) fn count_public_files(gate: &Gate) -> usize {
 /// Runs SQL past the gateway; answers its rows, every cell as text. On PostgreSQL only.
 pub(crate) async fn sql(gate: &Gate, text: &str) -> Vec<Vec<Option<String>>> {
     let url = gate.database_url().expect("a PostgreSQL database");
-    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    sql_at(&url, text).await
+}
+
+/// The same on the database of that URL.
+pub(crate) async fn sql_at(url: &str, text: &str) -> Vec<Vec<Option<String>>> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     let mut rows = Vec::new();
     for message in client.simple_query(text).await.unwrap() {
