@@ -103,7 +103,10 @@ async fn keys_are_checked(backend: Backend) {
 }
 
 async fn revocations_are_seen(backend: Backend) {
-    let gate = Gate::start(backend).await;
+    let gate = Setup::new(backend)
+        .config("[price.\"imagen-4.0-partner\"]\nper_image = 1.25\n")
+        .start()
+        .await;
     gate.user("owner", &[]).await;
     let revoked = gate.key("owner", &[]).await;
     let stays = gate.key("owner", &[]).await;
@@ -139,11 +142,17 @@ async fn revocations_are_seen(backend: Backend) {
     );
     stays.get("/v1/models").await.expect(200);
 
+    // What was taken before is made and charged all the same.
+    let slow = json!({ "model": "imagen-4.0-partner", "prompt": "[[sandbox:delay=1500]]" });
+    stays.submit(&slow).await;
     gate.record(&["user", "disable", "owner"]).await;
     refused(&stays).await.error(403, "permission_error");
     for path in BALANCES {
         stays.get(path).await.error(403, "permission_error");
     }
+    gate.idle().await;
+    let users = gate.record(&["user", "list"]).await;
+    assert_eq!(users[0]["used"], 1.25, "{users}");
     gate.close().await;
 }
 

@@ -198,9 +198,12 @@ async fn bodies_are_refused(backend: Backend) {
     let message = reply.error(413, "invalid_request_error");
     assert!(message.contains("1048576"), "{message}");
     let mut raw = gate.raw().await;
-    let head = head(&client, GENERATIONS, "Content-Length: 67108865\r\n");
+    let head = head(
+        &client,
+        GENERATIONS,
+        "Content-Length: 67108865\r\nExpect: 100-continue\r\n",
+    );
     raw.write(head.as_bytes()).await;
-    raw.write(b"{\"model\":").await;
     let (status, _, body) = raw.answer().await.expect("an answer before the body");
     assert_eq!(status, 413, "{}", String::from_utf8_lossy(&body));
     let mut raw = gate.raw().await;

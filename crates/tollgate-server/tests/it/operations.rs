@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use http::Method;
+use bytes::Bytes;
+use http::{Method, Version};
 use http_body_util::Full;
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
 use crate::gate::{Backend, Gate, Setup, on_both, on_one};
@@ -13,6 +16,7 @@ on_both!(health_and_numbers_are_told);
 on_one!(
     numbers_from_outside_need_the_admin_key,
     the_api_describes_itself,
+    http_2_is_spoken,
     requests_have_ids,
     the_log_tells_no_secrets,
 );
@@ -173,6 +177,30 @@ async fn the_api_describes_itself(backend: Backend) {
     let docs = nobody.get("/docs").await.expect(200);
     assert!(docs.header("content-type").starts_with("text/html"));
     assert!(docs.text().contains("<title>"));
+    gate.close().await;
+}
+
+async fn http_2_is_spoken(backend: Backend) {
+    let gate = Gate::start(backend).await;
+    let client = gate.somebody().await;
+    let http2 = legacy::Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build_http();
+    let order = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" }).to_string();
+    let requests: Vec<_> = (0..30)
+        .map(|_| {
+            let request = client.request(Method::POST, "/v1/images/generations");
+            let body = Full::<Bytes>::from(order.clone());
+            tokio::spawn(http2.request(request.body(body).unwrap()))
+        })
+        .collect();
+    for request in requests {
+        let response = request.await.unwrap().unwrap();
+        assert_eq!(
+            (response.version(), response.status().as_u16()),
+            (Version::HTTP_2, 200)
+        );
+    }
     gate.close().await;
 }
 

@@ -190,7 +190,8 @@ async fn sizes_are_exact(backend: Backend) {
     let mut raw = gate.raw().await;
     let head = format!(
         "POST {UPLOADS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: multipart/form-data; boundary=edge\r\nContent-Length: 99999999999\r\n\r\n--edge",
+         Content-Type: multipart/form-data; boundary=edge\r\nContent-Length: 99999999999\r\n\
+         Expect: 100-continue\r\n\r\n",
         client.secret.as_deref().unwrap()
     );
     raw.write(head.as_bytes()).await;
