@@ -12,10 +12,8 @@ use tokio::task::JoinSet;
 
 /// Clock ticks of `/proc/PID/stat` per second: 100 on every Linux that we run on.
 const TICKS: u64 = 100;
-/// How often two servers take turns.
-const TURNS: u64 = 2;
 /// What is done before the measurement begins.
-const WARM_UP: Duration = Duration::from_millis(500);
+const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Makes the bytes of the request of that number.
 pub(super) type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
@@ -95,17 +93,17 @@ pub(super) async fn run(
     })
 }
 
-/// The same load on two servers, turn and turn about.
+/// The same load on two servers, turn and turn about: each has a second, `seconds` times, so that
+/// whatever else the machine does meets both.
 pub(super) async fn beside(
     [one, other]: [&Target; 2],
     connections: usize,
     seconds: u64,
 ) -> Result<[Measured; 2], String> {
     let mut sums = [Measured::default(); 2];
-    let seconds = (seconds / TURNS).max(1);
-    for _ in 0..TURNS {
-        sums[0] = sums[0].and(run(one, connections, seconds).await?);
-        sums[1] = sums[1].and(run(other, connections, seconds).await?);
+    for _ in 0..seconds {
+        sums[0] = sums[0].and(run(one, connections, 1).await?);
+        sums[1] = sums[1].and(run(other, connections, 1).await?);
     }
     Ok(sums)
 }
