@@ -44,7 +44,7 @@ pub struct App {
     pub metrics: Metrics,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Records of finished tasks.
+    /// Records of tasks as they were last sent.
     pub records: Records,
     /// The OpenAPI document, as JSON text.
     pub openapi: String,

@@ -6,6 +6,7 @@
 
 mod audit;
 mod batch;
+mod changes;
 mod db;
 mod error;
 mod migrate;

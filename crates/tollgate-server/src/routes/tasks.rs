@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::errors;
 use crate::http::body::{self, SMALL_LIMIT};
 use crate::http::reply::{self, Failure};
-use crate::records::Finished;
+use crate::records::{Holds, Record};
 use crate::task_view::{self, View};
 
 /// Ids that one batch may ask for (DECISIONS.md › Paths and shapes).
@@ -40,14 +40,14 @@ impl<S: Send + Sync> FromRequestParts<S> for TaskId {
     }
 }
 
-/// `GET /v1/tasks/<task_id>`. A finished task's record is made once.
+/// `GET /v1/tasks/<task_id>`. The record is made once for each change of the task.
 pub async fn get(
     app: State<Arc<App>>,
     caller: Caller,
     TaskId(task_id): TaskId,
 ) -> Result<Response, Failure> {
-    let kept = app.config.expiry.tasks_ms();
-    if let Some(record) = app.records.get(&task_id, app.clock.now(), kept) {
+    let (kept, stamp) = (app.config.expiry.tasks_ms(), app.store.stamp(&task_id));
+    if let Some(record) = app.records.get(&task_id, stamp, app.clock.now(), kept) {
         if record.user_id != caller.key.user_id {
             return Err(task_view::unknown().into());
         }
@@ -55,10 +55,14 @@ pub async fn get(
     }
     let task = find(&app, &caller, &task_id).await?;
     let body = Bytes::from(task_view::view(&app, &task, View::Record)?.to_string());
-    if let Some(ended_at) = task.ended_at {
-        let record = Finished {
+    let holds = match task.ended_at {
+        Some(ended_at) => Some(Holds::SinceEnd(ended_at)),
+        None => stamp.map(Holds::WhileStamp),
+    };
+    if let Some(holds) = holds {
+        let record = Record {
             user_id: task.user_id,
-            ended_at,
+            holds,
             body: body.clone(),
         };
         app.records.put(&task_id, record);

@@ -5,6 +5,7 @@ use tollgate_core::{Amount, Millis, TaskState};
 
 use super::lease::{end_attempt, end_open_attempts};
 use crate::batch::Batch;
+use crate::changes::Changes;
 use crate::db::{DbError, Sql, args};
 use crate::model::{Cancelled, End, Ended, Finish};
 use crate::money::{self, Payer};
@@ -67,6 +68,10 @@ impl Write for FinishTask {
             user: Some(&self.0.user_id),
             key: Some(&self.0.key_id),
         }
+    }
+
+    fn changed(&self, _: &Ended, changes: &Changes) {
+        changes.note(&self.0.task_id);
     }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Ended, DbError> {
@@ -144,6 +149,10 @@ impl Write for CancelTask {
             user: Some(&self.user_id),
             key: Some(&self.key_id),
         }
+    }
+
+    fn changed(&self, _: &Cancelled, changes: &Changes) {
+        changes.note(&self.task_id);
     }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Cancelled, DbError> {

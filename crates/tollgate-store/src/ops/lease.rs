@@ -9,6 +9,7 @@ use tollgate_core::{Millis, TaskState};
 
 use super::read::{TASK_COLUMNS_COUNT, task};
 use crate::batch::Batch;
+use crate::changes::Changes;
 use crate::db::{DbError, Row, Sql, Value, args};
 use crate::model::{AttemptEnd, AttemptStart, Leased, Retry};
 use crate::writer::Write;
@@ -80,6 +81,12 @@ pub(crate) struct Claim {
 impl Write for Claim {
     type Out = Vec<Leased>;
 
+    fn changed(&self, claimed: &Vec<Leased>, changes: &Changes) {
+        claimed
+            .iter()
+            .for_each(|leased| changes.note(&leased.task.id));
+    }
+
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<Leased>, DbError> {
         let due = batch.query(&DUE, args![self.now, self.limit]).await?;
         due.into_iter()
@@ -146,6 +153,10 @@ pub(crate) struct Progress {
 #[async_trait(?Send)]
 impl Write for Progress {
     type Out = ();
+
+    fn changed(&self, (): &(), changes: &Changes) {
+        changes.note(&self.task_id);
+    }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
         batch.run(

@@ -43,6 +43,12 @@ impl Store {
         }
     }
 
+    /// A number that moves when what [`Store::task`] answers may have changed: take it before reading, and as long as it
+    /// stays, what was read may be shown again. None where other processes change tasks too.
+    pub fn stamp(&self, task_id: &str) -> Option<u64> {
+        (!self.is_shared()).then(|| self.writer.changes.stamp(task_id))
+    }
+
     /// The task of that id, whoever it belongs to.
     pub async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
         self.first(&read::TASK, args![id], read::task).await

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tollgate_core::crash;
 
 use crate::batch::Batch;
+use crate::changes::Changes;
 use crate::db::DbError;
 use crate::error::StoreError;
 use backend::Backend;
@@ -46,6 +47,9 @@ pub(crate) trait Write: Send + 'static {
 
     /// Does it. An answer that refuses must have written nothing.
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError>;
+
+    /// Notes the tasks of which readers now see something else.
+    fn changed(&self, _out: &Self::Out, _changes: &Changes) {}
 }
 
 #[derive(Default)]
@@ -61,7 +65,7 @@ trait Job: Send {
     /// How long it has been waiting for its answer.
     fn waited(&self) -> Duration;
     async fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<(), DbError>;
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>, changes: &Changes);
 }
 
 struct Pending<W: Write> {
@@ -86,8 +90,14 @@ impl<W: Write> Job for Pending<W> {
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        let Pending { out, reply, .. } = *self;
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>, changes: &Changes) {
+        let Pending {
+            write, out, reply, ..
+        } = *self;
+        match (&committed, &out) {
+            (Ok(()), Some(out)) => write.changed(out, changes),
+            _ => changes.note_all(),
+        }
         let missing = || StoreError::Broken("a committed write has no answer".to_owned());
         // An error here: nobody listens any more, the request was given up. The write stands all the same.
         let _ = reply.send(committed.and_then(|()| out.ok_or_else(missing)));
@@ -124,6 +134,7 @@ impl WriterStats {
 pub(crate) struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
     pub(crate) stats: Arc<WriterStats>,
+    pub(crate) changes: Arc<Changes>,
 }
 
 impl Writer {
@@ -133,6 +144,8 @@ impl Writer {
         let (ready, opened) = oneshot::channel();
         let stats = Arc::new(WriterStats::default());
         let counters = Arc::clone(&stats);
+        let changes = Arc::new(Changes::default());
+        let noted = Arc::clone(&changes);
         let broken =
             |e: std::io::Error| StoreError::Setup(format!("cannot start the writer thread: {e}"));
         std::thread::Builder::new()
@@ -140,7 +153,7 @@ impl Writer {
             .spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread();
                 match { runtime }.enable_all().build() {
-                    Ok(runtime) => runtime.block_on(run(target, jobs, ready, counters)),
+                    Ok(runtime) => runtime.block_on(run(target, jobs, ready, counters, noted)),
                     Err(e) => {
                         let _ = ready.send(Err(broken(e)));
                     }
@@ -150,7 +163,11 @@ impl Writer {
         opened
             .await
             .unwrap_or_else(|_| Err(StoreError::Broken("the writer thread ended".to_owned())))?;
-        Ok(Self { queue, stats })
+        Ok(Self {
+            queue,
+            stats,
+            changes,
+        })
     }
 
     /// Does one write; returns when it is on disk.
@@ -179,6 +196,7 @@ async fn run(
     mut jobs: mpsc::Receiver<Box<dyn Job>>,
     ready: oneshot::Sender<Result<(), StoreError>>,
     stats: Arc<WriterStats>,
+    changes: Arc<Changes>,
 ) {
     let mut backend = match Backend::open(&target).await {
         Ok(backend) => {
@@ -203,7 +221,7 @@ async fn run(
         let done = commit(&mut backend, batch, &stats).await;
         crowd = size + jobs.len();
         done.into_iter()
-            .for_each(|(job, result)| job.answer(result));
+            .for_each(|(job, result)| job.answer(result, &changes));
     }
 }
 
