@@ -38,20 +38,28 @@ pub(super) fn measure(
     let what = |what: &str| format!("{} stored tasks: {what}", many.count);
     table.at_most(&what("start, s"), START_TARGET, many.started.as_secs_f64());
     runtime.block_on(async {
-        let asked = [many.polls(), few.polls()];
+        let asked = [many.polls(FEW), few.polls(FEW)];
+        let polls = what(&format!("polls of {FEW} of them"));
         ratio(
             table,
-            &what("polls"),
+            &polls,
             [&many, &few],
             &asked,
             polls::CONNECTIONS,
             seconds,
         )
         .await?;
+        let all = many.subject.target(&many.polls(many.count))?;
+        let all = load::run(&all, polls::CONNECTIONS, seconds).await?;
+        table.note(
+            what("polls of any of them, per second"),
+            format!("{:.0}", all.rate()),
+        );
         let asked = [many.submissions(), few.submissions()];
+        let submissions = what("submissions");
         ratio(
             table,
-            &what("submissions"),
+            &submissions,
             [&many, &few],
             &asked,
             submit::CONNECTIONS,
@@ -75,7 +83,7 @@ async fn ratio(
         few.subject.target(&requests[1])?,
     ];
     let [many, few] = load::beside(targets.each_ref(), connections, seconds).await?;
-    table.note(format!("{what} per second"), format!("{:.0}", many.rate()));
+    table.note(format!("{what}, per second"), format!("{:.0}", many.rate()));
     table.note(
         format!("{what}, CPU us each"),
         format!("{:.1}", many.cpu_us()),
@@ -107,14 +115,14 @@ impl Stored {
         })
     }
 
-    /// Polls of any of the stored tasks.
-    fn polls(&self) -> Requests {
-        let (original, count) = (self.original.clone(), self.count);
+    /// Polls of `some` of the stored tasks, which lie far apart.
+    fn polls(&self, some: u64) -> Requests {
+        let (original, apart) = (self.original.clone(), self.count / some);
         let poll = String::from_utf8_lossy(&self.subject.poll(&original)).into_owned();
         Arc::new(move |number| {
             let any = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
-            poll.replace(&original, &copy_id(&original, any % count))
-                .into_bytes()
+            let id = copy_id(&original, any % some * apart);
+            poll.replace(&original, &id).into_bytes()
         })
     }
 
