@@ -94,16 +94,18 @@ pub(super) async fn run(
 }
 
 /// The same load on two servers, turn and turn about: each has a second, `seconds` times, so that
-/// whatever else the machine does meets both.
+/// whatever else the machine does meets both. They also take turns in being first.
 pub(super) async fn beside(
-    [one, other]: [&Target; 2],
+    targets: [&Target; 2],
     connections: usize,
     seconds: u64,
 ) -> Result<[Measured; 2], String> {
     let mut sums = [Measured::default(); 2];
-    for _ in 0..seconds {
-        sums[0] = sums[0].and(run(one, connections, 1).await?);
-        sums[1] = sums[1].and(run(other, connections, 1).await?);
+    for turn in 0..seconds {
+        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+        for at in order {
+            sums[at] = sums[at].and(run(targets[at], connections, 1).await?);
+        }
     }
     Ok(sums)
 }
