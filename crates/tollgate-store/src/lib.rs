@@ -1,7 +1,7 @@
 //! Users, keys, tasks and money, in SQLite or PostgreSQL.
 //!
-//! Reads go straight to the database; every write goes through one group-commit [`writer`] per process, so
-//! that what it answers is on disk. Only [`money`] moves money. The two databases take the same statements
+//! Reads go straight to the database; every write goes through one group-commit writer per process, so
+//! that what it answers is on disk. Only the module `money` moves money. The two databases take the same statements
 //! but for row locks.
 
 mod audit;
