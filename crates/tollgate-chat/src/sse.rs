@@ -1,0 +1,188 @@
+//! Server-sent events: a decoder for upstream streams.
+//!
+//! Lines are split in bytes and decoded whole, so a character cut by a chunk's border survives. Takes `\n`, `\r\n` and lone
+//! `\r`, `data:` with and without a space, several `data` lines, a byte order mark, comments, and an event without a blank line at the end.
+
+use crate::error::Garbled;
+
+/// The largest event taken, in bytes.
+pub const EVENT_MAX: usize = 16 * 1024 * 1024;
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SseEvent<'a> {
+    /// Its `event:` name, empty where it has none.
+    pub name: &'a str,
+    /// Its data, lines joined by `\n`.
+    pub data: &'a str,
+}
+
+/// Splits a stream of bytes into events. Holds at most one unfinished event.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// Bytes of an unfinished line.
+    line: Vec<u8>,
+    name: String,
+    data: String,
+    has_data: bool,
+    /// The last byte was `\r`: a `\n` that follows belongs to it.
+    after_return: bool,
+    begun: bool,
+}
+
+impl Decoder {
+    /// Takes bytes; calls `each` for every event that they complete, and stops at its first error.
+    pub fn push(
+        &mut self,
+        mut bytes: &[u8],
+        mut each: impl FnMut(SseEvent<'_>) -> Result<(), Garbled>,
+    ) -> Result<(), Garbled> {
+        while !bytes.is_empty() {
+            if self.after_return && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                self.after_return = false;
+                continue;
+            }
+            self.after_return = false;
+            let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) else {
+                return self.keep(bytes);
+            };
+            self.after_return = bytes[end] == b'\r';
+            if self.line.is_empty() {
+                self.take_line(&bytes[..end], &mut each)?;
+            } else {
+                self.keep(&bytes[..end])?;
+                let line = std::mem::take(&mut self.line);
+                self.take_line(&line, &mut each)?;
+            }
+            bytes = &bytes[end + 1..];
+        }
+        Ok(())
+    }
+
+    /// The body ended: an event without its blank line still counts.
+    pub fn finish(
+        &mut self,
+        mut each: impl FnMut(SseEvent<'_>) -> Result<(), Garbled>,
+    ) -> Result<(), Garbled> {
+        if !self.line.is_empty() {
+            let line = std::mem::take(&mut self.line);
+            self.take_line(&line, &mut each)?;
+        }
+        self.dispatch(&mut each)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
+        if self.line.len() + self.data.len() + bytes.len() > EVENT_MAX {
+            return Err(Garbled::TooLarge(EVENT_MAX));
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn take_line(
+        &mut self,
+        line: &[u8],
+        each: &mut impl FnMut(SseEvent<'_>) -> Result<(), Garbled>,
+    ) -> Result<(), Garbled> {
+        let line = if self.begun {
+            line
+        } else {
+            line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+        };
+        self.begun = true;
+        if line.is_empty() {
+            return self.dispatch(each);
+        }
+        if self.data.len() + line.len() > EVENT_MAX {
+            return Err(Garbled::TooLarge(EVENT_MAX));
+        }
+        let line = std::str::from_utf8(line)
+            .map_err(|_| Garbled::Malformed("a line is not UTF-8".to_owned()))?;
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => {
+                if self.has_data {
+                    self.data.push('\n');
+                }
+                self.has_data = true;
+                self.data.push_str(value);
+            }
+            "event" => value.clone_into(&mut self.name),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn dispatch(
+        &mut self,
+        each: &mut impl FnMut(SseEvent<'_>) -> Result<(), Garbled>,
+    ) -> Result<(), Garbled> {
+        let given = if self.has_data && !self.data.is_empty() {
+            each(SseEvent {
+                name: &self.name,
+                data: &self.data,
+            })
+        } else {
+            Ok(())
+        };
+        self.name.clear();
+        self.data.clear();
+        self.has_data = false;
+        given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(pieces: &[&[u8]]) -> Result<Vec<(String, String)>, Garbled> {
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
+        let mut each = |event: SseEvent<'_>| {
+            events.push((event.name.to_owned(), event.data.to_owned()));
+            Ok(())
+        };
+        for piece in pieces {
+            decoder.push(piece, &mut each)?;
+        }
+        decoder.finish(&mut each)?;
+        Ok(events)
+    }
+
+    #[test]
+    fn every_line_end_and_every_cut_give_the_same_events() {
+        let expected = vec![
+            (String::new(), "{\"a\":\"é猫\"}".to_owned()),
+            ("ping".to_owned(), "one\ntwo".to_owned()),
+            (String::new(), "last".to_owned()),
+        ];
+        for end in ["\n", "\r\n", "\r"] {
+            let text = "\u{feff}data: {\"a\":\"é猫\"}\n\n: a comment\nid: 7\n\nevent: ping\ndata:one\ndata: two\n\n\n\ndata: last"
+                .replace('\n', end);
+            let bytes = text.as_bytes();
+            assert_eq!(decode(&[bytes]).unwrap(), expected);
+            for cut in 0..bytes.len() {
+                assert_eq!(
+                    decode(&[&bytes[..cut], &bytes[cut..]]).unwrap(),
+                    expected,
+                    "cut at {cut}"
+                );
+            }
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            assert_eq!(decode(&single).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_or_has_no_end_is_refused() {
+        assert!(matches!(
+            decode(&[b"data: \xff\n\n"]),
+            Err(Garbled::Malformed(_))
+        ));
+        let endless = vec![b'x'; EVENT_MAX + 1];
+        assert_eq!(decode(&[&endless]), Err(Garbled::TooLarge(EVENT_MAX)));
+    }
+}
