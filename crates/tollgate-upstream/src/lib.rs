@@ -4,11 +4,15 @@
 //! capability it has. Nothing outside a provider's folder asks which provider it is.
 
 pub mod channel;
+pub mod chat;
 pub mod egress;
 pub mod provider;
 pub mod sandbox;
 
 pub use channel::Channel;
+pub use chat::{
+    ChatBody, ChatCall, ChatError, ChatErrorKind, ChatModel, ChatProvider, ChatTimeouts,
+};
 pub use provider::{
     Delivery, ImageCall, ImageProvider, InputFile, Picture, ProviderError, ProviderErrorKind,
     Review,

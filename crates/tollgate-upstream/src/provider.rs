@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::chat::ChatProvider;
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ pub struct Settings {
 pub struct Provider {
     /// Makes pictures.
     pub image: Option<Arc<dyn ImageProvider>>,
+    /// Answers chats.
+    pub chat: Option<Arc<dyn ChatProvider>>,
     /// Reviews prompts before submission.
     pub review: Option<Arc<dyn Review>>,
 }

@@ -14,6 +14,7 @@ pub fn open(_channel: &Arc<Channel>, settings: &Settings) -> Provider {
     let sandbox = Arc::new(image::SandboxImages::new(settings.sandbox_image));
     Provider {
         image: Some(sandbox.clone()),
+        chat: None,
         review: Some(sandbox),
     }
 }
