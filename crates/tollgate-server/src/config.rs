@@ -327,6 +327,7 @@ impl Config {
     pub fn provider_settings(&self) -> Settings {
         Settings {
             sandbox_image: Duration::from_millis(self.sandbox_image_ms),
+            sandbox_chat: Duration::ZERO,
         }
     }
 

@@ -4,10 +4,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 use tollgate_media::image::{Background, ImageFormat, ImageJob, PixelSize, Size};
+use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::Settings;
 use tollgate_upstream::{Channel, Delivery, ImageCall, InputFile, Picture, ProviderError, sandbox};
 
@@ -121,20 +122,9 @@ async fn make_from(
     references: &[InputFile],
     mask: Option<&InputFile>,
 ) {
-    let channel = Arc::new(Channel {
-        name: "sandbox".into(),
-        kind: "sandbox".into(),
-        base_url: None,
-        api_keys: Vec::new(),
-        models: Vec::new(),
-        priority: 0,
-        weight: 1,
-        max_concurrency: None,
-    });
-    let settings = Settings {
-        sandbox_image: Duration::ZERO,
-    };
-    let provider = sandbox::open(&channel, &settings);
+    let channel = Arc::new(Channel::new("sandbox", "sandbox"));
+    let egress = Client::new(ClientOptions::default());
+    let provider = sandbox::open(&channel, &Settings::default(), &egress);
     let images = provider.image.expect("the sandbox makes pictures");
     let delivery = Folder {
         path: folder.join(format!("{name}.{}", job.output_format.extension())),

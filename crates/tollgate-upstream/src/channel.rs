@@ -21,6 +21,8 @@ pub struct Channel {
     pub weight: u32,
     /// Attempts at the same time; none for no limit.
     pub max_concurrency: Option<u32>,
+    /// Chat formats that its server speaks, by name; none for all that the provider knows.
+    pub apis: Option<Vec<String>>,
 }
 
 /// One model of a channel.
@@ -33,6 +35,21 @@ pub struct ChannelModel {
 }
 
 impl Channel {
+    /// A channel of that name and kind that serves every model and has nothing else said of it.
+    pub fn new(name: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            kind: kind.into(),
+            base_url: None,
+            api_keys: Vec::new(),
+            models: Vec::new(),
+            priority: 0,
+            weight: 1,
+            max_concurrency: None,
+            apis: None,
+        }
+    }
+
     /// The provider's id for `model`, or none where this channel does not serve it.
     pub fn upstream_model<'a>(&'a self, model: &'a str) -> Option<&'a str> {
         if self.models.is_empty() {

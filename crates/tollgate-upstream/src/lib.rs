@@ -25,7 +25,7 @@ pub struct ProviderEntry {
     /// The `kind` of the configuration.
     pub kind: &'static str,
     /// Makes the provider for one channel.
-    pub open: fn(&Arc<Channel>, &provider::Settings) -> provider::Provider,
+    pub open: fn(&Arc<Channel>, &provider::Settings, &egress::Client) -> provider::Provider,
 }
 
 /// Every channel kind this build has.

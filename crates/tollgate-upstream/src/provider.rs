@@ -11,10 +11,12 @@ use tokio_util::sync::CancellationToken;
 use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
 
 /// Settings that providers are opened with, beyond the channel itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// How long the sandbox takes for a picture task (`sandbox.image_ms`).
     pub sandbox_image: Duration,
+    /// How long the sandbox takes until a chat's first byte (`sandbox.chat_ms`).
+    pub sandbox_chat: Duration,
 }
 
 /// A provider's capabilities for one channel; none where it lacks one.

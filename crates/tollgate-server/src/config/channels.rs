@@ -43,6 +43,7 @@ fn read_one(field: &Field<'_>) -> Result<Channel, ConfigError> {
             .at("max_concurrency")
             .whole(CONCURRENCY)?
             .and_then(|most| u32::try_from(most).ok()),
+        apis: None,
     })
 }
 

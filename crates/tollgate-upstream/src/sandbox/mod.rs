@@ -7,10 +7,11 @@ mod picture;
 use std::sync::Arc;
 
 use crate::channel::Channel;
+use crate::egress;
 use crate::provider::{Provider, Settings};
 
 /// Opens the sandbox for one channel.
-pub fn open(_channel: &Arc<Channel>, settings: &Settings) -> Provider {
+pub fn open(_channel: &Arc<Channel>, settings: &Settings, _egress: &egress::Client) -> Provider {
     let sandbox = Arc::new(image::SandboxImages::new(settings.sandbox_image));
     Provider {
         image: Some(sandbox.clone()),

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use image::{DynamicImage, RgbaImage};
 use tokio_util::sync::CancellationToken;
 use tollgate_media::image::{ImageFormat, ImageJob, PixelSize, Size};
+use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::{ImageDone, Provider, Settings};
 use tollgate_upstream::{
     Channel, Delivery, ImageCall, InputFile, PROVIDERS, Picture, ProviderError,
@@ -41,21 +42,14 @@ pub(crate) fn job(prompt: &str, width: u32, height: u32) -> ImageJob {
 
 /// The sandbox as the registry opens it.
 pub(crate) fn provider(time: Duration) -> Provider {
-    let channel = Arc::new(Channel {
-        name: "sandbox".into(),
-        kind: "sandbox".into(),
-        base_url: None,
-        api_keys: Vec::new(),
-        models: Vec::new(),
-        priority: 0,
-        weight: 1,
-        max_concurrency: None,
-    });
+    let channel = Arc::new(Channel::new("sandbox", "sandbox"));
     let entry = PROVIDERS.iter().find(|entry| entry.kind == "sandbox");
+    let egress = Client::new(ClientOptions::default());
     let settings = Settings {
         sandbox_image: time,
+        ..Settings::default()
     };
-    (entry.expect("it is registered").open)(&channel, &settings)
+    (entry.expect("it is registered").open)(&channel, &settings, &egress)
 }
 
 /// One attempt and what is special about it.
