@@ -31,6 +31,8 @@ pub enum ErrorKind {
     Internal,
     /// 502 `bad_gateway`.
     BadGateway,
+    /// 504 `bad_gateway`: the upstream did not answer in time.
+    GatewayTimeout,
     /// 503 `unavailable`: the server itself sheds load.
     Unavailable,
 }
@@ -52,6 +54,7 @@ impl ErrorKind {
             Self::RateLimit => 429,
             Self::Internal => 500,
             Self::BadGateway => 502,
+            Self::GatewayTimeout => 504,
             Self::Unavailable => 503,
         }
     }
@@ -70,7 +73,7 @@ impl ErrorKind {
             Self::NotFound | Self::Gone => "not_found_error",
             Self::RateLimit => "rate_limit_error",
             Self::Internal => "server_error",
-            Self::BadGateway => "bad_gateway",
+            Self::BadGateway | Self::GatewayTimeout => "bad_gateway",
             Self::Unavailable => "unavailable",
         }
     }

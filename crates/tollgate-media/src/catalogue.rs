@@ -120,27 +120,26 @@ impl Catalogue {
     /// The image model of that id, if it belongs to `endpoint`. 404 for an unknown id; 400 that
     /// names the right endpoint for a model of another one.
     pub fn image(&self, model: &str, endpoint: Endpoint) -> Result<&ImageModel, ApiError> {
-        let right = match self.entries.get(model) {
-            Some(Entry::Image(found)) if found.family.endpoint == endpoint => return Ok(found),
-            Some(Entry::Image(found)) => found.family.endpoint,
-            Some(Entry::Other(right)) => *right,
-            None => {
-                return Err(ApiError::not_found(format!(
-                    "model {} is not in the catalogue; GET /v1/models lists the models",
-                    text::quote(model)
-                )));
-            }
-        };
-        Err(ApiError::invalid(format!(
-            "model {} is {} {} model: send it to {right}",
-            text::quote(model),
-            if right.noun().starts_with('i') {
-                "an"
-            } else {
-                "a"
-            },
-            right.noun(),
-        )))
+        match self.entries.get(model) {
+            Some(Entry::Image(found)) if found.family.endpoint == endpoint => Ok(found),
+            entry => Err(misplaced(model, entry)),
+        }
+    }
+
+    /// Whether that id is a chat model: every chat model is served in all four formats. 404 for an unknown id; 400 that
+    /// names the right endpoint for a model of another one.
+    pub fn chat(&self, model: &str) -> Result<(), ApiError> {
+        match self.entries.get(model) {
+            Some(Entry::Other(endpoint)) if endpoint.is_chat() => Ok(()),
+            entry => Err(misplaced(model, entry)),
+        }
+    }
+
+    /// Every chat model's id, in no particular order.
+    pub fn chat_models(&self) -> impl Iterator<Item = &str> {
+        self.models()
+            .filter(|(_, endpoint)| endpoint.is_chat())
+            .map(|(name, _)| name)
     }
 
     /// The endpoint of a model id, none when it is unknown.
@@ -171,6 +170,25 @@ impl Entry {
             Self::Other(endpoint) => *endpoint,
         }
     }
+}
+
+/// Why `model` is not served here: 404 or 400.
+fn misplaced(model: &str, entry: Option<&Entry>) -> ApiError {
+    let Some(right) = entry.map(Entry::endpoint) else {
+        return ApiError::not_found(format!(
+            "model {} is not in the catalogue; GET /v1/models lists the models",
+            text::quote(model)
+        ));
+    };
+    let article = if right.noun().starts_with('i') {
+        "an"
+    } else {
+        "a"
+    };
+    let (model, noun) = (text::quote(model), right.noun());
+    ApiError::invalid(format!(
+        "model {model} is {article} {noun} model: send it to {right}"
+    ))
 }
 
 fn image_entry(name: &str, like: &'static str, family: &'static Family) -> Entry {

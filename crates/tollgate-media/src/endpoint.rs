@@ -32,6 +32,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether its models chat.
+    pub fn is_chat(self) -> bool {
+        matches!(self, Self::ChatCompletions | Self::Responses)
+    }
+
     /// What its models are, for a sentence: `image`, `video`, …
     pub fn noun(self) -> &'static str {
         match self {
