@@ -9,6 +9,7 @@
 
 mod event;
 mod fold;
+mod names;
 mod own;
 mod part;
 mod reply;
@@ -17,6 +18,7 @@ mod traits;
 
 pub use event::{Event, Finish};
 pub use fold::{Fold, events_of};
+pub use names::{Field, ToolNames, fitting_id};
 pub use own::Own;
 pub use part::{Citation, Kind, Opaque, Part, Source};
 pub use reply::{Choice, Reply, Usage};

@@ -7,6 +7,8 @@ use super::{Own, Part};
 /// A chat request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
+    /// The client's format by name, for naming fields in the client's words; empty where it is not known.
+    pub client: &'static str,
     /// The model, where the format has it in the body.
     pub model: String,
     /// The turns in order. System text at the front is turns of [`Role::System`] too; where a format has one place for it,
