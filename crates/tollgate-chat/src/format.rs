@@ -23,6 +23,13 @@ pub trait Format: Send + Sync {
     /// what it cannot carry and would change what the client receives is a [`Bad`] that names the client's field.
     fn write_request(&self, request: &hub::Request, target: &Target<'_>) -> Result<Written, Bad>;
 
+    /// Whether an upstream of this format fetches what `part` names by URL itself; else the relay fetches it before
+    /// [`Format::write_request`] and puts the bytes in its place.
+    fn takes_url(&self, part: &hub::Kind, traits: &hub::ModelTraits) -> bool {
+        let _ = (part, traits);
+        true
+    }
+
     /// The same request for an upstream of this same format: the client's bytes, with only the model's name changed, usage in
     /// streams asked for, and what `target` says this model refuses repaired. `glance` is of these bytes.
     fn forward_request(
