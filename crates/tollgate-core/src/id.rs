@@ -1,4 +1,4 @@
-//! Ids that cannot be guessed: tasks (sortable by time), keys, files, requests.
+//! Ids that cannot be guessed: tasks and chats (sortable by time), keys, files, requests.
 
 use std::fmt::Write as _;
 
@@ -13,20 +13,41 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 /// What every task id begins with (SPEC.md › Task submission receipts).
 pub const TASK_PREFIX: &str = "task_";
+/// What the id of every chat request begins with.
+const CHAT_PREFIX: &str = "chat_";
 /// Length of a task id: prefix, 10 digits of time, 20 random digits (100 bits).
 pub const TASK_ID_LEN: usize = 35;
+/// How many digits of an id say when it was made.
+const TIME_DIGITS: usize = 10;
 
 /// A new task id: `task_`, the time in 10 base-32 digits, then 100 random bits. Ids made in
 /// different milliseconds sort by time.
 pub fn task_id(now: Millis) -> String {
-    let mut id = time_prefix(now);
-    push_random32(&mut id, 20);
-    id
+    timed_id(TASK_PREFIX, now)
+}
+
+/// A new id of a chat request: `chat_`, then as [`task_id`].
+pub fn chat_id(now: Millis) -> String {
+    timed_id(CHAT_PREFIX, now)
 }
 
 /// The smallest task id that could have been made at `at`: a bound for searches by time.
 pub fn task_id_floor(at: Millis) -> String {
-    time_prefix(at)
+    time_prefix(TASK_PREFIX, at)
+}
+
+/// The smallest chat id that could have been made at `at`.
+pub fn chat_id_floor(at: Millis) -> String {
+    time_prefix(CHAT_PREFIX, at)
+}
+
+/// When a chat id was made, or none where it is none of ours.
+pub fn chat_id_time(id: &str) -> Option<Millis> {
+    let digits = id.strip_prefix(CHAT_PREFIX)?.get(..TIME_DIGITS)?;
+    digits.bytes().try_fold(0, |time, digit| {
+        let value = BASE32.iter().position(|known| *known == digit)?;
+        Some(time << 5 | Millis::try_from(value).ok()?)
+    })
 }
 
 /// Whether `text` has the form of a task id. Anything else is not worth a look into the database.
@@ -37,11 +58,17 @@ pub fn is_task_id(text: &str) -> bool {
             .is_some_and(|rest| rest.bytes().all(|b| BASE32.contains(&b)))
 }
 
-fn time_prefix(now: Millis) -> String {
+fn timed_id(prefix: &str, now: Millis) -> String {
+    let mut id = time_prefix(prefix, now);
+    push_random32(&mut id, 20);
+    id
+}
+
+fn time_prefix(prefix: &str, now: Millis) -> String {
     let mut id = String::with_capacity(TASK_ID_LEN);
-    id.push_str(TASK_PREFIX);
+    id.push_str(prefix);
     let now = now.max(0).cast_unsigned();
-    for shift in (0..10).rev() {
+    for shift in (0..TIME_DIGITS).rev() {
         id.push(char::from(BASE32[((now >> (shift * 5)) & 31) as usize]));
     }
     id
@@ -122,6 +149,25 @@ mod tests {
         assert!(task_id_floor(1_700_000_000_001) <= late);
         assert!(!is_task_id("task_x"));
         assert!(!is_task_id(&early.replace("task_", "task-")));
+    }
+
+    #[test]
+    fn chat_ids_sort_by_time_and_tell_it() {
+        for at in [0, 1, 1_700_000_000_000, 1_700_000_000_001] {
+            let id = chat_id(at);
+            assert_eq!(chat_id_time(&id), Some(at));
+            assert!(chat_id_floor(at) <= id && id < chat_id_floor(at + 1));
+            assert!(!is_task_id(&id));
+        }
+        for odd in [
+            "",
+            "chat_",
+            "chat_u000000000",
+            "task_0000000000",
+            "chat_00000000é",
+        ] {
+            assert_eq!(chat_id_time(odd), None, "{odd}");
+        }
     }
 
     #[test]

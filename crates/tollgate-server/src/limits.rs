@@ -33,7 +33,7 @@ pub struct Permit {
 impl Limits {
     /// Lets a request of `key` in, or says how long to wait. None where the key has no limits.
     pub fn admit(&self, key: &Key, is_post: bool, now: Millis) -> Result<Option<Permit>, ApiError> {
-        let limits = &key.limits;
+        let limits = &key.limits.rates;
         if limits.rpm.is_none() && limits.max_concurrency.is_none() {
             return Ok(None);
         }
@@ -68,7 +68,7 @@ impl Limits {
 
     /// What a limited key has left of its minute: limit, remaining, and seconds until one more is free.
     pub fn standing(&self, key: &Key, now: Millis) -> Option<[u32; 3]> {
-        let rpm = key.limits.rpm?;
+        let rpm = key.limits.rates.rpm?;
         let keys = locked(&self.keys);
         let usage = keys.get(&key.id);
         let recent = usage.map_or(0, |u| {
@@ -112,7 +112,7 @@ fn refused(message: String, seconds: u32) -> ApiError {
 mod tests {
     use super::*;
     use tollgate_core::Amount;
-    use tollgate_store::KeyLimits;
+    use tollgate_store::{KeyLimits, RateLimits};
 
     fn key(rpm: Option<u32>, max_concurrency: Option<u32>) -> Key {
         Key {
@@ -124,11 +124,16 @@ mod tests {
             held: Amount::ZERO,
             used: Amount::ZERO,
             limits: KeyLimits {
-                rpm,
-                max_concurrency,
+                rates: RateLimits {
+                    rpm,
+                    tpm: None,
+                    max_concurrency,
+                },
                 ..KeyLimits::default()
             },
             revoked_at: None,
+            user_unlimited: false,
+            user_rates: RateLimits::default(),
             user_disabled_at: None,
         }
     }

@@ -1,7 +1,11 @@
 //! What goes into the store and what comes out of it.
 
+mod chat;
+
 use serde_json::Value as Json;
 use tollgate_core::{Amount, Millis, TaskKind, TaskState, money};
+
+pub use chat::{ChatEnd, ChatSettled, NewChat, TokenPrices, TokenUnits};
 
 /// Who pays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +22,21 @@ pub struct User {
     pub held: Amount,
     /// Settled charges.
     pub used: Amount,
+    /// Of all its keys together.
+    pub rates: RateLimits,
     /// When it was disabled, if it was.
     pub disabled_at: Option<Millis>,
+}
+
+/// How much may be asked for at a time; none for no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RateLimits {
+    /// POSTs in a sliding minute.
+    pub rpm: Option<u32>,
+    /// Tokens of chat in a sliding minute.
+    pub tpm: Option<u32>,
+    /// Requests in flight.
+    pub max_concurrency: Option<u32>,
 }
 
 /// A key to be made.
@@ -44,10 +61,8 @@ pub struct NewKey {
 /// What a key may do, beside its quota.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyLimits {
-    /// POSTs in a sliding minute.
-    pub rpm: Option<u32>,
-    /// Requests in flight.
-    pub max_concurrency: Option<u32>,
+    /// Its own rates, beside those of its user.
+    pub rates: RateLimits,
     /// Models it may use; none for all.
     pub models: Option<Vec<String>>,
     /// When it ends.
@@ -77,6 +92,10 @@ pub struct Key {
     pub limits: KeyLimits,
     /// When it was revoked, if it was.
     pub revoked_at: Option<Millis>,
+    /// Its user has no limit.
+    pub user_unlimited: bool,
+    /// The rates of its user.
+    pub user_rates: RateLimits,
     /// When its user was disabled, if so.
     pub user_disabled_at: Option<Millis>,
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tollgate_core::{Amount, Clock as _, SystemClock, id};
-use tollgate_store::{self as store, KeyLimits, NewKey};
+use tollgate_store::{self as store, KeyLimits, NewKey, RateLimits};
 
 use super::{Common, Failed};
 
@@ -38,6 +38,9 @@ pub(super) struct Create {
     /// POSTs in a sliding minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rpm: Option<u32>,
+    /// Tokens of chat in a sliding minute
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    tpm: Option<u32>,
     /// Requests in flight
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_concurrency: Option<u32>,
@@ -87,8 +90,11 @@ impl Create {
             return Err(Failed::from("--quota must not be negative"));
         }
         let limits = KeyLimits {
-            rpm: self.rpm,
-            max_concurrency: self.max_concurrency,
+            rates: RateLimits {
+                rpm: self.rpm,
+                tpm: self.tpm,
+                max_concurrency: self.max_concurrency,
+            },
             models: self.models,
             expires_at: self.expires.map(|t| t.as_millisecond()),
             bare_envelope: self.envelope.is_some(),
@@ -133,8 +139,9 @@ fn record(key: &store::Key) -> Value {
         "unlimited": key.quota.is_none(),
         "used": key.used,
         "held": key.held,
-        "rpm": key.limits.rpm,
-        "max_concurrency": key.limits.max_concurrency,
+        "rpm": key.limits.rates.rpm,
+        "tpm": key.limits.rates.tpm,
+        "max_concurrency": key.limits.rates.max_concurrency,
         "models": key.limits.models,
         "expires": key.limits.expires_at.map(rfc3339),
         "envelope": if key.limits.bare_envelope { "none" } else { "standard" },

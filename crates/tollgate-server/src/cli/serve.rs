@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Amount, Clock as _, Secret, SystemClock};
 use tollgate_media::catalogue::Catalogue;
-use tollgate_store::{KeyLimits, Store};
+use tollgate_store::{KeyLimits, RateLimits, Store};
 use tollgate_upstream::egress::{self, ClientOptions};
 
 use super::{Common, Failed, key, open_store};
@@ -163,7 +163,13 @@ fn speak_of(app: &App) {
 /// First start: a user, a key, and a line to paste.
 async fn welcome(app: &App) -> Result<(), Failed> {
     app.store
-        .create_user(DEMO, true, Amount::ZERO, SystemClock.now())
+        .create_user(
+            DEMO,
+            true,
+            Amount::ZERO,
+            RateLimits::default(),
+            SystemClock.now(),
+        )
         .await?;
     let (_, key) = key::create(&app.store, DEMO, "first start", None, KeyLimits::default()).await?;
     let url = &app.public_url;

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 use tollgate_core::{Amount, Clock as _, SystemClock};
-use tollgate_store as store;
+use tollgate_store::{self as store, RateLimits};
 
 use super::{Common, Failed};
 
@@ -19,6 +19,15 @@ pub(super) enum User {
         /// No limit
         #[arg(long)]
         unlimited: bool,
+        /// POSTs of all its keys together in a sliding minute
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        rpm: Option<u32>,
+        /// Tokens of chat of all its keys together in a sliding minute
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        tpm: Option<u32>,
+        /// Requests in flight of all its keys together
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        max_concurrency: Option<u32>,
     },
     /// Add to a balance or, with a negative amount, take from it
     Credit {
@@ -48,16 +57,24 @@ impl User {
                 name,
                 balance,
                 unlimited,
+                rpm,
+                tpm,
+                max_concurrency,
             } => {
                 check_name(&name)?;
                 let opening = balance.unwrap_or_default();
                 if opening.is_negative() {
                     return Err(Failed::from("--balance must not be negative"));
                 }
+                let rates = RateLimits {
+                    rpm,
+                    tpm,
+                    max_concurrency,
+                };
                 let user = common
                     .store()
                     .await?
-                    .create_user(&name, unlimited, opening, now)
+                    .create_user(&name, unlimited, opening, rates, now)
                     .await?;
                 print(common, &user)
             }
@@ -106,6 +123,9 @@ fn record(user: &store::User) -> Value {
         "unlimited": user.unlimited,
         "used": user.used,
         "held": user.held,
+        "rpm": user.rates.rpm,
+        "tpm": user.rates.tpm,
+        "max_concurrency": user.rates.max_concurrency,
         "disabled": user.disabled_at.is_some(),
     })
 }

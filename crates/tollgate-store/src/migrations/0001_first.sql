@@ -4,14 +4,17 @@
 -- WITHOUT ROWID: rows live in their key's order.
 
 CREATE TABLE users (
-    id          TEXT NOT NULL PRIMARY KEY,
-    name        TEXT NOT NULL UNIQUE,
-    unlimited   BIGINT NOT NULL,
-    balance     BIGINT NOT NULL,
-    held        BIGINT NOT NULL,
-    used        BIGINT NOT NULL,
-    disabled_at BIGINT,
-    created_at  BIGINT NOT NULL
+    id              TEXT NOT NULL PRIMARY KEY,
+    name            TEXT NOT NULL UNIQUE,
+    unlimited       BIGINT NOT NULL,
+    balance         BIGINT NOT NULL,
+    held            BIGINT NOT NULL,
+    used            BIGINT NOT NULL,
+    rpm             BIGINT,
+    tpm             BIGINT,
+    max_concurrency BIGINT,
+    disabled_at     BIGINT,
+    created_at      BIGINT NOT NULL
 ) {rows};
 
 CREATE TABLE keys (
@@ -23,6 +26,7 @@ CREATE TABLE keys (
     held            BIGINT NOT NULL,
     used            BIGINT NOT NULL,
     rpm             BIGINT,
+    tpm             BIGINT,
     max_concurrency BIGINT,
     models          TEXT,
     bare_envelope   BIGINT NOT NULL,
@@ -50,8 +54,52 @@ CREATE TABLE charges (
     seal          BIGINT NOT NULL
 ) {clustered};
 
--- The books: credit, hold, settle, release, and beside these what was granted: quota of a key, unlimited of a
--- user. The key says it: one hold, one settlement and one release per charge, no more.
+-- Processes that serve, and until when each counts as alive without another sign of life.
+CREATE TABLE nodes (
+    id          TEXT NOT NULL PRIMARY KEY,
+    alive_until BIGINT NOT NULL
+) {clustered};
+
+-- One row per chat request, detail and charge in one: prices per 1,000,000 tokens, disjoint counts of tokens. Most are
+-- written once, at their end. Where a limit could be overdrawn, the row is there before, with the worst case in its
+-- counts; it then has held, and node says who is at work on it, until it ends. What a hold turned out too small for
+-- and nobody could pay is forgiven. seal as above. attempts is empty once the details were forgotten.
+CREATE TABLE chats (
+    id                 TEXT NOT NULL PRIMARY KEY,
+    user_id            TEXT NOT NULL,
+    key_id             TEXT NOT NULL,
+    model              TEXT NOT NULL,
+    format             TEXT NOT NULL,
+    streamed           BIGINT NOT NULL,
+    request_id         TEXT NOT NULL,
+    input_price        BIGINT NOT NULL,
+    cached_input_price BIGINT NOT NULL,
+    cache_write_price  BIGINT NOT NULL,
+    output_price       BIGINT NOT NULL,
+    reasoning_price    BIGINT NOT NULL,
+    input              BIGINT NOT NULL,
+    cached_input       BIGINT NOT NULL,
+    cache_write        BIGINT NOT NULL,
+    output             BIGINT NOT NULL,
+    reasoning          BIGINT NOT NULL,
+    estimated          BIGINT NOT NULL,
+    held               BIGINT,
+    settled            BIGINT,
+    forgiven           BIGINT,
+    outcome            TEXT,
+    channel            TEXT,
+    upstream_model     TEXT,
+    attempts           TEXT NOT NULL,
+    node               TEXT REFERENCES nodes (id),
+    opened_at          BIGINT NOT NULL,
+    closed_at          BIGINT,
+    seal               BIGINT NOT NULL
+) {clustered};
+CREATE INDEX chats_open ON chats (node) WHERE node IS NOT NULL;
+
+-- The books: credit, hold, settle, release, charge (a settlement that nothing was held for), and beside these what was
+-- granted: quota of a key, unlimited of a user. The key says it: one hold, one settlement, one release and one charge
+-- for each submission, no more.
 CREATE TABLE ledger (
     ref     TEXT NOT NULL,
     kind    TEXT NOT NULL,
@@ -116,3 +164,5 @@ CREATE INDEX idempotency_by_age ON idempotency (created_at);
 
 -- Goes up whenever users or keys change, so that every running server drops what it remembers of them.
 INSERT INTO meta (name, value) VALUES ('access_version', 1);
+-- The details of chat requests that were opened before this moment are forgotten.
+INSERT INTO meta (name, value) VALUES ('chats_forgotten', 0);

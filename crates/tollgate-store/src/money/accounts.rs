@@ -171,6 +171,25 @@ impl Accounts {
         shift(&mut key.sums, &mut key.moved, [-held, settled])
     }
 
+    /// Spends `due` of what is not held, or as much of it as there is; returns how much.
+    pub(super) fn take(&mut self, payer: Payer<'_>, due: Amount) -> Result<Amount, DbError> {
+        let missing = || DbError::Shape(format!("user or key of a charge is missing: {payer:?}"));
+        let user = self.users.get_mut(payer.user_id).ok_or_else(missing)?;
+        let key = self.keys.get_mut(payer.key_id).ok_or_else(missing)?;
+        let mut taken = due;
+        if !user.unlimited {
+            taken = taken.min(user.available()?);
+        }
+        if let Some(available) = key.available()? {
+            taken = taken.min(available);
+        }
+        let taken = taken.max(Amount::ZERO);
+        let none = Amount::ZERO;
+        shift(&mut user.sums, &mut user.moved, [-taken, none, taken])?;
+        shift(&mut key.sums, &mut key.moved, [none, taken])?;
+        Ok(taken)
+    }
+
     /// Adds to a balance or, negative, takes from it, but never what is held.
     pub(super) fn credit(
         &mut self,

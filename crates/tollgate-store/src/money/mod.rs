@@ -1,13 +1,14 @@
-//! The one module that moves money: hold, settle, release, credit. Everything else asks it to.
+//! The one module that moves money: hold, settle, release, charge, credit. Everything else asks it to.
 //!
-//! A user's row holds three sums over the ledger: `balance` (credits less settlements), `held` (holds less
-//! settlements and releases) and `used` (settlements); a key's row holds the last two. Within a batch each row
+//! A user's row holds three sums over the ledger: `balance` (credits less settlements and charges), `held` (holds less
+//! settlements and releases) and `used` (settlements and charges); a key's row holds the last two. Within a batch each row
 //! is read once, locked, moved in memory as often as the batch needs, and written back once by a guarded
 //! update. Two batches, of one node or of many, therefore cannot both spend the same money: the second one
 //! waits for the row lock (PostgreSQL) or the write lock (SQLite), and the guard in the update stands behind
 //! both. The ledger's key `(ref, kind)` makes each movement of a charge happen at most once.
 
 mod accounts;
+mod chat;
 mod seal;
 
 use tollgate_core::{Amount, Millis};
@@ -17,6 +18,9 @@ use crate::db::{DbError, Sql, args};
 use crate::model::{Charge, Refusal};
 
 pub(crate) use accounts::Accounts;
+pub(crate) use chat::{
+    Figures, PAGE_OF_CHATS, READ_CHAT, charge_chat, chat_hold, close_chat, open_chat,
+};
 pub(crate) use seal::seal;
 
 const ENTER: Sql = Sql::both(

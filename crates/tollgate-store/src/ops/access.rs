@@ -5,12 +5,13 @@ use tollgate_core::{Amount, Millis};
 
 use crate::batch::Batch;
 use crate::db::{DbError, Sql, args};
-use crate::model::{NewKey, Refusal};
+use crate::model::{NewKey, RateLimits, Refusal};
 use crate::money::{self, Payer};
 use crate::writer::{Payers, Write};
 
 const INSERT_USER: Sql = Sql::both(
-    "INSERT INTO users (id, name, unlimited, balance, held, used, created_at) VALUES ($1, $2, $3, 0, 0, 0, $4)
+    "INSERT INTO users (id, name, unlimited, balance, held, used, rpm, tpm, max_concurrency, created_at)
+     VALUES ($1, $2, $3, 0, 0, 0, $4, $5, $6, $7)
      ON CONFLICT DO NOTHING",
 );
 const USER_EXISTS: Sql = Sql::both("SELECT id FROM users WHERE id = $1");
@@ -19,9 +20,9 @@ const DISABLE_USER: Sql = Sql::both(
     "UPDATE users SET disabled_at = COALESCE(disabled_at, CAST($1 AS BIGINT)) WHERE id = $2",
 );
 const INSERT_KEY: Sql = Sql::both(
-    "INSERT INTO keys (id, user_id, label, hash, quota, held, used, rpm, max_concurrency, models, bare_envelope,
+    "INSERT INTO keys (id, user_id, label, hash, quota, held, used, rpm, tpm, max_concurrency, models, bare_envelope,
                        expires_at, created_at)
-     VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $8, $9, $10, $11)
+     VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $8, $9, $10, $11, $12)
      ON CONFLICT DO NOTHING",
 );
 const REVOKE_KEY: Sql = Sql::both(
@@ -36,6 +37,7 @@ pub(crate) struct CreateUser {
     pub(crate) name: String,
     pub(crate) unlimited: bool,
     pub(crate) opening: Amount,
+    pub(crate) rates: RateLimits,
     /// Of the opening credit.
     pub(crate) reference: String,
     pub(crate) now: Millis,
@@ -46,7 +48,16 @@ impl Write for CreateUser {
     type Out = bool;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
-        let args = args![&self.id, &self.name, self.unlimited, self.now];
+        let [rpm, tpm, max_concurrency] = columns(self.rates);
+        let args = args![
+            &self.id,
+            &self.name,
+            self.unlimited,
+            rpm,
+            tpm,
+            max_concurrency,
+            self.now
+        ];
         if batch.execute(&INSERT_USER, args).await? == 0 {
             // Taken, unless it was this very write, tried before.
             return Ok(batch.first(&USER_EXISTS, args![&self.id]).await?.is_some());
@@ -163,6 +174,7 @@ impl Write for CreateKey {
             .models
             .as_ref()
             .map(|m| serde_json::json!(m).to_string());
+        let [rpm, tpm, max_concurrency] = columns(limits.rates);
         let inserted = batch
             .execute(
                 &INSERT_KEY,
@@ -172,8 +184,9 @@ impl Write for CreateKey {
                     label,
                     hash,
                     *quota,
-                    limits.rpm.map(i64::from),
-                    limits.max_concurrency.map(i64::from),
+                    rpm,
+                    tpm,
+                    max_concurrency,
                     models.as_ref(),
                     limits.bare_envelope,
                     limits.expires_at,
@@ -218,4 +231,9 @@ impl Write for RevokeKey {
         batch.run(&ACCESS_CHANGED, &[])?;
         Ok(found)
     }
+}
+
+/// Rates as the columns of users and keys have them.
+fn columns(rates: RateLimits) -> [Option<i64>; 3] {
+    [rates.rpm, rates.tpm, rates.max_concurrency].map(|limit| limit.map(i64::from))
 }

@@ -1,6 +1,7 @@
-//! The operations: one file each for users, keys, submissions, leases, ends.
+//! The operations: one file each for users, keys, submissions, leases, ends, chat requests.
 
 pub(crate) mod access;
+pub(crate) mod chat;
 pub(crate) mod end;
 pub(crate) mod lease;
 pub(crate) mod purge;

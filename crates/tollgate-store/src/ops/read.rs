@@ -3,7 +3,7 @@
 use tollgate_core::{Amount, TaskKind, TaskState, money};
 
 use crate::db::{DbError, Row, Sql};
-use crate::model::{Key, KeyLimits, Task, Totals, User};
+use crate::model::{Key, KeyLimits, RateLimits, Task, Totals, User};
 
 /// The columns that [`task`] reads, in its order.
 macro_rules! task_columns {
@@ -20,8 +20,8 @@ pub(crate) const TASK_COLUMNS_COUNT: usize = 17;
 /// The columns that [`key`] reads, in its order.
 macro_rules! key_select {
     () => {
-        "SELECT k.id, k.label, k.user_id, u.name, k.quota, k.held, k.used, k.rpm, k.max_concurrency, k.models, \
-         k.bare_envelope, k.expires_at, k.revoked_at, u.disabled_at \
+        "SELECT k.id, k.label, k.user_id, u.name, k.quota, k.held, k.used, k.rpm, k.tpm, k.max_concurrency, \
+         k.models, k.bare_envelope, k.expires_at, k.revoked_at, u.disabled_at, u.unlimited, u.rpm, u.tpm, u.max_concurrency \
          FROM keys k JOIN users u ON u.id = k.user_id"
     };
 }
@@ -29,7 +29,7 @@ macro_rules! key_select {
 /// The columns that [`user`] reads, in its order.
 macro_rules! user_select {
     () => {
-        "SELECT id, name, unlimited, balance, held, used, disabled_at FROM users"
+        "SELECT id, name, unlimited, balance, held, used, disabled_at, rpm, tpm, max_concurrency FROM users"
     };
 }
 
@@ -102,8 +102,7 @@ pub(crate) fn task(row: &mut Row) -> Result<Task, DbError> {
 
 /// A key from `key_select`.
 pub(crate) fn key(row: &mut Row) -> Result<Key, DbError> {
-    let small = |n: Option<i64>| n.and_then(|n| u32::try_from(n).ok());
-    let models = row.opt_text(9)?;
+    let models = row.opt_text(10)?;
     Ok(Key {
         id: row.text(0)?,
         label: row.text(1)?,
@@ -113,19 +112,20 @@ pub(crate) fn key(row: &mut Row) -> Result<Key, DbError> {
         held: row.amount(5)?,
         used: row.amount(6)?,
         limits: KeyLimits {
-            rpm: small(row.opt_int(7)?),
-            max_concurrency: small(row.opt_int(8)?),
+            rates: rates(row, 7)?,
             models: models
                 .map(|m| {
                     serde_json::from_str(&m)
                         .map_err(|e| DbError::Shape(format!("models of a key: {e}")))
                 })
                 .transpose()?,
-            bare_envelope: row.int(10)? != 0,
-            expires_at: row.opt_int(11)?,
+            bare_envelope: row.int(11)? != 0,
+            expires_at: row.opt_int(12)?,
         },
-        revoked_at: row.opt_int(12)?,
-        user_disabled_at: row.opt_int(13)?,
+        revoked_at: row.opt_int(13)?,
+        user_disabled_at: row.opt_int(14)?,
+        user_unlimited: row.int(15)? != 0,
+        user_rates: rates(row, 16)?,
     })
 }
 
@@ -139,6 +139,20 @@ pub(crate) fn user(row: &mut Row) -> Result<User, DbError> {
         held: row.amount(4)?,
         used: row.amount(5)?,
         disabled_at: row.opt_int(6)?,
+        rates: rates(row, 7)?,
+    })
+}
+
+/// Rates from three columns that begin with `first`.
+fn rates(row: &Row, first: usize) -> Result<RateLimits, DbError> {
+    let limit = |column| {
+        let limit = row.opt_int(column)?;
+        Ok::<_, DbError>(limit.and_then(|n| u32::try_from(n).ok()))
+    };
+    Ok(RateLimits {
+        rpm: limit(first)?,
+        tpm: limit(first + 1)?,
+        max_concurrency: limit(first + 2)?,
     })
 }
 

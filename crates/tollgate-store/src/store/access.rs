@@ -5,12 +5,12 @@ use tollgate_core::{Amount, Millis, id, money};
 use super::Store;
 use crate::db::args;
 use crate::error::StoreError;
-use crate::model::{Key, NewKey, Refusal, User};
+use crate::model::{Key, NewKey, RateLimits, Refusal, User};
 use crate::ops::{access, read};
 
 /// Users and keys.
 impl Store {
-    /// Makes a user; `opening` is credited to it.
+    /// Makes a user; `opening` is credited to it, `rates` hold for all its keys together.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] where the name is taken or the opening balance cannot be.
@@ -19,6 +19,7 @@ impl Store {
         name: &str,
         unlimited: bool,
         opening: Amount,
+        rates: RateLimits,
         now: Millis,
     ) -> Result<User, StoreError> {
         sane(opening)?;
@@ -33,6 +34,7 @@ impl Store {
             name: name.to_owned(),
             unlimited,
             opening,
+            rates,
             reference: id::short_id("credit_"),
             now,
         };

@@ -129,6 +129,9 @@ impl WriterStats {
     }
 }
 
+/// Where the answer to a write comes out.
+type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+
 /// The handle: clones share the thread, which ends with the last of them.
 #[derive(Clone)]
 pub(crate) struct Writer {
@@ -172,6 +175,19 @@ impl Writer {
 
     /// Does one write; returns when it is on disk.
     pub(crate) async fn write<W: Write>(&self, write: W) -> Result<W::Out, StoreError> {
+        self.ask(write)?
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Broken("the writer thread ended".to_owned())))
+    }
+
+    /// Has one write done, after those that were asked for before; nobody hears what becomes of it.
+    pub(crate) fn post<W: Write>(&self, write: W) {
+        if let Err(e) = self.ask(write) {
+            tracing::error!(error = %e, "a write was not taken");
+        }
+    }
+
+    fn ask<W: Write>(&self, write: W) -> Result<Answer<W::Out>, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Pending {
             write,
@@ -185,9 +201,7 @@ impl Writer {
                 StoreError::Broken("the writer thread ended".to_owned())
             }
         })?;
-        answer
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Broken("the writer thread ended".to_owned())))
+        Ok(answer)
     }
 }
 

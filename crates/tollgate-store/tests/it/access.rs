@@ -1,7 +1,7 @@
 //! Users and keys: made, found, credited, disabled, revoked.
 
 use tollgate_core::{Amount, id, money};
-use tollgate_store::{KeyLimits, Refusal, StoreError, Submitted};
+use tollgate_store::{KeyLimits, RateLimits, Refusal, StoreError, Submitted};
 
 use crate::db::{Db, on_both};
 use crate::world::{NOW, amount, assert_clean, new_key, payer, rich, submit, sums, task};
@@ -20,7 +20,7 @@ async fn a_user_lives(db: &Db) {
     let store = db.open().await;
     assert!(!store.has_users().await.unwrap());
     let user = store
-        .create_user("ann", false, amount("12.5"), NOW)
+        .create_user("ann", false, amount("12.5"), RateLimits::default(), NOW)
         .await
         .unwrap();
     assert!(store.has_users().await.unwrap());
@@ -39,7 +39,7 @@ async fn a_user_lives(db: &Db) {
     assert_eq!(again.disabled_at, Some(NOW + 5), "the first time stands");
 
     store
-        .create_user("bob", true, Amount::ZERO, NOW + 1)
+        .create_user("bob", true, Amount::ZERO, RateLimits::default(), NOW + 1)
         .await
         .unwrap();
     let names: Vec<_> = store.users().await.unwrap();
@@ -62,13 +62,16 @@ async fn a_user_lives(db: &Db) {
 async fn a_key_lives(db: &Db) {
     let store = db.open().await;
     let user = store
-        .create_user("ann", false, Amount::ZERO, NOW)
+        .create_user("ann", false, Amount::ZERO, RateLimits::default(), NOW)
         .await
         .unwrap();
     let mut wanted = new_key("ann", Some("3"));
     wanted.limits = KeyLimits {
-        rpm: Some(60),
-        max_concurrency: Some(u32::MAX),
+        rates: RateLimits {
+            rpm: Some(60),
+            tpm: Some(90_000),
+            max_concurrency: Some(u32::MAX),
+        },
         models: Some(vec!["a".to_owned(), "b,\"c".to_owned()]),
         expires_at: Some(NOW + 100),
         bare_envelope: true,
@@ -106,23 +109,25 @@ async fn a_key_lives(db: &Db) {
 async fn names_are_unique(db: &Db) {
     let store = db.open().await;
     store
-        .create_user("ann", false, amount("1"), NOW)
+        .create_user("ann", false, amount("1"), RateLimits::default(), NOW)
         .await
         .unwrap();
-    let taken = store.create_user("ann", true, amount("5"), NOW).await;
+    let taken = store
+        .create_user("ann", true, amount("5"), RateLimits::default(), NOW)
+        .await;
     let sentence = "there is a user \"ann\" already: choose another name";
     assert_eq!(taken, Err(StoreError::Invalid(sentence.to_owned())));
     // Names are what they are, byte by byte, and never part of a statement.
     for name in ["Ann", "ann ", "a'; DROP TABLE users; --", "名"] {
         store
-            .create_user(name, false, Amount::ZERO, NOW)
+            .create_user(name, false, Amount::ZERO, RateLimits::default(), NOW)
             .await
             .unwrap();
         assert_eq!(store.user_named(name).await.unwrap().name, name);
     }
     let (first, second) = tokio::join!(
-        store.create_user("zoe", false, amount("2"), NOW),
-        store.create_user("zoe", false, amount("3"), NOW),
+        store.create_user("zoe", false, amount("2"), RateLimits::default(), NOW),
+        store.create_user("zoe", false, amount("3"), RateLimits::default(), NOW),
     );
     assert!(first.is_ok() != second.is_ok(), "{first:?} {second:?}");
     let opened = first.or(second).unwrap().balance;
@@ -159,11 +164,11 @@ async fn amounts_that_cannot_be_are_refused(db: &Db) {
     let least = Amount::from_nanos(i64::MIN);
     for refused in [
         store
-            .create_user("bob", false, amount("-1"), NOW)
+            .create_user("bob", false, amount("-1"), RateLimits::default(), NOW)
             .await
             .map(|_| ()),
         store
-            .create_user("bob", true, beyond, NOW)
+            .create_user("bob", true, beyond, RateLimits::default(), NOW)
             .await
             .map(|_| ()),
         store.credit("ann", beyond, None, NOW).await.map(|_| ()),
@@ -199,7 +204,7 @@ async fn the_access_version_moves_with_every_change(db: &Db) {
         seen = now;
     };
     store
-        .create_user("ann", false, Amount::ZERO, NOW)
+        .create_user("ann", false, Amount::ZERO, RateLimits::default(), NOW)
         .await
         .unwrap();
     moved("a user was made").await;

@@ -1,6 +1,6 @@
 //! Commits whose answers are lost, and wires that go dead. On PostgreSQL only: SQLite has no wire.
 
-use tollgate_store::{Cancelled, Ended, Location, Store, StoreError, Submitted};
+use tollgate_store::{Cancelled, Ended, Location, RateLimits, Store, StoreError, Submitted};
 
 use crate::db::{Db, on_postgres};
 use crate::proxy::Proxy;
@@ -47,7 +47,7 @@ async fn every_write_answers_as_if_nothing_had_been_lost(_: &Db, wire: &Proxy, s
     };
     lose();
     let user = store
-        .create_user("ann", false, amount("5"), NOW)
+        .create_user("ann", false, amount("5"), RateLimits::default(), NOW)
         .await
         .unwrap();
     assert_eq!(user.balance, amount("5"));

@@ -1,7 +1,7 @@
 //! Holds, settlements, releases: exact, together or not at all.
 
 use tollgate_core::{Amount, money};
-use tollgate_store::{Cancelled, Charge, Ended, StoreError, Submitted};
+use tollgate_store::{Cancelled, Charge, Ended, RateLimits, StoreError, Submitted};
 
 use crate::db::{Db, on_both};
 use crate::world::{
@@ -138,7 +138,7 @@ async fn what_costs_nothing_needs_no_balance(db: &Db) {
 async fn quota_and_balance_move_together(db: &Db) {
     let store = db.open().await;
     let user = store
-        .create_user("ann", false, amount("10"), NOW)
+        .create_user("ann", false, amount("10"), RateLimits::default(), NOW)
         .await
         .unwrap();
     let small = with_key(&store, user.clone(), Some("1")).await;

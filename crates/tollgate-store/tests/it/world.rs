@@ -3,7 +3,7 @@
 use tollgate_core::{Amount, Millis, TaskKind, id};
 use tollgate_store::{
     AttemptEnd, AttemptStart, Charge, End, Ended, Finish, Idempotency, KeyLimits, Leased, NewKey,
-    NewTask, Refusal, Retry, Store, Submitted, User,
+    NewTask, RateLimits, Refusal, Retry, Store, Submitted, User,
 };
 
 /// When most tests take place.
@@ -24,7 +24,7 @@ pub(crate) fn amount(text: &str) -> Amount {
 /// A user with `balance` and a key without a quota.
 pub(crate) async fn payer(store: &Store, name: &str, balance: &str) -> Payer {
     let user = store
-        .create_user(name, false, amount(balance), NOW)
+        .create_user(name, false, amount(balance), RateLimits::default(), NOW)
         .await
         .unwrap();
     with_key(store, user, None).await
@@ -33,7 +33,7 @@ pub(crate) async fn payer(store: &Store, name: &str, balance: &str) -> Payer {
 /// A user without a limit, and a key with `quota`.
 pub(crate) async fn rich(store: &Store, name: &str, quota: Option<&str>) -> Payer {
     let user = store
-        .create_user(name, true, Amount::ZERO, NOW)
+        .create_user(name, true, Amount::ZERO, RateLimits::default(), NOW)
         .await
         .unwrap();
     with_key(store, user, quota).await
