@@ -1,0 +1,3 @@
+//! Tests of the chat formats through the crate's public face.
+
+mod golden;
