@@ -1,5 +1,7 @@
 //! One configured way to a provider.
 
+use std::time::Duration;
+
 use tollgate_core::Secret;
 
 /// A channel as configured (CONTRACT.md › Configuration).
@@ -23,6 +25,19 @@ pub struct Channel {
     pub max_concurrency: Option<u32>,
     /// Chat formats that its server speaks, by name; none for all that the provider knows.
     pub apis: Option<Vec<String>>,
+    /// How long its chats may be silent, where it says otherwise than the gateway.
+    pub time_limits: ChannelTimeLimits,
+}
+
+/// How long a chat on a channel may be silent; none for what holds for all channels (`time_limits.chat_*`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChannelTimeLimits {
+    /// Until it is connected.
+    pub connect: Option<Duration>,
+    /// From there until the answer's first byte.
+    pub first_byte: Option<Duration>,
+    /// Between one byte and the next.
+    pub idle: Option<Duration>,
 }
 
 /// One model of a channel.
@@ -32,6 +47,12 @@ pub struct ChannelModel {
     pub name: String,
     /// The id the provider uses.
     pub upstream: String,
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Self::new("", "")
+    }
 }
 
 impl Channel {
@@ -47,6 +68,7 @@ impl Channel {
             weight: 1,
             max_concurrency: None,
             apis: None,
+            time_limits: ChannelTimeLimits::default(),
         }
     }
 

@@ -1,7 +1,10 @@
 //! `[[channel]]`: the configured ways to providers.
 
+use std::time::Duration;
+
 use tollgate_core::Secret;
-use tollgate_upstream::{Channel, PROVIDERS, channel::ChannelModel};
+use tollgate_upstream::channel::{ChannelModel, ChannelTimeLimits};
+use tollgate_upstream::{Channel, PROVIDERS};
 use url::Url;
 
 use super::ConfigError;
@@ -44,6 +47,20 @@ fn read_one(field: &Field<'_>) -> Result<Channel, ConfigError> {
             .whole(CONCURRENCY)?
             .and_then(|most| u32::try_from(most).ok()),
         apis: None,
+        time_limits: time_limits(field)?,
+    })
+}
+
+/// Seconds; none for what holds for all channels.
+fn time_limits(field: &Field<'_>) -> Result<ChannelTimeLimits, ConfigError> {
+    let seconds = |name| {
+        let given = field.at(name).whole(1..=super::LONGEST_S)?;
+        Ok::<_, ConfigError>(given.map(|s| Duration::from_secs(s.unsigned_abs())))
+    };
+    Ok(ChannelTimeLimits {
+        connect: seconds("connect_s")?,
+        first_byte: seconds("first_byte_s")?,
+        idle: seconds("idle_s")?,
     })
 }
 

@@ -61,6 +61,9 @@ const CHANNEL: &[Named] = &[
     ("priority", One),
     ("weight", One),
     ("max_concurrency", One),
+    ("connect_s", One),
+    ("first_byte_s", One),
+    ("idle_s", One),
 ];
 const EXPIRY: &[Named] = &[
     ("images_s", One),
