@@ -1,5 +1,7 @@
 //! The audit: every money and task invariant, proved from the database in one snapshot.
 
+mod chats;
+
 use crate::db::{DbError, Row, Sql, Tx, args};
 use crate::model::{Charge, Violation};
 use crate::money::seal;
@@ -20,9 +22,9 @@ const CHECKS: &[Check] = &[
         sql: Sql::both(
             "SELECT u.id, u.balance, u.held, u.used, l.balance, l.held, l.used FROM users u
              LEFT JOIN (SELECT user_id,
-                CAST(SUM(CASE kind WHEN 'credit' THEN amount WHEN 'settle' THEN -amount ELSE 0 END) AS BIGINT) AS balance,
+                CAST(SUM(CASE kind WHEN 'credit' THEN amount WHEN 'settle' THEN -amount WHEN 'charge' THEN -amount ELSE 0 END) AS BIGINT) AS balance,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
-                CAST(SUM(CASE kind WHEN 'settle' THEN amount ELSE 0 END) AS BIGINT) AS used
+                CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used
                 FROM ledger GROUP BY user_id) l ON l.user_id = u.id
              WHERE u.balance <> COALESCE(l.balance, 0) OR u.held <> COALESCE(l.held, 0) OR u.used <> COALESCE(l.used, 0)",
         ),
@@ -42,7 +44,7 @@ const CHECKS: &[Check] = &[
             "SELECT k.id, k.held, k.used, k.quota, l.held, l.used, l.quota FROM keys k
              LEFT JOIN (SELECT key_id,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
-                CAST(SUM(CASE kind WHEN 'settle' THEN amount ELSE 0 END) AS BIGINT) AS used,
+                CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used,
                 CAST(SUM(CASE kind WHEN 'quota' THEN amount END) AS BIGINT) AS quota
                 FROM ledger WHERE key_id IS NOT NULL GROUP BY key_id) l ON l.key_id = k.id
              WHERE k.held <> COALESCE(l.held, 0) OR k.used <> COALESCE(l.used, 0)
@@ -80,17 +82,19 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "entry_owners",
-        says: "a ledger entry without its charge, user or key, of an unknown kind, negative where it may not be, or under another's name",
+        says: "a ledger entry without its charge or chat, user or key, of an unknown kind, negative where it may not be, or under another's name",
         sql: Sql::both(
             "SELECT l.ref, l.kind, l.user_id, l.key_id, l.amount FROM ledger l
-             LEFT JOIN charges c ON c.id = l.ref LEFT JOIN users u ON u.id = l.user_id LEFT JOIN keys k ON k.id = l.key_id
-             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'unlimited', 'quota', 'hold', 'settle', 'release')
+             LEFT JOIN charges c ON c.id = l.ref LEFT JOIN chats t ON t.id = l.ref LEFT JOIN users u ON u.id = l.user_id LEFT JOIN keys k ON k.id = l.key_id
+             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'unlimited', 'quota', 'hold', 'settle', 'release', 'charge')
                 OR (l.kind IN ('credit', 'unlimited')) <> (l.key_id IS NULL)
                 OR (l.kind = 'unlimited' AND (l.amount <> 0 OR l.ref <> l.user_id))
                 OR (l.kind = 'quota' AND l.ref <> l.key_id)
                 OR (l.key_id IS NOT NULL AND (k.id IS NULL OR k.user_id <> l.user_id OR l.amount < 0))
+                OR (c.id IS NOT NULL AND t.id IS NOT NULL)
                 OR (l.kind IN ('hold', 'settle', 'release')
-                    AND (c.id IS NULL OR c.user_id <> l.user_id OR c.key_id <> l.key_id))",
+                    AND (COALESCE(c.user_id, t.user_id, '') <> l.user_id OR COALESCE(c.key_id, t.key_id, '') <> l.key_id))
+                OR (l.kind = 'charge' AND (t.id IS NULL OR t.user_id <> l.user_id OR t.key_id <> l.key_id))",
         ),
     },
     Check {
@@ -161,7 +165,7 @@ const RESULTS: Sql = Sql::both(
 /// Runs every check in the snapshot of `tx`.
 pub(crate) async fn audit(tx: &mut Tx<'_>) -> Result<Vec<Violation>, DbError> {
     let mut found = Vec::new();
-    for check in CHECKS {
+    for check in CHECKS.iter().chain(chats::CHECKS) {
         for mut row in tx.query(&check.sql, &[]).await? {
             found.push(Violation {
                 check: check.name,
@@ -172,6 +176,7 @@ pub(crate) async fn audit(tx: &mut Tx<'_>) -> Result<Vec<Violation>, DbError> {
     }
     charge_arithmetic(tx, &mut found).await?;
     delivered_units(tx, &mut found).await?;
+    chats::arithmetic(tx, &mut found).await?;
     Ok(found)
 }
 

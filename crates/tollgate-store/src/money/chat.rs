@@ -19,7 +19,7 @@ const INSERT_CHAT: Sql = Sql::both(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
              $22, $23, $24, $25, $26, $27, $28, $29)",
 );
-const CLOSE_CHAT: Sql = Sql::both(
+pub(crate) const CLOSE_CHAT: Sql = Sql::both(
     "UPDATE chats SET input = $1, cached_input = $2, cache_write = $3, output = $4, reasoning = $5, estimated = $6,
                       settled = $7, forgiven = $8, outcome = $9, channel = $10, upstream_model = $11, attempts = $12,
                       node = NULL, closed_at = $13, seal = $14

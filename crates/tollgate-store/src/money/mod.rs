@@ -18,9 +18,9 @@ use crate::db::{DbError, Sql, args};
 use crate::model::{Charge, Refusal};
 
 pub(crate) use accounts::Accounts;
-pub(crate) use chat::{
-    Figures, PAGE_OF_CHATS, READ_CHAT, charge_chat, chat_hold, close_chat, open_chat,
-};
+#[cfg(test)]
+pub(crate) use chat::{CLOSE_CHAT, READ_CHAT};
+pub(crate) use chat::{Figures, PAGE_OF_CHATS, charge_chat, chat_hold, close_chat, open_chat};
 pub(crate) use seal::seal;
 
 const ENTER: Sql = Sql::both(
