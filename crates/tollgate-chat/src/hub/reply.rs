@@ -11,7 +11,8 @@ pub struct Reply {
     pub model: String,
     /// Unix seconds, where the format has it.
     pub created: Option<i64>,
-    /// One per reply asked for, by index. Empty where the prompt was blocked.
+    /// One per reply asked for, by index. Where the prompt was blocked: one without parts that ends so; writers take none
+    /// at all for the same.
     pub choices: Vec<Choice>,
     /// What it took.
     pub usage: Option<Usage>,
