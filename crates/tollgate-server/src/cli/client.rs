@@ -16,6 +16,7 @@ use super::Failed;
 /// Where a gateway listens if nobody says otherwise.
 const DEFAULT_BASE: &str = "http://127.0.0.1:8080";
 const TIMEOUTS: Timeouts = Timeouts {
+    connect: None,
     first_byte: Duration::from_secs(60),
     idle: Duration::from_secs(60),
 };

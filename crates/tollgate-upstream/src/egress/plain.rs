@@ -1,38 +1,43 @@
 //! Requests to where the operator points: pooled connections, HTTP/1.1 and HTTP/2, streamed bodies.
 
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response, Uri};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pooled;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tower_service::Service;
 
 use super::{Client, EgressError};
 
-/// The body of a request: bytes at once, or a stream.
-pub type RequestBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+/// How long an unused connection is kept.
+const IDLE_CONNECTION: Duration = Duration::from_secs(90);
+/// How often an open connection that says nothing is asked whether it is still there.
+const ALIVE: Duration = Duration::from_secs(30);
+
+/// The body of a request. Bytes and nothing else: the most common case by far pays for no other.
+pub type RequestBody = Full<Bytes>;
 
 /// A request body of `bytes`.
 pub fn body(bytes: impl Into<Bytes>) -> RequestBody {
     Full::new(bytes.into())
-        .map_err(|never| match never {})
-        .boxed_unsync()
 }
 
 /// How long to wait for an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
+    /// For a connection, resolving, TCP and TLS together; none for the client's own limit.
+    pub connect: Option<Duration>,
     /// From sending to the head of the answer, a connection made on the way included.
     pub first_byte: Duration,
     /// From one part of the body to the next.
@@ -49,6 +54,7 @@ impl Pool {
         tcp.enforce_http(false);
         // A chat's small chunks must not wait for one another.
         tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(ALIVE));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -63,9 +69,18 @@ impl Pool {
             Pooled::builder(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE_CONNECTION)
+                .http2_adaptive_window(true)
+                .http2_keep_alive_interval(ALIVE)
                 .build(connector),
         )
     }
+}
+
+tokio::task_local! {
+    /// The calling request's own limit for a connection: the pool asks the connector within the request's own poll and has
+    /// no other way to tell it.
+    static CONNECT_LIMIT: Option<Duration>;
 }
 
 impl Client {
@@ -80,8 +95,8 @@ impl Client {
             .headers_mut()
             .entry(USER_AGENT)
             .or_insert(HeaderValue::from_static(super::USER_AGENT));
-        let sent = timeout(timeouts.first_byte, self.plain.0.request(request));
-        let response = sent
+        let asking = CONNECT_LIMIT.scope(timeouts.connect, self.plain.0.request(request));
+        let response = timeout(timeouts.first_byte, asking)
             .await
             .map_err(|_| EgressError::TimedOut(timeouts.first_byte))?
             .map_err(|error| {
@@ -95,6 +110,8 @@ impl Client {
         Ok(response.map(|incoming| ResponseBody {
             incoming,
             idle: timeouts.idle,
+            waiting: None,
+            alarm: None,
         }))
     }
 }
@@ -104,24 +121,54 @@ impl Client {
 pub struct ResponseBody {
     incoming: Incoming,
     idle: Duration,
+    /// Since when the next part is waited for, also by a [`ResponseBody::chunk`] that was dropped.
+    waiting: Option<Instant>,
+    /// One timer for the whole body, set again only when it has gone off: parts that come in time cost it nothing.
+    alarm: Option<Pin<Box<Sleep>>>,
 }
 
 impl ResponseBody {
     /// The next part, or none at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
+        poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, EgressError>> {
         loop {
-            let frame = timeout(self.idle, self.incoming.frame())
-                .await
-                .map_err(|_| EgressError::TimedOut(self.idle))?;
+            let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(context) else {
+                ready!(self.poll_silence(context));
+                return Poll::Ready(Err(EgressError::TimedOut(self.idle)));
+            };
+            self.waiting = None;
             match frame.transpose().map_err(|_| EgressError::Broken)? {
-                None => return Ok(None),
+                None => return Poll::Ready(Ok(None)),
                 // Trailers say nothing that we need.
                 Some(frame) => match frame.into_data() {
-                    Ok(data) if !data.is_empty() => return Ok(Some(data)),
+                    Ok(data) if !data.is_empty() => return Poll::Ready(Ok(Some(data))),
                     _ => {}
                 },
             }
         }
+    }
+
+    /// Ready when nothing has come for too long.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let since = *self.waiting.get_or_insert_with(Instant::now);
+        let end = since
+            .checked_add(self.idle)
+            .unwrap_or_else(|| since + FOREVER);
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        // It was set for an earlier wait, or by one: never too late, maybe too early.
+        while alarm.as_mut().poll(context).is_ready() {
+            if alarm.deadline() >= end {
+                return Poll::Ready(());
+            }
+            alarm.as_mut().reset(end);
+        }
+        Poll::Pending
     }
 
     /// All of it, if it is no larger than `max` bytes.
@@ -136,6 +183,9 @@ impl ResponseBody {
         Ok(all.freeze())
     }
 }
+
+/// A wait beyond all counting.
+const FOREVER: Duration = Duration::from_secs(86_400 * 365);
 
 /// A connector that gives up: the one inside limits TCP alone, not resolving and TLS.
 #[derive(Clone)]
@@ -162,7 +212,8 @@ where
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = timeout(self.limit, self.connector.call(uri));
+        let asked = CONNECT_LIMIT.try_with(|limit| *limit).ok().flatten();
+        let connecting = timeout(asked.unwrap_or(self.limit), self.connector.call(uri));
         Box::pin(async move { connecting.await? })
     }
 }

@@ -82,6 +82,11 @@ async fn reply(stream: &mut (impl AsyncWrite + Unpin), path: &str, name: &str) -
         "/nowhere" => "HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n".into(),
         "/loop" => "HTTP/1.1 307 Again\r\nlocation: /loop\r\ncontent-length: 0\r\n\r\n".into(),
         "/hang" => return std::future::pending().await,
+        "/stall" => {
+            let text = ok("content-length: 5\r\n", "x");
+            stream.write_all(text.as_bytes()).await?;
+            return std::future::pending().await;
+        }
         "/chunks" => {
             stream
                 .write_all(ok("transfer-encoding: chunked\r\n", "").as_bytes())
@@ -486,6 +491,7 @@ fn get(url: &str) -> Request<tollgate_upstream::egress::RequestBody> {
 }
 
 const TIMEOUTS: Timeouts = Timeouts {
+    connect: None,
     first_byte: Duration::from_millis(400),
     idle: Duration::from_millis(400),
 };
@@ -555,4 +561,37 @@ async fn plain_requests_stream_and_time_out() {
         matches!(error, EgressError::Connect) && !error.may_have_been_sent(),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_call_has_its_own_time_for_a_connection() {
+    // Accepts and never speaks TLS.
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", mute.local_addr().unwrap());
+    let timeouts = Timeouts {
+        connect: Some(Duration::from_millis(100)),
+        first_byte: Duration::from_secs(20),
+        idle: Duration::from_secs(20),
+    };
+    let start = Instant::now();
+    let error = client(&[]).send(get(&url), timeouts).await.unwrap_err();
+    assert!(matches!(error, EgressError::Connect), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_wait_that_is_given_up_and_begun_again_still_ends() {
+    let server = Server::start().await;
+    let response = client(&[]).send(get(&server.url("/stall")), TIMEOUTS).await;
+    let mut parts = response.unwrap().into_body();
+    assert_eq!(parts.chunk().await.unwrap().unwrap(), "x");
+    let start = Instant::now();
+    let error = loop {
+        match tokio::time::timeout(Duration::from_millis(50), parts.chunk()).await {
+            Ok(ended) => break ended.unwrap_err(),
+            Err(_) => assert!(start.elapsed() < Duration::from_secs(5)),
+        }
+    };
+    assert!(matches!(error, EgressError::TimedOut(_)), "{error}");
+    assert!(start.elapsed() >= TIMEOUTS.idle - Duration::from_millis(50));
 }
