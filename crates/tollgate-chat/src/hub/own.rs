@@ -4,9 +4,6 @@ use serde_json::{Map, Value};
 
 /// Members that one format has and the hub has no field for; written back by that format, dropped by the others.
 ///
-/// A name that begins with `#` is a note of form rather than a member: a spelling, an item's id or status, a default said
-/// aloud. Nobody misses it in another format, so [`Own::lost_to`] leaves it out.
-///
 /// A member whose name begins with a dot is none of the wire's: it is how the format spelled something that the hub does have
 /// a field for (`.parameters`: a schema in its older dialect). Nothing is lost without it, so [`Own::lost_to`] leaves it out.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,7 +31,6 @@ impl Own {
         let lost = self.0.as_deref().filter(|own| own.0 != format);
         lost.into_iter()
             .flat_map(|own| own.1.keys().map(String::as_str))
-            .filter(|name| !name.starts_with('#'))
             .filter(|name| !name.starts_with('.'))
     }
 
