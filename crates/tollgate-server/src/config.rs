@@ -11,25 +11,27 @@ mod prices;
 mod safety;
 mod shape;
 mod tree;
+mod values;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fmt, fs};
 
 use ipnet::IpNet;
-use tollgate_core::clock::SECOND;
-use tollgate_core::{Millis, Secret};
+use tollgate_core::Secret;
 use tollgate_media::{Catalogue, ExtraModel};
+use tollgate_store::RateLimits;
 use tollgate_upstream::Channel;
 use tollgate_upstream::provider::Settings;
 
 pub use prices::{ModelPrice, PriceWhen};
 pub use safety::Safety;
+pub use values::{Chat, Currency, Expiry, Leases, Limits, TimeLimits, Workers};
 
 use field::{Field, Source};
 use tree::{Node, Place, Table, Value};
@@ -49,6 +51,8 @@ const NO_SETTINGS: &[&str] = &[
 const DAY_S: i64 = 86_400;
 /// A hundred years: no time limit or expiry is longer.
 const LONGEST_S: i64 = 100 * 365 * DAY_S;
+/// No model answers as many.
+const MOST_TOKENS: i64 = 100_000_000;
 
 /// Environment variables by name.
 type Variables = BTreeMap<String, String>;
@@ -101,104 +105,14 @@ pub struct Config {
     pub safety: Safety,
     /// How much work this process does at the same time.
     pub workers: Workers,
-    /// What this process takes at the same time.
+    /// What this process takes at the same time, and in a minute.
     pub limits: Limits,
+    /// What holds for all chats.
+    pub chat: Chat,
     /// Folder of uploads, results and inputs; none for one in the data directory.
     storage: Option<PathBuf>,
     sandbox_image_ms: u64,
-}
-
-/// How long things are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expiry {
-    images_s: i64,
-    long_s: i64,
-    tasks_s: i64,
-}
-
-impl Expiry {
-    /// Links to most results.
-    pub fn images_ms(&self) -> Millis {
-        self.images_s * SECOND
-    }
-
-    /// Links to uploads and to Seedream 5.0 Lite results.
-    pub fn long_ms(&self) -> Millis {
-        self.long_s * SECOND
-    }
-
-    /// Records of tasks, counted from their end.
-    pub fn tasks_ms(&self) -> Millis {
-        self.tasks_s * SECOND
-    }
-}
-
-/// How long tasks may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeLimits {
-    image_s: i64,
-}
-
-impl TimeLimits {
-    /// A picture task, from submission to end.
-    pub fn image_ms(&self) -> Millis {
-        self.image_s * SECOND
-    }
-}
-
-/// How long a worker keeps a task without a sign of life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leases {
-    seconds: i64,
-}
-
-impl Leases {
-    /// The length of a lease.
-    pub fn ms(&self) -> Millis {
-        self.seconds * SECOND
-    }
-}
-
-/// How much work this process does at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Workers {
-    /// Picture tasks, at least 1.
-    pub images: usize,
-}
-
-/// What this process takes at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Open connections, at least 1; the next ones wait to be accepted.
-    pub max_connections: usize,
-    /// MiB of JSON bodies in memory, at least 1.
-    pub body_memory_mb: usize,
-}
-
-/// What amounts are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Currency {
-    /// US dollars.
-    Usd,
-    /// Chinese yuan.
-    Cny,
-    /// One unit is one token; prices are multipliers.
-    Tokens,
-}
-
-impl Currency {
-    const ALL: [Self; 3] = [Self::Usd, Self::Cny, Self::Tokens];
-}
-
-impl fmt::Display for Currency {
-    /// As the configuration writes it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Usd => "USD",
-            Self::Cny => "CNY",
-            Self::Tokens => "Tokens",
-        })
-    }
+    sandbox_chat_ms: u64,
 }
 
 /// Why a configuration is not used: one sentence that says where and what to do.
@@ -266,6 +180,14 @@ impl Config {
             let number = number(path, 1, most, default)?;
             Ok::<_, ConfigError>(usize::try_from(number).unwrap_or(usize::MAX))
         };
+        let duration = |path, default| {
+            let seconds = number(path, 1, LONGEST_S, default)?;
+            Ok::<_, ConfigError>(Duration::from_secs(seconds.unsigned_abs()))
+        };
+        let rate = |path| {
+            let given = field(path).whole(1..=i64::from(u32::MAX))?;
+            Ok::<_, ConfigError>(given.and_then(|limit| u32::try_from(limit).ok()))
+        };
         let redis = field("limits.redis_url");
         if redis.is_given() {
             let why = "is set, but this version counts rate limits in one process: leave it out";
@@ -291,6 +213,9 @@ impl Config {
             },
             time_limits: TimeLimits {
                 image_s: number("time_limits.image_s", 1, LONGEST_S, 600)?,
+                chat_connect: duration("time_limits.chat_connect_s", 10)?,
+                chat_first_byte: duration("time_limits.chat_first_byte_s", 300)?,
+                chat_idle: duration("time_limits.chat_idle_s", 120)?,
             },
             leases: Leases {
                 seconds: number("leases.seconds", 1, 3_600, 30)?,
@@ -306,9 +231,19 @@ impl Config {
             limits: Limits {
                 max_connections: count("limits.max_connections", 1_000_000, 4_096)?,
                 body_memory_mb: count("limits.body_memory_mb", 1_048_576, 256)?,
+                rates: RateLimits {
+                    rpm: rate("limits.rpm")?,
+                    tpm: rate("limits.tpm")?,
+                    max_concurrency: rate("limits.max_concurrency")?,
+                },
+            },
+            chat: Chat {
+                default_max_tokens: number("chat.default_max_tokens", 1, MOST_TOKENS, 8_192)?
+                    .unsigned_abs(),
             },
             storage: places::storage(&field("storage.url"))?,
             sandbox_image_ms: number("sandbox.image_ms", 0, DAY_S * 1_000, 800)?.unsigned_abs(),
+            sandbox_chat_ms: number("sandbox.chat_ms", 0, DAY_S * 1_000, 0)?.unsigned_abs(),
         })
     }
 
@@ -327,7 +262,7 @@ impl Config {
     pub fn provider_settings(&self) -> Settings {
         Settings {
             sandbox_image: Duration::from_millis(self.sandbox_image_ms),
-            sandbox_chat: Duration::ZERO,
+            sandbox_chat: Duration::from_millis(self.sandbox_chat_ms),
         }
     }
 

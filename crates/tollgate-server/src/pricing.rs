@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_media::image::PriceFacts;
-use tollgate_store::Charge;
+use tollgate_store::{Charge, TokenPrices};
 
 use crate::config::{Currency, ModelPrice};
 
@@ -66,5 +66,11 @@ impl Prices {
             ));
         }
         Ok(charge)
+    }
+
+    /// The prices of a chat with `model`. One without a price costs nothing.
+    pub fn chat(&self, model: &str) -> TokenPrices {
+        let price = self.by_model.get(model);
+        price.map_or_else(TokenPrices::default, |price| price.tokens)
     }
 }

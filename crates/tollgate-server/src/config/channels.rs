@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate_chat::FORMATS;
 use tollgate_core::Secret;
 use tollgate_upstream::channel::{ChannelModel, ChannelTimeLimits};
 use tollgate_upstream::{Channel, PROVIDERS};
@@ -46,9 +47,30 @@ fn read_one(field: &Field<'_>) -> Result<Channel, ConfigError> {
             .at("max_concurrency")
             .whole(CONCURRENCY)?
             .and_then(|most| u32::try_from(most).ok()),
-        apis: None,
+        apis: apis(&field.at("apis"))?,
         time_limits: time_limits(field)?,
     })
+}
+
+/// The chat formats that the channel's server speaks; none for all that its kind knows.
+fn apis(field: &Field<'_>) -> Result<Option<Vec<String>>, ConfigError> {
+    if !field.is_given() {
+        return Ok(None);
+    }
+    let mut names = Vec::new();
+    for item in field.items() {
+        let name = item.required()?;
+        if tollgate_chat::by_name(&name).is_none() {
+            let known: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
+            let known = known.join(", ");
+            return Err(item.error(format!("is {name:?}, but the formats are: {known}")));
+        }
+        names.push(name);
+    }
+    if names.is_empty() {
+        return Err(field.error("is empty: name a format, or leave it out"));
+    }
+    Ok(Some(names))
 }
 
 /// Seconds; none for what holds for all channels.

@@ -1,9 +1,10 @@
-//! `[price."MODEL"]`: what a model's pictures cost.
+//! `[price."MODEL"]`: what a model's pictures or tokens cost.
 
 use std::collections::HashMap;
 
 use tollgate_core::Amount;
 use tollgate_media::image::PriceFacts;
+use tollgate_store::TokenPrices;
 
 use super::ConfigError;
 use super::field::Field;
@@ -15,6 +16,8 @@ pub struct ModelPrice {
     pub per_image: Option<Amount>,
     /// The first entry whose every named condition holds decides.
     pub when: Vec<PriceWhen>,
+    /// What its tokens cost.
+    pub tokens: TokenPrices,
 }
 
 /// A price for pictures of one size, resolution or quality. Texts are compared without regard to case.
@@ -35,7 +38,7 @@ impl ModelPrice {
     pub fn per_image(amount: Amount) -> Self {
         Self {
             per_image: Some(amount),
-            when: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -62,7 +65,7 @@ impl PriceWhen {
     }
 }
 
-/// Reads every price of pictures. `map` is the setting `price`.
+/// Reads every price. `map` is the setting `price`.
 pub(super) fn read(map: &Field<'_>) -> Result<HashMap<String, ModelPrice>, ConfigError> {
     let entries = map.entries().into_iter();
     entries
@@ -77,6 +80,22 @@ fn read_one(field: &Field<'_>) -> Result<ModelPrice, ConfigError> {
         when: when
             .map(|entry| read_when(&entry))
             .collect::<Result<_, _>>()?,
+        tokens: read_tokens(field)?,
+    })
+}
+
+/// Per million tokens. What the cache gives or takes costs what the prompt does, and thinking what the answer does,
+/// where nothing else is said.
+fn read_tokens(field: &Field<'_>) -> Result<TokenPrices, ConfigError> {
+    let price = |name| field.at(name).amount();
+    let input = price("input_per_million")?.unwrap_or_default();
+    let output = price("output_per_million")?.unwrap_or_default();
+    Ok(TokenPrices {
+        input,
+        cached_input: price("cached_input_per_million")?.unwrap_or(input),
+        cache_write: price("cache_write_per_million")?.unwrap_or(input),
+        output,
+        reasoning: price("reasoning_per_million")?.unwrap_or(output),
     })
 }
 
@@ -118,6 +137,7 @@ mod tests {
                 entry(Some("1024x1024"), None, None, "0.05"),
                 entry(Some("16:9"), None, None, "0.06"),
             ],
+            ..ModelPrice::default()
         };
         let cost = |size: &str, pixels: Option<&str>, resolution: &str, quality: &str| {
             let facts = PriceFacts {

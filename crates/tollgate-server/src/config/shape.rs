@@ -29,6 +29,7 @@ use Shape::{Map, Tables, Value as One, Values};
 pub(super) const ROOT: &[Named] = &[
     ("admin", Shape::Table(&[("key", One)])),
     ("channel", Tables(CHANNEL)),
+    ("chat", Shape::Table(&[("default_max_tokens", One)])),
     ("currency", One),
     ("data_dir", One),
     ("database", Shape::Table(&[("url", One)])),
@@ -61,6 +62,7 @@ const CHANNEL: &[Named] = &[
     ("priority", One),
     ("weight", One),
     ("max_concurrency", One),
+    ("apis", Values(&[])),
     ("connect_s", One),
     ("first_byte_s", One),
     ("idle_s", One),
@@ -73,8 +75,11 @@ const EXPIRY: &[Named] = &[
 ];
 const LIMITS: &[Named] = &[
     ("body_memory_mb", One),
+    ("max_concurrency", One),
     ("max_connections", One),
     ("redis_url", One),
+    ("rpm", One),
+    ("tpm", One),
 ];
 const PRICE: &[Named] = &[
     ("per_image", One),

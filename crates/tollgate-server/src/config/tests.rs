@@ -42,6 +42,111 @@ fn the_defaults_are_those_of_the_contract() {
 }
 
 #[test]
+fn the_defaults_of_chat_are_those_of_the_contract() {
+    let config = read("").unwrap();
+    let limits = config.time_limits;
+    let seconds = [
+        limits.chat_connect,
+        limits.chat_first_byte,
+        limits.chat_idle,
+    ];
+    assert_eq!(seconds.map(|limit| limit.as_secs()), [10, 300, 120]);
+    assert_eq!(config.provider_settings().sandbox_chat, Duration::ZERO);
+    assert_eq!(config.limits.rates, RateLimits::default());
+    assert_eq!(config.chat.default_max_tokens, 8_192);
+}
+
+#[test]
+fn what_concerns_chat_is_read() {
+    let text = r#"
+        time_limits = { chat_connect_s = 1, chat_first_byte_s = 2, chat_idle_s = 3 }
+        sandbox.chat_ms = 4
+        limits = { rpm = 5, tpm = 6, max_concurrency = 7 }
+        chat.default_max_tokens = 8
+        [[channel]]
+        name = "main"
+        kind = "sandbox"
+        apis = ["messages", "responses"]
+        connect_s = 9
+        first_byte_s = 10
+        idle_s = 11
+        [[channel]]
+        name = "plain"
+        kind = "sandbox"
+        idle_s = 12
+    "#;
+    let config = read(text).unwrap();
+    let limits = config.time_limits;
+    let seconds = [
+        limits.chat_connect,
+        limits.chat_first_byte,
+        limits.chat_idle,
+    ];
+    assert_eq!(seconds.map(|limit| limit.as_secs()), [1, 2, 3]);
+    assert_eq!(
+        config.provider_settings().sandbox_chat,
+        Duration::from_millis(4)
+    );
+    let rates = RateLimits {
+        rpm: Some(5),
+        tpm: Some(6),
+        max_concurrency: Some(7),
+    };
+    assert_eq!(config.limits.rates, rates);
+    assert_eq!(config.chat.default_max_tokens, 8);
+    let [main, plain] = &config.channels[..] else {
+        panic!("two channels")
+    };
+    let apis = main.apis.as_ref().unwrap();
+    assert_eq!(apis.join(" "), "messages responses");
+    let limits = |channel: &Channel| {
+        let limits = channel.time_limits;
+        [limits.connect, limits.first_byte, limits.idle].map(|limit| limit.map(|l| l.as_secs()))
+    };
+    assert_eq!(limits(main), [Some(9), Some(10), Some(11)]);
+    assert_eq!(
+        (limits(plain), &plain.apis),
+        ([None, None, Some(12)], &None)
+    );
+}
+
+#[test]
+fn prices_of_tokens_follow_those_of_prompt_and_answer() {
+    let text = r#"
+        [price.plain]
+        input_per_million = 1.25
+        output_per_million = 10
+        [price.full]
+        input_per_million = 1
+        cached_input_per_million = 0.1
+        cache_write_per_million = 1.5
+        output_per_million = 5
+        reasoning_per_million = 0
+        [price.answers]
+        output_per_million = 2
+    "#;
+    let config = read(text).unwrap();
+    let prices = crate::pricing::Prices::new(&config.prices, config.currency);
+    for (model, expected) in [
+        ("plain", ["1.25", "1.25", "1.25", "10", "10"]),
+        ("full", ["1", "0.1", "1.5", "5", "0"]),
+        ("answers", ["0", "0", "0", "2", "2"]),
+        ("none", ["0"; 5]),
+    ] {
+        let p = prices.chat(model);
+        let found = [
+            p.input,
+            p.cached_input,
+            p.cache_write,
+            p.output,
+            p.reasoning,
+        ];
+        assert_eq!(found.map(|price| price.to_string()), expected, "{model}");
+    }
+    assert!(prices.chat("none").is_free() && !prices.chat("answers").is_free());
+}
+
+#[test]
 fn a_full_file_is_read() {
     let text = r#"
         listen = "[::1]:9000"
@@ -207,7 +312,23 @@ fn mistakes_are_named_with_their_place() {
         ),
         (
             "[[channel]]\nname = \"a\"\nkind = \"x\"",
-            "t.toml, line 3: channel[0].kind is \"x\", but this version has these kinds: sandbox",
+            "t.toml, line 3: channel[0].kind is \"x\", but this version has these kinds: ",
+        ),
+        (
+            "[[channel]]\nname = \"a\"\nkind = \"sandbox\"\napis = [\"chat\"]",
+            "t.toml, line 4: channel[0].apis[0] is \"chat\", but the formats are: chat-completions, responses, messages, generate-content",
+        ),
+        (
+            "[[channel]]\nname = \"a\"\nkind = \"sandbox\"\nidle_s = 0",
+            "t.toml, line 4: channel[0].idle_s is \"0\", but it takes a whole number from 1 to 3153600000",
+        ),
+        (
+            "limits.tpm = 0",
+            "t.toml, line 1: limits.tpm is \"0\", but it takes a whole number from 1 to 4294967295",
+        ),
+        (
+            "price.m.output_per_million = -1",
+            "t.toml, line 1: price.m.output_per_million is \"-1\", but a price is a decimal number such as 0.04, with at most nine decimals and below one billion",
         ),
         (
             "[[model]]\nname = \"a\"\nlike = \"b\"",
