@@ -17,6 +17,12 @@ pub trait ChatProvider: Send + Sync {
     /// The formats it speaks, best first. A client whose format is among them is passed through; others are translated to the first.
     fn formats(&self) -> &[&'static dyn Format];
 
+    /// The same for one model, where some are served in fewer formats than others.
+    fn formats_for(&self, upstream_model: &str) -> &[&'static dyn Format] {
+        let _ = upstream_model;
+        self.formats()
+    }
+
     /// What is known of the model behind `upstream_model` (the configured id).
     fn model(&self, upstream_model: &str) -> ChatModel;
 

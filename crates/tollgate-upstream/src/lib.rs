@@ -3,11 +3,15 @@
 //! A provider is one folder and one line in [`PROVIDERS`]; it implements the trait of each
 //! capability it has. Nothing outside a provider's folder asks which provider it is.
 
+mod anthropic;
 pub mod channel;
 pub mod chat;
 pub mod egress;
+mod gemini;
+mod openai;
 pub mod provider;
 pub mod sandbox;
+mod wire;
 
 pub use channel::Channel;
 pub use chat::{
@@ -29,7 +33,21 @@ pub struct ProviderEntry {
 }
 
 /// Every channel kind this build has.
-pub static PROVIDERS: &[ProviderEntry] = &[ProviderEntry {
-    kind: "sandbox",
-    open: sandbox::open,
-}];
+pub static PROVIDERS: &[ProviderEntry] = &[
+    ProviderEntry {
+        kind: "anthropic",
+        open: anthropic::open,
+    },
+    ProviderEntry {
+        kind: "gemini",
+        open: gemini::open,
+    },
+    ProviderEntry {
+        kind: "openai",
+        open: openai::open,
+    },
+    ProviderEntry {
+        kind: "sandbox",
+        open: sandbox::open,
+    },
+];

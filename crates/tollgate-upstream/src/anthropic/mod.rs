@@ -1,0 +1,72 @@
+//! Anthropic: the messages format.
+
+mod models;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{HeaderName, HeaderValue, Uri};
+use tollgate_chat::Format;
+use tollgate_chat::messages::Messages;
+
+use crate::channel::Channel;
+use crate::chat::{ChatBody, ChatCall, ChatError, ChatModel, ChatProvider};
+use crate::egress;
+use crate::provider::{Provider, Settings};
+use crate::wire::{self, Wire};
+
+const BASE_URL: &str = "https://api.anthropic.com";
+const PATH: &str = "/v1/messages";
+
+const KEY: HeaderName = HeaderName::from_static("x-api-key");
+const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+/// Of the versions in use the one that takes sampling parameters wherever the model does.
+const OUR_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+static FORMATS: [&dyn Format; 1] = [&Messages];
+
+/// Opens the provider for one channel.
+pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
+    let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
+    let anthropic = Anthropic {
+        wire: Wire::new(channel, egress),
+        uri: wire::uri(base, PATH).ok(),
+    };
+    Provider {
+        chat: Some(Arc::new(anthropic)),
+        ..Provider::default()
+    }
+}
+
+struct Anthropic {
+    wire: Wire,
+    /// None where the base URL is no URL.
+    uri: Option<Uri>,
+}
+
+#[async_trait]
+impl ChatProvider for Anthropic {
+    fn formats(&self) -> &[&'static dyn Format] {
+        &FORMATS
+    }
+
+    fn model(&self, upstream_model: &str) -> ChatModel {
+        models::model(upstream_model)
+    }
+
+    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ChatError> {
+        let uri = self.uri.clone();
+        let uri = uri.ok_or_else(ChatError::other_format)?;
+        let key = call
+            .key
+            .map(|key| wire::secret_value("", key))
+            .transpose()?;
+        let key = key.map(|value| (KEY, value));
+        // Clients may send it several times; all of them count.
+        let beta: Vec<_> = call.headers.get_all(&BETA).iter().cloned().collect();
+        let beta = beta.into_iter().map(|value| (BETA, value));
+        let own = [(VERSION, OUR_VERSION)].into_iter().chain(key).chain(beta);
+        self.wire.post(call, uri, own).await
+    }
+}

@@ -1,0 +1,174 @@
+//! What the generations of Claude take and refuse.
+
+use tollgate_chat::hub::{Effort, ModelTraits, Reasoning, Sampling, Thinking};
+
+use crate::chat::ChatModel;
+
+/// How ids of ours end that ask for thinking.
+const THINKING: &str = "-thinking";
+
+/// The smallest budget for thinking.
+const LEAST_BUDGET: u32 = 1_024;
+
+/// Major number times 100 and minor number: `claude-opus-4-1-20250805` is 401, `claude-3-7-sonnet-latest` 307.
+type Generation = u32;
+
+/// What is known of a model by its id.
+pub(super) fn model(id: &str) -> ChatModel {
+    if !id.contains("claude") {
+        return stranger(id);
+    }
+    let wire = id.strip_suffix(THINKING);
+    let reasoning = wire.map(|_| Reasoning {
+        effort: Some(Effort::Medium),
+        show: Some("auto".to_owned()),
+        ..Reasoning::default()
+    });
+    let wire = wire.unwrap_or(id);
+    ChatModel {
+        traits: traits(wire),
+        wire: wire.to_owned(),
+        reasoning,
+    }
+}
+
+/// Another vendor's model behind this format: everything is sent, and the server judges.
+fn stranger(id: &str) -> ChatModel {
+    ChatModel {
+        wire: id.to_owned(),
+        traits: ModelTraits {
+            thinking: Thinking::Budget {
+                min: LEAST_BUDGET,
+                max: 32_768,
+                can_disable: true,
+            },
+            json_schema: false,
+            takes_urls: true,
+            ..ModelTraits::default()
+        },
+        reasoning: None,
+    }
+}
+
+fn traits(id: &str) -> ModelTraits {
+    let generation = generation(id);
+    let max_output = max_output(id, generation);
+    ModelTraits {
+        max_output: Some(max_output),
+        sampling: match generation {
+            ..=400 => Sampling::All,
+            401..=406 => Sampling::One,
+            _ => Sampling::None,
+        },
+        thinking: match generation {
+            ..=306 => Thinking::No,
+            307..=405 => Thinking::Budget {
+                min: LEAST_BUDGET,
+                // A budget must leave room for an answer below the cap.
+                max: u32::try_from(max_output).unwrap_or(u32::MAX) - LEAST_BUDGET,
+                can_disable: true,
+            },
+            // From 5.1 on some refuse `disabled`; the least effort is understood by all.
+            _ => Thinking::Effort {
+                can_disable: generation <= 500,
+            },
+        },
+        json_schema: generation >= 405,
+        forced_tools: generation <= 500,
+        takes_urls: true,
+        ..ModelTraits::default()
+    }
+}
+
+fn max_output(id: &str, generation: Generation) -> u64 {
+    let is_opus = id.contains("opus");
+    match generation {
+        ..=300 => 4_096,
+        301..=306 => 8_192,
+        400 | 401 if is_opus => 32_000,
+        307..=405 => 64_000,
+        406 if !is_opus => 64_000,
+        _ => 128_000,
+    }
+}
+
+/// The first two numbers of an id that are no dates. An id without any is of a model that this code does not know, which is
+/// most likely newer than those it does.
+fn generation(id: &str) -> Generation {
+    let mut numbers = id
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| word.len() <= 2)
+        .filter_map(|word| word.parse::<Generation>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), minor) => major * 100 + minor.unwrap_or(0),
+        (None, _) => Generation::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generations_are_read_from_every_kind_of_id() {
+        for (id, expected) in [
+            ("claude-3-opus-20240229", 300),
+            ("claude-3-5-sonnet-20241022", 305),
+            ("claude-3-7-sonnet-latest", 307),
+            ("claude-sonnet-4-20250514", 400),
+            ("claude-opus-4-1-20250805", 401),
+            ("anthropic/claude-sonnet-4.5", 405),
+            ("claude-opus-4-8", 408),
+            ("claude-sonnet-5", 500),
+            ("claude-fable-5-1", 501),
+            ("claude-next", u32::MAX),
+        ] {
+            assert_eq!(generation(id), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn each_generation_has_its_own_rules() {
+        use Sampling::{All, None, One};
+        // id, sampling, budget (else effort or no thinking), schema, forced tools, most tokens
+        for (id, sampling, budget, schema, forced, most) in [
+            ("claude-3-5-haiku-20241022", All, false, false, true, 8_192),
+            ("claude-3-7-sonnet-20250219", All, true, false, true, 64_000),
+            ("claude-sonnet-4-20250514", All, true, false, true, 64_000),
+            ("claude-opus-4-1-20250805", One, true, false, true, 32_000),
+            ("claude-sonnet-4-5-20250929", One, true, true, true, 64_000),
+            ("claude-haiku-4-5-20251001", One, true, true, true, 64_000),
+            ("claude-opus-4-6", One, false, true, true, 128_000),
+            ("claude-opus-4-7", None, false, true, true, 128_000),
+            ("claude-sonnet-5", None, false, true, true, 128_000),
+            ("claude-sonnet-5-5", None, false, true, false, 128_000),
+        ] {
+            let traits = model(id).traits;
+            assert_eq!(traits.sampling, sampling, "{id}");
+            assert_eq!(
+                matches!(traits.thinking, Thinking::Budget { .. }),
+                budget,
+                "{id}"
+            );
+            assert_eq!(
+                (traits.json_schema, traits.forced_tools),
+                (schema, forced),
+                "{id}"
+            );
+            assert_eq!(traits.max_output, Some(most), "{id}");
+        }
+        assert_eq!(
+            model("claude-3-5-haiku-20241022").traits.thinking,
+            Thinking::No
+        );
+    }
+
+    #[test]
+    fn thinking_in_a_name_is_asked_for_and_not_sent() {
+        let thinking = model("claude-opus-4-1-20250805-thinking");
+        assert_eq!(thinking.wire, "claude-opus-4-1-20250805");
+        assert_eq!(thinking.reasoning.unwrap().effort, Some(Effort::Medium));
+        assert_eq!(model("claude-opus-4-1-20250805").reasoning, None);
+        assert_eq!(model("kimi-k2-thinking").wire, "kimi-k2-thinking");
+    }
+}

@@ -1,0 +1,204 @@
+//! What OpenAI's models, and well-known ones on servers like it, take and refuse.
+
+use tollgate_chat::hub::{ModelTraits, Sampling, Thinking};
+
+/// A family of models by how their ids begin; the first that fits counts.
+struct Row {
+    starts: &'static str,
+    /// And what else must be in the id.
+    has: &'static str,
+    max_output: Option<u64>,
+    kind: Kind,
+}
+
+/// Families that refuse and take the same.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Samples as it is told and does not think.
+    Plain,
+    /// The same, from before JSON schemas were kept to.
+    Old,
+    /// Always thinks: no sampling, no stop sequences.
+    Thinks,
+    /// The same, and thinking can be turned off.
+    MayThink,
+}
+
+const fn row(starts: &'static str, has: &'static str, max_output: u64, kind: Kind) -> Row {
+    Row {
+        starts,
+        has,
+        max_output: if max_output == 0 {
+            None
+        } else {
+            Some(max_output)
+        },
+        kind,
+    }
+}
+
+/// OpenAI's own models.
+const MODELS: &[Row] = &[
+    row("gpt-5", "chat", 16_384, Kind::Plain),
+    row("gpt-5-pro", "", 272_000, Kind::Thinks),
+    row("gpt-5.", "", 128_000, Kind::MayThink),
+    row("gpt-5", "", 128_000, Kind::Thinks),
+    row("codex-", "", 100_000, Kind::Thinks),
+    row("o1-mini", "", 65_536, Kind::Thinks),
+    row("o1-preview", "", 32_768, Kind::Thinks),
+    row("o1", "", 100_000, Kind::Thinks),
+    row("o3", "", 100_000, Kind::Thinks),
+    row("o4", "", 100_000, Kind::Thinks),
+    row("gpt-4o", "2024-05-13", 4_096, Kind::Old),
+    row("gpt-4o", "", 16_384, Kind::Plain),
+    row("chatgpt-4o", "", 16_384, Kind::Plain),
+    row("gpt-4.1", "", 32_768, Kind::Plain),
+    row("gpt-4.5", "", 16_384, Kind::Plain),
+    row("gpt-4-turbo", "", 4_096, Kind::Old),
+    row("gpt-4", "preview", 4_096, Kind::Old),
+    row("gpt-4", "", 8_192, Kind::Old),
+    row("gpt-3.5", "", 4_096, Kind::Old),
+];
+
+/// The traits of a model. `is_vendor`: on OpenAI itself, where only documented fields may be sent.
+pub(super) fn traits(model: &str, is_vendor: bool) -> ModelTraits {
+    let id = bare(model);
+    let known = MODELS
+        .iter()
+        .find(|row| id.starts_with(row.starts) && id.contains(row.has));
+    let traits = match known {
+        Some(row) => of_row(row),
+        // A new model of OpenAI's: most likely it thinks and takes the cap by its new name.
+        None if is_vendor => of_row(&row("", "", 0, Kind::MayThink)),
+        None => of_stranger(&id),
+    };
+    ModelTraits {
+        strict_fields: is_vendor,
+        ..traits
+    }
+}
+
+fn of_row(row: &Row) -> ModelTraits {
+    let (thinks, can_disable) = match row.kind {
+        Kind::Plain | Kind::Old => (false, true),
+        Kind::Thinks => (true, false),
+        Kind::MayThink => (true, true),
+    };
+    ModelTraits {
+        max_output: row.max_output,
+        sampling: if thinks {
+            Sampling::None
+        } else {
+            Sampling::All
+        },
+        thinking: if thinks {
+            Thinking::Effort { can_disable }
+        } else {
+            Thinking::No
+        },
+        json_schema: !matches!(row.kind, Kind::Old),
+        max_completion_tokens: thinks,
+        takes_stop: !thinks,
+        ..ModelTraits::default()
+    }
+}
+
+/// A model of another vendor behind the same formats: everything is sent, and the server judges.
+fn of_stranger(id: &str) -> ModelTraits {
+    let is_deepseek = id.contains("deepseek");
+    let thinks_aloud = ["think", "reasoner", "-r1"]
+        .iter()
+        .any(|word| id.contains(word));
+    ModelTraits {
+        // Their thinking mode refuses a call that is forced.
+        forced_tools: !(is_deepseek && thinks_aloud),
+        needs_reasoning_back: is_deepseek || id.contains("kimi"),
+        takes_urls: true,
+        ..ModelTraits::default()
+    }
+}
+
+/// Models that chat-completions does not have.
+pub(super) fn is_responses_only(model: &str) -> bool {
+    let id = bare(model);
+    let is_pro = |family: &str| id.starts_with(family) && id.contains("-pro");
+    ["o1-pro", "o3-pro", "o3-deep", "o4-mini-deep", "codex-"]
+        .iter()
+        .any(|start| id.starts_with(start))
+        || is_pro("gpt-5")
+        || (id.starts_with("gpt-5") && id.contains("codex"))
+}
+
+/// The id without a vendor in front of it (`openai/gpt-5`), in lower case.
+fn bare(model: &str) -> String {
+    let id = model.rsplit('/').next().unwrap_or(model);
+    id.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinking_models_take_no_sampling_and_the_new_cap() {
+        for id in [
+            "gpt-5",
+            "gpt-5-mini-2025-08-07",
+            "gpt-5.2",
+            "o3",
+            "o4-mini",
+            "openai/gpt-5",
+            "o1",
+        ] {
+            let traits = traits(id, true);
+            assert_eq!(traits.sampling, Sampling::None, "{id}");
+            assert!(traits.max_completion_tokens && traits.strict_fields && !traits.takes_stop);
+            let can_disable = id.contains('.');
+            assert_eq!(traits.thinking, Thinking::Effort { can_disable }, "{id}");
+        }
+        for id in [
+            "gpt-4o",
+            "gpt-4.1-mini",
+            "gpt-5-chat-latest",
+            "gpt-3.5-turbo",
+        ] {
+            let traits = traits(id, true);
+            assert_eq!(
+                (traits.sampling, traits.thinking),
+                (Sampling::All, Thinking::No),
+                "{id}"
+            );
+            assert!(traits.takes_stop && !traits.max_completion_tokens);
+        }
+        assert!(!traits("gpt-4-turbo", true).json_schema && traits("gpt-4o", true).json_schema);
+    }
+
+    #[test]
+    fn strangers_are_sent_everything() {
+        let plain = traits("llama-3.3-70b", false);
+        assert!(!plain.strict_fields && !plain.max_completion_tokens && plain.forced_tools);
+        assert_eq!(plain.sampling, Sampling::All);
+        assert!(!plain.needs_reasoning_back);
+        assert!(traits("moonshotai/Kimi-K2-Thinking", false).needs_reasoning_back);
+        let deepseek = traits("deepseek-v3.1-think-250821", false);
+        assert!(deepseek.needs_reasoning_back && !deepseek.forced_tools);
+        assert!(traits("deepseek-v3-0324", false).forced_tools);
+        assert!(!traits("gpt-5", false).strict_fields);
+    }
+
+    #[test]
+    fn some_models_answer_under_responses_only() {
+        for (id, expected) in [
+            ("gpt-5-pro", true),
+            ("gpt-5.2-pro-2026-01-01", true),
+            ("gpt-5-codex", true),
+            ("o3-pro", true),
+            ("gpt-5", false),
+            ("gpt-5-mini", false),
+            ("o3", false),
+            ("gemini-2.5-pro", false),
+        ] {
+            assert_eq!(is_responses_only(id), expected, "{id}");
+        }
+    }
+}
