@@ -117,6 +117,8 @@ pub struct Written {
     pub dropped: Vec<String>,
     /// Tool names that had to be changed for this upstream: (sent, the client's). Applied backwards to the reply.
     pub renamed_tools: Vec<(String, String)>,
+    /// The forced tool that stands in for JSON output, as sent; undone in the reply by [`crate::json_tool`].
+    pub json_tool: Option<String>,
 }
 
 /// How a reply is to look to the client.

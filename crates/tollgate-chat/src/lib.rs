@@ -11,6 +11,7 @@ pub mod error;
 pub mod format;
 pub mod generate_content;
 pub mod hub;
+pub mod json_tool;
 pub mod media;
 pub mod messages;
 pub mod responses;
