@@ -1,183 +1,279 @@
-//! Limits of keys: POSTs in a sliding minute, requests in flight. What is over the limit is refused, never queued.
+//! Limits of keys, of users over all their keys, and of the gateway over all users: POSTs and tokens in a sliding minute,
+//! requests in flight. What is over a limit is refused, never queued.
 
-use std::collections::{HashMap, VecDeque};
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollgate_core::clock::SECOND;
-use tollgate_core::{ApiError, ErrorKind, Millis};
-use tollgate_store::Key;
+use tollgate_core::{ApiError, Clock, ErrorKind, Millis};
+use tollgate_store::{Key, RateLimits};
 
-/// The sliding window.
-const MINUTE: Millis = 60 * SECOND;
+use window::Window;
 
-/// What each limited key has done lately. A key without limits is never in here; one without requests in the last
-/// minute and in flight is forgotten.
-#[derive(Default)]
+/// So many may be remembered before those are looked for that have long been idle.
+const SWEEP: usize = 1_024;
+
+/// What everybody with a limit has done lately. Who has none is never in here; one without requests in flight, and
+/// without any in the last minute, is forgotten.
 pub struct Limits {
-    keys: Arc<Mutex<HashMap<String, Usage>>>,
+    shared: Arc<Shared>,
+    gateway: RateLimits,
+}
+
+struct Shared {
+    table: Mutex<Table>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Default)]
+struct Table {
+    usage: HashMap<Scope, Usage>,
+    /// How many there were after the last sweep.
+    swept: usize,
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Scope {
+    Key(String),
+    User(String),
+    Gateway,
 }
 
 #[derive(Default)]
 struct Usage {
-    /// When the POSTs of the last minute came, oldest first: at most `rpm` of them.
-    posts: VecDeque<Millis>,
+    posts: Window,
+    tokens: Window,
+    /// Tokens that requests in flight are expected to take.
+    reserved: u64,
     in_flight: u32,
 }
 
-/// A request that was let in; counts as in flight until dropped.
+/// A request that was let in; counts as in flight until dropped, so it must live as long as the answer is being sent.
 pub struct Permit {
-    keys: Arc<Mutex<HashMap<String, Usage>>>,
-    key_id: String,
+    shared: Arc<Shared>,
+    limited: Vec<(Scope, RateLimits)>,
+    reserved: AtomicU64,
 }
 
 impl Limits {
-    /// Lets a request of `key` in, or says how long to wait. None where the key has no limits.
+    /// Nobody has done anything yet. `gateway` limits all users together.
+    pub fn new(gateway: RateLimits, clock: Arc<dyn Clock>) -> Self {
+        let table = Mutex::default();
+        Self {
+            shared: Arc::new(Shared { table, clock }),
+            gateway,
+        }
+    }
+
+    /// Lets a request of `key` in. None where nothing limits it.
+    ///
+    /// # Errors
+    /// 429 that names the limit and says how long to wait. A request that one limit refuses counts against none.
     pub fn admit(&self, key: &Key, is_post: bool, now: Millis) -> Result<Option<Permit>, ApiError> {
-        let limits = &key.limits.rates;
-        if limits.rpm.is_none() && limits.max_concurrency.is_none() {
+        let limited = self.limited(key);
+        if limited.is_empty() {
             return Ok(None);
         }
-        let mut keys = locked(&self.keys);
-        let usage = keys.entry(key.id.clone()).or_default();
-        if let Some(max) = limits.max_concurrency.filter(|max| usage.in_flight >= *max) {
-            let message =
-                format!("this API key may have {max} requests in flight: wait for one to end");
-            return Err(refused(message, 1));
+        let mut table = self.shared.table();
+        for (scope, rates) in &limited {
+            table
+                .usage(scope, now)
+                .may_begin(scope, rates, is_post, now)?;
         }
-        while usage.posts.front().is_some_and(|at| *at <= now - MINUTE) {
-            usage.posts.pop_front();
-        }
-        if let Some(rpm) = limits.rpm.filter(|_| is_post) {
-            if usage.posts.len() >= rpm as usize {
-                let oldest = usage.posts.front().copied().unwrap_or(now);
-                let wait = (oldest + MINUTE - now).clamp(1, MINUTE);
-                let seconds = u32::try_from((wait + SECOND - 1) / SECOND).unwrap_or(60);
-                return Err(refused(
-                    format!("this API key may make {rpm} POST requests a minute"),
-                    seconds,
-                ));
+        for (scope, rates) in &limited {
+            let usage = table.usage(scope, now);
+            usage.in_flight += 1;
+            if is_post && rates.rpm.is_some() {
+                usage.posts.add(1, now);
             }
-            usage.posts.push_back(now);
         }
-        usage.in_flight += 1;
+        drop(table);
         Ok(Some(Permit {
-            keys: Arc::clone(&self.keys),
-            key_id: key.id.clone(),
+            shared: Arc::clone(&self.shared),
+            limited,
+            reserved: AtomicU64::new(0),
         }))
     }
 
-    /// What a limited key has left of its minute: limit, remaining, and seconds until one more is free.
+    /// What is left of the minute by that limit of requests which leaves the least: limit, remaining, and seconds until one
+    /// more is free. None where requests are not limited.
     pub fn standing(&self, key: &Key, now: Millis) -> Option<[u32; 3]> {
-        let rpm = key.limits.rates.rpm?;
-        let keys = locked(&self.keys);
-        let usage = keys.get(&key.id);
-        let recent = usage.map_or(0, |u| {
-            u.posts.iter().filter(|at| **at > now - MINUTE).count()
+        let limited = self.limited(key);
+        let mut table = self.shared.table();
+        let standings = limited.iter().filter_map(|(scope, rates)| {
+            let rpm = rates.rpm?;
+            let Some(usage) = table.usage.get_mut(scope) else {
+                return Some([rpm, rpm, 0]);
+            };
+            let recent = usage.posts.sum(now);
+            let remaining = u64::from(rpm).saturating_sub(recent);
+            let reset = usage.posts.wait(recent.saturating_sub(1), now);
+            Some([
+                rpm,
+                u32::try_from(remaining).unwrap_or(rpm),
+                whole_seconds(reset),
+            ])
         });
-        let oldest = usage.and_then(|u| u.posts.iter().find(|at| **at > now - MINUTE));
-        let reset = oldest.map_or(0, |at| (at + MINUTE - now + SECOND - 1) / SECOND);
-        let recent = u32::try_from(recent).unwrap_or(u32::MAX);
-        Some([
-            rpm,
-            rpm.saturating_sub(recent),
-            u32::try_from(reset).unwrap_or(0),
-        ])
+        standings.min_by_key(|[_, remaining, _]| *remaining)
+    }
+
+    /// Everybody whose limits hold for `key`.
+    fn limited(&self, key: &Key) -> Vec<(Scope, RateLimits)> {
+        let none = RateLimits::default();
+        let mut limited = Vec::new();
+        if key.limits.rates != none {
+            limited.push((Scope::Key(key.id.clone()), key.limits.rates));
+        }
+        if key.user_rates != none {
+            limited.push((Scope::User(key.user_id.clone()), key.user_rates));
+        }
+        if self.gateway != none {
+            limited.push((Scope::Gateway, self.gateway));
+        }
+        limited
+    }
+}
+
+impl Permit {
+    /// Counts `estimate` tokens as taken until [`Permit::settle_tokens`], or the permit's end, says how many it were. To be
+    /// called once, before the provider is.
+    ///
+    /// # Errors
+    /// 429 where the tokens of the last minute and the estimates of other requests in flight have reached a limit. The
+    /// estimate itself may go beyond it: else nobody with a small limit could ask for a long answer.
+    pub fn reserve_tokens(&self, estimate: u64) -> Result<(), ApiError> {
+        let now = self.shared.clock.now();
+        let mut table = self.shared.table();
+        for (scope, tpm) in self.counted() {
+            table.usage(scope, now).may_take_tokens(scope, tpm, now)?;
+        }
+        for (scope, _) in self.counted() {
+            let usage = table.usage(scope, now);
+            usage.reserved = usage.reserved.saturating_add(estimate);
+        }
+        self.reserved.fetch_add(estimate, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Counts `actual` tokens, taken now, instead of the estimate. To be called once.
+    pub fn settle_tokens(&self, actual: u64) {
+        let now = self.shared.clock.now();
+        let mut table = self.shared.table();
+        self.give_back(&mut table, now);
+        for (scope, _) in self.counted() {
+            table.usage(scope, now).tokens.add(actual, now);
+        }
+    }
+
+    /// Those of the limits that count tokens.
+    fn counted(&self) -> impl Iterator<Item = (&Scope, u32)> {
+        let limited = self.limited.iter();
+        limited.filter_map(|(scope, rates)| Some((scope, rates.tpm?)))
+    }
+
+    fn give_back(&self, table: &mut Table, now: Millis) {
+        let reserved = self.reserved.swap(0, Ordering::Relaxed);
+        for (scope, _) in self.counted() {
+            let usage = table.usage(scope, now);
+            usage.reserved = usage.reserved.saturating_sub(reserved);
+        }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut keys = locked(&self.keys);
-        if let Some(usage) = keys.get_mut(&self.key_id) {
+        let now = self.shared.clock.now();
+        let mut table = self.shared.table();
+        self.give_back(&mut table, now);
+        for (scope, _) in &self.limited {
+            let usage = table.usage(scope, now);
             usage.in_flight = usage.in_flight.saturating_sub(1);
-            if usage.in_flight == 0 && usage.posts.is_empty() {
-                keys.remove(&self.key_id);
+            if usage.is_idle(now) {
+                table.usage.remove(scope);
             }
         }
     }
 }
 
-fn locked(keys: &Mutex<HashMap<String, Usage>>) -> MutexGuard<'_, HashMap<String, Usage>> {
-    keys.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn refused(message: String, seconds: u32) -> ApiError {
+impl Table {
+    fn usage(&mut self, scope: &Scope, now: Millis) -> &mut Usage {
+        if !self.usage.contains_key(scope) && self.usage.len() >= SWEEP.max(2 * self.swept) {
+            self.usage.retain(|_, usage| !usage.is_idle(now));
+            self.swept = self.usage.len();
+        }
+        self.usage.entry(scope.clone()).or_default()
+    }
+}
+
+impl Usage {
+    fn may_begin(
+        &mut self,
+        scope: &Scope,
+        rates: &RateLimits,
+        is_post: bool,
+        now: Millis,
+    ) -> Result<(), ApiError> {
+        if let Some(max) = rates.max_concurrency.filter(|max| self.in_flight >= *max) {
+            let what = format!("have {max} requests in flight: wait for one to end");
+            return Err(refused(scope, &what, SECOND));
+        }
+        if let Some(rpm) = rates.rpm.filter(|_| is_post) {
+            let allowed = u64::from(rpm).saturating_sub(1);
+            if self.posts.sum(now) > allowed {
+                let what = format!("make {rpm} POST requests a minute");
+                return Err(refused(scope, &what, self.posts.wait(allowed, now)));
+            }
+        }
+        Ok(())
+    }
+
+    fn may_take_tokens(&mut self, scope: &Scope, tpm: u32, now: Millis) -> Result<(), ApiError> {
+        let tpm = u64::from(tpm);
+        if self.tokens.sum(now).saturating_add(self.reserved) < tpm {
+            return Ok(());
+        }
+        // Where the estimates alone are too many, it takes the end of a request, which may come at any moment.
+        let wait = match tpm.checked_sub(self.reserved.saturating_add(1)) {
+            Some(allowed) => self.tokens.wait(allowed, now),
+            None => SECOND,
+        };
+        Err(refused(scope, &format!("use {tpm} tokens a minute"), wait))
+    }
+
+    fn is_idle(&mut self, now: Millis) -> bool {
+        self.in_flight == 0
+            && self.reserved == 0
+            && self.posts.sum(now) == 0
+            && self.tokens.sum(now) == 0
+    }
+}
+
+fn refused(scope: &Scope, what: &str, wait: Millis) -> ApiError {
+    let who = match scope {
+        Scope::Key(_) => "this API key",
+        Scope::User(_) => "this account, with all its API keys,",
+        Scope::Gateway => "this gateway's users together",
+    };
     ApiError {
-        retry_after: Some(seconds),
-        ..ApiError::new(ErrorKind::RateLimit, message)
+        retry_after: Some(whole_seconds(wait).max(1)),
+        ..ApiError::new(ErrorKind::RateLimit, format!("{who} may {what}"))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tollgate_core::Amount;
-    use tollgate_store::{KeyLimits, RateLimits};
-
-    fn key(rpm: Option<u32>, max_concurrency: Option<u32>) -> Key {
-        Key {
-            id: "key_1".to_owned(),
-            label: String::new(),
-            user_id: "user_1".to_owned(),
-            user: "u".to_owned(),
-            quota: None,
-            held: Amount::ZERO,
-            used: Amount::ZERO,
-            limits: KeyLimits {
-                rates: RateLimits {
-                    rpm,
-                    tpm: None,
-                    max_concurrency,
-                },
-                ..KeyLimits::default()
-            },
-            revoked_at: None,
-            user_unlimited: false,
-            user_rates: RateLimits::default(),
-            user_disabled_at: None,
-        }
-    }
-
-    #[test]
-    fn the_minute_slides() {
-        let (limits, key) = (Limits::default(), key(Some(3), None));
-        for at in [0, 10_000, 20_000] {
-            drop(limits.admit(&key, true, at).unwrap());
-        }
-        let refused = limits.admit(&key, true, 30_000).err().unwrap();
-        assert_eq!(
-            (refused.kind, refused.retry_after),
-            (ErrorKind::RateLimit, Some(30))
-        );
-        assert_eq!(limits.standing(&key, 30_000), Some([3, 0, 30]));
-        assert!(
-            limits.admit(&key, false, 30_000).is_ok(),
-            "only POSTs count"
-        );
-        assert!(limits.admit(&key, true, 59_999).is_err());
-        assert!(
-            limits.admit(&key, true, 60_000).is_ok(),
-            "the first has left the window"
-        );
-        assert!(limits.admit(&key, true, 60_001).is_err());
-    }
-
-    #[test]
-    fn requests_in_flight_are_counted_until_they_end() {
-        let (limits, key) = (Limits::default(), key(None, Some(2)));
-        let first = limits.admit(&key, false, 0).unwrap();
-        let _second = limits.admit(&key, true, 0).unwrap();
-        assert!(limits.admit(&key, true, 0).is_err());
-        drop(first);
-        assert!(limits.admit(&key, true, 0).is_ok());
-    }
-
-    #[test]
-    fn what_is_idle_is_forgotten() {
-        let limits = Limits::default();
-        drop(limits.admit(&key(None, Some(1)), true, 0).unwrap());
-        assert!(locked(&limits.keys).is_empty());
-        assert!(limits.admit(&key(None, None), true, 0).unwrap().is_none());
-        assert!(locked(&limits.keys).is_empty());
-    }
+/// Seconds, rounded up.
+fn whole_seconds(wait: Millis) -> u32 {
+    u32::try_from((wait + SECOND - 1) / SECOND).unwrap_or(0)
 }
