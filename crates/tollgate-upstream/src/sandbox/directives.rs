@@ -1,12 +1,15 @@
-//! Reads the `[[sandbox:…]]` directives that concern pictures out of a prompt.
+//! Reads the `[[sandbox:…]]` directives out of a prompt, or out of a chat's last message.
 
 use std::time::Duration;
 
 const OPEN: &str = "[[sandbox:";
 const CLOSE: &str = "]]";
 
-/// What a prompt tells the sandbox to do besides drawing. Directives combine; of two that say the
-/// same thing the later one counts.
+/// More words than anybody reads.
+const WORDS_MAX: u32 = 1_000_000;
+
+/// What a prompt tells the sandbox to do besides its work. Directives combine; of two that say the
+/// same thing the later one counts, but tools are called one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directives {
     /// `fail`: every attempt fails for good.
@@ -23,6 +26,27 @@ pub struct Directives {
     pub moderated: bool,
     /// `status=N`: answers as an upstream's HTTP status N would, 100 to 599.
     pub status: Option<u16>,
+    /// `say=TEXT`: a chat answers this.
+    pub say: Option<String>,
+    /// `tool=NAME`: a chat calls these tools with no arguments.
+    pub tools: Vec<String>,
+    /// `cut=N`: a chat's stream breaks off after N chunks of its content.
+    pub cut: Option<u32>,
+    /// `words=N`: a chat answers that many words, up to a million.
+    pub words: Option<u32>,
+}
+
+/// How an attempt ends that the directives doom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doom {
+    /// The safety review refuses.
+    Moderated,
+    /// It fails for good.
+    Fails,
+    /// This attempt fails; a later one will not. The number of the attempt, from 1.
+    FailsNow(u64),
+    /// The upstream answers with this HTTP status.
+    Status(u16),
 }
 
 impl Directives {
@@ -52,6 +76,25 @@ impl Directives {
         (directives, text)
     }
 
+    /// How an attempt ends before which `failed_attempts` have failed; none where it goes well.
+    ///
+    /// With `fail=N` and `status=N` together, the failing attempts answer with that status and the
+    /// ones after them succeed, as `fail=N` promises.
+    pub fn doom(&self, failed_attempts: u32) -> Option<Doom> {
+        if self.moderated {
+            return Some(Doom::Moderated);
+        }
+        if self.fail {
+            return Some(Doom::Fails);
+        }
+        let this_one_fails = self.fail_first.map(|n| failed_attempts < n);
+        match (self.status, this_one_fails) {
+            (_, Some(false)) | (None, None) => None,
+            (Some(status), _) => Some(Doom::Status(status)),
+            (None, Some(true)) => Some(Doom::FailsNow(u64::from(failed_attempts) + 1)),
+        }
+    }
+
     /// Takes one directive's inside (`fail=2`); false where it is none.
     fn take(&mut self, inside: &str) -> bool {
         let (name, value) = match inside.split_once('=') {
@@ -71,6 +114,13 @@ impl Directives {
             ("status", Some(value)) => {
                 let status = number(value).filter(|status| (100..600).contains(status));
                 return put(&mut self.status, status);
+            }
+            ("say", Some(value)) => self.say = Some(value.to_owned()),
+            ("tool", Some(value)) if !value.is_empty() => self.tools.push(value.to_owned()),
+            ("cut", Some(value)) => return put(&mut self.cut, number(value)),
+            ("words", Some(value)) => {
+                let words = number(value).filter(|words| *words <= WORDS_MAX);
+                return put(&mut self.words, words);
             }
             _ => return false,
         }
@@ -136,6 +186,25 @@ mod tests {
             " \n",
         );
         check(
+            "[[sandbox:say=one = 1,\n[two]]] [[sandbox:tool=a]][[sandbox:tool=b.c]]",
+            Directives {
+                say: Some("one = 1,\n[two".to_owned()),
+                tools: vec!["a".to_owned(), "b.c".to_owned()],
+                ..none()
+            },
+            "] ",
+        );
+        check(
+            "[[sandbox:say=]][[sandbox:cut=3]][[sandbox:words=0]]",
+            Directives {
+                say: Some(String::new()),
+                cut: Some(3),
+                words: Some(0),
+                ..none()
+            },
+            "",
+        );
+        check(
             "猫[[sandbox:status=503]]",
             Directives {
                 status: Some(503),
@@ -170,6 +239,10 @@ mod tests {
             "[[ sandbox:fail]]",
             "[sandbox:fail]",
             "[[sandbox:unknown]]",
+            "[[sandbox:say]]",
+            "[[sandbox:tool=]]",
+            "[[sandbox:cut=]]",
+            "[[sandbox:words=1000001]]",
             "[[sandbox:[[sandbox:",
         ] {
             check(prompt, Directives::default(), prompt);
@@ -186,5 +259,19 @@ mod tests {
             },
             "[[sandbox:x  y",
         );
+    }
+
+    #[test]
+    fn failing_attempts_are_counted() {
+        let doom = |prompt, failed| Directives::parse(prompt).0.doom(failed);
+        assert_eq!(doom("[[sandbox:fail=2]]", 0), Some(Doom::FailsNow(1)));
+        assert_eq!(doom("[[sandbox:fail=2]]", 1), Some(Doom::FailsNow(2)));
+        assert_eq!(doom("[[sandbox:fail=2]]", 2), None);
+        let both = "[[sandbox:fail=1]][[sandbox:status=503]]";
+        assert_eq!(doom(both, 0), Some(Doom::Status(503)));
+        assert_eq!(doom(both, 1), None);
+        assert_eq!(doom("[[sandbox:status=503]]", 9), Some(Doom::Status(503)));
+        assert_eq!(doom("[[sandbox:fail]]", 9), Some(Doom::Fails));
+        assert_eq!(doom("hello", 0), None);
     }
 }

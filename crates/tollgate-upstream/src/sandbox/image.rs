@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use super::directives::Directives;
+use super::directives::{Directives, Doom};
 use super::picture::{Order, Studio};
 use crate::provider::{
     Delivery, ImageCall, ImageDone, ImageProvider, ProviderError, ProviderErrorKind, Review,
@@ -101,28 +101,19 @@ impl Review for SandboxImages {
 }
 
 /// How an attempt ends that the prompt dooms.
-///
-/// With `fail=N` and `status=N` together, the failing attempts answer with that status and the
-/// ones after them succeed, as `fail=N` promises.
 fn verdict(directives: &Directives, failed_attempts: u32) -> Result<(), ProviderError> {
-    if directives.moderated {
-        return Err(moderated());
-    }
-    if directives.fail {
-        return Err(ProviderError::new(
+    match directives.doom(failed_attempts) {
+        None => Ok(()),
+        Some(Doom::Moderated) => Err(moderated()),
+        Some(Doom::Status(status)) => Err(answered(status)),
+        Some(Doom::Fails) => Err(ProviderError::new(
             ProviderErrorKind::Failed,
             "the sandbox was told to fail ([[sandbox:fail]])",
-        ));
-    }
-    let this_one_fails = directives.fail_first.map(|n| failed_attempts < n);
-    match (directives.status, this_one_fails) {
-        (_, Some(false)) | (None, None) => Ok(()),
-        (Some(status), _) => Err(answered(status)),
-        (None, Some(true)) => Err(ProviderError::new(
+        )),
+        Some(Doom::FailsNow(attempt)) => Err(ProviderError::new(
             ProviderErrorKind::Retryable,
             format!(
-                "the sandbox was told to fail this attempt, number {} ([[sandbox:fail=N]])",
-                u64::from(failed_attempts) + 1
+                "the sandbox was told to fail this attempt, number {attempt} ([[sandbox:fail=N]])"
             ),
         )),
     }
@@ -267,17 +258,5 @@ mod tests {
             let error = answered(status);
             assert_eq!((error.kind, error.status), (kind, Some(status)), "{status}");
         }
-    }
-
-    #[test]
-    fn failing_attempts_are_counted() {
-        let (two, _) = Directives::parse("[[sandbox:fail=2]]");
-        assert!(verdict(&two, 0).is_err() && verdict(&two, 1).is_err());
-        assert!(verdict(&two, 2).is_ok());
-        let (with_status, _) = Directives::parse("[[sandbox:fail=1]][[sandbox:status=503]]");
-        assert_eq!(verdict(&with_status, 0).unwrap_err().status, Some(503));
-        assert!(verdict(&with_status, 1).is_ok());
-        let (always, _) = Directives::parse("[[sandbox:status=503]]");
-        assert!(verdict(&always, 9).is_err());
     }
 }

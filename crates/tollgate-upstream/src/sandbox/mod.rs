@@ -1,5 +1,6 @@
-//! The sandbox: a provider inside the gateway that makes real files without any key.
+//! The sandbox: a provider inside the gateway that makes real files and answers chats without any key.
 
+mod chat;
 pub mod directives;
 mod image;
 mod picture;
@@ -15,7 +16,7 @@ pub fn open(_channel: &Arc<Channel>, settings: &Settings, _egress: &egress::Clie
     let sandbox = Arc::new(image::SandboxImages::new(settings.sandbox_image));
     Provider {
         image: Some(sandbox.clone()),
-        chat: None,
+        chat: Some(Arc::new(chat::SandboxChat::new(settings.sandbox_chat))),
         review: Some(sandbox),
     }
 }
