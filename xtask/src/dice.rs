@@ -33,6 +33,11 @@ impl Dice {
         self.next() % limit.max(1)
     }
 
+    /// A place below `limit`.
+    pub(crate) fn at(&mut self, limit: usize) -> usize {
+        usize::try_from(self.below(limit as u64)).unwrap_or(0)
+    }
+
     /// True once in `times` times.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0

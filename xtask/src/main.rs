@@ -4,6 +4,7 @@
 mod bench;
 mod dice;
 mod docs;
+mod fuzz;
 mod gateway;
 mod http;
 mod postgres;
@@ -39,9 +40,20 @@ enum Command {
     Soak(soak::Options),
     /// Measure what Tollgate promises, beside a bare server
     Bench(bench::Options),
+    /// Mutated input for every parser of the chat formats, a minute each
+    Fuzz(fuzz::Options),
+    /// One fuzz target
+    #[command(hide = true)]
+    FuzzOne(fuzz::OneOptions),
     /// The bare server that the bench measures beside
     #[command(hide = true)]
     BareServer(bench::BareOptions),
+    /// The upstream of the chat bench
+    #[command(hide = true)]
+    BenchUpstream,
+    /// The bare proxy of the chat bench
+    #[command(hide = true)]
+    BenchProxy(bench::ProxyOptions),
 }
 
 fn main() -> ExitCode {
@@ -51,7 +63,11 @@ fn main() -> ExitCode {
         Command::Docs(options) => docs::run(options),
         Command::Soak(options) => soak::run(options),
         Command::Bench(options) => bench::run(options),
+        Command::Fuzz(options) => fuzz::run(&options),
+        Command::FuzzOne(options) => fuzz::run_one(&options),
         Command::BareServer(options) => bench::serve_bare(&options),
+        Command::BenchUpstream => bench::serve_upstream(),
+        Command::BenchProxy(options) => bench::serve_proxy(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -110,6 +110,22 @@ pub(super) async fn beside(
     Ok(sums)
 }
 
+/// The same load on any number of servers, turn and turn about, as [`beside`].
+pub(super) async fn around(
+    targets: &[&Target],
+    connections: usize,
+    seconds: u64,
+) -> Result<Vec<Measured>, String> {
+    let mut sums = vec![Measured::default(); targets.len()];
+    for turn in 0..usize::try_from(seconds).unwrap_or(1) {
+        for step in 0..targets.len() {
+            let at = (turn + step) % targets.len();
+            sums[at] = sums[at].and(run(targets[at], connections, 1).await?);
+        }
+    }
+    Ok(sums)
+}
+
 async fn pour(
     target: &Target,
     connections: usize,

@@ -3,6 +3,7 @@
 //! bytes to the same load ([`load`]), turn and turn about.
 
 mod bare;
+mod chat;
 mod fill;
 mod load;
 mod memory;
@@ -45,6 +46,7 @@ enum Part {
     Submit,
     Stored,
     Memory,
+    Chat,
 }
 
 #[derive(clap::Args)]
@@ -53,9 +55,25 @@ pub(crate) struct BareOptions {
     answers: PathBuf,
 }
 
+#[derive(clap::Args)]
+pub(crate) struct ProxyOptions {
+    /// Host and port
+    upstream: String,
+}
+
 /// The bare server that the gateway is measured beside.
 pub(crate) fn serve_bare(options: &BareOptions) -> Outcome {
     bare::serve(&options.answers)
+}
+
+/// The upstream of the chat bench.
+pub(crate) fn serve_upstream() -> Outcome {
+    chat::serve_upstream()
+}
+
+/// The bare proxy of the chat bench.
+pub(crate) fn serve_proxy(options: &ProxyOptions) -> Outcome {
+    chat::serve_proxy(&options.upstream)
 }
 
 /// Measures and prints a table; fails when a figure is below its target.
@@ -80,6 +98,9 @@ pub(crate) fn run(options: Options) -> Outcome {
         let size = fs::metadata(&binary).map_err(|e| format!("{}: {e}", binary.display()))?;
         table.at_most("size of the binary, MiB", BINARY_LIMIT_MIB, mib(size.len()));
     }
+    if wanted(Part::Chat) {
+        chat::measure(&binary, options.seconds, &mut table)?;
+    }
     table.print();
     match table.below() {
         0 => Ok(()),
@@ -88,7 +109,7 @@ pub(crate) fn run(options: Options) -> Outcome {
 }
 
 /// A load generator that is slow itself measures itself.
-fn again_in_release() -> Outcome {
+pub(crate) fn again_in_release() -> Outcome {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(repo::root());
     cargo.args([

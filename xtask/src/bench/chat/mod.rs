@@ -1,0 +1,28 @@
+//! Chat: what the gateway takes on its way between a client and a provider, beside a bare hyper reverse proxy and nginx that lead
+//! to the same upstream, turn and turn about.
+
+mod nginx;
+mod plain;
+mod proxy;
+mod site;
+mod streams;
+mod upstream;
+
+use std::path::Path;
+
+pub(super) use proxy::serve as serve_proxy;
+pub(super) use upstream::serve as serve_upstream;
+
+use super::table::Table;
+use site::Site;
+
+/// Measures everything of chat.
+pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
+    eprintln!("chat");
+    let site = Site::start(binary)?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
+    runtime.block_on(async {
+        plain::measure(&site, seconds, table).await?;
+        streams::measure(&site, seconds, table).await
+    })
+}

@@ -1,0 +1,62 @@
+//! Replies in one piece, about 1 KB each way: processor time and throughput.
+
+use super::super::load::{self, Measured};
+use super::super::table::Table;
+use super::site::Site;
+
+const CONNECTIONS: usize = 64;
+const PATH: &str = "/v1/chat/completions";
+
+/// Same format and translated, beside the bare proxy and nginx.
+pub(super) async fn measure(site: &Site, seconds: u64, table: &mut Table) -> Result<(), String> {
+    let ours = site.ours(&site.unlimited, PATH, "gpt-5", None)?;
+    let held = site.ours(&site.limited, PATH, "gpt-5", None)?;
+    let translated = site.ours(&site.unlimited, PATH, "claude-haiku-4-5-20251001", None)?;
+    let proxy = site.proxy(None);
+    let nginx = site.nginx(None);
+    let mut targets = vec![&ours, &held, &translated, &proxy];
+    targets.extend(&nginx);
+    let sums = load::around(&targets, CONNECTIONS, seconds).await?;
+    let names = [
+        "gateway",
+        "gateway, balance held",
+        "gateway, translated",
+        "bare hyper proxy",
+        "nginx",
+    ];
+    for (name, measured) in names.iter().zip(&sums) {
+        table.note(
+            format!("plain chat: {name}, per second"),
+            format!("{:.0}", measured.rate()),
+        );
+        table.note(
+            format!("plain chat: {name}, CPU us each"),
+            format!("{:.1}", measured.cpu_us()),
+        );
+    }
+    let cpu = |a: &Measured, b: &Measured| a.cpu_us() / b.cpu_us();
+    table.at_most(
+        "plain chat: CPU beside the bare hyper proxy",
+        2.5,
+        cpu(&sums[0], &sums[3]),
+    );
+    table.at_most(
+        "plain chat, balance held: CPU beside the bare hyper proxy",
+        2.5,
+        cpu(&sums[1], &sums[3]),
+    );
+    table.at_most(
+        "translated chat: CPU beside the same-format path",
+        1.5,
+        cpu(&sums[2], &sums[0]),
+    );
+    if let Some(nginx) = sums.get(4) {
+        table.at_most("plain chat: CPU beside nginx", 3.0, cpu(&sums[0], nginx));
+        table.at_least(
+            "plain chat: throughput beside nginx",
+            0.4,
+            sums[0].rate() / nginx.rate(),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Everything that the chat bench needs: upstream, gateway, bare proxy, nginx.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::load::{Requests, Target, request};
+use super::nginx::Nginx;
+use crate::gateway::Gateway;
+
+/// About as much text as makes a request of 1 KB.
+const PROMPT: &str = "Tell me about the harbour at dawn, its boats, the people who work there and what they speak of. ";
+
+/// A running site.
+pub(super) struct Site {
+    pub(super) gateway: Gateway,
+    /// Of a user with a balance: money is held before the call.
+    pub(super) limited: String,
+    /// Of a user without limit: one write per request.
+    pub(super) unlimited: String,
+    pub(super) upstream: Helper,
+    proxy: Helper,
+    pub(super) nginx: Option<Nginx>,
+}
+
+/// A server of our own in a process of its own. Dropping it ends it.
+pub(super) struct Helper {
+    server: Child,
+    pub(super) address: String,
+}
+
+impl Helper {
+    fn start(arguments: &[&str]) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|e| e.to_string())?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::piped());
+        let mut server = command
+            .spawn()
+            .map_err(|e| format!("cannot start {}: {e}", arguments[0]))?;
+        let mut line = String::new();
+        if let Some(stdout) = server.stdout.take() {
+            let _ = BufReader::new(stdout).read_line(&mut line);
+        }
+        Ok(Self {
+            server,
+            address: line.trim().to_owned(),
+        })
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+impl Site {
+    pub(super) fn start(binary: &Path) -> Result<Self, String> {
+        let upstream = Helper::start(&["bench-upstream"])?;
+        let proxy = Helper::start(&["bench-proxy", &upstream.address])?;
+        let nginx = Nginx::start(&upstream.address)?;
+        let mut gateway = Gateway::prepare(binary, &settings(&upstream.address))?;
+        gateway.start()?;
+        let key = |arguments: &[&str], user: &str| -> Result<String, String> {
+            gateway.record(arguments)?;
+            // A limit that is never reached: it is counted all the same.
+            let key = gateway.record(&["key", "create", "--user", user, "--rpm", "1000000000"])?;
+            Ok(key["key"].as_str().unwrap_or_default().to_owned())
+        };
+        let limited = key(
+            &["user", "create", "limited", "--balance", "1000000"],
+            "limited",
+        )?;
+        let unlimited = key(&["user", "create", "free", "--unlimited"], "free")?;
+        // The running server sees them within a second.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        Ok(Self {
+            gateway,
+            limited,
+            unlimited,
+            upstream,
+            proxy,
+            nginx,
+        })
+    }
+
+    /// The gateway, asked for `model` at `path`.
+    pub(super) fn ours(
+        &self,
+        key: &str,
+        path: &str,
+        model: &str,
+        stream: Option<&str>,
+    ) -> Result<Target, String> {
+        let pid = self.gateway.pid().ok_or("the gateway is not running")?;
+        Ok(target(
+            self.gateway.address(),
+            pid,
+            path,
+            key,
+            model,
+            stream,
+        ))
+    }
+
+    /// The bare proxy.
+    pub(super) fn proxy(&self, stream: Option<&str>) -> Target {
+        target(
+            self.proxy.address.clone(),
+            self.proxy.server.id(),
+            "/v1/chat/completions",
+            "none",
+            "gpt-5",
+            stream,
+        )
+    }
+
+    /// nginx, where there is one.
+    pub(super) fn nginx(&self, stream: Option<&str>) -> Option<Target> {
+        let nginx = self.nginx.as_ref()?;
+        Some(target(
+            nginx.address(),
+            nginx.pid(),
+            "/v1/chat/completions",
+            "none",
+            "gpt-5",
+            stream,
+        ))
+    }
+
+    /// The upstream itself.
+    pub(super) fn direct(&self, stream: Option<&str>) -> Target {
+        target(
+            self.upstream.address.clone(),
+            self.upstream.server.id(),
+            "/v1/chat/completions",
+            "none",
+            "gpt-5",
+            stream,
+        )
+    }
+}
+
+fn settings(upstream: &str) -> String {
+    format!(
+        "[[channel]]\nname = \"same\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\napi_keys = [\"k\"]\nmodels = [\"gpt-5\"]\n\
+         [[channel]]\nname = \"other\"\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\napi_keys = [\"k\"]\n\
+         models = [\"claude-haiku-4-5-20251001\"]\n\
+         [price.\"gpt-5\"]\ninput_per_million = 1.25\noutput_per_million = 10.0\n\
+         [price.\"claude-haiku-4-5-20251001\"]\ninput_per_million = 1.0\noutput_per_million = 5.0\n"
+    )
+}
+
+fn target(
+    address: String,
+    pid: u32,
+    path: &str,
+    key: &str,
+    model: &str,
+    stream: Option<&str>,
+) -> Target {
+    let mut body = json!({
+        "model": model,
+        "messages": [
+            { "role": "system", "content": "You are a guide who answers in one paragraph." },
+            { "role": "user", "content": PROMPT.repeat(8) },
+        ],
+        "max_completion_tokens": 400,
+    });
+    if let Some(kind) = stream {
+        body["stream"] = json!(true);
+        body["stream_options"] = json!({ "include_usage": true });
+        body["user"] = json!(kind);
+    }
+    let bytes = request("POST", path, key, &body.to_string());
+    let requests: Requests = Arc::new(move |_| bytes.clone());
+    Target {
+        address,
+        pid,
+        requests,
+    }
+}

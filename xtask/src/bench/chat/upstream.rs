@@ -1,0 +1,190 @@
+//! The upstream of the bench: answers chats of about 1 KB, whole or in 100 chunks, without looking at them.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response, header};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+
+use crate::Outcome;
+
+/// Chunks of a stream.
+pub(super) const CHUNKS: usize = 100;
+/// Pause between two of them, so that each travels alone.
+const PACE: Duration = Duration::from_millis(2);
+/// Visible text of a whole reply.
+const REPLY: usize = 700;
+/// In the path: the stream stays open after its first chunk.
+pub(super) const OPEN: &str = "open";
+/// In the path: the stream never ends and goes as fast as it is taken.
+pub(super) const ENDLESS: &str = "endless";
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Serves on a free loopback port, which it prints, until it is killed.
+pub(crate) fn serve() -> Outcome {
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .map_err(|e| e.to_string())?;
+        println!("{}", listener.local_addr().map_err(|e| e.to_string())?);
+        let answers = Answers::new();
+        loop {
+            let (stream, _) = listener.accept().await.map_err(|e| e.to_string())?;
+            tokio::spawn(connection(stream, answers.clone()));
+        }
+    })
+}
+
+async fn connection(stream: TcpStream, answers: Answers) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let answers = answers.clone();
+        async move { Ok::<_, Infallible>(answers.answer(request).await) }
+    });
+    let served =
+        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    // Clients that go away are part of what is measured.
+    let _ = served.await;
+}
+
+#[derive(Clone)]
+struct Answers {
+    completion: Bytes,
+    message: Bytes,
+    chunk: Bytes,
+    last: Bytes,
+}
+
+impl Answers {
+    fn new() -> Self {
+        let text = "The harbour lies still at dawn. ".repeat(REPLY / 32);
+        let completion = json!({
+            "id": "chatcmpl-bench", "object": "chat.completion", "created": 1_700_000_000, "model": "gpt-5",
+            "choices": [{ "index": 0, "message": { "role": "assistant", "content": text, "refusal": null }, "finish_reason": "stop", "logprobs": null }],
+            "usage": { "prompt_tokens": 200, "completion_tokens": 180, "total_tokens": 380,
+                       "prompt_tokens_details": { "cached_tokens": 0 }, "completion_tokens_details": { "reasoning_tokens": 0 } },
+        });
+        let message = json!({
+            "id": "msg_bench", "type": "message", "role": "assistant", "model": "claude-haiku-4-5-20251001",
+            "content": [{ "type": "text", "text": text }], "stop_reason": "end_turn", "stop_sequence": null,
+            "usage": { "input_tokens": 200, "output_tokens": 180 },
+        });
+        let event = |choices: serde_json::Value, usage: serde_json::Value| {
+            let chunk = json!({ "id": "chatcmpl-bench", "object": "chat.completion.chunk", "created": 1_700_000_000,
+                                "model": "gpt-5", "choices": choices, "usage": usage });
+            format!("data: {chunk}\n\n")
+        };
+        let delta = json!([{ "index": 0, "delta": { "content": "The harbour lies still. " }, "finish_reason": null }]);
+        let finish = json!([{ "index": 0, "delta": {}, "finish_reason": "stop" }]);
+        let usage = json!({ "prompt_tokens": 200, "completion_tokens": 180, "total_tokens": 380 });
+        let last = event(finish, json!(null)) + &event(json!([]), usage) + "data: [DONE]\n\n";
+        Self {
+            completion: completion.to_string().into(),
+            message: message.to_string().into(),
+            chunk: event(delta, json!(null)).into(),
+            last: last.into(),
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        let body = request
+            .into_body()
+            .collect()
+            .await
+            .map(http_body_util::Collected::to_bytes)
+            .unwrap_or_default();
+        let is_stream = memchr::memmem::find(&body, b"\"stream\":true").is_some();
+        let has = |word: &str| memchr::memmem::find(&body, word.as_bytes()).is_some();
+        if path.ends_with("/messages") {
+            return whole(self.message.clone());
+        }
+        if !is_stream {
+            return whole(self.completion.clone());
+        }
+        let pieces = Pieces {
+            chunk: self.chunk.clone(),
+            last: self.last.clone(),
+            sent: 0,
+            pace: paced(),
+            kind: if has(OPEN) {
+                Kind::Open
+            } else if has(ENDLESS) {
+                Kind::Endless
+            } else {
+                Kind::Paced
+            },
+        };
+        let stream = futures_util::stream::unfold(pieces, |mut pieces| async move {
+            let piece = pieces.next().await?;
+            Some((Ok(Frame::data(piece)), pieces))
+        });
+        let mut response = Response::new(StreamBody::new(stream).boxed_unsync());
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            header::HeaderValue::from_static("text/event-stream"),
+        );
+        response
+    }
+}
+
+enum Kind {
+    Paced,
+    Open,
+    Endless,
+}
+
+struct Pieces {
+    chunk: Bytes,
+    last: Bytes,
+    sent: usize,
+    pace: Interval,
+    kind: Kind,
+}
+
+impl Pieces {
+    async fn next(&mut self) -> Option<Bytes> {
+        self.sent += 1;
+        match self.kind {
+            Kind::Endless => Some(self.chunk.clone()),
+            Kind::Open if self.sent > 1 => {
+                sleep(Duration::from_secs(3_600)).await;
+                None
+            }
+            _ if self.sent > CHUNKS => None,
+            _ => {
+                self.pace.tick().await;
+                Some(if self.sent == CHUNKS {
+                    self.last.clone()
+                } else {
+                    self.chunk.clone()
+                })
+            }
+        }
+    }
+}
+
+fn paced() -> Interval {
+    let mut pace = interval(PACE);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pace
+}
+
+fn whole(body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Full::new(body).boxed_unsync());
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
+    response
+}

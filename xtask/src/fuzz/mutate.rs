@@ -1,0 +1,161 @@
+//! Inputs: the golden cases, mutated in bytes and in structure.
+
+use std::fs;
+use std::path::Path;
+
+use crate::dice::Dice;
+
+/// Longest input.
+pub(super) const LONGEST: usize = 256 * 1024;
+/// What JSON and events are made of, and what breaks them.
+const TOKENS: &[&[u8]] = &[
+    b"null",
+    b"true",
+    b"-1",
+    b"0",
+    b"1.0",
+    b"1e400",
+    b"18446744073709551616",
+    b"-9223372036854775809",
+    b"\"\"",
+    b"{}",
+    b"[]",
+    b"[[[[[[[[[[",
+    b"{\"a\":",
+    b"\"\\ud800\"",
+    b"\"\\u0000\"",
+    b"\xff",
+    b"\xc3",
+    b"\xe7\x8c\xab",
+    b"\r\n\r\n",
+    b"\r",
+    b"\n\n",
+    b"data: ",
+    b"data:",
+    b"event: error\n",
+    b"event: ping\ndata: {\"type\":\"ping\"}\n\n",
+    b"data: [DONE]\n\n",
+    b": c\n",
+    b"id: 1\n\n",
+    b"\"type\"",
+    b"\"model\"",
+    b"\"usage\"",
+    b"\"index\":4294967295",
+    b"\"index\":-1",
+    b"\"content\"",
+    b"\"error\":{}",
+    b"\"tool_calls\"",
+    b"\"arguments\":\"\"",
+    b"\"finish_reason\":\"stop\"",
+    b"data:image/png;base64,",
+    b",,",
+    b"}",
+    b"]",
+];
+
+/// The cases to begin with.
+pub(super) struct Corpus(Vec<Vec<u8>>);
+
+impl Corpus {
+    /// Every file under `root` whose path contains `what`.
+    pub(super) fn load(root: &Path, what: &str) -> Result<Self, String> {
+        let mut cases = vec![b"{}".to_vec(), Vec::new()];
+        gather(root, what, &mut cases)?;
+        Ok(Self(cases))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// A case with some changes.
+    pub(super) fn mutated(&self, dice: &mut Dice) -> Vec<u8> {
+        let mut bytes = self.pick(dice).clone();
+        for _ in 0..=dice.at(6) {
+            self.change(&mut bytes, dice);
+        }
+        bytes.truncate(LONGEST);
+        bytes
+    }
+
+    fn pick(&self, dice: &mut Dice) -> &Vec<u8> {
+        &self.0[dice.at(self.0.len())]
+    }
+
+    fn change(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
+        let at = dice.at(bytes.len() + 1);
+        let end = (at + dice.at(40)).min(bytes.len());
+        match dice.at(9) {
+            0 if !bytes.is_empty() => {
+                let at = at.min(bytes.len() - 1);
+                bytes[at] ^= 1 << dice.at(8);
+            }
+            1 => bytes.truncate(at),
+            2 => drop(bytes.drain(at..end)),
+            3 => drop(bytes.splice(at..end, TOKENS[dice.at(TOKENS.len())].iter().copied())),
+            4 => drop(bytes.splice(at..at, TOKENS[dice.at(TOKENS.len())].iter().copied())),
+            5 => {
+                // A piece again, perhaps many times.
+                let piece = bytes[at..end].repeat(1 + dice.at(64));
+                bytes.splice(at..at, piece);
+            }
+            6 => {
+                // The head of one case and the tail of another.
+                let other = self.pick(dice);
+                let from = dice.at(other.len() + 1);
+                bytes.truncate(at);
+                bytes.extend_from_slice(&other[from..]);
+            }
+            7 => swap_values(bytes, self.pick(dice), dice),
+            _ => deepen(bytes, at, dice),
+        }
+    }
+}
+
+/// Puts a JSON value of `other` in the place of one of `bytes`.
+fn swap_values(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
+    if let (Some(here), Some(there)) = (value(bytes, dice), value(other, dice)) {
+        bytes.splice(here, other[there].iter().copied());
+    }
+}
+
+/// The span of some value: what follows a random colon, to where it is balanced.
+fn value(bytes: &[u8], dice: &mut Dice) -> Option<std::ops::Range<usize>> {
+    let from = dice.at(bytes.len().max(1));
+    let start = from + bytes.get(from..)?.iter().position(|b| *b == b':')? + 1;
+    let (mut depth, mut in_string) = (0i32, false);
+    for (offset, byte) in bytes[start..].iter().enumerate() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' | b',' if !in_string && depth == 0 => return Some(start..start + offset),
+            b'}' | b']' if !in_string => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn deepen(bytes: &mut Vec<u8>, at: usize, dice: &mut Dice) {
+    let open: &[u8] = if dice.at(2) == 0 {
+        b"["
+    } else {
+        b"{\"content\":"
+    };
+    bytes.splice(at..at, open.repeat(1 + dice.at(200)));
+}
+
+fn gather(folder: &Path, what: &str, cases: &mut Vec<Vec<u8>>) -> Result<(), String> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for entry in entries {
+        let path = entry.map_err(|e| e.to_string())?.path();
+        if path.is_dir() {
+            gather(&path, what, cases)?;
+        } else if path.to_string_lossy().contains(what)
+            && !path.to_string_lossy().contains("snapshots")
+        {
+            cases.push(fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?);
+        }
+    }
+    Ok(())
+}

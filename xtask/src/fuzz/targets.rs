@@ -1,0 +1,152 @@
+//! What is fuzzed: the event decoder, and of every format its requests, replies, streams and errors.
+
+use bytes::Bytes;
+use tollgate_chat::hub::ModelTraits;
+use tollgate_chat::sse::Decoder;
+use tollgate_chat::{FORMATS, Format, Rendering, Target as For};
+
+/// One parser.
+pub(super) struct Target {
+    pub(super) name: &'static str,
+    /// The golden cases it begins with: a part of their paths.
+    pub(super) corpus: &'static str,
+    /// Tries an input; the number decides where streams are cut. Panics where something is wrong.
+    pub(super) run: fn(&[u8], u64),
+}
+
+macro_rules! targets {
+    ($($at:literal $format:literal),+) => {
+        &[
+            Target { name: "sse", corpus: "/streams/", run: sse },
+            $(
+                Target { name: concat!($format, "-request"), corpus: "/requests/", run: |i, _| request(FORMATS[$at], i) },
+                Target { name: concat!($format, "-reply"), corpus: "/replies/", run: |i, _| reply(FORMATS[$at], i) },
+                Target { name: concat!($format, "-stream"), corpus: "/streams/", run: |i, c| stream(FORMATS[$at], i, c) },
+            )+
+        ]
+    };
+}
+
+pub(super) static TARGETS: &[Target] =
+    targets!(0 "chat-completions", 1 "responses", 2 "messages", 3 "generate-content");
+
+/// However it is cut, the decoder sees the same events.
+fn sse(input: &[u8], cuts: u64) {
+    let decode = |pieces: &[&[u8]]| {
+        let mut events = Vec::new();
+        let mut decoder = Decoder::default();
+        let mut each = |event: tollgate_chat::sse::SseEvent<'_>| {
+            events.push((event.name.to_owned(), event.data.to_owned()));
+            Ok(())
+        };
+        let mut read = pieces
+            .iter()
+            .try_for_each(|piece| decoder.push(piece, &mut each));
+        read = read.and_then(|()| decoder.finish(&mut each));
+        (read.is_ok(), events)
+    };
+    assert_eq!(
+        decode(&[input]),
+        decode(&pieces(input, cuts)),
+        "the cut changes the events"
+    );
+}
+
+/// What is read can be written in every format; what a quick look takes is forwarded.
+fn request(format: &'static dyn Format, input: &[u8]) {
+    let traits = ModelTraits::default();
+    let target = For {
+        model: "m",
+        stream: false,
+        traits: &traits,
+        default_max_tokens: 1_000,
+    };
+    if let Ok(glance) = format.glance(input) {
+        let _ = format.forward_request(&Bytes::copy_from_slice(input), &glance, &target);
+    }
+    if let Ok(read) = format.read_request(input) {
+        for other in FORMATS {
+            if let Ok(written) = other.write_request(&read, &target) {
+                assert!(
+                    serde_json::from_slice::<serde_json::Value>(&written.body).is_ok(),
+                    "{} wrote no JSON",
+                    other.name()
+                );
+            }
+        }
+    }
+    let _ = format.read_error(500, input);
+}
+
+fn reply(format: &'static dyn Format, input: &[u8]) {
+    let _ = format.forward_reply(&Bytes::copy_from_slice(input), "m");
+    if let Ok(read) = format.read_reply(input) {
+        for other in FORMATS {
+            let written = other.write_reply(&read, &rendering());
+            assert!(
+                serde_json::from_slice::<serde_json::Value>(&written).is_ok(),
+                "{} wrote no JSON",
+                other.name()
+            );
+        }
+    }
+    let _ = format.read_error(400, input);
+}
+
+/// A stream read whole and in pieces tells the same, and every format can write what it tells.
+fn stream(format: &'static dyn Format, input: &[u8], cuts: u64) {
+    let read = |pieces: &[&[u8]]| {
+        let mut reader = format.stream_reader();
+        let mut events = Vec::new();
+        let result = pieces
+            .iter()
+            .try_for_each(|piece| reader.push(piece, &mut events));
+        let result = result.and_then(|()| reader.finish(&mut events));
+        (result.is_ok(), events)
+    };
+    let (good, events) = read(&[input]);
+    let (good_in_pieces, events_in_pieces) = read(&pieces(input, cuts));
+    assert_eq!(good, good_in_pieces, "the cut changes the verdict");
+    if good {
+        assert_eq!(
+            format!("{events:?}"),
+            format!("{events_in_pieces:?}"),
+            "the cut changes the events"
+        );
+    }
+    for other in FORMATS {
+        let mut writer = other.stream_writer(&rendering());
+        let mut out = Vec::new();
+        for event in &events {
+            writer.write(event, &mut out);
+        }
+        writer.end(&mut out);
+    }
+    let mut forward = format.forward_stream(&rendering());
+    for piece in pieces(input, cuts) {
+        if forward.push(Bytes::copy_from_slice(piece)).is_err() {
+            return;
+        }
+    }
+    if forward.finish().is_ok() {
+        forward.end();
+    }
+}
+
+fn rendering() -> Rendering<'static> {
+    Rendering {
+        model: "m",
+        created: 1,
+        seed: "seed",
+        include_usage: true,
+        prompt_estimate: 1,
+        request: None,
+        json_array: false,
+    }
+}
+
+/// `input` in pieces of a length that `cuts` decides.
+fn pieces(input: &[u8], cuts: u64) -> Vec<&[u8]> {
+    let length = 1 + usize::try_from(cuts % 97).unwrap_or(0);
+    input.chunks(length).collect()
+}
