@@ -124,7 +124,10 @@ impl Undo {
 
 impl Calls {
     fn number(&self, call: u32) -> Option<u32> {
-        self.numbers.get(call as usize).copied().unwrap_or(Some(call))
+        self.numbers
+            .get(call as usize)
+            .copied()
+            .unwrap_or(Some(call))
     }
 }
 

@@ -15,6 +15,7 @@ pub mod json_tool;
 pub mod media;
 pub mod messages;
 pub mod responses;
+pub mod scan;
 pub mod sse;
 pub mod tokens;
 

@@ -1,0 +1,321 @@
+//! Errors: OpenAI's envelope for clients, and whatever upstreams send instead of it.
+
+use serde_json::{Value, json};
+
+use crate::error::{ErrorWords, Garbled, WireError};
+
+/// Longer messages of upstreams are cut.
+const MESSAGE_MAX: usize = 500;
+
+/// Status, type on SPEC.md's paths, type and code of OpenAI's own.
+const TYPES: &[(u16, &str, &str, Option<&str>)] = &[
+    (400, "invalid_request_error", "invalid_request_error", None),
+    (
+        401,
+        "authentication_error",
+        "authentication_error",
+        Some("invalid_api_key"),
+    ),
+    (
+        402,
+        "payment_required",
+        "insufficient_quota",
+        Some("insufficient_quota"),
+    ),
+    (403, "permission_error", "permission_error", None),
+    (404, "not_found_error", "invalid_request_error", None),
+    (410, "not_found_error", "invalid_request_error", None),
+    (
+        429,
+        "rate_limit_error",
+        "rate_limit_error",
+        Some("rate_limit_exceeded"),
+    ),
+    (500, "server_error", "server_error", None),
+    (502, "bad_gateway", "bad_gateway", None),
+    (503, "unavailable", "server_error", None),
+    (504, "timeout", "server_error", None),
+];
+
+/// The body of an error.
+pub(super) fn write(error: &WireError) -> Vec<u8> {
+    let row = TYPES.iter().find(|row| row.0 == error.status);
+    let any = if error.status < 500 {
+        "invalid_request_error"
+    } else {
+        "server_error"
+    };
+    let (spec, bare, usual) = row.map_or((any, any, None), |row| (row.1, row.2, row.3));
+    let body = if error.bare {
+        let code = error.code.as_deref().or(usual);
+        json!({"error": {"message": error.message, "type": bare, "param": error.param, "code": code}})
+    } else {
+        json!({"error": {"code": error.status, "message": error.message, "type": spec}})
+    };
+    body.to_string().into_bytes()
+}
+
+/// What an error answer says, whatever it is.
+pub(super) fn read(status: u16, body: &[u8]) -> ErrorWords {
+    let text = String::from_utf8_lossy(body);
+    match serde_json::from_str::<Value>(&text) {
+        Ok(value) => {
+            let mut words = words_of(&value);
+            if words.message.is_empty() {
+                words.message = format!("the upstream answered with status {status}");
+            }
+            words
+        }
+        Err(_) => ErrorWords {
+            message: plain_words(status, &text),
+            ..ErrorWords::default()
+        },
+    }
+}
+
+/// An error inside a stream or in the place of a reply.
+pub(super) fn upstream(error: &Value) -> Garbled {
+    let mut words = words_of(error);
+    if words.message.is_empty() {
+        "the upstream reported an error".clone_into(&mut words.message);
+    }
+    Garbled::Upstream(words)
+}
+
+fn plain_words(status: u16, text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() || text.starts_with('<') {
+        return format!("the upstream answered with status {status} and no error message");
+    }
+    cut(text)
+}
+
+fn cut(text: &str) -> String {
+    let text = text.trim();
+    let end = text
+        .char_indices()
+        .nth(MESSAGE_MAX)
+        .map_or(text.len(), |(at, _)| at);
+    text[..end].to_owned()
+}
+
+/// Google's layer wraps errors in a list; some put the error's words on top, or have only a string.
+fn words_of(value: &Value) -> ErrorWords {
+    let value = match value {
+        Value::Array(list) => list.first().unwrap_or(value),
+        _ => value,
+    };
+    let error = value
+        .get("error")
+        .filter(|error| !error.is_null())
+        .unwrap_or(value);
+    let word = |name: &str| match &error[name] {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let message = match error {
+        Value::String(text) => text.clone(),
+        _ => ["message", "detail", "msg", "error_msg"]
+            .into_iter()
+            .find_map(word)
+            .unwrap_or_default(),
+    };
+    let names: Vec<String> = ["code", "type", "status"]
+        .into_iter()
+        .filter_map(word)
+        .collect();
+    let number = names
+        .iter()
+        .find_map(|name| name.parse().ok().filter(|n| (400..600).contains(n)));
+    let name = names
+        .iter()
+        .find(|name| name.parse::<f64>().is_err() && !name.is_empty());
+    ErrorWords {
+        status: number.or_else(|| names.iter().find_map(|name| status_of(name))),
+        code: cut(name.map_or("", String::as_str)),
+        message: cut(&message),
+        retry_after: retry_after(error),
+    }
+}
+
+/// The HTTP status that an error's name stands for.
+fn status_of(name: &str) -> Option<u16> {
+    const STATUSES: &[(u16, &[&str])] = &[
+        (
+            400,
+            &[
+                "invalid_request_error",
+                "context_length_exceeded",
+                "content_filter",
+                "invalid_prompt",
+                "INVALID_ARGUMENT",
+                "FAILED_PRECONDITION",
+            ],
+        ),
+        (
+            401,
+            &[
+                "authentication_error",
+                "invalid_api_key",
+                "invalid_authentication_error",
+                "UNAUTHENTICATED",
+            ],
+        ),
+        (
+            402,
+            &[
+                "insufficient_quota",
+                "payment_required",
+                "billing_error",
+                "insufficient_balance",
+            ],
+        ),
+        (
+            403,
+            &[
+                "permission_error",
+                "permission_denied_error",
+                "access_terminated",
+                "PERMISSION_DENIED",
+            ],
+        ),
+        (404, &["not_found_error", "model_not_found", "NOT_FOUND"]),
+        (
+            429,
+            &[
+                "rate_limit_error",
+                "rate_limit_exceeded",
+                "rate_limit_reached_error",
+                "tokens",
+                "requests",
+                "RESOURCE_EXHAUSTED",
+            ],
+        ),
+        (
+            500,
+            &[
+                "server_error",
+                "api_error",
+                "internal_error",
+                "internal_server_error",
+                "INTERNAL",
+            ],
+        ),
+        (502, &["bad_gateway"]),
+        (
+            503,
+            &[
+                "service_unavailable",
+                "service_unavailable_error",
+                "engine_overloaded_error",
+                "UNAVAILABLE",
+            ],
+        ),
+        (504, &["timeout", "timeout_error", "DEADLINE_EXCEEDED"]),
+        (529, &["overloaded_error"]),
+    ];
+    STATUSES
+        .iter()
+        .find(|row| row.1.contains(&name))
+        .map(|row| row.0)
+}
+
+/// Google's `details: [{retryDelay: "17s"}]`, or a plain `retry_after`.
+fn retry_after(error: &Value) -> Option<u32> {
+    let seconds = |text: &str| text.trim_end_matches('s').parse::<f64>().ok();
+    let delays = error["details"].as_array().into_iter().flatten();
+    let delay = delays
+        .filter_map(|detail| detail["retryDelay"].as_str())
+        .find_map(seconds);
+    let delay = delay.or_else(|| error["retry_after"].as_f64());
+    delay
+        .filter(|s| (0.0..=86_400.0).contains(s))
+        .map(|s| s.ceil() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(status: u16, bare: bool, code: Option<&str>) -> String {
+        let error = WireError {
+            status,
+            message: "no".to_owned(),
+            param: None,
+            code: code.map(str::to_owned),
+            bare,
+        };
+        String::from_utf8(write(&error)).unwrap()
+    }
+
+    #[test]
+    fn each_path_has_its_own_envelope() {
+        assert_eq!(
+            text(429, false, None),
+            r#"{"error":{"code":429,"message":"no","type":"rate_limit_error"}}"#
+        );
+        assert_eq!(
+            text(429, true, None),
+            r#"{"error":{"message":"no","type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"}}"#
+        );
+        assert_eq!(
+            text(404, true, Some("model_not_found")),
+            r#"{"error":{"message":"no","type":"invalid_request_error","param":null,"code":"model_not_found"}}"#
+        );
+        assert_eq!(
+            text(404, false, None),
+            r#"{"error":{"code":404,"message":"no","type":"not_found_error"}}"#
+        );
+        assert_eq!(
+            text(418, false, None),
+            r#"{"error":{"code":418,"message":"no","type":"invalid_request_error"}}"#
+        );
+    }
+
+    #[test]
+    fn trap_55_errors_of_every_shape_are_read() {
+        let google = r#"[{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"16.2s"}]}}]"#;
+        let words = read(429, google.as_bytes());
+        assert_eq!(
+            (words.status, words.code.as_str()),
+            (Some(429), "RESOURCE_EXHAUSTED")
+        );
+        assert_eq!(
+            (words.message.as_str(), words.retry_after),
+            ("slow down", Some(17))
+        );
+
+        let openai = r#"{"error":{"message":"Too long","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#;
+        let words = read(400, openai.as_bytes());
+        assert_eq!(
+            (words.status, words.code.as_str()),
+            (Some(400), "context_length_exceeded")
+        );
+
+        assert_eq!(read(500, br#"{"error":"boom"}"#).message, "boom");
+        assert_eq!(read(422, br#"{"detail":"bad field"}"#).message, "bad field");
+        assert_eq!(read(503, b"overloaded").message, "overloaded");
+        for nothing in [
+            &b"<html><h1>502</h1>"[..],
+            b"",
+            b"{}",
+            b"null",
+            b"\xff\xfe",
+            b"[]",
+        ] {
+            let words = read(502, nothing);
+            assert!(
+                !words.message.is_empty() && words.message.len() < 100,
+                "{words:?}"
+            );
+        }
+        assert_eq!(
+            read(500, "é".repeat(900).as_bytes())
+                .message
+                .chars()
+                .count(),
+            500
+        );
+    }
+}
