@@ -258,7 +258,7 @@ impl Reasoning {
     /// Its strength by word, from the budget where that is what was given (translation: up to 2048 low, up to 8192 medium, above
     /// high; 0 none; -1 and adaptive alone open).
     pub fn as_effort(&self) -> Option<Effort> {
-        self.effort.or(match self.budget? {
+        self.effort.or_else(|| match self.budget? {
             0 => Some(Effort::None),
             1..=2048 => Some(Effort::Low),
             2049..=8192 => Some(Effort::Medium),
