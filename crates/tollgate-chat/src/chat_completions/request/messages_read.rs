@@ -188,7 +188,7 @@ impl Reader {
         };
         Ok(Part::of(Kind::ToolResult {
             id,
-            name,
+            name: None,
             content,
             plain,
             is_error: false,

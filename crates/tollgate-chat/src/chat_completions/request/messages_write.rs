@@ -14,7 +14,9 @@ use super::parts;
 use super::tools::put;
 use super::write::Dropped;
 use crate::error::Bad;
-use crate::hub::{Field, Kind, ModelTraits, Part, Request, Role, ToolNames, Turn, fitting_id};
+use crate::hub::{
+    Field, Kind, ModelTraits, Opaque, Part, Request, Role, ToolNames, Turn, fitting_id,
+};
 
 /// Writes `messages`.
 pub(super) fn write(
@@ -99,13 +101,12 @@ impl<'a> Writer<'a> {
         let mut message = Map::from_iter([("role".to_owned(), Value::from("assistant"))]);
         let has_calls = !calls.is_empty();
         let plain = !self.is_ours || turns.iter().all(|turn| turn.plain);
-        message.insert("content".to_owned(), content.value(plain, has_calls));
-        put(
-            &mut message,
-            "refusal",
-            (plain && !content.refusal.is_empty()).then_some(content.refusal),
-        );
-        self.put_reasoning(&mut message, content.reasoning, has_calls);
+        let said = content.value(plain, has_calls);
+        let refusal = std::mem::take(&mut content.refusal);
+        let apart = !said.is_array() && !refusal.is_empty();
+        message.insert("content".to_owned(), said);
+        put(&mut message, "refusal", apart.then_some(refusal));
+        self.put_reasoning(&mut message, content, has_calls);
         if has_calls {
             message.insert("tool_calls".to_owned(), calls.into());
         }
@@ -132,11 +133,25 @@ impl<'a> Writer<'a> {
                 content.cache(part, self.is_ours);
             }
             Kind::Refusal(text) => content.refuse(text),
-            Kind::Reasoning { text, .. } => {
+            Kind::Reasoning {
+                text, signature, ..
+            } => {
+                content.signed |= signature.is_some();
+                content.blocks.push(match signature {
+                    Some(proof) => {
+                        json!({"type": "thinking", "thinking": text, "signature": proof_of(proof)})
+                    }
+                    None => json!({"type": "thinking", "thinking": text}),
+                });
                 if !content.reasoning.is_empty() && !text.is_empty() {
                     content.reasoning.push_str("\n\n");
                 }
                 content.reasoning.push_str(text);
+            }
+            Kind::Redacted(data) if self.is_ours => {
+                content.signed = true;
+                let block = json!({"type": "redacted_thinking", "data": proof_of(data)});
+                content.blocks.push(block);
             }
             Kind::Redacted(_) => self
                 .dropped
@@ -152,16 +167,24 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn put_reasoning(&mut self, message: &mut Map<String, Value>, text: String, has_calls: bool) {
+    fn put_reasoning(
+        &mut self,
+        message: &mut Map<String, Value>,
+        content: Content,
+        has_calls: bool,
+    ) {
         let wanted = self.traits.needs_reasoning_back;
-        if !text.is_empty() && (wanted || self.is_ours && !self.traits.strict_fields) {
+        let text = content.reasoning;
+        if content.signed && self.is_ours && !self.traits.strict_fields {
+            message.insert("thinking_blocks".to_owned(), content.blocks.into());
+        } else if !text.is_empty() && (wanted || self.is_ours && !self.traits.strict_fields) {
             message.insert("reasoning_content".to_owned(), text.into());
         } else if wanted && has_calls {
             // Such models refuse calls without it, and some refuse the empty text too.
             message.insert("reasoning_content".to_owned(), " ".into());
-        } else if !text.is_empty() {
-            self.dropped
-                .push(self.request.name_of(Field::PastReasoning));
+        } else if !text.is_empty() || content.signed {
+            let lost = self.request.name_of(Field::PastReasoning);
+            self.dropped.push(lost);
         }
     }
 
@@ -381,7 +404,18 @@ struct Content {
     has_text: bool,
     refusal: String,
     reasoning: String,
+    /// Thinking as blocks with signatures, for clients that brought it so.
+    blocks: Vec<Value>,
+    signed: bool,
     new_turn: bool,
+}
+
+/// A signature as it came: Anthropic's own bare, others' with their vendor.
+fn proof_of(proof: &Opaque) -> String {
+    match proof.vendor.as_str() {
+        "anthropic" => proof.data.clone(),
+        _ => proof.wrapped(),
+    }
 }
 
 impl Content {
@@ -413,7 +447,7 @@ impl Content {
 
     /// `null` where nothing is said and something else is there.
     fn value(&mut self, plain: bool, has_calls: bool) -> Value {
-        let is_list = !plain && !self.list.is_empty();
+        let is_list = !plain && self.has_text;
         match self.has_text {
             _ if is_list => std::mem::take(&mut self.list).into(),
             true => std::mem::take(&mut self.text).into(),
