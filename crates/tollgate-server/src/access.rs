@@ -63,7 +63,26 @@ impl From<Denied> for ApiError {
 impl Access {
     /// The key that `headers` bring, if it may be used now.
     pub async fn authenticate(&self, app: &App, headers: &HeaderMap) -> Result<Arc<Key>, Denied> {
-        let presented = presented(headers).ok_or(Denied::Missing)?;
+        self.authenticate_any(app, &presented(headers, None)).await
+    }
+
+    /// The first of several presented keys that may be used now; else what is wrong with the first. Some clients send two.
+    pub async fn authenticate_any(
+        &self,
+        app: &App,
+        presented: &Presented<'_>,
+    ) -> Result<Arc<Key>, Denied> {
+        let mut first = None;
+        for key in presented.iter().flatten() {
+            match self.check(app, key).await {
+                Ok(key) => return Ok(key),
+                Err(denied) => first = first.or(Some(denied)),
+            }
+        }
+        Err(first.unwrap_or(Denied::Missing))
+    }
+
+    async fn check(&self, app: &App, presented: &str) -> Result<Arc<Key>, Denied> {
         let digest = id::key_digest(presented);
         let key = match self.remembered(&digest) {
             Some(key) => key,
@@ -136,32 +155,51 @@ fn short(digest: &[u8; 32]) -> [u8; 8] {
     std::array::from_fn(|i| digest[i])
 }
 
-/// The key of a request: `Authorization: Bearer`, else `x-api-key`, else `x-goog-api-key` (DECISIONS.md › Values).
-fn presented(headers: &HeaderMap) -> Option<&str> {
+/// The keys that a request brings, none of them empty.
+pub type Presented<'a> = [Option<&'a str>; 4];
+
+/// The keys of a request: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key` (DECISIONS.md › Values) and one from elsewhere, in
+/// that order.
+pub fn presented<'a>(headers: &'a HeaderMap, elsewhere: Option<&'a str>) -> Presented<'a> {
     let bearer = headers.get(http::header::AUTHORIZATION).and_then(|v| {
         let (scheme, key) = v.to_str().ok()?.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+        scheme.eq_ignore_ascii_case("bearer").then_some(key)
     });
-    let plain = |name| {
-        headers
-            .get(name)
-            .and_then(|v| v.to_str().ok())
-            .map(str::trim)
-    };
-    bearer
-        .or_else(|| plain("x-api-key"))
-        .or_else(|| plain("x-goog-api-key"))
-        .filter(|key| !key.is_empty())
+    let plain = |name| headers.get(name).and_then(|v| v.to_str().ok());
+    let all = [
+        bearer,
+        plain("x-api-key"),
+        plain("x-goog-api-key"),
+        elsewhere,
+    ];
+    all.map(|key| key.map(str::trim).filter(|key| !key.is_empty()))
 }
 
 /// The caller of a request: its key, counted against the key's limits while the request lasts.
 pub struct Caller {
     /// The key.
     pub key: Arc<Key>,
-    _permit: Option<Permit>,
+    permit: Option<Permit>,
 }
 
 impl Caller {
+    /// Lets a request of `key` in, if its limits do.
+    ///
+    /// # Errors
+    /// 429 that names the limit.
+    pub fn admit(app: &App, key: Arc<Key>, method: &Method) -> Result<Self, ApiError> {
+        let permit = app
+            .limits
+            .admit(&key, method == Method::POST, app.clock.now())?;
+        Ok(Self { key, permit })
+    }
+
+    /// What counts the request as in flight, for who sends its answer after this caller is gone. None where nothing
+    /// limits the key.
+    pub fn take_permit(&mut self) -> Option<Permit> {
+        self.permit.take()
+    }
+
     /// Whether the key may use `model`.
     pub fn may_use(&self, model: &str) -> Result<(), ApiError> {
         match &self.key.limits.models {
@@ -189,12 +227,6 @@ impl FromRequestParts<Arc<App>> for Caller {
         if let Some(notes) = parts.extensions.get::<RequestNotes>() {
             notes.set_key(&key);
         }
-        let permit = app
-            .limits
-            .admit(&key, parts.method == Method::POST, app.clock.now())?;
-        Ok(Self {
-            key,
-            _permit: permit,
-        })
+        Ok(Self::admit(app, key, &parts.method)?)
     }
 }

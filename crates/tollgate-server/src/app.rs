@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio_util::task::TaskTracker;
 use tollgate_core::{Clock, Secret};
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::Store;
@@ -9,6 +10,7 @@ use tollgate_upstream::egress;
 
 use crate::access::Access;
 use crate::blobs::Blobs;
+use crate::chat::memory::Memory;
 use crate::config::Config;
 use crate::http::body::BodyBudget;
 use crate::limits::Limits;
@@ -46,6 +48,12 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     /// Records of tasks as they were last sent.
     pub records: Records,
+    /// Signatures of tool calls, for clients that cannot carry them.
+    pub memory: Memory,
+    /// This process's name in the database.
+    pub node: String,
+    /// What must still be written when the last connection has ended.
+    pub closing: TaskTracker,
     /// The OpenAPI document, as JSON text.
     pub openapi: String,
     /// Signs in to what only the operator may see.

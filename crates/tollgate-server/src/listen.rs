@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use http::{Request, Uri};
+use hyper::body::Incoming;
+use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -110,7 +113,7 @@ pub async fn serve(listener: Listener, router: Router, options: Options, drain: 
             if speaks {
                 let mut stream = TimeoutStream::new(stream);
                 stream.set_write_timeout(Some(WRITE_TIME));
-                let service = TowerToHyperService::new(router);
+                let service = Tidied(TowerToHyperService::new(router));
                 let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
                 // An error here is the peer's: it went away, was too slow, or does not speak HTTP.
                 if let Err(e) = watcher.watch(connection.into_owned()).await {
@@ -124,6 +127,43 @@ pub async fn serve(listener: Listener, router: Router, options: Options, drain: 
     if timeout(options.drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time and are cut off");
     }
+}
+
+/// Before routing: `//` in a path is `/`. Base URLs with a slash at their end are common.
+#[derive(Clone)]
+struct Tidied(TowerToHyperService<Router>);
+
+impl Service<Request<Incoming>> for Tidied {
+    type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        if let Some(uri) = tidied(request.uri()) {
+            *request.uri_mut() = uri;
+        }
+        self.0.call(request)
+    }
+}
+
+/// The same place without doubled slashes, where there are any outside of the models' own names.
+fn tidied(uri: &Uri) -> Option<Uri> {
+    if !uri.path().contains("//") {
+        return None;
+    }
+    let mut path = String::with_capacity(uri.path().len());
+    for c in uri.path().chars() {
+        if !(c == '/' && path.ends_with('/')) {
+            path.push(c);
+        }
+    }
+    if let Some(query) = uri.query() {
+        path.push('?');
+        path.push_str(query);
+    }
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path.parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// Waits until the peer has sent enough to tell HTTP/1 from HTTP/2. What serves the connection waits for that too,

@@ -8,7 +8,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 use tollgate_core::Millis;
-use tollgate_store::{Totals, WriterStats};
+use tollgate_store::{TokenUnits, Totals, WriterStats};
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: &[f64] = &[
@@ -22,6 +22,9 @@ pub struct Metrics {
     routes: RwLock<HashMap<String, HashMap<String, Arc<RouteMetrics>>>>,
     requests: IntCounterVec,
     tasks_ended: IntCounterVec,
+    chats: IntCounterVec,
+    chat_failures: IntCounterVec,
+    chat_tokens: IntCounterVec,
     uploads: IntCounter,
     upload_bytes: IntCounter,
     submitted: Gauge,
@@ -113,6 +116,21 @@ impl Metrics {
                 "Tasks that ended here",
                 &["family", "state"],
             ),
+            chats: counters(
+                "tollgate_chats_total",
+                "Chats that ended here",
+                &["channel", "outcome"],
+            ),
+            chat_failures: counters(
+                "tollgate_chat_attempts_failed_total",
+                "Attempts at chats that a channel did not answer",
+                &["channel"],
+            ),
+            chat_tokens: counters(
+                "tollgate_chat_tokens_total",
+                "Tokens charged for, cached ones included in input and reasoning in output",
+                &["channel", "direction"],
+            ),
             uploads: counter("tollgate_uploads_total", "Images uploaded"),
             upload_bytes: counter("tollgate_upload_bytes_total", "Bytes of images uploaded"),
             submitted: tasks("submitted"),
@@ -177,6 +195,24 @@ impl Metrics {
             })
         });
         Arc::clone(made)
+    }
+
+    /// An attempt at a chat failed on a channel.
+    pub fn chat_attempt_failed(&self, channel: &str) {
+        self.chat_failures.with_label_values(&[channel]).inc();
+    }
+
+    /// A chat ended; `channel` is empty where none answered.
+    pub fn chat_ended(&self, channel: &str, outcome: &str, units: &TokenUnits) {
+        self.chats.with_label_values(&[channel, outcome]).inc();
+        let input = units.input + units.cached_input + units.cache_write;
+        let tokens = |direction: &str, n| {
+            self.chat_tokens
+                .with_label_values(&[channel, direction])
+                .inc_by(n)
+        };
+        tokens("input", input);
+        tokens("output", units.output + units.reasoning);
     }
 
     /// A task ended here, `completed`, `failed` or `cancelled`.

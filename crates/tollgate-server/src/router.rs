@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::handler::Handler;
+use axum::routing::{MethodRouter, get, post};
 
 use crate::app::App;
 use crate::http::{reply, trace};
-use crate::routes::{balance, files, health, images, models, pages, tasks, uploads};
+use crate::routes::{balance, chat, files, health, images, models, pages, tasks, uploads};
 
 /// The routes, with request ids, logs and metrics around them.
 pub fn router(app: &Arc<App>) -> Router {
@@ -23,6 +24,60 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/v1/images/generations", post(images::generations))
         .route("/v1/images/edits", post(images::edits))
         .route("/v1/uploads/images", post(uploads::image))
+        // Chat, in SPEC.md's envelope
+        .route("/api/v1/chat/completions", chat(chat::completions))
+        .route("/v1/responses", chat(chat::responses))
+        .route("/v1/messages", chat(chat::messages))
+        .route("/v1/messages/count_tokens", chat(chat::count_messages))
+        .route(
+            "/v1beta/models/{*named}",
+            chat(chat::generate).get(chat::get_model),
+        )
+        .route(
+            "/v1beta/models",
+            get(chat::list_models).options(chat::preflight),
+        )
+        // Chat, as the providers' own APIs
+        .route("/v1/chat/completions", chat(chat::bare_completions))
+        .route("/openai/v1/chat/completions", chat(chat::bare_completions))
+        .route("/openai/v1/responses", chat(chat::bare_responses))
+        .route(
+            "/openai/v1/models",
+            get(chat::list_models).options(chat::preflight),
+        )
+        .route(
+            "/openai/v1/models/{*named}",
+            get(chat::get_model).options(chat::preflight),
+        )
+        .route("/anthropic/v1/messages", chat(chat::bare_messages))
+        .route(
+            "/anthropic/v1/messages/count_tokens",
+            chat(chat::bare_count_messages),
+        )
+        .route(
+            "/anthropic/v1/models",
+            get(chat::list_models).options(chat::preflight),
+        )
+        .route(
+            "/anthropic/v1/models/{*named}",
+            get(chat::get_model).options(chat::preflight),
+        )
+        .route(
+            "/gemini/v1beta/models",
+            get(chat::list_models).options(chat::preflight),
+        )
+        .route(
+            "/gemini/v1beta/models/{*named}",
+            chat(chat::bare_generate).get(chat::get_model),
+        )
+        .route(
+            "/gemini/v1/models",
+            get(chat::list_models).options(chat::preflight),
+        )
+        .route(
+            "/gemini/v1/models/{*named}",
+            chat(chat::bare_generate).get(chat::get_model),
+        )
         // Tasks
         .route("/v1/tasks", get(tasks::list))
         .route("/v1/tasks/batch", post(tasks::batch))
@@ -41,4 +96,13 @@ pub fn router(app: &Arc<App>) -> Router {
         .fallback(reply::unknown_path)
         .method_not_allowed_fallback(reply::wrong_method);
     trace::around(routes, app).with_state(Arc::clone(app))
+}
+
+/// A chat endpoint, open to browsers.
+fn chat<H, T>(handler: H) -> MethodRouter<Arc<App>>
+where
+    H: Handler<T, Arc<App>>,
+    T: 'static,
+{
+    post(handler).options(chat::preflight)
 }

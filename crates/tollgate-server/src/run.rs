@@ -12,7 +12,7 @@ use tollgate_upstream::{ImageCall, ProviderError, ProviderErrorKind};
 use crate::app::App;
 use crate::delivery::Shelf;
 use crate::inputs::{self, Inputs};
-use crate::routing::{Choice, Seat};
+use crate::routing::{Choice, Seat, Trouble};
 
 /// Attempts that may fail before the task does.
 const ATTEMPTS: i64 = 5;
@@ -96,7 +96,7 @@ async fn work(app: &Arc<App>, leased: &Leased, stop: &CancellationToken) -> Stop
             app.workers.crowded();
             return Stop::Wait(FULL_PAUSE);
         }
-        Choice::None => return Stop::Wait(NONE_PAUSE),
+        Choice::Resting(_) | Choice::None => return Stop::Wait(NONE_PAUSE),
     };
 
     // 3. The references, fetched through the egress guard and checked; sizes that follow them.
@@ -125,6 +125,7 @@ async fn work(app: &Arc<App>, leased: &Leased, stop: &CancellationToken) -> Stop
     // 5. The provider makes the pictures; each is on our disk before the next is taken.
     let shelf = Shelf::new(app, leased, job.n, family.links);
     let made = call(&seat, leased, &job, &inputs, &shelf, stop).await;
+    report(&seat, &task.model, &made);
 
     // 6. What came of it.
     crash::point("run.before_finish");
@@ -162,6 +163,16 @@ async fn call(
         cancel: stop.child_token(),
     };
     provider.generate(call).await.map(|done| done.refused)
+}
+
+/// Tells the channel's health what happened.
+fn report(seat: &Seat, model: &str, made: &Result<Vec<ProviderError>, ProviderError>) {
+    match made.as_ref().err().map(|e| e.kind) {
+        Some(ProviderErrorKind::Retryable) => seat.failed(model, Trouble::Down),
+        Some(ProviderErrorKind::ChannelUnfit) => seat.failed(model, Trouble::ModelMissing),
+        Some(ProviderErrorKind::Unknown | ProviderErrorKind::Interrupted) => {}
+        _ => seat.succeeded(),
+    }
 }
 
 /// Decides what the attempt means for the task. Whatever was delivered is kept and paid for; with nothing

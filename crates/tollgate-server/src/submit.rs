@@ -203,7 +203,8 @@ fn model_name(body: &Map<String, Value>) -> Result<&str, ApiError> {
     }
 }
 
-fn refused(app: &App, refusal: Refusal) -> ApiError {
+/// Why money was not set aside, for the client.
+pub fn refused(app: &App, refusal: Refusal) -> ApiError {
     let currency = app.config.currency;
     match refusal {
         Refusal::UserBalance { available } => ApiError::new(

@@ -1,35 +1,223 @@
-//! `tollgate channel list`.
+//! `tollgate channel list`, `channel test`.
+
+use std::time::{Duration, Instant};
 
 use clap::Subcommand;
+use http::HeaderMap;
 use serde_json::{Value, json};
+use tollgate_chat::Target;
+use tollgate_chat::hub::{self, Kind, Part, Role, Turn};
+use tollgate_media::Catalogue;
 use tollgate_upstream as upstream;
+use tollgate_upstream::egress::{Client, ClientOptions};
+use tollgate_upstream::{ChatCall, ChatTimeouts};
 
 use super::{Common, Failed};
-use crate::config::Overrides;
-use crate::routing::Routing;
+use crate::config::{Config, Overrides};
+use crate::routing::{OpenChannel, Routing};
+
+/// What a test may generate: enough for every provider's least.
+const TEST_TOKENS: u64 = 16;
+/// What a test reads of a reply.
+const REPLY_MAX: usize = 1_048_576;
 
 #[derive(Subcommand)]
 pub(super) enum Channel {
     /// List the channels
     List,
+    /// Send the cheapest real call with every key of a channel and print what comes back
+    Test {
+        /// The channel's name
+        name: String,
+        /// The model to ask [default: the channel's first chat model]
+        #[arg(long)]
+        model: Option<String>,
+    },
 }
 
 impl Channel {
-    pub(super) fn run(&self, common: &Common) -> Result<(), Failed> {
-        let Self::List = self;
+    pub(super) async fn run(&self, common: &Common) -> Result<(), Failed> {
         let config = common.configuration(Overrides::default())?;
-        let routing = Routing::open(&config.channels, &config.provider_settings())?;
-        let channels: Vec<&upstream::Channel> =
-            routing.channels().iter().map(|c| &*c.channel).collect();
-        let records: Value = channels.iter().map(|c| record(c)).collect();
-        common.print(&records, || {
-            channels
-                .iter()
-                .map(|c| line(c))
-                .collect::<Vec<_>>()
-                .join("\n")
-        })
+        let egress = Client::new(ClientOptions::default());
+        let routing = Routing::open(&config.channels, &config.provider_settings(), &egress, None)?;
+        match self {
+            Self::List => list(common, &routing),
+            Self::Test { name, model } => {
+                test(common, &config, &routing, name, model.as_deref()).await
+            }
+        }
     }
+}
+
+fn list(common: &Common, routing: &Routing) -> Result<(), Failed> {
+    let channels: Vec<&upstream::Channel> =
+        routing.channels().iter().map(|c| &*c.channel).collect();
+    let records: Value = channels.iter().map(|c| record(c)).collect();
+    let lines = || {
+        channels
+            .iter()
+            .map(|c| line(c))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    common.print(&records, lines)
+}
+
+async fn test(
+    common: &Common,
+    config: &Config,
+    routing: &Routing,
+    name: &str,
+    model: Option<&str>,
+) -> Result<(), Failed> {
+    let Some(open) = routing.by_name(name) else {
+        let names: Vec<&str> = routing
+            .channels()
+            .iter()
+            .map(|c| c.channel.name.as_str())
+            .collect();
+        return Err(Failed::from(format!(
+            "there is no channel {name:?}; there are: {}",
+            names.join(", ")
+        )));
+    };
+    let model = tested_model(config, open, model)?;
+    let keys = open.channel.api_keys.len();
+    let mut failed = false;
+    let mut records = Vec::new();
+    let mut lines = Vec::new();
+    for key in 0..keys.max(1) {
+        let begun = Instant::now();
+        let said = ask(config, open, &model, key).await;
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let whose = if keys > 1 {
+            format!(" with key {}", key + 1)
+        } else {
+            String::new()
+        };
+        let (record, line) = match said {
+            Ok((text, tokens)) => (
+                json!({ "key": key + 1, "ok": true, "model": model, "text": text, "tokens": tokens, "ms": ms }),
+                format!("{name}{whose}: {model} answered in {ms} ms ({tokens} tokens): {text:?}"),
+            ),
+            Err(why) => {
+                failed = true;
+                let record =
+                    json!({ "key": key + 1, "ok": false, "model": model, "error": why, "ms": ms });
+                (
+                    record,
+                    format!("{name}{whose}: {model} failed after {ms} ms: {why}"),
+                )
+            }
+        };
+        records.push(record);
+        lines.push(line);
+    }
+    common.print(&Value::Array(records), || lines.join("\n"))?;
+    if failed {
+        Err(Failed::silently())
+    } else {
+        Ok(())
+    }
+}
+
+fn tested_model(
+    config: &Config,
+    open: &OpenChannel,
+    asked: Option<&str>,
+) -> Result<String, Failed> {
+    let catalogue = Catalogue::new(&config.models)?;
+    let name = &open.channel.name;
+    if let Some(model) = asked {
+        catalogue.chat(model)?;
+        return match open.channel.upstream_model(model) {
+            Some(_) => Ok(model.to_owned()),
+            None => Err(Failed::from(format!(
+                "channel {name:?} does not serve {model}"
+            ))),
+        };
+    }
+    let mut listed = open.channel.models.iter().map(|m| m.name.as_str());
+    let first = listed.find(|model| catalogue.chat(model).is_ok());
+    let any = open.channel.models.is_empty()
+        && open.channel.base_url.is_none()
+        && open.channel.api_keys.is_empty();
+    match first {
+        Some(model) => Ok(model.to_owned()),
+        // Only the sandbox has neither address nor key, and it serves everything.
+        None if any => Ok("gpt-5-nano".to_owned()),
+        None => Err(Failed::from(format!(
+            "channel {name:?} lists no chat model: name one with --model"
+        ))),
+    }
+}
+
+/// One small question; the reply's text and what it took.
+async fn ask(
+    config: &Config,
+    open: &OpenChannel,
+    model: &str,
+    key: usize,
+) -> Result<(String, u64), String> {
+    let provider = open
+        .provider
+        .chat
+        .as_ref()
+        .ok_or("this kind of channel does not chat")?;
+    let upstream_model = open
+        .channel
+        .upstream_model(model)
+        .ok_or("the channel does not serve this model")?;
+    let known = provider.model(upstream_model);
+    let format = *provider
+        .formats()
+        .first()
+        .ok_or("the channel speaks no chat format")?;
+    let request = hub::Request {
+        model: model.to_owned(),
+        turns: vec![Turn::of(Role::User, vec![Part::text("hi")])],
+        max_tokens: Some(TEST_TOKENS),
+        ..hub::Request::default()
+    };
+    let target = Target {
+        model: &known.wire,
+        stream: false,
+        traits: &known.traits,
+        default_max_tokens: TEST_TOKENS,
+    };
+    let written = format
+        .write_request(&request, &target)
+        .map_err(|e| e.to_string())?;
+    let call = ChatCall {
+        format,
+        model: &known.wire,
+        stream: false,
+        body: written.body.into(),
+        key: open.channel.api_keys.get(key),
+        headers: &HeaderMap::new(),
+        request_id: "channel-test",
+        failed_attempts: 0,
+        timeouts: ChatTimeouts {
+            connect: config.time_limits.chat_connect,
+            first_byte: Duration::from_secs(60).min(config.time_limits.chat_first_byte),
+            idle: config.time_limits.chat_idle,
+        },
+    };
+    let body = provider
+        .send(call)
+        .await
+        .map_err(|e| format!("{} ({:?})", e.message, e.kind))?;
+    let bytes = body.collect(REPLY_MAX).await.map_err(|e| e.to_string())?;
+    let reply = format.read_reply(&bytes).map_err(|e| e.to_string())?;
+    let parts = reply.choices.iter().flat_map(|choice| &choice.parts);
+    let texts = parts.filter_map(|part| match &part.kind {
+        Kind::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    Ok((
+        texts.collect(),
+        reply.usage.map_or(0, |usage| usage.total()),
+    ))
 }
 
 fn record(channel: &upstream::Channel) -> Value {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use http::{Method, Request, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tollgate_core::Secret;
@@ -82,6 +82,22 @@ impl Gateway {
         .await
     }
 
+    /// POST of a JSON body, answered with a stream of events.
+    pub(super) async fn stream(&self, path: &str, body: &Value) -> Result<ResponseBody, Failed> {
+        let url = format!("{}{path}", self.base);
+        let bytes = Bytes::from(body.to_string());
+        let response = self
+            .send(Method::POST, &url, Some("application/json"), bytes)
+            .await?;
+        if response.status().is_success() {
+            return Ok(response.into_body());
+        }
+        Err(refused(
+            response.status(),
+            &read(response.into_body()).await?,
+        ))
+    }
+
     /// Uploads a picture; answers its link.
     pub(super) async fn upload(&self, file: &Path) -> Result<String, Failed> {
         let bytes = tokio::fs::read(file)
@@ -133,6 +149,22 @@ impl Gateway {
         content_type: Option<&str>,
         bytes: Bytes,
     ) -> Result<Value, Failed> {
+        let response = self.send(method, url, content_type, bytes).await?;
+        let status = response.status();
+        let answer = read(response.into_body()).await?;
+        if status.is_success() {
+            return Ok(answer);
+        }
+        Err(refused(status, &answer))
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        content_type: Option<&str>,
+        bytes: Bytes,
+    ) -> Result<Response<ResponseBody>, Failed> {
         let mut request = Request::builder().method(method).uri(url).header(
             header::AUTHORIZATION,
             format!("Bearer {}", self.key.expose()),
@@ -145,19 +177,18 @@ impl Gateway {
             .send(request.body(body(bytes))?, TIMEOUTS)
             .await
             .map_err(|e| format!("cannot reach the gateway at {}: {e}", self.base))?;
-        let status = response.status();
-        let answer = read(response.into_body()).await?;
-        if status.is_success() {
-            return Ok(answer);
-        }
-        let said = answer["error"]["message"]
-            .as_str()
-            .or_else(|| answer["message"].as_str());
-        Err(Failed::from(format!(
-            "the gateway says {status}: {}",
-            said.unwrap_or("nothing more")
-        )))
+        Ok(response)
     }
+}
+
+fn refused(status: StatusCode, answer: &Value) -> Failed {
+    let said = answer["error"]["message"]
+        .as_str()
+        .or_else(|| answer["message"].as_str());
+    Failed::from(format!(
+        "the gateway says {status}: {}",
+        said.unwrap_or("nothing more")
+    ))
 }
 
 async fn read(parts: ResponseBody) -> Result<Value, Failed> {

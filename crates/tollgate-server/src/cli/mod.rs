@@ -3,6 +3,7 @@
 mod admin_key;
 mod audit;
 mod channel;
+mod chat;
 mod client;
 mod image;
 mod key;
@@ -62,6 +63,8 @@ enum Command {
     Audit,
     /// Make pictures on any gateway and save them
     Image(Box<image::Image>),
+    /// Chat with a model on any gateway; the reply is printed as it comes
+    Chat(Box<chat::Chat>),
 }
 
 /// A command that did not succeed: one sentence for the person who gave it, or nothing where it has spoken already.
@@ -118,7 +121,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Serve(serve) => serve.run(&common).await,
         Command::User(user) => user.run(&common).await,
         Command::Key(key) => key.run(&common).await,
-        Command::Channel(channel) => channel.run(&common),
+        Command::Channel(channel) => channel.run(&common).await,
+        Command::Chat(chat) => chat.run(&common).await,
         Command::AdminKey => admin_key::run(&common),
         Command::Audit => audit::run(&common).await,
         Command::Image(image) => image.run(&common).await,

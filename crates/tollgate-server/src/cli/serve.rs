@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Amount, Clock as _, Secret, SystemClock};
+use tokio_util::task::TaskTracker;
+use tollgate_core::{Amount, Clock as _, Secret, SystemClock, id};
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::{KeyLimits, RateLimits, Store};
 use tollgate_upstream::egress::{self, ClientOptions};
@@ -16,6 +18,7 @@ use super::{Common, Failed, key, open_store};
 use crate::access::Access;
 use crate::app::{App, Live};
 use crate::blobs::Blobs;
+use crate::chat::memory::Memory;
 use crate::config::{Config, Overrides};
 use crate::http::body::BodyBudget;
 use crate::limits::Limits;
@@ -25,8 +28,10 @@ use crate::pricing::Prices;
 use crate::records::Records;
 use crate::routing::Routing;
 use crate::workers::{self, Workers};
-use crate::{data_dir, log, openapi, router};
+use crate::{data_dir, heartbeat, log, openapi, router};
 
+/// How long settlements may go on after the last connection has ended.
+const CLOSING: Duration = Duration::from_secs(5);
 /// The user of a first start.
 const DEMO: &str = "demo";
 
@@ -65,6 +70,7 @@ impl Serve {
         if !app.store.is_shared() {
             app.store.hand_back(None, SystemClock.now()).await?;
         }
+        heartbeat::first(&app).await?;
         // 6. Serve until told to stop; who reads that line may say so at once.
         let signals = Signals::listen()?;
         writeln!(
@@ -95,7 +101,6 @@ impl Signals {
 }
 
 async fn build(config: Config, listener: &Listener, store: Store) -> Result<Arc<App>, Failed> {
-    let live = live(&config)?;
     let catalogue = Catalogue::new(&config.models)?;
     if let Some(storage) = config.storage_is_default() {
         data_dir::prepare(&storage)?;
@@ -109,17 +114,22 @@ async fn build(config: Config, listener: &Listener, store: Store) -> Result<Arc<
         .public_url
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
+    let egress = egress::Client::new(ClientOptions {
+        allow_private: config.allow_private_urls.clone(),
+        ..ClientOptions::default()
+    });
+    let live = live(&config, &egress, None)?;
     let app = Arc::new(App {
         openapi: openapi::document(&public_url).to_string(),
         public_url,
         blobs: Blobs::open(&config.storage_dir())?,
-        egress: egress::Client::new(ClientOptions {
-            allow_private: config.allow_private_urls.clone(),
-            ..ClientOptions::default()
-        }),
+        egress,
         access: Access::default(),
         records: Records::default(),
-        limits: Limits::default(),
+        memory: Memory::default(),
+        node: id::short_id("node_"),
+        closing: TaskTracker::new(),
+        limits: Limits::new(config.limits.rates, Arc::new(SystemClock)),
         body_budget: BodyBudget::new(config.limits.body_memory_mb),
         workers: Workers::new(config.workers.images),
         metrics: Metrics::new(),
@@ -135,9 +145,15 @@ async fn build(config: Config, listener: &Listener, store: Store) -> Result<Arc<
     Ok(app)
 }
 
-fn live(config: &Config) -> Result<Live, Failed> {
+fn live(config: &Config, egress: &egress::Client, before: Option<&Live>) -> Result<Live, Failed> {
+    let before = before.map(|live| &live.channels);
     Ok(Live {
-        channels: Routing::open(&config.channels, &config.provider_settings())?,
+        channels: Routing::open(
+            &config.channels,
+            &config.provider_settings(),
+            egress,
+            before,
+        )?,
         prices: Prices::new(&config.prices, config.currency),
     })
 }
@@ -148,11 +164,13 @@ fn speak_of(app: &App) {
     if app.config.channels.is_empty() {
         tracing::info!("no channel is configured: the sandbox channel serves every model");
     }
-    let mut free: Vec<&str> = app
-        .catalogue
-        .image_models()
-        .map(|m| m.name.as_str())
-        .filter(|name| live.channels.serves_images(name) && !live.prices.has(name))
+    let images = app.catalogue.image_models().map(|m| m.name.as_str());
+    let images = images.filter(|name| live.channels.serves_images(name));
+    let chats = app.catalogue.chat_models();
+    let chats = chats.filter(|name| live.channels.serves_chat(name));
+    let mut free: Vec<&str> = images
+        .chain(chats)
+        .filter(|name| !live.prices.has(name))
         .collect();
     free.sort_unstable();
     if !free.is_empty() {
@@ -198,6 +216,7 @@ async fn until_stopped(
         tokio::spawn(async move { app.access.follow(&app.store).await })
     };
     let cleaner = tokio::spawn(workers::clean(Arc::clone(app)));
+    let heart = tokio::spawn(heartbeat::beat(Arc::clone(app)));
     let work = {
         let (app, drain) = (Arc::clone(app), drain.clone());
         tokio::spawn(async move { app.workers.work(&app, drain, patience).await })
@@ -220,6 +239,14 @@ async fn until_stopped(
     drain.cancel();
     served.await?;
     work.await?;
+    // Replies that were cut off are still being settled.
+    app.closing.close();
+    if timeout(CLOSING, app.closing.wait()).await.is_err() {
+        tracing::error!(
+            "some chats could not be settled: their holds are released, nothing is charged"
+        );
+    }
+    heart.abort();
     follower.abort();
     cleaner.abort();
     Ok(())
@@ -227,7 +254,8 @@ async fn until_stopped(
 
 /// SIGHUP: channels and prices of the file from now on; a file that is wrong changes nothing.
 fn reloaded(app: &App, config: Result<Config, Failed>) {
-    match config.and_then(|config| live(&config)) {
+    let before = app.routing();
+    match config.and_then(|config| live(&config, &app.egress, Some(&before))) {
         Ok(live) => {
             app.set_live(live);
             tracing::info!("channels and prices were read again");

@@ -69,6 +69,13 @@ pub struct JsonBody {
     _memory: Option<OwnedSemaphorePermit>,
 }
 
+/// The bytes of a JSON body, not parsed yet, with the memory that they count for.
+pub struct JsonBytes {
+    /// UTF-8 text that is nested no deeper than allowed; whether it is JSON is for its parser to say.
+    pub bytes: Bytes,
+    memory: Option<OwnedSemaphorePermit>,
+}
+
 /// Reads a JSON body of at most `limit` bytes. A missing content type is taken for JSON.
 ///
 /// # Errors
@@ -80,6 +87,25 @@ pub async fn read_json(
     limit: usize,
     budget: &BodyBudget,
 ) -> Result<JsonBody, ApiError> {
+    let JsonBytes { bytes, memory } = read_bytes(headers, body, limit, budget).await?;
+    let value = serde_json::from_slice(&bytes)
+        .map_err(|e| ApiError::invalid(format!("the body must be JSON: {e}")))?;
+    Ok(JsonBody {
+        value,
+        _memory: memory,
+    })
+}
+
+/// [`read_json`] without the parsing.
+///
+/// # Errors
+/// As [`read_json`], but for text that is not JSON.
+pub async fn read_bytes(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    budget: &BodyBudget,
+) -> Result<JsonBytes, ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
@@ -107,12 +133,7 @@ pub async fn read_json(
         ))
     })?;
     check_depth(text)?;
-    let value = serde_json::from_str(text)
-        .map_err(|e| ApiError::invalid(format!("the body must be JSON: {e}")))?;
-    Ok(JsonBody {
-        value,
-        _memory: memory,
-    })
+    Ok(JsonBytes { bytes, memory })
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {

@@ -2,9 +2,12 @@
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, Uri, header};
 use serde_json::{Value, json};
 use tollgate_core::{ApiError, ErrorKind};
+
+use crate::chat::mount;
+use crate::chat::refused::Refused;
 
 /// 200 with a JSON body.
 pub fn json(value: &Value) -> Response {
@@ -107,13 +110,26 @@ impl IntoResponse for Failure {
     }
 }
 
-/// 404 for a path that does not exist.
-pub async fn unknown_path() -> Failure {
-    ApiError::not_found("there is no such path: see GET /docs for what there is").into()
+/// 404 for a path that does not exist, in the words of the API that the path is of.
+pub async fn unknown_path(uri: Uri) -> Response {
+    let doubled = uri.path().contains("/v1/v1") || uri.path().contains("/v1beta/v1");
+    let message = if doubled {
+        "there is no such path: the base URL must not end in the version that the client adds by itself"
+    } else {
+        "there is no such path: see GET /docs for what there is"
+    };
+    in_words_of(&uri, ApiError::not_found(message))
 }
 
 /// 405; the router adds `allow`.
-pub async fn wrong_method() -> Failure {
+pub async fn wrong_method(uri: Uri) -> Response {
     let message = "this path does not take that method: see the `allow` header";
-    ApiError::new(ErrorKind::MethodNotAllowed, message).into()
+    in_words_of(&uri, ApiError::new(ErrorKind::MethodNotAllowed, message))
+}
+
+fn in_words_of(uri: &Uri, error: ApiError) -> Response {
+    match mount::of_path(uri.path()) {
+        Some(mount) => Refused::from(error).into_response(mount),
+        None => Failure::from(error).into_response(),
+    }
 }

@@ -86,6 +86,12 @@ async fn trace(app: &App, mut request: Request, next: Next) -> Response {
     let mut response = answered.unwrap_or_else(|panic| after_panic(&*panic));
 
     response.headers_mut().insert(HEADER, request_id.0.clone());
+    if path.starts_with("/anthropic/") {
+        // Where Anthropic's SDKs look for it.
+        response
+            .headers_mut()
+            .insert("request-id", request_id.0.clone());
+    }
     let key = notes.0.get();
     if let Some(key) = key.filter(|_| method == Method::POST) {
         show_standing(app, key, &mut response);

@@ -1,6 +1,7 @@
 //! The handlers, thin: parse, call, shape. `router.rs` is their table of contents.
 
 pub mod balance;
+pub mod chat;
 pub mod files;
 pub mod health;
 pub mod images;
