@@ -10,6 +10,7 @@ mod http;
 mod postgres;
 mod process;
 mod repo;
+mod sdk;
 mod soak;
 mod test;
 mod tidy;
@@ -36,6 +37,8 @@ enum Command {
     Test(test::Options),
     /// Write the pages of docs/models from the models' declarations
     Docs(docs::Options),
+    /// Run the official SDKs against a gateway with a channel of every kind
+    Sdk(sdk::Options),
     /// Kill and restart the real binary under load, then check every promise it made
     Soak(soak::Options),
     /// Measure what Tollgate promises, beside a bare server
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(options),
         Command::Docs(options) => docs::run(options),
+        Command::Sdk(options) => sdk::run(options),
         Command::Soak(options) => soak::run(options),
         Command::Bench(options) => bench::run(options),
         Command::Fuzz(options) => fuzz::run(&options),

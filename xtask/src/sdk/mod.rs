@@ -1,0 +1,134 @@
+//! `cargo xtask sdk`: the official SDKs, in a current and an older version each, against a running
+//! gateway that has one channel of every kind. What they must be able to do stands in `tests/sdk`.
+//!
+//! 1. [`environment`]s with the pinned versions are made, where they are not there yet.
+//! 2. [`site`] starts the fake providers and the gateway, and makes users and keys.
+//! 3. Every script runs with every version; at the end the books must close.
+
+mod environment;
+mod site;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::{Outcome, process, repo};
+use environment::{Environment, Language};
+use site::Site;
+
+/// How long one script may take: so that one that hangs is seen as such.
+const SCRIPT_LIMIT: Duration = Duration::from_secs(300);
+/// Settings that would make an SDK do otherwise than its script says begin so.
+const FOREIGN: &[&str] = &["OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_"];
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only the SDKs whose names begin so, such as `openai` or `anthropic-0`
+    #[arg(long)]
+    only: Option<String>,
+    /// The folder of the programs `tollgate` and `tollgate-fakes`, instead of building them
+    #[arg(long)]
+    binaries: Option<PathBuf>,
+    /// Only the cases whose names hold one of these words
+    cases: Vec<String>,
+}
+
+/// One SDK in one version, and a script that uses it.
+struct Suite {
+    environment: Environment,
+    script: &'static str,
+}
+
+const fn suite(language: Language, environment: &'static str, script: &'static str) -> Suite {
+    let environment = Environment {
+        language,
+        name: environment,
+    };
+    Suite {
+        environment,
+        script,
+    }
+}
+
+const SUITES: &[Suite] = &[
+    suite(Language::Python, "openai-3", "openai_chat.py"),
+    suite(Language::Python, "openai-3", "openai_responses.py"),
+    suite(Language::Python, "openai-1", "openai_chat.py"),
+    suite(Language::Python, "openai-1", "openai_responses.py"),
+    suite(Language::Python, "anthropic-2", "anthropic_messages.py"),
+    suite(Language::Python, "anthropic-0", "anthropic_messages.py"),
+    suite(Language::Python, "google-genai-3", "google_generate.py"),
+    suite(Language::Python, "google-genai-2", "google_generate.py"),
+];
+
+/// Makes what is missing, starts everything, runs the scripts, closes the books.
+pub(crate) fn run(options: Options) -> Outcome {
+    let wanted = options.only.as_deref().unwrap_or_default();
+    let suites = SUITES
+        .iter()
+        .filter(|suite| suite.environment.name.starts_with(wanted));
+    let suites: Vec<&Suite> = suites.collect();
+    if suites.is_empty() {
+        return Err(format!("--only: no SDK's name begins with `{wanted}`"));
+    }
+    let folder = repo::root().join("tests/sdk");
+    for suite in &suites {
+        suite.environment.make(&folder)?;
+    }
+    let binaries = match options.binaries {
+        Some(folder) => folder,
+        None => site::build()?,
+    };
+    let mut site = Site::open(&binaries, &folder)?;
+    let mut failed = Vec::new();
+    for (number, suite) in suites.into_iter().enumerate() {
+        let account = site.account(number)?;
+        let began = Instant::now();
+        let passed = suite.run(&folder, &account, &options.cases)?;
+        let name = format!("{} {}", suite.environment.name, suite.script);
+        println!("sdk: {name}: {:.1} s", began.elapsed().as_secs_f64());
+        if !passed {
+            failed.push(name);
+        }
+    }
+    let books = site.close();
+    if failed.is_empty() {
+        return books;
+    }
+    let words = site.last_words();
+    let books = books.map_or_else(|e| format!("\n{e}"), |()| String::new());
+    Err(format!(
+        "failed: {}{books}; the gateway's log ends with:\n{words}",
+        failed.join(", ")
+    ))
+}
+
+impl Suite {
+    /// Runs the script; returns whether all of its cases passed.
+    fn run(&self, folder: &Path, account: &str, cases: &[String]) -> Result<bool, String> {
+        let mut command = Command::new(self.environment.program());
+        command.arg(folder.join(self.script)).args(cases);
+        command.current_dir(folder);
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if FOREIGN.iter().any(|prefix| name.starts_with(prefix)) {
+                command.env_remove(&*name);
+            }
+        }
+        command
+            .env("TOLLGATE_SDK_SITE", account)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("NODE_PATH", self.environment.folder().join("node_modules"))
+            .env("NO_PROXY", "127.0.0.1")
+            .env("no_proxy", "127.0.0.1");
+        let script = command.spawn();
+        let mut script = script.map_err(|e| format!("cannot run {}: {e}", self.script))?;
+        let ended = process::wait(&mut script, SCRIPT_LIMIT);
+        if ended.is_none() {
+            let _ = script.kill();
+            let _ = script.wait();
+            println!("{} did not end within {SCRIPT_LIMIT:?}", self.script);
+        }
+        Ok(ended.is_some_and(|status| status.success()))
+    }
+}

@@ -1,0 +1,141 @@
+//! What the SDKs talk to: a gateway with channels to the fake providers, and accounts on it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::gateway::{Gateway, target_folder};
+use crate::process;
+use crate::repo;
+
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// What every account has to spend.
+const CREDIT: u32 = 1_000;
+/// The fakes: provider, the key that it takes, and the variable of `gateway.toml` with its address.
+const FAKES: &[(&str, &str, &str)] = &[
+    ("openai", "sk-fake-openai", "OPENAI_FAKE"),
+    ("anthropic", "sk-ant-fake", "ANTHROPIC_FAKE"),
+    ("gemini", "fake-gemini-key", "GEMINI_FAKE"),
+];
+
+/// Builds the gateway and the fakes; returns the folder that they are in.
+pub(super) fn build() -> Result<PathBuf, String> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(repo::root()).args(["build", "--locked"]);
+    cargo.args(["-p", "tollgate-server", "-p", "tollgate-fakes"]);
+    let status = cargo.status();
+    let status = status.map_err(|e| format!("cannot run cargo: {e}"))?;
+    if !status.success() {
+        return Err("the build failed".to_owned());
+    }
+    Ok(target_folder().join("debug"))
+}
+
+/// Everything that runs. Dropped in this order: gateway, fakes.
+pub(super) struct Site {
+    gateway: Gateway,
+    _fakes: Vec<Fake>,
+}
+
+impl Site {
+    /// Starts the programs of `binaries` as `folder`/gateway.toml says.
+    pub(super) fn open(binaries: &Path, folder: &Path) -> Result<Self, String> {
+        let settings = folder.join("gateway.toml");
+        let settings = fs::read_to_string(&settings)
+            .map_err(|e| format!("cannot read {}: {e}", settings.display()))?;
+        let mut gateway = Gateway::prepare(&binaries.join("tollgate"), &settings)?;
+        let mut fakes = Vec::new();
+        for (provider, key, variable) in FAKES {
+            let fake = Fake::start(&binaries.join("tollgate-fakes"), provider, key)?;
+            gateway.environment(variable, fake.base_url.clone());
+            fakes.push(fake);
+        }
+        gateway.start()?;
+        Ok(Self {
+            gateway,
+            _fakes: fakes,
+        })
+    }
+
+    /// Makes users and keys for one script; returns what the script must know, as JSON.
+    pub(super) fn account(&self, number: usize) -> Result<String, String> {
+        let (user, empty) = (format!("sdk-{number}"), format!("sdk-{number}-empty"));
+        let credit = CREDIT.to_string();
+        self.gateway
+            .record(&["user", "create", &user, "--balance", &credit])?;
+        self.gateway.record(&["user", "create", &empty])?;
+        let key = |arguments: &[&str]| {
+            let create = ["key", "create", "--user"];
+            let record = self.gateway.record(&[&create, arguments].concat())?;
+            let key = record.get("key").and_then(Value::as_str).map(str::to_owned);
+            key.ok_or_else(|| format!("no key in {record}"))
+        };
+        let account = json!({
+            "url": format!("http://{}", self.gateway.address()),
+            "credit": CREDIT,
+            "key": key(&[&user])?,
+            "empty_key": key(&[&empty])?,
+            "limited_key": key(&[&user, "--rpm", "1"])?,
+        });
+        Ok(account.to_string())
+    }
+
+    /// Proves the books, stops the gateway in good order.
+    pub(super) fn close(&mut self) -> Outcome {
+        let proof = self.gateway.cli(&["audit"])?;
+        print!("{proof}");
+        let status = self.gateway.stop()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("the gateway ended with {status}"))
+        }
+    }
+
+    /// The end of the gateway's log.
+    pub(super) fn last_words(&self) -> String {
+        self.gateway.last_words()
+    }
+}
+
+/// A running fake provider.
+struct Fake {
+    program: Child,
+    /// What a channel's `base_url` is.
+    base_url: String,
+}
+
+impl Fake {
+    fn start(binary: &Path, provider: &str, key: &str) -> Result<Self, String> {
+        let mut command = Command::new(binary);
+        command.args(["--provider", provider, "--key", key]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let program = command.spawn();
+        let program = program.map_err(|e| format!("cannot start {}: {e}", binary.display()))?;
+        let mut fake = Self {
+            program,
+            base_url: String::new(),
+        };
+        let mut line = String::new();
+        if let Some(stdout) = &mut fake.program.stdout {
+            let read = BufReader::new(stdout).read_line(&mut line);
+            read.map_err(|e| format!("cannot hear the fake {provider}: {e}"))?;
+        }
+        let url = line.trim().strip_prefix("listening on ");
+        fake.base_url = url
+            .ok_or_else(|| format!("the fake {provider} does not listen"))?
+            .to_owned();
+        Ok(fake)
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        process::stop(&mut self.program, "INT", STOP_LIMIT);
+    }
+}
