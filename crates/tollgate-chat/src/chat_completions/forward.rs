@@ -1,6 +1,7 @@
 //! Requests and replies passed on between equal formats: the same bytes, but for what must change.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde::de::MapAccess;
@@ -267,7 +268,12 @@ pub(super) fn reply(body: &Bytes, model: &str) -> Result<Answer, Garbled> {
     } = facts;
     let quoted = Value::from(model).to_string();
     let body = match facts.model.filter(|there| *there != quoted) {
-        Some(there) => with_model(body, there, &quoted).into(),
+        Some(there) => {
+            let span = span_of(body, there);
+            [&body[..span.start], quoted.as_bytes(), &body[span.end..]]
+                .concat()
+                .into()
+        }
         None => body.clone(),
     };
     Ok(Answer {
@@ -277,14 +283,9 @@ pub(super) fn reply(body: &Bytes, model: &str) -> Result<Answer, Garbled> {
     })
 }
 
-/// `text` with the piece `there`, which is a slice of it, replaced.
-pub(super) fn with_model(text: &[u8], there: &str, quoted: &str) -> Vec<u8> {
-    let start = (there.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    let (before, rest) = text.split_at(start.min(text.len()));
-    [
-        before,
-        quoted.as_bytes(),
-        rest.get(there.len()..).unwrap_or_default(),
-    ]
-    .concat()
+/// Where `piece`, which is a slice of `text`, stands in it.
+pub(super) fn span_of(text: &[u8], piece: &str) -> Range<usize> {
+    let start = (piece.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    let start = start.min(text.len());
+    start..(start + piece.len()).min(text.len())
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::facts::{Facts, look};
-use super::forward::with_model;
+use super::forward::span_of;
 use super::stream_write::write_error_event;
 use crate::error::{Garbled, WireError};
 use crate::format::{Forwarded, Rendering, StreamForward};
@@ -30,6 +30,8 @@ pub(super) struct Forward {
     finished: u128,
     ended: bool,
     closed: bool,
+    /// The last event, where its blank line never came.
+    last: Vec<u8>,
     /// What went wrong behind events that were still good.
     failed: Option<Garbled>,
 }
@@ -38,6 +40,8 @@ pub(super) struct Forward {
 enum Fate {
     /// It goes out as it is.
     Pass,
+    /// It goes out with these pieces of it replaced, in order.
+    Patch(Vec<(Range<usize>, &'static [u8])>),
     /// It goes out as these bytes.
     Replace(Vec<u8>),
     /// It is left out.
@@ -45,6 +49,9 @@ enum Fate {
     /// It is the end.
     Done,
 }
+
+/// Stands in a patch for the client's name of the model.
+const MODEL: &[u8] = b"";
 
 impl Forward {
     /// A stream that is to look like that.
@@ -59,6 +66,7 @@ impl Forward {
             finished: 0,
             ended: false,
             closed: false,
+            last: Vec::new(),
             failed: None,
         }
     }
@@ -80,35 +88,66 @@ impl Forward {
                 }
                 Err(error) => return Err(error),
             };
-            match (fate, &mut changed) {
-                (Fate::Pass, Some(out)) => out.extend_from_slice(&bytes[at..end]),
-                (Fate::Pass, None) if same.end == at => same.end = end,
-                (Fate::Pass, None) if same.is_empty() => same = at..end,
-                (Fate::Pass, changed) => {
-                    *changed = Some([&bytes[same.clone()], &bytes[at..end]].concat());
-                }
-                (Fate::Replace(new), Some(out)) => out.extend(new),
-                (Fate::Replace(new), changed) => {
-                    let mut out = bytes[same.clone()].to_vec();
-                    out.extend(new);
-                    *changed = Some(out);
-                }
-                (Fate::Omit, _) => {}
-                (Fate::Done, _) => self.ended = true,
+            if matches!(fate, Fate::Pass)
+                && changed.is_none()
+                && (same.is_empty() || same.end == at)
+            {
+                same = if same.is_empty() {
+                    at..end
+                } else {
+                    same.start..end
+                };
+            } else if !matches!(fate, Fate::Omit | Fate::Done) {
+                let out = changed.get_or_insert_with(|| {
+                    let mut out = Vec::with_capacity(bytes.len() + 64);
+                    out.extend_from_slice(&bytes[same.clone()]);
+                    out
+                });
+                self.put(fate, &bytes[at..end], out);
+            } else if matches!(fate, Fate::Done) {
+                self.ended = true;
             }
             at = end;
         }
         Ok(changed.map_or_else(|| bytes.slice(same), Bytes::from))
     }
 
+    /// Adds an event to what goes out.
+    fn put(&self, fate: Fate, event: &[u8], out: &mut Vec<u8>) {
+        match fate {
+            Fate::Pass => out.extend_from_slice(event),
+            Fate::Replace(new) => out.extend(new),
+            Fate::Patch(pieces) => {
+                let mut at = 0;
+                for (range, new) in pieces {
+                    out.extend_from_slice(&event[at..range.start]);
+                    out.extend_from_slice(if new == MODEL {
+                        self.model.as_bytes()
+                    } else {
+                        new
+                    });
+                    at = range.end;
+                }
+                out.extend_from_slice(&event[at..]);
+            }
+            Fate::Omit | Fate::Done => {}
+        }
+    }
+
     fn fate(&mut self, event: &[u8]) -> Result<Fate, Garbled> {
-        let data = match data_of(event) {
+        let range = match data_of(event) {
             Data::None => return Ok(Fate::Pass),
             Data::Empty => return Ok(Fate::Omit),
-            Data::One(range) => &event[range],
-            // Lines of one JSON text: whole again without their names.
-            Data::Many(joined) => return self.fate(&joined).map(|fate| as_replaced(fate, &joined)),
+            Data::One(range) => range,
+            // Lines of one JSON text: whole again as one line.
+            Data::Many(joined) => {
+                let fate = self.fate(&joined)?;
+                let mut out = Vec::with_capacity(joined.len());
+                self.put(fate, &joined, &mut out);
+                return Ok(Fate::Replace(out));
+            }
         };
+        let data = &event[range.clone()];
         if data.trim_ascii() == b"[DONE]" {
             return Ok(Fate::Done);
         }
@@ -121,29 +160,27 @@ impl Forward {
         if is_usage_chunk && !self.include_usage {
             return Ok(Fate::Omit);
         }
-        Ok(self.repaired(data, &facts))
+        Ok(self.repaired(data, range.start, &facts))
     }
 
-    fn repaired(&self, data: &[u8], facts: &Facts<'_>) -> Fate {
-        let renamed = facts.model.filter(|there| *there != self.model);
-        let lacks_choices = facts.choices.is_none() && facts.usage.is_some();
-        if renamed.is_none() && !lacks_choices {
+    /// `offset` is where `data` begins in its event.
+    fn repaired(&self, data: &[u8], offset: usize, facts: &Facts<'_>) -> Fate {
+        let mut pieces: Vec<(Range<usize>, &'static [u8])> = Vec::new();
+        if facts.choices.is_none() && facts.usage.is_some() {
+            let inside = data
+                .iter()
+                .position(|byte| *byte == b'{')
+                .map_or(0, |open| open + 1);
+            pieces.push((offset + inside..offset + inside, br#""choices":[],"#));
+        }
+        if let Some(there) = facts.model.filter(|there| *there != self.model) {
+            let span = span_of(data, there);
+            pieces.push((offset + span.start..offset + span.end, MODEL));
+        }
+        if pieces.is_empty() {
             return Fate::Pass;
         }
-        let json = match renamed {
-            Some(there) => with_model(data, there, &self.model),
-            None => data.to_vec(),
-        };
-        let mut out = b"data: ".to_vec();
-        match json.iter().position(|byte| *byte == b'{') {
-            Some(open) if lacks_choices => {
-                out.extend_from_slice(br#"{"choices":[],"#);
-                out.extend_from_slice(&json[open + 1..]);
-            }
-            _ => out.extend_from_slice(&json),
-        }
-        out.extend_from_slice(b"\n\n");
-        Fate::Replace(out)
+        Fate::Patch(pieces)
     }
 }
 
@@ -170,16 +207,9 @@ impl StreamForward for Forward {
             return Err(error);
         }
         if !self.ended && !self.tail.is_empty() {
-            // A last event without its blank line; only the end itself is taken so late.
+            // A last event without its blank line.
             let last = std::mem::take(&mut self.tail);
-            let fate = self.fate(&last)?;
-            self.ended = matches!(fate, Fate::Done);
-            if !self.ended
-                && matches!(fate, Fate::Pass | Fate::Replace(_))
-                && !last.trim_ascii().is_empty()
-            {
-                return Err(Garbled::BrokeOff);
-            }
+            self.last = self.events(&last.into())?.to_vec();
         }
         self.ended |= self.begun != 0 && self.begun & !self.finished == 0;
         if self.ended {
@@ -193,7 +223,11 @@ impl StreamForward for Forward {
         if std::mem::replace(&mut self.closed, true) {
             return Bytes::new();
         }
-        Bytes::from_static(b"data: [DONE]\n\n")
+        const DONE: &[u8] = b"data: [DONE]\n\n";
+        match std::mem::take(&mut self.last) {
+            last if last.is_empty() => Bytes::from_static(DONE),
+            last => [last.as_slice(), b"\n\n", DONE].concat().into(),
+        }
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -262,6 +296,10 @@ fn event_end(bytes: &[u8]) -> Option<usize> {
 fn last_event_end(bytes: &[u8], from: usize) -> usize {
     let ends = memchr::memrchr2_iter(b'\n', b'\r', &bytes[from..]);
     for at in ends.map(|at| at + from) {
+        // A `\n` that belongs to it may still come.
+        if bytes[at] == b'\r' && at + 1 == bytes.len() {
+            continue;
+        }
         let before = match bytes[..at] {
             // `\r\n` is one line end.
             [.., b'\r'] if bytes[at] == b'\n' => at.checked_sub(2),
@@ -317,12 +355,5 @@ fn data_of(event: &[u8]) -> Data {
             joined.extend_from_slice(b"\n\n");
             Data::Many(joined)
         }
-    }
-}
-
-fn as_replaced(fate: Fate, joined: &[u8]) -> Fate {
-    match fate {
-        Fate::Pass => Fate::Replace(joined.to_vec()),
-        fate => fate,
     }
 }
