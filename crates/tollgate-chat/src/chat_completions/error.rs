@@ -38,7 +38,7 @@ const TYPES: &[(u16, &str, &str, Option<&str>)] = &[
 ];
 
 /// The body of an error.
-pub(super) fn write(error: &WireError) -> Vec<u8> {
+pub(crate) fn write(error: &WireError) -> Vec<u8> {
     let row = TYPES.iter().find(|row| row.0 == error.status);
     let any = if error.status < 500 {
         "invalid_request_error"
@@ -56,7 +56,7 @@ pub(super) fn write(error: &WireError) -> Vec<u8> {
 }
 
 /// What an error answer says, whatever it is.
-pub(super) fn read(status: u16, body: &[u8]) -> ErrorWords {
+pub(crate) fn read(status: u16, body: &[u8]) -> ErrorWords {
     let text = String::from_utf8_lossy(body);
     match serde_json::from_str::<Value>(&text) {
         Ok(value) => {
@@ -100,7 +100,7 @@ fn cut(text: &str) -> String {
 }
 
 /// Google's layer wraps errors in a list; some put the error's words on top, or have only a string.
-fn words_of(value: &Value) -> ErrorWords {
+pub(crate) fn words_of(value: &Value) -> ErrorWords {
     let value = match value {
         Value::Array(list) => list.first().unwrap_or(value),
         _ => value,

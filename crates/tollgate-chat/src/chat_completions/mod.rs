@@ -1,6 +1,6 @@
 //! Chat completions, OpenAI's format.
 
-mod error;
+pub(crate) mod error;
 mod facts;
 mod forward;
 mod forward_stream;

@@ -1,4 +1,17 @@
-//! Responses, OpenAI's newer format.
+//! Responses, OpenAI's newer format, and SPEC.md's own spelling of it.
+
+mod error;
+mod forward;
+mod forward_stream;
+mod glance;
+mod opaque;
+mod output;
+mod reply;
+mod request;
+mod stream_read;
+mod stream_write;
+mod usage;
+mod wire;
 
 use bytes::Bytes;
 
@@ -13,42 +26,58 @@ pub struct Responses;
 
 impl Format for Responses {
     fn name(&self) -> &'static str {
-        "responses"
+        wire::NAME
     }
-    fn glance(&self, _: &[u8]) -> Result<Glance, Bad> {
-        unreachable!()
+
+    fn glance(&self, body: &[u8]) -> Result<Glance, Bad> {
+        glance::glance(body)
     }
-    fn read_request(&self, _: &[u8]) -> Result<hub::Request, Bad> {
-        unreachable!()
+
+    fn read_request(&self, body: &[u8]) -> Result<hub::Request, Bad> {
+        request::read_request(body)
     }
-    fn write_request(&self, _: &hub::Request, _: &Target<'_>) -> Result<Written, Bad> {
-        unreachable!()
+
+    fn write_request(&self, request: &hub::Request, target: &Target<'_>) -> Result<Written, Bad> {
+        request::write_request(request, target)
     }
-    fn forward_request(&self, _: &Bytes, _: &Glance, _: &Target<'_>) -> Result<Bytes, Bad> {
-        unreachable!()
+
+    fn forward_request(&self, body: &Bytes, _: &Glance, target: &Target<'_>) -> Result<Bytes, Bad> {
+        forward::forward_request(body, target)
     }
-    fn read_reply(&self, _: &[u8]) -> Result<hub::Reply, Garbled> {
-        unreachable!()
+
+    fn read_reply(&self, body: &[u8]) -> Result<hub::Reply, Garbled> {
+        reply::read_reply(body)
     }
-    fn write_reply(&self, _: &hub::Reply, _: &Rendering<'_>) -> Vec<u8> {
-        unreachable!()
+
+    fn write_reply(&self, reply: &hub::Reply, rendering: &Rendering<'_>) -> Vec<u8> {
+        reply::write_reply(reply, rendering)
     }
-    fn forward_reply(&self, _: &Bytes, _: &str) -> Result<Answer, Garbled> {
-        unreachable!()
+
+    fn spec_reply(&self, bare: Vec<u8>) -> Vec<u8> {
+        reply::spec_reply(bare)
     }
+
+    fn forward_reply(&self, body: &Bytes, model: &str) -> Result<Answer, Garbled> {
+        forward::forward_reply(body, model)
+    }
+
     fn stream_reader(&self) -> Box<dyn StreamReader> {
-        unreachable!()
+        Box::new(stream_read::Reader::default())
     }
-    fn stream_writer(&self, _: &Rendering<'_>) -> Box<dyn StreamWriter> {
-        unreachable!()
+
+    fn stream_writer(&self, rendering: &Rendering<'_>) -> Box<dyn StreamWriter> {
+        Box::new(stream_write::Writer::new(rendering))
     }
-    fn forward_stream(&self, _: &Rendering<'_>) -> Box<dyn StreamForward> {
-        unreachable!()
+
+    fn forward_stream(&self, rendering: &Rendering<'_>) -> Box<dyn StreamForward> {
+        Box::new(forward_stream::Forward::new(rendering))
     }
-    fn write_error(&self, _: &WireError) -> Vec<u8> {
-        unreachable!()
+
+    fn write_error(&self, error: &WireError) -> Vec<u8> {
+        error::write_error(error)
     }
-    fn read_error(&self, _: u16, _: &[u8]) -> ErrorWords {
-        unreachable!()
+
+    fn read_error(&self, status: u16, body: &[u8]) -> ErrorWords {
+        error::read_error(status, body)
     }
 }

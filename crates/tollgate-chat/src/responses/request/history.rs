@@ -1,0 +1,453 @@
+//! The turns as items of `input`.
+
+use serde_json::{Map, Value, json};
+
+use super::items::text_type;
+use super::pairs::Item;
+use crate::error::Bad;
+use crate::hub::{Citation, Field, Kind, Part, Request, Role, Source, ToolNames, Turn};
+use crate::media::to_data_uri;
+use crate::responses::opaque::{Sealed, VENDOR};
+use crate::responses::wire::{IMAGE_TYPES, MINTED, NAME, put_back};
+
+/// Writes turns one after another.
+pub(super) struct History<'a> {
+    request: &'a Request,
+    names: &'a ToolNames,
+    /// The client speaks this format: every form is kept as it came.
+    is_own: bool,
+    pub(super) items: Vec<Item>,
+    /// Fields of the client that some part did without.
+    pub(super) weakened: Vec<Field>,
+}
+
+/// What is gathered of a message until another item begins.
+struct Gathering<'a> {
+    turn: &'a Turn,
+    content: Vec<Value>,
+    /// Whether the content can be one string.
+    is_plain: bool,
+    wrote: bool,
+}
+
+impl<'a> History<'a> {
+    pub(super) fn new(request: &'a Request, names: &'a ToolNames) -> Self {
+        Self {
+            request,
+            names,
+            is_own: request.client == NAME,
+            items: Vec::new(),
+            weakened: Vec::new(),
+        }
+    }
+
+    /// Adds the items of one turn; `at` is its place among the turns.
+    pub(super) fn turn(&mut self, at: usize, turn: &'a Turn) -> Result<(), Bad> {
+        let mut message = Gathering {
+            turn,
+            content: Vec::new(),
+            is_plain: turn.plain,
+            wrote: false,
+        };
+        // Results stand right behind their calls; what a person adds comes after them.
+        let is_result = |part: &Part| matches!(part.kind, Kind::ToolResult { .. });
+        let parts = turn.parts.iter().enumerate();
+        let (results, rest): (Vec<_>, Vec<_>) = match self.is_own {
+            true => (Vec::new(), parts.collect()),
+            false => parts.partition(|(_, part)| is_result(part)),
+        };
+        for (i, part) in results.into_iter().chain(rest) {
+            let request = self.request;
+            self.part(part, &mut message, &|| request.path_of(at, i))?;
+        }
+        self.flush(&mut message);
+        if !message.wrote && turn.parts.is_empty() && self.is_own {
+            self.message(turn, Vec::new(), turn.plain);
+        }
+        Ok(())
+    }
+
+    fn part(
+        &mut self,
+        part: &'a Part,
+        message: &mut Gathering<'a>,
+        path: &dyn Fn() -> String,
+    ) -> Result<(), Bad> {
+        let role = message.turn.role;
+        match &part.kind {
+            Kind::ToolCall { .. } => {
+                self.flush(message);
+                message.wrote = true;
+                self.call(part);
+            }
+            Kind::ToolResult { .. } => {
+                self.flush(message);
+                message.wrote = true;
+                self.result(part, path)?;
+            }
+            Kind::Reasoning { .. } | Kind::Redacted(_) => {
+                self.flush(message);
+                message.wrote = true;
+                self.reasoning(part);
+            }
+            Kind::Foreign { format, value } if *format == NAME => {
+                self.flush(message);
+                message.wrote = true;
+                self.items.push(Item::Other {
+                    value: value.clone(),
+                    ends_calls: false,
+                });
+            }
+            Kind::Image { .. } | Kind::File { .. } if role == Role::Assistant && !self.is_own => {
+                // The model's own pictures have no place in its messages here.
+                self.flush(message);
+                message.wrote = true;
+                let value = self.content(part, Role::User, path)?;
+                let value = json!({"role": "user", "content": [value]});
+                self.items.push(Item::Other {
+                    value,
+                    ends_calls: true,
+                });
+            }
+            kind => {
+                let value = self.content(part, role, path)?;
+                message.is_plain &= matches!(kind, Kind::Text { .. }) && part.cache.is_none();
+                message.content.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, message: &mut Gathering<'_>) {
+        if !message.content.is_empty() {
+            let content = std::mem::take(&mut message.content);
+            self.message(message.turn, content, message.is_plain);
+            (message.wrote, message.is_plain) = (true, message.turn.plain);
+        }
+    }
+
+    fn message(&mut self, turn: &Turn, mut content: Vec<Value>, is_plain: bool) {
+        let role = match turn.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            // OpenAI reads both as the developer's words.
+            Role::System if self.is_own => "system",
+            Role::System => "developer",
+        };
+        let content = match content.as_mut_slice() {
+            [] if is_plain => Value::from(""),
+            [only] if is_plain => only["text"].take(),
+            _ => Value::Array(content),
+        };
+        let mut value = Map::from_iter([
+            ("role".to_owned(), Value::from(role)),
+            ("content".to_owned(), content),
+        ]);
+        put_back(&turn.own, &mut value);
+        if turn.name.is_some() {
+            self.weakened.push(Field::Turns);
+        }
+        self.items.push(Item::Other {
+            value: Value::Object(value),
+            ends_calls: turn.role != Role::Assistant,
+        });
+    }
+
+    fn call(&mut self, part: &Part) {
+        let Kind::ToolCall {
+            id,
+            name,
+            arguments,
+            custom,
+            signature,
+        } = &part.kind
+        else {
+            return;
+        };
+        if signature.is_some() {
+            self.weakened.push(Field::PastReasoning);
+        }
+        let (kind, member) = match custom {
+            true => ("custom_tool_call", "input"),
+            false => ("function_call", "arguments"),
+        };
+        let arguments = match arguments.trim() {
+            "" if !custom && !self.is_own => "{}",
+            _ => arguments,
+        };
+        let mut value = Map::from_iter([
+            ("type".to_owned(), Value::from(kind)),
+            ("call_id".to_owned(), Value::from(id.as_str())),
+            ("name".to_owned(), Value::from(self.names.sent(name))),
+            (member.to_owned(), Value::from(arguments)),
+        ]);
+        put_back(&part.own, &mut value);
+        self.items.push(Item::Call {
+            id: id.clone(),
+            custom: *custom,
+            value: Value::Object(value),
+        });
+    }
+
+    fn result(&mut self, part: &Part, path: &dyn Fn() -> String) -> Result<(), Bad> {
+        let Kind::ToolResult {
+            id,
+            name,
+            content,
+            plain,
+            is_error,
+            custom,
+        } = &part.kind
+        else {
+            return Ok(());
+        };
+        let output = self.output(content, *plain, *is_error, path)?;
+        let kind = match custom {
+            true => "custom_tool_call_output",
+            false => "function_call_output",
+        };
+        let mut value = Map::from_iter([
+            ("type".to_owned(), Value::from(kind)),
+            ("call_id".to_owned(), Value::from(id.as_str())),
+            ("output".to_owned(), output),
+        ]);
+        if let Some(name) = name.as_ref().filter(|_| self.is_own) {
+            value.insert("name".to_owned(), Value::from(self.names.sent(name)));
+        }
+        put_back(&part.own, &mut value);
+        self.items.push(Item::Result {
+            id: id.clone(),
+            value: Value::Object(value),
+        });
+        Ok(())
+    }
+
+    /// A string wherever it can be one: not every upstream takes lists (litellm#34978).
+    fn output(
+        &mut self,
+        content: &[Part],
+        plain: bool,
+        is_error: bool,
+        path: &dyn Fn() -> String,
+    ) -> Result<Value, Bad> {
+        let text = |part: &Part| match &part.kind {
+            Kind::Text { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        let texts: Option<Vec<String>> = content.iter().map(text).collect();
+        let prefix = if is_error { "Error: " } else { "" };
+        if let Some(texts) = texts.filter(|_| plain || !self.is_own) {
+            return Ok(Value::String(prefix.to_owned() + &texts.join("\n")));
+        }
+        let mut parts = Vec::with_capacity(content.len() + 1);
+        if is_error {
+            parts.push(json!({"type": "input_text", "text": prefix.trim_end()}));
+        }
+        for part in content {
+            parts.push(self.content(part, Role::User, path)?);
+        }
+        Ok(Value::Array(parts))
+    }
+
+    /// Consecutive thinking without a proof between is one item. Only what the vendor itself signed, or kept under an id, may go
+    /// to it.
+    fn reasoning(&mut self, part: &Part) {
+        let sealed = match &part.kind {
+            Kind::Reasoning { signature, .. } => signature.clone().map(Sealed::Signature),
+            Kind::Redacted(opaque) => Some(Sealed::Redacted(opaque.clone())),
+            _ => None,
+        };
+        let vendor = match &sealed {
+            Some(Sealed::Signature(opaque) | Sealed::Redacted(opaque)) => Some(&opaque.vendor),
+            _ => None,
+        };
+        let is_vendors = vendor.map(|vendor| vendor == VENDOR);
+        let mut value = Map::from_iter([
+            ("type".to_owned(), Value::from("reasoning")),
+            ("summary".to_owned(), Value::Array(Vec::new())),
+        ]);
+        let mut id_of = None;
+        if let Kind::Reasoning {
+            text, id, summary, ..
+        } = &part.kind
+        {
+            id_of = id.as_deref().filter(|id| !id.contains(MINTED));
+            if let Some(id) = id_of {
+                value.insert("id".to_owned(), id.into());
+            }
+            if !text.is_empty() {
+                let (list, kind) = match summary {
+                    true => ("summary", "summary_text"),
+                    false => ("content", "reasoning_text"),
+                };
+                value.insert(list.to_owned(), json!([{"type": kind, "text": text}]));
+            }
+        }
+        if let Some(sealed) = sealed {
+            value.insert("encrypted_content".to_owned(), sealed.seal().into());
+        }
+        put_back(&part.own, &mut value);
+        let is_known = is_vendors.unwrap_or(id_of.is_some());
+        self.items.push(Item::Reasoning {
+            is_known,
+            value: Value::Object(value),
+        });
+    }
+
+    /// A content part.
+    fn content(
+        &mut self,
+        part: &Part,
+        role: Role,
+        path: &dyn Fn() -> String,
+    ) -> Result<Value, Bad> {
+        let refuse = |why: &str| {
+            Err(Bad::new(
+                path(),
+                format!("{why}, which the upstream of this model does not take"),
+            ))
+        };
+        let mut value = Map::new();
+        let mut set = |name: &str, given: Value| value.insert(name.to_owned(), given);
+        match &part.kind {
+            Kind::Text {
+                text, citations, ..
+            } => {
+                set("type", text_type(role).into());
+                set("text", text.as_str().into());
+                if role == Role::Assistant {
+                    let list = citations.iter().filter_map(write_annotation);
+                    set("annotations", Value::Array(list.collect()));
+                }
+            }
+            Kind::Refusal(text) => {
+                set("type", "refusal".into());
+                set("refusal", text.as_str().into());
+            }
+            Kind::Image { source, detail } => {
+                set("type", "input_image".into());
+                match source {
+                    Source::Url { url, .. } => set("image_url", url.as_str().into()),
+                    Source::Base64 { media_type, data }
+                        if IMAGE_TYPES.contains(&media_type.as_str()) =>
+                    {
+                        set("image_url", to_data_uri(media_type, data).into())
+                    }
+                    Source::Base64 { media_type, .. } => {
+                        return refuse(&format!("is a picture of type {media_type}"));
+                    }
+                    Source::FileId(id) if self.is_vendors() => set("file_id", id.as_str().into()),
+                    _ => return refuse("is a picture kept at another vendor"),
+                };
+                if let Some(detail) = detail {
+                    set("detail", detail.as_str().into());
+                }
+            }
+            Kind::File { source, name } => {
+                set("type", "input_file".into());
+                match source {
+                    Source::Url { url, .. } => set("file_url", url.as_str().into()),
+                    Source::Base64 { media_type, data } => {
+                        set("file_data", to_data_uri(media_type, data).into())
+                    }
+                    Source::FileId(id) if self.is_vendors() => set("file_id", id.as_str().into()),
+                    Source::FileId(_) => return refuse("is a file kept at another vendor"),
+                    Source::Text(text) => return Ok(plain_document(text, name.as_deref())),
+                };
+                let needs_name = !self.is_own && matches!(source, Source::Base64 { .. });
+                let made_up = needs_name.then(|| file_name(source));
+                if let Some(name) = name.clone().or(made_up) {
+                    set("filename", name.into());
+                }
+            }
+            Kind::Audio {
+                source: Source::Base64 { media_type, data },
+            } if self.is_own => {
+                let format = media_type.strip_prefix("audio/").unwrap_or(media_type);
+                set("type", "input_audio".into());
+                set("input_audio", json!({"data": data, "format": format}));
+            }
+            Kind::Audio { .. } => return refuse("is sound"),
+            Kind::Video { .. } => return refuse("is a film"),
+            Kind::Foreign { value, .. } => {
+                let kind = value["type"].as_str().unwrap_or("part of another format");
+                return refuse(&format!("is a `{kind}`"));
+            }
+            _ => return refuse("is out of place"),
+        }
+        if let Some(ttl) = &part.cache {
+            match self.cache_marker(ttl) {
+                Some(marker) => _ = value.insert("prompt_cache_breakpoint".to_owned(), marker),
+                None => self.weakened.push(Field::Cache),
+            }
+        }
+        put_back(&part.own, &mut value);
+        Ok(Value::Object(value))
+    }
+
+    /// Whether ids of uploads are ids at the vendor of this format.
+    fn is_vendors(&self) -> bool {
+        self.is_own || self.request.client == "chat-completions"
+    }
+
+    /// A cache marker, where it comes from a client that knows those of this vendor.
+    fn cache_marker(&self, ttl: &str) -> Option<Value> {
+        match ttl {
+            "" if self.is_own => Some(json!({"mode": "explicit"})),
+            _ if self.is_own || (self.is_vendors() && matches!(ttl, "30m" | "12h")) => {
+                Some(json!({"mode": "explicit", "ttl": ttl}))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A text document as a text part: only some upstreams take text files.
+fn plain_document(text: &str, name: Option<&str>) -> Value {
+    let text = match name {
+        Some(name) => format!("{name}\n\n{text}"),
+        None => text.to_owned(),
+    };
+    json!({"type": "input_text", "text": text})
+}
+
+fn file_name(source: &Source) -> String {
+    let media_type = match source {
+        Source::Base64 { media_type, .. } => media_type.as_str(),
+        _ => "",
+    };
+    let ending = match media_type {
+        "application/pdf" => "pdf",
+        "text/plain" => "txt",
+        "text/csv" => "csv",
+        "text/html" => "html",
+        "text/markdown" => "md",
+        "application/json" => "json",
+        _ => "bin",
+    };
+    format!("document.{ending}")
+}
+
+/// A citation as an annotation; none for sources that are no links.
+pub(in crate::responses) fn write_annotation(citation: &Citation) -> Option<Value> {
+    let own = citation.own.for_format(NAME);
+    if own.is_some_and(|own| own.contains_key("type")) {
+        return own.cloned().map(Value::Object);
+    }
+    if citation.url.is_empty() {
+        return None;
+    }
+    let start = citation.start.unwrap_or(0);
+    let mut value = Map::from_iter([
+        ("type".to_owned(), Value::from("url_citation")),
+        ("url".to_owned(), Value::from(citation.url.as_str())),
+        ("title".to_owned(), Value::from(citation.title.as_str())),
+        ("start_index".to_owned(), Value::from(start)),
+        (
+            "end_index".to_owned(),
+            Value::from(citation.end.unwrap_or(start)),
+        ),
+    ]);
+    put_back(&citation.own, &mut value);
+    Some(Value::Object(value))
+}
