@@ -1,4 +1,18 @@
-//! Messages, Anthropic's format.
+//! Messages, Anthropic's format: the strictest of the four. Turns alternate, calls and results pair up, blocks of a stream come one
+//! after the other.
+
+mod blocks;
+mod error;
+mod fields;
+mod forward;
+mod forward_stream;
+mod glance;
+mod reply;
+mod request;
+mod stream_read;
+mod stream_write;
+mod usage;
+mod wire;
 
 use bytes::Bytes;
 
@@ -13,42 +27,62 @@ pub struct Messages;
 
 impl Format for Messages {
     fn name(&self) -> &'static str {
-        "messages"
+        wire::NAME
     }
-    fn glance(&self, _: &[u8]) -> Result<Glance, Bad> {
-        unreachable!()
+    fn glance(&self, body: &[u8]) -> Result<Glance, Bad> {
+        glance::glance(body)
     }
-    fn read_request(&self, _: &[u8]) -> Result<hub::Request, Bad> {
-        unreachable!()
+    fn read_request(&self, body: &[u8]) -> Result<hub::Request, Bad> {
+        request::read(body)
     }
-    fn write_request(&self, _: &hub::Request, _: &Target<'_>) -> Result<Written, Bad> {
-        unreachable!()
+    fn write_request(&self, request: &hub::Request, target: &Target<'_>) -> Result<Written, Bad> {
+        request::write(request, target)
     }
-    fn forward_request(&self, _: &Bytes, _: &Glance, _: &Target<'_>) -> Result<Bytes, Bad> {
-        unreachable!()
+    fn takes_url(&self, part: &hub::Kind, _: &hub::ModelTraits) -> bool {
+        request::takes_url(part)
     }
-    fn read_reply(&self, _: &[u8]) -> Result<hub::Reply, Garbled> {
-        unreachable!()
+    fn forward_request(
+        &self,
+        body: &Bytes,
+        glance: &Glance,
+        target: &Target<'_>,
+    ) -> Result<Bytes, Bad> {
+        forward::request(body, glance, target)
     }
-    fn write_reply(&self, _: &hub::Reply, _: &Rendering<'_>) -> Vec<u8> {
-        unreachable!()
+    fn read_reply(&self, body: &[u8]) -> Result<hub::Reply, Garbled> {
+        reply::read(body)
     }
-    fn forward_reply(&self, _: &Bytes, _: &str) -> Result<Answer, Garbled> {
-        unreachable!()
+    fn write_reply(&self, reply: &hub::Reply, rendering: &Rendering<'_>) -> Vec<u8> {
+        reply::write(reply, rendering)
+    }
+    fn forward_reply(&self, body: &Bytes, model: &str) -> Result<Answer, Garbled> {
+        forward::reply(body, model)
     }
     fn stream_reader(&self) -> Box<dyn StreamReader> {
-        unreachable!()
+        Box::new(stream_read::Reader::default())
     }
-    fn stream_writer(&self, _: &Rendering<'_>) -> Box<dyn StreamWriter> {
-        unreachable!()
+    fn stream_writer(&self, rendering: &Rendering<'_>) -> Box<dyn StreamWriter> {
+        Box::new(stream_write::Writer::new(rendering))
     }
-    fn forward_stream(&self, _: &Rendering<'_>) -> Box<dyn StreamForward> {
-        unreachable!()
+    fn forward_stream(&self, rendering: &Rendering<'_>) -> Box<dyn StreamForward> {
+        Box::new(forward_stream::Forward::new(rendering))
     }
-    fn write_error(&self, _: &WireError) -> Vec<u8> {
-        unreachable!()
+    fn write_error(&self, error: &WireError) -> Vec<u8> {
+        error::write(error).to_string().into_bytes()
     }
-    fn read_error(&self, _: u16, _: &[u8]) -> ErrorWords {
-        unreachable!()
+    fn read_error(&self, status: u16, body: &[u8]) -> ErrorWords {
+        error::read(status, body)
     }
+}
+
+/// Reads the body of a `count_tokens` request: a request whose cap may be missing, as it may anywhere here.
+pub fn read_count(body: &[u8]) -> Result<hub::Request, Bad> {
+    request::read(body)
+}
+
+/// The answer to a `count_tokens` request.
+pub fn count_reply(tokens: u64) -> Vec<u8> {
+    serde_json::json!({"input_tokens": tokens})
+        .to_string()
+        .into_bytes()
 }

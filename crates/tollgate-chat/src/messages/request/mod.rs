@@ -1,0 +1,16 @@
+//! Requests: read from clients, written for upstreams.
+
+mod conversation;
+mod knobs;
+mod read;
+mod schema;
+mod thinking;
+mod tools;
+mod turns;
+mod write;
+
+pub(super) use conversation::wire_id;
+pub(super) use knobs::repairs;
+pub(super) use read::read;
+pub(super) use turns::takes_url;
+pub(super) use write::write;

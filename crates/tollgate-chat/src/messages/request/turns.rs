@@ -1,0 +1,460 @@
+//! Turns and their parts, from the hub to blocks.
+
+use serde_json::{Map, Value, json};
+
+use super::conversation::{Piece, Said, arrange, wire_id};
+use super::read::is_among_messages;
+use super::write::Draft;
+use crate::error::Bad;
+use crate::hub::{Citation, Field, Kind, Opaque, Part, Role, Source, Turn};
+use crate::messages::blocks::{input_of, write_own_citation};
+use crate::messages::fields::put_back;
+use crate::messages::wire::{IMAGE_TYPES, NAME, VENDOR};
+
+/// What stands in for the result of a call that nobody gave one.
+const NO_RESULT: &str = "No result was given for this call.";
+
+/// The conversation as written.
+pub(super) struct Conversation {
+    pub(super) system: Option<Value>,
+    pub(super) messages: Vec<Value>,
+    /// Whether the model is to go on with a turn that it has begun.
+    pub(super) is_prefilled: bool,
+    /// Whether a call of the turn in progress stands without the thinking that led to it.
+    pub(super) lacks_thinking: bool,
+}
+
+/// Writes system text and turns. `line` is an instruction of ours behind the system text.
+pub(super) fn write(draft: &mut Draft<'_>, line: Option<&str>) -> Result<Conversation, Bad> {
+    let turns: Vec<(usize, &Turn)> = draft.request.turns.iter().enumerate().collect();
+    let (system, said): (Vec<_>, Vec<_>) = turns
+        .into_iter()
+        .partition(|(_, turn)| turn.role == Role::System && !is_among_messages(turn));
+    let system = write_system(draft, &system, line)?;
+    let mut turns = Vec::with_capacity(said.len());
+    for (at, turn) in said {
+        turns.push(pieces_of(draft, at, turn)?);
+    }
+    turns.retain(|turn| !turn.pieces.is_empty());
+    if turns.is_empty() && system.is_none() {
+        let turns = draft.request.name_of(Field::Turns);
+        return Err(Bad::new(turns, "must hold at least one turn with content"));
+    }
+    // The vendor's own clients may leave turns apart and answer for their order themselves.
+    let turns = match draft.is_native {
+        true if !turns.is_empty() => turns,
+        _ => arrange(turns),
+    };
+    let is_prefilled = turns
+        .last()
+        .is_some_and(|turn| turn.role == Role::Assistant);
+    let lacks_thinking = lacks_thinking(&turns);
+    let last = turns.len().saturating_sub(1);
+    let mut messages = Vec::with_capacity(turns.len());
+    for (at, turn) in turns.iter().enumerate() {
+        messages.extend(write_turn(draft, turn, is_prefilled && at == last)?);
+    }
+    Ok(Conversation {
+        system,
+        messages,
+        is_prefilled,
+        lacks_thinking,
+    })
+}
+
+/// Turns since the user last spoke are in progress: those with calls must begin with thinking, if the model thinks.
+fn lacks_thinking(turns: &[Said<'_>]) -> bool {
+    let is_speech = |turn: &&Said<'_>| {
+        let answers = |piece: &Piece<'_>| matches!(piece, Piece::Result(..) | Piece::Missing(_));
+        turn.role == Role::User && !turn.pieces.iter().any(answers)
+    };
+    let in_progress = turns.iter().rev().take_while(|turn| !is_speech(turn));
+    in_progress
+        .filter(|turn| turn.pieces.iter().any(|p| matches!(p, Piece::Call(..))))
+        .any(|turn| {
+            !matches!(turn.pieces.first(), Some(Piece::Plain(part, _))
+                if matches!(part.kind, Kind::Reasoning { .. } | Kind::Redacted(_)))
+        })
+}
+
+fn write_system(
+    draft: &mut Draft<'_>,
+    turns: &[(usize, &Turn)],
+    line: Option<&str>,
+) -> Result<Option<Value>, Bad> {
+    let mut blocks = Vec::new();
+    for (at, turn) in turns {
+        draft.lose_own(&turn.own);
+        for (index, part) in turn.parts.iter().enumerate() {
+            let Kind::Text { text, .. } = &part.kind else {
+                let why = "must be text: system text has nothing else in this model's format";
+                return Err(draft.bad((*at, index), why));
+            };
+            if draft.is_native || !text.trim().is_empty() {
+                draft.lose_own(&part.own);
+                blocks.push(draft.text_block(text, &[], part));
+            }
+        }
+    }
+    if let (
+        None,
+        [
+            (
+                _,
+                Turn {
+                    plain: true, parts, ..
+                },
+            ),
+        ],
+        [_],
+    ) = (line, turns, &blocks[..])
+        && let [
+            Part {
+                kind: Kind::Text { text, .. },
+                cache: None,
+                ..
+            },
+        ] = &parts[..]
+    {
+        return Ok(Some(json!(text)));
+    }
+    blocks.extend(line.map(|line| json!({"type": "text", "text": line})));
+    Ok((!blocks.is_empty()).then_some(Value::Array(blocks)))
+}
+
+/// The pieces of a turn that the vendor takes at all.
+fn pieces_of<'a>(draft: &mut Draft<'a>, at: usize, turn: &'a Turn) -> Result<Said<'a>, Bad> {
+    draft.lose_own(&turn.own);
+    if turn.name.is_some() {
+        let turns = draft.request.name_of(Field::Turns);
+        draft.lose(format!("{turns}[{at}].name"));
+    }
+    let mut pieces = Vec::with_capacity(turn.parts.len());
+    for (index, part) in turn.parts.iter().enumerate() {
+        let place = (at, index);
+        match &part.kind {
+            Kind::Text { text, .. } | Kind::Refusal(text) => {
+                // Blank text is refused, and a sentence in its place would be answered.
+                if draft.is_native || !text.trim().is_empty() {
+                    pieces.push(Piece::Plain(part, place));
+                }
+            }
+            Kind::Reasoning { signature, .. } => match signature {
+                Some(Opaque { vendor, .. }) if vendor == VENDOR => {
+                    pieces.push(Piece::Plain(part, place));
+                }
+                _ => draft.lose_field(Field::PastReasoning),
+            },
+            Kind::Redacted(data) if data.vendor != VENDOR => {
+                draft.lose_field(Field::PastReasoning);
+            }
+            Kind::Foreign { format, .. } if *format != NAME => {
+                if turn.role != Role::Assistant {
+                    return Err(draft.bad(place, "is of a type that only its own format has"));
+                }
+                let path = draft.request.path_of(at, index);
+                draft.lose(path);
+            }
+            Kind::ToolCall { id, .. } => pieces.push(Piece::Call(part, wire_id(id))),
+            Kind::ToolResult { id, .. } => {
+                let wire = draft.is_native.then(|| wire_id(id));
+                pieces.push(Piece::Result(part, place, wire));
+            }
+            _ => pieces.push(Piece::Plain(part, place)),
+        }
+    }
+    Ok(Said {
+        role: turn.role,
+        pieces,
+        plain: turn.plain,
+        turn: Some(at),
+    })
+}
+
+fn write_turn(
+    draft: &mut Draft<'_>,
+    turn: &Said<'_>,
+    is_prefill: bool,
+) -> Result<Option<Value>, Bad> {
+    let mut blocks = Vec::with_capacity(turn.pieces.len());
+    for piece in &turn.pieces {
+        blocks.push(write_piece(draft, piece)?);
+    }
+    if is_prefill && !draft.is_native {
+        trim_end(&mut blocks);
+    }
+    if blocks.is_empty() {
+        return Ok(None);
+    }
+    let content = match &blocks[..] {
+        [Value::Object(block)] if turn.plain && block.len() == 2 && block["type"] == "text" => {
+            block["text"].clone()
+        }
+        _ => Value::Array(blocks),
+    };
+    let role = match turn.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    let mut out = Map::new();
+    out.insert("role".to_owned(), json!(role));
+    out.insert("content".to_owned(), content);
+    if let Some(at) = turn.turn {
+        put_back(&draft.request.turns[at].own, &mut out);
+    }
+    Ok(Some(Value::Object(out)))
+}
+
+/// A turn that the model is to go on with must not end in white space.
+fn trim_end(blocks: &mut Vec<Value>) {
+    if let Some(Value::String(text)) = blocks.last_mut().and_then(|block| block.get_mut("text")) {
+        text.truncate(text.trim_end().len());
+        if text.is_empty() {
+            blocks.pop();
+        }
+    }
+}
+
+fn write_piece(draft: &mut Draft<'_>, piece: &Piece<'_>) -> Result<Value, Bad> {
+    match piece {
+        Piece::Text(text) => Ok(json!({"type": "text", "text": text})),
+        Piece::Missing(id) => Ok(json!({
+            "type": "tool_result", "tool_use_id": id, "content": NO_RESULT, "is_error": true,
+        })),
+        Piece::Call(part, id) => Ok(write_call(draft, part, id)),
+        Piece::Result(part, place, id) => write_result(draft, part, *place, id.as_deref()),
+        Piece::Plain(part, place) => write_part(draft, part, *place),
+    }
+}
+
+fn write_call(draft: &mut Draft<'_>, part: &Part, id: &str) -> Value {
+    let Kind::ToolCall {
+        name,
+        arguments,
+        custom,
+        ..
+    } = &part.kind
+    else {
+        return Value::Null;
+    };
+    let name = draft.names.sent(name).to_owned();
+    let block = json!({
+        "type": "tool_use", "id": id, "name": name, "input": input_of(arguments, *custom),
+    });
+    draft.finished(block, part)
+}
+
+fn write_result(
+    draft: &mut Draft<'_>,
+    part: &Part,
+    place: (usize, usize),
+    wire: Option<&str>,
+) -> Result<Value, Bad> {
+    let Kind::ToolResult {
+        id,
+        content,
+        plain,
+        is_error,
+        ..
+    } = &part.kind
+    else {
+        return Ok(Value::Null);
+    };
+    let Some(wire) = wire else {
+        // A result of no call: what it says is kept as what the user says.
+        let texts = content.iter().filter_map(|part| match &part.kind {
+            Kind::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        let text: String = texts.collect::<Vec<_>>().join("\n");
+        return Ok(json!({"type": "text", "text": format!("Result of tool call {id}: {text}")}));
+    };
+    let mut block = json!({"type": "tool_result", "tool_use_id": wire});
+    let blank =
+        |part: &Part| matches!(&part.kind, Kind::Text { text, .. } if text.trim().is_empty());
+    let mut blocks = Vec::with_capacity(content.len());
+    let keeps_blank = *plain || draft.is_native;
+    for part in content.iter().filter(|part| keeps_blank || !blank(part)) {
+        blocks.push(write_part(draft, part, place)?);
+    }
+    match &blocks[..] {
+        [] if *plain => block["content"] = json!(""),
+        [] => {}
+        [only] if *plain && only["type"] == "text" => block["content"] = only["text"].clone(),
+        _ => block["content"] = Value::Array(blocks),
+    }
+    if *is_error {
+        block["is_error"] = json!(true);
+    }
+    Ok(draft.finished(block, part))
+}
+
+fn write_part(draft: &mut Draft<'_>, part: &Part, place: (usize, usize)) -> Result<Value, Bad> {
+    let block = match &part.kind {
+        Kind::Text {
+            text, citations, ..
+        } => {
+            draft.lose_own(&part.own);
+            return Ok(draft.text_block(text, citations, part));
+        }
+        Kind::Refusal(text) => json!({"type": "text", "text": text}),
+        Kind::Image { source, detail } => {
+            if detail.as_deref().is_some_and(|detail| detail != "auto") {
+                draft.lose("detail");
+            }
+            json!({"type": "image", "source": image_source(draft, source, place)?})
+        }
+        Kind::File { source, name } => {
+            let mut block = document(draft, source, place)?;
+            if let Some(name) = name.as_ref().filter(|name| !name.is_empty()) {
+                block["title"] = json!(name);
+            }
+            block
+        }
+        Kind::Reasoning {
+            text, signature, ..
+        } => {
+            let signature = signature.as_ref().map_or("", |signature| &signature.data);
+            json!({"type": "thinking", "thinking": text, "signature": signature})
+        }
+        Kind::Redacted(data) => json!({"type": "redacted_thinking", "data": data.data}),
+        Kind::Foreign { format, value } if *format == NAME => return Ok(value.clone()),
+        Kind::Audio { .. } => {
+            return Err(draft.bad(place, "is sound, which this model does not take"));
+        }
+        Kind::Video { .. } => {
+            return Err(draft.bad(place, "is a film, which this model does not take"));
+        }
+        Kind::Foreign { .. } | Kind::ToolCall { .. } | Kind::ToolResult { .. } => {
+            return Err(draft.bad(place, "is of a type that cannot stand here"));
+        }
+    };
+    Ok(draft.finished(block, part))
+}
+
+fn image_source(draft: &Draft<'_>, source: &Source, place: (usize, usize)) -> Result<Value, Bad> {
+    match source {
+        Source::Base64 { media_type, data } if IMAGE_TYPES.contains(&media_type.as_str()) => {
+            Ok(json!({"type": "base64", "media_type": media_type, "data": data}))
+        }
+        Source::Base64 { media_type, .. } => {
+            let why = format!(
+                "must be a JPEG, PNG, GIF or WebP picture for this model, got {media_type}"
+            );
+            Err(draft.bad(place, why))
+        }
+        Source::Url { url, .. } => web(draft, url, place),
+        Source::FileId(id) => upload(draft, id, place),
+        Source::Text(_) => Err(draft.bad(place, "must be a picture, got text")),
+    }
+}
+
+fn document(draft: &Draft<'_>, source: &Source, place: (usize, usize)) -> Result<Value, Bad> {
+    let source = match source {
+        Source::Text(text) => plain_text(text),
+        Source::Base64 { media_type, data } if media_type == "application/pdf" => {
+            json!({"type": "base64", "media_type": media_type, "data": data})
+        }
+        Source::Base64 { media_type, data } if IMAGE_TYPES.contains(&media_type.as_str()) => {
+            let source = json!({"type": "base64", "media_type": media_type, "data": data});
+            return Ok(json!({"type": "image", "source": source}));
+        }
+        Source::Base64 { media_type, data } => match text_of(media_type, data) {
+            Some(text) => plain_text(&text),
+            None => {
+                let why = format!("must be a PDF or plain text for this model, got {media_type}");
+                return Err(draft.bad(place, why));
+            }
+        },
+        Source::Url { url, .. } => web(draft, url, place)?,
+        Source::FileId(id) => upload(draft, id, place)?,
+    };
+    Ok(json!({"type": "document", "source": source}))
+}
+
+fn plain_text(text: &str) -> Value {
+    json!({"type": "text", "media_type": "text/plain", "data": text})
+}
+
+/// The text of a file that is one.
+fn text_of(media_type: &str, data: &str) -> Option<String> {
+    use base64::Engine as _;
+    let is_text = media_type.starts_with("text/")
+        || matches!(
+            media_type,
+            "application/json" | "application/xml" | "application/x-yaml" | "application/yaml"
+        );
+    let bytes = base64::engine::general_purpose::STANDARD.decode(data);
+    bytes
+        .ok()
+        .filter(|_| is_text)
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+}
+
+/// Whether the vendor fetches what a part names: pictures and PDFs over https.
+pub(in crate::messages) fn takes_url(part: &Kind) -> bool {
+    let (source, is_file) = match part {
+        Kind::Image { source, .. } => (source, false),
+        Kind::File { source, .. } => (source, true),
+        _ => return true,
+    };
+    match source {
+        Source::Url { url, media_type } => {
+            let is_pdf = match media_type.as_deref() {
+                Some(kind) => kind == "application/pdf",
+                None => url
+                    .split(['?', '#'])
+                    .next()
+                    .is_some_and(|path| path.ends_with(".pdf")),
+            };
+            url.starts_with("https://") && (is_pdf || !is_file)
+        }
+        _ => true,
+    }
+}
+
+fn web(draft: &Draft<'_>, url: &str, place: (usize, usize)) -> Result<Value, Bad> {
+    let is_web = url.starts_with("https://") || url.starts_with("http://");
+    if is_web || draft.is_native {
+        return Ok(json!({"type": "url", "url": url}));
+    }
+    Err(draft.bad(place, "must be an https URL or base64 data for this model"))
+}
+
+/// Uploads are the vendor's at which they were made.
+fn upload(draft: &Draft<'_>, id: &str, place: (usize, usize)) -> Result<Value, Bad> {
+    if draft.is_native {
+        return Ok(json!({"type": "file", "file_id": id}));
+    }
+    let why = "names an upload of another vendor; send its bytes or its URL instead";
+    Err(draft.bad(place, why))
+}
+
+impl Draft<'_> {
+    /// A text block with its citations, marker and own members.
+    fn text_block(&mut self, text: &str, citations: &[Citation], part: &Part) -> Value {
+        let mut block = json!({"type": "text", "text": text});
+        let written: Vec<Value> = citations.iter().filter_map(write_own_citation).collect();
+        if written.len() < citations.len() {
+            self.lose_field(Field::Citations);
+        }
+        if !written.is_empty() {
+            block["citations"] = Value::Array(written);
+        }
+        self.finished(block, part)
+    }
+
+    /// A block with the marker and the own members of its part.
+    fn finished(&mut self, mut block: Value, part: &Part) -> Value {
+        let may_be_marked = !matches!(part.kind, Kind::Reasoning { .. } | Kind::Redacted(_));
+        if let Some(marker) = self.marker(part.cache.as_deref().filter(|_| may_be_marked)) {
+            block["cache_control"] = marker;
+        }
+        self.lose_own(&part.own);
+        if let Value::Object(members) = &mut block {
+            put_back(&part.own, members);
+        }
+        block
+    }
+}
