@@ -1,0 +1,64 @@
+//! Log probabilities: `logprobsResult` and chat-completions' shape, which the hub has.
+
+use serde_json::{Value, json};
+
+/// In the hub's shape.
+pub(super) fn read(result: &Value) -> Option<Value> {
+    let chosen = result.get("chosenCandidates")?.as_array()?;
+    let tops = result.get("topCandidates").and_then(Value::as_array);
+    let content: Vec<Value> = chosen
+        .iter()
+        .enumerate()
+        .map(|(at, token)| {
+            let others = tops.and_then(|tops| tops.get(at)?.get("candidates")?.as_array());
+            let others: Vec<Value> = others.into_iter().flatten().map(read_token).collect();
+            let mut token = read_token(token);
+            token["top_logprobs"] = Value::Array(others);
+            token
+        })
+        .collect();
+    Some(json!({"content": content, "refusal": null}))
+}
+
+fn read_token(token: &Value) -> Value {
+    let text = token["token"].as_str().unwrap_or_default();
+    let bytes: Vec<u8> = text.bytes().collect();
+    json!({"token": text, "logprob": token["logProbability"].as_f64().unwrap_or(0.0), "bytes": bytes})
+}
+
+/// On the wire.
+pub(super) fn write(value: &Value) -> Option<Value> {
+    let content = value.get("content")?.as_array()?;
+    let chosen: Vec<Value> = content.iter().map(write_token).collect();
+    let tops: Vec<Value> = content
+        .iter()
+        .map(|token| {
+            let others = token["top_logprobs"].as_array().into_iter().flatten();
+            json!({"candidates": others.map(write_token).collect::<Vec<_>>()})
+        })
+        .collect();
+    Some(json!({"topCandidates": tops, "chosenCandidates": chosen}))
+}
+
+fn write_token(token: &Value) -> Value {
+    json!({"token": token["token"], "logProbability": token["logprob"]})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_probabilities_go_there_and_back() {
+        let wire = json!({
+            "topCandidates": [{"candidates": [{"token": "Hé", "logProbability": -0.25}, {"token": "Ho", "logProbability": -1.5}]}],
+            "chosenCandidates": [{"token": "Hé", "logProbability": -0.25}],
+        });
+        let hub = read(&wire).unwrap();
+        assert_eq!(hub["content"][0]["bytes"], json!([72, 195, 169]));
+        assert_eq!(hub["content"][0]["top_logprobs"][1]["logprob"], json!(-1.5));
+        assert_eq!(write(&hub), Some(wire));
+        assert_eq!(read(&json!({})), None);
+        assert_eq!(write(&json!(null)), None);
+    }
+}
