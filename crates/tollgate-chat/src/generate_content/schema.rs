@@ -254,7 +254,7 @@ pub fn is_empty(schema: &Value) -> bool {
     };
     let properties = members.get("properties").and_then(Value::as_object);
     let says = |name: &&str| members.get(*name).is_some_and(|value| !value.is_boolean());
-    properties.is_none_or(Map::is_empty) && !SAYING.iter().any(|name| says(name))
+    properties.is_none_or(Map::is_empty) && !SAYING.iter().any(says)
 }
 
 fn each_member(value: &Value, convert: impl Fn(&Value) -> Value) -> Value {

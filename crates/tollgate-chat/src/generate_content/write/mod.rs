@@ -50,6 +50,7 @@ pub(super) fn write_request(request: &Request, target: &Target<'_>) -> Result<Wr
         body: Value::Object(body).to_string().into_bytes(),
         dropped: writer.dropped,
         renamed_tools: writer.names.renamed(),
+        json_tool: None,
     })
 }
 
