@@ -77,11 +77,12 @@ impl Write for HoldChat {
     }
 }
 
-/// Ends a request, held for or not.
+/// Ends a request.
 pub(crate) struct SettleChat {
     pub(crate) chat: NewChat,
-    pub(crate) held: bool,
     pub(crate) end: ChatEnd,
+    /// It was held for, or has perhaps been ended: its row is looked for. Else it is written at once.
+    pub(crate) may_be_there: bool,
 }
 
 #[async_trait(?Send)]
@@ -94,19 +95,13 @@ impl Write for SettleChat {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<ChatSettled, DbError> {
         let chat = &self.chat;
-        // What was not held for is there only where this very write was tried before.
-        if self.held || batch.again {
+        if self.may_be_there || batch.again {
             let payer = Payer {
                 user_id: &chat.user_id,
                 key_id: &chat.key_id,
             };
-            match money::close_chat(batch, &chat.id, payer, &self.end).await? {
-                Some(settled) => return Ok(settled),
-                None if self.held => {
-                    let what = format!("nothing was held for chat {}", chat.id);
-                    return Err(DbError::Shape(what));
-                }
-                None => {}
+            if let Some(settled) = money::close_chat(batch, &chat.id, payer, &self.end).await? {
+                return Ok(settled);
             }
         }
         let cost = money::charge_chat(batch, chat, &self.end)?;

@@ -64,7 +64,22 @@ impl Store {
             let why = format!("chat {} cannot be ended as lost", chat.id);
             return Err(StoreError::Invalid(why));
         }
-        self.write(SettleChat { chat, held, end }).await
+        let again = (!held).then(|| SettleChat {
+            chat: chat.clone(),
+            end: end.clone(),
+            may_be_there: true,
+        });
+        let settle = SettleChat {
+            chat,
+            end,
+            may_be_there: held,
+        };
+        match (self.write(settle).await, again) {
+            // It may be there already, by a write whose answer did not come in time. This is rare enough to be found out
+            // only now.
+            (Err(StoreError::Broken(_)), Some(again)) => self.write(again).await,
+            (settled, _) => settled,
+        }
     }
 
     /// Says that `node` is alive until then. A node says so before its first hold, and again in good time; it is a new

@@ -3,6 +3,7 @@
 use tollgate_core::{Amount, TaskState};
 use tollgate_store::{Cancelled, Charge, Store};
 
+use crate::chat_books;
 use crate::db::{Db, on_both};
 use crate::world::{
     NOW, assert_clean, begin_attempt, claim_one, delivered, failed, finish, keyed, payer, rich,
@@ -34,12 +35,33 @@ const MONEY: &[(&str, &[&str], &str)] = &[
         ],
         "id",
     ),
+    (
+        "chats",
+        &[
+            "input_price",
+            "cached_input_price",
+            "cache_write_price",
+            "output_price",
+            "reasoning_price",
+            "input",
+            "cached_input",
+            "cache_write",
+            "output",
+            "reasoning",
+            "estimated",
+            "held",
+            "settled",
+            "forgiven",
+            "seal",
+        ],
+        "id",
+    ),
     ("ledger", &["amount"], "ref || '/' || kind"),
     ("tasks", &["cost", "state"], "id"),
 ];
 
 /// A little of everything: tasks in every state, free ones and ones whose price rounding swallows, too.
-async fn live(store: &Store) {
+pub(crate) async fn live(store: &Store) {
     let ann = payer(store, "ann", "10").await;
     let bob = rich(store, "bob", Some("3")).await;
     for (i, payer) in [&ann, &bob, &ann, &bob].into_iter().enumerate() {
@@ -76,10 +98,11 @@ async fn live(store: &Store) {
         .credit("ann", "-1".parse().unwrap(), None, NOW)
         .await
         .unwrap();
+    chat_books::live(store, [&ann, &bob]).await;
 }
 
 /// Does `change`, expects the audit to notice, does `back`, expects it to be content again.
-async fn noticed(db: &Db, store: &Store, change: &str, back: &str) {
+pub(crate) async fn noticed(db: &Db, store: &Store, change: &str, back: &str) {
     db.raw(change).await;
     let violations = store.audit().await.unwrap();
     assert!(!violations.is_empty(), "not noticed: {change}");
@@ -149,6 +172,19 @@ async fn rows_that_vanish_or_double_are_noticed(db: &Db) {
                 format!("INSERT INTO {table} SELECT * FROM kept_{table} WHERE id = '{id}'");
             noticed(db, &store, &delete, &restore).await;
         }
+    }
+    // One that never cost anything is nothing to the books.
+    let ids = db
+        .raw("SELECT DISTINCT ref FROM ledger WHERE ref LIKE 'chat_%'")
+        .await
+        .concat();
+    assert_eq!(ids.len(), 6);
+    db.raw("CREATE TABLE kept_chats AS SELECT * FROM chats")
+        .await;
+    for id in ids.iter().flatten() {
+        let delete = format!("DELETE FROM chats WHERE id = '{id}'");
+        let restore = format!("INSERT INTO chats SELECT * FROM kept_chats WHERE id = '{id}'");
+        noticed(db, &store, &delete, &restore).await;
     }
     let open = "id IN (SELECT id FROM charges WHERE closed_at IS NULL)";
     db.raw(&format!(

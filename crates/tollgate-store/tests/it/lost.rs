@@ -1,12 +1,14 @@
 //! Commits whose answers are lost, and wires that go dead. On PostgreSQL only: SQLite has no wire.
 
-use tollgate_store::{Cancelled, Ended, Location, RateLimits, Store, StoreError, Submitted};
+use tollgate_store::{
+    Cancelled, ChatSettled, Ended, Location, RateLimits, Store, StoreError, Submitted,
+};
 
 use crate::db::{Db, on_postgres};
 use crate::proxy::Proxy;
 use crate::world::{
-    NOW, Payer, amount, assert_clean, begin_attempt, claim, claim_one, delivered, finish, keyed,
-    new_key, payer, submit, sums, task, try_again,
+    NODE, NOW, Payer, amount, assert_clean, begin_attempt, chat, claim, claim_one, cost, delivered,
+    finish, hold, keyed, new_key, payer, rich, settle, submit, sums, task, tokens, try_again,
 };
 
 /// Makes a test of each function: on PostgreSQL, by way of a wire.
@@ -23,7 +25,9 @@ macro_rules! on_a_wire {
 
 on_a_wire!(
     every_write_answers_as_if_nothing_had_been_lost,
+    chats_answer_as_if_nothing_had_been_lost,
     concurrent_submissions_are_done_once,
+    concurrent_chats_are_charged_once,
     what_fits_only_once_is_done_once,
     a_claim_that_nobody_heard_of_ends_with_its_lease,
     a_dead_wire_is_said_to_be_unavailable,
@@ -106,6 +110,88 @@ async fn every_write_answers_as_if_nothing_had_been_lost(_: &Db, wire: &Proxy, s
     store.disable_user("ann", NOW).await.unwrap();
     assert!(!wire.has_one_to_lose());
     assert_eq!(sums(store, &ann).await, ["9.5", "0", "0.5"]);
+    assert_clean(store).await;
+}
+
+async fn chats_answer_as_if_nothing_had_been_lost(db: &Db, wire: &Proxy, store: &Store) {
+    let lose = || {
+        assert!(!wire.has_one_to_lose());
+        wire.lose_next_commit();
+    };
+    let ann = payer(store, "ann", "1").await;
+    let bob = rich(store, "bob", None).await;
+    lose();
+    store.beat(NODE, NOW + 30_000).await.unwrap();
+    let new = chat(&ann, "1", "1");
+    lose();
+    // It fits only once.
+    assert_eq!(
+        hold(store, &new, tokens(900_000, 0)).await,
+        Ok(amount("0.9"))
+    );
+    assert_eq!(sums(store, &ann).await, ["1", "0.9", "0"]);
+    lose();
+    assert_eq!(
+        settle(store, &new, true, tokens(950_000, 0)).await,
+        cost("0.95")
+    );
+    assert_eq!(sums(store, &ann).await, ["0.05", "0", "0.95"]);
+    let unheld = chat(&bob, "1", "1");
+    lose();
+    assert_eq!(
+        settle(store, &unheld, false, tokens(7, 0)).await,
+        cost("0.000007")
+    );
+    // The cap, too, is asked of it only once.
+    let capped = chat(&ann, "1", "1");
+    lose();
+    assert_eq!(
+        settle(store, &capped, false, tokens(90_000, 0)).await,
+        cost("0.05")
+    );
+    let dead = chat(&bob, "1", "1");
+    hold(store, &dead, tokens(5, 0)).await.unwrap();
+    lose();
+    store
+        .release_dead_chats(NOW + 30_000, "other")
+        .await
+        .unwrap();
+    assert_eq!(
+        settle(store, &dead, true, tokens(5, 0)).await,
+        ChatSettled::Lost
+    );
+    assert!(!wire.has_one_to_lose());
+    assert_eq!(sums(store, &bob).await, ["-0.000007", "0", "0.000007"]);
+    assert_eq!(db.number("SELECT COUNT(*) FROM chats").await, 4);
+    assert_clean(store).await;
+}
+
+async fn concurrent_chats_are_charged_once(_: &Db, wire: &Proxy, store: &Store) {
+    store.beat(NODE, NOW + 30_000).await.unwrap();
+    let ann = payer(store, "ann", "1.37").await;
+    let bob = rich(store, "bob", None).await;
+    let mut running = tokio::task::JoinSet::new();
+    for i in 0..300 {
+        if i % 50 == 0 {
+            wire.lose_next_commit();
+        }
+        let payer = if i % 3 == 0 { &bob } else { &ann };
+        let (store, new, held) = (store.clone(), chat(payer, "1", "1"), i % 3 > 0);
+        running.spawn(async move {
+            if held && hold(&store, &new, tokens(10_000, 0)).await.is_err() {
+                return cost("0");
+            }
+            settle(&store, &new, held, tokens(5_000, 0)).await
+        });
+        tokio::task::yield_now().await;
+    }
+    let paid = running.join_all().await;
+    let paid = paid.iter().filter(|paid| **paid == cost("0.005")).count();
+    assert!((237..=300).contains(&paid), "{paid}");
+    assert!(!wire.has_one_to_lose());
+    let used = store.totals().await.unwrap();
+    assert_eq!(used.used.nanos(), 5_000_000 * paid as i64);
+    assert_eq!(used.held.nanos(), 0);
     assert_clean(store).await;
 }
 

@@ -4,6 +4,10 @@
 mod access;
 mod away;
 mod books;
+mod chat_books;
+mod chat_nodes;
+mod chat_storm;
+mod chats;
 mod crowd;
 mod db;
 mod end;

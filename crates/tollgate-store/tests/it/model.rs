@@ -1,5 +1,7 @@
 //! Random histories against a model that fits on a page: the store does what it does, and the books close.
 
+mod chats;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -51,6 +53,7 @@ enum Step {
         by: Millis,
     },
     Purge,
+    Chat(chats::Step),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -69,6 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => who.prop_map(|who| Step::Revoke { who }),
         2 => (1..40_000i64).prop_map(|by| Step::Wait { by }),
         1 => Just(Step::Purge),
+        10 => chats::step().prop_map(Step::Chat),
     ]
 }
 
@@ -93,6 +97,32 @@ struct Account {
     used: i64,
 }
 
+impl Account {
+    /// What is left of the balance, where that is a limit.
+    fn balance_left(&self) -> Option<i64> {
+        self.limited.then_some(self.balance - self.held)
+    }
+
+    fn quota_left(&self) -> Option<i64> {
+        self.quota.map(|quota| quota - self.held - self.used)
+    }
+
+    fn refuses(&self, cost: i64) -> Option<Refusal> {
+        let too_little = |left: Option<i64>| {
+            let left = left.filter(|left| cost > 0 && *left < cost);
+            left.map(Amount::from_nanos)
+        };
+        if self.revoked {
+            return Some(Refusal::Gone);
+        }
+        let balance = too_little(self.balance_left());
+        let quota = too_little(self.quota_left());
+        balance
+            .map(|available| Refusal::UserBalance { available })
+            .or(quota.map(|available| Refusal::KeyQuota { available }))
+    }
+}
+
 struct World {
     store: Store,
     payers: Vec<Payer>,
@@ -100,6 +130,7 @@ struct World {
     tasks: BTreeMap<String, Known>,
     leases: Vec<Leased>,
     keys: BTreeMap<(usize, u8), (String, String)>,
+    chats: Vec<chats::Known>,
     now: Millis,
 }
 
@@ -112,8 +143,10 @@ impl World {
             tasks: BTreeMap::new(),
             leases: Vec::new(),
             keys: BTreeMap::new(),
+            chats: Vec::new(),
             now: NOW,
         };
+        world.beat().await;
         for who in 0..4 {
             let name = format!("u{tag}-{who}");
             let quota = (who % 2 == 1).then_some(150);
@@ -190,6 +223,7 @@ impl World {
             }
             Step::Wait { by } => self.now += by,
             Step::Purge => drop(self.store.purge(self.now, self.now).await.unwrap()),
+            Step::Chat(step) => self.chat(step).await,
         }
     }
 
@@ -215,24 +249,7 @@ impl World {
         }
         let account = &mut self.accounts[who];
         let cost = price * units as i64;
-        let left = account.balance - account.held;
-        let quota = account
-            .quota
-            .map(|quota| quota - account.held - account.used);
-        let refusal = if account.revoked {
-            Some(Refusal::Gone)
-        } else if cost > 0 && account.limited && left < cost {
-            Some(Refusal::UserBalance {
-                available: Amount::from_nanos(left),
-            })
-        } else {
-            quota
-                .filter(|left| cost > 0 && *left < cost)
-                .map(|left| Refusal::KeyQuota {
-                    available: Amount::from_nanos(left),
-                })
-        };
-        match refusal {
+        match account.refuses(cost) {
             Some(refusal) => assert_eq!(result, Submitted::Refused(refusal)),
             None => {
                 assert_eq!(result, Submitted::Accepted);
@@ -360,6 +377,7 @@ async fn random_histories_close_their_books(db: &Db) {
                     }
                     world.check().await;
                     // What this history leaves behind is no business of the next.
+                    world.die().await;
                     for id in world.tasks.keys() {
                         if let Some(task) = store.task(id).await.unwrap() {
                             store.cancel(&task, world.now).await.unwrap();

@@ -2,12 +2,18 @@
 
 use tollgate_core::{Amount, Millis, TaskKind, id};
 use tollgate_store::{
-    AttemptEnd, AttemptStart, Charge, End, Ended, Finish, Idempotency, KeyLimits, Leased, NewKey,
-    NewTask, RateLimits, Refusal, Retry, Store, Submitted, User,
+    AttemptEnd, AttemptStart, Charge, ChatEnd, ChatSettled, End, Ended, Finish, Idempotency,
+    KeyLimits, Leased, NewChat, NewKey, NewTask, RateLimits, Refusal, Retry, Store, Submitted,
+    TokenPrices, TokenUnits, User,
 };
+
+use crate::db::Db;
 
 /// When most tests take place.
 pub(crate) const NOW: Millis = 1_790_000_000_000;
+
+/// The process that most tests are.
+pub(crate) const NODE: &str = "node_1";
 
 /// A user and one of its keys.
 #[derive(Debug, Clone)]
@@ -204,6 +210,80 @@ pub(crate) fn no_quota(available: &str) -> Submitted {
     Submitted::Refused(Refusal::KeyQuota {
         available: amount(available),
     })
+}
+
+/// A store of a process that lives for the next 30 s.
+pub(crate) async fn node(db: &Db) -> Store {
+    let store = db.open().await;
+    store.beat(NODE, NOW + 30_000).await.unwrap();
+    store
+}
+
+/// A chat request at these prices per million tokens of prompt and answer.
+pub(crate) fn chat(payer: &Payer, input: &str, output: &str) -> NewChat {
+    let (input, output) = (amount(input), amount(output));
+    NewChat {
+        id: id::chat_id(NOW),
+        user_id: payer.user_id.clone(),
+        key_id: payer.key_id.clone(),
+        model: "gpt-5".to_owned(),
+        format: "messages",
+        streamed: true,
+        request_id: "req_1".to_owned(),
+        prices: TokenPrices {
+            input,
+            cached_input: input,
+            cache_write: input,
+            output,
+            reasoning: output,
+        },
+        opened_at: NOW,
+    }
+}
+
+/// So many tokens of prompt and answer.
+pub(crate) fn tokens(input: u64, output: u64) -> TokenUnits {
+    TokenUnits {
+        input,
+        output,
+        ..TokenUnits::default()
+    }
+}
+
+/// A good end.
+pub(crate) fn chat_end(units: TokenUnits) -> ChatEnd {
+    ChatEnd {
+        units,
+        estimated: false,
+        channel: Some("main".to_owned()),
+        upstream_model: Some("gpt-5-mini".to_owned()),
+        attempts: "[]".to_owned(),
+        outcome: "done",
+        ended_at: NOW + 1,
+    }
+}
+
+pub(crate) async fn hold(
+    store: &Store,
+    chat: &NewChat,
+    worst: TokenUnits,
+) -> Result<Amount, Refusal> {
+    store.hold_chat(chat, &worst, NODE).await.unwrap()
+}
+
+pub(crate) async fn settle(
+    store: &Store,
+    chat: &NewChat,
+    held: bool,
+    units: TokenUnits,
+) -> ChatSettled {
+    let end = chat_end(units);
+    store.settle_chat(chat.clone(), held, end).await.unwrap()
+}
+
+pub(crate) fn cost(text: &str) -> ChatSettled {
+    let cost = amount(text);
+    ChatSettled::Done { cost }
 }
 
 /// The books must close.

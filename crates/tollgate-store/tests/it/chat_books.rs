@@ -1,0 +1,127 @@
+//! The audit of chat requests: states that contradict each other are noticed, and holds that nobody releases.
+
+use tollgate_store::Store;
+
+use crate::books::{live as live_books, noticed};
+use crate::db::{Db, on_both};
+use crate::world::{NODE, NOW, Payer, assert_clean, chat, hold, rich, settle, tokens};
+
+on_both!(
+    chats_that_contradict_are_noticed,
+    holds_that_nobody_releases_are_noticed,
+);
+
+/// Chats in every state: open, ended with something released, beyond the hold, forgiven, lost, never held for; some free,
+/// one whose price rounding swallows.
+pub(crate) async fn live(store: &Store, [ann, bob]: [&Payer; 2]) {
+    let cid = rich(store, "cid", None).await;
+    store.beat(NODE, NOW + 30_000).await.unwrap();
+    for (payer, price, worst, used) in [
+        (ann, "1", 100_000, 50_000),
+        (bob, "1", 100_000, 150_000),
+        (bob, "1", 100_000, 9_000_000),
+        (ann, "0", 100_000, 50_000),
+        (ann, "0.000000001", 400_000, 1),
+    ] {
+        let new = chat(payer, price, "2");
+        hold(store, &new, tokens(worst, 0)).await.unwrap();
+        settle(store, &new, true, tokens(used, 0)).await;
+    }
+    settle(store, &chat(&cid, "1", "2"), false, tokens(10, 20)).await;
+    settle(store, &chat(&cid, "0", "0"), false, tokens(10, 20)).await;
+    settle(store, &chat(bob, "1", "2"), false, tokens(10, 20)).await;
+    hold(store, &chat(ann, "1", "2"), tokens(100_000, 0))
+        .await
+        .unwrap();
+    store.beat("node_dead", NOW).await.unwrap();
+    let lost = chat(ann, "1", "2");
+    let worst = tokens(100_000, 0);
+    let held = store.hold_chat(&lost, &worst, "node_dead").await.unwrap();
+    held.unwrap();
+    store.release_dead_chats(NOW, NODE).await.unwrap();
+}
+
+async fn chats_that_contradict_are_noticed(db: &Db) {
+    let store = db.open().await;
+    live_books(&store).await;
+    assert_clean(&store).await;
+    let done = "held > 0 AND settled > 0 AND forgiven = 0";
+    let (open, lost) = ("closed_at IS NULL", "outcome = 'lost'");
+    let unheld = "held IS NULL AND settled > 0";
+    for (set, row) in [
+        ("closed_at = NULL", done),
+        ("closed_at = 1", open),
+        ("settled = NULL", done),
+        ("settled = 0", open),
+        ("forgiven = NULL", done),
+        ("forgiven = 0", open),
+        ("outcome = NULL", done),
+        ("outcome = 'done'", open),
+        ("outcome = 'lost'", done),
+        ("node = 'node_1'", done),
+        ("node = NULL", open),
+        ("node = 'node_2'", open),
+        ("held = NULL", done),
+        ("held = NULL", lost),
+        ("held = 0", unheld),
+        ("held = NULL", open),
+        ("streamed = 2", done),
+        ("estimated = 2", done),
+        ("user_id = 'user_x'", unheld),
+        ("key_id = 'key_x'", unheld),
+    ] {
+        let ids = format!("SELECT MIN(id) FROM chats WHERE {row}");
+        let id = db.raw(&ids).await.concat()[0].clone().expect(row);
+        let column = set.split(' ').next().unwrap();
+        let cell = format!("SELECT {column} FROM chats WHERE id = '{id}'");
+        let old = db.raw(&cell).await.concat()[0].clone();
+        let old = match &old {
+            None => "NULL".to_owned(),
+            Some(text) if text.parse::<i64>().is_ok() => text.clone(),
+            Some(text) => format!("'{text}'"),
+        };
+        let change = format!("UPDATE chats SET {set} WHERE id = '{id}'");
+        let back = format!("UPDATE chats SET {column} = {old} WHERE id = '{id}'");
+        noticed(db, &store, &change, &back).await;
+    }
+    // Entries under another kind's name.
+    for (from, to, row) in [
+        ("charge", "settle", unheld),
+        ("charge", "release", unheld),
+        ("settle", "charge", done),
+        ("hold", "charge", open),
+        ("hold", "settle", open),
+        ("release", "charge", lost),
+        ("release", "settle", lost),
+    ] {
+        let id = db
+            .raw(&format!("SELECT MIN(id) FROM chats WHERE {row}"))
+            .await
+            .concat();
+        let id = id[0].clone().expect(row);
+        let set = |from: &str, to: &str| {
+            format!("UPDATE ledger SET kind = '{to}' WHERE ref = '{id}' AND kind = '{from}'")
+        };
+        noticed(db, &store, &set(from, to), &set(to, from)).await;
+    }
+}
+
+async fn holds_that_nobody_releases_are_noticed(db: &Db) {
+    let store = db.open().await;
+    live_books(&store).await;
+    let (hour, limit) = (3_600_000, NOW + 30_000);
+    for alive in [limit, limit + hour] {
+        store.beat("node_2", alive).await.unwrap();
+        // Its node may have died a moment ago.
+        assert_clean(&store).await;
+    }
+    store.beat("node_2", limit + hour + 1).await.unwrap();
+    let violations = store.audit().await.unwrap();
+    let checks: Vec<_> = violations.iter().map(|v| v.check).collect();
+    assert_eq!(checks, ["open_chats"]);
+    store
+        .release_dead_chats(limit + hour, "node_2")
+        .await
+        .unwrap();
+    assert_clean(&store).await;
+}

@@ -1,0 +1,167 @@
+//! The model of chat requests.
+
+use proptest::prelude::*;
+use tollgate_core::{Amount, clock, id};
+use tollgate_store::{ChatEnd, ChatSettled, NewChat};
+
+use super::{Account, World};
+use crate::world::{NODE, chat, chat_end, hold, tokens};
+
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Hold {
+        who: usize,
+        prices: [i64; 2],
+        worst: [u64; 2],
+    },
+    Settle {
+        pick: usize,
+        used: [u64; 2],
+    },
+    /// Without a hold.
+    Charge {
+        who: usize,
+        prices: [i64; 2],
+        used: [u64; 2],
+    },
+    /// The node that has all holds dies, and comes back.
+    Die,
+}
+
+pub(super) fn step() -> impl Strategy<Value = Step> {
+    let who = 0..4usize;
+    let prices = [0..9i64, 0..9i64];
+    let count = || [0..9u64, 0..9u64];
+    prop_oneof![
+        5 => (who.clone(), prices.clone(), count())
+            .prop_map(|(who, prices, worst)| Step::Hold { who, prices, worst }),
+        5 => (0..40usize, count()).prop_map(|(pick, used)| Step::Settle { pick, used }),
+        3 => (who, prices, count())
+            .prop_map(|(who, prices, used)| Step::Charge { who, prices, used }),
+        1 => Just(Step::Die),
+    ]
+}
+
+/// A request that was held for, as the model knows it.
+pub(super) struct Known {
+    who: usize,
+    chat: NewChat,
+    prices: [i64; 2],
+    held: i64,
+    /// What was answered at its end.
+    ended: Option<ChatSettled>,
+}
+
+/// At prices of so many billionths a token.
+fn cost(prices: [i64; 2], counts: [u64; 2]) -> i64 {
+    prices[0] * counts[0].cast_signed() + prices[1] * counts[1].cast_signed()
+}
+
+impl Account {
+    /// Spends what it can of `due`; answers how much.
+    fn take(&mut self, due: i64) -> i64 {
+        let mut taken = due;
+        for left in [self.balance_left(), self.quota_left()] {
+            taken = taken.min(left.unwrap_or(taken));
+        }
+        let taken = taken.max(0);
+        self.balance -= taken;
+        self.used += taken;
+        taken
+    }
+}
+
+impl World {
+    pub(super) async fn beat(&self) {
+        let alive_until = self.now + clock::HOUR;
+        self.store.beat(NODE, alive_until).await.unwrap();
+    }
+
+    pub(super) async fn chat(&mut self, step: Step) {
+        match step {
+            Step::Hold { who, prices, worst } => self.hold(who, prices, worst).await,
+            Step::Settle { pick, used } => self.settle(pick, used).await,
+            Step::Charge { who, prices, used } => {
+                let new = self.new_chat(who, prices);
+                let taken = self.accounts[who].take(cost(prices, used));
+                let done = self.store.settle_chat(new, false, self.end(used)).await;
+                let cost = Amount::from_nanos(taken);
+                assert_eq!(done, Ok(ChatSettled::Done { cost }));
+            }
+            Step::Die => self.die().await,
+        }
+    }
+
+    fn new_chat(&self, who: usize, prices: [i64; 2]) -> NewChat {
+        // Prices are per million tokens.
+        let [input, output] = prices.map(|p| Amount::from_nanos(p * 1_000_000).to_string());
+        NewChat {
+            id: id::chat_id(self.now),
+            opened_at: self.now,
+            ..chat(&self.payers[who], &input, &output)
+        }
+    }
+
+    fn end(&self, [input, output]: [u64; 2]) -> ChatEnd {
+        ChatEnd {
+            ended_at: self.now,
+            ..chat_end(tokens(input, output))
+        }
+    }
+
+    async fn hold(&mut self, who: usize, prices: [i64; 2], worst: [u64; 2]) {
+        let chat = self.new_chat(who, prices);
+        let held = cost(prices, worst);
+        let result = hold(&self.store, &chat, tokens(worst[0], worst[1])).await;
+        if let Some(refusal) = self.accounts[who].refuses(held) {
+            assert_eq!(result, Err(refusal));
+            return;
+        }
+        assert_eq!(result, Ok(Amount::from_nanos(held)));
+        self.accounts[who].held += held;
+        self.chats.push(Known {
+            who,
+            chat,
+            prices,
+            held,
+            ended: None,
+        });
+    }
+
+    async fn settle(&mut self, pick: usize, used: [u64; 2]) {
+        if self.chats.is_empty() {
+            return;
+        }
+        let end = self.end(used);
+        let at = pick % self.chats.len();
+        let known = &mut self.chats[at];
+        let ended = self.store.settle_chat(known.chat.clone(), true, end).await;
+        let expected = known.ended.unwrap_or_else(|| {
+            let account = &mut self.accounts[known.who];
+            let due = cost(known.prices, used);
+            let from_hold = due.min(known.held);
+            account.held -= known.held;
+            account.balance -= from_hold;
+            account.used += from_hold;
+            let cost = Amount::from_nanos(from_hold + account.take(due - from_hold));
+            ChatSettled::Done { cost }
+        });
+        assert_eq!(ended, Ok(expected));
+        known.ended = Some(expected);
+    }
+
+    /// Everything that is open is released.
+    pub(super) async fn die(&mut self) {
+        let open = self.chats.iter_mut().filter(|chat| chat.ended.is_none());
+        let mut count = 0;
+        for chat in open {
+            self.accounts[chat.who].held -= chat.held;
+            chat.ended = Some(ChatSettled::Lost);
+            count += 1;
+        }
+        let after = self.now + clock::HOUR;
+        let released = self.store.release_dead_chats(after, "other").await;
+        assert_eq!(released, Ok(count));
+        self.beat().await;
+    }
+}
