@@ -33,6 +33,8 @@ pub(in super::super) struct Stream {
     /// Each reply that began, and whether it has finished.
     choices: BTreeMap<u32, bool>,
     blocked: bool,
+    /// An error behind events that were good.
+    failed: Option<Garbled>,
 }
 
 impl Stream {
@@ -49,6 +51,7 @@ impl Stream {
             text_bytes: 0,
             choices: BTreeMap::new(),
             blocked: false,
+            failed: None,
         }
     }
 
@@ -105,10 +108,14 @@ impl Stream {
             out.pass(range);
             return Ok(());
         }
-        let json = match spliced {
+        let mut json = match spliced {
             None => json.to_vec(),
             Some((before, name, after)) => [before, &name, after].concat(),
         };
+        // It is JSON, so line breaks stand between tokens, where a space is as good.
+        json.iter_mut()
+            .filter(|byte| matches!(byte, b'\n' | b'\r'))
+            .for_each(|byte| *byte = b' ');
         match place {
             Place::Now => self.framing.whole(&json, out.made()),
             Place::End | Place::Behind => self.held.push(json),
@@ -157,6 +164,9 @@ enum Place {
 impl StreamForward for Stream {
     /// `ended` is never said: only the end of the body tells which finish was the last.
     fn push(&mut self, bytes: Bytes) -> Result<Forwarded, Garbled> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let Some(chunk) = self.with_tail(bytes)? else {
             return Ok(Forwarded::default());
         };
@@ -167,8 +177,15 @@ impl StreamForward for Stream {
             let Some(length) = event_end(&chunk[at..], 0) else {
                 break;
             };
-            self.event(at..at + length, &mut out)?;
-            at += length;
+            match self.event(at..at + length, &mut out) {
+                Ok(()) => at += length,
+                // What was good goes out first; before any of it, another channel can be tried.
+                Err(error) if !out.is_empty() => {
+                    self.failed = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
         }
         let now = out.finish();
         self.tail.extend_from_slice(&chunk[at..]);
@@ -177,6 +194,9 @@ impl StreamForward for Stream {
     }
 
     fn finish(&mut self) -> Result<(), Garbled> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut last = std::mem::take(&mut self.tail);
         if !last.is_empty() {
             last.extend_from_slice(b"\n\n");
@@ -245,9 +265,13 @@ impl<'c> Output<'c> {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        self.run.is_empty() && self.made.is_empty()
+    }
+
     /// Passes a part of the chunk on.
     fn pass(&mut self, range: Range<usize>) {
-        if self.run.is_empty() && self.made.is_empty() {
+        if self.is_empty() {
             self.run = range;
         } else if self.run.end == range.start && !self.run.is_empty() {
             self.run.end = range.end;
@@ -282,7 +306,7 @@ fn single_line(raw: &[u8]) -> Option<&[u8]> {
     raw[..end].strip_prefix(b"data: ").filter(|_| is_all)
 }
 
-/// The data of an event of any lines. Between tokens of JSON a space is as good as a line break.
+/// The data of an event of any lines.
 fn join_data(raw: &[u8], into: &mut Vec<u8>) {
     let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
     for line in raw.split(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -290,7 +314,7 @@ fn join_data(raw: &[u8], into: &mut Vec<u8>) {
             continue;
         };
         if !into.is_empty() {
-            into.push(b' ');
+            into.push(b'\n');
         }
         into.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
     }
