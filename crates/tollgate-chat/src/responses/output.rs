@@ -13,6 +13,8 @@ use crate::hub::{Citation, Event, Finish, Kind, Opaque, Part, Source, Usage};
 #[derive(Debug, Default)]
 pub(super) struct Output {
     seed: String,
+    /// Whether reasoning items keep the ids that the upstream gave them. In a stream those come too late.
+    keeps_ids: bool,
     pub(super) items: Vec<Item>,
     pub(super) usage: Option<Usage>,
     pub(super) finish: Option<Finish>,
@@ -103,6 +105,14 @@ impl Output {
         }
     }
 
+    /// Nothing yet of a reply that is known whole.
+    pub(super) fn whole(seed: &str) -> Self {
+        Self {
+            keeps_ids: true,
+            ..Self::new(seed)
+        }
+    }
+
     /// Takes an event. This format has one reply: what other choices say is not for it.
     pub(super) fn push(&mut self, event: &Event) {
         match event {
@@ -128,8 +138,11 @@ impl Output {
             Event::ReasoningEnd {
                 choice: 0,
                 signature,
-                ..
-            } => self.end_reasoning(signature.as_ref()),
+                id,
+            } => {
+                self.end_reasoning(signature.as_ref());
+                self.keep_id(id.as_deref());
+            }
             Event::Redacted { choice: 0, data } => self.sealed(Sealed::Redacted(data.clone())),
             Event::ToolStart {
                 choice: 0,
@@ -252,6 +265,21 @@ impl Output {
                 item.ended = true;
             }
             _ => self.sealed(seal),
+        }
+    }
+
+    fn keep_id(&mut self, id: Option<&str>) {
+        let id = id.filter(|id| self.keeps_ids && id.starts_with("rs_"));
+        if let (Some(id), Some(item)) = (id, self.items.last_mut())
+            && matches!(
+                item.body,
+                Body::Parts {
+                    is_message: false,
+                    ..
+                }
+            )
+        {
+            id.clone_into(&mut item.id);
         }
     }
 

@@ -116,7 +116,17 @@ struct Slot {
     sources: usize,
     has_logprobs: bool,
     is_reasoning: bool,
+    /// The id of a reasoning item.
+    id: Option<String>,
     ended: bool,
+}
+
+impl Slot {
+    fn reasons(&mut self, item: &Value) {
+        self.is_reasoning = true;
+        let id = item["id"].as_str().filter(|id| !id.is_empty());
+        self.id = id.map(str::to_owned).or_else(|| self.id.take());
+    }
 }
 
 impl Steps {
@@ -245,7 +255,7 @@ impl Steps {
         self.start(out);
         match item["type"].as_str() {
             Some("function_call" | "custom_tool_call") => self.begin_call(index, item, out),
-            Some("reasoning") => self.slot(index).is_reasoning = true,
+            Some("reasoning") => self.slot(index).reasons(item),
             _ => {}
         }
         Ok(())
@@ -360,7 +370,7 @@ impl Steps {
             true => Event::ReasoningEnd {
                 choice: 0,
                 signature: None,
-                id: None,
+                id: slot.id.clone(),
             },
             false => Event::TextEnd {
                 choice: 0,
@@ -478,7 +488,7 @@ impl Steps {
     }
 
     fn reasoning_done(&mut self, index: u64, item: &Value, out: &mut Vec<Event>) {
-        self.slot(index).is_reasoning = true;
+        self.slot(index).reasons(item);
         for (list, name) in [(List::Summary, "summary"), (List::Content, "content")] {
             let parts = item[name].as_array().map(Vec::as_slice).unwrap_or_default();
             for (at, part) in parts.iter().enumerate() {
@@ -488,7 +498,7 @@ impl Steps {
                 }
             }
         }
-        let id = item["id"].as_str().map(str::to_owned);
+        let id = self.slot(index).id.clone();
         let sealed = item["encrypted_content"]
             .as_str()
             .filter(|text| !text.is_empty());

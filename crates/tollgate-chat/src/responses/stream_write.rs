@@ -66,8 +66,7 @@ impl Frame {
     /// The finished object.
     pub(super) fn finished(&self, output: &Output, outcome: Outcome) -> Map<String, Value> {
         let items = output.items.iter().map(Item::value).collect();
-        // Not every client takes a finished reply without counts.
-        let usage = write_usage(&output.usage.unwrap_or_default());
+        let usage = output.usage.as_ref().map_or(Value::Null, write_usage);
         let mut object = self.object(outcome.status(), Value::Array(items), usage);
         match outcome {
             Outcome::Completed => {}
@@ -277,6 +276,8 @@ impl StreamWriter for Writer {
             Outcome::Incomplete(_) => "response.incomplete",
             Outcome::Failed(..) => "response.failed",
         };
+        // Not every client takes the end of a stream without counts.
+        self.output.usage.get_or_insert_default();
         let response = self.frame.finished(&self.output, outcome);
         emit(
             out,
