@@ -1,3 +1,4 @@
 //! Tests of the chat formats through the crate's public face.
 
+mod chat_completions;
 mod golden;

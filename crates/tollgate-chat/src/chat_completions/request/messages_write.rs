@@ -70,12 +70,11 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn assistant_run(&mut self, run: Range<usize>) {
         let turns = &self.request.turns[run];
-        let calls = |turn: &Turn| {
-            turn.parts
-                .iter()
-                .any(|part| matches!(part.kind, Kind::ToolCall { .. }))
-        };
-        if turns.len() > 1 && turns.iter().any(calls) {
+        let is_call = |part: &Part| matches!(part.kind, Kind::ToolCall { .. });
+        let calls = |turns: &[Turn]| turns.iter().any(|turn| turn.parts.iter().any(is_call));
+        // What this format's own client sent apart stays apart, unless results would be torn from their calls.
+        let torn = turns.split_last().is_some_and(|(_, before)| calls(before));
+        if torn || (!self.is_ours && calls(turns)) {
             self.assistant(turns);
         } else {
             turns
