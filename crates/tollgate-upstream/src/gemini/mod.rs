@@ -18,7 +18,7 @@ use crate::wire::{self, Wire};
 
 const BASE_URL: &str = "https://generativelanguage.googleapis.com";
 /// The version that has tools, system instructions and thinking.
-const VERSION: &str = "/v1beta/";
+const VERSION: &str = "/v1beta";
 /// Never the query's `key`: URLs end up in logs.
 const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 
@@ -73,7 +73,7 @@ impl ChatProvider for Gemini {
 
 /// The path behind the version.
 fn path(model: &str, stream: bool) -> String {
-    let folder = if model.contains('/') { "" } else { "models/" };
+    let folder = if model.contains('/') { "/" } else { "/models/" };
     let model = utf8_percent_encode(model, ID);
     let method = if stream {
         "streamGenerateContent?alt=sse"
@@ -91,15 +91,15 @@ mod tests {
     fn the_model_is_in_the_path() {
         assert_eq!(
             path("gemini-2.5-pro", false),
-            "models/gemini-2.5-pro:generateContent"
+            "/models/gemini-2.5-pro:generateContent"
         );
         assert_eq!(
             path("tunedModels/x", true),
-            "tunedModels/x:streamGenerateContent?alt=sse"
+            "/tunedModels/x:streamGenerateContent?alt=sse"
         );
         assert_eq!(
             path("a?key=b#c d", false),
-            "models/a%3Fkey%3Db%23c%20d:generateContent"
+            "/models/a%3Fkey%3Db%23c%20d:generateContent"
         );
     }
 }

@@ -1,7 +1,10 @@
 //! The sandbox and the HTTP client through their public faces.
 
+mod chat;
 mod egress;
+mod providers;
 mod references;
 mod sandbox;
 mod studio;
 mod tls;
+mod vendor;
