@@ -120,22 +120,19 @@ pub(super) fn write_function(
 }
 
 /// A schema that says of itself that it is an object's; a function without parameters has an empty one.
-pub(super) fn object_schema(parameters: Option<&Value>) -> Value {
-    let mut schema = match parameters {
-        Some(Value::Object(schema)) => schema.clone(),
-        _ => Map::new(),
-    };
-    let is_typed = schema.get("type").is_some_and(|kind| kind == "object");
-    if !is_typed {
-        schema.shift_remove("type");
-        let rest = std::mem::take(&mut schema);
-        schema.insert("type".to_owned(), json!("object"));
-        schema.extend(rest);
+fn object_schema(parameters: Option<&Value>) -> Value {
+    match parameters {
+        Some(Value::Object(schema)) if schema.get("type").is_some_and(|kind| kind == "object") => {
+            Value::Object(schema.clone())
+        }
+        Some(Value::Object(schema)) => {
+            let mut typed = Map::from_iter([("type".to_owned(), json!("object"))]);
+            let rest = schema.iter().filter(|(name, _)| *name != "type");
+            typed.extend(rest.map(|(name, value)| (name.clone(), value.clone())));
+            Value::Object(typed)
+        }
+        _ => json!({"type": "object", "properties": {}}),
     }
-    if schema.len() == 1 {
-        schema.insert("properties".to_owned(), json!({}));
-    }
-    Value::Object(schema)
 }
 
 /// The function that stands in for a free-text tool: this format has none.
