@@ -13,6 +13,7 @@ use crate::error::{Bad, Garbled};
 use crate::format::Rendering;
 use crate::hub::{Choice, Finish, Kind, Opaque, Part, Reply, Source, Usage};
 use crate::media;
+use crate::tokens::Counter;
 
 /// Reads a whole reply; see [`crate::Format::read_reply`].
 pub(super) fn read(body: &[u8]) -> Result<Reply, Garbled> {
@@ -121,11 +122,7 @@ pub(super) fn id(upstream: &str, seed: &str) -> String {
 }
 
 fn write_usage(reply: &Reply, rendering: &Rendering<'_>) -> Value {
-    let estimate = Usage {
-        input: rendering.prompt_estimate,
-        ..Usage::default()
-    };
-    let mut out = usage::write(&reply.usage.unwrap_or(estimate));
+    let mut out = usage::write(&reply.usage.unwrap_or_else(|| estimate(reply, rendering)));
     if let Some(tier) = &reply.service_tier {
         out.insert("service_tier".to_owned(), json!(tier));
     }
@@ -134,6 +131,30 @@ fn write_usage(reply: &Reply, rendering: &Rendering<'_>) -> Value {
         out.entry(name.clone()).or_insert_with(|| value.clone());
     }
     Value::Object(out)
+}
+
+/// A count of ours, where the upstream gave none.
+fn estimate(reply: &Reply, rendering: &Rendering<'_>) -> Usage {
+    let mut generated = Counter::default();
+    for part in reply.choices.iter().flat_map(|choice| &choice.parts) {
+        match &part.kind {
+            Kind::Text { text, .. } | Kind::Reasoning { text, .. } | Kind::Refusal(text) => {
+                generated.add(text);
+            }
+            Kind::ToolCall {
+                name, arguments, ..
+            } => {
+                generated.add(name);
+                generated.add(arguments);
+            }
+            _ => {}
+        }
+    }
+    Usage {
+        input: rendering.prompt_estimate,
+        output: generated.tokens(),
+        ..Usage::default()
+    }
 }
 
 /// The blocks of one part, with the carrier of a foreign signature behind it. `at` is the first one's index.

@@ -153,7 +153,7 @@ fn blocks_fit(role: Role, content: &Value, at: &Path<'_>) -> Result<(), Bad> {
             .and_then(Value::as_str)
             .unwrap_or_default();
         if wrong.contains(&kind) {
-            let why = format!("`{kind}` may only stand in {owner} turns");
+            let why = format!("must not be `{kind}` here: it stands in {owner} turns only");
             return Err(Path::Member(&Path::Item(at, index), "type").bad(why));
         }
     }
