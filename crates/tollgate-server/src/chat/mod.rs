@@ -9,5 +9,4 @@ pub mod mount;
 pub mod pictures;
 pub mod prepare;
 pub mod refused;
-pub mod shim;
 pub mod whole;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::chat::shim::path::{self, Call, Method};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request};
 use percent_encoding::percent_decode_str;
+use tollgate_chat::generate_content::path::{self, Call, Method};
 use tollgate_core::ApiError;
 
 use crate::app::App;
