@@ -36,6 +36,7 @@ const RULES: &[Rule] = &[
         ],
         false,
     ),
+    rule("tollgate-fakes", &[], false),
 ];
 
 /// What a pure crate has no use for. Crates that begin with one of these and a dash count too.

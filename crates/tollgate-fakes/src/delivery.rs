@@ -1,0 +1,125 @@
+//! The body of an answer as it goes out, step by step, with the ways in which it breaks.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+
+use crate::socket::Reset;
+
+type Frames = Pin<Box<dyn Stream<Item = io::Result<Frame<Bytes>>> + Send>>;
+
+/// The body of every answer.
+pub(crate) type Body = StreamBody<Frames>;
+
+/// What follows in a body.
+pub(crate) enum Step {
+    Send(Bytes),
+    /// The connection is reset.
+    Reset,
+    /// Nothing more, and no end.
+    Stall,
+    /// More of this until the client goes away.
+    Endless(Box<dyn Fn(u64) -> Bytes + Send>),
+}
+
+/// Counts an exchange as long as it lives.
+pub(crate) struct Flight(Arc<AtomicUsize>);
+
+impl Flight {
+    pub(crate) fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How long a reset waits, so that what was sent before it is on its way.
+const BEFORE_RESET: Duration = Duration::from_millis(20);
+
+struct Delivery {
+    steps: std::vec::IntoIter<Step>,
+    endless: Option<Box<dyn Fn(u64) -> Bytes + Send>>,
+    sent: u64,
+    made: u64,
+    delay: Duration,
+    reset: Reset,
+    _flight: Option<Flight>,
+}
+
+/// A body of these steps, with a pause of `delay` before each but the first.
+pub(crate) fn body(
+    steps: Vec<Step>,
+    delay: Duration,
+    reset: Reset,
+    flight: Option<Flight>,
+) -> Body {
+    let delivery = Delivery {
+        steps: steps.into_iter(),
+        endless: None,
+        sent: 0,
+        made: 0,
+        delay,
+        reset,
+        _flight: flight,
+    };
+    let frames = stream::unfold(delivery, |mut delivery| async move {
+        let frame = delivery.next().await?;
+        Some((frame.map(Frame::data), delivery))
+    });
+    StreamBody::new(Box::pin(frames))
+}
+
+impl Delivery {
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if let Some(make) = &self.endless {
+            let bytes = make(self.made);
+            self.made += 1;
+            tokio::time::sleep(self.delay.max(Duration::from_millis(1))).await;
+            return Some(Ok(bytes));
+        }
+        match self.steps.next()? {
+            Step::Send(bytes) => {
+                if self.sent > 0 {
+                    self.pause().await;
+                }
+                self.sent += 1;
+                Some(Ok(bytes))
+            }
+            Step::Reset => {
+                tokio::time::sleep(BEFORE_RESET).await;
+                self.reset.arm();
+                Some(Err(io::Error::other("reset on purpose")))
+            }
+            Step::Stall => std::future::pending().await,
+            Step::Endless(make) => {
+                let bytes = make(0);
+                self.made = 1;
+                self.endless = Some(make);
+                self.pause().await;
+                Some(Ok(bytes))
+            }
+        }
+    }
+
+    /// Lets what was sent so far go out as a piece of its own.
+    async fn pause(&mut self) {
+        if self.delay.is_zero() {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(self.delay).await;
+        }
+    }
+}

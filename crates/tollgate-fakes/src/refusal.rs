@@ -1,0 +1,72 @@
+//! A request that is refused, or an answer that is an error.
+
+use serde_json::Value;
+
+/// Why a request is refused, in the provider's words.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    /// The provider's word for the kind of error.
+    pub(crate) kind: &'static str,
+    pub(crate) code: Option<&'static str>,
+    pub(crate) param: Option<String>,
+    pub(crate) message: String,
+    /// A name for the rule that was broken: shown in the header `x-fake-rule`.
+    pub(crate) rule: &'static str,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) details: Vec<Value>,
+}
+
+impl Refusal {
+    pub(crate) fn new(
+        status: u16,
+        kind: &'static str,
+        rule: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            status,
+            kind,
+            rule,
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    pub(crate) fn param(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn detail(mut self, detail: Value) -> Self {
+        self.details.push(detail);
+        self
+    }
+}
+
+/// Either nothing is wrong, or this.
+pub(crate) type Checked = Result<(), Box<Refusal>>;
+
+/// A value, or why there is none.
+pub(crate) type Judged<T> = Result<T, Box<Refusal>>;
+
+/// An error that a behaviour asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Status(u16),
+    RateLimited { retry_after: u64 },
+    QuotaExhausted,
+    KeyRefused,
+    ModelMissing,
+    Overloaded,
+}

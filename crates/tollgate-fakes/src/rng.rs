@@ -1,0 +1,35 @@
+//! Numbers that look random and depend on the seed alone.
+
+/// A generator of the splitmix kind.
+#[derive(Debug, Clone)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// A number from 0 to `end` - 1; 0 if `end` is 0.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        let end = end.max(1) as u64;
+        (self.next() % end) as usize
+    }
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A hash of a text that stays the same from run to run.
+pub(crate) fn hash(text: &str) -> u64 {
+    let begin = 0xcbf2_9ce4_8422_2325_u64;
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    mix(text.bytes().fold(begin, fold))
+}
