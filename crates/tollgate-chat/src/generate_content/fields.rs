@@ -86,6 +86,14 @@ impl Fields {
             .transpose()
     }
 
+    /// An object that is kept as it is.
+    pub(super) fn whole(&mut self, name: &str) -> Result<Option<Value>, Bad> {
+        match self.take(name) {
+            Some(value) if !value.is_object() => Err(self.bad(name, "must be an object")),
+            found => Ok(found),
+        }
+    }
+
     /// A text that must be there and not be empty.
     pub(super) fn required(&mut self, name: &str) -> Result<String, Bad> {
         self.string(name)?
@@ -98,11 +106,17 @@ impl Fields {
         Bad::new(self.path(name), why)
     }
 
-    /// What is left but for `null`s.
+    /// What is left but for `null`s, in lowerCamelCase.
     pub(super) fn rest(self) -> Map<String, Value> {
-        let mut members = self.members;
-        members.retain(|_, value| !value.is_null());
-        members
+        let left = self
+            .members
+            .into_iter()
+            .filter(|(_, value)| !value.is_null());
+        left.map(|(name, value)| match name.contains('_') {
+            true => (camel(&name), value),
+            false => (name, value),
+        })
+        .collect()
     }
 }
 
@@ -162,13 +176,14 @@ mod tests {
 
     #[test]
     fn both_spellings_are_taken_and_the_rest_remains() {
-        let value = json!({"inline_data": 1, "topK": 2, "other": 3, "none": null, "flag": true});
+        let value =
+            json!({"inline_data": 1, "topK": 2, "other_one": 3, "none": null, "flag": true});
         let mut fields = Fields::of(value, "x").unwrap();
         assert_eq!(fields.take("inlineData"), Some(json!(1)));
         assert_eq!(fields.take("topK"), Some(json!(2)));
         assert_eq!(fields.take("none"), None);
         assert_eq!(fields.string("flag").unwrap_err().field, "x.flag");
-        assert_eq!(Value::Object(fields.rest()), json!({"other": 3}));
+        assert_eq!(Value::Object(fields.rest()), json!({"otherOne": 3}));
         assert_eq!(camel("response_json_schema"), "responseJsonSchema");
         assert_eq!(snake("responseJsonSchema"), "response_json_schema");
     }

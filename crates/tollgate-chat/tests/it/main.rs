@@ -1,4 +1,5 @@
 //! Tests of the chat formats through the crate's public face.
 
 mod chat_completions;
+mod generate_content;
 mod golden;

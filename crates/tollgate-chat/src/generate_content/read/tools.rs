@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::fields::{Fields, camel, keep_under};
+use super::super::fields::{Fields, keep_under};
 use super::super::{NAME, schema};
 use crate::error::Bad;
 use crate::hub::{Own, Tool, ToolChoice, ToolKind};
@@ -33,7 +33,7 @@ pub(super) fn read_tool(mut tool: Fields, tools: &mut Vec<Tool>) -> Result<(), B
     }
     for (name, value) in tool.rest() {
         let mut members = Map::new();
-        members.insert(camel(&name), value);
+        members.insert(name, value);
         tools.push(Tool {
             kind: ToolKind::Foreign {
                 format: NAME,
@@ -49,12 +49,8 @@ pub(super) fn read_tool(mut tool: Fields, tools: &mut Vec<Tool>) -> Result<(), B
 fn read_function(mut function: Fields) -> Result<Tool, Bad> {
     let name = function.required("name")?;
     let description = function.string("description")?;
-    let older = function
-        .object("parameters")?
-        .map(|o| Value::Object(o.rest()));
-    let newer = function
-        .object("parametersJsonSchema")?
-        .map(|o| Value::Object(o.rest()));
+    let older = function.whole("parameters")?;
+    let newer = function.whole("parametersJsonSchema")?;
     if older.is_some() && newer.is_some() {
         let why = "must not be given together with `parametersJsonSchema`";
         return Err(function.bad("parameters", why));

@@ -5,6 +5,9 @@ mod parts;
 mod tools;
 mod turns;
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Map, Value};
 
 pub(super) use parts::arguments_object;
