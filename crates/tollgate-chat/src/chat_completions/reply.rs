@@ -334,7 +334,7 @@ fn write_choice(choice: &Choice, rendering: &Rendering<'_>) -> Value {
     json!({
         "index": choice.index,
         "message": out,
-        "logprobs": choice.logprobs,
+        "logprobs": choice.logprobs.as_ref().map(whole_logprobs),
         "finish_reason": reason_of(finish),
     })
 }
@@ -403,4 +403,13 @@ pub(super) fn annotation(source: &Citation, before: u64) -> Option<Value> {
 pub(super) fn image(source: &crate::hub::Source, index: usize) -> Option<Value> {
     let url = image_url(source)?;
     Some(json!({"index": index, "type": "image_url", "image_url": {"url": url}}))
+}
+
+/// Both lists are there, as the SDKs' types want it.
+pub(super) fn whole_logprobs(logprobs: &Value) -> Value {
+    let mut whole = json!({"content": null, "refusal": null});
+    if let (Some(whole), Some(lists)) = (whole.as_object_mut(), logprobs.as_object()) {
+        whole.extend(lists.clone());
+    }
+    whole
 }

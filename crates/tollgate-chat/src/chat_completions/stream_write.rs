@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::reply::{annotation, image, minted_id, reply_id};
+use super::reply::{annotation, image, minted_id, reply_id, whole_logprobs};
 use super::wire::reason_of;
 use super::{error, usage};
 use crate::error::WireError;
@@ -182,7 +182,9 @@ impl Writer {
             Event::Text { text, .. } => self.text(at, text, out),
             Event::TextEnd { .. } => choice.part_start = choice.length,
             Event::Reasoning { text, .. } => self.think(at, text, out),
-            Event::ReasoningEnd { .. } if choice.thought == Thought::Open => choice.thought = Thought::Ended,
+            Event::ReasoningEnd { .. } if choice.thought == Thought::Open => {
+                choice.thought = Thought::Ended
+            }
             Event::Refusal { text, .. } if !text.is_empty() => {
                 choice.refused = true;
                 self.delta_text(index, "refusal", text, out);
@@ -194,7 +196,9 @@ impl Writer {
                 custom,
                 ..
             } => self.start_call(at, *call, id, name, *custom, out),
-            Event::ToolArguments { call, json, .. } if !json.is_empty() => self.arguments(at, *call, json, out),
+            Event::ToolArguments { call, json, .. } if !json.is_empty() => {
+                self.arguments(at, *call, json, out)
+            }
             Event::ToolEnd { call, .. } => self.end_call(at, *call, out),
             Event::Citation { citation, .. } => {
                 let source = annotation(citation, choice.part_start);
@@ -210,9 +214,12 @@ impl Writer {
                 Kind::Text { text, .. } => self.text(at, text, out),
                 _ => {}
             },
-            Event::Logprobs { value, .. } => self.chunk(out, |out| {
+            Event::Logprobs { value, .. } => {
+                let value = whole_logprobs(value);
+                self.chunk(out, |out| {
                 write!(out, r#""choices":[{{"index":{index},"delta":{{}},"logprobs":{value},"finish_reason":null}}]"#)
-            }),
+            });
+            }
             Event::Finish { finish, .. } => choice.finish = Some(*finish),
             _ => {}
         }

@@ -42,6 +42,14 @@ pub(super) const DOCUMENTED_OWN: &[&str] = &[
     "stream_options",
 ];
 
+/// Members that mean the same in OpenAI's other format.
+pub(super) const OPENAIS_OWN: &[&str] = &[
+    "moderation",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "safety_identifier",
+];
+
 /// Members of a request that OpenAI documents and the hub has fields for.
 const DOCUMENTED: &[&str] = &[
     "frequency_penalty",

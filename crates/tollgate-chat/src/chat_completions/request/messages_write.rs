@@ -25,6 +25,7 @@ pub(super) fn write(
     traits: &ModelTraits,
     dropped: &mut Dropped,
 ) -> Result<Vec<Value>, Bad> {
+    check_history(request)?;
     let mut writer = Writer {
         request,
         names,
@@ -51,6 +52,25 @@ pub(super) fn write(
     writer.no_result_given();
     writer.flush_pictures();
     Ok(writer.out)
+}
+
+/// Refuses pieces that stand for a part of the conversation which only their vendor has.
+fn check_history(request: &Request) -> Result<(), Bad> {
+    for (at, turn) in request.turns.iter().enumerate() {
+        for (place, part) in turn.parts.iter().enumerate() {
+            let kind = match &part.kind {
+                Kind::Foreign { value, .. } => value["type"].as_str().unwrap_or_default(),
+                _ => continue,
+            };
+            if ["item_reference", "compaction"].contains(&kind) {
+                return Err(Bad::new(
+                    request.path_of(at, place),
+                    format!("is {kind:?}, which this model's provider cannot read"),
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 struct Writer<'a> {
@@ -91,6 +111,7 @@ impl<'a> Writer<'a> {
         for turn in turns {
             content.next_turn();
             for part in &turn.parts {
+                self.note_cache(part);
                 match &part.kind {
                     Kind::ToolCall { .. } => calls.extend(self.call(&part.kind, &mut ids)),
                     _ => self.assistant_part(part, &mut content),
@@ -99,6 +120,14 @@ impl<'a> Writer<'a> {
         }
         let mut message = Map::from_iter([("role".to_owned(), Value::from("assistant"))]);
         let has_calls = !calls.is_empty();
+        if !self.is_ours && content.list.is_empty() && !has_calls {
+            // Thinking alone, or what only another format knows.
+            if !content.reasoning.is_empty() {
+                let lost = self.request.name_of(Field::PastReasoning);
+                self.dropped.push(lost);
+            }
+            return;
+        }
         let plain = !self.is_ours || turns.iter().all(|turn| turn.plain);
         let said = content.value(plain, has_calls);
         let refusal = std::mem::take(&mut content.refusal);
@@ -118,6 +147,13 @@ impl<'a> Writer<'a> {
             message.extend(turn.own.for_format(NAME).cloned().unwrap_or_default());
         }
         self.out.push(message.into());
+    }
+
+    /// Other formats' markers have no place here.
+    fn note_cache(&mut self, part: &Part) {
+        if part.cache.is_some() && !self.is_ours {
+            self.dropped.push(self.request.name_of(Field::Cache));
+        }
     }
 
     fn assistant_part(&mut self, part: &Part, content: &mut Content) {
@@ -323,6 +359,7 @@ impl<'a> Writer<'a> {
         let mut content = Vec::new();
         let mut has_results = false;
         for (place, part) in turn.parts.iter().enumerate() {
+            self.note_cache(part);
             if let Kind::ToolResult {
                 content: result,
                 is_error,
@@ -336,9 +373,6 @@ impl<'a> Writer<'a> {
                     content.append(&mut self.pictures);
                 }
                 continue;
-            }
-            if part.cache.is_some() && !self.is_ours {
-                self.dropped.push(self.request.name_of(Field::Cache));
             }
             let path = self.request.path_of(at, place);
             content.push(parts::write(part, self.request, &path)?);

@@ -228,10 +228,9 @@ pub(super) fn write(
             }
             ToolKind::Foreign { format, value } if *format == NAME => tools.push(value.clone()),
             ToolKind::Foreign { value, .. } => {
-                let kind = value
-                    .get("type")
-                    .and_then(Value::as_str)
-                    .unwrap_or("this tool");
+                // Where there is no type, the first member says what it is.
+                let first = || value.as_object()?.keys().next().map(String::as_str);
+                let kind = value["type"].as_str().or_else(first).unwrap_or_default();
                 return Err(Bad::new(
                     format!("{}[{at}]", request.name_of(Field::Tools)),
                     format!("is {kind:?}, which this model's provider does not run"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::wire::{DOCUMENTED_OWN, NAME, STOPS_MAX, USER_SPELLING};
+use super::super::wire::{DOCUMENTED_OWN, NAME, OPENAIS_OWN, STOPS_MAX, USER_SPELLING};
 use super::tools::put;
 use super::{messages_write, tools};
 use crate::error::Bad;
@@ -325,7 +325,13 @@ fn put_own(
     body: &mut Map<String, Value>,
     dropped: &mut Dropped,
 ) {
-    dropped.extend(request.own.lost_to(NAME));
+    for name in request.own.lost_to(NAME) {
+        let value = request.own.get(name);
+        match value.filter(|_| OPENAIS_OWN.contains(&name) && request.client == "responses") {
+            Some(value) => drop(body.insert(name.to_owned(), value.clone())),
+            None => dropped.push(name),
+        }
+    }
     if let Some(reasoning) = &request.reasoning {
         dropped.extend(reasoning.own.lost_to(NAME));
     }
