@@ -1,5 +1,7 @@
 //! Whole replies, both ways.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -270,7 +272,9 @@ pub(super) fn write(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
         out.insert("usage".to_owned(), usage::write(counts));
     }
     if let Some(tier) = &reply.service_tier {
-        out.insert("service_tier".to_owned(), tier.as_str().into());
+        // Anthropic's word for the usual one.
+        let tier = if tier == "standard" { "default" } else { tier };
+        out.insert("service_tier".to_owned(), tier.into());
     }
     for (name, value) in reply.own.for_format(NAME).into_iter().flatten() {
         out.insert(name.clone(), value.clone());
@@ -345,9 +349,10 @@ fn add_part(message: &mut Message, part: &Part, choice: u32, rendering: &Renderi
             text, citations, ..
         } => {
             let before = message.text.chars().count() as u64;
+            let after = before + text.chars().count() as u64;
             let sources = citations
                 .iter()
-                .filter_map(|source| annotation(source, before));
+                .filter_map(|source| annotation(source, before..after));
             message.citations.extend(sources);
             message.text.push_str(text);
             message.has_text = true;
@@ -385,17 +390,18 @@ fn add_part(message: &mut Message, part: &Part, choice: u32, rendering: &Renderi
     }
 }
 
-/// A source of text that begins at character `before` of the whole content. Sources without a page have no place here.
-pub(super) fn annotation(source: &Citation, before: u64) -> Option<Value> {
+/// A source of the text between these characters of the whole content, as far as it does not say its own place in that
+/// text. Sources without a page have no place here.
+pub(super) fn annotation(source: &Citation, text: Range<u64>) -> Option<Value> {
     if source.url.is_empty() {
         return None;
     }
-    let at = |place: Option<u64>| place.unwrap_or(0).saturating_add(before);
+    let at = |place: u64| text.start.saturating_add(place);
     Some(json!({"type": "url_citation", "url_citation": {
         "url": source.url,
         "title": source.title,
-        "start_index": at(source.start),
-        "end_index": at(source.end),
+        "start_index": source.start.map_or(text.start, at),
+        "end_index": source.end.map_or(text.end, at),
     }}))
 }
 

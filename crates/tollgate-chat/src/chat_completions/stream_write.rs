@@ -13,7 +13,7 @@ use super::wire::reason_of;
 use super::{error, usage};
 use crate::error::WireError;
 use crate::format::{Rendering, StreamWriter};
-use crate::hub::{Event, Finish, Kind, Usage};
+use crate::hub::{Citation, Event, Finish, Kind, Usage};
 
 /// More choices than anybody asks for.
 const CHOICES_MAX: u32 = 128;
@@ -41,6 +41,8 @@ struct Choice {
     thought: Thought,
     images: usize,
     annotations: Vec<Value>,
+    /// Sources of the part that is open.
+    sources: Vec<Citation>,
     finish: Option<Finish>,
 }
 
@@ -58,6 +60,17 @@ enum Thought {
     None,
     Open,
     Ended,
+}
+
+impl Choice {
+    /// What follows is another piece of text.
+    fn end_part(&mut self) {
+        let text = self.part_start..self.length;
+        let sources = self.sources.drain(..);
+        self.annotations
+            .extend(sources.filter_map(|source| annotation(&source, text.clone())));
+        self.part_start = self.length;
+    }
 }
 
 impl Writer {
@@ -169,6 +182,7 @@ impl Writer {
             thought: Thought::None,
             images: 0,
             annotations: Vec::new(),
+            sources: Vec::new(),
             finish: None,
         });
         self.delta(index, out, &json!({"role": "assistant", "content": ""}));
@@ -180,7 +194,7 @@ impl Writer {
         let index = choice.index;
         match event {
             Event::Text { text, .. } => self.text(at, text, out),
-            Event::TextEnd { .. } => choice.part_start = choice.length,
+            Event::TextEnd { .. } => choice.end_part(),
             Event::Reasoning { text, .. } => self.think(at, text, out),
             Event::ReasoningEnd { .. } if choice.thought == Thought::Open => {
                 choice.thought = Thought::Ended
@@ -200,10 +214,7 @@ impl Writer {
                 self.arguments(at, *call, json, out)
             }
             Event::ToolEnd { call, .. } => self.end_call(at, *call, out),
-            Event::Citation { citation, .. } => {
-                let source = annotation(citation, choice.part_start);
-                choice.annotations.extend(source);
-            }
+            Event::Citation { citation, .. } => choice.sources.push(citation.clone()),
             Event::Part { part, .. } => match &part.kind {
                 Kind::Image { source, .. } => {
                     if let Some(image) = image(source, choice.images) {
@@ -334,6 +345,7 @@ impl Writer {
         }
         let index = self.choices[at].index;
         // All at once: the Python SDK cannot add up lists whose entries have no index.
+        self.choices[at].end_part();
         let sources = std::mem::take(&mut self.choices[at].annotations);
         if !sources.is_empty() {
             self.delta(index, out, &json!({"annotations": sources}));

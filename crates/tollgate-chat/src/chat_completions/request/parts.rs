@@ -308,15 +308,20 @@ fn titled(name: Option<&str>, text: &str) -> Map<String, Value> {
     members(json!({"type": "text", "text": text}))
 }
 
-/// The words in a part of another format (search results and the like).
+/// The words in a part of another format (search results and the like); none where it holds anything else.
 pub(super) fn text_in(value: &Value) -> Option<String> {
     let mut words = Vec::new();
-    for name in ["title", "text", "content", "output"] {
+    for name in ["title", "text", "data", "content", "output", "source"] {
         match &value[name] {
-            Value::String(text) => words.push(text.clone()),
-            Value::Array(list) => words.extend(list.iter().filter_map(text_in)),
+            // An address says nothing.
+            Value::String(text) if name != "source" => words.push(text.clone()),
+            Value::Array(list) => {
+                words.extend(list.iter().map(text_in).collect::<Option<Vec<_>>>()?)
+            }
+            inner @ Value::Object(_) => words.push(text_in(inner)?),
             _ => {}
         }
     }
-    (!words.is_empty()).then(|| words.join("\n"))
+    let is_payload = value.get("type").is_some_and(|kind| kind == "base64");
+    (!words.is_empty() && !is_payload).then(|| words.join("\n"))
 }
