@@ -394,6 +394,19 @@ impl Item {
         }
     }
 
+    /// It was not cut: a call without arguments is one with none.
+    pub(super) fn complete(&mut self) {
+        if let Body::Call {
+            input,
+            custom: false,
+            ..
+        } = &mut self.body
+            && input.is_empty()
+        {
+            "{}".clone_into(input);
+        }
+    }
+
     /// As it is announced: without its content.
     pub(super) fn skeleton(&self) -> Value {
         match &self.body {

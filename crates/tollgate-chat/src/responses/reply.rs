@@ -55,10 +55,12 @@ pub(super) fn write_reply(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
         output.push(&event);
     }
     let outcome = Outcome::of(output.finish.unwrap_or_default(), output.has_refusal());
-    if outcome != Outcome::Completed
-        && let Some(last) = output.items.last_mut()
-    {
-        last.status = "incomplete";
+    let cut = (outcome != Outcome::Completed).then(|| output.items.len().saturating_sub(1));
+    for (at, item) in output.items.iter_mut().enumerate() {
+        match Some(at) == cut {
+            true => item.status = "incomplete",
+            false => item.complete(),
+        }
     }
     let mut frame = Frame::new(rendering);
     frame.learn(&reply.id, reply.created);

@@ -147,9 +147,12 @@ impl Writer {
         while self.live < self.output.items.len() {
             self.show(out);
             let is_last = self.live + 1 == self.output.items.len();
-            if is_last || !self.output.items[self.live].ended {
+            let item = &mut self.output.items[self.live];
+            if is_last || !item.ended {
                 return;
             }
+            item.complete();
+            self.show(out);
             self.close(out, true);
         }
     }
@@ -231,14 +234,14 @@ impl Writer {
     /// Closes everything. `cut`: the last item is not complete, nor is any call that has not ended.
     fn close_all(&mut self, out: &mut Vec<u8>, cut: bool, failed: bool) {
         while self.live < self.output.items.len() {
-            self.show(out);
             let is_last = self.live + 1 == self.output.items.len();
             let item = &mut self.output.items[self.live];
-            let is_cut = (cut && is_last) || (failed && !item.ended);
-            if is_cut {
-                item.status = "incomplete";
+            match (cut && is_last) || (failed && !item.ended) {
+                true => item.status = "incomplete",
+                false => item.complete(),
             }
             let whole = item.ended || !failed;
+            self.show(out);
             self.close(out, whole);
         }
     }

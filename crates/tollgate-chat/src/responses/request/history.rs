@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::items::text_type;
 use super::pairs::Item;
+use super::tools::foreign_name;
 use crate::error::Bad;
 use crate::hub::{Citation, Field, Kind, Part, Request, Role, Source, ToolNames, Turn};
 use crate::media::to_data_uri;
@@ -108,6 +109,12 @@ impl<'a> History<'a> {
                     value,
                     ends_calls: true,
                 });
+            }
+            // Empty text is only there for the signature on it.
+            Kind::Text {
+                text, signature, ..
+            } if text.is_empty() && signature.is_some() => {
+                self.weakened.push(Field::PastReasoning);
             }
             kind => {
                 let value = self.content(part, role, path)?;
@@ -311,8 +318,13 @@ impl<'a> History<'a> {
         let mut set = |name: &str, given: Value| value.insert(name.to_owned(), given);
         match &part.kind {
             Kind::Text {
-                text, citations, ..
+                text,
+                citations,
+                signature,
             } => {
+                if signature.is_some() {
+                    self.weakened.push(Field::PastReasoning);
+                }
                 set("type", text_type(role).into());
                 set("text", text.as_str().into());
                 if role == Role::Assistant {
@@ -370,8 +382,7 @@ impl<'a> History<'a> {
             Kind::Audio { .. } => return refuse("is sound"),
             Kind::Video { .. } => return refuse("is a film"),
             Kind::Foreign { value, .. } => {
-                let kind = value["type"].as_str().unwrap_or("part of another format");
-                return refuse(&format!("is a `{kind}`"));
+                return refuse(&format!("is a `{}`", foreign_name(value)));
             }
             _ => return refuse("is out of place"),
         }

@@ -129,7 +129,8 @@ pub(super) fn paired(mut items: Vec<Item>) -> Vec<Value> {
                 pairing.out.extend(orphan(&value));
             }
             Item::Reasoning { value, .. } => pairing.out.push(value),
-            Item::Other { value, .. } if value.is_null() => {}
+            // A result that went to its call: what follows comes after it.
+            Item::Other { value, .. } if value.is_null() => pairing.answer(),
             Item::Other { value, ends_calls } => {
                 if ends_calls {
                     pairing.answer();

@@ -7,6 +7,9 @@ use crate::error::Bad;
 use crate::hub::{Field, Own, Request, Tool, ToolChoice, ToolKind, ToolNames};
 use crate::responses::wire::{NAME, note, put_back};
 
+/// A member of web search that chat-completions has too.
+pub(super) const SEARCH_SIZE: &str = "search_context_size";
+
 /// Reads the list.
 pub(super) fn read_tools(value: Value) -> Result<Vec<Tool>, Bad> {
     let Value::Array(list) = value else {
@@ -224,20 +227,27 @@ pub(super) fn write_tool(tool: &Tool, request: &Request, names: &ToolNames) -> R
                 place.insert("type".to_owned(), "approximate".into());
                 members.insert("user_location".to_owned(), Value::Object(place));
             }
+            if let Some(size) = tool.own.get(SEARCH_SIZE) {
+                members.insert(SEARCH_SIZE.to_owned(), size.clone());
+            }
         }
         ToolKind::Foreign { format, value } if *format == NAME => return Ok(value.clone()),
         ToolKind::Foreign { value, .. } => {
-            let kind = value["type"].as_str().or_else(|| value["name"].as_str());
-            let kind = kind
-                .or_else(|| value.as_object()?.keys().next().map(String::as_str))
-                .unwrap_or("unknown");
+            let name = foreign_name(value);
             let why =
-                format!("holds the tool `{kind}`, which the upstream of this model does not have");
+                format!("holds the tool `{name}`, which the upstream of this model does not have");
             return Err(Bad::new(request.name_of(Field::Tools), why));
         }
     }
     put_back(&tool.own, &mut members);
     Ok(Value::Object(members))
+}
+
+/// What to call a tool or part that only another format has.
+pub(super) fn foreign_name(value: &Value) -> &str {
+    let first = || value.as_object()?.keys().next().map(String::as_str);
+    let kind = value["type"].as_str().or_else(first);
+    kind.unwrap_or("part of another format")
 }
 
 /// Writes the choice.

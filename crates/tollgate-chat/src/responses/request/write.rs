@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::History;
 use super::pairs::{join_reasoning, paired, unpaired};
-use super::tools::{write_choice, write_tool};
+use super::tools::{SEARCH_SIZE, write_choice, write_tool};
 use crate::error::Bad;
 use crate::format::{Target, Written};
 use crate::hub::{
@@ -379,7 +379,11 @@ impl<'a> Writing<'a> {
                 }
             }
         }
-        let is_shared = |name: &str| request.client == "chat-completions" && SHARED.contains(&name);
+        // `role` is the spelling `developer`, which is what system turns are here.
+        let is_shared = |name: &str| {
+            request.client == "chat-completions"
+                && (SHARED.contains(&name) || matches!(name, SEARCH_SIZE | "role"))
+        };
         let lost: Vec<&str> = owns(request).flat_map(|own| own.lost_to(NAME)).collect();
         for name in lost.into_iter().filter(|name| !is_shared(name)) {
             self.drop_named(name);
