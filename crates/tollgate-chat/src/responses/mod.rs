@@ -10,6 +10,8 @@ mod reply;
 mod request;
 mod stream_read;
 mod stream_write;
+#[cfg(test)]
+mod tests;
 mod usage;
 mod wire;
 
