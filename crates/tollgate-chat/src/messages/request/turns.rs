@@ -148,9 +148,11 @@ fn pieces_of<'a>(draft: &mut Draft<'a>, at: usize, turn: &'a Turn) -> Result<Sai
             Kind::Redacted(data) if data.vendor != VENDOR => {
                 draft.lose_field(Field::PastReasoning);
             }
-            Kind::Foreign { format, .. } if *format != NAME => {
-                if turn.role != Role::Assistant {
-                    return Err(draft.bad(place, "is of a type that only its own format has"));
+            Kind::Foreign { format, value } if *format != NAME => {
+                // A record of what the vendor's own tools did can go; what stands for a piece of the conversation cannot.
+                let stands_for_more = value["type"] == "item_reference";
+                if turn.role != Role::Assistant || stands_for_more {
+                    return Err(draft.bad(place, "is of a type that only its own vendor can read"));
                 }
                 let path = draft.request.path_of(at, index);
                 draft.lose(path);

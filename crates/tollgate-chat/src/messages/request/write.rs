@@ -279,10 +279,10 @@ impl<'a> Draft<'a> {
             ToolKind::WebSearch { location } => tools::write_web_search(tool, location.as_ref()),
             ToolKind::Foreign { format, value } if *format == NAME => return Ok(value.clone()),
             ToolKind::Foreign { value, .. } => {
-                let kind = value
-                    .get("type")
-                    .and_then(Value::as_str)
-                    .unwrap_or("this kind");
+                // Typed, or an object whose one member is the type.
+                let kind = value.get("type").and_then(Value::as_str);
+                let only = value.as_object().and_then(|members| members.keys().next());
+                let kind = kind.or(only.map(String::as_str)).unwrap_or_default();
                 let field = format!("{}[{index}]", self.request.name_of(Field::Tools));
                 let why = format!("of type `{kind}` is not available for this model");
                 return Err(Bad::new(field, why));
