@@ -233,6 +233,7 @@ impl State {
                 return Ok(());
             }
             "tool_use" => self.call_start(index, &block, out)?,
+            "" => return Err(malformed()),
             _ => Open::Foreign {
                 block,
                 input: String::new(),

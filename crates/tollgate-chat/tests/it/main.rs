@@ -3,3 +3,4 @@
 mod chat_completions;
 mod generate_content;
 mod golden;
+mod messages;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{thinking, tools};
 use crate::error::Bad;
-use crate::hub::{OutputFormat, Own, Request, Role, Turn};
+use crate::hub::{Kind, OutputFormat, Own, Part, Request, Role, Turn};
 use crate::messages::blocks::content;
 use crate::messages::fields::{Fields, Path};
 use crate::messages::glance::glance;
@@ -101,6 +101,7 @@ fn only_text(value: &Value, at: &Path<'_>) -> Result<(), Bad> {
 
 fn messages(fields: &mut Fields<'_>, turns: &mut Vec<Turn>) -> Result<(), Bad> {
     let list = Path::Member(&Path::Root, "messages");
+    let before = turns.len();
     for (index, message) in fields
         .list("messages")?
         .unwrap_or_default()
@@ -108,6 +109,14 @@ fn messages(fields: &mut Fields<'_>, turns: &mut Vec<Turn>) -> Result<(), Bad> {
         .enumerate()
     {
         turns.push(message_turn(message, &Path::Item(&list, index))?);
+    }
+    let is_blank =
+        |part: &Part| matches!(&part.kind, Kind::Text { text, .. } if text.trim().is_empty());
+    if turns[before..]
+        .iter()
+        .all(|turn| turn.parts.iter().all(is_blank))
+    {
+        return Err(list.bad("must not all be empty"));
     }
     Ok(())
 }

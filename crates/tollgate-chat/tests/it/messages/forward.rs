@@ -23,10 +23,7 @@ fn whole_events_are_slices_of_what_came() {
     push(&mut *forward, &(head() + &text_block(0, "a"))).unwrap();
     let bytes = Bytes::from(text_block(1, "hello"));
     let given = forward.push(bytes.clone()).unwrap().now;
-    assert_eq!(
-        (given.as_ptr(), given.len()),
-        (bytes.as_ptr(), bytes.len())
-    );
+    assert_eq!((given.as_ptr(), given.len()), (bytes.as_ptr(), bytes.len()));
     // What is cut waits for its rest.
     let event = text_block(2, "there");
     let (first, rest) = event.split_at(event.len() - 3);
@@ -86,11 +83,7 @@ fn trap_40_an_error_before_the_first_block_can_still_be_answered_elsewhere() {
     };
     forward.error(&error, &mut out);
     forward.error(&error, &mut out);
-    assert!(
-        accumulate(&String::from_utf8(out).unwrap())
-            .error
-            .is_some()
-    );
+    assert!(accumulate(&String::from_utf8(out).unwrap()).error.is_some());
 }
 
 #[test]
@@ -140,8 +133,5 @@ fn events_without_names_get_them() {
     let mut forward = forward();
     let given = push(&mut *forward, &nameless).unwrap();
     let end = String::from_utf8(forward.end().to_vec()).unwrap();
-    assert_eq!(
-        accumulate(&(given + &end)).content[0]["text"],
-        "hi"
-    );
+    assert_eq!(accumulate(&(given + &end)).content[0]["text"], "hi");
 }

@@ -66,7 +66,8 @@ impl Message {
                 self.stop_reason = data["delta"]["stop_reason"].clone();
                 assert!(self.stop_reason.is_string());
                 self.usage = data["usage"].clone();
-                assert!(self.usage["input_tokens"].is_u64());
+                let input = &self.usage["input_tokens"];
+                assert!(input.is_u64() || input.is_null());
                 assert!(self.usage["output_tokens"].is_u64());
             }
             "message_stop" => {

@@ -198,7 +198,10 @@ fn request() -> impl Strategy<Value = Value> {
     let vendor = json!({"type": "bash_20250124", "name": "bash"});
     let fields: Vec<(&str, Value)> = vec![
         ("system", json!("s")),
-        ("system", json!([{"type": "text", "text": "s", "cache_control": {"type": "ephemeral", "ttl": "1h"}}])),
+        (
+            "system",
+            json!([{"type": "text", "text": "s", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]),
+        ),
         ("temperature", json!(0.5)),
         ("top_p", json!(1.0)),
         ("top_k", json!(7)),
@@ -214,7 +217,10 @@ fn request() -> impl Strategy<Value = Value> {
             "output_config",
             json!({"effort": "max", "format": {"type": "json_schema", "schema": {"type": "object", "x": 1}}}),
         ),
-        ("thinking", json!({"type": "adaptive", "display": "omitted"})),
+        (
+            "thinking",
+            json!({"type": "adaptive", "display": "omitted"}),
+        ),
         ("thinking", json!({"type": "disabled"})),
         ("service_tier", json!("auto")),
         ("cache_control", json!({"type": "ephemeral"})),

@@ -104,8 +104,10 @@ fn trap_09_empty_text_is_left_out() {
     ]));
     assert_eq!(messages[1]["content"].as_array().unwrap().len(), 1);
     assert_eq!(messages.as_array().unwrap().len(), 3);
-    let nothing = from_chat(json!([user(" ")]), json!({}));
-    assert_eq!(write(&nothing, &traits()).unwrap_err().field, "messages");
+    let nothing =
+        json!({"model": "m", "messages": [user(" "), {"role": "assistant", "content": ""}]});
+    let bad = Messages.read_request(nothing.to_string().as_bytes());
+    assert_eq!(bad.unwrap_err().field, "messages");
 }
 
 #[test]
@@ -243,12 +245,12 @@ fn thinking_is_off_where_a_call_in_progress_came_without_it() {
         (&Value::Null, vec!["reasoning_effort".to_owned()])
     );
     // Models that think by word do not mind, and past calls do not matter.
-    assert_eq!(
-        sent(&request, &traits()).0["thinking"]["type"],
-        "adaptive"
-    );
+    assert_eq!(sent(&request, &traits()).0["thinking"]["type"], "adaptive");
     let mut past = history.as_array().unwrap().clone();
-    past.extend([json!({"role": "assistant", "content": "done"}), user("again")]);
+    past.extend([
+        json!({"role": "assistant", "content": "done"}),
+        user("again"),
+    ]);
     let (body, _) = sent(&from_chat(past.into(), more), &by_budget());
     assert_eq!(body["thinking"]["budget_tokens"], 2048);
 }
@@ -298,8 +300,7 @@ fn a_cap_is_always_sent_and_never_more_than_the_model_can() {
 
 #[test]
 fn at_most_four_cache_markers_are_sent() {
-    let part =
-        |at: usize| json!({"type": "text", "text": at.to_string(), "cache_control": {"type": "ephemeral"}});
+    let part = |at: usize| json!({"type": "text", "text": at.to_string(), "cache_control": {"type": "ephemeral"}});
     let parts: Vec<Value> = (0..6).map(part).collect();
     let request = from_chat(
         json!([{"role": "system", "content": [part(9)]}, {"role": "user", "content": parts}]),
@@ -313,8 +314,13 @@ fn at_most_four_cache_markers_are_sent() {
 
 #[test]
 fn the_user_speaks_first_and_a_begun_answer_ends_without_white_space() {
-    let messages = messages_of(json!([{"role": "assistant", "content": "Hello."}, user("hi"), {"role": "assistant", "content": "{ "}]));
-    assert_eq!(messages[0], json!({"role": "user", "content": [{"type": "text", "text": "."}]}));
+    let messages = messages_of(
+        json!([{"role": "assistant", "content": "Hello."}, user("hi"), {"role": "assistant", "content": "{ "}]),
+    );
+    assert_eq!(
+        messages[0],
+        json!({"role": "user", "content": [{"type": "text", "text": "."}]})
+    );
     assert_eq!(messages[3]["content"], "{");
     let only_system = messages_of(json!([{"role": "system", "content": "Be brief."}]));
     assert_eq!(only_system[0]["role"], "user");
@@ -322,8 +328,7 @@ fn the_user_speaks_first_and_a_begun_answer_ends_without_white_space() {
 
 #[test]
 fn a_history_with_calls_has_their_tools() {
-    let history =
-        json!([user("go"), {"role": "assistant", "content": null, "tool_calls": [call("a")]}, result("a")]);
+    let history = json!([user("go"), {"role": "assistant", "content": null, "tool_calls": [call("a")]}, result("a")]);
     let (body, _) = sent(&from_chat(history, json!({})), &traits());
     assert_eq!(body["tools"][0]["name"], "f");
     assert_eq!(body["tool_choice"], json!({"type": "none"}));

@@ -74,9 +74,9 @@ fn trap_34_empty_members_are_written() {
         text("hi"),
         finish(Finish::End),
     ]);
-    assert!(
-        out.contains("\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}")
-    );
+    assert!(out.contains(
+        "\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}"
+    ));
     assert!(out.contains("\"content_block\":{\"type\":\"text\",\"text\":\"\"}"));
     assert!(out.contains("\"stop_sequence\":null"));
 }
@@ -126,7 +126,9 @@ fn trap_41_an_error_closes_what_is_open() {
     ] {
         let mut writer = Messages.stream_writer(&rendering());
         let mut out = Vec::new();
-        events.iter().for_each(|event| writer.write(event, &mut out));
+        events
+            .iter()
+            .for_each(|event| writer.write(event, &mut out));
         writer.error(&error(503), &mut out);
         writer.write(&text("late"), &mut out);
         writer.keep_alive(&mut out);
@@ -298,7 +300,10 @@ fn an_end_that_is_none_is_a_break() {
         Err(Garbled::Malformed(_))
     ));
     // A stop reason without a message_stop behind it is an end all the same.
-    let cut = sse("message_delta", json!({"delta": {"stop_reason": "end_turn"}}));
+    let cut = sse(
+        "message_delta",
+        json!({"delta": {"stop_reason": "end_turn"}}),
+    );
     assert!(events(&(head() + &text_block(0, "hi") + &cut)).is_ok());
 }
 
