@@ -28,7 +28,6 @@ const STATUSES: &[(u16, &str)] = &[
     (502, "BAD_GATEWAY"),
     (503, "UNAVAILABLE"),
     (504, "DEADLINE_EXCEEDED"),
-    (529, "UNAVAILABLE"),
 ];
 
 /// Longer messages are cut, in characters.
@@ -64,10 +63,16 @@ pub(super) fn write(error: &WireError) -> Vec<u8> {
 
 /// The body as JSON. SDKs need all three of code, message and status.
 pub(super) fn body(error: &WireError) -> Value {
+    // Another vendor's word for an overload.
+    let code = if error.status == 529 {
+        503
+    } else {
+        error.status
+    };
     let mut inner = json!({
-        "code": error.status,
+        "code": code,
         "message": error.message,
-        "status": word_of(error.status),
+        "status": word_of(code),
     });
     if let Some(field) = error.param.as_ref().filter(|_| error.bare) {
         inner["details"] = json!([{
@@ -195,12 +200,12 @@ mod tests {
             (502, "BAD_GATEWAY"),
             (503, "UNAVAILABLE"),
             (504, "DEADLINE_EXCEEDED"),
-            (529, "UNAVAILABLE"),
             (418, "INVALID_ARGUMENT"),
         ] {
             let expected = json!({"error": {"code": status, "message": "no", "status": word}});
             assert_eq!(body(&wire(status)), expected);
         }
+        assert_eq!(body(&wire(529)), body(&wire(503)));
         let bare = WireError {
             bare: true,
             ..wire(400)

@@ -44,6 +44,18 @@ pub(super) fn write(finish: Finish) -> &'static str {
     }
 }
 
+/// Whether a reply that ends so was cut: a call at its end may be half of one.
+pub(super) fn is_cut(finish: Finish) -> bool {
+    matches!(
+        finish,
+        Finish::Length
+            | Finish::ContextFull
+            | Finish::Refusal
+            | Finish::Pause
+            | Finish::BadToolCall
+    )
+}
+
 /// Of two words for one reply, given at different times, the one that counts: a late STOP takes nothing back.
 pub(super) fn stronger(before: Finish, after: Finish) -> Finish {
     if after == Finish::End { before } else { after }

@@ -30,6 +30,8 @@ pub(super) struct Writer {
 struct Choice {
     /// Calls whose arguments are not complete, by number.
     calls: BTreeMap<u32, Call>,
+    /// A call that ended with arguments that are no object: if the reply was cut there, it is none.
+    doubtful: Option<(Call, Option<Opaque>)>,
     finish: Option<Finish>,
     /// Visible text and what is cited in it: offsets are bytes here.
     text: String,
@@ -145,6 +147,12 @@ impl Writer {
     /// What happens in one choice.
     fn in_choice(&mut self, event: &Event, index: u32, out: &mut Vec<u8>) {
         let choice = self.choices.entry(index).or_default();
+        if let Some((call, signature)) = choice.doubtful.take()
+            && !is_cut(event)
+        {
+            self.call(index, call, signature, out);
+        }
+        let choice = self.choices.entry(index).or_default();
         match event {
             Event::Text { text, .. } | Event::Refusal { text, .. } if !text.is_empty() => {
                 choice.text.push_str(text);
@@ -200,8 +208,13 @@ impl Writer {
             Event::ToolEnd {
                 call, signature, ..
             } => {
-                if let Some(call) = choice.calls.remove(call) {
+                let Some(call) = choice.calls.remove(call) else {
+                    return;
+                };
+                if call.is_whole() {
                     self.call(index, call, signature.clone(), out);
+                } else {
+                    choice.doubtful = Some((call, signature.clone()));
                 }
             }
             Event::Finish { finish, .. } => {
@@ -309,6 +322,20 @@ impl StreamWriter for Writer {
             .whole(error::body(wire).to_string().as_bytes(), out);
         self.framing.close(out);
     }
+}
+
+impl Call {
+    fn is_whole(&self) -> bool {
+        let arguments = self.arguments.trim();
+        self.custom
+            || arguments.is_empty()
+            || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
+    }
+}
+
+/// Whether the reply ends here without being done.
+fn is_cut(event: &Event) -> bool {
+    matches!(event, Event::Finish { finish, .. } if finish::is_cut(*finish))
 }
 
 fn choice_of(event: &Event) -> Option<u32> {

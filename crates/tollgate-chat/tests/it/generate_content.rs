@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tollgate_chat::generate_content::{GenerateContent, count_request, path};
-use tollgate_chat::hub::{Citation, Event, Finish, ModelTraits, Opaque, Own, Part, Usage};
+use tollgate_chat::hub::{Citation, Event, Finish, Fold, ModelTraits, Opaque, Own, Part, Usage};
 use tollgate_chat::{Format, Garbled, Rendering, Target, WireError};
 
 const FORMAT: GenerateContent = GenerateContent;
@@ -643,6 +643,61 @@ fn pass(stream: &str, cuts: &[usize], json_array: bool) -> (Vec<u8>, Result<(), 
     out.extend_from_slice(&forward.end());
     assert!(forward.end().is_empty());
     (out, outcome)
+}
+
+#[test]
+fn a_call_that_was_cut_is_none() {
+    let events = |json: &str, finish: Finish| {
+        let call = |event: fn(u32) -> Event| event(0);
+        vec![
+            call(|call| Event::ToolStart {
+                choice: 0,
+                call,
+                id: "a".to_owned(),
+                name: "f".to_owned(),
+                custom: false,
+            }),
+            Event::ToolArguments {
+                choice: 0,
+                call: 0,
+                json: json.to_owned(),
+            },
+            call(|call| Event::ToolEnd {
+                choice: 0,
+                call,
+                signature: None,
+            }),
+            Event::Finish {
+                choice: 0,
+                finish,
+                stop_sequence: None,
+            },
+        ]
+    };
+    for (json, finish, calls) in [
+        ("{\"a\":", Finish::Length, 0),
+        ("{\"a\":1}", Finish::Length, 1),
+        ("{\"a\":", Finish::ToolCall, 1),
+        ("", Finish::ToolCall, 1),
+    ] {
+        let events = events(json, finish);
+        let mut writer = FORMAT.stream_writer(&rendering(false));
+        let mut out = Vec::new();
+        events
+            .iter()
+            .for_each(|event| writer.write(event, &mut out));
+        writer.end(&mut out);
+        let mut fold = Fold::default();
+        events.iter().for_each(|event| fold.push(event));
+        for text in [out, FORMAT.write_reply(&fold.reply(), &rendering(false))] {
+            let text = String::from_utf8(text).unwrap();
+            assert_eq!(
+                text.matches("functionCall").count(),
+                calls,
+                "{json} {finish:?}"
+            );
+        }
+    }
 }
 
 #[test]

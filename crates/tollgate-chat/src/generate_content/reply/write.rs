@@ -61,7 +61,11 @@ fn candidate(choice: &Choice) -> Value {
     let own = choice.own.for_format(NAME);
     let mut parts: Vec<Value> = Vec::with_capacity(choice.parts.len());
     let mut cited: Vec<(usize, &str, &Citation)> = Vec::new();
-    for hub in &choice.parts {
+    for (at, hub) in choice.parts.iter().enumerate() {
+        let is_last = at + 1 == choice.parts.len();
+        if is_last && finish::is_cut(choice.finish) && is_half_a_call(hub) {
+            continue;
+        }
         let Some(value) = part(hub) else { continue };
         if let Kind::Text {
             text, citations, ..
@@ -103,6 +107,19 @@ fn candidate(choice: &Choice) -> Value {
         out.insert(name.clone(), value.clone());
     }
     Value::Object(out)
+}
+
+fn is_half_a_call(part: &Part) -> bool {
+    match &part.kind {
+        Kind::ToolCall {
+            arguments,
+            custom: false,
+            ..
+        } if !arguments.is_empty() => {
+            serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()
+        }
+        _ => false,
+    }
 }
 
 /// A part for a client; none where this format has no such part.

@@ -169,8 +169,11 @@ fn answers_first(pieces: Vec<Piece>, calls: Vec<(String, String)>) -> Vec<Piece>
         out.push(Piece::Answer(answer));
     }
     for orphan in answers {
-        let text = format!("Result of {}: {}", orphan.name, orphan.response);
-        behind.push(json!({"text": text}));
+        let words = match &orphan.response["output"] {
+            Value::String(text) => text.clone(),
+            _ => orphan.response.to_string(),
+        };
+        behind.push(json!({"text": format!("Tool result: {words}")}));
         behind.extend(orphan.behind);
     }
     out.extend(behind.into_iter().map(Piece::Said));
