@@ -20,6 +20,8 @@ use crate::sse::Decoder;
 pub(super) struct Reader {
     decoder: Decoder,
     state: State,
+    /// A fault stays one, whatever comes after it.
+    fault: Option<Garbled>,
 }
 
 #[derive(Default)]
@@ -52,17 +54,35 @@ enum Open {
     Reasoning,
 }
 
+impl Reader {
+    fn check(&mut self, outcome: Result<(), Garbled>) -> Result<(), Garbled> {
+        self.fault = outcome.clone().err();
+        outcome
+    }
+
+    fn sound(&self) -> Result<(), Garbled> {
+        self.fault.clone().map_or(Ok(()), Err)
+    }
+}
+
 impl StreamReader for Reader {
     fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), Garbled> {
+        self.sound()?;
         let state = &mut self.state;
-        self.decoder
-            .push(bytes, |event| state.take(event.data, out))
+        let outcome = self
+            .decoder
+            .push(bytes, |event| state.take(event.data, out));
+        self.check(outcome)
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), Garbled> {
+        self.sound()?;
         let state = &mut self.state;
-        self.decoder.finish(|event| state.take(event.data, out))?;
-        state.end(out)
+        let outcome = self
+            .decoder
+            .finish(|event| state.take(event.data, out))
+            .and_then(|()| self.state.end(out));
+        self.check(outcome)
     }
 }
 
@@ -346,6 +366,20 @@ mod tests {
         );
         assert_eq!(read(&[]), Err(Garbled::BrokeOff));
         assert!(matches!(read(&[json!("x")]), Err(Garbled::Malformed(_))));
+    }
+
+    #[test]
+    fn a_fault_stays_one() {
+        let (mut reader, mut events) = (Reader::default(), Vec::new());
+        let bytes = "data: {\"error\":{\"code\":500,\"message\":\"m\"}}\n\n";
+        let fault = reader.push(bytes.as_bytes(), &mut events).unwrap_err();
+        let good = format!("data: {}\n\n", piece(json!([{"text": "a"}]), json!("STOP")));
+        assert_eq!(
+            reader.push(good.as_bytes(), &mut events),
+            Err(fault.clone())
+        );
+        assert_eq!(reader.finish(&mut events), Err(fault));
+        assert!(events.is_empty());
     }
 
     #[test]

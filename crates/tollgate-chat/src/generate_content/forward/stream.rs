@@ -164,8 +164,8 @@ enum Place {
 impl StreamForward for Stream {
     /// `ended` is never said: only the end of the body tells which finish was the last.
     fn push(&mut self, bytes: Bytes) -> Result<Forwarded, Garbled> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
         }
         let Some(chunk) = self.with_tail(bytes)? else {
             return Ok(Forwarded::default());
@@ -184,7 +184,10 @@ impl StreamForward for Stream {
                     self.failed = Some(error);
                     break;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.failed = Some(error.clone());
+                    return Err(error);
+                }
             }
         }
         let now = out.finish();
@@ -194,8 +197,8 @@ impl StreamForward for Stream {
     }
 
     fn finish(&mut self) -> Result<(), Garbled> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
         }
         let mut last = std::mem::take(&mut self.tail);
         if !last.is_empty() {
