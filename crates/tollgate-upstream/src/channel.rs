@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate_chat::Format;
 use tollgate_core::Secret;
 
 /// A channel as configured (CONTRACT.md › Configuration).
@@ -70,6 +71,19 @@ impl Channel {
             apis: None,
             time_limits: ChannelTimeLimits::default(),
         }
+    }
+
+    /// Of the formats that a provider `knows`, best first, those that this channel's server speaks, in the order of its
+    /// configuration; all where it names none of them.
+    pub(crate) fn chat_formats(&self, knows: &[&'static dyn Format]) -> Vec<&'static dyn Format> {
+        let named = self.apis.iter().flatten();
+        let spoken: Vec<_> = named
+            .filter_map(|name| knows.iter().copied().find(|format| format.name() == name))
+            .collect();
+        if spoken.is_empty() {
+            return knows.to_vec();
+        }
+        spoken
     }
 
     /// The provider's id for `model`, or none where this channel does not serve it.

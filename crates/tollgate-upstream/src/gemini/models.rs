@@ -45,6 +45,8 @@ fn of(generation: Generation, id: &str) -> ModelTraits {
             _ => Some(65_536),
         },
         thinking: thinking(generation, id),
+        // Before 2.5 only the older dialect of schemas.
+        json_schema: generation >= 205,
         tools_with_json: generation >= 300,
         needs_signatures: generation >= 300,
         takes_urls: generation >= 300,

@@ -22,11 +22,8 @@ const BASE_URL: &str = "https://api.openai.com/v1";
 /// Documented for finding a request again; other servers ignore it.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
 
-/// The formats, best first, and the path of each.
-static FORMATS: &[(&dyn Format, &str)] = &[
-    (&ChatCompletions, "/chat/completions"),
-    (&Responses, "/responses"),
-];
+/// The formats, best first.
+static FORMATS: [&dyn Format; 2] = [&ChatCompletions, &Responses];
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
@@ -47,26 +44,27 @@ struct OpenAi {
     uris: Vec<Option<Uri>>,
 }
 
+fn path(format: &dyn Format) -> &'static str {
+    if format.name() == Responses.name() {
+        "/responses"
+    } else {
+        "/chat/completions"
+    }
+}
+
 impl OpenAi {
     fn new(channel: &Arc<Channel>, egress: &egress::Client) -> Self {
         let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
         let host = |text: &str| Some(Url::parse(text).ok()?.host_str()?.to_owned());
-        let chosen: Vec<_> = match &channel.apis {
-            Some(names) => names
-                .iter()
-                .filter_map(|name| FORMATS.iter().find(|(format, _)| format.name() == name))
-                .collect(),
-            None => FORMATS.iter().collect(),
-        };
-        let formats: Vec<_> = chosen.iter().map(|(format, _)| *format).collect();
+        let formats = channel.chat_formats(&FORMATS);
         let is_responses = |format: &&dyn Format| format.name() == Responses.name();
         Self {
             wire: Wire::new(channel, egress),
             is_vendor: host(base) == host(BASE_URL),
             responses_only: formats.iter().copied().filter(is_responses).collect(),
-            uris: chosen
+            uris: formats
                 .iter()
-                .map(|(_, path)| wire::uri(base, path).ok())
+                .map(|format| wire::uri(base, path(*format)).ok())
                 .collect(),
             formats,
         }

@@ -31,11 +31,15 @@ const MAX_OUTPUT: u64 = 128_000;
 pub(super) struct SandboxChat {
     /// Until the first byte, where no directive says otherwise.
     time: Duration,
+    formats: Vec<&'static dyn Format>,
 }
 
 impl SandboxChat {
-    pub(super) fn new(time: Duration) -> Self {
-        Self { time }
+    pub(super) fn new(channel: &Channel, time: Duration) -> Self {
+        Self {
+            time,
+            formats: channel.chat_formats(FORMATS),
+        }
     }
 
     async fn answer(&self, call: &ChatCall<'_>) -> Result<ChatBody, ChatError> {
@@ -106,7 +110,7 @@ impl SandboxChat {
 #[async_trait]
 impl ChatProvider for SandboxChat {
     fn formats(&self) -> &[&'static dyn Format] {
-        FORMATS
+        &self.formats
     }
 
     fn model(&self, upstream_model: &str) -> ChatModel {

@@ -12,11 +12,14 @@ use crate::egress;
 use crate::provider::{Provider, Settings};
 
 /// Opens the sandbox for one channel.
-pub fn open(_channel: &Arc<Channel>, settings: &Settings, _egress: &egress::Client) -> Provider {
+pub fn open(channel: &Arc<Channel>, settings: &Settings, _egress: &egress::Client) -> Provider {
     let sandbox = Arc::new(image::SandboxImages::new(settings.sandbox_image));
     Provider {
         image: Some(sandbox.clone()),
-        chat: Some(Arc::new(chat::SandboxChat::new(settings.sandbox_chat))),
+        chat: Some(Arc::new(chat::SandboxChat::new(
+            channel,
+            settings.sandbox_chat,
+        ))),
         review: Some(sandbox),
     }
 }

@@ -530,6 +530,21 @@ async fn streams_break_off_after_as_many_pieces() {
 }
 
 #[tokio::test]
+async fn it_speaks_fewer_formats_where_it_is_told_to() {
+    let names = |apis: &[&str]| {
+        let apis = apis.iter().map(|name| (*name).to_owned()).collect();
+        let channel = Channel {
+            apis: Some(apis),
+            ..Channel::new("sandbox", "sandbox")
+        };
+        let formats = open(channel).formats().to_vec();
+        formats.iter().map(|f| f.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["messages", "responses"]), ["messages", "responses"]);
+    assert_eq!(sandbox().formats().len(), FORMATS.len());
+}
+
+#[tokio::test]
 async fn it_takes_its_time() {
     let entry = PROVIDERS.iter().find(|p| p.kind == "sandbox").unwrap();
     let settings = Settings {
