@@ -139,82 +139,84 @@ pub(crate) fn words_of(value: &Value) -> ErrorWords {
     }
 }
 
+/// HTTP statuses and the names of errors that stand for them.
+const STATUSES: &[(u16, &[&str])] = &[
+    (
+        400,
+        &[
+            "invalid_request_error",
+            "context_length_exceeded",
+            "content_filter",
+            "invalid_prompt",
+            "INVALID_ARGUMENT",
+            "FAILED_PRECONDITION",
+        ],
+    ),
+    (
+        401,
+        &[
+            "authentication_error",
+            "invalid_api_key",
+            "invalid_authentication_error",
+            "UNAUTHENTICATED",
+        ],
+    ),
+    (
+        402,
+        &[
+            "insufficient_quota",
+            "payment_required",
+            "billing_error",
+            "insufficient_balance",
+        ],
+    ),
+    (
+        403,
+        &[
+            "permission_error",
+            "permission_denied_error",
+            "access_terminated",
+            "PERMISSION_DENIED",
+        ],
+    ),
+    (404, &["not_found_error", "model_not_found", "NOT_FOUND"]),
+    (
+        429,
+        &[
+            "rate_limit_error",
+            "rate_limit_exceeded",
+            "rate_limit_reached_error",
+            "tokens",
+            "requests",
+            "RESOURCE_EXHAUSTED",
+        ],
+    ),
+    (
+        500,
+        &[
+            "server_error",
+            "api_error",
+            "internal_error",
+            "internal_server_error",
+            "INTERNAL",
+        ],
+    ),
+    (502, &["bad_gateway"]),
+    (
+        503,
+        &[
+            "service_unavailable",
+            "service_unavailable_error",
+            "engine_overloaded_error",
+            "UNAVAILABLE",
+        ],
+    ),
+    (504, &["timeout", "timeout_error", "DEADLINE_EXCEEDED"]),
+    (529, &["overloaded_error"]),
+];
+
 /// The HTTP status that an error's name stands for.
 fn status_of(name: &str) -> Option<u16> {
-    const STATUSES: &[(u16, &[&str])] = &[
-        (
-            400,
-            &[
-                "invalid_request_error",
-                "context_length_exceeded",
-                "content_filter",
-                "invalid_prompt",
-                "INVALID_ARGUMENT",
-                "FAILED_PRECONDITION",
-            ],
-        ),
-        (
-            401,
-            &[
-                "authentication_error",
-                "invalid_api_key",
-                "invalid_authentication_error",
-                "UNAUTHENTICATED",
-            ],
-        ),
-        (
-            402,
-            &[
-                "insufficient_quota",
-                "payment_required",
-                "billing_error",
-                "insufficient_balance",
-            ],
-        ),
-        (
-            403,
-            &[
-                "permission_error",
-                "permission_denied_error",
-                "access_terminated",
-                "PERMISSION_DENIED",
-            ],
-        ),
-        (404, &["not_found_error", "model_not_found", "NOT_FOUND"]),
-        (
-            429,
-            &[
-                "rate_limit_error",
-                "rate_limit_exceeded",
-                "rate_limit_reached_error",
-                "tokens",
-                "requests",
-                "RESOURCE_EXHAUSTED",
-            ],
-        ),
-        (
-            500,
-            &[
-                "server_error",
-                "api_error",
-                "internal_error",
-                "internal_server_error",
-                "INTERNAL",
-            ],
-        ),
-        (502, &["bad_gateway"]),
-        (
-            503,
-            &[
-                "service_unavailable",
-                "service_unavailable_error",
-                "engine_overloaded_error",
-                "UNAVAILABLE",
-            ],
-        ),
-        (504, &["timeout", "timeout_error", "DEADLINE_EXCEEDED"]),
-        (529, &["overloaded_error"]),
-    ];
     STATUSES
         .iter()
         .find(|row| row.1.contains(&name))

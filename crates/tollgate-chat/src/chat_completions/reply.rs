@@ -307,8 +307,8 @@ fn write_choice(choice: &Choice, rendering: &Rendering<'_>) -> Value {
         add_part(&mut message, part, choice.index, rendering);
     }
     let finish = match choice.finish {
-        // A refusal in words is an ordinary end here.
-        Finish::Refusal if message.refusal.is_some() => Finish::End,
+        // A refusal in words is an ordinary end here; but calls that were cut must not look complete.
+        Finish::Refusal if message.refusal.is_some() && message.calls.is_empty() => Finish::End,
         finish => finish,
     };
     let silent = !message.has_text && (!message.calls.is_empty() || message.refusal.is_some());

@@ -356,7 +356,7 @@ impl Writer {
             .unwrap_or_default()
             .with_calls(!choice.calls.is_empty())
         {
-            Finish::Refusal if choice.refused => reason_of(Finish::End),
+            Finish::Refusal if choice.refused && choice.calls.is_empty() => reason_of(Finish::End),
             finish => reason_of(finish),
         };
         self.chunk(out, |out| {

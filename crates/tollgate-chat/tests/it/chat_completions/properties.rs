@@ -4,11 +4,11 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tollgate_chat::chat_completions::ChatCompletions;
-use tollgate_chat::hub::{Citation, Event, Finish, Own, Part, Usage};
+use tollgate_chat::hub::{Citation, Event, Finish, Fold, Kind, Own, Part, Usage, events_of};
 use tollgate_chat::{Format, Rendering, Target};
 
 use super::streams::write;
-use super::{chunk, fragment, read, rendering, sent, traits};
+use super::{chunk, events, fragment, read, rendering, sent, traits};
 
 fn words() -> impl Strategy<Value = String> {
     "[a-z \"\n]{0,4}[a-z\\\\é猫]{1,4}"
@@ -259,6 +259,36 @@ fn request() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Replies of one or more choices.
+fn reply() -> impl Strategy<Value = Value> {
+    let call = (words(), "[a-z]{1,5}").prop_map(|(id, name)| {
+        json!({"id": format!("c{id}"), "type": "function", "function": {"name": name, "arguments": "{\"a\": [1]}"}})
+    });
+    let calls = prop::collection::vec(call, 0..3);
+    let message = (
+        words(),
+        proptest::option::of(words()),
+        proptest::option::of(words()),
+        calls,
+    );
+    let choice = (
+        message,
+        prop::sample::select(vec!["stop", "length", "content_filter"]),
+    );
+    prop::collection::vec(choice, 1..4).prop_map(|choices| {
+        let choice = |(index, ((text, thought, refusal, calls), finish)): (usize, _)| {
+            let mut seen = std::collections::HashSet::new();
+            let calls: Vec<Value> = Vec::<Value>::into_iter(calls)
+                .filter(|call| seen.insert(call["id"].to_string()))
+                .collect();
+            let message = json!({"role": "assistant", "content": text, "reasoning_content": thought, "refusal": refusal, "tool_calls": calls});
+            json!({"index": index, "message": message, "finish_reason": finish})
+        };
+        let choices: Vec<Value> = choices.into_iter().enumerate().map(choice).collect();
+        json!({"id": "r", "created": 3, "model": "up", "choices": choices, "usage": {"prompt_tokens": 3, "completion_tokens": 4}})
+    })
+}
+
 /// Requests, replies and streams to be damaged.
 fn samples() -> Vec<Vec<u8>> {
     let request = json!({"model": "m", "stream": true, "stop": ["a"], "messages": [
@@ -318,6 +348,30 @@ proptest! {
         prop_assert_eq!(&written, &body);
         let glance = ChatCompletions.glance(bytes.as_bytes());
         prop_assert!(glance.is_ok(), "{:?}", glance);
+    }
+
+    #[test]
+    fn a_reply_survives_itself_and_the_way_through_a_stream(body in reply()) {
+        let reply = ChatCompletions.read_reply(body.to_string().as_bytes()).unwrap();
+        let written = ChatCompletions.write_reply(&reply, &rendering());
+        let again = ChatCompletions.read_reply(&written).unwrap();
+        prop_assert_eq!(&again.choices, &reply.choices);
+        let told = events_of(&reply);
+        let rendering = Rendering { include_usage: true, ..rendering() };
+        let (chunks, sse) = write(&rendering, &told);
+        let checked = check(&chunks, true);
+        let mut fold = Fold::default();
+        events(&sse).unwrap().iter().for_each(|event| fold.push(event));
+        let streamed = fold.reply();
+        prop_assert_eq!(streamed.usage, reply.usage);
+        prop_assert_eq!(streamed.choices, reply.choices.clone());
+        for (seen, choice) in checked.iter().zip(&reply.choices) {
+            let text = choice.parts.iter().find_map(|part| match &part.kind {
+                Kind::Text { text, .. } => Some(text.as_str()),
+                _ => None,
+            });
+            prop_assert_eq!(seen.text.as_str(), text.unwrap_or_default());
+        }
     }
 
     #[test]
