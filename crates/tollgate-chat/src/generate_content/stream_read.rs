@@ -216,33 +216,9 @@ impl Reading {
                     self.close(choice, signature, out);
                 }
             }
-            Kind::ToolCall {
-                id,
-                name,
-                arguments,
-                custom,
-                signature,
-            } => {
+            kind @ Kind::ToolCall { .. } => {
                 self.close(choice, None, out);
-                let call = self.calls;
-                self.calls += 1;
-                out.push(Event::ToolStart {
-                    choice,
-                    call,
-                    id,
-                    name,
-                    custom,
-                });
-                out.push(Event::ToolArguments {
-                    choice,
-                    call,
-                    json: arguments,
-                });
-                out.push(Event::ToolEnd {
-                    choice,
-                    call,
-                    signature,
-                });
+                self.call(choice, kind, out);
             }
             Kind::Redacted(data) => {
                 self.close(choice, None, out);
@@ -254,6 +230,41 @@ impl Reading {
                 out.push(Event::Part { choice, part });
             }
         }
+    }
+
+    /// A call comes whole.
+    fn call(&mut self, choice: u32, kind: Kind, out: &mut Vec<Event>) {
+        let Kind::ToolCall {
+            id,
+            name,
+            arguments,
+            custom,
+            signature,
+        } = kind
+        else {
+            return;
+        };
+        let call = self.calls;
+        self.calls += 1;
+        out.extend([
+            Event::ToolStart {
+                choice,
+                call,
+                id,
+                name,
+                custom,
+            },
+            Event::ToolArguments {
+                choice,
+                call,
+                json: arguments,
+            },
+            Event::ToolEnd {
+                choice,
+                call,
+                signature,
+            },
+        ]);
     }
 
     /// Ends what is open if it is something else than `next`.

@@ -185,6 +185,22 @@ impl Writer {
                     );
                 }
             }
+            Event::ToolStart { .. } | Event::ToolArguments { .. } | Event::ToolEnd { .. } => {
+                self.in_call(event, index, out);
+            }
+            Event::Finish { finish, .. } => {
+                choice.finish = Some(*finish);
+                // A call that was cut off is none.
+                choice.calls.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// What happens in one call of a choice.
+    fn in_call(&mut self, event: &Event, index: u32, out: &mut Vec<u8>) {
+        let choice = self.choices.entry(index).or_default();
+        match event {
             Event::ToolStart {
                 call,
                 id,
@@ -216,11 +232,6 @@ impl Writer {
                 } else {
                     choice.doubtful = Some((call, signature.clone()));
                 }
-            }
-            Event::Finish { finish, .. } => {
-                choice.finish = Some(*finish);
-                // A call that was cut off is none.
-                choice.calls.clear();
             }
             _ => {}
         }

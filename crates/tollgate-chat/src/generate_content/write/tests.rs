@@ -431,6 +431,10 @@ fn trap_24_effort_becomes_what_the_model_has_and_never_both() {
             "{effort:?} {thinking:?}"
         );
     }
+}
+
+#[test]
+fn effort_for_a_model_that_cannot_think_is_named() {
     let mut request = of(vec![said(Role::User, "hi")]);
     request.reasoning = Some(Reasoning {
         effort: Some(Effort::High),
