@@ -3,6 +3,7 @@
 mod forward;
 mod garbage;
 mod order;
+mod replies;
 mod requests;
 mod streams;
 
