@@ -178,6 +178,8 @@ async fn wrong_usage_is_told(_: Backend) {
         &["key", "create"],
         &["key", "create", "--user", "x", "--rpm", "0"],
         &["key", "create", "--user", "x", "--rpm", "-1"],
+        &["key", "create", "--user", "x", "--tpm", "0"],
+        &["user", "create", "x", "--max-concurrency", "0"],
         &["key", "create", "--user", "x", "--expires", "tomorrow"],
         &["key", "create", "--user", "x", "--envelope", "paper"],
         &["image"],

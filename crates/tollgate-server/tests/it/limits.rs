@@ -10,6 +10,9 @@ use crate::pictures::png;
 on_one!(
     posts_are_counted,
     requests_in_flight_are_counted,
+    users_and_the_gateway_have_limits_too,
+    tokens_are_counted,
+    a_chat_is_in_flight_until_its_last_byte,
     silent_clients_block_nobody
 );
 
@@ -115,6 +118,92 @@ async fn requests_in_flight_are_counted(backend: Backend) {
     until("both to be free", async || {
         let (one, two) = tokio::join!(limited.get("/v1/models"), limited.get("/v1/tasks"));
         (one.status == 200 && two.status == 200).then_some(())
+    })
+    .await;
+    gate.close().await;
+}
+
+async fn users_and_the_gateway_have_limits_too(backend: Backend) {
+    let gate = Setup::new(backend).config("limits.rpm = 5").start().await;
+    let user = gate.user("busy", &["--unlimited", "--rpm", "3"]).await;
+    assert_eq!((&user["rpm"], &user["tpm"]), (&json!(3), &json!(null)));
+    let (one, two) = (gate.key("busy", &[]).await, gate.key("busy", &[]).await);
+    let ids = json!({ "task_ids": ["task_x"] });
+    let ask = async |client: &Client| client.post("/v1/tasks/batch", &ids).await;
+    for client in [&one, &two, &one] {
+        ask(client).await.expect(200);
+    }
+    for client in [&one, &two] {
+        let refused = ask(client).await;
+        let message = refused.error(429, "rate_limit_error");
+        assert!(message.starts_with("this account"), "{message}");
+        assert_eq!(refused.header("x-ratelimit-limit"), "3");
+    }
+    gate.user("other", &[]).await;
+    let other = gate.key("other", &[]).await;
+    assert_eq!(
+        ask(&other).await.expect(200).header("x-ratelimit-limit"),
+        "5"
+    );
+    ask(&other).await.expect(200);
+    let message = ask(&other).await.error(429, "rate_limit_error");
+    assert!(message.starts_with("this gateway"), "{message}");
+    gate.close().await;
+}
+
+async fn tokens_are_counted(backend: Backend) {
+    let gate = Gate::start(backend).await;
+    gate.user("busy", &[]).await;
+    let limited = gate.key("busy", &["--tpm", "100"]).await;
+    let chat = |words: u32| {
+        let text = format!("[[sandbox:words={words}]]");
+        json!({ "model": "gpt-5", "max_tokens": 5000, "messages": [{ "role": "user", "content": text }] })
+    };
+    let ask = async |words| limited.post("/v1/chat/completions", &chat(words)).await;
+    // An estimate may be far beyond the limit; what counts afterwards is what it took.
+    for _ in 0..2 {
+        ask(10).await.expect(200);
+    }
+    ask(200).await.expect(200);
+    let refused = ask(1).await.expect(429);
+    let message = &refused.json()["error"]["message"];
+    assert_eq!(message, "this API key may use 100 tokens a minute");
+    let wait: u32 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    // Pictures take none.
+    let order = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" });
+    limited.order(&order).await.expect(200);
+    gate.close().await;
+}
+
+async fn a_chat_is_in_flight_until_its_last_byte(backend: Backend) {
+    let gate = Gate::start(backend).await;
+    gate.user("busy", &[]).await;
+    let limited = gate.key("busy", &["--max-concurrency", "1"]).await;
+    let body = json!({
+        "model": "gpt-5",
+        "stream": true,
+        "messages": [{ "role": "user", "content": "[[sandbox:words=20000]]" }],
+    })
+    .to_string();
+    let mut raw = gate.raw().await;
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        limited.secret.as_deref().unwrap(),
+        body.len(),
+    );
+    // Its answer has begun, and nobody takes the rest of it.
+    raw.write(head.as_bytes()).await;
+    until("the stream to be in flight", async || {
+        let reply = limited.get("/v1/models").await;
+        (reply.status == 429).then_some(())
+    })
+    .await;
+    drop(raw);
+    until("its place to be free", async || {
+        let reply = limited.get("/v1/models").await;
+        (reply.status == 200).then_some(())
     })
     .await;
     gate.close().await;
