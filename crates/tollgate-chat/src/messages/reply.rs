@@ -98,7 +98,7 @@ pub(super) fn write(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
     let sequence = sequence.filter(|_| finish == Finish::StopSequence);
     let mut out = Map::new();
     let mut put = |name: &str, value: Value| out.insert(name.to_owned(), value);
-    put("id", json!(id(&reply.id, rendering.seed)));
+    put("id", json!(message_id(&reply.id, rendering.seed)));
     put("type", json!("message"));
     put("role", json!("assistant"));
     put("model", json!(rendering.model));
@@ -114,7 +114,7 @@ pub(super) fn write(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
 }
 
 /// The upstream's id where it is of this format's kind, else one of ours.
-pub(super) fn id(upstream: &str, seed: &str) -> String {
+pub(super) fn message_id(upstream: &str, seed: &str) -> String {
     match upstream.starts_with("msg_") {
         true => upstream.to_owned(),
         false => format!("msg_{seed}"),

@@ -1,9 +1,12 @@
 //! Requests: read from clients, written for upstreams.
 
+mod choice;
 mod conversation;
+mod draft;
 mod knobs;
 mod read;
 mod schema;
+mod sources;
 mod thinking;
 mod tools;
 mod turns;
@@ -12,5 +15,5 @@ mod write;
 pub(super) use conversation::wire_id;
 pub(super) use knobs::repairs;
 pub(super) use read::read;
-pub(super) use turns::takes_url;
+pub(super) use sources::takes_url;
 pub(super) use write::write;

@@ -78,6 +78,15 @@ impl Sent {
     }
 }
 
+/// Whether a model can be told not to think.
+pub(super) fn can_be_off(traits: &ModelTraits) -> bool {
+    match traits.thinking {
+        Thinking::No => true,
+        Thinking::Effort { can_disable } | Thinking::Budget { can_disable, .. } => can_disable,
+        Thinking::Level { .. } => false,
+    }
+}
+
 /// Asks a model for `reasoning` in the way it takes. `is_native`: the client speaks this format, and what the model takes as
 /// it is stays so.
 pub(super) fn write(

@@ -141,7 +141,7 @@ impl Message {
                 block["signature"] = delta["signature"].clone();
             }
             "input_json_delta" => {
-                assert!(of == "tool_use" || of == "server_tool_use");
+                assert!(of.ends_with("tool_use"), "{of}");
                 self.json.push_str(delta["partial_json"].as_str().unwrap());
             }
             "citations_delta" => {

@@ -162,6 +162,30 @@ fn the_tool_that_stands_in_is_text_again_in_the_reply() {
 }
 
 #[test]
+fn a_schema_that_nothing_can_enforce_is_told_in_words() {
+    let more = json!({"response_format": schema(), "reasoning_effort": "low"});
+    let request = from_chat(json!([user("who?")]), more);
+    for model in [
+        ModelTraits {
+            json_schema: false,
+            forced_tools: false,
+            ..traits()
+        },
+        ModelTraits {
+            json_schema: false,
+            thinking: Thinking::Effort { can_disable: false },
+            ..traits()
+        },
+    ] {
+        let (body, dropped) = sent(&request, &model);
+        let line = body["system"][0]["text"].as_str().unwrap();
+        assert!(line.contains("\"required\":[\"name\"]"), "{line}");
+        assert_eq!(body["thinking"]["type"], "adaptive");
+        assert_eq!(dropped, ["response_format"]);
+    }
+}
+
+#[test]
 fn a_stand_in_never_takes_the_name_of_a_tool() {
     let old = ModelTraits {
         json_schema: false,
