@@ -143,7 +143,6 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
         seat,
         dropped,
         reply,
-        idle,
     } = asking.until_one_answers().await?;
     let mut bill = asking.bill;
     drop(body);
@@ -166,7 +165,6 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
                 bill,
                 seat,
                 mount,
-                idle,
                 user_id,
             };
             event_stream(stream.into_body(sending), json_array)
@@ -248,7 +246,6 @@ struct Answering {
     seat: Seat,
     dropped: Vec<String>,
     reply: Begun,
-    idle: Duration,
 }
 
 /// An answer that has begun: it is this channel's from here on.
@@ -293,7 +290,14 @@ impl Asking<'_> {
             let known = provider.model(upstream_model);
             let prepared = self
                 .conversation
-                .prepare(self.app, self.mount, &self.key.user_id, &*provider, &known)
+                .prepare(
+                    self.app,
+                    self.mount,
+                    &self.key.user_id,
+                    &*provider,
+                    upstream_model,
+                    &known,
+                )
                 .await;
             let prepared = match prepared {
                 Ok(prepared) => prepared,
@@ -316,7 +320,6 @@ impl Asking<'_> {
                         seat,
                         dropped,
                         reply,
-                        idle: timeouts.idle,
                     });
                 }
                 Err(error) => {
@@ -372,12 +375,12 @@ impl Asking<'_> {
         };
         let reply = if self.conversation.stream {
             let flow = Flow::new(self.mount, &prepared, &rendering);
-            Begun::Stream(live::begin(body, flow, timeouts.first_byte).await?)
+            Begun::Stream(live::begin(body, flow, &seat.open.channel, timeouts.first_byte).await?)
         } else {
             let bytes = body
                 .collect(whole::REPLY_MAX)
                 .await
-                .map_err(|e| live::broken(&e))?;
+                .map_err(|e| ChatError::from(&e))?;
             let (reply, delivered) = whole::answer(
                 self.app,
                 self.mount,
@@ -386,7 +389,7 @@ impl Asking<'_> {
                 bytes,
                 &rendering,
             )
-            .map_err(live::garbled)?;
+            .map_err(|fault| live::garbled(&seat.open.channel, fault))?;
             seat.succeeded();
             Begun::Whole(reply, delivered)
         };

@@ -1,15 +1,17 @@
 //! A reply that is streamed: pieces go on as they come, the end waits for the charge.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tollgate_chat::hub::{Event, Fold};
 use tollgate_chat::{Garbled, Rendering, StreamForward, StreamReader, StreamWriter, WireError};
 use tollgate_upstream::egress::EgressError;
-use tollgate_upstream::{ChatBody, ChatError, ChatErrorKind};
+use tollgate_upstream::{Channel, ChatBody, ChatError, ChatErrorKind};
 
 use super::bill::{Bill, Delivered};
 use super::mount::Mount;
@@ -194,14 +196,15 @@ pub struct Begun {
 pub async fn begin(
     mut body: ChatBody,
     mut flow: Flow,
+    channel: &Channel,
     patience: Duration,
 ) -> Result<Begun, ChatError> {
     loop {
         let chunk = timeout(patience, body.chunk())
             .await
             .unwrap_or(Err(EgressError::TimedOut(patience)));
-        let Some(chunk) = chunk.map_err(|e| broken(&e))? else {
-            let first = flow.finish().map_err(garbled)?;
+        let Some(chunk) = chunk.map_err(|e| ChatError::from(&e))? else {
+            let first = flow.finish().map_err(|fault| garbled(channel, fault))?;
             return Ok(Begun {
                 body,
                 flow,
@@ -209,7 +212,7 @@ pub async fn begin(
                 over: true,
             });
         };
-        let first = flow.push(chunk).map_err(garbled)?;
+        let first = flow.push(chunk).map_err(|fault| garbled(channel, fault))?;
         if !first.is_empty() {
             return Ok(Begun {
                 body,
@@ -229,8 +232,6 @@ pub struct Sending {
     pub seat: Seat,
     /// Where the client asked.
     pub mount: Mount,
-    /// Silence after which the upstream counts as gone.
-    pub idle: Duration,
     /// The user, for [`super::memory`].
     pub user_id: String,
 }
@@ -239,17 +240,20 @@ impl Begun {
     /// The body that the client reads. Dropped early, it ends the upstream's call and settles for what was delivered.
     pub fn into_body(self, mut sending: Sending) -> Body {
         sending.bill.delivered = self.flow.delivered(false);
-        let live = Live {
+        // Boxed: the state travels in and out of a future for every piece.
+        let live = Box::new(Live {
             body: Some(self.body),
             flow: self.flow,
             sending,
             ready: Some(self.first),
             over: self.over,
             done: false,
-        };
+            spoken: Instant::now(),
+            alarm: None,
+        });
         Body::from_stream(stream::unfold(live, |mut live| async move {
             let piece = live.next().await?;
-            Some((Ok::<_, std::convert::Infallible>(piece), live))
+            Some((Ok::<_, Infallible>(piece), live))
         }))
     }
 }
@@ -262,6 +266,21 @@ struct Live {
     ready: Option<Bytes>,
     over: bool,
     done: bool,
+    /// When the client last got something.
+    spoken: Instant,
+    /// One timer for the whole stream, set again only when it has gone off: pieces that come in time cost it nothing.
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+/// Ready once it is `until`.
+async fn silence(mut alarm: Pin<&mut Sleep>, until: Instant) {
+    loop {
+        alarm.as_mut().await;
+        if alarm.deadline() >= until {
+            return;
+        }
+        alarm.as_mut().reset(until);
+    }
 }
 
 impl Live {
@@ -270,29 +289,22 @@ impl Live {
         if let Some(first) = self.ready.take().filter(|first| !first.is_empty()) {
             return Some(first);
         }
-        let mut silence = Duration::ZERO;
         while !self.done {
             if self.over {
-                return self.end().await;
+                return Box::pin(self.end()).await;
             }
             let Some(body) = self.body.as_mut() else {
                 return None;
             };
-            let step = KEEP_ALIVE.min(self.sending.idle.saturating_sub(silence));
-            let piece = match timeout(step, body.chunk()).await {
-                Ok(Ok(Some(chunk))) => self.flow.push(chunk),
-                Ok(Ok(None)) => {
-                    self.over = true;
-                    self.flow.finish()
-                }
-                Ok(Err(e)) => return self.fail(broken(&e)).await,
-                Err(_) => {
-                    silence += step;
-                    if silence >= self.sending.idle {
-                        return self
-                            .fail(broken(&EgressError::TimedOut(self.sending.idle)))
-                            .await;
-                    }
+            let quiet_until = self.spoken + KEEP_ALIVE;
+            let alarm = self
+                .alarm
+                .get_or_insert_with(|| Box::pin(sleep_until(quiet_until)));
+            let chunk = tokio::select! {
+                biased;
+                chunk = body.chunk() => chunk,
+                () = silence(alarm.as_mut(), quiet_until) => {
+                    self.spoken = Instant::now();
                     let mut out = Vec::new();
                     self.flow.keep_alive(&mut out);
                     if out.is_empty() {
@@ -301,6 +313,15 @@ impl Live {
                     return Some(out.into());
                 }
             };
+            self.spoken = Instant::now();
+            let piece = match chunk {
+                Ok(Some(chunk)) => self.flow.push(chunk),
+                Ok(None) => {
+                    self.over = true;
+                    self.flow.finish()
+                }
+                Err(e) => return Box::pin(self.fail(ChatError::from(&e))).await,
+            };
             match piece {
                 Ok(piece) => {
                     self.sending.bill.delivered = self.flow.delivered(false);
@@ -308,7 +329,10 @@ impl Live {
                         return Some(piece);
                     }
                 }
-                Err(fault) => return self.fail(garbled(fault)).await,
+                Err(fault) => {
+                    return Box::pin(self.fail(garbled(&self.sending.seat.open.channel, fault)))
+                        .await;
+                }
             }
         }
         None
@@ -357,46 +381,14 @@ impl Live {
     }
 }
 
-/// A stream that is no stream of its format.
-pub fn garbled(fault: Garbled) -> ChatError {
-    let (status, code, message) = match fault {
-        Garbled::Upstream(words) => (words.status, Some(words.code), words.message),
+/// A reply that is none of its format, or that carries an error.
+pub fn garbled(channel: &Channel, fault: Garbled) -> ChatError {
+    match fault {
+        Garbled::Upstream(words) => ChatError::told(channel, None, words),
         other => {
-            tracing::warn!(error = %other, "an upstream's answer is garbled");
-            (
-                None,
-                None,
-                "the upstream's answer broke off or was malformed".to_owned(),
-            )
+            tracing::warn!(channel = channel.name, error = %other, "an upstream's answer is garbled");
+            let message = "the upstream's answer broke off or was malformed";
+            ChatError::ours(ChatErrorKind::Unavailable, message)
         }
-    };
-    let kind = if status == Some(429) {
-        ChatErrorKind::RateLimited
-    } else {
-        ChatErrorKind::Unavailable
-    };
-    ChatError {
-        kind,
-        status,
-        message,
-        code,
-        retry_after: None,
-    }
-}
-
-/// A connection that ended in the middle.
-pub fn broken(error: &EgressError) -> ChatError {
-    let kind = match error {
-        EgressError::TimedOut(_) => ChatErrorKind::TimedOut,
-        EgressError::Connect => ChatErrorKind::Connect,
-        _ => ChatErrorKind::Unavailable,
-    };
-    let message = "the connection to the upstream broke off".to_owned();
-    ChatError {
-        kind,
-        status: None,
-        message,
-        code: None,
-        retry_after: None,
     }
 }

@@ -53,9 +53,10 @@ impl Conversation {
         mount: Mount,
         user_id: &str,
         provider: &dyn ChatProvider,
+        upstream_model: &str,
         model: &ChatModel,
     ) -> Result<Prepared, Refused> {
-        let formats = provider.formats();
+        let formats = provider.formats_for(upstream_model);
         let same = formats
             .iter()
             .copied()
@@ -86,7 +87,8 @@ impl Conversation {
         if adds_reasoning {
             request.reasoning.clone_from(&model.reasoning);
         }
-        pictures::fetch(app, &mut request, format, &model.traits).await?;
+        // Boxed: it is rare, and would make every request's future larger.
+        Box::pin(pictures::fetch(app, &mut request, format, &model.traits)).await?;
         let written = format.write_request(&request, &target)?;
         if self.strict
             && let Some(first) = written.dropped.first()

@@ -170,7 +170,7 @@ async fn ask(
         .ok_or("the channel does not serve this model")?;
     let known = provider.model(upstream_model);
     let format = *provider
-        .formats()
+        .formats_for(upstream_model)
         .first()
         .ok_or("the channel speaks no chat format")?;
     let request = hub::Request {

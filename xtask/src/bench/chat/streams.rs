@@ -177,21 +177,27 @@ async fn first(target: &Target) -> Result<Duration, String> {
     Ok(began.elapsed())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for people")]
 async fn open_streams(site: &Site, table: &mut Table) -> Result<(), String> {
-    let target = site.ours(&site.unlimited, PATH, "gpt-5", Some(OPEN))?;
+    let ours = site.ours(&site.unlimited, PATH, "gpt-5", Some(OPEN))?;
+    let each = memory_of_open(&ours).await?;
+    let proxy = memory_of_open(&site.proxy(Some(OPEN))).await?;
+    table.at_most("open streams: KiB of memory each", 40.0, each);
+    table.note(
+        "open streams: KiB of the bare hyper proxy",
+        format!("{proxy:.1}"),
+    );
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+async fn memory_of_open(target: &Target) -> Result<f64, String> {
     let before = memory(target.pid, "VmRSS:")?;
     let mut streams = Vec::new();
     for _ in 0..OPEN_STREAMS {
-        streams.push(begun(&target).await?);
+        streams.push(begun(target).await?);
     }
     let grown = memory(target.pid, "VmRSS:")?.saturating_sub(before);
-    table.at_most(
-        "open streams: KiB of memory each",
-        40.0,
-        grown as f64 / OPEN_STREAMS as f64 / 1024.0,
-    );
-    Ok(())
+    Ok(grown as f64 / OPEN_STREAMS as f64 / 1024.0)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
