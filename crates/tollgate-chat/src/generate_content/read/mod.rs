@@ -144,6 +144,27 @@ mod tests {
     }
 
     #[test]
+    fn answers_without_ids_find_calls_that_have_one() {
+        let request = read(json!({"contents": [
+            {"parts": [{"text": "go"}]},
+            {"role": "model", "parts": [
+                {"functionCall": {"id": "toolu_1", "name": "f", "args": {}}},
+                {"functionCall": {"id": "toolu_2", "name": "g", "args": {}}},
+            ]},
+            {"parts": [
+                {"functionResponse": {"name": "g", "response": {"result": "two"}}},
+                {"functionResponse": {"name": "f", "response": {"result": "one"}}},
+            ]},
+        ]}));
+        let answered = |part: &crate::hub::Part| match &part.kind {
+            Kind::ToolResult { id, .. } => id.clone(),
+            other => panic!("{other:?}"),
+        };
+        let ids: Vec<_> = request.turns[2].parts.iter().map(answered).collect();
+        assert_eq!(ids, ["toolu_2", "toolu_1"]);
+    }
+
+    #[test]
     fn calls_without_ids_get_one_and_their_answers_find_it() {
         let request = read(json!({"contents": [
             {"parts": [{"text": "go"}]},

@@ -63,9 +63,11 @@ impl Calls {
     }
 
     /// The id of the call that an answer belongs to: its own where such a call is open, else that of the first open call of its name.
+    /// SDKs that call functions themselves leave ids out, even those that the calls had.
     fn answered(&mut self, id: Option<String>, name: &str) -> String {
         let by_id = |call: &(String, String)| Some(&call.0) == id.as_ref();
-        let by_name = |call: &(String, String)| ids::is_minted(&call.0) && call.1 == name;
+        let takes_any = |call: &(String, String)| id.is_none() || ids::is_minted(&call.0);
+        let by_name = |call: &(String, String)| takes_any(call) && call.1 == name;
         let at = self
             .open
             .iter()
