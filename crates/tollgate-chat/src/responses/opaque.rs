@@ -3,11 +3,17 @@
 //! OpenAI's own goes in and out as it is. What other vendors sign is wrapped ([`Opaque::wrapped`]), and what a reasoning item does
 //! not have a place for is told apart by a word behind the vendor: thinking that is redacted, a signature on a tool call (behind the
 //! call's id), a signature on a text.
+//!
+//! OpenAI takes its own back only under the id of the item that it came with. Clients of formats without such ids bring it back too, so
+//! the id goes before it on its way to them.
 
 use crate::hub::Opaque;
 
 /// The vendor whose opaque text this format carries without wrapping.
 pub(super) const VENDOR: &str = "openai";
+
+/// How ids of reasoning items begin.
+const ID: &str = "rs_";
 
 const REDACTED: &str = "+redacted";
 const CALL: &str = "+call";
@@ -31,7 +37,7 @@ impl Sealed {
     pub(super) fn seal(&self) -> String {
         match self {
             Self::Signature(opaque) | Self::Redacted(opaque) if opaque.vendor == VENDOR => {
-                opaque.data.clone()
+                without_id(opaque).1.to_owned()
             }
             Self::Signature(opaque) => opaque.wrapped(),
             Self::Redacted(opaque) => marked(opaque, REDACTED, opaque.data.clone()),
@@ -62,6 +68,23 @@ impl Sealed {
     }
 }
 
+/// OpenAI's own behind the id of its item.
+pub(super) fn with_id(opaque: Opaque, id: Option<&str>) -> Opaque {
+    match id.filter(|id| opaque.vendor == VENDOR && id.starts_with(ID)) {
+        Some(id) => Opaque::new(VENDOR, format!("{id}\n{}", opaque.data)),
+        None => opaque,
+    }
+}
+
+/// What [`with_id`] joined.
+pub(super) fn without_id(opaque: &Opaque) -> (Option<&str>, &str) {
+    let joined = opaque.data.split_once('\n');
+    match joined.filter(|(id, _)| opaque.vendor == VENDOR && id.starts_with(ID)) {
+        Some((id, data)) => (Some(id), data),
+        None => (None, &opaque.data),
+    }
+}
+
 fn marked(opaque: &Opaque, mark: &str, data: String) -> String {
     Opaque::new(format!("{}{mark}", opaque.vendor), data).wrapped()
 }
@@ -83,5 +106,17 @@ mod tests {
             assert_eq!(Sealed::open(&sealed.seal()), sealed);
         }
         assert_eq!(Sealed::Signature(of("openai")).seal(), "sig\n=+/ü");
+    }
+
+    #[test]
+    fn ids_go_with_what_openai_sealed_and_with_nothing_else() {
+        let own = with_id(Opaque::new(VENDOR, "sig"), Some("rs_1"));
+        assert_eq!(without_id(&own), (Some("rs_1"), "sig"));
+        assert_eq!(Sealed::Signature(own).seal(), "sig");
+        for (vendor, id) in [(VENDOR, None), ("gemini", Some("rs_1"))] {
+            let opaque = Opaque::new(vendor, "sig");
+            assert_eq!(with_id(opaque.clone(), id), opaque);
+            assert_eq!(without_id(&opaque), (None, "sig"));
+        }
     }
 }

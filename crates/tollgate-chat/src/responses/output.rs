@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::opaque::Sealed;
 use super::request::write_annotation;
 use super::wire::{MINTED, NAME, put_back};
+use crate::format::Rendering;
 use crate::hub::{Citation, Event, Finish, Kind, Opaque, Part, Source, Usage};
 
 /// The reply so far.
@@ -15,6 +16,9 @@ pub(super) struct Output {
     seed: String,
     /// Whether reasoning items keep the ids that the upstream gave them. In a stream those come too late.
     keeps_ids: bool,
+    /// Whether the client asked for a summary of the reasoning: then all thoughts that are shown are one, whatever the upstream calls
+    /// them, for that is where its clients look.
+    summarises: bool,
     pub(super) items: Vec<Item>,
     pub(super) usage: Option<Usage>,
     pub(super) finish: Option<Finish>,
@@ -97,19 +101,21 @@ impl PieceKind {
 }
 
 impl Output {
-    /// Nothing yet; `seed` goes into the ids.
-    pub(super) fn new(seed: &str) -> Self {
+    /// Nothing yet of the reply that `rendering` describes.
+    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
+        let reasoning = rendering.request.and_then(|r| r.reasoning.as_ref());
         Self {
-            seed: seed.to_owned(),
+            seed: rendering.seed.to_owned(),
+            summarises: reasoning.is_some_and(|r| r.show.is_some()),
             ..Self::default()
         }
     }
 
     /// Nothing yet of a reply that is known whole.
-    pub(super) fn whole(seed: &str) -> Self {
+    pub(super) fn whole(rendering: &Rendering<'_>) -> Self {
         Self {
             keeps_ids: true,
-            ..Self::new(seed)
+            ..Self::new(rendering)
         }
     }
 
@@ -122,7 +128,7 @@ impl Output {
                 choice: 0,
                 text,
                 summary,
-            } => match summary {
+            } => match *summary || self.summarises {
                 true => self.grow(PieceKind::Summary, text),
                 false => self.grow(PieceKind::Raw, text),
             },

@@ -50,7 +50,7 @@ pub(super) fn check_status(status: Option<&str>, response: &Value) -> Result<(),
 
 /// See [`crate::Format::write_reply`].
 pub(super) fn write_reply(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
-    let mut output = Output::whole(rendering.seed);
+    let mut output = Output::whole(rendering);
     for event in events_of(reply) {
         output.push(&event);
     }

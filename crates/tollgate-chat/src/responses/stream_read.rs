@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::error::failure;
-use super::opaque::Sealed;
+use super::opaque::{Sealed, with_id};
 use super::request::{read_annotation, read_annotations};
 use super::usage::{WireUsage, read_finish};
 use super::wire::NAME;
@@ -506,7 +506,10 @@ impl Steps {
             Some(Sealed::Redacted(data)) => out.push(Event::Redacted { choice: 0, data }),
             // Sealed by a gateway of this kind for clients only.
             Some(Sealed::OnCall(..) | Sealed::OnText(_)) => {}
-            Some(Sealed::Signature(signature)) => end_thought(Some(signature), id, out),
+            Some(Sealed::Signature(signature)) => {
+                let signature = with_id(signature, id.as_deref());
+                end_thought(Some(signature), id, out);
+            }
             None if self.slot(index).seen.is_empty() => {}
             None => end_thought(None, id, out),
         }

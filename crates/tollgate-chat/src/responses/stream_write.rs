@@ -123,7 +123,7 @@ impl Writer {
     pub(super) fn new(rendering: &Rendering<'_>) -> Self {
         Self {
             frame: Frame::new(rendering),
-            output: Output::new(rendering.seed),
+            output: Output::new(rendering),
             stage: Stage::Fresh,
             sequence: 0,
             live: 0,

@@ -8,7 +8,7 @@ use super::tools::foreign_name;
 use crate::error::Bad;
 use crate::hub::{Citation, Field, Kind, Part, Request, Role, Source, ToolNames, Turn};
 use crate::media::to_data_uri;
-use crate::responses::opaque::{Sealed, VENDOR};
+use crate::responses::opaque::{Sealed, VENDOR, without_id};
 use crate::responses::wire::{IMAGE_TYPES, MINTED, NAME, put_back};
 
 /// Writes turns one after another.
@@ -275,10 +275,17 @@ impl<'a> History<'a> {
         ]);
         let mut id_of = None;
         if let Kind::Reasoning {
-            text, id, summary, ..
+            text,
+            id,
+            summary,
+            signature,
         } = &part.kind
         {
-            id_of = id.as_deref().filter(|id| !id.contains(MINTED));
+            let kept = || signature.as_ref().and_then(|s| without_id(s).0);
+            id_of = id
+                .as_deref()
+                .filter(|id| !id.contains(MINTED))
+                .or_else(kept);
             if let Some(id) = id_of {
                 value.insert("id".to_owned(), id.into());
             }
