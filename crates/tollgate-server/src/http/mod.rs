@@ -2,5 +2,6 @@
 
 pub mod body;
 pub mod form;
+mod leftover;
 pub mod reply;
 pub mod trace;

@@ -15,6 +15,7 @@ use tollgate_core::{ApiError, id};
 use tollgate_store::Key;
 
 use crate::app::App;
+use crate::http::leftover::Leftover;
 use crate::http::reply::Failure;
 use crate::log::{self, RequestLine};
 use crate::metrics::{Metrics, RouteMetrics};
@@ -81,9 +82,13 @@ async fn trace(app: &App, mut request: Request, next: Next) -> Response {
     let route = route_metrics(&app.metrics, &request);
     request.extensions_mut().insert(request_id.clone());
     request.extensions_mut().insert(notes.clone());
+    let leftover = Leftover::watch(&mut request);
 
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|panic| after_panic(&*panic));
+    if let Some(leftover) = leftover {
+        leftover.clear(&mut response).await;
+    }
 
     response.headers_mut().insert(HEADER, request_id.0.clone());
     if path.starts_with("/anthropic/") {

@@ -359,6 +359,17 @@ async fn what_is_hardly_http_is_refused(backend: Backend) {
             Some(expected)
         );
     }
+    // Also after one that did not wait for the body: clients send it a moment after the head.
+    for (path, expected) in [("/v1/nowhere", 404), ("/v1/tasks/batch", 400)] {
+        raw.write(head(&client, path, "Content-Length: 2\r\n").as_bytes())
+            .await;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        raw.write(b"{}").await;
+        assert_eq!(
+            raw.answer().await.map(|(status, ..)| status),
+            Some(expected)
+        );
+    }
     gate.idle().await;
     assert_eq!(
         client.get("/v1/tasks").await.json()["data"]
