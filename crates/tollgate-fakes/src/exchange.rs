@@ -233,11 +233,11 @@ fn stream(shared: &Shared, mut events: Script, how: &Behaviour, serial: u64) -> 
             }
         }
         Behaviour::ResetMidBody { after } => {
-            bytes.truncate(*after);
+            bytes.truncate(events.first(*after));
             end = Some(Step::Reset);
         }
         Behaviour::Stall { after } => {
-            bytes.truncate(*after);
+            bytes.truncate(events.first(*after));
             end = Some(Step::Stall);
         }
         Behaviour::Endless => {

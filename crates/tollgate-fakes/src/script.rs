@@ -83,6 +83,14 @@ impl Script {
         }
     }
 
+    /// How many entries hold the first `count` events, beside what clients skip.
+    pub(crate) fn first(&self, count: usize) -> usize {
+        let whole = self.events.iter().enumerate();
+        let mut whole = whole.filter(|(_, event)| matches!(event, Event::Json { .. }));
+        let next = whole.nth(count);
+        next.map_or(self.events.len(), |(at, _)| at)
+    }
+
     /// Every event as bytes.
     pub(crate) fn write(&self) -> Vec<Bytes> {
         let last = self.events.len().saturating_sub(1);

@@ -190,17 +190,17 @@ fn order(contents: &[Value]) -> Checked {
         let before = at.checked_sub(1).map(|before| &contents[before]);
         let called = calls(content);
         let answered = responses(content);
-        if !called.is_empty() && before.is_none_or(|before| role(before) != "user") {
-            let message = "Please ensure that function call turn comes immediately after a user \
-                turn or after a function response turn.";
-            return Err(Box::new(invalid("call-turn", message)));
-        }
         if (!called.is_empty() && role(content) != "model")
             || (!answered.is_empty() && role(content) != "user")
         {
             let message = "Please ensure that function calls stand in turns of the model and \
                 function responses in turns of the user.";
             return Err(Box::new(invalid("call-role", message)));
+        }
+        if !called.is_empty() && before.is_none_or(|before| role(before) != "user") {
+            let message = "Please ensure that function call turn comes immediately after a user \
+                turn or after a function response turn.";
+            return Err(Box::new(invalid("call-turn", message)));
         }
         let expected = before.map_or(Vec::new(), calls);
         if expected.is_empty() && !answered.is_empty() {
