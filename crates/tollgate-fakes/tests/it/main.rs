@@ -8,3 +8,4 @@ mod control;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
+mod said;
