@@ -112,7 +112,8 @@ pub(in super::super) fn read_part(
         }
         kind => {
             if let Some(signature) = signature {
-                own.insert("thoughtSignature".to_owned(), Value::String(signature));
+                // Nobody else misses it.
+                own.insert(".thoughtSignature".to_owned(), Value::String(signature));
             }
             let path = part.path(kind);
             match kind {
