@@ -58,7 +58,8 @@ def conversation(model):
         user(say("second")),
     ]
     reply = client.chat.completions.create(model=model.id, messages=messages, max_completion_tokens=500)
-    check_echo(reply.choices[0].message.content, "second")
+    # Gemini has no instructions in the middle: they go before the next message's text.
+    assert "second" in reply.choices[0].message.content and "first" not in reply.choices[0].message.content, reply
 
 
 @each_model
@@ -99,12 +100,10 @@ def tools(model):
     assert choice.finish_reason == "tool_calls", final
     calls = choice.message.tool_calls
     check_calls(model, [(c.id, c.function.name, json.loads(c.function.arguments)) for c in calls])
-    messages.append(choice.message.to_dict())
+    messages.append(sent_back(choice.message.to_dict()))
     messages += [{"role": "tool", "tool_call_id": c.id, "content": f"sunny {n}"} for n, c in enumerate(calls)]
-    for call in choice.message.tool_calls:
-        call.function.__dict__.pop("parsed_arguments", None)
     reply = client.chat.completions.create(model=model.id, messages=messages, tools=[TOOL])
-    assert "sunny 0" in reply.choices[0].message.content and reply.choices[0].finish_reason == "stop", reply
+    assert "sunny 1" in reply.choices[0].message.content and reply.choices[0].finish_reason == "stop", reply
 
 
 @each_model

@@ -1,5 +1,5 @@
 //! Where an SDK is installed: a folder of its own below the target folder, with exactly the
-//! versions that a file of `tests/sdk` names.
+//! versions that a file of `tests/sdk/requirements` names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use crate::process::output;
 /// What to say to somebody who has no Python.
 const HOW_TO_INSTALL: &str =
     "it takes Python 3 with its module `venv` (Debian and Ubuntu: apt-get install python3-venv)";
+/// The oldest Node.js that the SDKs run on.
+const OLDEST_NODE: u32 = 20;
 /// Written last: what was installed, for which interpreter.
 const STAMP: &str = "installed";
 
@@ -19,9 +21,11 @@ const STAMP: &str = "installed";
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     Python,
+    /// Only where it is there already.
+    JavaScript,
 }
 
-/// One SDK in one version, with all that it needs.
+/// SDKs in one version, with all that they need.
 pub(super) struct Environment {
     pub(super) language: Language,
     /// The name of its file of versions, and of its folder.
@@ -38,33 +42,81 @@ impl Environment {
     pub(super) fn program(&self) -> PathBuf {
         match self.language {
             Language::Python => self.folder().join("bin/python"),
+            Language::JavaScript => PathBuf::from("node"),
         }
     }
 
-    /// Makes it, unless it is there as it should be. `scripts` holds the files of versions.
-    pub(super) fn make(&self, scripts: &Path) -> Outcome {
-        let versions = scripts.join(format!("requirements/{}.txt", self.name));
+    /// Makes it, unless it is there as it should be. `scripts` holds the folder of versions. Returns
+    /// why it cannot be made here, where that is no error.
+    pub(super) fn make(&self, scripts: &Path) -> Result<Option<String>, String> {
+        let (file, interpreter) = match self.language {
+            Language::Python => ("txt", python()?),
+            Language::JavaScript => match node() {
+                Ok(version) => ("json", version),
+                Err(why) => return Ok(Some(why)),
+            },
+        };
+        let versions = scripts.join(format!("requirements/{}.{file}", self.name));
         let text = fs::read_to_string(&versions);
         let text = text.map_err(|e| format!("cannot read {}: {e}", versions.display()))?;
-        let interpreter = output(Command::new("python3").arg("--version"));
-        let interpreter = interpreter.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))?;
         let wanted = format!("{interpreter}{text}");
         let folder = self.folder();
         let stamp = folder.join(STAMP);
         if fs::read_to_string(&stamp).is_ok_and(|there| there == wanted) {
-            return Ok(());
+            return Ok(None);
         }
         println!("sdk: installing {}", self.name);
         if folder.exists() {
             let removed = fs::remove_dir_all(&folder);
             removed.map_err(|e| format!("cannot remove {}: {e}", folder.display()))?;
         }
-        let made = output(Command::new("python3").args(["-m", "venv"]).arg(&folder));
+        match self.language {
+            Language::Python => self.install_python(&versions)?,
+            Language::JavaScript => self.install_javascript(&versions)?,
+        }
+        let written = fs::write(&stamp, wanted);
+        written.map_err(|e| format!("cannot write {}: {e}", stamp.display()))?;
+        Ok(None)
+    }
+
+    fn install_python(&self, versions: &Path) -> Outcome {
+        let mut venv = Command::new("python3");
+        let made = output(venv.args(["-m", "venv"]).arg(self.folder()));
         made.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))?;
         let mut pip = Command::new(self.program());
         pip.args(["-m", "pip", "install", "--quiet"]);
         pip.args(["--disable-pip-version-check", "--requirement"]);
-        output(pip.arg(&versions))?;
-        fs::write(&stamp, wanted).map_err(|e| format!("cannot write {}: {e}", stamp.display()))
+        output(pip.arg(versions))?;
+        Ok(())
     }
+
+    fn install_javascript(&self, versions: &Path) -> Outcome {
+        let folder = self.folder();
+        let package = folder.join("package.json");
+        let copied = fs::create_dir_all(&folder).and_then(|()| fs::copy(versions, &package));
+        copied.map_err(|e| format!("cannot write {}: {e}", package.display()))?;
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund"]);
+        output(npm.current_dir(&folder))?;
+        Ok(())
+    }
+}
+
+/// The version of Python.
+fn python() -> Result<String, String> {
+    let version = output(Command::new("python3").arg("--version"));
+    version.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))
+}
+
+/// The version of Node.js, or why it is not used.
+fn node() -> Result<String, String> {
+    let missing = |_| format!("no Node.js {OLDEST_NODE} or newer with npm found");
+    let version = output(Command::new("node").arg("--version")).map_err(missing)?;
+    output(Command::new("npm").arg("--version")).map_err(missing)?;
+    let major = version.trim_start_matches('v').split('.').next();
+    let major: u32 = major.and_then(|major| major.parse().ok()).unwrap_or(0);
+    if major < OLDEST_NODE {
+        return Err(missing(String::new()));
+    }
+    Ok(version)
 }

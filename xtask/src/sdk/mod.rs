@@ -23,7 +23,7 @@ const FOREIGN: &[&str] = &["OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only the SDKs whose names begin so, such as `openai` or `anthropic-0`
+    /// Only the SDKs whose names begin so, such as `openai`, `anthropic-0` or `node`
     #[arg(long)]
     only: Option<String>,
     /// The folder of the programs `tollgate` and `tollgate-fakes`, instead of building them
@@ -59,6 +59,9 @@ const SUITES: &[Suite] = &[
     suite(Language::Python, "anthropic-0", "anthropic_messages.py"),
     suite(Language::Python, "google-genai-3", "google_generate.py"),
     suite(Language::Python, "google-genai-2", "google_generate.py"),
+    suite(Language::JavaScript, "node", "openai.cjs"),
+    suite(Language::JavaScript, "node", "anthropic.cjs"),
+    suite(Language::JavaScript, "node", "google.cjs"),
 ];
 
 /// Makes what is missing, starts everything, runs the scripts, closes the books.
@@ -67,14 +70,19 @@ pub(crate) fn run(options: Options) -> Outcome {
     let suites = SUITES
         .iter()
         .filter(|suite| suite.environment.name.starts_with(wanted));
-    let suites: Vec<&Suite> = suites.collect();
+    let mut suites: Vec<&Suite> = suites.collect();
     if suites.is_empty() {
         return Err(format!("--only: no SDK's name begins with `{wanted}`"));
     }
     let folder = repo::root().join("tests/sdk");
+    let mut skipped = Vec::new();
     for suite in &suites {
-        suite.environment.make(&folder)?;
+        if let Some(why) = suite.environment.make(&folder)? {
+            println!("sdk: {} SKIPPED: {why}", suite.script);
+            skipped.push(suite.script);
+        }
     }
+    suites.retain(|suite| !skipped.contains(&suite.script));
     let binaries = match options.binaries {
         Some(folder) => folder,
         None => site::build()?,
