@@ -7,6 +7,7 @@
 //! the bytes on and only rewrite the model's name and read the usage.
 
 pub mod chat_completions;
+pub mod custom_tool;
 pub mod error;
 pub mod format;
 pub mod generate_content;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::request::repairs;
 use super::stream_read::stream_error;
 use super::usage::Counts;
+use super::wire::Text;
 use crate::error::{Bad, Garbled};
 use crate::format::{Answer, Glance, Target};
 
@@ -52,10 +53,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
         from.deserialize_map(All)
     }
 }
-
-/// A string, borrowed where it holds no escapes.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Where `part` stands in `whole`, of which it is a piece.
 pub(super) fn span(whole: &[u8], part: &str) -> Range<usize> {

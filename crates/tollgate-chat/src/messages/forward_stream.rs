@@ -176,7 +176,7 @@ impl Forward {
         let data = match lines.data {
             Some(data) if !lines.has_more_data => data,
             Some(_) => {
-                joined = lines.joined_data(text);
+                joined = Lines::joined_data(text);
                 &joined
             }
             None => return Ok(self.seen()),
@@ -268,8 +268,7 @@ struct Lines<'a> {
 impl<'a> Lines<'a> {
     fn of(event: &'a str) -> Self {
         let mut out = Self::default();
-        for line in event.split(['\n', '\r']) {
-            let line = line.strip_prefix('\u{feff}').unwrap_or(line);
+        for line in lines(event) {
             if let Some(data) = data_of(line) {
                 out.has_more_data |= out.data.is_some();
                 out.data = out.data.or(Some(data));
@@ -281,10 +280,22 @@ impl<'a> Lines<'a> {
     }
 
     /// All its data.
-    fn joined_data(&self, event: &str) -> String {
-        let lines: Vec<&str> = event.split(['\n', '\r']).filter_map(data_of).collect();
-        lines.join("\n")
+    fn joined_data(event: &str) -> String {
+        let data: Vec<&str> = lines(event).filter_map(data_of).collect();
+        data.join("\n")
     }
+}
+
+/// The lines of an event, with empty ones between `\r` and `\n`.
+fn lines(event: &str) -> impl Iterator<Item = &str> {
+    let event = event.strip_prefix('\u{feff}').unwrap_or(event);
+    let mut from = 0;
+    let ends = memchr::memchr2_iter(b'\n', b'\r', event.as_bytes());
+    ends.chain([event.len()]).map(move |end| {
+        let line = &event[from..end];
+        from = end + 1;
+        line
+    })
 }
 
 fn data_of(line: &str) -> Option<&str> {

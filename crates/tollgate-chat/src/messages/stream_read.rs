@@ -1,7 +1,5 @@
 //! Reads an upstream's stream.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -10,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::blocks::read_citation;
 use super::error::words_of;
 use super::usage::Counts;
-use super::wire::{CARRIED, NAME, VENDOR, finish_of};
+use super::wire::{CARRIED, NAME, Text, VENDOR, finish_of};
 use crate::error::Garbled;
 use crate::format::StreamReader;
 use crate::hub::{Event, Finish, Kind, Opaque, Part};
@@ -21,7 +19,7 @@ use crate::sse::{Decoder, EVENT_MAX};
 pub(super) struct Data<'a> {
     /// What happened.
     #[serde(borrow, rename = "type")]
-    pub(super) kind: Option<Cow<'a, str>>,
+    pub(super) kind: Option<Text<'a>>,
     /// Of `message_start`.
     #[serde(borrow)]
     pub(super) message: Option<&'a RawValue>,
@@ -45,28 +43,28 @@ pub(super) struct Data<'a> {
 #[derive(Deserialize, Default)]
 pub(super) struct Delta<'a> {
     #[serde(borrow)]
-    pub(super) text: Option<Cow<'a, str>>,
+    pub(super) text: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(super) partial_json: Option<Cow<'a, str>>,
+    pub(super) partial_json: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(super) thinking: Option<Cow<'a, str>>,
+    pub(super) thinking: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(super) signature: Option<Cow<'a, str>>,
+    pub(super) signature: Option<Text<'a>>,
     #[serde(borrow)]
     citation: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) stop_reason: Option<Cow<'a, str>>,
+    pub(super) stop_reason: Option<Text<'a>>,
     #[serde(borrow)]
-    stop_sequence: Option<Cow<'a, str>>,
+    stop_sequence: Option<Text<'a>>,
 }
 
 /// The head of the message.
 #[derive(Deserialize, Default)]
 pub(super) struct Head<'a> {
     #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     #[serde(borrow)]
-    model: Option<Cow<'a, str>>,
+    model: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
 }
@@ -187,11 +185,11 @@ impl State {
         let head: Head<'_> = message
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .unwrap_or_default();
-        self.id = head.id.unwrap_or_default().into_owned();
+        self.id = owned(head.id);
         self.counts = head.usage.map(Counts::of).unwrap_or_default();
         out.push(Event::Start {
             id: self.id.clone(),
-            model: head.model.unwrap_or_default().into_owned(),
+            model: owned(head.model),
             created: None,
             usage: self.counts.usage(),
         });
@@ -312,7 +310,7 @@ impl State {
             } => {
                 if let Some(json) = delta.partial_json.filter(|json| !json.is_empty()) {
                     *has_pieces = true;
-                    let (choice, call, json) = (0, *call, json.into_owned());
+                    let (choice, call, json) = (0, *call, json.0.into_owned());
                     out.push(Event::ToolArguments { choice, call, json });
                 }
             }
@@ -330,7 +328,7 @@ impl State {
             out.extend(self.counts.usage().map(Event::Usage));
         }
         if let Some(reason) = delta.stop_reason {
-            let sequence = delta.stop_sequence.map(Cow::into_owned);
+            let sequence = delta.stop_sequence.map(|text| text.0.into_owned());
             self.end(finish_of(&reason), sequence, out);
         }
     }
@@ -349,6 +347,10 @@ impl State {
             stop_sequence,
         });
     }
+}
+
+fn owned(text: Option<Text<'_>>) -> String {
+    text.map(|text| text.0.into_owned()).unwrap_or_default()
 }
 
 fn push_text(text: &str, out: &mut Vec<Event>) {

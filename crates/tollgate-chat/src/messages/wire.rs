@@ -1,5 +1,10 @@
 //! The format's words: member values, limits, and the tables between them and the hub's.
 
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use serde::Deserialize;
+
 use crate::hub::{Effort, Finish};
 
 /// The format's name.
@@ -80,6 +85,18 @@ pub(super) fn one_of(words: &[&str]) -> String {
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         _ => quoted.concat(),
+    }
+}
+
+/// A JSON string, borrowed where it holds no escapes (which serde does for a plain [`Cow`] member only).
+#[derive(Debug, Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
     }
 }
 
