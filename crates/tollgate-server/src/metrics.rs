@@ -1,5 +1,7 @@
 //! Numbers for Prometheus. Handles are resolved once, so that counting costs an atomic addition.
 
+mod chat;
+
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,6 +11,8 @@ use prometheus::{
 };
 use tollgate_core::Millis;
 use tollgate_store::{TokenUnits, Totals, WriterStats};
+
+use chat::ChatMetrics;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: &[f64] = &[
@@ -22,9 +26,7 @@ pub struct Metrics {
     routes: RwLock<HashMap<String, HashMap<String, Arc<RouteMetrics>>>>,
     requests: IntCounterVec,
     tasks_ended: IntCounterVec,
-    chats: IntCounterVec,
-    chat_failures: IntCounterVec,
-    chat_tokens: IntCounterVec,
+    chats: ChatMetrics,
     uploads: IntCounter,
     upload_bytes: IntCounter,
     submitted: Gauge,
@@ -116,21 +118,7 @@ impl Metrics {
                 "Tasks that ended here",
                 &["family", "state"],
             ),
-            chats: counters(
-                "tollgate_chats_total",
-                "Chats that ended here",
-                &["channel", "outcome"],
-            ),
-            chat_failures: counters(
-                "tollgate_chat_attempts_failed_total",
-                "Attempts at chats that a channel did not answer",
-                &["channel"],
-            ),
-            chat_tokens: counters(
-                "tollgate_chat_tokens_total",
-                "Tokens charged for, cached ones included in input and reasoning in output",
-                &["channel", "direction"],
-            ),
+            chats: ChatMetrics::new(&registry),
             uploads: counter("tollgate_uploads_total", "Images uploaded"),
             upload_bytes: counter("tollgate_upload_bytes_total", "Bytes of images uploaded"),
             submitted: tasks("submitted"),
@@ -199,20 +187,12 @@ impl Metrics {
 
     /// An attempt at a chat failed on a channel.
     pub fn chat_attempt_failed(&self, channel: &str) {
-        self.chat_failures.with_label_values(&[channel]).inc();
+        self.chats.attempt_failed(channel);
     }
 
     /// A chat ended; `channel` is empty where none answered.
     pub fn chat_ended(&self, channel: &str, outcome: &str, units: &TokenUnits) {
-        self.chats.with_label_values(&[channel, outcome]).inc();
-        let input = units.input + units.cached_input + units.cache_write;
-        let tokens = |direction: &str, n| {
-            self.chat_tokens
-                .with_label_values(&[channel, direction])
-                .inc_by(n)
-        };
-        tokens("input", input);
-        tokens("output", units.output + units.reasoning);
+        self.chats.ended(channel, outcome, units);
     }
 
     /// A task ended here, `completed`, `failed` or `cancelled`.

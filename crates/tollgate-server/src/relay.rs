@@ -22,8 +22,8 @@ use crate::chat::mount::Mount;
 use crate::chat::prepare::{self, Conversation, Prepared};
 use crate::chat::refused::Refused;
 use crate::chat::whole;
-use crate::http::body;
 use crate::http::trace::{RequestId, RequestNotes};
+use crate::http::{body, reply};
 use crate::routing::{Choice, Seat, Tried, Trouble, session};
 
 /// Attempts at one request, over all channels and keys.
@@ -96,17 +96,10 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
     }
 
     // 4. The price, frozen; tokens counted against the limits; money held for the worst that this request can cost.
-    let bounds = Bounds::new(
-        &glance,
-        body.bytes.len() as u64,
-        app.config.chat.default_max_tokens,
-    );
-    let permit = caller.take_permit();
-    if let Some(permit) = &permit {
-        permit.reserve_tokens(bounds.reserved())?;
-    }
+    let bounds = Bounds::new(&glance, &body.bytes, app.config.chat.default_max_tokens);
     let chat = new_chat(&live, mount, &key, &model, stream, &request_id, now);
     let chat_id = chat.id.clone();
+    let permit = caller.take_permit();
     let bill = Bill::open(app, chat, bounds, key.needs_hold(), permit).await?;
 
     // 5. Channels are asked in turn until one begins to answer.
@@ -117,23 +110,16 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
         include_usage: glance.include_usage,
         json_array,
     };
-    let raw = body.bytes.clone();
     let strict = prepare::is_strict(&headers);
-    let conversation = Conversation {
-        raw,
-        glance,
-        model,
-        stream,
-        strict,
-        hub: None,
-    };
+    let conversation = Conversation::new(&body.bytes, glance, model, stream, strict);
+    let (live, key_, headers, request_id) = (&live, &key, &headers, &request_id);
     let mut asking = Asking {
         app,
-        live: &live,
+        live,
         mount,
-        key: &key,
-        headers: &headers,
-        request_id: &request_id,
+        key: key_,
+        headers,
+        request_id,
         conversation,
         bill,
         session,
@@ -152,12 +138,7 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
         Begun::Whole(reply, delivered) => {
             bill.delivered = delivered;
             bill.settle("done").await?;
-            let bare = mount.bare || key.limits.bare_envelope;
-            crate::http::reply::json_text(if bare {
-                reply
-            } else {
-                whole::in_envelope(mount, reply)
-            })
+            whole_reply(mount, &key, reply)
         }
         Begun::Stream(stream) => {
             let user_id = key.user_id.clone();
@@ -174,6 +155,12 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
         response.headers_mut().insert(DROPPED, listed(&dropped));
     }
     Ok(response)
+}
+
+fn whole_reply(mount: Mount, key: &Key, bare: Bytes) -> Response {
+    let as_it_is = mount.bare || key.limits.bare_envelope;
+    let enveloped = |bare| whole::in_envelope(mount, bare);
+    reply::json_text(if as_it_is { bare } else { enveloped(bare) })
 }
 
 /// Who asks, let in by the limits.

@@ -27,7 +27,7 @@ type Allowed = (&'static str, &'static str, &'static str);
 /// Where a kind may be named all the same.
 const ALLOWED: &[Allowed] = &[
     (
-        "crates/tollgate-server/src/routing.rs",
+        "crates/tollgate-server/src/routing/mod.rs",
         "sandbox",
         "with no channel configured, the sandbox serves every model",
     ),

@@ -1,6 +1,6 @@
 //! From events to a whole reply and back.
 
-use super::{Choice, Event, Finish, Kind, Own, Part, Reply, Usage};
+use super::{Choice, Event, Finish, Kind, Opaque, Own, Part, Reply, Usage};
 
 /// Gathers a stream's events into the reply that they tell.
 #[derive(Debug, Default)]
@@ -43,55 +43,12 @@ impl Fold {
                 self.grow(*choice, text, Growing::Reasoning { summary: *summary });
             }
             Event::Refusal { choice, text } => self.grow(*choice, text, Growing::Refusal),
-            Event::TextEnd { choice, signature } => {
-                let (choice, open) = self.choice(*choice);
-                if let (
-                    true,
-                    Some(Kind::Text {
-                        signature: there, ..
-                    }),
-                ) = (open.grows, last(choice))
-                {
-                    there.clone_from(signature);
-                } else if let Some(signature) = signature {
-                    let kind = Kind::Text {
-                        text: String::new(),
-                        citations: Vec::new(),
-                        signature: Some(signature.clone()),
-                    };
-                    choice.parts.push(Part::of(kind));
-                }
-                open.grows = false;
-            }
+            Event::TextEnd { choice, signature } => self.text_end(*choice, signature.as_ref()),
             Event::ReasoningEnd {
                 choice,
                 signature,
                 id,
-            } => {
-                let (choice, open) = self.choice(*choice);
-                if let (
-                    true,
-                    Some(Kind::Reasoning {
-                        signature: there,
-                        id: named,
-                        ..
-                    }),
-                ) = (open.grows, last(choice))
-                {
-                    there.clone_from(signature);
-                    named.clone_from(id);
-                } else if signature.is_some() {
-                    let (signature, id) = (signature.clone(), id.clone());
-                    let kind = Kind::Reasoning {
-                        text: String::new(),
-                        signature,
-                        id,
-                        summary: false,
-                    };
-                    choice.parts.push(Part::of(kind));
-                }
-                open.grows = false;
-            }
+            } => self.reasoning_end(*choice, signature.as_ref(), id.as_ref()),
             Event::Redacted { choice, data } => {
                 self.whole(*choice, Part::of(Kind::Redacted(data.clone())))
             }
@@ -108,20 +65,7 @@ impl Fold {
                 id,
                 name,
                 custom,
-            } => {
-                let kind = Kind::ToolCall {
-                    id: id.clone(),
-                    name: name.clone(),
-                    arguments: String::new(),
-                    custom: *custom,
-                    signature: None,
-                };
-                self.whole(*choice, Part::of(kind));
-                let (choice, open) = self.choice(*choice);
-                if open.calls.len() == *call as usize {
-                    open.calls.push(choice.parts.len() - 1);
-                }
-            }
+            } => self.tool_start(*choice, *call, (id, name), *custom),
             Event::ToolArguments { choice, call, json } => {
                 if let Some(Kind::ToolCall { arguments, .. }) = self.call(*choice, *call) {
                     arguments.push_str(json);
@@ -149,6 +93,60 @@ impl Fold {
                 (choice.finish, open.finished) = (*finish, true);
                 choice.stop_sequence.clone_from(stop_sequence);
             }
+        }
+    }
+
+    fn text_end(&mut self, choice: u32, signature: Option<&Opaque>) {
+        let (choice, open) = self.choice(choice);
+        let grown = last(choice).filter(|_| open.grows);
+        if let Some(Kind::Text {
+            signature: there, ..
+        }) = grown
+        {
+            *there = signature.cloned();
+        } else if signature.is_some() {
+            choice.parts.push(Part::of(Kind::Text {
+                text: String::new(),
+                citations: Vec::new(),
+                signature: signature.cloned(),
+            }));
+        }
+        open.grows = false;
+    }
+
+    fn reasoning_end(&mut self, choice: u32, signature: Option<&Opaque>, id: Option<&String>) {
+        let (choice, open) = self.choice(choice);
+        let grown = last(choice).filter(|_| open.grows);
+        if let Some(Kind::Reasoning {
+            signature: there,
+            id: named,
+            ..
+        }) = grown
+        {
+            (*there, *named) = (signature.cloned(), id.cloned());
+        } else if signature.is_some() {
+            choice.parts.push(Part::of(Kind::Reasoning {
+                text: String::new(),
+                signature: signature.cloned(),
+                id: id.cloned(),
+                summary: false,
+            }));
+        }
+        open.grows = false;
+    }
+
+    fn tool_start(&mut self, choice: u32, call: u32, (id, name): (&String, &String), custom: bool) {
+        let kind = Kind::ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: String::new(),
+            custom,
+            signature: None,
+        };
+        self.whole(choice, Part::of(kind));
+        let (choice, open) = self.choice(choice);
+        if open.calls.len() == call as usize {
+            open.calls.push(choice.parts.len() - 1);
         }
     }
 

@@ -70,8 +70,9 @@ pub struct Delivered {
 }
 
 impl Bounds {
-    /// Of a request of `bytes` bytes; `default_cap` is held for where the client gave no cap.
-    pub fn new(glance: &Glance, bytes: u64, default_cap: u64) -> Self {
+    /// Of a request with that body; `default_cap` is held for where the client gave no cap.
+    pub fn new(glance: &Glance, body: &[u8], default_cap: u64) -> Self {
+        let bytes = body.len() as u64;
         let attachments = u64::from(glance.attachments);
         let text = bytes.saturating_sub(glance.payload_bytes);
         Self {
@@ -121,10 +122,10 @@ impl Bounds {
 }
 
 impl Bill {
-    /// Holds for the worst case, where the account has a limit.
+    /// Counts the tokens that the request may take against the limits, and holds for the worst case where the account has a limit.
     ///
     /// # Errors
-    /// 402 where it is not covered; the store's errors.
+    /// 429 where a limit of tokens is reached, 402 where the worst case is not covered; the store's errors.
     pub async fn open(
         app: &Arc<App>,
         chat: NewChat,
@@ -132,6 +133,9 @@ impl Bill {
         needs_hold: bool,
         permit: Option<Permit>,
     ) -> Result<Self, ApiError> {
+        if let Some(permit) = &permit {
+            permit.reserve_tokens(bounds.reserved())?;
+        }
         let worst = bounds.worst(&chat.prices);
         let held = needs_hold && !chat.prices.is_free();
         if held {

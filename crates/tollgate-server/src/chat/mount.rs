@@ -69,6 +69,12 @@ pub fn of_path(path: &str) -> Option<Mount> {
         .map(|(_, mount)| *mount)
 }
 
+/// Whether a path is one of chat's, which are open to browsers.
+pub fn is_chat(path: &str) -> bool {
+    const OTHERS: [&str; 3] = ["/api/v1/chat/", "/v1/chat/", "/v1/responses"];
+    of_path(path).is_some() || OTHERS.iter().any(|prefix| path.starts_with(prefix))
+}
+
 /// A member of the query, percent-decoded.
 pub fn query<'a>(uri: &'a Uri, name: &str) -> Option<std::borrow::Cow<'a, str>> {
     let pairs = url::form_urlencoded::parse(uri.query()?.as_bytes());

@@ -43,6 +43,18 @@ pub struct Prepared {
 }
 
 impl Conversation {
+    /// A request that was looked at and not read yet.
+    pub fn new(raw: &Bytes, glance: Glance, model: String, stream: bool, strict: bool) -> Self {
+        Self {
+            raw: raw.clone(),
+            glance,
+            model,
+            stream,
+            strict,
+            hub: None,
+        }
+    }
+
     /// Makes the request ready for `provider`'s `model`.
     ///
     /// # Errors

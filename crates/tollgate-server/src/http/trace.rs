@@ -10,11 +10,12 @@ use axum::extract::{MatchedPath, Request};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method, header};
 use tollgate_core::{ApiError, id};
 use tollgate_store::Key;
 
 use crate::app::App;
+use crate::chat::mount;
 use crate::http::leftover::Leftover;
 use crate::http::reply::Failure;
 use crate::log::{self, RequestLine};
@@ -80,6 +81,7 @@ async fn trace(app: &App, mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let route = route_metrics(&app.metrics, &request);
+    let is_cross_origin = request.headers().contains_key(header::ORIGIN);
     request.extensions_mut().insert(request_id.clone());
     request.extensions_mut().insert(notes.clone());
     let leftover = Leftover::watch(&mut request);
@@ -91,6 +93,9 @@ async fn trace(app: &App, mut request: Request, next: Next) -> Response {
     }
 
     response.headers_mut().insert(HEADER, request_id.0.clone());
+    if is_cross_origin && mount::is_chat(&path) {
+        open_to_browsers(&mut response);
+    }
     if path.starts_with("/anthropic/") {
         // Where Anthropic's SDKs look for it.
         response
@@ -127,6 +132,21 @@ fn show_standing(app: &App, key: &Key, response: &mut Response) {
             response.headers_mut().insert(name, number.into());
         }
     }
+}
+
+/// Browsers may read what comes back from a page of any origin: keys are sent by hand, there are no cookies to abuse.
+fn open_to_browsers(response: &mut Response) {
+    const EXPOSED: &str = "x-request-id, request-id, retry-after, x-should-retry, x-tollgate-dropped, \
+                           x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset";
+    let headers = response.headers_mut();
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static(EXPOSED),
+    );
 }
 
 fn route_metrics(metrics: &Metrics, request: &Request) -> Arc<RouteMetrics> {

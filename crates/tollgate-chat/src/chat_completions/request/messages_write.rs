@@ -390,7 +390,7 @@ impl<'a> Writer<'a> {
             turn.name.clone().filter(|_| self.is_ours),
         );
         for (name, value) in turn.own.for_format(NAME).into_iter().flatten() {
-            if name != "role" {
+            if name != ".role" {
                 message.insert(name.clone(), value.clone());
             }
         }
@@ -401,7 +401,7 @@ impl<'a> Writer<'a> {
     fn role(&self, turn: &Turn) -> &'static str {
         let own = turn.own.for_format(NAME);
         match turn.role {
-            Role::System if own.is_some_and(|own| own.get("role").is_some()) => "developer",
+            Role::System if own.is_some_and(|own| own.get(".role").is_some()) => "developer",
             Role::System => "system",
             _ => "user",
         }
