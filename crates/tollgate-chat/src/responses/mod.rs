@@ -8,6 +8,7 @@ mod opaque;
 mod output;
 mod reply;
 mod request;
+mod steps;
 mod stream_read;
 mod stream_write;
 #[cfg(test)]

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::error::failure;
 use super::output::Output;
-use super::stream_read::{Steps, malformed, read_usage};
+use super::steps::{Steps, read_usage};
+use super::stream_read::malformed;
 use super::stream_write::Frame;
 use super::usage::Outcome;
 use crate::error::Garbled;

@@ -315,15 +315,11 @@ impl<'a> History<'a> {
         role: Role,
         path: &dyn Fn() -> String,
     ) -> Result<Value, Bad> {
-        let refuse = |why: &str| {
-            Err(Bad::new(
-                path(),
-                format!("{why}, which the upstream of this model does not take"),
-            ))
+        let refuse = |why: String| {
+            let why = format!("{why}, which the upstream of this model does not take");
+            Bad::new(path(), why)
         };
-        let mut value = Map::new();
-        let mut set = |name: &str, given: Value| value.insert(name.to_owned(), given);
-        match &part.kind {
+        let mut value = match &part.kind {
             Kind::Text {
                 text,
                 citations,
@@ -332,67 +328,31 @@ impl<'a> History<'a> {
                 if signature.is_some() {
                     self.weakened.push(Field::PastReasoning);
                 }
-                set("type", text_type(role).into());
-                set("text", text.as_str().into());
-                if role == Role::Assistant {
-                    let list = citations.iter().filter_map(write_annotation);
-                    set("annotations", Value::Array(list.collect()));
-                }
+                text_part(text, citations, role)
             }
-            Kind::Refusal(text) => {
-                set("type", "refusal".into());
-                set("refusal", text.as_str().into());
-            }
+            Kind::Refusal(text) => of_type("refusal", [("refusal", text.as_str().into())]),
             Kind::Image { source, detail } => {
-                set("type", "input_image".into());
-                match source {
-                    Source::Url { url, .. } => set("image_url", url.as_str().into()),
-                    Source::Base64 { media_type, data }
-                        if IMAGE_TYPES.contains(&media_type.as_str()) =>
-                    {
-                        set("image_url", to_data_uri(media_type, data).into())
-                    }
-                    Source::Base64 { media_type, .. } => {
-                        return refuse(&format!("is a picture of type {media_type}"));
-                    }
-                    Source::FileId(id) if self.is_vendors() => set("file_id", id.as_str().into()),
-                    _ => return refuse("is a picture kept at another vendor"),
-                };
+                let mut value = self.image(source).map_err(refuse)?;
                 if let Some(detail) = detail {
-                    set("detail", detail.as_str().into());
+                    value.insert("detail".to_owned(), detail.as_str().into());
                 }
+                value
             }
-            Kind::File { source, name } => {
-                set("type", "input_file".into());
-                match source {
-                    Source::Url { url, .. } => set("file_url", url.as_str().into()),
-                    Source::Base64 { media_type, data } => {
-                        set("file_data", to_data_uri(media_type, data).into())
-                    }
-                    Source::FileId(id) if self.is_vendors() => set("file_id", id.as_str().into()),
-                    Source::FileId(_) => return refuse("is a file kept at another vendor"),
-                    Source::Text(text) => return Ok(plain_document(text, name.as_deref())),
-                };
-                let needs_name = !self.is_own && matches!(source, Source::Base64 { .. });
-                let made_up = needs_name.then(|| file_name(source));
-                if let Some(name) = name.clone().or(made_up) {
-                    set("filename", name.into());
-                }
-            }
+            Kind::File { source, name } => self.file(source, name.as_deref()).map_err(refuse)?,
             Kind::Audio {
                 source: Source::Base64 { media_type, data },
             } if self.is_own => {
                 let format = media_type.strip_prefix("audio/").unwrap_or(media_type);
-                set("type", "input_audio".into());
-                set("input_audio", json!({"data": data, "format": format}));
+                let audio = json!({"data": data, "format": format});
+                of_type("input_audio", [("input_audio", audio)])
             }
-            Kind::Audio { .. } => return refuse("is sound"),
-            Kind::Video { .. } => return refuse("is a film"),
+            Kind::Audio { .. } => return Err(refuse("is sound".to_owned())),
+            Kind::Video { .. } => return Err(refuse("is a film".to_owned())),
             Kind::Foreign { value, .. } => {
-                return refuse(&format!("is a `{}`", foreign_name(value)));
+                return Err(refuse(format!("is a `{}`", foreign_name(value))));
             }
-            _ => return refuse("is out of place"),
-        }
+            _ => return Err(refuse("is out of place".to_owned())),
+        };
         if let Some(ttl) = &part.cache {
             match self.cache_marker(ttl) {
                 Some(marker) => _ = value.insert("prompt_cache_breakpoint".to_owned(), marker),
@@ -401,6 +361,43 @@ impl<'a> History<'a> {
         }
         put_back(&part.own, &mut value);
         Ok(Value::Object(value))
+    }
+
+    fn image(&self, source: &Source) -> Result<Map<String, Value>, String> {
+        let (member, value) = match source {
+            Source::Url { url, .. } => ("image_url", url.clone()),
+            Source::Base64 { media_type, data } if IMAGE_TYPES.contains(&media_type.as_str()) => {
+                ("image_url", to_data_uri(media_type, data))
+            }
+            Source::Base64 { media_type, .. } => {
+                return Err(format!("is a picture of type {media_type}"));
+            }
+            Source::FileId(id) if self.is_vendors() => ("file_id", id.clone()),
+            _ => return Err("is a picture kept at another vendor".to_owned()),
+        };
+        Ok(of_type("input_image", [(member, value.into())]))
+    }
+
+    fn file(&self, source: &Source, name: Option<&str>) -> Result<Map<String, Value>, String> {
+        let (member, value) = match source {
+            Source::Url { url, .. } => ("file_url", url.clone()),
+            Source::Base64 { media_type, data } => ("file_data", to_data_uri(media_type, data)),
+            Source::FileId(id) if self.is_vendors() => ("file_id", id.clone()),
+            Source::FileId(_) => return Err("is a file kept at another vendor".to_owned()),
+            Source::Text(text) => return Ok(plain_document(text, name)),
+        };
+        let mut file = of_type("input_file", [(member, value.into())]);
+        let name = match (name, source) {
+            (Some(name), _) => Some(name.to_owned()),
+            (None, Source::Base64 { media_type, .. }) if !self.is_own => {
+                Some(file_name(media_type))
+            }
+            _ => None,
+        };
+        if let Some(name) = name {
+            file.insert("filename".to_owned(), name.into());
+        }
+        Ok(file)
     }
 
     /// Whether ids of uploads are ids at the vendor of this format.
@@ -420,20 +417,35 @@ impl<'a> History<'a> {
     }
 }
 
+/// A part of that type with these members.
+fn of_type<const N: usize>(kind: &str, members: [(&str, Value); N]) -> Map<String, Value> {
+    let kind = std::iter::once(("type", Value::from(kind)));
+    let members = kind.chain(members);
+    members
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+fn text_part(text: &str, citations: &[Citation], role: Role) -> Map<String, Value> {
+    let mut value = of_type(text_type(role), [("text", text.into())]);
+    if role == Role::Assistant {
+        let list = citations.iter().filter_map(write_annotation);
+        value.insert("annotations".to_owned(), Value::Array(list.collect()));
+    }
+    value
+}
+
 /// A text document as a text part: only some upstreams take text files.
-fn plain_document(text: &str, name: Option<&str>) -> Value {
+fn plain_document(text: &str, name: Option<&str>) -> Map<String, Value> {
     let text = match name {
         Some(name) => format!("{name}\n\n{text}"),
         None => text.to_owned(),
     };
-    json!({"type": "input_text", "text": text})
+    of_type("input_text", [("text", text.into())])
 }
 
-fn file_name(source: &Source) -> String {
-    let media_type = match source {
-        Source::Base64 { media_type, .. } => media_type.as_str(),
-        _ => "",
-    };
+/// A name for a file without one: OpenAI wants one.
+fn file_name(media_type: &str) -> String {
     let ending = match media_type {
         "application/pdf" => "pdf",
         "text/plain" => "txt",
