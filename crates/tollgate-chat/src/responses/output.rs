@@ -349,10 +349,8 @@ impl Output {
         let Some(piece) = self.last_text() else {
             return;
         };
-        let mut citation = citation.clone();
-        let end = || piece.text.chars().count() as u64;
-        citation.end = citation.end.or_else(|| Some(end()));
-        piece.annotations.extend(write_annotation(&citation));
+        let annotation = write_annotation(citation, &piece.text);
+        piece.annotations.extend(annotation);
     }
 
     fn part(&mut self, part: &Part) {

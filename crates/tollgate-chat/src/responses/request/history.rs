@@ -290,7 +290,8 @@ impl<'a> History<'a> {
                 value.insert("id".to_owned(), id.into());
             }
             if !text.is_empty() {
-                let (list, kind) = match summary {
+                // Text that OpenAI sealed was a summary, whatever the client's format calls it; it takes no other.
+                let (list, kind) = match *summary || !self.is_own {
                     true => ("summary", "summary_text"),
                     false => ("content", "reasoning_text"),
                 };
@@ -429,7 +430,9 @@ fn of_type<const N: usize>(kind: &str, members: [(&str, Value); N]) -> Map<Strin
 fn text_part(text: &str, citations: &[Citation], role: Role) -> Map<String, Value> {
     let mut value = of_type(text_type(role), [("text", text.into())]);
     if role == Role::Assistant {
-        let list = citations.iter().filter_map(write_annotation);
+        let list = citations
+            .iter()
+            .filter_map(|citation| write_annotation(citation, text));
         value.insert("annotations".to_owned(), Value::Array(list.collect()));
     }
     value
@@ -458,8 +461,8 @@ fn file_name(media_type: &str) -> String {
     format!("document.{ending}")
 }
 
-/// A citation as an annotation; none for sources that are no links.
-pub(in crate::responses) fn write_annotation(citation: &Citation) -> Option<Value> {
+/// A citation of `text` as an annotation; none for sources that are no links. Without an end it is of all the text.
+pub(in crate::responses) fn write_annotation(citation: &Citation, text: &str) -> Option<Value> {
     let own = citation.own.for_format(NAME);
     if own.is_some_and(|own| own.contains_key("type")) {
         return own.cloned().map(Value::Object);
@@ -468,15 +471,14 @@ pub(in crate::responses) fn write_annotation(citation: &Citation) -> Option<Valu
         return None;
     }
     let start = citation.start.unwrap_or(0);
+    let all = || text.chars().count() as u64;
+    let end = citation.end.unwrap_or_else(all);
     let mut value = Map::from_iter([
         ("type".to_owned(), Value::from("url_citation")),
         ("url".to_owned(), Value::from(citation.url.as_str())),
         ("title".to_owned(), Value::from(citation.title.as_str())),
         ("start_index".to_owned(), Value::from(start)),
-        (
-            "end_index".to_owned(),
-            Value::from(citation.end.unwrap_or(start)),
-        ),
+        ("end_index".to_owned(), Value::from(end)),
     ]);
     put_back(&citation.own, &mut value);
     Some(Value::Object(value))

@@ -443,6 +443,20 @@ fn thinking_goes_only_to_whom_signed_it() {
 }
 
 #[test]
+fn sealed_text_goes_back_as_a_summary() {
+    let thought = Kind::Reasoning {
+        text: "hm".to_owned(),
+        signature: Some(Opaque::new("openai", "sig")),
+        id: None,
+        summary: false,
+    };
+    let turns = vec![Turn::of(Role::Assistant, vec![Part::of(thought)])];
+    let item = written(&from("messages", turns)).0["input"][0].take();
+    assert_eq!(item["summary"][0]["text"], "hm");
+    assert_eq!(item.get("content"), None);
+}
+
+#[test]
 fn effort_is_read_by_its_words() {
     for effort in ["none", "minimal", "low", "medium", "high", "xhigh", "max"] {
         let request = read(
