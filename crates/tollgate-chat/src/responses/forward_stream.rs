@@ -13,10 +13,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::emit::{KEEP_ALIVE, emit};
 use super::error::{failure, write_failure};
 use super::forward::{Edits, TextBytes, quoted, usage_of};
+use super::frame::Frame;
 use super::stream_read::malformed;
-use super::stream_write::{Frame, KEEP_ALIVE, emit};
 use super::usage::write_usage;
 use crate::error::{Garbled, WireError};
 use crate::format::{Forwarded, Rendering, StreamForward};

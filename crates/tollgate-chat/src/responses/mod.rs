@@ -1,9 +1,12 @@
 //! Responses, OpenAI's newer format, and SPEC.md's own spelling of it.
 
+mod emit;
 mod error;
 mod forward;
 mod forward_stream;
+mod frame;
 mod glance;
+mod item;
 mod opaque;
 mod output;
 mod reply;

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::error::failure;
+use super::frame::Frame;
 use super::output::Output;
 use super::steps::{Steps, read_usage};
 use super::stream_read::malformed;
-use super::stream_write::Frame;
 use super::usage::Outcome;
 use crate::error::Garbled;
 use crate::format::Rendering;

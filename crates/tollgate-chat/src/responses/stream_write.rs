@@ -1,88 +1,19 @@
-//! A stream for a client, and the frame of the reply object that streams and whole replies share.
+//! A stream for a client.
 //!
 //! The writer compares what the reply holds ([`Output`]) with what it has sent, and sends the difference. One item is open at a
 //! time: calls that run side by side wait until the one before them is complete.
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::emit::{KEEP_ALIVE, Sent, Wire, emit};
 use super::error::write_failure;
-use super::output::{Body, Item, Output, Piece, PieceKind};
-use super::request::echo;
+use super::frame::Frame;
+use super::item::{Body, Item};
+use super::output::Output;
 use super::usage::{Outcome, write_usage};
 use crate::error::WireError;
 use crate::format::{Rendering, StreamWriter};
 use crate::hub::Event;
-
-/// The reply object without its output.
-pub(super) struct Frame {
-    id: String,
-    created_at: i64,
-    model: String,
-    echo: Map<String, Value>,
-}
-
-impl Frame {
-    /// The frame of a reply to the request that `rendering` knows.
-    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
-        Self {
-            id: format!("resp_{}", rendering.seed),
-            created_at: rendering.created,
-            model: rendering.model.to_owned(),
-            echo: echo(rendering.request),
-        }
-    }
-
-    /// Takes what the upstream said of itself. Its id only where it is one of this format.
-    pub(super) fn learn(&mut self, id: &str, created: Option<i64>) {
-        if id.starts_with("resp_") {
-            id.clone_into(&mut self.id);
-        }
-        self.created_at = created.unwrap_or(self.created_at);
-    }
-
-    /// The tier that served the reply.
-    pub(super) fn served_by(&mut self, tier: &str) {
-        self.echo.insert("service_tier".to_owned(), tier.into());
-    }
-
-    /// The object with these members.
-    pub(super) fn object(&self, status: &str, output: Value, usage: Value) -> Map<String, Value> {
-        let mut object = Map::from_iter([
-            ("id".to_owned(), Value::from(self.id.as_str())),
-            ("object".to_owned(), Value::from("response")),
-            ("created_at".to_owned(), Value::from(self.created_at)),
-            ("status".to_owned(), Value::from(status)),
-            ("error".to_owned(), Value::Null),
-            ("incomplete_details".to_owned(), Value::Null),
-            ("model".to_owned(), Value::from(self.model.as_str())),
-            ("output".to_owned(), output),
-            ("usage".to_owned(), usage),
-        ]);
-        object.extend(self.echo.clone());
-        object
-    }
-
-    /// The finished object.
-    pub(super) fn finished(&self, output: &Output, outcome: Outcome) -> Map<String, Value> {
-        let items = output.items.iter().map(Item::value).collect();
-        let usage = output.usage.as_ref().map_or(Value::Null, write_usage);
-        let mut object = self.object(outcome.status(), Value::Array(items), usage);
-        match outcome {
-            Outcome::Completed => {}
-            Outcome::Incomplete(reason) => {
-                object.insert("incomplete_details".to_owned(), json!({"reason": reason}));
-            }
-            Outcome::Failed(code, message) => {
-                object.insert(
-                    "error".to_owned(),
-                    json!({"code": code, "message": message}),
-                );
-            }
-        }
-        object
-    }
-}
 
 /// See [`crate::Format::stream_writer`].
 pub(super) struct Writer {
@@ -101,21 +32,6 @@ enum Stage {
     Fresh,
     Open,
     Ended,
-}
-
-/// What has been sent of the live item.
-#[derive(Debug, Default)]
-struct Sent {
-    /// The item was announced.
-    item: bool,
-    /// The part that is open, or comes next.
-    part: usize,
-    /// It was announced.
-    part_begun: bool,
-    /// Bytes of its text, or of the call's input.
-    bytes: usize,
-    /// Its annotations.
-    annotations: usize,
 }
 
 impl Writer {
@@ -162,16 +78,10 @@ impl Writer {
         let Some(item) = self.output.items.get(self.live) else {
             return;
         };
-        let mut wire = Wire {
-            out,
-            sequence: &mut self.sequence,
-            item_id: &item.id,
-            output_index: self.live,
-        };
+        let mut wire = Wire::new(out, &mut self.sequence, &item.id, self.live);
         if !self.sent.item {
             self.sent.item = true;
-            let body = json!({"output_index": self.live, "item": item.skeleton()});
-            emit(wire.out, wire.sequence, "response.output_item.added", &body);
+            wire.item("response.output_item.added", item.skeleton());
         }
         match &item.body {
             Body::Parts { parts, .. } => {
@@ -187,11 +97,7 @@ impl Writer {
                 let new = &input[self.sent.bytes..];
                 if !new.is_empty() {
                     self.sent.bytes = input.len();
-                    wire.send(
-                        call_words(*custom).0,
-                        &Place::default(),
-                        Delta { delta: new },
-                    );
+                    wire.input(new, *custom);
                 }
             }
             Body::Whole(_) => {}
@@ -203,12 +109,7 @@ impl Writer {
         let Some(item) = self.output.items.get(self.live) else {
             return;
         };
-        let mut wire = Wire {
-            out,
-            sequence: &mut self.sequence,
-            item_id: &item.id,
-            output_index: self.live,
-        };
+        let mut wire = Wire::new(out, &mut self.sequence, &item.id, self.live);
         match &item.body {
             Body::Parts { parts, .. } => {
                 if let Some(piece) = parts.get(self.sent.part) {
@@ -216,17 +117,14 @@ impl Writer {
                 }
             }
             Body::Call { input, custom, .. } if whole => {
-                let (_, done, member) = call_words(*custom);
-                wire.send(done, &Place::default(), json!({member: input}));
+                wire.input_done(input, *custom);
             }
             Body::Whole(value) if value["type"] == "image_generation_call" => {
-                let done = "response.image_generation_call.completed";
-                wire.send(done, &Place::default(), json!({}));
+                wire.picture_done();
             }
             Body::Call { .. } | Body::Whole(_) => {}
         }
-        let body = json!({"output_index": self.live, "item": item.value()});
-        emit(wire.out, wire.sequence, "response.output_item.done", &body);
+        wire.item("response.output_item.done", item.value());
         self.live += 1;
         self.sent = Sent::default();
     }
@@ -305,206 +203,5 @@ impl StreamWriter for Writer {
         let body = json!({"response": response});
         emit(out, &mut self.sequence, "response.failed", &body);
         self.stage = Stage::Ended;
-    }
-}
-
-/// A comment: this format's SDKs skip it at any point.
-pub(super) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
-
-/// The events of a call's input: delta, done, and the member of done.
-fn call_words(custom: bool) -> (&'static str, &'static str, &'static str) {
-    match custom {
-        false => (
-            "response.function_call_arguments.delta",
-            "response.function_call_arguments.done",
-            "arguments",
-        ),
-        true => (
-            "response.custom_tool_call_input.delta",
-            "response.custom_tool_call_input.done",
-            "input",
-        ),
-    }
-}
-
-/// The events of a part: added, delta, text done, part done.
-fn piece_words(kind: PieceKind) -> [&'static str; 4] {
-    match kind {
-        PieceKind::Text => [
-            "response.content_part.added",
-            "response.output_text.delta",
-            "response.output_text.done",
-            "response.content_part.done",
-        ],
-        PieceKind::Refusal => [
-            "response.content_part.added",
-            "response.refusal.delta",
-            "response.refusal.done",
-            "response.content_part.done",
-        ],
-        PieceKind::Summary => [
-            "response.reasoning_summary_part.added",
-            "response.reasoning_summary_text.delta",
-            "response.reasoning_summary_text.done",
-            "response.reasoning_summary_part.done",
-        ],
-        PieceKind::Raw => [
-            "response.content_part.added",
-            "response.reasoning_text.delta",
-            "response.reasoning_text.done",
-            "response.content_part.done",
-        ],
-    }
-}
-
-/// The way to the client for events of one item.
-struct Wire<'a> {
-    out: &'a mut Vec<u8>,
-    sequence: &'a mut u64,
-    item_id: &'a str,
-    output_index: usize,
-}
-
-/// Which part of the item an event is about, if any.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Place {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content_index: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary_index: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct About<'a> {
-    item_id: &'a str,
-    output_index: usize,
-}
-
-#[derive(Serialize)]
-struct Delta<'a> {
-    delta: &'a str,
-}
-
-#[derive(Serialize)]
-struct TextDelta<'a> {
-    delta: &'a str,
-    logprobs: [u8; 0],
-}
-
-impl Wire<'_> {
-    /// Announces the part that is due, and sends its new text and sources.
-    fn piece(&mut self, parts: &[Piece], sent: &mut Sent) {
-        let piece = &parts[sent.part];
-        let [added, delta, ..] = piece_words(piece.kind);
-        let place = place(parts, sent.part);
-        if !sent.part_begun {
-            sent.part_begun = true;
-            self.send(added, &place, json!({"part": piece.skeleton()}));
-        }
-        let new = &piece.text[sent.bytes..];
-        if !new.is_empty() {
-            sent.bytes = piece.text.len();
-            match piece.kind {
-                PieceKind::Text => {
-                    let logprobs = [];
-                    self.send(
-                        delta,
-                        &place,
-                        TextDelta {
-                            delta: new,
-                            logprobs,
-                        },
-                    );
-                }
-                _ => self.send(delta, &place, Delta { delta: new }),
-            }
-        }
-        while let Some(annotation) = piece.annotations.get(sent.annotations) {
-            let body = json!({"annotation_index": sent.annotations, "annotation": annotation});
-            self.send("response.output_text.annotation.added", &place, body);
-            sent.annotations += 1;
-        }
-    }
-
-    /// Closes the open part, and makes the next one due.
-    fn close_piece(&mut self, parts: &[Piece], piece: &Piece, sent: &mut Sent) {
-        let [_, _, text_done, part_done] = piece_words(piece.kind);
-        let place = place(parts, sent.part);
-        let member = piece.kind.words().1;
-        let mut done = json!({member: piece.text});
-        if piece.kind == PieceKind::Text {
-            done["logprobs"] = Value::Array(piece.logprobs.clone());
-        }
-        self.send(text_done, &place, done);
-        self.send(part_done, &place, json!({"part": piece.value()}));
-        (sent.part, sent.part_begun) = (sent.part + 1, false);
-        (sent.bytes, sent.annotations) = (0, 0);
-    }
-
-    fn send(&mut self, kind: &str, place: &Place, body: impl Serialize) {
-        let about = About {
-            item_id: self.item_id,
-            output_index: self.output_index,
-        };
-        let start = head(self.out, self.sequence, kind);
-        splice(self.out, start, &about);
-        splice(self.out, self.out.len() - 1, place);
-        splice(self.out, self.out.len() - 1, &body);
-        self.out.extend_from_slice(b"\n\n");
-    }
-}
-
-/// Where a part stands among those that its index counts.
-fn place(parts: &[Piece], at: usize) -> Place {
-    let is_summary = |piece: &Piece| piece.kind == PieceKind::Summary;
-    let summary = is_summary(&parts[at]);
-    let index = parts[..at]
-        .iter()
-        .filter(|p| is_summary(p) == summary)
-        .count();
-    match summary {
-        true => Place {
-            summary_index: Some(index),
-            content_index: None,
-        },
-        false => Place {
-            summary_index: None,
-            content_index: Some(index),
-        },
-    }
-}
-
-/// One event: `body`'s members behind type and number.
-pub(super) fn emit(out: &mut Vec<u8>, sequence: &mut u64, kind: &str, body: &impl Serialize) {
-    let start = head(out, sequence, kind);
-    splice(out, start, body);
-    out.extend_from_slice(b"\n\n");
-}
-
-/// The lines of an event up to the end of its common members; returns where the object's closing brace stands.
-fn head(out: &mut Vec<u8>, sequence: &mut u64, kind: &str) -> usize {
-    let line =
-        format!("event: {kind}\ndata: {{\"type\":\"{kind}\",\"sequence_number\":{sequence}}}");
-    *sequence += 1;
-    out.extend_from_slice(line.as_bytes());
-    out.len() - 1
-}
-
-/// Adds the members of `body` to the object whose closing brace stands at `brace`, the last byte of `out`.
-fn splice(out: &mut Vec<u8>, brace: usize, body: &impl Serialize) {
-    out.truncate(brace);
-    let start = out.len();
-    // Strings, numbers and their containers always have a JSON text.
-    if serde_json::to_writer(&mut *out, body).is_err() {
-        out.truncate(start);
-        out.extend_from_slice(b"{}");
-    }
-    match out.len() - start {
-        // No members: only the brace that was there.
-        2 => {
-            out.truncate(start);
-            out.push(b'}');
-        }
-        _ => out[start] = b',',
     }
 }

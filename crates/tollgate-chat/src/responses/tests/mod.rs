@@ -2,6 +2,7 @@
 
 mod forward;
 mod garbage;
+mod glance;
 mod order;
 mod replies;
 mod requests;
