@@ -7,6 +7,7 @@ use super::blocks::{carrier, input_of, proof_for_client, push_block, write_citat
 use super::error::words_of;
 use super::fields::{Fields, Path, put_back};
 use super::request::wire_id;
+use super::stream_read::minted;
 use super::usage::{self, Counts};
 use super::wire::{NAME, VENDOR, finish_of, stop_reason};
 use crate::error::{Bad, Garbled};
@@ -32,7 +33,11 @@ fn reply(value: Value) -> Result<Reply, Bad> {
         .list("content")?
         .ok_or_else(|| at.bad("is required"))?;
     let mut parts = Vec::with_capacity(blocks.len());
-    for (index, block) in blocks.into_iter().enumerate() {
+    let id = fields.text("id")?.unwrap_or_default();
+    for (index, mut block) in blocks.into_iter().enumerate() {
+        if block["type"] == "tool_use" && block["id"].as_str().is_none_or(str::is_empty) {
+            block["id"] = json!(minted(&id, index as u64));
+        }
         push_block(block, &Path::Item(&at, index), &mut parts)?;
     }
     let (counts, service_tier) = take_usage(&mut fields);
@@ -51,7 +56,7 @@ fn reply(value: Value) -> Result<Reply, Bad> {
         fields.take(known);
     }
     Ok(Reply {
-        id: fields.text("id")?.unwrap_or_default(),
+        id,
         model: fields.text("model")?.unwrap_or_default(),
         created: None,
         choices: vec![choice],

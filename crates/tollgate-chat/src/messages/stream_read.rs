@@ -253,7 +253,7 @@ impl State {
             return Err(Garbled::Malformed("a tool call names no tool".to_owned()));
         }
         let id = match text("id") {
-            "" => minted(&self.id, index, self.calls),
+            "" => minted(&self.id, index),
             id => id.to_owned(),
         };
         let call = self.calls;
@@ -441,8 +441,8 @@ fn bounded(text: &str) -> Result<(), Garbled> {
 }
 
 /// An id for a call that has none: the same whenever the same reply is read.
-fn minted(message: &str, index: u64, call: u32) -> String {
-    let digest = Sha256::digest(format!("{message}/{index}/{call}"));
+pub(super) fn minted(message: &str, index: u64) -> String {
+    let digest = Sha256::digest(format!("{message}/{index}"));
     let hex: String = digest[..12]
         .iter()
         .map(|byte| format!("{byte:02x}"))

@@ -330,6 +330,11 @@ fn a_call_without_an_id_gets_the_same_one_each_time() {
     assert!(matches!(&all[1], Event::ToolStart { id, .. } if id.starts_with("toolu_")));
     assert_eq!(all[2], arguments(0, "{\"a\":1}"));
     assert_eq!(events(&whole).unwrap(), all);
+    // And the same in the whole reply.
+    let body =
+        json!({"id": "msg_1", "content": [{"type": "tool_use", "name": "f", "input": {"a": 1}}]});
+    let reply = Messages.read_reply(body.to_string().as_bytes()).unwrap();
+    assert_eq!(events_of(&reply)[1], all[1]);
 }
 
 #[test]
