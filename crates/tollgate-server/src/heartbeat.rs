@@ -16,11 +16,9 @@ const BEATS: u64 = 6;
 /// The store's.
 pub async fn first(app: &App) -> Result<(), StoreError> {
     let now = app.clock.now();
-    app.store
-        .beat(&app.node, now + app.config.leases.ms())
-        .await?;
     app.store.release_dead_chats(now, &app.node).await?;
-    Ok(())
+    let alive_until = now + app.config.leases.ms();
+    app.store.beat(&app.node, alive_until).await
 }
 
 /// Beats for as long as the process lives.

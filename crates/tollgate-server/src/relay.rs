@@ -112,33 +112,43 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
     };
     let strict = prepare::is_strict(&headers);
     let conversation = Conversation::new(&body.bytes, glance, model, stream, strict);
-    let (live, key_, headers, request_id) = (&live, &key, &headers, &request_id);
     let mut asking = Asking {
         app,
-        live,
+        live: &live,
         mount,
-        key: key_,
-        headers,
-        request_id,
+        key: &key,
+        headers: &headers,
+        request_id: &request_id,
         conversation,
         bill,
         session,
         look,
     };
+    let answering = asking.until_one_answers().await?;
+    let bill = asking.bill;
+    drop(body);
+
+    // 6. The reply: whole, or piece by piece. Either way its end is sent only after the charge is on disk.
+    answered(answering, bill, mount, &key, json_array).await
+}
+
+async fn answered(
+    answering: Answering,
+    mut bill: Bill,
+    mount: Mount,
+    key: &Key,
+    json_array: bool,
+) -> Result<Response, Refused> {
     let Answering {
         seat,
         dropped,
         reply,
-    } = asking.until_one_answers().await?;
-    let mut bill = asking.bill;
-    drop(body);
-
-    // 6. The reply: whole, or piece by piece. Either way its end is sent only after the charge is on disk.
+    } = answering;
     let mut response = match reply {
         Begun::Whole(reply, delivered) => {
             bill.delivered = delivered;
             bill.settle("done").await?;
-            whole_reply(mount, &key, reply)
+            whole_reply(mount, key, reply)
         }
         Begun::Stream(stream) => {
             let user_id = key.user_id.clone();

@@ -293,9 +293,7 @@ impl Live {
             if self.over {
                 return Box::pin(self.end()).await;
             }
-            let Some(body) = self.body.as_mut() else {
-                return None;
-            };
+            let body = self.body.as_mut()?;
             let quiet_until = self.spoken + KEEP_ALIVE;
             let alarm = self
                 .alarm
