@@ -8,6 +8,7 @@
 mod environment;
 mod site;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -84,7 +85,9 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
     suites.retain(|suite| !skipped.contains(&suite.script));
     let binaries = match options.binaries {
-        Some(folder) => folder,
+        Some(folder) => {
+            fs::canonicalize(&folder).map_err(|e| format!("no folder {}: {e}", folder.display()))?
+        }
         None => site::build()?,
     };
     let mut site = Site::open(&binaries, &folder)?;
