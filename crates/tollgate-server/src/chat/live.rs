@@ -9,7 +9,10 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tollgate_chat::hub::{Event, Fold};
-use tollgate_chat::{Garbled, Rendering, StreamForward, StreamReader, StreamWriter, WireError};
+use tollgate_chat::{
+    Garbled, Rendering, StreamForward, StreamReader, StreamWriter, WireError, custom_tool,
+    json_tool,
+};
 use tollgate_upstream::egress::EgressError;
 use tollgate_upstream::{Channel, ChatBody, ChatError, ChatErrorKind};
 
@@ -40,7 +43,9 @@ pub struct Translation {
     /// Tool names to change back.
     renamed: Vec<(String, String)>,
     /// Undoes the tool that stands in for JSON output.
-    json_tool: Option<tollgate_chat::json_tool::Undo>,
+    json_tool: Option<json_tool::Undo>,
+    /// Undoes the functions that stand in for free-text tools.
+    custom_tools: Option<custom_tool::Undo>,
     /// Gathers tool calls with their signatures, for [`super::memory`].
     fold: Fold,
     events: Vec<Event>,
@@ -57,7 +62,12 @@ impl Translation {
             if let Event::ToolStart { name, .. } = event {
                 name_back(&self.renamed, name);
             }
-            match &*event {
+        }
+        if let Some(undo) = &mut self.custom_tools {
+            undo.events(&mut events);
+        }
+        for event in &events {
+            match event {
                 Event::Text { text, .. }
                 | Event::Refusal { text, .. }
                 | Event::Reasoning { text, .. } => {
@@ -78,6 +88,11 @@ impl Translation {
         events.clear();
         self.events = events;
     }
+}
+
+fn custom_tools(prepared: &Prepared) -> Option<custom_tool::Undo> {
+    let names = &prepared.custom_tools;
+    (!names.is_empty()).then(|| custom_tool::Undo::new(names.clone()))
 }
 
 /// Only tool calls and signed thinking are gathered: text is not, so a stream's memory stays small.
@@ -102,10 +117,8 @@ impl Flow {
             reader: prepared.format.stream_reader(),
             writer: mount.format.stream_writer(rendering),
             renamed: prepared.renamed.clone(),
-            json_tool: prepared
-                .json_tool
-                .as_deref()
-                .map(tollgate_chat::json_tool::Undo::new),
+            json_tool: prepared.json_tool.as_deref().map(json_tool::Undo::new),
+            custom_tools: custom_tools(prepared),
             fold: Fold::default(),
             events: Vec::new(),
             delivered: Delivered::default(),

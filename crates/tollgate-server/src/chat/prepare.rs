@@ -1,8 +1,10 @@
 //! A client's request, made ready for one upstream: passed on, or written anew.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use http::HeaderMap;
-use tollgate_chat::{Bad, Format, Glance, Target, hub};
+use tollgate_chat::{Bad, Format, Glance, Target, custom_tool, hub};
 use tollgate_upstream::{ChatModel, ChatProvider};
 
 use super::mount::Mount;
@@ -40,6 +42,8 @@ pub struct Prepared {
     pub renamed: Vec<(String, String)>,
     /// The tool that stands in for JSON output, to be undone in the reply.
     pub json_tool: Option<String>,
+    /// Free-text tools, by the client's names: where functions stood in for them, that is undone in the reply.
+    pub custom_tools: HashSet<String>,
 }
 
 impl Conversation {
@@ -89,6 +93,7 @@ impl Conversation {
                 dropped: Vec::new(),
                 renamed: Vec::new(),
                 json_tool: None,
+                custom_tools: HashSet::new(),
             });
         }
         let Some(format) = same.or(formats.first().copied()) else {
@@ -116,6 +121,7 @@ impl Conversation {
             dropped: written.dropped,
             renamed: written.renamed_tools,
             json_tool: written.json_tool,
+            custom_tools: custom_tool::names(&request),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use tollgate_chat::hub::{Kind, Reply};
-use tollgate_chat::{Garbled, Rendering};
+use tollgate_chat::{Garbled, Rendering, custom_tool, json_tool};
 
 use super::bill::Delivered;
 use super::mount::Mount;
@@ -32,7 +32,7 @@ pub fn answer(
     }
     let mut reply = prepared.format.read_reply(&body)?;
     if let Some(tool) = &prepared.json_tool {
-        tollgate_chat::json_tool::undo_reply(&mut reply, tool);
+        json_tool::undo_reply(&mut reply, tool);
     }
     for choice in &mut reply.choices {
         for part in &mut choice.parts {
@@ -41,6 +41,9 @@ pub fn answer(
             }
         }
         app.memory.keep(user_id, choice);
+    }
+    if !prepared.custom_tools.is_empty() {
+        custom_tool::undo_reply(&mut reply, &prepared.custom_tools);
     }
     let delivered = Delivered {
         usage: reply.usage,
