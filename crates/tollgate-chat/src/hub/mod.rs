@@ -20,7 +20,7 @@ pub use event::{Event, Finish};
 pub use fold::{Fold, events_of};
 pub use names::{Field, ToolNames, fitting_id};
 pub use own::Own;
-pub use part::{Citation, Kind, Opaque, Part, Source};
+pub use part::{Citation, Kind, Opaque, Part, Source, text_in};
 pub use reply::{Choice, Reply, Usage};
 pub use request::{
     Effort, OutputFormat, Reasoning, Request, Role, Tool, ToolChoice, ToolKind, Turn,

@@ -202,4 +202,22 @@ impl Opaque {
     }
 }
 
+/// The words in a part of another format (search results and the like); none where it holds anything else.
+pub fn text_in(value: &Value) -> Option<String> {
+    let mut words = Vec::new();
+    for name in ["title", "text", "data", "content", "output", "source"] {
+        match &value[name] {
+            // An address says nothing.
+            Value::String(text) if name != "source" => words.push(text.clone()),
+            Value::Array(list) => {
+                words.extend(list.iter().map(text_in).collect::<Option<Vec<_>>>()?)
+            }
+            inner @ Value::Object(_) => words.push(text_in(inner)?),
+            _ => {}
+        }
+    }
+    let is_payload = value.get("type").is_some_and(|kind| kind == "base64");
+    (!words.is_empty() && !is_payload).then(|| words.join("\n"))
+}
+
 const WRAPPED: &str = "tg1.";

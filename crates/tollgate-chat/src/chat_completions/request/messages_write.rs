@@ -15,7 +15,7 @@ use super::tools::put;
 use super::write::Dropped;
 use crate::error::Bad;
 use crate::hub::{
-    Field, Kind, ModelTraits, Opaque, Part, Request, Role, ToolNames, Turn, fitting_id,
+    Field, Kind, ModelTraits, Opaque, Part, Request, Role, ToolNames, Turn, fitting_id, text_in,
 };
 
 /// Writes `messages`.
@@ -322,7 +322,7 @@ impl<'a> Writer<'a> {
             match &part.kind {
                 Kind::Text { text, .. } => words.push(text.clone()),
                 Kind::Refusal(text) => words.push(text.clone()),
-                Kind::Foreign { value, .. } => words.extend(parts::text_in(value)),
+                Kind::Foreign { value, .. } => words.extend(text_in(value)),
                 _ => {
                     let path = self.request.path_of(turn, place);
                     self.pictures.push(parts::write(part, self.request, &path)?);

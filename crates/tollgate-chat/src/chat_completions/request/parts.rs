@@ -8,7 +8,7 @@ use super::super::wire::NAME;
 use super::tools::put;
 use super::value::{left, need_object, need_text, object, take, take_text, text};
 use crate::error::Bad;
-use crate::hub::{Kind, Own, Part, Request, Source};
+use crate::hub::{Kind, Own, Part, Request, Source, text_in};
 use crate::media;
 
 /// Reads one part of a content list; none for empty text.
@@ -306,22 +306,4 @@ fn titled(name: Option<&str>, text: &str) -> Map<String, Value> {
         None => text.to_owned(),
     };
     members(json!({"type": "text", "text": text}))
-}
-
-/// The words in a part of another format (search results and the like); none where it holds anything else.
-pub(super) fn text_in(value: &Value) -> Option<String> {
-    let mut words = Vec::new();
-    for name in ["title", "text", "data", "content", "output", "source"] {
-        match &value[name] {
-            // An address says nothing.
-            Value::String(text) if name != "source" => words.push(text.clone()),
-            Value::Array(list) => {
-                words.extend(list.iter().map(text_in).collect::<Option<Vec<_>>>()?)
-            }
-            inner @ Value::Object(_) => words.push(text_in(inner)?),
-            _ => {}
-        }
-    }
-    let is_payload = value.get("type").is_some_and(|kind| kind == "base64");
-    (!words.is_empty() && !is_payload).then(|| words.join("\n"))
 }

@@ -6,7 +6,7 @@ use super::items::text_type;
 use super::pairs::Item;
 use super::tools::foreign_name;
 use crate::error::Bad;
-use crate::hub::{Citation, Field, Kind, Part, Request, Role, Source, ToolNames, Turn};
+use crate::hub::{Citation, Field, Kind, Part, Request, Role, Source, ToolNames, Turn, text_in};
 use crate::media::to_data_uri;
 use crate::responses::opaque::{Sealed, VENDOR, without_id};
 use crate::responses::wire::{IMAGE_TYPES, MINTED, NAME, put_back};
@@ -20,6 +20,8 @@ pub(super) struct History<'a> {
     pub(super) items: Vec<Item>,
     /// Fields of the client that some part did without.
     pub(super) weakened: Vec<Field>,
+    /// Parts of other formats that were left out, by their names.
+    pub(super) lost: Vec<String>,
 }
 
 /// What is gathered of a message until another item begins.
@@ -39,6 +41,7 @@ impl<'a> History<'a> {
             is_own: request.client == NAME,
             items: Vec::new(),
             weakened: Vec::new(),
+            lost: Vec::new(),
         }
     }
 
@@ -98,6 +101,12 @@ impl<'a> History<'a> {
                     value: value.clone(),
                     ends_calls: false,
                 });
+            }
+            // What a model's hosted tool once did may go; what the user shows must be seen, and so must what stands for turns.
+            Kind::Foreign { value, .. }
+                if role == Role::Assistant && value["type"] != "compaction" =>
+            {
+                self.lost.push(foreign_name(value).to_owned());
             }
             Kind::Image { .. } | Kind::File { .. } if role == Role::Assistant && !self.is_own => {
                 // The model's own pictures have no place in its messages here.
@@ -349,9 +358,10 @@ impl<'a> History<'a> {
             }
             Kind::Audio { .. } => return Err(refuse("is sound".to_owned())),
             Kind::Video { .. } => return Err(refuse("is a film".to_owned())),
-            Kind::Foreign { value, .. } => {
-                return Err(refuse(format!("is a `{}`", foreign_name(value))));
-            }
+            Kind::Foreign { value, .. } => match text_in(value) {
+                Some(text) => text_part(&text, &[], role),
+                None => return Err(refuse(format!("is a `{}`", foreign_name(value)))),
+            },
             _ => return Err(refuse("is out of place".to_owned())),
         };
         if let Some(ttl) = &part.cache {

@@ -125,10 +125,16 @@ impl<'a> Writing<'a> {
             history.turn(at, turn)?;
         }
         let History {
-            items, weakened, ..
+            items,
+            weakened,
+            lost,
+            ..
         } = history;
         for field in weakened {
             self.drop(field);
+        }
+        for name in lost {
+            self.drop_named(&name);
         }
         let (items, lost) = join_reasoning(items);
         if lost {
