@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -111,6 +112,21 @@ const THRESHOLDS: &[&str] = &[
     "HARM_BLOCK_THRESHOLD_UNSPECIFIED",
 ];
 
+/// Whether a part names a file by a link of the web: most models take none. The vendor's own files are no such links.
+fn holds_links(body: &[u8]) -> bool {
+    ["\"fileUri\"", "\"file_uri\""].iter().any(|name| {
+        memmem::find_iter(body, name).any(|at| {
+            let rest = body[at + name.len()..].trim_ascii_start();
+            let value = rest.strip_prefix(b":").unwrap_or_default();
+            let value = value.trim_ascii_start();
+            value.starts_with(b"\"http") && !value.starts_with(VENDORS_OWN)
+        })
+    })
+}
+
+/// How the vendor's own files begin, as JSON text.
+const VENDORS_OWN: &[u8] = b"\"https://generativelanguage.googleapis.com/";
+
 /// See [`crate::Format::glance`].
 pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
     let top = top(body)?;
@@ -133,8 +149,8 @@ pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
     safety(top.safety_settings)?;
     let mut glance = Glance {
         n: 1,
-        // The model of the body, if any, would contradict the path's.
-        is_native: top.model.is_none(),
+        // The model of the body, if any, would contradict the path's. Links may have to be fetched here.
+        is_native: top.model.is_none() && !holds_links(body),
         ..Glance::default()
     };
     if let Some(raw) = top.generation_config {
@@ -478,5 +494,18 @@ mod tests {
         }
         let with_model = br#"{"model":"models/x","contents":[{}]}"#;
         assert!(!glance(with_model).unwrap().is_native);
+        for (uri, native) in [
+            ("https://example.com/a.png", false),
+            ("gs://bucket/a.png", true),
+            (
+                "https://generativelanguage.googleapis.com/v1beta/files/x",
+                true,
+            ),
+        ] {
+            let body = format!(
+                r#"{{"contents":[{{"parts":[{{"fileData": {{"fileUri" : "{uri}"}}}}]}}]}}"#
+            );
+            assert_eq!(glance(body.as_bytes()).unwrap().is_native, native, "{uri}");
+        }
     }
 }
