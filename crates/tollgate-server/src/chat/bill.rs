@@ -258,7 +258,12 @@ impl Bill {
         if text_bytes == 0 && !complete {
             return (TokenUnits::default(), false);
         }
-        let sane = usage.filter(|usage| self.bounds.allow(usage));
+        // Counts that are no numbers are read as none: a whole reply to no prompt, or of text that took no tokens, cannot be.
+        let adds_up =
+            |usage: &Usage| usage.input > 0 && (usage.output > 0 || text_bytes == 0) || !complete;
+        let sane = usage
+            .filter(|usage| self.bounds.allow(usage))
+            .filter(adds_up);
         if complete && sane.is_none() {
             let id = &chat.id;
             tracing::warn!(
