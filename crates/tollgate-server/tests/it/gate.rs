@@ -6,6 +6,7 @@ mod database;
 mod folder;
 mod raw;
 mod server;
+mod stream;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use database::Database;
 pub(crate) use folder::Folder;
 pub(crate) use raw::Raw;
 use server::{Address, Server};
+pub(crate) use stream::{Event, Stream};
 
 /// How long anything may take that tests wait for. Generous: a machine under load is no failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,6 +3,7 @@
 
 mod access;
 mod bad;
+mod chat;
 mod cleaning;
 mod cluster;
 mod commands;

@@ -112,6 +112,11 @@ impl Client {
         }
     }
 
+    /// Its connections.
+    pub(super) fn http(&self) -> &Http {
+        &self.http
+    }
+
     /// The URL of a path at the gateway.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address.get())
