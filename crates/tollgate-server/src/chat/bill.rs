@@ -7,7 +7,9 @@ use serde_json::json;
 use tollgate_chat::hub::Usage;
 use tollgate_chat::{Glance, tokens};
 use tollgate_core::{Amount, ApiError, ErrorKind};
-use tollgate_store::{ChatEnd, ChatSettled, NewChat, StoreError, TokenPrices, TokenUnits};
+use tollgate_store::{
+    ChatEnd, ChatSettled, Hold, NewChat, StoreError, TokenPrices, TokenUnits,
+};
 use tollgate_upstream::ChatError;
 
 use crate::app::App;
@@ -33,7 +35,7 @@ pub struct Bill {
     app: Arc<App>,
     /// None once it is settled, or being settled.
     chat: Option<NewChat>,
-    held: bool,
+    hold: Hold,
     permit: Option<Permit>,
     bounds: Bounds,
     attempts: Vec<serde_json::Value>,
@@ -137,19 +139,17 @@ impl Bill {
             permit.reserve_tokens(bounds.reserved())?;
         }
         let worst = bounds.worst(&chat.prices);
-        let held = needs_hold && !chat.prices.is_free();
-        if held {
-            let held = app
-                .store
-                .hold_chat(&chat, &worst, &app.node)
-                .await
-                .map_err(errors::store)?;
-            held.map_err(|refusal| crate::submit::refused(app, refusal))?;
-        }
+        let hold = if needs_hold && !chat.prices.is_free() {
+            let held = app.store.reserve_chat(&chat, &worst, &app.node).await;
+            held.map_err(errors::store)?
+                .map_err(|refusal| crate::submit::refused(app, refusal))?
+        } else {
+            Hold::None
+        };
         Ok(Self {
             app: Arc::clone(app),
             chat: Some(chat),
-            held,
+            hold,
             permit,
             bounds,
             attempts: Vec::new(),
@@ -213,7 +213,7 @@ impl Bill {
                 ))
             }
             Err(e) => {
-                if settlement.held {
+                if settlement.is_stored() {
                     tokio::spawn(settlement.give_back(app));
                 }
                 Err(errors::store(e))
@@ -243,7 +243,7 @@ impl Bill {
         };
         Settlement {
             chat,
-            held: self.held,
+            hold: std::mem::replace(&mut self.hold, Hold::None),
             end,
         }
     }
@@ -290,17 +290,20 @@ impl Drop for Bill {
     fn drop(&mut self) {
         let Some(chat) = self.chat.take() else { return };
         // Refused before any channel was asked: nothing to record.
-        if !self.held && self.channel.is_none() && self.attempts.is_empty() {
+        let is_stored = matches!(self.hold, Hold::Stored);
+        if !is_stored && self.channel.is_none() && self.attempts.is_empty() {
             return;
         }
-        let settlement = self.settlement(chat, "client_gone");
+        let asked = self.channel.is_some() || !self.attempts.is_empty();
+        let outcome = if asked { "client_gone" } else { "refused" };
+        let settlement = self.settlement(chat, outcome);
         let app = Arc::clone(&self.app);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let closing = app.closing.clone();
             runtime.spawn(closing.track_future(async move {
                 if let Err(e) = settlement.write(&app).await {
                     tracing::error!(chat = settlement.chat.id, error = %e, "an abandoned chat could not be settled");
-                    if settlement.held {
+                    if settlement.is_stored() {
                         settlement.give_back(app).await;
                     }
                 }
@@ -312,16 +315,21 @@ impl Drop for Bill {
 /// All that a settlement needs, apart from the request.
 struct Settlement {
     chat: NewChat,
-    held: bool,
+    hold: Hold,
     end: ChatEnd,
 }
 
 impl Settlement {
+    /// Whether somebody has to give back what it holds; a reservation goes by itself.
+    fn is_stored(&self) -> bool {
+        matches!(self.hold, Hold::Stored)
+    }
+
     async fn write(&self, app: &App) -> Result<ChatSettled, StoreError> {
         for _ in 1..TRIES {
             match app
                 .store
-                .settle_chat(self.chat.clone(), self.held, self.end.clone())
+                .settle_chat(self.chat.clone(), &self.hold, self.end.clone())
                 .await
             {
                 Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
@@ -331,7 +339,7 @@ impl Settlement {
             }
         }
         app.store
-            .settle_chat(self.chat.clone(), self.held, self.end.clone())
+            .settle_chat(self.chat.clone(), &self.hold, self.end.clone())
             .await
     }
 

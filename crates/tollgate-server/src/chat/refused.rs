@@ -98,6 +98,7 @@ impl Refused {
 
     /// Every channel was tried; `last` is what the last one said.
     pub fn upstream(last: ChatError) -> Self {
+        let own = |words: &str| (ErrorKind::BadGateway, words.to_owned());
         let (kind, message) = match last.kind {
             ChatErrorKind::Rejected => (ErrorKind::InvalidRequest, last.message),
             ChatErrorKind::RateLimited => (ErrorKind::RateLimit, last.message),
@@ -105,7 +106,13 @@ impl Refused {
                 ErrorKind::GatewayTimeout,
                 "the upstream did not answer in time; nothing was charged".to_owned(),
             ),
-            _ => (ErrorKind::BadGateway, last.message),
+            // The provider spoke to the gateway, not to this client: its words about keys and bills would mislead.
+            ChatErrorKind::KeyRefused => own("the provider refused the gateway's own key"),
+            ChatErrorKind::QuotaExhausted => own("the gateway's quota at the provider is used up"),
+            ChatErrorKind::ModelMissing => own("the provider does not have this model"),
+            ChatErrorKind::Connect | ChatErrorKind::Unavailable => {
+                (ErrorKind::BadGateway, last.message)
+            }
         };
         let seconds = last
             .retry_after
@@ -114,10 +121,10 @@ impl Refused {
             retry_after: seconds.filter(|_| kind == ErrorKind::RateLimit),
             ..ApiError::new(kind, message)
         };
-        let code = if kind == ErrorKind::RateLimit {
-            Some("rate_limit_exceeded".to_owned())
-        } else {
-            last.code
+        let code = match kind {
+            ErrorKind::RateLimit => Some("rate_limit_exceeded".to_owned()),
+            ErrorKind::InvalidRequest => last.code,
+            _ => None,
         };
         Self {
             code,
