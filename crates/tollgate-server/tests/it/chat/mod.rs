@@ -5,6 +5,8 @@ mod site;
 mod talk;
 mod wire;
 
+mod broken;
+mod channels;
 mod ends;
 mod matrix;
 mod money;

@@ -135,7 +135,11 @@ impl Wire {
                 "response.completed" | "response.incomplete"
             ),
             Messages => event.name == "message_stop",
-            Generate => event.json()["candidates"][0]["finishReason"].is_string(),
+            Generate => {
+                let json = event.json();
+                let blocked = json["promptFeedback"]["blockReason"].is_string();
+                blocked || json["candidates"][0]["finishReason"].is_string()
+            }
         }
     }
 
