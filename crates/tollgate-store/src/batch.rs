@@ -60,7 +60,7 @@ impl<'t, 'c> Batch<'t, 'c> {
 
     /// Writes the accounts back: one update per user and key, whatever the number of movements.
     pub(crate) async fn close(&mut self) -> Result<(), DbError> {
-        std::mem::take(&mut self.accounts).write_back(self.tx)?;
+        self.accounts.write_back(self.tx)?;
         self.tx.flush().await
     }
 }

@@ -18,5 +18,6 @@ mod writer;
 
 pub use error::StoreError;
 pub use model::*;
+pub use money::Reservation;
 pub use store::{Location, Store};
 pub use writer::WriterStats;

@@ -5,7 +5,7 @@ mod chat;
 use serde_json::Value as Json;
 use tollgate_core::{Amount, Millis, TaskKind, TaskState, money};
 
-pub use chat::{ChatEnd, ChatSettled, NewChat, TokenPrices, TokenUnits};
+pub use chat::{ChatEnd, ChatSettled, Hold, NewChat, TokenPrices, TokenUnits};
 
 /// Who pays.
 #[derive(Debug, Clone, PartialEq, Eq)]

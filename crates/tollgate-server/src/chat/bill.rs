@@ -7,9 +7,7 @@ use serde_json::json;
 use tollgate_chat::hub::Usage;
 use tollgate_chat::{Glance, tokens};
 use tollgate_core::{Amount, ApiError, ErrorKind};
-use tollgate_store::{
-    ChatEnd, ChatSettled, Hold, NewChat, StoreError, TokenPrices, TokenUnits,
-};
+use tollgate_store::{ChatEnd, ChatSettled, Hold, NewChat, StoreError, TokenPrices, TokenUnits};
 use tollgate_upstream::ChatError;
 
 use crate::app::App;

@@ -67,6 +67,8 @@ async fn key_balance(app: &App, headers: &HeaderMap) -> Result<Value, Failure> {
         .authenticate(app, headers)
         .await
         .map_err(denied)?;
+    // Before the sums, lest a charge written in between be missed.
+    let [_, reserved] = app.store.reserved(&caller.user_id, &caller.id);
     // What authentication remembers of a key may be stale in its sums: they are read afresh.
     let key = app.store.key(&caller.id).await.map_err(database)?;
     let key = key.ok_or_else(|| {
@@ -76,7 +78,9 @@ async fn key_balance(app: &App, headers: &HeaderMap) -> Result<Value, Failure> {
             "the token was deleted",
         )
     })?;
-    let remaining = key.quota.map(|quota| quota - key.used - key.held);
+    let remaining = key
+        .quota
+        .map(|quota| quota - key.used - key.held - reserved);
     Ok(record(remaining, key.used))
 }
 
@@ -86,18 +90,20 @@ async fn user_balance(app: &App, headers: &HeaderMap) -> Result<Value, Failure> 
         .authenticate(app, headers)
         .await
         .map_err(denied)?;
+    let [reserved, _] = app.store.reserved(&caller.user_id, &caller.id);
     let user = app.store.user(&caller.user_id).await.map_err(database)?;
     let user =
         user.ok_or_else(|| failed(ErrorKind::NotFound, USER_FAILURE, "there is no such user"))?;
-    let remaining = (!user.unlimited).then(|| user.balance - user.held);
+    let remaining = (!user.unlimited).then(|| user.balance - user.held - reserved);
     Ok(record(remaining, user.used))
 }
 
-/// SPEC.md › Balance record. No limit reads as -1.
+/// SPEC.md › Balance record. No limit reads as -1. A charge that is just being written may be counted twice; what is left
+/// then still reads as no less than nothing.
 fn record(remaining: Option<Amount>, used: Amount) -> Value {
     json!({
         "success": true,
-        "remain_balance": remaining.map_or(-1.0, Amount::to_f64),
+        "remain_balance": remaining.map_or(-1.0, |left| left.max(Amount::ZERO).to_f64()),
         "used_balance": used.to_f64(),
         "unlimited_quota": remaining.is_none(),
     })

@@ -3,6 +3,7 @@
 use tollgate_core::{Amount, Millis, money};
 
 use super::Key;
+use crate::money::Reservation;
 
 /// Prices are per so many tokens.
 const PER: i128 = 1_000_000;
@@ -141,6 +142,17 @@ pub struct NewChat {
     pub prices: TokenPrices,
     /// Now.
     pub opened_at: Millis,
+}
+
+/// What is set aside for a chat request while it runs.
+#[derive(Debug, Clone)]
+pub enum Hold {
+    /// Nothing: nothing can be overdrawn.
+    None,
+    /// In memory, for as long as a clone of it lives or until the end is on disk.
+    Reserved(Reservation),
+    /// On disk, until the request is ended or its node is dead.
+    Stored,
 }
 
 /// How a chat request ends.

@@ -1,11 +1,13 @@
 //! The rows that a batch moves money of: read once, locked, moved in memory as often as the batch needs, and
-//! written back once by a guarded update.
+//! written back once by a guarded update. What chats have reserved ([`super::reserved`]) is not theirs to take.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tollgate_core::Amount;
 
 use super::Payer;
+use super::reserved::{Reservation, Reserved, State};
 use crate::db::{DbError, Sql, Tx, args};
 use crate::model::Refusal;
 
@@ -41,6 +43,8 @@ struct UserAccount {
     /// Balance, held, used.
     sums: [Amount; 3],
     moved: [Amount; 3],
+    /// The reservations that end with this batch.
+    ended: Amount,
 }
 
 #[derive(Debug)]
@@ -50,6 +54,8 @@ struct KeyAccount {
     /// Held, used.
     sums: [Amount; 2],
     moved: [Amount; 2],
+    /// As of a user.
+    ended: Amount,
 }
 
 /// Users and keys by their ids.
@@ -57,6 +63,7 @@ struct KeyAccount {
 pub(crate) struct Accounts {
     users: BTreeMap<String, UserAccount>,
     keys: BTreeMap<String, KeyAccount>,
+    reserved: Arc<Reserved>,
 }
 
 impl Accounts {
@@ -66,8 +73,12 @@ impl Accounts {
         tx: &mut Tx<'_>,
         users: BTreeSet<&str>,
         keys: BTreeSet<&str>,
+        reserved: Arc<Reserved>,
     ) -> Result<Self, DbError> {
-        let mut accounts = Self::default();
+        let mut accounts = Self {
+            reserved,
+            ..Self::default()
+        };
         if !users.is_empty() {
             for mut row in tx.query(&LOAD_USERS, args![&list(&users)]).await? {
                 let account = UserAccount {
@@ -75,6 +86,7 @@ impl Accounts {
                     unlimited: row.int(4)? != 0,
                     disabled: row.opt_int(5)?.is_some(),
                     moved: [Amount::ZERO; 3],
+                    ended: Amount::ZERO,
                 };
                 accounts.users.insert(row.text(0)?, account);
             }
@@ -86,6 +98,7 @@ impl Accounts {
                     quota: row.opt_int(3)?.map(Amount::from_nanos),
                     revoked: row.opt_int(4)?.is_some(),
                     moved: [Amount::ZERO; 2],
+                    ended: Amount::ZERO,
                 };
                 accounts.keys.insert(row.text(0)?, account);
             }
@@ -100,12 +113,13 @@ impl Accounts {
             disabled: false,
             sums: [Amount::ZERO; 3],
             moved: [Amount::ZERO; 3],
+            ended: Amount::ZERO,
         };
         self.users.insert(user_id.to_owned(), account);
     }
 
     /// One guarded update per row that moved.
-    pub(crate) fn write_back(self, tx: &mut Tx<'_>) -> Result<(), DbError> {
+    pub(crate) fn write_back(&self, tx: &mut Tx<'_>) -> Result<(), DbError> {
         for (id, user) in &self.users {
             let [balance, held, used] = user.moved;
             if user.moved != [Amount::ZERO; 3] {
@@ -139,11 +153,12 @@ impl Accounts {
         if amount == Amount::ZERO {
             return Ok(Ok(()));
         }
-        let available = user.available()?;
+        let mut reserved = self.reserved.lock();
+        let available = user.available(&reserved, payer.user_id)?;
         if !user.unlimited && available < amount {
             return Ok(Err(Refusal::UserBalance { available }));
         }
-        if let Some(available) = key.available()?
+        if let Some(available) = key.available(&reserved, payer.key_id)?
             && available < amount
         {
             return Ok(Err(Refusal::KeyQuota { available }));
@@ -154,6 +169,8 @@ impl Accounts {
             [Amount::ZERO, amount, Amount::ZERO],
         )?;
         shift(&mut key.sums, &mut key.moved, [amount, Amount::ZERO])?;
+        user.tell(&mut reserved, payer.user_id)?;
+        key.tell(&mut reserved, payer.key_id)?;
         Ok(Ok(()))
     }
 
@@ -171,26 +188,43 @@ impl Accounts {
         shift(&mut key.sums, &mut key.moved, [-held, settled])
     }
 
-    /// Spends `due` of what is not held, or as much of it as there is; returns how much.
-    pub(super) fn take(&mut self, payer: Payer<'_>, due: Amount) -> Result<Amount, DbError> {
+    /// Spends `due` of `reservation`, which ends with the batch, and of what is neither held nor reserved, or as much of
+    /// it as there is; returns how much.
+    pub(super) fn take(
+        &mut self,
+        payer: Payer<'_>,
+        due: Amount,
+        reservation: Option<&Reservation>,
+    ) -> Result<Amount, DbError> {
         let missing = || DbError::Shape(format!("user or key of a charge is missing: {payer:?}"));
         let user = self.users.get_mut(payer.user_id).ok_or_else(missing)?;
         let key = self.keys.get_mut(payer.key_id).ok_or_else(missing)?;
+        let mut reserved = self.reserved.lock();
+        if let Some(reservation) = reservation {
+            if !reservation.is_of(payer) {
+                let what = format!("a reservation is not {payer:?}'s");
+                return Err(DbError::Refused(what));
+            }
+            let amount = reserved.end(reservation);
+            user.ended = sum(user.ended, amount)?;
+            key.ended = sum(key.ended, amount)?;
+        }
         let mut taken = due;
         if !user.unlimited {
-            taken = taken.min(user.available()?);
+            taken = taken.min(user.available(&reserved, payer.user_id)?);
         }
-        if let Some(available) = key.available()? {
+        if let Some(available) = key.available(&reserved, payer.key_id)? {
             taken = taken.min(available);
         }
-        let taken = taken.max(Amount::ZERO);
         let none = Amount::ZERO;
         shift(&mut user.sums, &mut user.moved, [-taken, none, taken])?;
         shift(&mut key.sums, &mut key.moved, [none, taken])?;
+        user.tell(&mut reserved, payer.user_id)?;
+        key.tell(&mut reserved, payer.key_id)?;
         Ok(taken)
     }
 
-    /// Adds to a balance or, negative, takes from it, but never what is held.
+    /// Adds to a balance or, negative, takes from it, but never what is held or reserved.
     pub(super) fn credit(
         &mut self,
         user_id: &str,
@@ -199,7 +233,8 @@ impl Accounts {
         let Some(user) = self.users.get_mut(user_id) else {
             return Ok(Err(Refusal::Gone));
         };
-        let available = user.available()?;
+        let mut reserved = self.reserved.lock();
+        let available = user.available(&reserved, user_id)?;
         if !user.unlimited && amount.is_negative() && available < -amount {
             return Ok(Err(Refusal::UserBalance { available }));
         }
@@ -208,24 +243,48 @@ impl Accounts {
             &mut user.moved,
             [amount, Amount::ZERO, Amount::ZERO],
         )?;
+        user.tell(&mut reserved, user_id)?;
         Ok(Ok(()))
     }
 }
 
 impl UserAccount {
-    fn available(&self) -> Result<Amount, DbError> {
+    /// Never negative, though another process may have taken what is reserved here.
+    fn available(&self, reserved: &State, id: &str) -> Result<Amount, DbError> {
         let [balance, held, _] = self.sums;
-        sum(balance, -held)
+        let reserved = sum(reserved.of_user(id), -self.ended)?;
+        Ok(sum(sum(balance, -held)?, -reserved)?.max(Amount::ZERO))
+    }
+
+    /// Lets those who reserve know what this batch takes, while the lock is held under which it was there.
+    fn tell(&self, reserved: &mut State, id: &str) -> Result<(), DbError> {
+        if !self.unlimited {
+            let [balance, held, _] = self.moved;
+            reserved.batch_takes_of_user(id, sum(sum(held, -balance)?, -self.ended)?);
+        }
+        Ok(())
     }
 }
 
 impl KeyAccount {
-    /// None without a quota.
-    fn available(&self) -> Result<Option<Amount>, DbError> {
+    /// None without a quota; never negative.
+    fn available(&self, reserved: &State, id: &str) -> Result<Option<Amount>, DbError> {
+        let Some(quota) = self.quota else {
+            return Ok(None);
+        };
         let [held, used] = self.sums;
-        self.quota
-            .map(|quota| sum(sum(quota, -used)?, -held))
-            .transpose()
+        let reserved = sum(reserved.of_key(id), -self.ended)?;
+        let left = sum(sum(sum(quota, -used)?, -held)?, -reserved)?;
+        Ok(Some(left.max(Amount::ZERO)))
+    }
+
+    /// As of a user.
+    fn tell(&self, reserved: &mut State, id: &str) -> Result<(), DbError> {
+        if self.quota.is_some() {
+            let [held, used] = self.moved;
+            reserved.batch_takes_of_key(id, sum(sum(held, used)?, -self.ended)?);
+        }
+        Ok(())
     }
 }
 

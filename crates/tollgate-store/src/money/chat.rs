@@ -1,12 +1,13 @@
 //! Money of chat requests: held for before the provider is called where a limit could be overdrawn, and settled on the
-//! tokens that were counted; elsewhere charged in one go at the end.
+//! tokens that were counted; elsewhere, and where it is reserved in memory ([`super::reserved`]), charged in one go at
+//! the end.
 //!
 //! A hold is an estimate. Where the tokens cost more, the rest is taken from what user and key have left, as far as it
 //! goes; what cannot be taken is forgiven.
 
 use tollgate_core::Amount;
 
-use super::{Payer, enter, seal, signed};
+use super::{Payer, Reservation, enter, seal, signed};
 use crate::batch::Batch;
 use crate::db::{DbError, Row, Sql, args};
 use crate::model::{ChatEnd, ChatSettled, NewChat, Refusal, TokenPrices, TokenUnits};
@@ -136,15 +137,16 @@ pub(crate) fn open_chat(
     Ok(Ok(held))
 }
 
-/// Writes a chat request for which nothing was held, opened and closed at once; returns what was charged.
+/// Writes a chat request for which nothing is held on disk, opened and closed at once; returns what was charged.
 pub(crate) fn charge_chat(
     batch: &mut Batch<'_, '_>,
     chat: &NewChat,
     end: &ChatEnd,
+    reservation: Option<&Reservation>,
 ) -> Result<Amount, DbError> {
     let due = cost(chat, &end.units)?;
     let payer = payer(chat);
-    let settled = batch.accounts.take(payer, due)?;
+    let settled = batch.accounts.take(payer, due, reservation)?;
     let figures = Figures {
         estimated: end.estimated.into(),
         ended: Some([settled, due - settled].map(Amount::nanos)),
@@ -205,7 +207,7 @@ pub(crate) async fn close_chat(
     let held = Amount::from_nanos(open.held.unwrap_or(0));
     let from_hold = due.min(held);
     batch.accounts.end_hold(payer, held, from_hold)?;
-    let beyond = batch.accounts.take(payer, due - from_hold)?;
+    let beyond = batch.accounts.take(payer, due - from_hold, None)?;
     let settled = from_hold + beyond;
     closed.ended = Some([settled, due - settled].map(Amount::nanos));
     let [u0, u1, u2, u3, u4] = closed.units;

@@ -5,10 +5,12 @@
 //! is read once, locked, moved in memory as often as the batch needs, and written back once by a guarded
 //! update. Two batches, of one node or of many, therefore cannot both spend the same money: the second one
 //! waits for the row lock (PostgreSQL) or the write lock (SQLite), and the guard in the update stands behind
-//! both. The ledger's key `(ref, kind)` makes each movement of a charge happen at most once.
+//! both. Where a process is alone on its database, running chats set money aside in memory ([`reserved`]); batches leave it
+//! alone. The ledger's key `(ref, kind)` makes each movement of a charge happen at most once.
 
 mod accounts;
 mod chat;
+mod reserved;
 mod seal;
 
 use tollgate_core::{Amount, Millis};
@@ -21,6 +23,8 @@ pub(crate) use accounts::Accounts;
 #[cfg(test)]
 pub(crate) use chat::{CLOSE_CHAT, READ_CHAT};
 pub(crate) use chat::{Figures, PAGE_OF_CHATS, charge_chat, chat_hold, close_chat, open_chat};
+pub use reserved::Reservation;
+pub(crate) use reserved::{ROOM, Reserved, Room, Tried};
 pub(crate) use seal::seal;
 
 const ENTER: Sql = Sql::both(
@@ -120,7 +124,7 @@ pub(crate) async fn close_charge(
     Ok(settled)
 }
 
-/// Adds to a user's balance or, negative, takes from it, but never what is held. `reference` is unique.
+/// Adds to a user's balance or, negative, takes from it, but never what is held or reserved. `reference` is unique.
 pub(crate) fn credit(
     batch: &mut Batch<'_, '_>,
     reference: &str,

@@ -6,7 +6,7 @@ use tollgate_core::{Amount, Millis, clock};
 use crate::batch::Batch;
 use crate::db::{DbError, Sql, args};
 use crate::model::{ChatEnd, ChatSettled, NewChat, Refusal, TokenUnits};
-use crate::money::{self, Payer};
+use crate::money::{self, Payer, Reservation};
 use crate::writer::{Payers, Write};
 
 /// No chat request lasts as long: a hold of that age has been left behind, whoever has it.
@@ -83,6 +83,8 @@ pub(crate) struct SettleChat {
     pub(crate) end: ChatEnd,
     /// It was held for, or has perhaps been ended: its row is looked for. Else it is written at once.
     pub(crate) may_be_there: bool,
+    /// Ends when this is on disk.
+    pub(crate) reservation: Option<Reservation>,
 }
 
 #[async_trait(?Send)]
@@ -104,7 +106,7 @@ impl Write for SettleChat {
                 return Ok(settled);
             }
         }
-        let cost = money::charge_chat(batch, chat, &self.end)?;
+        let cost = money::charge_chat(batch, chat, &self.end, self.reservation.as_ref())?;
         Ok(ChatSettled::Done { cost })
     }
 }

@@ -35,6 +35,7 @@ const DAILY: &[&Sql] = &[
     &money::CLOSE_CHAT,
     &money::READ_CHARGE,
     &money::READ_CHAT,
+    &money::ROOM,
     &purge::CHATS_FORGOTTEN,
     &purge::DROP_ATTEMPTS,
     &purge::DROP_KEYS,

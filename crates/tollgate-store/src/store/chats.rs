@@ -6,17 +6,74 @@ use tollgate_core::{Amount, Millis};
 use super::Store;
 use crate::db::args;
 use crate::error::StoreError;
-use crate::model::{ChatEnd, ChatSettled, NewChat, Refusal, TokenPrices, TokenUnits};
+use crate::model::{ChatEnd, ChatSettled, Hold, NewChat, Refusal, TokenPrices, TokenUnits};
+use crate::money::{Payer, ROOM, Reservation, Room, Tried};
 use crate::ops::chat::{
     Beat, DEAD, Dead, ForgetNode, HoldChat, LONGEST, OLD_NODES, ReleaseChat, SettleChat, Why,
 };
 
+/// How often the rows are read for a reservation: that they change under the read so often is rare.
+const LOOKS: usize = 3;
+
 /// Chat requests.
 ///
 /// A key that [`crate::Key::needs_hold`] holds before the provider is called and settles when the answer has ended; any
-/// other only settles. A hold that is not settled by the process that has it is released by
+/// other only settles. A stored hold that is not settled by the process that has it is released by
 /// [`Store::release_dead_chats`].
 impl Store {
+    /// Sets aside what `worst` of a request costs: in memory where this process is alone on its database and there is
+    /// enough beyond doubt, else by [`Store::hold_chat`], which alone refuses.
+    ///
+    /// # Errors
+    /// As [`Store::hold_chat`].
+    pub async fn reserve_chat(
+        &self,
+        chat: &NewChat,
+        worst: &TokenUnits,
+        node: &str,
+    ) -> Result<Result<Hold, Refusal>, StoreError> {
+        let amount = cost(&chat.model, &chat.prices, worst)?;
+        if !self.is_shared()
+            && let Some(reservation) = self.try_to_reserve(chat, amount).await?
+        {
+            return Ok(Ok(Hold::Reserved(reservation)));
+        }
+        let held = self.hold_chat(chat, worst, node).await?;
+        Ok(held.map(|_| Hold::Stored))
+    }
+
+    pub(super) async fn try_to_reserve(
+        &self,
+        chat: &NewChat,
+        amount: Amount,
+    ) -> Result<Option<Reservation>, StoreError> {
+        let payer = Payer {
+            user_id: &chat.user_id,
+            key_id: &chat.key_id,
+        };
+        let reserved = &self.writer.reserved;
+        for _ in 0..LOOKS {
+            let epoch = reserved.epoch();
+            let args = args![payer.key_id, payer.user_id];
+            let room = self.first(&ROOM, args, Room::read).await?;
+            let Some(room) = room.flatten() else {
+                return Ok(None);
+            };
+            match reserved.reserve(payer, amount, room, epoch) {
+                Tried::Done(reservation) => return Ok(Some(reservation)),
+                Tried::Short => return Ok(None),
+                Tried::Moved => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// What running chats have reserved of a user's balance and of a key's quota, which their rows do not show. To be asked
+    /// for before the rows are read: at worst a charge that is just being written is then counted twice.
+    pub fn reserved(&self, user_id: &str, key_id: &str) -> [Amount; 2] {
+        self.writer.reserved.of(Payer { user_id, key_id })
+    }
+
     /// Sets aside what `worst` of a request costs; on disk when it returns. `node` must [`Store::beat`]. Given up or
     /// without an answer in time, it leaves nothing behind.
     ///
@@ -28,7 +85,7 @@ impl Store {
         worst: &TokenUnits,
         node: &str,
     ) -> Result<Result<Amount, Refusal>, StoreError> {
-        counts(&chat.model, &chat.prices, worst)?;
+        cost(&chat.model, &chat.prices, worst)?;
         let mut unheard = Unheard {
             store: self,
             chat: Some(chat),
@@ -46,8 +103,8 @@ impl Store {
         held
     }
 
-    /// Ends a request: its charge and its record are on disk when it returns. `held` says whether
-    /// [`Store::hold_chat`] was done for it; else it is opened and closed in this one write. What it costs beyond its
+    /// Ends a request: its charge and its record are on disk when it returns. `hold` is what was set
+    /// aside for it; unless that is stored, it is opened and closed in this one write. What it costs beyond its
     /// hold, or beyond what user and key have, is taken as far as it goes and forgiven beyond that. Ending it twice is
     /// ending it once: the second answer is the first. A request that failed ends with no units.
     ///
@@ -56,23 +113,30 @@ impl Store {
     pub async fn settle_chat(
         &self,
         chat: NewChat,
-        held: bool,
+        hold: &Hold,
         end: ChatEnd,
     ) -> Result<ChatSettled, StoreError> {
-        counts(&chat.model, &chat.prices, &end.units)?;
+        cost(&chat.model, &chat.prices, &end.units)?;
         if end.outcome == ChatEnd::LOST {
             let why = format!("chat {} cannot be ended as lost", chat.id);
             return Err(StoreError::Invalid(why));
         }
-        let again = (!held).then(|| SettleChat {
+        let (is_stored, reservation) = match hold {
+            Hold::None => (false, None),
+            Hold::Reserved(reservation) => (false, Some(reservation.clone())),
+            Hold::Stored => (true, None),
+        };
+        let again = (!is_stored).then(|| SettleChat {
             chat: chat.clone(),
             end: end.clone(),
             may_be_there: true,
+            reservation: reservation.clone(),
         });
         let settle = SettleChat {
             chat,
             end,
-            may_be_there: held,
+            may_be_there: is_stored,
+            reservation,
         };
         match (self.write(settle).await, again) {
             // It may be there already, by a write whose answer did not come in time. This is rare enough to be found out
@@ -149,11 +213,10 @@ impl Drop for Unheard<'_> {
     }
 }
 
-fn counts(model: &str, prices: &TokenPrices, units: &TokenUnits) -> Result<(), StoreError> {
-    match prices.cost(units) {
-        Some(_) => Ok(()),
-        None => Err(StoreError::Invalid(format!(
+fn cost(model: &str, prices: &TokenPrices, units: &TokenUnits) -> Result<Amount, StoreError> {
+    prices.cost(units).ok_or_else(|| {
+        StoreError::Invalid(format!(
             "{units:?} of {model:?} at {prices:?} cannot be counted on with"
-        ))),
-    }
+        ))
+    })
 }

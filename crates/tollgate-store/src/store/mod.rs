@@ -187,3 +187,6 @@ fn audit_sqlite(path: &Path) -> Result<Vec<Violation>, StoreError> {
     sqlite::script(&conn, "COMMIT")?;
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

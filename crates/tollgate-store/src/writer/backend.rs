@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -12,7 +13,7 @@ use super::Job;
 use crate::batch::Batch;
 use crate::db::{DbError, Tx, postgres, sqlite};
 use crate::error::StoreError;
-use crate::money::Accounts;
+use crate::money::{Accounts, Reserved};
 
 /// How long PostgreSQL may take over one transaction before the connection counts as lost. SQLite works in this
 /// very thread and has its own limit.
@@ -25,8 +26,13 @@ pub(crate) enum Target {
     Postgres(Box<tokio_postgres::Config>),
 }
 
-/// A connection for writing.
-pub(super) enum Backend {
+/// A connection for writing, and what its batches must leave alone.
+pub(super) struct Backend {
+    link: Link,
+    reserved: Arc<Reserved>,
+}
+
+enum Link {
     Sqlite(rusqlite::Connection),
     Postgres {
         config: Box<tokio_postgres::Config>,
@@ -37,7 +43,41 @@ pub(super) enum Backend {
 
 impl Backend {
     /// Connects and brings the schema up to date.
-    pub(super) async fn open(target: &Target) -> Result<Self, StoreError> {
+    pub(super) async fn open(target: &Target, reserved: Arc<Reserved>) -> Result<Self, StoreError> {
+        let link = Link::open(target).await?;
+        Ok(Self { link, reserved })
+    }
+
+    /// Does `jobs` in one transaction. `again` says, and is told, whether an earlier try may have been committed.
+    pub(super) async fn commit(
+        &mut self,
+        jobs: &mut [Box<dyn Job>],
+        again: &Cell<bool>,
+    ) -> Result<(), DbError> {
+        let Self { link, reserved } = self;
+        let work = AssertUnwindSafe(async {
+            match link {
+                Link::Sqlite(conn) => commit_sqlite(conn, jobs, reserved).await,
+                Link::Postgres { config, connection } => {
+                    let work = commit_postgres(config, connection, jobs, reserved, again);
+                    tokio::time::timeout(TRANSACTION, work)
+                        .await
+                        .unwrap_or_else(|_| Err(DbError::Away("no answer in time".to_owned())))
+                }
+            }
+        });
+        // A panic would end the thread, and with it every later write of the process.
+        let done = work
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Err(DbError::Refused("an operation panicked".to_owned())));
+        self.reserved.end_batch(done.is_ok());
+        done
+    }
+}
+
+impl Link {
+    async fn open(target: &Target) -> Result<Self, StoreError> {
         match target {
             Target::Sqlite(path) => {
                 let unusable =
@@ -66,38 +106,16 @@ impl Backend {
             }
         }
     }
-
-    /// Does `jobs` in one transaction. `again` says, and is told, whether an earlier try may have been committed.
-    pub(super) async fn commit(
-        &mut self,
-        jobs: &mut [Box<dyn Job>],
-        again: &Cell<bool>,
-    ) -> Result<(), DbError> {
-        let work = AssertUnwindSafe(async {
-            match self {
-                Self::Sqlite(conn) => commit_sqlite(conn, jobs).await,
-                Self::Postgres { config, connection } => {
-                    let work = commit_postgres(config, connection, jobs, again);
-                    tokio::time::timeout(TRANSACTION, work)
-                        .await
-                        .unwrap_or_else(|_| Err(DbError::Away("no answer in time".to_owned())))
-                }
-            }
-        });
-        // A panic would end the thread, and with it every later write of the process.
-        work.catch_unwind()
-            .await
-            .unwrap_or_else(|_| Err(DbError::Refused("an operation panicked".to_owned())))
-    }
 }
 
 async fn commit_sqlite(
     conn: &rusqlite::Connection,
     jobs: &mut [Box<dyn Job>],
+    reserved: &Arc<Reserved>,
 ) -> Result<(), DbError> {
     sqlite::begin(conn)?;
     // What SQLite says not to have committed was not committed: nothing is tried again here.
-    let applied = apply(&mut Tx::Sqlite(conn), jobs, false).await;
+    let applied = apply(&mut Tx::Sqlite(conn), jobs, reserved, false).await;
     crash::point("writer.before_commit");
     let ended = applied.and_then(|()| sqlite::commit(conn));
     if ended.is_ok() {
@@ -112,6 +130,7 @@ async fn commit_postgres(
     config: &tokio_postgres::Config,
     connection: &mut Option<postgres::Connection>,
     jobs: &mut [Box<dyn Job>],
+    reserved: &Arc<Reserved>,
     again: &Cell<bool>,
 ) -> Result<(), DbError> {
     let mut conn = match connection.take().filter(|c| !c.is_closed()) {
@@ -119,7 +138,7 @@ async fn commit_postgres(
         None => postgres::Connection::open(config).await?,
     };
     let mut tx = Tx::Postgres(conn.begin().await?);
-    let applied = apply(&mut tx, jobs, again.get()).await;
+    let applied = apply(&mut tx, jobs, reserved, again.get()).await;
     let Tx::Postgres(tx) = tx else {
         unreachable!("a PostgreSQL transaction was begun")
     };
@@ -138,11 +157,17 @@ async fn commit_postgres(
     Ok(())
 }
 
-async fn apply(tx: &mut Tx<'_>, jobs: &mut [Box<dyn Job>], again: bool) -> Result<(), DbError> {
+async fn apply(
+    tx: &mut Tx<'_>,
+    jobs: &mut [Box<dyn Job>],
+    reserved: &Arc<Reserved>,
+    again: bool,
+) -> Result<(), DbError> {
     let accounts = Accounts::load(
         tx,
         jobs.iter().filter_map(|job| job.payers().user).collect(),
         jobs.iter().filter_map(|job| job.payers().key).collect(),
+        Arc::clone(reserved),
     )
     .await?;
     let mut batch = Batch::new(tx, accounts, again);

@@ -16,6 +16,7 @@ use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::db::DbError;
 use crate::error::StoreError;
+use crate::money::Reserved;
 use backend::Backend;
 pub(crate) use backend::Target;
 
@@ -138,6 +139,8 @@ pub(crate) struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
     pub(crate) stats: Arc<WriterStats>,
     pub(crate) changes: Arc<Changes>,
+    /// What no batch takes: it belongs to running chats.
+    pub(crate) reserved: Arc<Reserved>,
 }
 
 impl Writer {
@@ -149,6 +152,8 @@ impl Writer {
         let counters = Arc::clone(&stats);
         let changes = Arc::new(Changes::default());
         let noted = Arc::clone(&changes);
+        let reserved = Arc::new(Reserved::default());
+        let kept = Arc::clone(&reserved);
         let broken =
             |e: std::io::Error| StoreError::Setup(format!("cannot start the writer thread: {e}"));
         std::thread::Builder::new()
@@ -156,7 +161,15 @@ impl Writer {
             .spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread();
                 match { runtime }.enable_all().build() {
-                    Ok(runtime) => runtime.block_on(run(target, jobs, ready, counters, noted)),
+                    Ok(runtime) => runtime.block_on(async {
+                        match Backend::open(&target, kept).await {
+                            Ok(backend) => {
+                                let _ = ready.send(Ok(()));
+                                run(backend, jobs, counters, noted).await;
+                            }
+                            Err(e) => drop(ready.send(Err(e))),
+                        }
+                    }),
                     Err(e) => {
                         let _ = ready.send(Err(broken(e)));
                     }
@@ -170,6 +183,7 @@ impl Writer {
             queue,
             stats,
             changes,
+            reserved,
         })
     }
 
@@ -206,22 +220,11 @@ impl Writer {
 }
 
 async fn run(
-    target: Target,
+    mut backend: Backend,
     mut jobs: mpsc::Receiver<Box<dyn Job>>,
-    ready: oneshot::Sender<Result<(), StoreError>>,
     stats: Arc<WriterStats>,
     changes: Arc<Changes>,
 ) {
-    let mut backend = match Backend::open(&target).await {
-        Ok(backend) => {
-            let _ = ready.send(Ok(()));
-            backend
-        }
-        Err(e) => {
-            let _ = ready.send(Err(e));
-            return;
-        }
-    };
     // How many wrote at the same time when the last batch was done: those in it, and those behind it.
     let mut crowd = 0;
     loop {

@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt as _;
 use tollgate_core::{Millis, clock, id};
-use tollgate_store::{ChatEnd, ChatSettled, NewChat, Store, StoreError};
+use tollgate_store::{ChatEnd, ChatSettled, Hold, NewChat, Store, StoreError};
 
 use crate::db::{Db, on_both};
 use crate::world::{
@@ -199,7 +199,7 @@ async fn done_at(store: &Store, payer: &Payer, at: Millis) -> String {
         ..chat_end(tokens(1_000, 0))
     };
     let id = new.id.clone();
-    store.settle_chat(new, false, end).await.unwrap();
+    store.settle_chat(new, &Hold::None, end).await.unwrap();
     id
 }
 

@@ -1,12 +1,12 @@
 //! Chat requests: held for, settled, charged at once, forgiven; exact, and once.
 
 use tollgate_core::{Amount, money};
-use tollgate_store::{ChatEnd, NewChat, Refusal, StoreError, TokenPrices, TokenUnits};
+use tollgate_store::{ChatEnd, Hold, NewChat, Refusal, StoreError, TokenPrices, TokenUnits};
 
 use crate::db::{Db, on_both};
 use crate::world::{
     NODE, NOW, amount, assert_clean, chat, chat_end, cost, hold, key_sums, node, payer, rich,
-    settle, sums, tokens, with_key,
+    settle, stored, sums, tokens, with_key,
 };
 
 on_both!(
@@ -125,7 +125,7 @@ async fn what_failed_costs_nothing(db: &Db) {
             attempts: r#"[{"channel":"main","status":500}]"#.to_owned(),
             ..chat_end(TokenUnits::default())
         };
-        let done = store.settle_chat(new, held, end).await;
+        let done = store.settle_chat(new, &stored(held), end).await;
         assert_eq!(done, Ok(cost("0")));
     }
     assert_eq!(sums(&store, &ann).await, ["1", "0", "0"]);
@@ -301,7 +301,7 @@ async fn ending_twice_is_ending_once(db: &Db) {
         ..mine.clone()
     };
     let stolen = store
-        .settle_chat(stolen, true, chat_end(tokens(1, 0)))
+        .settle_chat(stolen, &Hold::Stored, chat_end(tokens(1, 0)))
         .await;
     assert!(matches!(stolen, Err(StoreError::Broken(_))), "{stolen:?}");
     assert_eq!(
@@ -345,7 +345,7 @@ async fn numbers_that_cannot_be_are_refused(db: &Db) {
         let new = chat(&bob, price, "0");
         let held = store.hold_chat(&new, &units, NODE).await;
         assert!(matches!(held, Err(StoreError::Invalid(_))), "{held:?}");
-        let settled = store.settle_chat(new, false, chat_end(units)).await;
+        let settled = store.settle_chat(new, &Hold::None, chat_end(units)).await;
         assert!(
             matches!(settled, Err(StoreError::Invalid(_))),
             "{settled:?}"
@@ -355,7 +355,9 @@ async fn numbers_that_cannot_be_are_refused(db: &Db) {
         outcome: ChatEnd::LOST,
         ..chat_end(tokens(1, 0))
     };
-    let settled = store.settle_chat(chat(&bob, "1", "1"), false, lost).await;
+    let settled = store
+        .settle_chat(chat(&bob, "1", "1"), &Hold::None, lost)
+        .await;
     assert!(
         matches!(settled, Err(StoreError::Invalid(_))),
         "{settled:?}"

@@ -19,5 +19,6 @@ mod money;
 mod opening;
 mod pages;
 mod proxy;
+mod reserved;
 mod server;
 mod world;

@@ -94,17 +94,21 @@ struct Account {
     revoked: bool,
     balance: i64,
     held: i64,
+    /// For chats, in memory.
+    reserved: i64,
     used: i64,
 }
 
 impl Account {
     /// What is left of the balance, where that is a limit.
     fn balance_left(&self) -> Option<i64> {
-        self.limited.then_some(self.balance - self.held)
+        let left = self.balance - self.held - self.reserved;
+        self.limited.then_some(left)
     }
 
     fn quota_left(&self) -> Option<i64> {
-        self.quota.map(|quota| quota - self.held - self.used)
+        let taken = self.held + self.reserved + self.used;
+        self.quota.map(|quota| quota - taken)
     }
 
     fn refuses(&self, cost: i64) -> Option<Refusal> {
@@ -201,8 +205,8 @@ impl World {
             Step::Cancel { pick } => self.cancel(pick).await,
             Step::Credit { who, nanos } => {
                 let account = &mut self.accounts[who];
-                let allowed =
-                    !account.limited || nanos >= 0 || account.balance - account.held + nanos >= 0;
+                let left = account.balance_left().unwrap_or(0);
+                let allowed = !account.limited || nanos >= 0 || left + nanos >= 0;
                 let amount = Amount::from_nanos(nanos);
                 let name = &self.payers[who].name;
                 let credited = self.store.credit(name, amount, None, self.now).await;
@@ -352,6 +356,10 @@ impl World {
                 [key.held, key.used].map(Amount::nanos),
                 [account.held, account.used]
             );
+            let reserved = self.store.reserved(&payer.user_id, &payer.key_id);
+            let limits = [account.limited, account.quota.is_some()];
+            let counted = limits.map(|limit| if limit { account.reserved } else { 0 });
+            assert_eq!(reserved.map(Amount::nanos), counted);
         }
         assert_clean(&self.store).await;
     }

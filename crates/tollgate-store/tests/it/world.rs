@@ -2,7 +2,7 @@
 
 use tollgate_core::{Amount, Millis, TaskKind, id};
 use tollgate_store::{
-    AttemptEnd, AttemptStart, Charge, ChatEnd, ChatSettled, End, Ended, Finish, Idempotency,
+    AttemptEnd, AttemptStart, Charge, ChatEnd, ChatSettled, End, Ended, Finish, Hold, Idempotency,
     KeyLimits, Leased, NewChat, NewKey, NewTask, RateLimits, Refusal, Retry, Store, Submitted,
     TokenPrices, TokenUnits, User,
 };
@@ -271,14 +271,36 @@ pub(crate) async fn hold(
     store.hold_chat(chat, &worst, NODE).await.unwrap()
 }
 
+pub(crate) async fn reserve(
+    store: &Store,
+    chat: &NewChat,
+    worst: TokenUnits,
+) -> Result<Hold, Refusal> {
+    store.reserve_chat(chat, &worst, NODE).await.unwrap()
+}
+
+/// What [`hold`] leaves, or what is where nobody held.
+pub(crate) fn stored(held: bool) -> Hold {
+    if held { Hold::Stored } else { Hold::None }
+}
+
 pub(crate) async fn settle(
     store: &Store,
     chat: &NewChat,
     held: bool,
     units: TokenUnits,
 ) -> ChatSettled {
+    settle_hold(store, chat, &stored(held), units).await
+}
+
+pub(crate) async fn settle_hold(
+    store: &Store,
+    chat: &NewChat,
+    hold: &Hold,
+    units: TokenUnits,
+) -> ChatSettled {
     let end = chat_end(units);
-    store.settle_chat(chat.clone(), held, end).await.unwrap()
+    store.settle_chat(chat.clone(), hold, end).await.unwrap()
 }
 
 pub(crate) fn cost(text: &str) -> ChatSettled {

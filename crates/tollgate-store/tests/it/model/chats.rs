@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use tollgate_core::{Amount, clock, id};
-use tollgate_store::{ChatEnd, ChatSettled, NewChat};
+use tollgate_store::{ChatEnd, ChatSettled, Hold, NewChat};
 
 use super::{Account, World};
-use crate::world::{NODE, chat, chat_end, hold, tokens};
+use crate::world::{NODE, chat, chat_end, hold, reserve, tokens};
 
 #[derive(Debug, Clone)]
 pub(super) enum Step {
@@ -13,6 +13,8 @@ pub(super) enum Step {
         who: usize,
         prices: [i64; 2],
         worst: [u64; 2],
+        /// On disk in any case.
+        stored: bool,
     },
     Settle {
         pick: usize,
@@ -24,7 +26,11 @@ pub(super) enum Step {
         prices: [i64; 2],
         used: [u64; 2],
     },
-    /// The node that has all holds dies, and comes back.
+    /// Its bill is dropped without an end.
+    Drop {
+        pick: usize,
+    },
+    /// The node that has all stored holds dies, and comes back.
     Die,
 }
 
@@ -33,8 +39,9 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     let prices = [0..9i64, 0..9i64];
     let count = || [0..9u64, 0..9u64];
     prop_oneof![
-        5 => (who.clone(), prices.clone(), count())
-            .prop_map(|(who, prices, worst)| Step::Hold { who, prices, worst }),
+        8 => (who.clone(), prices.clone(), count(), any::<bool>())
+            .prop_map(|(who, prices, worst, stored)| Step::Hold { who, prices, worst, stored }),
+        1 => (0..40usize).prop_map(|pick| Step::Drop { pick }),
         5 => (0..40usize, count()).prop_map(|(pick, used)| Step::Settle { pick, used }),
         3 => (who, prices, count())
             .prop_map(|(who, prices, used)| Step::Charge { who, prices, used }),
@@ -48,6 +55,7 @@ pub(super) struct Known {
     chat: NewChat,
     prices: [i64; 2],
     held: i64,
+    hold: Hold,
     /// What was answered at its end.
     ended: Option<ChatSettled>,
 }
@@ -55,6 +63,10 @@ pub(super) struct Known {
 /// At prices of so many billionths a token.
 fn cost(prices: [i64; 2], counts: [u64; 2]) -> i64 {
     prices[0] * counts[0].cast_signed() + prices[1] * counts[1].cast_signed()
+}
+
+fn is_stored(hold: &Hold) -> bool {
+    matches!(hold, Hold::Stored)
 }
 
 impl Account {
@@ -79,12 +91,21 @@ impl World {
 
     pub(super) async fn chat(&mut self, step: Step) {
         match step {
-            Step::Hold { who, prices, worst } => self.hold(who, prices, worst).await,
+            Step::Hold {
+                who,
+                prices,
+                worst,
+                stored,
+            } => self.hold(who, prices, worst, stored).await,
+            Step::Drop { pick } => self.drop(pick),
             Step::Settle { pick, used } => self.settle(pick, used).await,
             Step::Charge { who, prices, used } => {
                 let new = self.new_chat(who, prices);
                 let taken = self.accounts[who].take(cost(prices, used));
-                let done = self.store.settle_chat(new, false, self.end(used)).await;
+                let done = self
+                    .store
+                    .settle_chat(new, &Hold::None, self.end(used))
+                    .await;
                 let cost = Amount::from_nanos(taken);
                 assert_eq!(done, Ok(ChatSettled::Done { cost }));
             }
@@ -109,21 +130,37 @@ impl World {
         }
     }
 
-    async fn hold(&mut self, who: usize, prices: [i64; 2], worst: [u64; 2]) {
+    async fn hold(&mut self, who: usize, prices: [i64; 2], worst: [u64; 2], stored: bool) {
         let chat = self.new_chat(who, prices);
         let held = cost(prices, worst);
-        let result = hold(&self.store, &chat, tokens(worst[0], worst[1])).await;
+        let worst = tokens(worst[0], worst[1]);
+        let result = if stored {
+            let result = hold(&self.store, &chat, worst).await;
+            result.map(|held| (Hold::Stored, held.nanos()))
+        } else {
+            let result = reserve(&self.store, &chat, worst).await;
+            result.map(|hold| (hold, held))
+        };
         if let Some(refusal) = self.accounts[who].refuses(held) {
-            assert_eq!(result, Err(refusal));
+            assert_eq!(result.map(|_| ()), Err(refusal));
             return;
         }
-        assert_eq!(result, Ok(Amount::from_nanos(held)));
-        self.accounts[who].held += held;
+        let (hold, amount) = result.unwrap();
+        assert_eq!(amount, held);
+        let account = &mut self.accounts[who];
+        if is_stored(&hold) {
+            account.held += held;
+        } else {
+            account.reserved += held;
+        }
+        // Nobody else is at work, so none is sent to the disk who need not be.
+        assert_eq!(is_stored(&hold), stored || self.store.is_shared());
         self.chats.push(Known {
             who,
             chat,
             prices,
             held,
+            hold,
             ended: None,
         });
     }
@@ -135,12 +172,19 @@ impl World {
         let end = self.end(used);
         let at = pick % self.chats.len();
         let known = &mut self.chats[at];
-        let ended = self.store.settle_chat(known.chat.clone(), true, end).await;
+        let ended = self
+            .store
+            .settle_chat(known.chat.clone(), &known.hold, end)
+            .await;
         let expected = known.ended.unwrap_or_else(|| {
             let account = &mut self.accounts[known.who];
             let due = cost(known.prices, used);
             let from_hold = due.min(known.held);
-            account.held -= known.held;
+            if is_stored(&known.hold) {
+                account.held -= known.held;
+            } else {
+                account.reserved -= known.held;
+            }
             account.balance -= from_hold;
             account.used += from_hold;
             let cost = Amount::from_nanos(from_hold + account.take(due - from_hold));
@@ -150,9 +194,24 @@ impl World {
         known.ended = Some(expected);
     }
 
-    /// Everything that is open is released.
+    /// What is reserved is free again at once.
+    fn drop(&mut self, pick: usize) {
+        if self.chats.is_empty() {
+            return;
+        }
+        let at = pick % self.chats.len();
+        if !is_stored(&self.chats[at].hold) {
+            let known = self.chats.swap_remove(at);
+            if known.ended.is_none() {
+                self.accounts[known.who].reserved -= known.held;
+            }
+        }
+    }
+
+    /// Every hold on disk that is open is released.
     pub(super) async fn die(&mut self) {
-        let open = self.chats.iter_mut().filter(|chat| chat.ended.is_none());
+        let open = self.chats.iter_mut();
+        let open = open.filter(|chat| chat.ended.is_none() && is_stored(&chat.hold));
         let mut count = 0;
         for chat in open {
             self.accounts[chat.who].held -= chat.held;
