@@ -34,7 +34,7 @@ const TYPES: &[(u16, &str, &str, Option<&str>)] = &[
     (500, "server_error", "server_error", None),
     (502, "bad_gateway", "bad_gateway", None),
     (503, "unavailable", "server_error", None),
-    (504, "timeout", "server_error", None),
+    (504, "bad_gateway", "server_error", None),
 ];
 
 /// The body of an error.
