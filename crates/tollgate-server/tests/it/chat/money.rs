@@ -108,13 +108,18 @@ async fn a_hold_is_seen_while_it_lasts(backend: Backend) {
         .config(&prices(&["gpt-5"]))
         .start()
         .await;
-    let client = payer(&gate, "10").await;
+    payer(&gate, "10").await;
+    let client = gate.key("payer", &["--quota", "10"]).await;
+    let of_key = async || client.balance().await["remain_balance"].as_f64().unwrap();
     let talk = Talk::saying(Wire::Chat, "gpt-5", false, "[[sandbox:delay=1200]] hello").cap(100);
     let path = Wire::Chat.bare_path("gpt-5", false);
     let asking = client.post(&path, &talk.body);
     let looking = until("the hold", async || {
         let (left, used) = client.purse().await;
         assert_eq!(used, 0.0, "nothing is settled yet");
+        if left < 10.0 {
+            assert_eq!(of_key().await, left, "of the quota too");
+        }
         (left < 10.0).then_some(left)
     });
     let (reply, left) = tokio::join!(asking, looking);
@@ -127,6 +132,7 @@ async fn a_hold_is_seen_while_it_lasts(backend: Backend) {
     let cost = said.usage[0] * INPUT + said.usage[2] * OUTPUT;
     assert_eq!(billionths(used), cost, "{said:?}");
     assert_eq!(billionths(left), 10_000_000_000 - cost);
+    assert_eq!(of_key().await, left);
     gate.close().await;
 }
 
