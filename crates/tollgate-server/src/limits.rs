@@ -102,26 +102,22 @@ impl Limits {
         }))
     }
 
-    /// What is left of the minute by that limit of requests which leaves the least: limit, remaining, and seconds until one
-    /// more is free. None where requests are not limited.
+    /// What is left by that limit of requests which leaves the least: limit, remaining, and seconds until one more is free. A
+    /// limit of requests in flight counts once it is reached. None where requests are not limited.
     pub fn standing(&self, key: &Key, now: Millis) -> Option<[u32; 3]> {
         let limited = self.limited(key);
         let mut table = self.shared.table();
-        let standings = limited.iter().filter_map(|(scope, rates)| {
-            let rpm = rates.rpm?;
-            let Some(usage) = table.usage.get_mut(scope) else {
-                return Some([rpm, rpm, 0]);
-            };
-            let recent = usage.posts.sum(now);
-            let remaining = u64::from(rpm).saturating_sub(recent);
-            let reset = usage.posts.wait(recent.saturating_sub(1), now);
-            Some([
-                rpm,
-                u32::try_from(remaining).unwrap_or(rpm),
-                whole_seconds(reset),
-            ])
-        });
-        standings.min_by_key(|[_, remaining, _]| *remaining)
+        let mut least: Option<[u32; 3]> = None;
+        for (scope, rates) in &limited {
+            let usage = table.usage.get_mut(scope);
+            let in_flight = usage.as_ref().map_or(0, |usage| usage.in_flight);
+            let full = rates.max_concurrency.filter(|most| in_flight >= *most);
+            let full = full.map(|most| [most, 0, 1]);
+            let minute = rates.rpm.map(|rpm| of_minute(rpm, usage, now));
+            let standings = least.into_iter().chain(minute).chain(full);
+            least = standings.min_by_key(|[_, remaining, _]| *remaining);
+        }
+        least
     }
 
     /// Everybody whose limits hold for `key`.
@@ -139,6 +135,18 @@ impl Limits {
         }
         limited
     }
+}
+
+/// What is left of the minute to somebody who may send `rpm` requests in it.
+fn of_minute(rpm: u32, usage: Option<&mut Usage>, now: Millis) -> [u32; 3] {
+    let Some(usage) = usage else {
+        return [rpm, rpm, 0];
+    };
+    let recent = usage.posts.sum(now);
+    let remaining = u64::from(rpm).saturating_sub(recent);
+    let reset = usage.posts.wait(recent.saturating_sub(1), now);
+    let remaining = u32::try_from(remaining).unwrap_or(rpm);
+    [rpm, remaining, whole_seconds(reset)]
 }
 
 impl Permit {
