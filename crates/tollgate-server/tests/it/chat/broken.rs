@@ -20,7 +20,7 @@ on_one!(
 
 /// Time limits that tests can wait for, and prices.
 fn config() -> String {
-    let limits = "time_limits.chat_first_byte_s = 1\ntime_limits.chat_idle_s = 1\n";
+    let limits = "time_limits.chat_first_byte_s = 3\ntime_limits.chat_idle_s = 3\n";
     limits.to_owned() + &prices(&all_models())
 }
 
@@ -207,50 +207,54 @@ impl Outcome {
 /// Each behaviour on a gateway of its own: what an upstream does has consequences.
 async fn all(backend: Backend, behaviours: &[Behaviour]) {
     for behaviour in behaviours {
-        let site = Site::start(backend, &config()).await;
-        let client = payer(&site.gate, "1000").await;
-        for fake in &site.fakes {
-            fake.set(behaviour.clone());
-        }
-        let mut asking = Vec::new();
-        for way in 0..WAYS.len() {
-            for wire in Wire::ALL {
-                for stream in [false, true] {
-                    asking.push(ask(&client, behaviour, way, wire, stream));
-                }
+        one(backend, behaviour).await;
+    }
+}
+
+async fn one(backend: Backend, behaviour: &Behaviour) {
+    let site = Site::start(backend, &config()).await;
+    let client = payer(&site.gate, "1000").await;
+    for fake in &site.fakes {
+        fake.set(behaviour.clone());
+    }
+    let mut asking = Vec::new();
+    for way in 0..WAYS.len() {
+        for wire in Wire::ALL {
+            for stream in [false, true] {
+                asking.push(ask(&client, behaviour, way, wire, stream));
             }
         }
-        let outcomes = join_all(asking).await;
-        let rows = records(
-            &site.gate,
-            "outcome, settled, estimated, attempts, request_id",
-        )
-        .await;
-        let mut total = 0;
-        for outcome in &outcomes {
-            let row = rows.iter().find(|row| row[4] == outcome.id);
-            // Where the channel was told to wait before, nobody was asked, and there is nothing to record.
-            let Some(row) = row else {
-                assert_eq!(outcome.seen().0, Fate::Refused(429), "{}", outcome.name);
-                continue;
-            };
-            outcome.check(row);
-            total += row[1].parse::<i64>().unwrap_or(0);
-        }
-        until("every hold to be given back", async || {
-            let (left, used) = client.purse().await;
-            assert_eq!((used * 1e9).round() as i64, total, "{behaviour:?}");
-            ((left + used - 1000.0).abs() < 1e-6).then_some(())
+    }
+    let outcomes = join_all(asking).await;
+    let rows = records(
+        &site.gate,
+        "outcome, settled, estimated, attempts, request_id",
+    )
+    .await;
+    let mut total = 0;
+    for outcome in &outcomes {
+        let row = rows.iter().find(|row| row[4] == outcome.id);
+        // Where the channel was told to wait before, nobody was asked, and there is nothing to record.
+        let Some(row) = row else {
+            assert_eq!(outcome.seen().0, Fate::Refused(429), "{}", outcome.name);
+            continue;
+        };
+        outcome.check(row);
+        total += row[1].parse::<i64>().unwrap_or(0);
+    }
+    until("every hold to be given back", async || {
+        let (left, used) = client.purse().await;
+        assert_eq!((used * 1e9).round() as i64, total, "{behaviour:?}");
+        ((left + used - 1000.0).abs() < 1e-6).then_some(())
+    })
+    .await;
+    for fake in &site.fakes {
+        until("every exchange to end", async || {
+            (fake.open_streams() == 0).then_some(())
         })
         .await;
-        for fake in &site.fakes {
-            until("every exchange to end", async || {
-                (fake.open_streams() == 0).then_some(())
-            })
-            .await;
-        }
-        site.gate.close().await;
     }
+    site.gate.close().await;
 }
 
 async fn refusals_of_the_upstream(backend: Backend) {

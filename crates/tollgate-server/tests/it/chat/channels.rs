@@ -317,7 +317,7 @@ async fn a_new_configuration_while_streams_run(backend: Backend) {
     let after = fake(Provider::OpenAi).await;
     let old = prices(&[MODEL]) + &channel("before", Provider::OpenAi, &before, "");
     let gate = Setup::new(backend).config(&old).start().await;
-    let client = payer(&gate, "100").await;
+    let client = payer(&gate, "1000").await;
     let talk = Talk::saying(Wire::Chat, MODEL, true, "hi").cap(50);
     let mut stream = client
         .open(&Wire::Chat.bare_path(MODEL, true), &talk.body)

@@ -5,8 +5,10 @@ mod site;
 mod talk;
 mod wire;
 
+mod bad;
 mod broken;
 mod channels;
 mod ends;
 mod matrix;
 mod money;
+mod sandbox;
