@@ -33,6 +33,8 @@ const RULES: &[Rule] = &[
             "tollgate-media",
             "tollgate-store",
             "tollgate-upstream",
+            // In its tests.
+            "tollgate-fakes",
         ],
         false,
     ),
