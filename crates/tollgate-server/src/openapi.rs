@@ -1,5 +1,7 @@
 //! The OpenAPI 3.1 document of the client API, put together from the families' declarations.
 
+mod chat;
+
 use serde_json::{Map, Value, json};
 use tollgate_media::Endpoint;
 use tollgate_media::image::{self, FAMILIES, Family};
@@ -11,12 +13,13 @@ pub fn document(public_url: &str) -> Value {
         "info": {
             "title": "Tollgate",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A gateway in front of generation models: submit, get a task id, poll the task.",
+            "description": "A gateway in front of generation models: chat in four formats; submit a picture, get a task id, poll the task.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": public_url }],
         "security": [{ "bearer": [] }, { "apiKey": [] }, { "googleKey": [] }],
         "tags": [
+            { "name": "Chat", "description": "Any chat model in any of four formats." },
             { "name": "Images", "description": "Make and edit pictures." },
             { "name": "Tasks", "description": "Follow, list and cancel what was submitted." },
             { "name": "Account", "description": "Balances." },
@@ -36,6 +39,14 @@ pub fn document(public_url: &str) -> Value {
 }
 
 fn paths() -> Value {
+    let mut paths = other_paths();
+    if let Value::Object(paths) = &mut paths {
+        chat::paths(paths);
+    }
+    paths
+}
+
+fn other_paths() -> Value {
     json!({
         "/v1/images/generations": { "post": submission(Endpoint::ImageGenerations, "Make pictures", "generateImages") },
         "/v1/images/edits": { "post": submission(Endpoint::ImageEdits, "Edit a picture", "editImages") },
@@ -245,8 +256,10 @@ fn schemas() -> Value {
         }
     }
     schemas.insert("TaskRecord".to_owned(), json!({ "anyOf": records }));
-    if let Value::Object(fixed) = fixed_schemas() {
-        schemas.extend(fixed);
+    for more in [fixed_schemas(), chat::schemas()] {
+        if let Value::Object(more) = more {
+            schemas.extend(more);
+        }
     }
     Value::Object(schemas)
 }

@@ -35,6 +35,8 @@ const RULES: &[Rule] = &[
             "tollgate-upstream",
             // In its tests.
             "tollgate-fakes",
+            // Its tests alone.
+            "tollgate-fakes",
         ],
         false,
     ),
