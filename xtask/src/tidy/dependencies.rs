@@ -35,8 +35,6 @@ const RULES: &[Rule] = &[
             "tollgate-upstream",
             // In its tests.
             "tollgate-fakes",
-            // Its tests alone.
-            "tollgate-fakes",
         ],
         false,
     ),
