@@ -24,10 +24,11 @@ pub(crate) use backend::Target;
 const BATCH: usize = 512;
 /// Operations that are worth a transaction: no batch waits to become larger.
 const ENOUGH: usize = 64;
-/// How long a batch may wait for operations that others are about to ask for.
-const GATHER: Duration = Duration::from_micros(300);
-/// How often it then looks.
-const LOOK: Duration = Duration::from_micros(40);
+/// How long a batch may wait for operations that others are about to ask for, and how often it then looks.
+const GATHER: (Duration, Duration) = (Duration::from_micros(300), Duration::from_micros(40));
+/// The same where this many wrote at the same time: what each waits longer, all save in commits.
+const MANY: usize = 16;
+const GATHER_MANY: (Duration, Duration) = (Duration::from_micros(1_200), Duration::from_micros(150));
 /// Operations that may wait; past it load is shed.
 const WAITING: usize = 16_384;
 /// How long an operation waits, tried again and again, while the database is away.
@@ -247,10 +248,11 @@ async fn run(
 /// writes alone never waits.
 fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>, crowd: usize) {
     let wanted = crowd.min(ENOUGH);
+    let (longest, look) = if crowd < MANY { GATHER } else { GATHER_MANY };
     let begun = Instant::now();
-    while batch.len() < wanted && begun.elapsed() < GATHER {
+    while batch.len() < wanted && begun.elapsed() < longest {
         // The thread is the writer's own, and timers of the runtime are too coarse for this.
-        std::thread::sleep(LOOK);
+        std::thread::sleep(look);
         while batch.len() < BATCH
             && let Ok(job) = jobs.try_recv()
         {
