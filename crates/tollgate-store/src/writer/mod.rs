@@ -28,7 +28,8 @@ const ENOUGH: usize = 64;
 const GATHER: (Duration, Duration) = (Duration::from_micros(300), Duration::from_micros(40));
 /// The same where this many wrote at the same time: what each waits longer, all save in commits.
 const MANY: usize = 16;
-const GATHER_MANY: (Duration, Duration) = (Duration::from_micros(1_200), Duration::from_micros(150));
+const GATHER_MANY: (Duration, Duration) =
+    (Duration::from_micros(1_200), Duration::from_micros(150));
 /// Operations that may wait; past it load is shed.
 const WAITING: usize = 16_384;
 /// How long an operation waits, tried again and again, while the database is away.
