@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::NAME;
+use super::read::{is_upload, is_youtube};
 use super::wire::attachments;
 use crate::error::Bad;
 use crate::format::Glance;
@@ -112,20 +113,20 @@ const THRESHOLDS: &[&str] = &[
     "HARM_BLOCK_THRESHOLD_UNSPECIFIED",
 ];
 
-/// Whether a part names a file by a link of the web: most models take none. The vendor's own files are no such links.
+/// Whether a part names a file by a link of the web that most models do not take: neither the vendor's own files nor films
+/// of its own site.
 fn holds_links(body: &[u8]) -> bool {
     ["\"fileUri\"", "\"file_uri\""].iter().any(|name| {
         memmem::find_iter(body, name).any(|at| {
             let rest = body[at + name.len()..].trim_ascii_start();
             let value = rest.strip_prefix(b":").unwrap_or_default();
-            let value = value.trim_ascii_start();
-            value.starts_with(b"\"http") && !value.starts_with(VENDORS_OWN)
+            let value = value.trim_ascii_start().strip_prefix(b"\"");
+            let value = value.unwrap_or_default().split(|b| *b == b'"').next();
+            let url = std::str::from_utf8(value.unwrap_or_default()).unwrap_or_default();
+            url.starts_with("http") && !is_upload(url) && !is_youtube(url)
         })
     })
 }
-
-/// How the vendor's own files begin, as JSON text.
-const VENDORS_OWN: &[u8] = b"\"https://generativelanguage.googleapis.com/";
 
 /// See [`crate::Format::glance`].
 pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {

@@ -15,7 +15,7 @@ use crate::errors;
 use crate::limits::Permit;
 
 /// Tries of a settlement while the database is away, and the pause between them.
-const TRIES: u32 = 4;
+const TRIES: u32 = 2;
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long a hold that could not be settled is tried to be given back.
 const GIVE_BACK_TRIES: u32 = 240;

@@ -341,7 +341,8 @@ proptest! {
         let body = Bytes::from(body);
         let glance = FORMAT.glance(&body).unwrap();
         let sent = FORMAT.forward_request(&body, &glance, &target(&ModelTraits::default())).unwrap();
-        prop_assert_eq!(sent.as_ptr(), body.as_ptr());
+        // Links that may have to be fetched go through the hub.
+        prop_assert!(sent.as_ptr() == body.as_ptr() || !glance.is_native);
     }
 
     #[test]
