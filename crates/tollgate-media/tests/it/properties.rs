@@ -100,7 +100,7 @@ proptest! {
         match image::read(model, &body, strict) {
             Err(error) => {
                 prop_assert_eq!(error.kind.status(), 400);
-                prop_assert!(error.message.len() <= 330 && error.message.contains('`'), "{}", error);
+                prop_assert!(error.message.chars().count() <= 330 && error.message.contains('`'), "{}", error);
                 prop_assert!(!error.message.chars().any(char::is_control));
             }
             Ok(submission) => {
