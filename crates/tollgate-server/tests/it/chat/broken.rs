@@ -192,7 +192,9 @@ impl Outcome {
                 assert_eq!(attempts, 0, "{name}: {row:?}");
             }
             Fate::Cut => {
-                assert_eq!((row[0].as_str(), attempts), ("cut", 1), "{name}: {row:?}");
+                assert_eq!(row[0], "cut", "{name}: {row:?}");
+                // One that broke in its first packet, before anything of it was sent on, may have been tried again.
+                assert!((1..=2).contains(&attempts), "{name}: {row:?}");
                 assert_eq!(settled > 0, text, "{name}: {row:?}");
                 assert_eq!(row[2] == "1", text, "{name}: an estimate: {row:?}");
             }
