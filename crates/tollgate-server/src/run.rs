@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Millis, crash};
 use tollgate_media::image::{Family, ImageJob};
-use tollgate_store::{AttemptEnd, AttemptStart, End, Ended, Finish, Leased, Retry, StoreError};
+use tollgate_store::{
+    AttemptEnd, AttemptStart, Begun, End, Ended, Finish, Leased, Retry, StoreError,
+};
 use tollgate_upstream::{ImageCall, ProviderError, ProviderErrorKind};
 
 use crate::app::App;
@@ -110,11 +112,15 @@ async fn work(app: &Arc<App>, leased: &Leased, stop: &CancellationToken) -> Stop
         task_id: task.id.clone(),
         fence: leased.fence,
         channel: seat.open.channel.name.clone(),
+        external_id: None,
+        queued: false,
+        key_print: None,
+        abandon: None,
         now: app.clock.now(),
     };
     let number = match app.store.begin_attempt(start).await {
-        Ok(Some(number)) => number,
-        Ok(None) => return Stop::Leave,
+        Ok(Begun::Number(number)) => number,
+        Ok(Begun::Open(_) | Begun::LostLease) => return Stop::Leave,
         Err(e) => {
             tracing::warn!(task = task.id, error = %e, "cannot begin an attempt");
             return Stop::Wait(NONE_PAUSE);

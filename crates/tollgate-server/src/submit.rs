@@ -93,6 +93,8 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
         deadline_at,
         job: job.clone(),
         adjustments: to_text(&adjustments)?,
+        shown: "{}".to_owned(),
+        callback_url: None,
         request_id: request.request_id.as_str().to_owned(),
         charge,
         idempotency: repeatable.map(|r| r.with(&receipt)),

@@ -1,6 +1,7 @@
 //! The audit: every money and task invariant, proved from the database in one snapshot.
 
 mod chats;
+mod work;
 
 use crate::db::{DbError, Row, Sql, Tx, args};
 use crate::model::{Charge, Violation};
@@ -137,14 +138,6 @@ const CHECKS: &[Check] = &[
         ),
     },
     Check {
-        name: "attempts",
-        says: "an attempt without its task, or still open though the task has ended",
-        sql: Sql::both(
-            "SELECT a.task_id, a.number, t.state FROM attempts a LEFT JOIN tasks t ON t.id = a.task_id
-             WHERE t.id IS NULL OR (t.state >= 2 AND a.ended_at IS NULL)",
-        ),
-    },
-    Check {
         name: "idempotency_tasks",
         says: "an idempotency key whose charge does not exist",
         sql: Sql::both(
@@ -165,7 +158,7 @@ const RESULTS: Sql = Sql::both(
 /// Runs every check in the snapshot of `tx`.
 pub(crate) async fn audit(tx: &mut Tx<'_>) -> Result<Vec<Violation>, DbError> {
     let mut found = Vec::new();
-    for check in CHECKS.iter().chain(chats::CHECKS) {
+    for check in CHECKS.iter().chain(work::CHECKS).chain(chats::CHECKS) {
         for mut row in tx.query(&check.sql, &[]).await? {
             found.push(Violation {
                 check: check.name,
@@ -263,22 +256,33 @@ async fn delivered_units(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Result<
         for mut row in rows {
             after = row.text(0)?;
             let result = row.opt_text(1)?.unwrap_or_default();
-            let shown = serde_json::from_str::<serde_json::Value>(&result)
-                .ok()
-                .and_then(|r| r["images"].as_array().map(Vec::len));
+            let shown = units_shown(&result);
             let (settled, ordered) = (row.opt_int(2)?, row.int(3)?);
-            if shown.map(|n| (n as i64).min(ordered)) != settled {
+            if shown.map(|n| n.min(ordered)) != settled {
                 found.push(Violation {
                     check: "delivered_units",
                     subject: after.clone(),
                     detail: format!(
-                        "{} results shown, units settled: {settled:?}",
+                        "{} units shown, units settled: {settled:?}",
                         shown.unwrap_or(0)
                     ),
                 });
             }
         }
     }
+}
+
+/// How many units a result is worth: what it says in `units`, else one for each file in `images` or `files`. None where
+/// it shows no file.
+fn units_shown(result: &str) -> Option<i64> {
+    let result: serde_json::Value = serde_json::from_str(result).ok()?;
+    let files = ["images", "files"].map(|name| result[name].as_array());
+    let files = files.into_iter().flatten().map(Vec::len).sum::<usize>();
+    let units = match &result["units"] {
+        serde_json::Value::Null => files as i64,
+        units => units.as_i64()?,
+    };
+    (files > 0).then_some(units)
 }
 
 /// The numbers that the statements above have.

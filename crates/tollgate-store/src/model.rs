@@ -1,10 +1,14 @@
 //! What goes into the store and what comes out of it.
 
+mod attempt;
+mod callback;
 mod chat;
 
 use serde_json::Value as Json;
 use tollgate_core::{Amount, Millis, TaskKind, TaskState, money};
 
+pub use attempt::{Accepted, AttemptEnd, AttemptStart, Begun, OpenAttempt, Retry};
+pub use callback::{CallbackLog, CallbackState, CallbackTry, DueCallback, Next, Tried};
 pub use chat::{ChatEnd, ChatSettled, Hold, NewChat, TokenPrices, TokenUnits};
 
 /// Who pays.
@@ -142,6 +146,10 @@ pub struct NewTask {
     pub job: String,
     /// The adjustments, as a JSON array.
     pub adjustments: String,
+    /// What the record tells of the request and no other field holds, as a JSON object.
+    pub shown: String,
+    /// Who is to hear of the end.
+    pub callback_url: Option<String>,
     /// The submitting request.
     pub request_id: String,
     /// What it costs.
@@ -223,6 +231,10 @@ pub struct Task {
     pub deadline_at: Millis,
     /// The adjustments, as a JSON array.
     pub adjustments: String,
+    /// What the record tells of the request and no other field holds, as a JSON object.
+    pub shown: String,
+    /// Who is to hear of the end.
+    pub callback_url: Option<String>,
     /// What was made, as JSON.
     pub result: Option<String>,
     /// Code and message of a failure.
@@ -244,6 +256,8 @@ pub struct Leased {
     pub failed_attempts: i64,
     /// The submitting request, for logs.
     pub request_id: String,
+    /// What an earlier lease has left in a provider's queue: it is to be asked for, not made again.
+    pub open: Option<OpenAttempt>,
 }
 
 /// How a task ends.
@@ -272,7 +286,8 @@ pub enum End {
     Completed {
         /// Units delivered, 1 to the units asked for.
         units: u64,
-        /// What was made, as JSON.
+        /// What was made, as a JSON object: `images` or `files` with an entry per file, and where a unit is not a
+        /// file (seconds, characters) the number `units`.
         result: String,
     },
     /// Not delivered; costs nothing.
@@ -299,53 +314,17 @@ pub enum Ended {
 }
 
 /// What became of a cancellation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cancelled {
     /// It ended here; its hold is released.
-    Done,
+    Done {
+        /// What its provider still has in its queue, or may have: to be cancelled there.
+        left: Option<OpenAttempt>,
+    },
     /// It had ended before.
     AlreadyFinal,
     /// No such task of that user.
     NotFound,
-}
-
-/// An attempt that begins.
-#[derive(Debug, Clone)]
-pub struct AttemptStart {
-    /// The task.
-    pub task_id: String,
-    /// The lease under which it is made.
-    pub fence: i64,
-    /// The channel that is tried.
-    pub channel: String,
-    /// Now.
-    pub now: Millis,
-}
-
-/// An attempt that ends.
-#[derive(Debug, Clone)]
-pub struct AttemptEnd {
-    /// Its number, from [`crate::Store::begin_attempt`].
-    pub number: i64,
-    /// `done`, `failed`, `rejected`, `interrupted`, `timeout`, …
-    pub outcome: &'static str,
-    /// The provider's words.
-    pub error: Option<String>,
-}
-
-/// A failed attempt after which the task is tried again.
-#[derive(Debug, Clone)]
-pub struct Retry {
-    /// The task.
-    pub task_id: String,
-    /// The lease under which it failed.
-    pub fence: i64,
-    /// The attempt.
-    pub attempt: AttemptEnd,
-    /// When to try again.
-    pub due_at: Millis,
-    /// Now.
-    pub now: Millis,
 }
 
 /// A page of a user's tasks.
@@ -384,6 +363,8 @@ pub struct Totals {
     pub in_progress: i64,
     /// When the oldest waiting task became due.
     pub oldest_due_at: Option<Millis>,
+    /// Callbacks that are still to be delivered.
+    pub callbacks: i64,
     /// Sum over users.
     pub balance: Amount,
     /// Sum over users.

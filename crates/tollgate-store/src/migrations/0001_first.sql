@@ -111,6 +111,8 @@ CREATE TABLE ledger (
     PRIMARY KEY (ref, kind)
 ) {clustered};
 
+-- shown is what a record tells of the request and no other column holds: a JSON object. queued_attempt is the number
+-- of an open attempt that its provider has, or may have, in its queue.
 CREATE TABLE tasks (
     id              TEXT NOT NULL PRIMARY KEY,
     user_id         TEXT NOT NULL,
@@ -130,6 +132,9 @@ CREATE TABLE tasks (
     failed_attempts BIGINT NOT NULL,
     job             TEXT NOT NULL,
     adjustments     TEXT NOT NULL,
+    shown           TEXT NOT NULL,
+    callback_url    TEXT,
+    queued_attempt  BIGINT,
     result          TEXT,
     error_code      TEXT,
     error_message   TEXT,
@@ -140,15 +145,56 @@ CREATE INDEX tasks_of_user ON tasks (user_id, id);
 -- The queue. The state is in it so that counting what waits never touches the tasks themselves.
 CREATE INDEX tasks_due ON tasks (due_at, state) WHERE state < 2;
 
+-- One row per try on a channel, with the fence it was begun under. queued is 1 where the provider takes the work into
+-- its queue: what became of such an attempt is known only from the provider, so it outlives its lease. ticket is the
+-- provider's name for the work, external_id ours, key_print says with which of the channel's keys to ask.
 CREATE TABLE attempts (
-    task_id    TEXT NOT NULL,
-    number     BIGINT NOT NULL,
-    channel    TEXT NOT NULL,
-    started_at BIGINT NOT NULL,
-    ended_at   BIGINT,
-    outcome    TEXT,
-    error      TEXT,
+    task_id     TEXT NOT NULL,
+    number      BIGINT NOT NULL,
+    channel     TEXT NOT NULL,
+    fence       BIGINT NOT NULL,
+    queued      BIGINT NOT NULL,
+    external_id TEXT,
+    key_print   TEXT,
+    ticket      TEXT,
+    ticket_at   BIGINT,
+    started_at  BIGINT NOT NULL,
+    ended_at    BIGINT,
+    outcome     TEXT,
+    error       TEXT,
     PRIMARY KEY (task_id, number)
+) {clustered};
+
+-- One row per ended task that somebody wants to hear of, written with its end. state: waiting, delivered, given_up.
+-- attempts goes up with each claim: it numbers the tries, and a try with an older number has lost its say.
+CREATE TABLE callbacks (
+    task_id  TEXT NOT NULL PRIMARY KEY,
+    key_id   TEXT NOT NULL,
+    url      TEXT NOT NULL,
+    state    TEXT NOT NULL,
+    due_at   BIGINT NOT NULL,
+    attempts BIGINT NOT NULL,
+    first_at BIGINT NOT NULL,
+    ended_at BIGINT
+) {clustered};
+CREATE INDEX callbacks_due ON callbacks (due_at) WHERE state = 'waiting';
+
+-- What became of each try; none of one whose node died over it.
+CREATE TABLE callback_tries (
+    task_id TEXT NOT NULL,
+    number  BIGINT NOT NULL,
+    at      BIGINT NOT NULL,
+    took_ms BIGINT NOT NULL,
+    status  BIGINT,
+    error   TEXT,
+    PRIMARY KEY (task_id, number)
+) {clustered};
+
+-- What a key's callbacks are signed with. Signing needs the secret itself, so no hash would do.
+CREATE TABLE webhook_secrets (
+    key_id     TEXT NOT NULL PRIMARY KEY,
+    secret     TEXT NOT NULL,
+    created_at BIGINT NOT NULL
 ) {clustered};
 
 CREATE TABLE idempotency (

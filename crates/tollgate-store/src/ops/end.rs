@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, TaskState};
 
-use super::lease::{end_attempt, end_open_attempts};
+use super::attempt::{end_attempt, end_open_attempts, left_by};
+use super::callback;
 use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::db::{DbError, Sql, args};
@@ -12,14 +13,17 @@ use crate::money::{self, Payer};
 use crate::writer::{Payers, Write};
 
 pub(super) const LOCK_TASK: Sql = Sql::each(
-    "SELECT state, fence, owner, user_id, ended_at, cost FROM tasks WHERE id = $1",
-    "SELECT state, fence, owner, user_id, ended_at, cost FROM tasks WHERE id = $1 FOR UPDATE",
+    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url, queued_attempt FROM tasks WHERE id = $1",
+    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url, queued_attempt FROM tasks WHERE id = $1 FOR UPDATE",
 );
 pub(super) const END_TASK: Sql = Sql::both(
-    "UPDATE tasks SET state = $1, progress = COALESCE(CAST($2 AS BIGINT), progress), ended_at = $3, owner = NULL, result = $4, error_code = $5,
-                      error_message = $6, cost = $7
+    "UPDATE tasks SET state = $1, progress = COALESCE(CAST($2 AS BIGINT), progress), ended_at = $3, owner = NULL,
+                      queued_attempt = NULL, result = $4, error_code = $5, error_message = $6, cost = $7
      WHERE id = $8 AND state < 2",
 );
+
+/// The error code of a cancelled task, and the outcome of the attempt that it was in.
+const CANCELLED: &str = "cancelled";
 
 /// What decides whether a task may end, its row locked.
 struct Locked {
@@ -30,6 +34,10 @@ struct Locked {
     user_id: String,
     ended_at: Option<Millis>,
     cost: Amount,
+    key_id: String,
+    callback_url: Option<String>,
+    /// Whether a provider may have an attempt in its queue.
+    is_queued: bool,
 }
 
 impl Locked {
@@ -39,6 +47,19 @@ impl Locked {
 
     fn ended(&self, state: TaskState, at: Millis) -> bool {
         self.state == Some(state) && self.ended_at == Some(at)
+    }
+
+    /// Puts out the callback of a task that ends now, if somebody wants one.
+    fn call_back(
+        &self,
+        batch: &mut Batch<'_, '_>,
+        task_id: &str,
+        now: Millis,
+    ) -> Result<(), DbError> {
+        match &self.callback_url {
+            Some(url) => callback::put_out(batch, task_id, &self.key_id, url, now),
+            None => Ok(()),
+        }
     }
 }
 
@@ -53,6 +74,9 @@ async fn locked(batch: &mut Batch<'_, '_>, task_id: &str) -> Result<Option<Locke
         user_id: row.text(3)?,
         ended_at: row.opt_int(4)?,
         cost: row.amount(5)?,
+        key_id: row.text(6)?,
+        callback_url: row.opt_text(7)?,
+        is_queued: row.opt_int(8)?.is_some(),
     }))
 }
 
@@ -128,6 +152,8 @@ impl Write for FinishTask {
             end_attempt(batch, task_id, attempt, *now)?;
         }
         end_open_attempts(batch, task_id, "interrupted", *now)?;
+        // 5. Who wants to hear of it will.
+        task.call_back(batch, task_id, *now)?;
         Ok(Ended::Done { cost })
     }
 }
@@ -163,11 +189,11 @@ impl Write for CancelTask {
         if task.is_final() {
             // Its user may have sent it twice; only a second try of this very write is told that it was done.
             let ours = batch.again && task.ended(TaskState::Cancelled, self.now);
-            return Ok(if ours {
-                Cancelled::Done
-            } else {
-                Cancelled::AlreadyFinal
-            });
+            if !ours {
+                return Ok(Cancelled::AlreadyFinal);
+            }
+            let left = left_by(batch, &self.task_id, CANCELLED, self.now).await?;
+            return Ok(Cancelled::Done { left });
         }
         let payer = Payer {
             user_id: &self.user_id,
@@ -180,13 +206,19 @@ impl Write for CancelTask {
             None::<i64>,
             self.now,
             none,
-            "cancelled",
+            CANCELLED,
             "cancelled by its user",
             cost,
             &self.task_id
         ];
         batch.run_one(&END_TASK, args)?;
-        end_open_attempts(batch, &self.task_id, "cancelled", self.now)?;
-        Ok(Cancelled::Done)
+        end_open_attempts(batch, &self.task_id, CANCELLED, self.now)?;
+        task.call_back(batch, &self.task_id, self.now)?;
+        let left = if task.is_queued {
+            left_by(batch, &self.task_id, CANCELLED, self.now).await?
+        } else {
+            None
+        };
+        Ok(Cancelled::Done { left })
     }
 }

@@ -1,4 +1,4 @@
-//! Leases: a worker claims due tasks, keeps them, begins attempts, hands them back.
+//! Leases: a worker claims due tasks, keeps them, puts them or hands them back.
 //!
 //! A leased task is simply not due before its lease ends: `due_at` is both the queue's order and the lease's
 //! end, so a worker that died needs no cleaning up after. The fence goes up with each claim; a writer with an
@@ -7,11 +7,12 @@
 use async_trait::async_trait;
 use tollgate_core::{Millis, TaskState};
 
+use super::attempt;
 use super::read::{TASK_COLUMNS_COUNT, task};
 use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::db::{DbError, Row, Sql, Value, args};
-use crate::model::{AttemptEnd, AttemptStart, Leased, Retry};
+use crate::model::Leased;
 use crate::writer::Write;
 
 /// What is due, the longest due first; PostgreSQL skips rows that another node is claiming at this moment.
@@ -20,7 +21,7 @@ macro_rules! due {
         concat!(
             "SELECT ",
             crate::ops::read::task_columns!(),
-            ", job, fence, failed_attempts, request_id FROM tasks WHERE state < 2 AND due_at <= $1 ORDER BY due_at LIMIT $2",
+            ", job, fence, failed_attempts, request_id, queued_attempt FROM tasks WHERE state < 2 AND due_at <= $1 ORDER BY due_at LIMIT $2",
             $lock
         )
     };
@@ -44,29 +45,6 @@ pub(super) const HAND_BACK: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2");
 pub(super) const HAND_BACK_ALL: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL");
-pub(super) const HELD: Sql = Sql::each(
-    "SELECT id FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1",
-    "SELECT id FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1 FOR UPDATE",
-);
-pub(super) const LAST_ATTEMPT: Sql = Sql::both(
-    "SELECT number, channel, started_at, ended_at FROM attempts WHERE task_id = $1 ORDER BY number DESC LIMIT 1",
-);
-const BEGIN_ATTEMPT: Sql = Sql::both(
-    "INSERT INTO attempts (task_id, number, channel, started_at) VALUES ($1, $2, $3, $4)",
-);
-pub(super) const END_ATTEMPT: Sql = Sql::both(
-    "UPDATE attempts SET ended_at = $1, outcome = $2, error = $3 WHERE task_id = $4 AND number = $5 AND ended_at IS NULL",
-);
-pub(super) const END_OPEN_ATTEMPTS: Sql = Sql::both(
-    "UPDATE attempts SET ended_at = $1, outcome = $2 WHERE task_id = $3 AND ended_at IS NULL",
-);
-pub(super) const ENDED_ATTEMPT: Sql = Sql::both(
-    "SELECT number FROM attempts WHERE task_id = $1 AND number = $2 AND ended_at = $3 AND outcome = $4",
-);
-pub(super) const TRY_AGAIN: Sql = Sql::both(
-    "UPDATE tasks SET due_at = $1, owner = NULL, failed_attempts = failed_attempts + 1
-     WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
-);
 
 /// Leases up to `limit` due tasks to `owner` until `until`. A claim that was committed without our hearing of
 /// it has nobody at work on its tasks; they are due again when its leases end.
@@ -89,9 +67,22 @@ impl Write for Claim {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<Leased>, DbError> {
         let due = batch.query(&DUE, args![self.now, self.limit]).await?;
-        due.into_iter()
-            .map(|row| self.lease(batch, row))
-            .collect::<Result<_, _>>()
+        let mut claimed = Vec::with_capacity(due.len());
+        let mut queued = Vec::new();
+        for row in due {
+            let is_queued = row.opt_int(TASK_COLUMNS_COUNT + 4)?.is_some();
+            let leased = self.lease(batch, row)?;
+            queued.extend(is_queued.then(|| leased.task.id.clone()));
+            claimed.push(leased);
+        }
+        // Most tasks have nothing in a queue, and cost no look.
+        if !queued.is_empty() {
+            let mut open = attempt::open_of(batch, &queued).await?;
+            for leased in &mut claimed {
+                leased.open = open.remove(&leased.task.id);
+            }
+        }
+        Ok(claimed)
     }
 }
 
@@ -102,6 +93,7 @@ impl Claim {
             fence: row.int(TASK_COLUMNS_COUNT + 1)? + 1,
             failed_attempts: row.int(TASK_COLUMNS_COUNT + 2)?,
             request_id: row.text(TASK_COLUMNS_COUNT + 3)?,
+            open: None,
             task: task(&mut row)?,
         };
         let started_at = leased.task.started_at.unwrap_or(self.now);
@@ -166,7 +158,8 @@ impl Write for Progress {
     }
 }
 
-/// Puts a leased task back until `due_at`, because nobody can take it now; no attempt was made.
+/// Puts a leased task back until `due_at`: nobody can take it now, or its provider is still at work on it. Its attempts stay
+/// as they are.
 pub(crate) struct Postpone {
     pub(crate) task_id: String,
     pub(crate) fence: i64,
@@ -199,95 +192,6 @@ impl Write for HandBack {
             None => batch.execute(&HAND_BACK_ALL, args![self.now]).await,
         }
     }
-}
-
-/// Writes an attempt down before its provider is called; answers its number, or none when the lease is lost.
-pub(crate) struct BeginAttempt(pub(crate) AttemptStart);
-
-#[async_trait(?Send)]
-impl Write for BeginAttempt {
-    type Out = Option<i64>;
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Option<i64>, DbError> {
-        let AttemptStart {
-            task_id,
-            fence,
-            channel,
-            now,
-        } = &self.0;
-        if batch.first(&HELD, args![task_id, *fence]).await?.is_none() {
-            return Ok(None);
-        }
-        let mut number = 1;
-        if let Some(mut last) = batch.first(&LAST_ATTEMPT, args![task_id]).await? {
-            let is_open = last.opt_int(3)?.is_none();
-            // An open attempt of this channel and moment is this very write, tried before.
-            if batch.again && is_open && last.text(1)? == *channel && last.int(2)? == *now {
-                return Ok(Some(last.int(0)?));
-            }
-            if is_open {
-                end_open_attempts(batch, task_id, "interrupted", *now)?;
-            }
-            number += last.int(0)?;
-        }
-        batch.run(&BEGIN_ATTEMPT, args![task_id, number, channel, *now])?;
-        Ok(Some(number))
-    }
-}
-
-/// Ends a failed attempt and puts the task back; answers false when the lease is lost.
-pub(crate) struct TryAgain(pub(crate) Retry);
-
-#[async_trait(?Send)]
-impl Write for TryAgain {
-    type Out = bool;
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
-        let Retry {
-            task_id,
-            fence,
-            attempt,
-            due_at,
-            now,
-        } = &self.0;
-        let put_back = args![*due_at, task_id, *fence];
-        if batch.execute(&TRY_AGAIN, put_back).await? == 1 {
-            end_attempt(batch, task_id, attempt, *now)?;
-            return Ok(true);
-        }
-        // Its attempt having ended so at this moment, it was this very write, tried before.
-        let ended = args![task_id, attempt.number, *now, attempt.outcome];
-        Ok(batch.again && batch.first(&ENDED_ATTEMPT, ended).await?.is_some())
-    }
-}
-
-/// Writes down how an attempt ended.
-pub(crate) fn end_attempt(
-    batch: &mut Batch<'_, '_>,
-    task_id: &str,
-    attempt: &AttemptEnd,
-    now: Millis,
-) -> Result<(), DbError> {
-    batch.run(
-        &END_ATTEMPT,
-        args![
-            now,
-            attempt.outcome,
-            attempt.error.as_ref(),
-            task_id,
-            attempt.number
-        ],
-    )
-}
-
-/// Writes down the end of attempts that nobody else will: their worker lost its lease or the task ended.
-pub(crate) fn end_open_attempts(
-    batch: &mut Batch<'_, '_>,
-    task_id: &str,
-    outcome: &'static str,
-    now: Millis,
-) -> Result<(), DbError> {
-    batch.run(&END_OPEN_ATTEMPTS, args![now, outcome, task_id])
 }
 
 /// The state that a claim writes, as the statement above has it.

@@ -1,6 +1,8 @@
-//! The operations: one file each for users, keys, submissions, leases, ends, chat requests.
+//! The operations: one file each for users, keys, submissions, leases, attempts, ends, callbacks, chat requests.
 
 pub(crate) mod access;
+pub(crate) mod attempt;
+pub(crate) mod callback;
 pub(crate) mod chat;
 pub(crate) mod end;
 pub(crate) mod lease;

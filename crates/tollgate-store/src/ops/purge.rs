@@ -1,4 +1,4 @@
-//! Forgetting: records of tasks and details of chat requests past their time, idempotency keys after a day. The books
+//! Forgetting: records of tasks with their callbacks, and details of chat requests past their time, idempotency keys after a day. The books
 //! stay, and with them what a chat was charged for.
 
 use async_trait::async_trait;
@@ -17,6 +17,9 @@ const AT_ONCE: i64 = 500;
 pub(super) const OLD_TASKS: Sql =
     Sql::both("SELECT id FROM tasks WHERE id < $1 AND ended_at <= $2 ORDER BY id LIMIT $3");
 pub(super) const DROP_ATTEMPTS: Sql = Sql::both("DELETE FROM attempts WHERE task_id = $1");
+// A try that is being written down holds the callback's row: it comes before, and goes with it, or after, and finds it gone.
+pub(super) const DROP_CALLBACK: Sql = Sql::both("DELETE FROM callbacks WHERE task_id = $1");
+pub(super) const DROP_TRIES: Sql = Sql::both("DELETE FROM callback_tries WHERE task_id = $1");
 pub(super) const DROP_TASK: Sql = Sql::both("DELETE FROM tasks WHERE id = $1");
 pub(super) const DROP_KEYS: Sql = Sql::both(
     "DELETE FROM idempotency WHERE (user_id, key) IN
@@ -53,6 +56,8 @@ impl Write for Purge {
         for mut row in old {
             let id = row.text(0)?;
             batch.run(&DROP_ATTEMPTS, args![&id])?;
+            batch.run(&DROP_CALLBACK, args![&id])?;
+            batch.run(&DROP_TRIES, args![&id])?;
             batch.run(&DROP_TASK, args![&id])?;
         }
         gone += batch

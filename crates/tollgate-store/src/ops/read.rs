@@ -9,13 +9,13 @@ use crate::model::{Key, KeyLimits, RateLimits, Task, Totals, User};
 macro_rules! task_columns {
     () => {
         "id, user_id, key_id, kind, family, model, state, progress, created_at, started_at, ended_at, deadline_at, \
-         adjustments, result, error_code, error_message, cost"
+         adjustments, result, error_code, error_message, cost, shown, callback_url"
     };
 }
 pub(crate) use task_columns;
 
 /// How many they are.
-pub(crate) const TASK_COLUMNS_COUNT: usize = 17;
+pub(crate) const TASK_COLUMNS_COUNT: usize = 19;
 
 /// The columns that [`key`] reads, in its order.
 macro_rules! key_select {
@@ -56,7 +56,8 @@ pub(crate) const RECEIPT: Sql = Sql::both(
     "SELECT fingerprint, receipt, created_at FROM idempotency WHERE user_id = $1 AND key = $2",
 );
 pub(crate) const UNFINISHED: Sql = Sql::both(
-    "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END), MIN(CASE state WHEN 0 THEN due_at END)
+    "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END), MIN(CASE state WHEN 0 THEN due_at END),
+            (SELECT COUNT(*) FROM callbacks WHERE state = 'waiting')
      FROM tasks WHERE state < 2",
 );
 // Whole units and the rest apart: many balances together may be more than a number holds.
@@ -97,6 +98,8 @@ pub(crate) fn task(row: &mut Row) -> Result<Task, DbError> {
             None => None,
         },
         cost: row.amount(16)?,
+        shown: row.text(17)?,
+        callback_url: row.opt_text(18)?,
     })
 }
 
@@ -166,6 +169,7 @@ pub(crate) fn totals(unfinished: &Row, sums: &Row) -> Result<Totals, DbError> {
         submitted: unfinished.int(0)?,
         in_progress: unfinished.int(1)?,
         oldest_due_at: unfinished.opt_int(2)?,
+        callbacks: unfinished.int(3)?,
         balance: sum(0)?,
         held: sum(2)?,
         used: sum(4)?,

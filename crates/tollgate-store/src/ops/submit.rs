@@ -21,8 +21,8 @@ const REMEMBER: Sql = Sql::both(
 );
 const INSERT_TASK: Sql = Sql::both(
     "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
-                        fence, failed_attempts, job, adjustments, cost, request_id)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, 0, $12)",
+                        fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14)",
 );
 
 /// Takes a submission.
@@ -79,6 +79,8 @@ impl Write for Submit {
                 task.deadline_at,
                 &task.job,
                 &task.adjustments,
+                &task.shown,
+                task.callback_url.as_ref(),
                 &task.request_id
             ],
         )?;

@@ -1,6 +1,7 @@
 //! The face of the store: what the gateway can ask it.
 
 mod access;
+mod callbacks;
 mod chats;
 mod tasks;
 mod work;

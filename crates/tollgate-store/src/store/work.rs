@@ -5,8 +5,8 @@ use tollgate_core::Millis;
 use super::Store;
 use crate::db::args;
 use crate::error::StoreError;
-use crate::model::{AttemptStart, End, Ended, Finish, Leased, Retry};
-use crate::ops::{end, lease, purge, read};
+use crate::model::{Accepted, AttemptStart, Begun, End, Ended, Finish, Leased, OpenAttempt, Retry};
+use crate::ops::{attempt, end, lease, purge, read};
 
 /// Tasks, as workers see them.
 impl Store {
@@ -52,7 +52,8 @@ impl Store {
         self.write(progress).await
     }
 
-    /// Puts a leased task back until `due_at`, because no channel has room for it now.
+    /// Puts a leased task back until `due_at`: no channel has room for it now, or its provider is still at work on it. An
+    /// open attempt stays open.
     pub async fn postpone(
         &self,
         task_id: &str,
@@ -76,9 +77,37 @@ impl Store {
         self.write(hand_back).await
     }
 
-    /// Writes an attempt down; answers its number, or none when the lease is lost.
-    pub async fn begin_attempt(&self, attempt: AttemptStart) -> Result<Option<i64>, StoreError> {
-        self.write(lease::BeginAttempt(attempt)).await
+    /// Writes an attempt down before its provider is called. Repeated with the same arguments it answers the same number.
+    pub async fn begin_attempt(&self, attempt: AttemptStart) -> Result<Begun, StoreError> {
+        self.write(attempt::BeginAttempt(attempt)).await
+    }
+
+    /// Writes down that the provider has an attempt in its queue, under which ticket; a later ticket takes the place of
+    /// an earlier one. Answers false when the lease is lost or the attempt has ended: then nobody but the caller knows
+    /// of the ticket.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] where the ticket is empty or longer than [`Accepted::TICKET_MAX`].
+    pub async fn accepted(&self, accepted: Accepted) -> Result<bool, StoreError> {
+        let size = accepted.ticket.len();
+        if size == 0 || size > Accepted::TICKET_MAX {
+            return Err(StoreError::Invalid(format!(
+                "the provider's ticket for task {} has {size} bytes, expected 1 to {}",
+                accepted.task_id,
+                Accepted::TICKET_MAX
+            )));
+        }
+        self.write(attempt::AcceptAttempt(accepted)).await
+    }
+
+    /// The attempt at a task that a provider has, or may have, in its queue.
+    pub async fn open_attempt(&self, task_id: &str) -> Result<Option<OpenAttempt>, StoreError> {
+        self.first(
+            &attempt::OPEN_ATTEMPT,
+            args![task_id],
+            attempt::open_attempt,
+        )
+        .await
     }
 
     /// The channels whose attempts at a task failed, in the order in which they were tried.
@@ -92,7 +121,7 @@ impl Store {
 
     /// Ends a failed attempt and puts the task back; answers false when the lease is lost.
     pub async fn try_again(&self, retry: Retry) -> Result<bool, StoreError> {
-        self.write(lease::TryAgain(retry)).await
+        self.write(attempt::TryAgain(retry)).await
     }
 
     /// Ends a task: state, result, settlement and release in one transaction.
@@ -119,7 +148,7 @@ impl Store {
             .flatten())
     }
 
-    /// Forgets some tasks that ended until `ended_until`, and idempotency keys of more than a day; answers
+    /// Forgets some tasks that ended until `ended_until` and their callbacks, and idempotency keys of more than a day; answers
     /// how many rows went. Call it until that is 0.
     pub async fn purge(&self, ended_until: Millis, now: Millis) -> Result<u64, StoreError> {
         self.write(purge::Purge { ended_until, now }).await

@@ -5,8 +5,8 @@ use tollgate_store::{Cancelled, End, Ended};
 
 use crate::db::{Db, on_both};
 use crate::world::{
-    NOW, amount, assert_clean, begin_attempt, claim, claim_one, delivered, failed, finish,
-    finish_of, payer, submit, sums, task,
+    CANCELLED, NOW, amount, assert_clean, begin_attempt, claim, claim_one, delivered, failed,
+    finish, finish_of, payer, submit, sums, task,
 };
 
 on_both!(
@@ -55,7 +55,7 @@ async fn a_task_is_cancelled_once(db: &Db) {
     let ann = payer(&store, "ann", "1").await;
     let waiting = submit(&store, task(&ann, 1, "0.25")).await;
     let waiting = store.task(&waiting).await.unwrap().unwrap();
-    assert_eq!(store.cancel(&waiting, NOW).await, Ok(Cancelled::Done));
+    assert_eq!(store.cancel(&waiting, NOW).await, Ok(CANCELLED));
     assert_eq!(
         store.cancel(&waiting, NOW).await,
         Ok(Cancelled::AlreadyFinal)
@@ -65,7 +65,7 @@ async fn a_task_is_cancelled_once(db: &Db) {
     submit(&store, task(&ann, 1, "0.25")).await;
     let leased = claim_one(&store, NOW).await;
     assert_eq!(begin_attempt(&store, &leased, NOW).await, Some(1));
-    assert_eq!(store.cancel(&leased.task, NOW).await, Ok(Cancelled::Done));
+    assert_eq!(store.cancel(&leased.task, NOW).await, Ok(CANCELLED));
     assert_eq!(
         finish(&store, &leased, delivered(1), NOW).await,
         Ended::Already
@@ -134,7 +134,7 @@ async fn cancel_and_finish_race(db: &Db) {
             };
             match (ended.unwrap(), cancelled.unwrap()) {
                 (Ended::Done { .. }, Cancelled::AlreadyFinal) => true,
-                (Ended::Already, Cancelled::Done) => false,
+                (Ended::Already, CANCELLED) => false,
                 both => panic!("{both:?}"),
             }
         });

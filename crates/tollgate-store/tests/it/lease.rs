@@ -7,8 +7,8 @@ use tollgate_store::{AttemptStart, Ended, Finish};
 
 use crate::db::{Db, on_both};
 use crate::world::{
-    NOW, assert_clean, attempt_end, begin_attempt, claim, claim_one, delivered, failed, finish,
-    finish_of, payer, rich, submit, task, task_at, try_again,
+    NOW, assert_clean, attempt, attempt_end, begin, begin_attempt, claim, claim_one, delivered,
+    failed, finish, finish_of, payer, rich, submit, task, task_at, try_again,
 };
 
 on_both!(
@@ -184,12 +184,10 @@ async fn failed_attempts_are_counted(db: &Db) {
         let leased = claim_one(&store, now).await;
         assert_eq!(leased.failed_attempts, turn);
         let attempt = AttemptStart {
-            task_id: id.clone(),
-            fence: leased.fence,
             channel: format!("channel-{turn}"),
-            now,
+            ..attempt(&leased, now)
         };
-        let number = store.begin_attempt(attempt).await.unwrap().unwrap();
+        let number = begin(&store, attempt).await.unwrap();
         assert_eq!(number, turn + 1);
         assert!(try_again(&store, &leased, number, now + 10, now).await);
         assert!(claim(&store, now + 9).await.is_empty());

@@ -4,6 +4,7 @@
 mod access;
 mod away;
 mod books;
+mod callbacks;
 mod chat_books;
 mod chat_nodes;
 mod chat_storm;
@@ -19,6 +20,7 @@ mod money;
 mod opening;
 mod pages;
 mod proxy;
+mod queued;
 mod reserved;
 mod server;
 mod world;

@@ -2,9 +2,9 @@
 
 use tollgate_core::{Amount, Millis, TaskKind, id};
 use tollgate_store::{
-    AttemptEnd, AttemptStart, Charge, ChatEnd, ChatSettled, End, Ended, Finish, Hold, Idempotency,
-    KeyLimits, Leased, NewChat, NewKey, NewTask, RateLimits, Refusal, Retry, Store, Submitted,
-    TokenPrices, TokenUnits, User,
+    Accepted, AttemptEnd, AttemptStart, Begun, Cancelled, Charge, ChatEnd, ChatSettled, End, Ended,
+    Finish, Hold, Idempotency, KeyLimits, Leased, NewChat, NewKey, NewTask, RateLimits, Refusal,
+    Retry, Store, Submitted, TokenPrices, TokenUnits, User,
 };
 
 use crate::db::Db;
@@ -83,6 +83,8 @@ pub(crate) fn task_at(payer: &Payer, units: u64, price: &str, now: Millis) -> Ne
         deadline_at: now + 600_000,
         job: r#"{"prompt":"a lighthouse"}"#.to_owned(),
         adjustments: "[]".to_owned(),
+        shown: "{}".to_owned(),
+        callback_url: None,
         request_id: "req_1".to_owned(),
         charge: Charge {
             price: amount(price),
@@ -153,14 +155,70 @@ pub(crate) async fn finish(store: &Store, leased: &Leased, end: End, now: Millis
     store.finish(finish_of(leased, end, now)).await.unwrap()
 }
 
-pub(crate) async fn begin_attempt(store: &Store, leased: &Leased, now: Millis) -> Option<i64> {
-    let attempt = AttemptStart {
+/// An attempt of a provider that answers at once.
+pub(crate) fn attempt(leased: &Leased, now: Millis) -> AttemptStart {
+    AttemptStart {
         task_id: leased.task.id.clone(),
         fence: leased.fence,
         channel: "main".to_owned(),
+        external_id: None,
+        queued: false,
+        key_print: None,
+        abandon: None,
         now,
-    };
-    store.begin_attempt(attempt).await.unwrap()
+    }
+}
+
+/// An attempt of a provider that takes work into its queue.
+pub(crate) fn queued(leased: &Leased, now: Millis) -> AttemptStart {
+    AttemptStart {
+        external_id: Some(format!("tg-{}", leased.fence)),
+        queued: true,
+        key_print: Some("3f9a".to_owned()),
+        ..attempt(leased, now)
+    }
+}
+
+/// Begins an attempt of a provider that answers at once; none when the lease is lost.
+pub(crate) async fn begin_attempt(store: &Store, leased: &Leased, now: Millis) -> Option<i64> {
+    begin(store, attempt(leased, now)).await
+}
+
+/// Begins an attempt; none when the lease is lost.
+pub(crate) async fn begin(store: &Store, start: AttemptStart) -> Option<i64> {
+    match store.begin_attempt(start).await.unwrap() {
+        Begun::Number(number) => Some(number),
+        Begun::LostLease => None,
+        Begun::Open(open) => panic!("still open: {open:?}"),
+    }
+}
+
+/// The provider's word that it has an attempt in its queue.
+pub(crate) fn accepted_of(leased: &Leased, number: i64, ticket: &str, now: Millis) -> Accepted {
+    Accepted {
+        task_id: leased.task.id.clone(),
+        fence: leased.fence,
+        number,
+        ticket: ticket.to_owned(),
+        now,
+    }
+}
+
+/// Begins a queued attempt and has it accepted under that ticket; answers its number.
+pub(crate) async fn enqueue(store: &Store, leased: &Leased, ticket: &str, now: Millis) -> i64 {
+    let number = begin(store, queued(leased, now)).await.unwrap();
+    let accepted = accepted_of(leased, number, ticket, now);
+    assert_eq!(store.accepted(accepted).await, Ok(true));
+    number
+}
+
+/// What a cancellation answers when no provider has anything of the task in its queue.
+pub(crate) const CANCELLED: Cancelled = Cancelled::Done { left: None };
+
+/// The same submission with somebody who wants to hear of the end.
+pub(crate) fn calling(mut task: NewTask) -> NewTask {
+    task.callback_url = Some("https://example.com/hook?a=1".to_owned());
+    task
 }
 
 pub(crate) async fn try_again(
