@@ -6,7 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use tollgate_media::image::{FAMILIES, page};
+use tollgate_media::AnyFamily;
 
 use crate::Outcome;
 use crate::repo::root;
@@ -15,6 +15,13 @@ const FOLDER: &str = "docs/models";
 const INDEX: &str = "README.md";
 const NOTICE: &str =
     "<!-- Written by `cargo xtask docs` from crates/tollgate-media: change it there. -->\n\n";
+
+/// The sections of the index: the name of a kind of task, the heading.
+const KINDS: &[(&str, &str)] = &[
+    ("image", "Images"),
+    ("video", "Video"),
+    ("speech", "Speech"),
+];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -66,22 +73,20 @@ pub(crate) fn run(options: Options) -> Outcome {
 /// Every page by its file's name.
 fn pages() -> BTreeMap<String, String> {
     let mut pages = BTreeMap::new();
-    let mut index =
-        format!("{NOTICE}# Image models\n\n| Family | Models | Endpoint |\n|---|---|---|\n");
-    for family in FAMILIES {
-        let models: Vec<String> = family
-            .models
-            .iter()
-            .map(|model| format!("`{model}`"))
-            .collect();
-        let (title, name, models) = (family.title, family.name, models.join(", "));
-        let _ = writeln!(
+    let mut index = format!("{NOTICE}# Models\n");
+    for (kind, heading) in KINDS {
+        let _ = write!(
             index,
-            "| [{title}]({name}.md) | {models} | `{}` |",
-            family.endpoint
+            "\n## {heading}\n\n| Family | Models | Endpoint |\n|---|---|---|\n"
         );
-        let text = format!("{NOTICE}{}\n", page(family).trim_end());
-        pages.insert(format!("{name}.md"), text);
+        for family in AnyFamily::all().filter(|family| family.kind().name() == *kind) {
+            let models = family.models().iter().map(|model| format!("`{model}`"));
+            let models = models.collect::<Vec<_>>().join(", ");
+            let (title, name, endpoint) = (family.title(), family.name(), family.endpoint());
+            let _ = writeln!(index, "| [{title}]({name}.md) | {models} | `{endpoint}` |");
+            let text = format!("{NOTICE}{}\n", family.page().trim_end());
+            pages.insert(format!("{name}.md"), text);
+        }
     }
     pages.insert(INDEX.to_owned(), index);
     pages
@@ -108,9 +113,9 @@ mod tests {
     #[test]
     fn every_family_has_a_page_that_the_index_links_to() {
         let pages = pages();
-        assert_eq!(pages.len(), FAMILIES.len() + 1);
-        for family in FAMILIES {
-            let file = format!("{}.md", family.name);
+        assert_eq!(pages.len(), AnyFamily::all().count() + 1);
+        for family in AnyFamily::all() {
+            let file = format!("{}.md", family.name());
             assert!(pages.contains_key(&file), "{file}");
             assert!(pages[INDEX].contains(&format!("({file})")), "{file}");
         }

@@ -9,19 +9,28 @@ use serde_json::Value;
 pub enum TaskKind {
     /// One or more pictures.
     Image,
+    /// A film.
+    Video,
+    /// A text spoken.
+    Speech,
 }
 
 impl TaskKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Image, Self::Video, Self::Speech];
+
     /// The name in the database and in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
+            Self::Video => "video",
+            Self::Speech => "speech",
         }
     }
 
     /// The kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Image].into_iter().find(|k| k.name() == name)
+        Self::ALL.into_iter().find(|k| k.name() == name)
     }
 }
 
@@ -123,6 +132,14 @@ impl Adjustment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_are_found_by_their_names() {
+        for kind in TaskKind::ALL {
+            assert_eq!(TaskKind::from_name(kind.name()), Some(kind));
+        }
+        assert_eq!(TaskKind::from_name("chat"), None);
+    }
 
     #[test]
     fn final_states_never_change() {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use serde_json::{Map, Value};
 use tollgate_core::ApiError;
 
-use crate::Endpoint;
-use crate::image::{FAMILIES, Family};
+use crate::image::Family;
 use crate::text;
+use crate::{AnyFamily, Endpoint, RequestShape};
 
-/// Models that are no image models, by the endpoint that an error sends their callers to.
+/// Models that make no tasks, by the endpoint that an error sends their callers to.
 const OTHERS: &[(Endpoint, &[&str])] = &[
     (
         Endpoint::ChatCompletions,
@@ -37,22 +38,6 @@ const OTHERS: &[(Endpoint, &[&str])] = &[
         ],
     ),
     (Endpoint::Responses, &["GPT-4o-image", "gpt-4-vision"]),
-    (
-        Endpoint::VideoGenerations,
-        &[
-            "grok-imagine-video-1.5",
-            "veo-3.1-flash",
-            "veo-3.1-pro",
-            "sora-2",
-            "seedance-1.0-fast",
-            "seedance-1.0-mini",
-            "seedance-1.0-pro",
-            "seedance-1.5-pro",
-            "seedance-2.0",
-            "seedance-2.0-fast",
-        ],
-    ),
-    (Endpoint::AudioSpeech, &["native-v3", "kling-v3"]),
 ];
 
 /// The longest model id that configuration may add, in bytes.
@@ -78,9 +63,20 @@ pub struct ImageModel {
     pub family: &'static Family,
 }
 
+/// A model of the catalogue that makes tasks, whatever it makes.
+#[derive(Debug, Clone)]
+pub struct TaskModel {
+    /// The id that clients send.
+    pub name: String,
+    /// The built-in id whose rules it follows: itself, except for models that configuration adds.
+    pub like: &'static str,
+    /// The parameters it takes.
+    pub family: AnyFamily,
+}
+
 enum Entry {
-    Image(ImageModel),
-    Other(Endpoint),
+    Task(TaskModel, Option<ImageModel>),
+    Chat(Endpoint),
 }
 
 /// Every model id. Ids are case-sensitive.
@@ -92,15 +88,15 @@ impl Catalogue {
     /// The built-in models and `extra`. The error is a sentence for the operator.
     pub fn new(extra: &[ExtraModel]) -> Result<Self, String> {
         let mut entries = HashMap::new();
-        for family in FAMILIES {
-            for &like in family.models {
-                let entry = image_entry(like, like, family);
+        for family in AnyFamily::all() {
+            for &like in family.models() {
+                let entry = task_entry(like, like, family);
                 entries.insert(like.to_owned(), entry);
             }
         }
         for (endpoint, names) in OTHERS {
             for name in *names {
-                entries.insert((*name).to_owned(), Entry::Other(*endpoint));
+                entries.insert((*name).to_owned(), Entry::Chat(*endpoint));
             }
         }
         let mut added = Vec::with_capacity(extra.len());
@@ -121,16 +117,35 @@ impl Catalogue {
     /// names the right endpoint for a model of another one.
     pub fn image(&self, model: &str, endpoint: Endpoint) -> Result<&ImageModel, ApiError> {
         match self.entries.get(model) {
-            Some(Entry::Image(found)) if found.family.endpoint == endpoint => Ok(found),
+            Some(Entry::Task(_, Some(found))) if found.family.endpoint == endpoint => Ok(found),
             entry => Err(misplaced(model, entry)),
         }
+    }
+
+    /// The model of that id, if it belongs to `endpoint` or to the one that `endpoint` is a further way in to. 404
+    /// for an unknown id; 400 that names the right endpoint for a model of another one.
+    pub fn task(&self, model: &str, endpoint: Endpoint) -> Result<&TaskModel, ApiError> {
+        match self.entries.get(model) {
+            Some(Entry::Task(found, _)) if found.family.endpoint() == endpoint.home() => Ok(found),
+            entry => Err(misplaced(model, entry)),
+        }
+    }
+
+    /// The model that a request asks for, named in the field that its shape has for that. Errors as
+    /// [`Catalogue::task`]'s; 400 when no model is named.
+    pub fn asked(
+        &self,
+        body: &Map<String, Value>,
+        endpoint: Endpoint,
+    ) -> Result<&TaskModel, ApiError> {
+        self.task(model_name(body, endpoint.shape())?, endpoint)
     }
 
     /// Whether that id is a chat model: every chat model is served in all four formats. 404 for an unknown id; 400 that
     /// names the right endpoint for a model of another one.
     pub fn chat(&self, model: &str) -> Result<(), ApiError> {
         match self.entries.get(model) {
-            Some(Entry::Other(endpoint)) if endpoint.is_chat() => Ok(()),
+            Some(Entry::Chat(endpoint)) if endpoint.is_chat() => Ok(()),
             entry => Err(misplaced(model, entry)),
         }
     }
@@ -150,8 +165,16 @@ impl Catalogue {
     /// Every image model, in no particular order.
     pub fn image_models(&self) -> impl Iterator<Item = &ImageModel> {
         self.entries.values().filter_map(|entry| match entry {
-            Entry::Image(model) => Some(model),
-            Entry::Other(_) => None,
+            Entry::Task(_, model) => model.as_ref(),
+            Entry::Chat(_) => None,
+        })
+    }
+
+    /// Every model that makes tasks, in no particular order.
+    pub fn task_models(&self) -> impl Iterator<Item = &TaskModel> {
+        self.entries.values().filter_map(|entry| match entry {
+            Entry::Task(model, _) => Some(model),
+            Entry::Chat(_) => None,
         })
     }
 
@@ -166,8 +189,8 @@ impl Catalogue {
 impl Entry {
     fn endpoint(&self) -> Endpoint {
         match self {
-            Self::Image(model) => model.family.endpoint,
-            Self::Other(endpoint) => *endpoint,
+            Self::Task(model, _) => model.family.endpoint(),
+            Self::Chat(endpoint) => *endpoint,
         }
     }
 }
@@ -191,28 +214,46 @@ fn misplaced(model: &str, entry: Option<&Entry>) -> ApiError {
     ))
 }
 
-fn image_entry(name: &str, like: &'static str, family: &'static Family) -> Entry {
-    Entry::Image(ImageModel {
-        name: name.to_owned(),
-        like,
-        family,
-    })
+fn task_entry(name: &str, like: &'static str, family: AnyFamily) -> Entry {
+    let name = name.to_owned();
+    let image = match family {
+        AnyFamily::Image(family) => Some(ImageModel {
+            name: name.clone(),
+            like,
+            family,
+        }),
+        AnyFamily::Video(_) | AnyFamily::Speech(_) => None,
+    };
+    Entry::Task(TaskModel { name, like, family }, image)
+}
+
+/// The model that a body names.
+fn model_name(body: &Map<String, Value>, shape: RequestShape) -> Result<&str, ApiError> {
+    let field = shape.model_field();
+    match body.get(field) {
+        Some(Value::String(name)) if !name.trim().is_empty() => Ok(name),
+        None | Some(Value::Null) => Err(ApiError::invalid(format!(
+            "`{field}` is required: GET /v1/models lists the models"
+        ))),
+        Some(other) => Err(ApiError::invalid(format!(
+            "`{field}` must be a string that names a model, got {}",
+            text::show(other)
+        ))),
+    }
 }
 
 /// The entry that `model` asks for with its `like`.
 fn like(built_in: &HashMap<String, Entry>, model: &ExtraModel) -> Result<Entry, String> {
-    let family = FAMILIES.iter().find(|family| family.name == model.like);
-    match (built_in.get(&model.like), family) {
-        (Some(Entry::Image(found)), _) => Ok(image_entry(&model.name, found.like, found.family)),
-        (Some(Entry::Other(endpoint)), _) => Ok(Entry::Other(*endpoint)),
-        (None, Some(family)) => Ok(image_entry(&model.name, family.models[0], family)),
+    match (built_in.get(&model.like), AnyFamily::by_name(&model.like)) {
+        (Some(Entry::Task(found, _)), _) => Ok(task_entry(&model.name, found.like, found.family)),
+        (Some(Entry::Chat(endpoint)), _) => Ok(Entry::Chat(*endpoint)),
+        (None, Some(family)) => Ok(task_entry(&model.name, family.models()[0], family)),
         (None, None) => Err(format!(
             "model \"{}\" is like \"{}\", which is neither a built-in model nor a family ({})",
             text::name(&model.name),
             text::name(&model.like),
-            FAMILIES
-                .iter()
-                .map(|f| f.name)
+            AnyFamily::all()
+                .map(AnyFamily::name)
                 .collect::<Vec<_>>()
                 .join(", "),
         )),

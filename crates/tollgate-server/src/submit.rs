@@ -6,9 +6,8 @@ use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_core::{ApiError, ErrorKind, Millis, TaskKind, crash, id};
-use tollgate_media::Endpoint;
 use tollgate_media::catalogue::ImageModel;
-use tollgate_media::image::{self, ReceiptFacts};
+use tollgate_media::{AnyFamily, Endpoint, MediaJob as _, ReceiptFacts, image};
 use tollgate_store::{Idempotency, NewTask, Refusal, Submitted};
 
 use crate::access::Caller;
@@ -79,8 +78,9 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
         size: &price.size,
         quality: job.quality.as_deref(),
         adjustments: &adjustments,
+        shown: &job.shown(),
     };
-    let receipt = image::receipt(family, &facts).to_string();
+    let receipt = tollgate_media::receipt(AnyFamily::Image(family), &facts).to_string();
     let job = to_text(&job)?;
     let task = NewTask {
         id: task_id,

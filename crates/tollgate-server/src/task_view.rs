@@ -1,11 +1,12 @@
 //! A stored task as its family's record shows it.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, ApiError};
-use tollgate_media::image::{self, Family, ResultImage, TaskFacts};
+use tollgate_media::{AnyFamily, ResultFile, TaskFacts};
 use tollgate_store::Task;
 
 use crate::app::App;
+use crate::blobs::media_type;
 use crate::delivery::StoredResult;
 
 /// Which of a task's shapes.
@@ -33,7 +34,7 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
         tracing::error!(task = task.id, what, "a stored task cannot be read");
         ApiError::internal()
     };
-    let family = Family::by_name(&task.family).ok_or_else(|| unreadable("family"))?;
+    let family = AnyFamily::by_name(&task.family).ok_or_else(|| unreadable("family"))?;
     let adjustments: Vec<Adjustment> =
         serde_json::from_str(&task.adjustments).map_err(|_| unreadable("adjustments"))?;
     let result: StoredResult = match &task.result {
@@ -45,13 +46,15 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
         .iter()
         .map(|p| app.blobs.url(&app.public_url, &p.name))
         .collect();
-    let images: Vec<ResultImage<'_>> = result
+    let files: Vec<ResultFile<'_>> = result
         .images
         .iter()
         .zip(&urls)
-        .map(|(picture, url)| ResultImage {
+        .map(|(picture, url)| ResultFile {
             url,
             expires_at: picture.expires_at * 1000,
+            media_type: (picture.name.rsplit('.').next().and_then(media_type)).unwrap_or_default(),
+            bytes: None,
         })
         .collect();
     let facts = TaskFacts {
@@ -63,17 +66,18 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
         started_at: task.started_at,
         ended_at: task.ended_at,
         cost: task.cost,
-        images: &images,
+        files: &files,
         error: task
             .error
             .as_ref()
             .map(|(code, message)| (code.as_str(), message.as_str())),
         adjustments: &adjustments,
+        shown: &Map::new(),
     };
     Ok(match view {
-        View::Record => image::record(family, &facts),
-        View::Bare => image::bare_record(family, &facts),
-        View::Generation => image::generation_record(family, &facts),
+        View::Record => tollgate_media::record(family, &facts),
+        View::Bare => tollgate_media::bare_record(family, &facts),
+        View::Generation => tollgate_media::generation_record(family, &facts),
     })
 }
 

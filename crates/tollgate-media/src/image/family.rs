@@ -4,14 +4,17 @@ use std::fmt;
 
 use tollgate_core::ApiError;
 
-use super::draft::Draft;
 use super::facts::ImageFacts;
 use super::field::Field;
-use super::input::InputRules;
 use super::job::{ImageFormat, ImageJob};
-use super::shape::Shape;
 use super::size::Sizes;
 use crate::Endpoint;
+use crate::form::Form;
+use crate::input::{InputRole, InputRules};
+use crate::shape::Shape;
+
+pub use crate::family::LinkLife;
+pub use crate::form::Rule;
 
 /// Image models that share one parameter section of SPEC.md. Validation, the OpenAPI schema and the
 /// docs page are all read off this.
@@ -51,32 +54,6 @@ pub struct Family {
 /// Checks a job against what is known of its references, in their order.
 pub type JobCheck = fn(&ImageJob, &[Option<ImageFacts>]) -> Result<(), ApiError>;
 
-/// One odd rule.
-pub struct Rule {
-    /// What it says, for the docs page.
-    pub text: &'static str,
-    pub(crate) apply: fn(&mut Draft<'_>) -> Result<(), ApiError>,
-}
-
-/// How long links to results work (CONTRACT.md › `expiry.images_s`, `expiry.long_s`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkLife {
-    /// 24 hours unless configured otherwise.
-    Usual,
-    /// 72 hours unless configured otherwise.
-    Long,
-}
-
-impl LinkLife {
-    /// The hours that SPEC.md promises.
-    pub fn hours(self) -> u32 {
-        match self {
-            Self::Usual => 24,
-            Self::Long => 72,
-        }
-    }
-}
-
 impl fmt::Debug for Family {
     /// Its name: the declaration is too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,5 +84,48 @@ impl Family {
         }
         self.with_facts
             .map_or(Ok(()), |check| check(job, references))
+    }
+
+    /// Checks a picture's file against the family's limits. `field` names it in errors;
+    /// `first_reference`, where known, is what a mask's size must equal.
+    pub fn check_input(
+        &self,
+        role: InputRole,
+        field: &str,
+        facts: &ImageFacts,
+        first_reference: Option<&ImageFacts>,
+    ) -> Result<(), ApiError> {
+        self.inputs.check(field, facts)?;
+        if role != InputRole::Mask {
+            return Ok(());
+        }
+        if !facts.has_alpha {
+            return Err(ApiError::invalid(format!(
+                "`{field}` must have an alpha channel, got a {} without one",
+                facts.format.name()
+            )));
+        }
+        match first_reference {
+            Some(first) if first.size != facts.size => Err(ApiError::invalid(format!(
+                "`{field}` must have the size of the first reference image ({}), got {}",
+                first.size, facts.size
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What its requests hold.
+    pub(crate) fn form(&'static self) -> Form {
+        Form {
+            title: self.title,
+            about: self.about,
+            models: self.models,
+            model_field: "model",
+            fields: self.fields,
+            ignored: self.ignored,
+            inputs: self.inputs,
+            rules: self.rules,
+            sizes: &self.sizes,
+        }
     }
 }

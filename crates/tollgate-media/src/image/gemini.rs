@@ -33,10 +33,10 @@ pub(super) const INPUTS: InputRules = InputRules {
 pub(super) const FALLBACK_NOT_WITH_OFFICIAL: Rule = Rule {
     text: "`official_fallback: true` must not be used with the `-official` model.",
     apply: |draft| {
-        if draft.flag("official_fallback") && draft.model.like.ends_with("-official") {
+        if draft.flag("official_fallback") && draft.like.ends_with("-official") {
             return Err(ApiError::invalid(format!(
                 "`official_fallback` must not be true with {}: it is the official channel already",
-                draft.model.like
+                draft.like
             )));
         }
         Ok(())

@@ -78,7 +78,7 @@ pub(super) static FAMILY: Family = Family {
             text: "`background: transparent` together with `output_format: jpeg` is not allowed.",
             apply: |draft| {
                 let transparent = draft.text("background") == Some("transparent");
-                if transparent && draft.output_format() == ImageFormat::Jpeg {
+                if transparent && draft.text("output_format") == Some("jpeg") {
                     return Err(ApiError::invalid(
                         "`background` \"transparent\" is not allowed with `output_format` \"jpeg\": use png",
                     ));

@@ -5,6 +5,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::input::InputRole;
+use crate::job::{MediaJob, Units};
+
 /// A picture's size in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PixelSize {
@@ -183,4 +186,48 @@ pub struct ImageJob {
     /// (`thinking_mode`, `bbox_list`, `color_palette`, `enable_sequential`, `engine_search`, …).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
+}
+
+impl MediaJob for ImageJob {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn family(&self) -> &str {
+        &self.family
+    }
+
+    fn prompt(&self) -> &str {
+        &self.prompt
+    }
+
+    fn units(&self) -> Units {
+        Units::Images(self.n)
+    }
+
+    fn pixels(&self) -> Option<PixelSize> {
+        self.size.pixels
+    }
+
+    fn tier(&self) -> Option<&str> {
+        self.size.tier.as_deref()
+    }
+
+    fn shown(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
+    fn pictures(&self) -> Vec<(InputRole, &InputImage)> {
+        let references = self.references.iter().enumerate();
+        let references = references.map(|(index, image)| (InputRole::Reference(index), image));
+        let mask = self.mask.iter().map(|image| (InputRole::Mask, image));
+        references.chain(mask).collect()
+    }
+
+    fn add_picture(&mut self, role: InputRole, image: InputImage) {
+        match role {
+            InputRole::Reference(_) => self.references.push(image),
+            InputRole::Mask => self.mask = Some(image),
+        }
+    }
 }

@@ -2,19 +2,14 @@
 //!
 //! To add a family: write its file beside the others and its line in [`FAMILIES`].
 
-mod draft;
 pub mod facts;
 pub mod family;
-pub mod field;
-pub mod input;
 pub mod job;
 mod page;
 mod read;
 mod rules;
 mod schema;
-pub mod shape;
 pub mod size;
-mod values;
 
 mod gemini;
 mod gemini_2_5_flash_image;
@@ -31,16 +26,18 @@ mod seedream_4_5;
 mod seedream_5_lite;
 mod wan2_7;
 
+use crate::form::{Draft, field, values};
+use crate::{input, shape};
+
+pub use crate::input::{Input, InputRole, InputSource};
+pub use crate::submission::PriceFacts;
 pub use facts::{FactsError, ImageFacts};
 pub use family::{Family, LinkLife};
-pub use input::{Input, InputRole, InputSource};
 pub use job::{Background, ImageFormat, ImageJob, InputImage, Moderation, PixelSize, Size, Source};
 pub use page::page;
-pub use read::{PriceFacts, Submission, read};
+pub(crate) use read::read_for;
+pub use read::{Submission, read};
 pub use schema::schema;
-pub use shape::{
-    ReceiptFacts, ResultImage, TaskFacts, bare_record, generation_record, receipt, record,
-};
 
 /// Every family.
 pub static FAMILIES: &[&Family] = &[

@@ -1,117 +1,30 @@
-//! The docs page of a family, in Markdown.
+//! The docs page of an image family, in Markdown.
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use super::family::Family;
-use super::field::{Field, Kind};
-use super::input::{InputRules, MB, names};
-use super::schema::default;
+use super::field::Kind;
 use super::size::{
     Auto, DefaultSize, FreeSizes, ListedSizes, PixelsAsked, RatioSizes, Scene, Sizes,
 };
-use crate::Endpoint;
+use crate::form::{self, FormSizes as _};
+use crate::{AnyFamily, Endpoint};
 
 /// The docs page of `family`: fields, sizes, limits, odd rules, answers, an example.
-pub fn page(family: &Family) -> String {
-    let mut page = format!("# {}\n\n{}\n\n", family.title, family.about);
-    let models: Vec<String> = family.models.iter().map(|id| format!("`{id}`")).collect();
-    let _ = writeln!(page, "| | |\n|---|---|");
-    let _ = writeln!(page, "| Endpoint | `{}` |", family.endpoint);
-    let _ = writeln!(page, "| Models | {} |", models.join(", "));
-    let _ = writeln!(
-        page,
-        "| Family | `{}` (for `like` in the configuration) |",
-        family.name
-    );
-    let _ = writeln!(page, "| Links | work for {} hours |", family.links.hours());
-    let review = if family.safety_review {
-        "every prompt"
-    } else {
-        "only when configured"
-    };
-    let _ = writeln!(page, "| Safety review | {review} |\n");
-    fields(&mut page, family);
+pub fn page(family: &'static Family) -> String {
+    let form = family.form();
+    let mut page = String::new();
+    form::front(&mut page, AnyFamily::Image(family), &[]);
+    page.push_str("## Fields\n\n");
+    form::field_table(&mut page, &form);
     sizes(&mut page, &family.sizes);
-    inputs(&mut page, &family.inputs);
-    rules(&mut page, family);
+    form::inputs(&mut page, &family.inputs);
+    form::rule_list(&mut page, family.rules, family.ignored);
     let _ = writeln!(page, "## Answers\n\n{}\n", family.shape.about);
     example(&mut page, family);
     page
-}
-
-fn fields(page: &mut String, family: &Family) {
-    page.push_str("## Fields\n\n| Field | Type | Values | Default | |\n|---|---|---|---|---|\n");
-    page.push_str("| `model` | string, required | a model id from above | | |\n");
-    for field in family.fields {
-        field_row(page, family, field, field.name);
-        if let Kind::Object(members) = field.kind {
-            for member in members {
-                field_row(
-                    page,
-                    family,
-                    member,
-                    &format!("{}.{}", field.name, member.name),
-                );
-            }
-        }
-    }
-    page.push_str("\nNumbers are JSON numbers without quotes; `null` counts as absent. Other fields are ignored and listed as `adjustments`; with the header `x-tollgate-strict: true` they are an error.\n\n");
-}
-
-fn field_row(page: &mut String, family: &Family, field: &Field, name: &str) {
-    let mut names = format!("`{name}`");
-    for alias in field.aliases {
-        let _ = write!(names, ", `{alias}`");
-    }
-    let (kind, values) = kind(family, field);
-    let required = if field.required { ", required" } else { "" };
-    let default = match default(family, field) {
-        Some(Value::String(text)) => format!("`{text}`"),
-        Some(other) => format!("`{other}`"),
-        None => String::new(),
-    };
-    let doc = field.doc;
-    let _ = writeln!(
-        page,
-        "| {names} | {kind}{required} | {values} | {default} | {doc} |"
-    );
-}
-
-/// A field's JSON type and its values, in words.
-fn kind(family: &Family, field: &Field) -> (&'static str, String) {
-    match field.kind {
-        Kind::Text {
-            max_chars: Some(max),
-        } => ("string", format!("at most {max} characters")),
-        Kind::Text { max_chars: None } => ("string", String::new()),
-        Kind::Choice(values) => ("string", code_list(values.iter().copied())),
-        Kind::Int { min, max, .. } if min == max => ("integer", format!("only {min}")),
-        Kind::Int { min, max, clamp } => {
-            let others = if clamp {
-                "; other numbers become the nearest"
-            } else {
-                ""
-            };
-            ("integer", format!("{min} to {max}{others}"))
-        }
-        Kind::Flag => ("boolean", String::new()),
-        Kind::Size => ("string", "see [Sizes](#sizes)".to_owned()),
-        Kind::Tier => ("string", code_list(family.sizes.tiers().0.iter().copied())),
-        Kind::References => (
-            "array of string",
-            format!("at most {} images", family.inputs.max_count),
-        ),
-        Kind::Mask => ("string", "a URL".to_owned()),
-        Kind::Object(_) => ("object", String::new()),
-        Kind::Special(special) => (special.json_type, special.what.to_owned()),
-    }
-}
-
-fn code_list<'a>(values: impl Iterator<Item = &'a str>) -> String {
-    let quoted: Vec<String> = values.map(|value| format!("`{value}`")).collect();
-    quoted.join(", ")
 }
 
 fn sizes(page: &mut String, sizes: &Sizes) {
@@ -213,50 +126,6 @@ fn free_scene(page: &mut String, sizes: &FreeSizes, scene: &Scene) {
     page.push('\n');
 }
 
-fn inputs(page: &mut String, rules: &InputRules) {
-    if rules.max_count == 0 {
-        return;
-    }
-    page.push_str("## Reference images\n\n| | |\n|---|---|\n");
-    let _ = writeln!(page, "| Images | at most {} |", rules.max_count);
-    let _ = writeln!(page, "| Formats | {} |", names(rules.formats));
-    let data = if rules.data_uris.is_empty() {
-        "not taken: upload with `POST /v1/uploads/images` first".to_owned()
-    } else {
-        names(rules.data_uris)
-    };
-    let _ = writeln!(page, "| Data URIs | {data} |");
-    let _ = writeln!(page, "| File size | at most {} MB |", rules.max_bytes / MB);
-    let _ = writeln!(
-        page,
-        "| Each side | {} to {} pixels |",
-        rules.min_side, rules.max_side
-    );
-    let _ = writeln!(
-        page,
-        "| Width × height | at most {} pixels |",
-        rules.max_pixels
-    );
-    if rules.max_ratio < u32::MAX {
-        let _ = writeln!(page, "| Ratio | 1:{k} to {k}:1 |", k = rules.max_ratio);
-    }
-    page.push_str("\nUploads and data URIs are checked when the request is taken; other URLs when the task runs, and a limit broken then fails the task free of charge.\n\n");
-}
-
-fn rules(page: &mut String, family: &Family) {
-    if family.rules.is_empty() && family.ignored.is_empty() {
-        return;
-    }
-    page.push_str("## Rules\n\n");
-    for rule in family.rules {
-        let _ = writeln!(page, "- {}", rule.text);
-    }
-    for (field, why) in family.ignored {
-        let _ = writeln!(page, "- `{field}` is ignored: {why}.");
-    }
-    page.push('\n');
-}
-
 fn example(page: &mut String, family: &Family) {
     let edits = family.endpoint == Endpoint::ImageEdits;
     let prompt = if edits {
@@ -282,10 +151,6 @@ fn example(page: &mut String, family: &Family) {
             _ => {}
         }
     }
-    let body = serde_json::to_string_pretty(&body).unwrap_or_default();
-    let _ = writeln!(
-        page,
-        "## Example\n\n```sh\ncurl \"$TOLLGATE_BASE_URL{}\" \\\n  -H \"Authorization: Bearer $TOLLGATE_API_KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  -d '{body}'\n```",
-        family.endpoint.path(),
-    );
+    page.push_str("## Example\n\n");
+    form::curl(page, family.endpoint.path(), &body);
 }

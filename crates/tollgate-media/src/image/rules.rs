@@ -2,7 +2,7 @@
 
 use tollgate_core::ApiError;
 
-use super::draft::Draft;
+use super::Draft;
 use super::family::Rule;
 use super::input::InputRole;
 use super::job::ImageFormat;
@@ -26,9 +26,9 @@ pub(super) const MASK_NEEDS_REFERENCES: Rule = Rule {
 
 /// Drops `output_compression` unless the results are of one of `formats`.
 pub(super) fn compression_only_for(draft: &mut Draft<'_>, formats: &[ImageFormat]) {
-    let output = draft.output_format();
-    if !formats.contains(&output) {
-        let why = format!("no effect on {} files", output.name());
+    let output = draft.text("output_format").unwrap_or_default();
+    if !formats.iter().any(|format| format.name() == output) {
+        let why = format!("no effect on {output} files");
         draft.drop_field("output_compression", why);
     }
 }

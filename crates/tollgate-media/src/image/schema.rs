@@ -1,125 +1,48 @@
-//! The JSON Schema (2020-12, as OpenAPI 3.1 takes it) of a family's requests.
+//! The JSON Schema of an image family's requests.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::family::Family;
-use super::field::{Field, Kind};
-use super::input::{InputRules, names};
-use super::size::{FreeSizes, PixelsAsked, RatioSizes, Sizes};
+use super::size::{DefaultSize, FreeSizes, PixelsAsked, RatioSizes, Sizes};
+use crate::form::{self, FormSizes};
 
 /// The schema of a request body for `family`.
-pub fn schema(family: &Family) -> Value {
-    let mut properties = Map::new();
-    let model = json!({
-        "type": "string",
-        "enum": family.models,
-        "description": "The model id. Configuration may add further ids.",
-    });
-    properties.insert("model".to_owned(), model);
-    let mut required = vec!["model"];
-    for field in family.fields {
-        properties.insert(field.name.to_owned(), described(family, field));
-        if field.required {
-            required.push(field.name);
+pub fn schema(family: &'static Family) -> Value {
+    form::body_schema(&family.form())
+}
+
+impl FormSizes for Sizes {
+    fn tiers(&self) -> (&'static [&'static str], usize) {
+        match self {
+            Self::Ratios(sizes) => (sizes.tiers, sizes.default_tier),
+            Self::Listed(_) | Self::Free(_) => (&[], 0),
         }
     }
-    json!({
-        "type": "object",
-        "title": family.title,
-        "description": family.about,
-        "required": required,
-        "properties": properties,
-    })
-}
 
-/// A field's schema with its description and default.
-fn described(family: &Family, field: &Field) -> Value {
-    let mut schema = kind(family, field);
-    schema["description"] = description(field).into();
-    if let Some(default) = default(family, field) {
-        schema["default"] = default;
+    fn ratios(&self) -> Vec<&'static str> {
+        Vec::new()
     }
-    schema
-}
 
-fn description(field: &Field) -> String {
-    if field.aliases.is_empty() {
-        return field.doc.to_owned();
+    fn default(&self) -> Option<String> {
+        match self {
+            Self::Ratios(sizes) => match sizes.default {
+                DefaultSize::Ratio(ratio) => Some(ratio.to_owned()),
+                DefaultSize::Follow(_) => None,
+            },
+            Self::Listed(sizes) => Some(sizes.default.to_string()),
+            Self::Free(sizes) => Some(sizes.default.to_owned()),
+        }
     }
-    format!(
-        "{} Also read as `{}`.",
-        field.doc,
-        field.aliases.join("`, `")
-    )
-}
 
-/// What the absence of a field means, where it is one value.
-pub(super) fn default(family: &Family, field: &Field) -> Option<Value> {
-    let (tiers, tier) = family.sizes.tiers();
-    match field.kind {
-        Kind::Size => family.sizes.default().map(Value::from),
-        Kind::Tier => tiers.get(tier).map(|name| (*name).into()),
-        _ => field.default.map(super::field::Preset::value),
-    }
-}
-
-fn kind(family: &Family, field: &Field) -> Value {
-    match field.kind {
-        Kind::Text { max_chars } => {
-            let mut schema = json!({ "type": "string" });
-            if let Some(max) = max_chars {
-                schema["maxLength"] = max.into();
+    fn schema(&self) -> Value {
+        match self {
+            Self::Ratios(sizes) => ratio_size(sizes),
+            Self::Listed(sizes) => {
+                let all: Vec<String> = sizes.all().map(|size| size.to_string()).collect();
+                json!({ "type": "string", "enum": all })
             }
-            if field.required {
-                schema["minLength"] = 1.into();
-            }
-            schema
+            Self::Free(sizes) => free_size(sizes),
         }
-        Kind::Choice(values) => json!({ "type": "string", "enum": values }),
-        Kind::Int { clamp: true, .. } => json!({ "type": "integer" }),
-        Kind::Int { min, max, .. } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Size => size(&family.sizes),
-        Kind::Tier => json!({ "type": "string", "enum": family.sizes.tiers().0 }),
-        Kind::References => references(&family.inputs, field.required),
-        Kind::Mask => image(&family.inputs),
-        Kind::Object(members) => {
-            let members: Map<String, Value> = members
-                .iter()
-                .map(|member| (member.name.to_owned(), described(family, member)))
-                .collect();
-            json!({ "type": "object", "properties": members })
-        }
-        Kind::Special(special) => (special.schema)(),
-    }
-}
-
-fn references(rules: &InputRules, required: bool) -> Value {
-    let mut schema = json!({ "type": "array", "items": image(rules), "maxItems": rules.max_count });
-    if required {
-        schema["minItems"] = 1.into();
-    }
-    schema
-}
-
-fn image(rules: &InputRules) -> Value {
-    let form = if rules.data_uris.is_empty() {
-        "An http or https URL.".to_owned()
-    } else {
-        let types = names(rules.data_uris);
-        format!("An http or https URL, or a base64 data URI of {types}.")
-    };
-    json!({ "type": "string", "format": "uri", "description": form })
-}
-
-fn size(sizes: &Sizes) -> Value {
-    match sizes {
-        Sizes::Ratios(sizes) => ratio_size(sizes),
-        Sizes::Listed(sizes) => {
-            let all: Vec<String> = sizes.all().map(|size| size.to_string()).collect();
-            json!({ "type": "string", "enum": all })
-        }
-        Sizes::Free(sizes) => free_size(sizes),
     }
 }
 

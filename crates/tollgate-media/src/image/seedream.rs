@@ -42,7 +42,7 @@ pub(super) const INPUTS: InputRules = InputRules {
     data_uris: &[ImageFormat::Jpeg, ImageFormat::Png],
     max_bytes: 10 * MB,
     min_side: 15,
-    max_ratio: 3,
+    max_ratio: 3.0,
     max_pixels: 6000 * 6000,
     ..InputRules::SANE
 };

@@ -10,7 +10,7 @@ pub use ratio::{Auto, DefaultSize, PixelsAsked, RatioSizes, Row, row};
 
 use tollgate_core::ApiError;
 
-use super::draft::Draft;
+use super::Draft;
 use super::facts::ImageFacts;
 use super::job::{PixelSize, Size};
 
@@ -48,26 +48,6 @@ impl Sizes {
                     sizes.follow(size, last.size);
                 }
             }
-        }
-    }
-
-    /// What a request without `size` gets, where that is one value.
-    pub(crate) fn default(&self) -> Option<String> {
-        match self {
-            Self::Ratios(sizes) => match sizes.default {
-                DefaultSize::Ratio(ratio) => Some(ratio.to_owned()),
-                DefaultSize::Follow(_) => None,
-            },
-            Self::Listed(sizes) => Some(sizes.default.to_string()),
-            Self::Free(sizes) => Some(sizes.default.to_owned()),
-        }
-    }
-
-    /// The names of its tiers that the `resolution` field takes, the default one's index.
-    pub(crate) fn tiers(&self) -> (&'static [&'static str], usize) {
-        match self {
-            Self::Ratios(sizes) => (sizes.tiers, sizes.default_tier),
-            Self::Listed(_) | Self::Free(_) => (&[], 0),
         }
     }
 }

@@ -5,7 +5,7 @@ mod palette;
 
 use tollgate_core::ApiError;
 
-use super::draft::Draft;
+use super::Draft;
 use super::family::{Family, LinkLife, Rule};
 use super::field::{Field, Preset};
 use super::input::{InputRules, MB};
@@ -127,7 +127,7 @@ pub(super) static FAMILY: Family = Family {
         max_bytes: 20 * MB,
         min_side: 240,
         max_side: 8000,
-        max_ratio: 8,
+        max_ratio: 8.0,
         ..InputRules::SANE
     },
     output: ImageFormat::Png,
@@ -167,7 +167,7 @@ pub(super) static FAMILY: Family = Family {
 
 fn scene(draft: &Draft<'_>) -> &'static Scene {
     let from_text = draft.references() == 0 && !draft.flag("enable_sequential");
-    if from_text && draft.model.like == PRO {
+    if from_text && draft.like == PRO {
         &PRO_TEXT
     } else {
         &USUAL

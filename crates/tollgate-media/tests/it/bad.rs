@@ -582,7 +582,7 @@ fn gemini() {
                 ),
                 (
                     json!({ name: 1 }),
-                    &["`engine_image_search` must be true or false"],
+                    &[&format!("`{name}` must be true or false")],
                 ),
                 (
                     json!({ name: true, "engine_search": false }),

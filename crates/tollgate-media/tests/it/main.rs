@@ -11,6 +11,7 @@ mod properties;
 mod settle;
 mod shapes;
 mod sizes;
+mod video;
 
 use std::sync::LazyLock;
 

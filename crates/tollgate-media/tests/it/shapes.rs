@@ -1,24 +1,32 @@
 //! Receipts and records of every shape.
 
-use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, Amount, TaskState};
-use tollgate_media::image::{
-    self, Family, ReceiptFacts, ResultImage, TaskFacts, bare_record, generation_record,
+use tollgate_media::{
+    AnyFamily, ReceiptFacts, ResultFile, TaskFacts, bare_record, generation_record, image, record,
 };
 
-const IMAGES: &[ResultImage<'_>] = &[
-    ResultImage {
-        url: "https://h/1.png",
-        expires_at: 1_700_086_400_999,
-    },
-    ResultImage {
-        url: "https://h/2.png",
-        expires_at: 1_700_086_400_999,
-    },
+const IMAGES: &[ResultFile<'_>] = &[
+    file("https://h/1.png", "image/png"),
+    file("https://h/2.png", "image/png"),
 ];
 
-fn family(name: &str) -> &'static Family {
-    Family::by_name(name).unwrap()
+/// What image tasks keep of their requests.
+static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+const fn file(url: &'static str, media_type: &'static str) -> ResultFile<'static> {
+    ResultFile {
+        url,
+        expires_at: 1_700_086_400_999,
+        media_type,
+        bytes: Some(1000),
+    }
+}
+
+fn family(name: &str) -> AnyFamily {
+    AnyFamily::by_name(name).unwrap()
 }
 
 fn task(state: TaskState) -> TaskFacts<'static> {
@@ -36,9 +44,10 @@ fn task(state: TaskState) -> TaskFacts<'static> {
         } else {
             Amount::ZERO
         },
-        images: if done { IMAGES } else { &[] },
+        files: if done { IMAGES } else { &[] },
         error: (state == TaskState::Failed).then_some(("provider_error", "it broke")),
         adjustments: &[],
+        shown: &NOTHING,
     }
 }
 
@@ -50,8 +59,9 @@ fn receipt(name: &str, adjustments: &[Adjustment]) -> Value {
         size: "1024x1024",
         quality: Some("medium"),
         adjustments,
+        shown: &NOTHING,
     };
-    image::receipt(family(name), &facts)
+    tollgate_media::receipt(family(name), &facts)
 }
 
 #[test]
@@ -111,7 +121,7 @@ fn standard_records() {
     let facts = task(TaskState::Completed);
     assert_eq!(bare_record(family, &facts), completed);
     assert_eq!(
-        image::record(family, &facts),
+        record(family, &facts),
         json!({ "code": 200, "data": completed })
     );
     for (state, status, error) in [
@@ -140,10 +150,7 @@ fn standard_records() {
         adjustments: &adjustments,
         ..task(TaskState::Submitted)
     };
-    assert_eq!(
-        image::record(family, &facts)["data"]["adjustments"][0]["used"],
-        4
-    );
+    assert_eq!(record(family, &facts)["data"]["adjustments"][0]["used"], 4);
 }
 
 #[test]
@@ -155,7 +162,7 @@ fn wan_records() {
         (TaskState::Failed, "failed"),
         (TaskState::Cancelled, "failed"),
     ] {
-        let record = image::record(family("wan2.7"), &task(state));
+        let record = record(family("wan2.7"), &task(state));
         assert_eq!(record["code"], 200);
         assert_eq!(record["data"]["status"], status);
         let mut usual = bare_record(family("gpt-image-2"), &task(state));
@@ -168,7 +175,7 @@ fn wan_records() {
 fn gpt_async_records() {
     let family = family("gpt-image-2.5-async");
     let facts = TaskFacts {
-        images: &IMAGES[..1],
+        files: &IMAGES[..1],
         ..task(TaskState::Completed)
     };
     let completed = json!({
@@ -185,7 +192,7 @@ fn gpt_async_records() {
             { "id": "task_1_0", "status": "success", "data": [{ "url": "https://h/1.png" }] },
         ] },
     });
-    assert_eq!(image::record(family, &facts), completed);
+    assert_eq!(record(family, &facts), completed);
     assert_eq!(bare_record(family, &facts), completed);
     for (state, status, code) in [
         (TaskState::Submitted, "queued", None),
@@ -193,7 +200,7 @@ fn gpt_async_records() {
         (TaskState::Failed, "failed", Some("provider_error")),
         (TaskState::Cancelled, "cancelled", Some("cancelled")),
     ] {
-        let record = image::record(family, &task(state));
+        let record = record(family, &task(state));
         assert_eq!(record["status"], status);
         assert_eq!(record["progress"], "40%");
         assert_eq!(record["result_url"], "");

@@ -2,7 +2,7 @@
 
 use tollgate_core::ApiError;
 
-use super::super::draft::Draft;
+use super::super::Draft;
 use super::super::job::{PixelSize, Size};
 use super::super::values::wrong;
 use super::parse_pixels;

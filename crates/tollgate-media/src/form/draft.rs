@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tollgate_core::Adjustment;
 
-use super::family::Family;
-use super::input::{Input, InputRole};
-use super::job::{ImageFormat, ImageJob, Size};
-use crate::catalogue::ImageModel;
+use super::Form;
+use crate::input::{Input, InputRole};
 
 /// A request whose fields are each legal by themselves.
 pub(crate) struct Draft<'a> {
-    /// Whom it asks.
-    pub(crate) model: &'a ImageModel,
+    /// The model id as the client wrote it.
+    pub(crate) model: &'a str,
+    /// The built-in id whose rules it follows.
+    pub(crate) like: &'static str,
+    /// What the model takes.
+    pub(crate) form: Form,
     /// Reference images in order, then the mask.
     pub(crate) inputs: Vec<Input>,
     /// What the rules changed so far.
@@ -29,19 +32,16 @@ struct Given {
 }
 
 impl<'a> Draft<'a> {
-    /// A request for `model` of which nothing has been read.
-    pub(crate) fn new(model: &'a ImageModel) -> Self {
+    /// A request for `model`, whose rules are those of `like`, of which nothing has been read.
+    pub(crate) fn new(model: &'a str, like: &'static str, form: Form) -> Self {
         Self {
             model,
+            like,
+            form,
             inputs: Vec::new(),
             adjustments: Vec::new(),
             values: BTreeMap::new(),
         }
-    }
-
-    /// The family asked.
-    pub(crate) fn family(&self) -> &'static Family {
-        self.model.family
     }
 
     /// Takes what the client sent for `field`.
@@ -98,6 +98,22 @@ impl<'a> Draft<'a> {
         self.value(field).and_then(Value::as_str)
     }
 
+    /// A member of an object field, as it was asked.
+    pub(crate) fn member(&self, object: &str, name: &str) -> Option<&Value> {
+        self.value(object).and_then(|object| object.get(name))
+    }
+
+    /// Drops a member of an object field, and says why.
+    pub(crate) fn drop_member(&mut self, object: &str, name: &str, why: &str) {
+        let members = self.values.get_mut(object);
+        let members = members.and_then(|given| given.value.as_object_mut());
+        if let Some(asked) = members.and_then(|members| members.remove(name)) {
+            let field = format!("{object}.{name}");
+            self.adjustments
+                .push(Adjustment::new(field, asked, Value::Null, why));
+        }
+    }
+
     /// A number field's value.
     pub(crate) fn int(&self, field: &str) -> Option<i64> {
         self.value(field).and_then(Value::as_i64)
@@ -114,60 +130,24 @@ impl<'a> Draft<'a> {
         self.inputs.iter().filter(is_reference).count()
     }
 
-    /// The format of the results.
-    pub(crate) fn output_format(&self) -> ImageFormat {
-        self.text("output_format")
-            .and_then(|name| ImageFormat::ALL.into_iter().find(|f| f.name() == name))
-            .unwrap_or(self.family().output)
-    }
-
-    /// The job, its references still to come. Every field that is no word of all families goes into
-    /// `extra`.
-    pub(crate) fn into_job(mut self, size: Size) -> ImageJob {
-        let output_format = self.output_format();
-        for spent in ["output_format", "size", "resolution"] {
-            self.values.remove(spent);
-        }
-        let n = self.take_number("n").unwrap_or(1);
-        ImageJob {
-            model: self.model.name.clone(),
-            family: self.family().name.to_owned(),
-            prompt: self.take_text("prompt").unwrap_or_default(),
-            negative_prompt: self.take_text("negative_prompt"),
-            n: u32::try_from(n).unwrap_or(1),
-            size,
-            quality: self.take_text("quality"),
-            output_format,
-            output_compression: self
-                .take_number("output_compression")
-                .and_then(|percent| u8::try_from(percent).ok()),
-            background: self.take("background"),
-            moderation: self.take("moderation"),
-            seed: self.take_number("seed"),
-            watermark: self.take("watermark"),
-            references: Vec::new(),
-            mask: None,
-            extra: self.extra(),
+    /// Takes an object field apart: its members as they were read.
+    pub(crate) fn take_object(&mut self, field: &str) -> Map<String, Value> {
+        match self.remove(field) {
+            Some(Value::Object(members)) => members,
+            _ => Map::new(),
         }
     }
 
-    fn extra(self) -> Map<String, Value> {
-        let left = self.values.into_iter();
-        left.map(|(name, given)| (name.to_owned(), given.value))
-            .collect()
-    }
-
-    /// Takes a field whose values are a type's serde names.
-    fn take<T: serde::de::DeserializeOwned>(&mut self, field: &str) -> Option<T> {
+    /// Takes a field's value as what `T` reads from JSON.
+    pub(crate) fn take<T: DeserializeOwned>(&mut self, field: &str) -> Option<T> {
         self.remove(field)
             .and_then(|value| serde_json::from_value(value).ok())
     }
 
-    fn take_text(&mut self, field: &str) -> Option<String> {
-        self.take(field)
-    }
-
-    fn take_number(&mut self, field: &str) -> Option<u64> {
-        self.take(field)
+    /// Every value that was not taken.
+    pub(crate) fn rest(self) -> Map<String, Value> {
+        let left = self.values.into_iter();
+        left.map(|(name, given)| (name.to_owned(), given.value))
+            .collect()
     }
 }

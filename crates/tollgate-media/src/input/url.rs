@@ -7,11 +7,11 @@ use crate::text;
 /// The longest URL taken, in bytes.
 pub(super) const MAX_URL: usize = 8192;
 
-/// 400 unless `url` is an absolute http or https URL.
-pub(super) fn check(field: &str, url: &str) -> Result<(), ApiError> {
-    if url.len() > MAX_URL {
+/// 400 unless `url` is an absolute http or https URL of at most `max` bytes.
+pub(crate) fn check(field: &str, url: &str, max: usize) -> Result<(), ApiError> {
+    if url.len() > max {
         return Err(ApiError::invalid(format!(
-            "`{field}` must be a URL of at most {MAX_URL} bytes, got {} bytes",
+            "`{field}` must be a URL of at most {max} bytes, got {} bytes",
             url.len()
         )));
     }
@@ -75,7 +75,7 @@ mod tests {
             "https://bücher.example/ü",
             "http://host:/",
         ] {
-            assert!(check("u", good).is_ok(), "{good}");
+            assert!(check("u", good, MAX_URL).is_ok(), "{good}");
         }
         for bad in [
             "",
@@ -98,11 +98,11 @@ mod tests {
             "http://[zz]/",
             "http://a:1:2/",
         ] {
-            assert!(check("u", bad).is_err(), "{bad}");
+            assert!(check("u", bad, MAX_URL).is_err(), "{bad}");
         }
         let long = |n: usize| format!("https://a/{}", "x".repeat(n - 10));
-        assert!(check("u", &long(MAX_URL)).is_ok());
-        let error = check("u", &long(MAX_URL + 1)).unwrap_err();
+        assert!(check("u", &long(MAX_URL), MAX_URL).is_ok());
+        let error = check("u", &long(MAX_URL + 1), MAX_URL).unwrap_err();
         assert!(error.message.len() < 300, "{error}");
     }
 }

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use tollgate_core::ApiError;
 
+use super::length::Lengths;
+
 /// One field of a request body (or, within [`Kind::Object`], one member).
 #[derive(Clone, Copy)]
 pub struct Field {
@@ -12,6 +14,8 @@ pub struct Field {
     pub aliases: &'static [&'static str],
     /// What it may hold.
     pub kind: Kind,
+    /// Whether it may stand in the object `metadata` too, under its name.
+    pub in_metadata: bool,
     /// Whether a request without it is refused.
     pub required: bool,
     /// What its absence means. None: nothing, or what `doc` says.
@@ -39,14 +43,36 @@ pub enum Kind {
         /// Whether a number outside becomes the nearest one inside (an adjustment), not an error.
         clamp: bool,
     },
+    /// A number within these bounds.
+    Number {
+        /// Smallest allowed.
+        min: f64,
+        /// Largest allowed.
+        max: f64,
+    },
     /// `true` or `false`.
     Flag,
-    /// A size of the family's [`Sizes`](super::size::Sizes).
+    /// How long a film lasts, in whole seconds.
+    Length {
+        /// The lengths there are.
+        lengths: &'static Lengths,
+        /// Whether it is written as a string of digits; a JSON integer is taken too then.
+        text: bool,
+    },
+    /// A size of the family's sizes.
     Size,
-    /// A tier of the family's [`Sizes`](super::size::Sizes), read without regard to case.
+    /// A ratio of the family's sizes.
+    Ratio,
+    /// A tier of the family's sizes, read without regard to case.
     Tier,
-    /// Reference images, within the family's [`InputRules`](super::input::InputRules).
+    /// Reference images as an array of URL strings, within the family's [`InputRules`](crate::input::InputRules).
     References,
+    /// The http or https URL that is told of the task's end.
+    Callback,
+    /// One reference image in any form: URL, data URI, base64, or an object that holds one.
+    Picture,
+    /// Reference images, each in any of those forms.
+    Pictures,
     /// The inpainting mask.
     Mask,
     /// An object of these members.
@@ -95,10 +121,24 @@ impl Field {
             name,
             aliases: &[],
             kind,
+            in_metadata: false,
             required: false,
             default: None,
             doc,
         }
+    }
+
+    /// `callback_url`, which every family takes.
+    pub const CALLBACK: Self = Self::new(
+        "callback_url",
+        Kind::Callback,
+        "An http or https URL of at most 2048 bytes: the task's record is POSTed there when the task ends.",
+    )
+    .or_in_metadata();
+
+    /// Whether `name` is one of its names.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
     }
 
     /// The prompt of a family that requires one.
@@ -131,6 +171,24 @@ impl Field {
         Self::int("n", 1, max, "How many pictures to make.").or(Preset::Int(1))
     }
 
+    /// A number from `min` to `max`.
+    pub const fn number(name: &'static str, min: f64, max: f64, doc: &'static str) -> Self {
+        Self::new(name, Kind::Number { min, max }, doc)
+    }
+
+    /// `seconds`, a length as a string.
+    pub const fn seconds(lengths: &'static Lengths) -> Self {
+        let text = true;
+        let doc = "How long the film lasts, in seconds; a string, or a JSON integer.";
+        Self::new("seconds", Kind::Length { lengths, text }, doc)
+    }
+
+    /// A length as a number.
+    pub const fn length(name: &'static str, lengths: &'static Lengths, doc: &'static str) -> Self {
+        let text = false;
+        Self::new(name, Kind::Length { lengths, text }, doc)
+    }
+
     /// `true` or `false`.
     pub const fn flag(name: &'static str, doc: &'static str) -> Self {
         Self::new(name, Kind::Flag, doc)
@@ -143,7 +201,27 @@ impl Field {
 
     /// `resolution`, as the family's tiers say.
     pub const fn resolution(doc: &'static str) -> Self {
-        Self::new("resolution", Kind::Tier, doc)
+        Self::tier("resolution", doc)
+    }
+
+    /// A ratio of the family's sizes.
+    pub const fn ratio(name: &'static str, doc: &'static str) -> Self {
+        Self::new(name, Kind::Ratio, doc)
+    }
+
+    /// A tier of the family's sizes.
+    pub const fn tier(name: &'static str, doc: &'static str) -> Self {
+        Self::new(name, Kind::Tier, doc)
+    }
+
+    /// `image`, one reference image.
+    pub const fn picture(doc: &'static str) -> Self {
+        Self::new("image", Kind::Picture, doc)
+    }
+
+    /// `images`, any number of them.
+    pub const fn pictures(doc: &'static str) -> Self {
+        Self::new("images", Kind::Pictures, doc)
     }
 
     /// `image_urls`, as the family's input rules say.
@@ -181,6 +259,12 @@ impl Field {
     /// The same field under further names.
     pub const fn also(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
+        self
+    }
+
+    /// The same field, which may stand in the object `metadata` too.
+    pub const fn or_in_metadata(mut self) -> Self {
+        self.in_metadata = true;
         self
     }
 

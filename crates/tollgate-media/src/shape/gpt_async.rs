@@ -62,7 +62,7 @@ fn record(facts: &TaskFacts<'_>) -> Value {
             "data": [{ "url": url }],
         })
     };
-    let urls = facts.images.iter().map(|image| image.url);
+    let urls = facts.files.iter().map(|file| file.url);
     let items: Vec<Value> = urls.enumerate().map(item).collect();
     let mut record = json!({
         "task_id": facts.task_id,
@@ -75,7 +75,7 @@ fn record(facts: &TaskFacts<'_>) -> Value {
         "result_url": facts.first_url(),
         "result": { "items": items },
     });
-    if let Some(first) = facts.images.first() {
+    if let Some(first) = facts.files.first() {
         record["expires_at"] = first.expires_at.div_euclid(1000).into();
     }
     if let Some((code, message)) = facts.failure() {

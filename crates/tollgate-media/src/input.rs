@@ -1,17 +1,16 @@
 //! Reference images and masks: how a request names them, and what their files must be.
 
-mod data_uri;
+pub(crate) mod data_uri;
 mod url;
 
 use serde_json::Value;
 use tollgate_core::{Adjustment, ApiError};
 
-use super::draft::Draft;
-use super::facts::ImageFacts;
-use super::family::Family;
-use super::field::Field;
-use super::job::ImageFormat;
-use super::values::wrong;
+pub(crate) use url::check as check_url;
+
+use crate::form::Draft;
+use crate::form::values::wrong;
+use crate::image::{ImageFacts, ImageFormat};
 use crate::text;
 
 /// One megabyte (DECISIONS.md › Values).
@@ -33,7 +32,7 @@ pub struct InputRules {
     /// Greatest width and height in pixels.
     pub max_side: u32,
     /// Greatest ratio of the long side to the short one.
-    pub max_ratio: u32,
+    pub max_ratio: f64,
     /// Greatest width × height.
     pub max_pixels: u64,
     /// Whether only the first reference is used; the others are adjustments.
@@ -61,7 +60,7 @@ impl InputRules {
         max_bytes: 20 * MB,
         min_side: 1,
         max_side: 32_768,
-        max_ratio: u32::MAX,
+        max_ratio: f64::INFINITY,
         max_pixels: 64_000_000,
         only_first: false,
     };
@@ -95,7 +94,7 @@ pub enum InputSource {
     /// In the request itself, as a data URI.
     Data {
         /// What its header says; the family's limits are still to be checked
-        /// ([`Family::check_input`]).
+        /// ([`AnyFamily::check_input`](crate::AnyFamily::check_input)).
         facts: ImageFacts,
         /// The file.
         bytes: Vec<u8>,
@@ -103,52 +102,58 @@ pub enum InputSource {
 }
 
 /// Reads `image_urls`. An empty list counts as absent.
-pub(super) fn read_references(
+pub(crate) fn read_references(
     draft: &mut Draft<'_>,
-    field: &Field,
+    field: &str,
     value: &Value,
 ) -> Result<(), ApiError> {
-    let rules = draft.family().inputs;
+    let rules = draft.form.inputs;
     let Value::Array(items) = value else {
-        return Err(wrong(field.name, "an array of URL strings", value));
+        return Err(wrong(field, "an array of URL strings", value));
     };
     if items.len() > rules.max_count {
         return Err(ApiError::invalid(format!(
-            "`{}` takes at most {} images, got {}",
-            field.name,
+            "`{field}` takes at most {} images, got {}",
             rules.max_count,
             items.len()
         )));
     }
     for (index, item) in items.iter().enumerate() {
-        let path = format!("{}[{index}]", field.name);
+        let path = format!("{field}[{index}]");
         let source = read_source(&rules, &path, item)?;
-        if rules.only_first && index > 0 {
-            let why = "only the first image is used as the reference";
-            let asked = text::clip(item);
-            draft
-                .adjustments
-                .push(Adjustment::new(path, asked, Value::Null, why));
-            continue;
-        }
-        draft.inputs.push(Input {
-            field: path,
-            role: InputRole::Reference(index),
-            source,
-        });
+        add_reference(draft, path, item, source);
     }
     Ok(())
 }
 
-/// Reads `mask_url`.
-pub(super) fn read_mask(
+/// Takes one more reference image, which came as `item`; only the first where no more are used.
+pub(crate) fn add_reference(
     draft: &mut Draft<'_>,
-    field: &Field,
-    value: &Value,
-) -> Result<(), ApiError> {
-    let source = read_source(&draft.family().inputs, field.name, value)?;
+    path: String,
+    item: &Value,
+    source: InputSource,
+) {
+    let index = draft.references();
+    if draft.form.inputs.only_first && index > 0 {
+        let why = "only the first image is used as the reference";
+        let asked = text::clip(item);
+        draft
+            .adjustments
+            .push(Adjustment::new(path, asked, Value::Null, why));
+        return;
+    }
     draft.inputs.push(Input {
-        field: field.name.to_owned(),
+        field: path,
+        role: InputRole::Reference(index),
+        source,
+    });
+}
+
+/// Reads `mask_url`.
+pub(crate) fn read_mask(draft: &mut Draft<'_>, field: &str, value: &Value) -> Result<(), ApiError> {
+    let source = read_source(&draft.form.inputs, field, value)?;
+    draft.inputs.push(Input {
+        field: field.to_owned(),
         role: InputRole::Mask,
         source,
     });
@@ -160,45 +165,25 @@ fn read_source(rules: &InputRules, path: &str, value: &Value) -> Result<InputSou
         let wants = "a string: the image's URL itself, not an object or a number";
         return Err(wrong(path, wants, value));
     };
+    read_text(rules, path, text)
+}
+
+/// A picture given as a URL or data URI.
+pub(crate) fn read_text(
+    rules: &InputRules,
+    path: &str,
+    text: &str,
+) -> Result<InputSource, ApiError> {
     if data_uri::is_data_uri(text) {
         return data_uri::read(rules, path, text);
     }
-    url::check(path, text)?;
+    check_url(path, text, url::MAX_URL)?;
     Ok(InputSource::Url(text.to_owned()))
 }
 
-impl Family {
-    /// Checks a picture's file against the family's limits. `field` names it in errors;
-    /// `first_reference`, where known, is what a mask's size must equal.
-    pub fn check_input(
-        &self,
-        role: InputRole,
-        field: &str,
-        facts: &ImageFacts,
-        first_reference: Option<&ImageFacts>,
-    ) -> Result<(), ApiError> {
-        self.inputs.check(field, facts)?;
-        if role != InputRole::Mask {
-            return Ok(());
-        }
-        if !facts.has_alpha {
-            return Err(ApiError::invalid(format!(
-                "`{field}` must have an alpha channel, got a {} without one",
-                facts.format.name()
-            )));
-        }
-        match first_reference {
-            Some(first) if first.size != facts.size => Err(ApiError::invalid(format!(
-                "`{field}` must have the size of the first reference image ({}), got {}",
-                first.size, facts.size
-            ))),
-            _ => Ok(()),
-        }
-    }
-}
-
 impl InputRules {
-    fn check(&self, field: &str, facts: &ImageFacts) -> Result<(), ApiError> {
+    /// 400 that names `field` unless the file is within the limits.
+    pub(crate) fn check(&self, field: &str, facts: &ImageFacts) -> Result<(), ApiError> {
         let size = facts.size;
         let (long, short) = (size.width.max(size.height), size.width.min(size.height));
         self.check_bytes(field, facts.bytes)?;
@@ -213,7 +198,7 @@ impl InputRules {
                 "must be {} to {} pixels on each side, got {size}",
                 self.min_side, self.max_side
             )
-        } else if u64::from(long) > u64::from(short) * u64::from(self.max_ratio) {
+        } else if f64::from(long) > f64::from(short) * self.max_ratio {
             let k = self.max_ratio;
             format!("must have a ratio from 1:{k} to {k}:1, got {size}")
         } else if size.pixels() > self.max_pixels {

@@ -6,22 +6,23 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tollgate_core::ApiError;
 
-use super::super::facts;
-use super::super::job::ImageFormat;
 use super::{InputRules, InputSource, names};
+use crate::image::{ImageFacts, ImageFormat, facts};
 use crate::text;
 
 /// What every data URI begins with.
 const SCHEME: &str = "data:";
+/// No shorter text is taken for base64: no picture is that small, but a misspelt URL may be.
+const BARE_MIN: usize = 64;
 
 /// Whether `text` means to be a data URI.
-pub(super) fn is_data_uri(text: &str) -> bool {
+pub(crate) fn is_data_uri(text: &str) -> bool {
     text.get(..SCHEME.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(SCHEME))
 }
 
 /// Reads a data URI; 400 that names `field` for whatever is wrong with it.
-pub(super) fn read(rules: &InputRules, field: &str, uri: &str) -> Result<InputSource, ApiError> {
+pub(crate) fn read(rules: &InputRules, field: &str, uri: &str) -> Result<InputSource, ApiError> {
     let wrong = |problem: String| ApiError::invalid(format!("`{field}` {problem}"));
     if rules.data_uris.is_empty() {
         return Err(wrong(
@@ -47,13 +48,7 @@ pub(super) fn read(rules: &InputRules, field: &str, uri: &str) -> Result<InputSo
             text::quote(media_type)
         )));
     };
-    rules.check_bytes(field, decoded_bytes(data))?;
-    let bytes = STANDARD
-        .decode(data)
-        .map_err(|error| wrong(format!("must hold valid base64, but has {}", place(&error))))?;
-    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let facts = facts::read(Cursor::new(&bytes), length)
-        .map_err(|error| wrong(format!("must hold an image, but {error}")))?;
+    let (facts, bytes) = decode(rules, field, data)?;
     if facts.format != format {
         return Err(wrong(format!(
             "says {}, but its bytes are {}",
@@ -62,6 +57,42 @@ pub(super) fn read(rules: &InputRules, field: &str, uri: &str) -> Result<InputSo
         )));
     }
     Ok(InputSource::Data { facts, bytes })
+}
+
+/// Whether `text` can be nothing but base64: long, and of no other characters.
+pub(crate) fn is_bare(text: &str) -> bool {
+    let digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+    text.len() >= BARE_MIN && text.bytes().all(digit)
+}
+
+/// Reads base64 without a data URI's head; 400 that names `field` for whatever is wrong with it.
+pub(crate) fn read_bare(
+    rules: &InputRules,
+    field: &str,
+    data: &str,
+) -> Result<InputSource, ApiError> {
+    let (facts, bytes) = decode(rules, field, data)?;
+    if !rules.data_uris.contains(&facts.format) {
+        return Err(ApiError::invalid(format!(
+            "`{field}` must be base64 of {}, got {}",
+            names(rules.data_uris),
+            facts.format.name()
+        )));
+    }
+    Ok(InputSource::Data { facts, bytes })
+}
+
+/// A picture's facts and bytes from its base64.
+fn decode(rules: &InputRules, field: &str, data: &str) -> Result<(ImageFacts, Vec<u8>), ApiError> {
+    let wrong = |problem: String| ApiError::invalid(format!("`{field}` {problem}"));
+    rules.check_bytes(field, decoded_bytes(data))?;
+    let bytes = STANDARD
+        .decode(data)
+        .map_err(|error| wrong(format!("must hold valid base64, but has {}", place(&error))))?;
+    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let facts = facts::read(Cursor::new(&bytes), length)
+        .map_err(|error| wrong(format!("must hold an image, but {error}")))?;
+    Ok((facts, bytes))
 }
 
 /// The format of a media type; `image/jpg` is read as `image/jpeg`.

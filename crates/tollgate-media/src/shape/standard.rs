@@ -61,11 +61,13 @@ pub(super) fn record(facts: &TaskFacts<'_>, status: &str) -> Value {
         "actual_time": facts.actual_time(),
         "cost": facts.cost,
     });
-    if !facts.images.is_empty() {
+    if !facts.files.is_empty() {
         let images: Vec<Value> = facts
-            .images
+            .files
             .iter()
-            .map(|image| json!({ "url": [image.url], "expires_at": image.expires_at.div_euclid(1000) }))
+            .map(
+                |file| json!({ "url": [file.url], "expires_at": file.expires_at.div_euclid(1000) }),
+            )
             .collect();
         record["result"] = json!({ "images": images });
     }

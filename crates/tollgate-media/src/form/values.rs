@@ -3,10 +3,13 @@
 use serde_json::{Map, Value};
 use tollgate_core::{Adjustment, ApiError};
 
-use super::draft::Draft;
 use super::field::{Field, Kind};
-use super::input;
-use crate::text;
+use super::length::Lengths;
+use super::{Draft, Form, pictures};
+use crate::{input, text};
+
+/// The longest callback URL, in bytes.
+const CALLBACK_MAX: usize = 2048;
 
 /// 400: `field` must be `wants`, something else came.
 pub(crate) fn wrong(field: &str, wants: &str, got: &Value) -> ApiError {
@@ -16,22 +19,20 @@ pub(crate) fn wrong(field: &str, wants: &str, got: &Value) -> ApiError {
     ))
 }
 
-/// Reads `value` (not null), which came as `field`, into the draft.
+/// Reads `value` (not null), which came as the field `written`, into the draft.
 pub(crate) fn read_field(
     draft: &mut Draft<'_>,
     field: &Field,
+    written: &str,
     value: &Value,
 ) -> Result<(), ApiError> {
     match field.kind {
-        Kind::References => input::read_references(draft, field, value),
-        Kind::Mask => input::read_mask(draft, field, value),
-        Kind::Tier => {
-            let tier = tier(draft.family().sizes.tiers().0, field.name, value)?;
-            draft.give(field.name, tier.into());
-            Ok(())
-        }
+        Kind::References => input::read_references(draft, written, value),
+        Kind::Mask => input::read_mask(draft, written, value),
+        Kind::Picture => pictures::read_one(draft, written, value),
+        Kind::Pictures => pictures::read_all(draft, written, value),
         _ => {
-            let (value, adjusted) = plain(field, field.name, value)?;
+            let (value, adjusted) = plain(&draft.form, field, written, value)?;
             draft.give(field.name, value);
             draft.adjustments.extend(adjusted);
             Ok(())
@@ -41,7 +42,12 @@ pub(crate) fn read_field(
 
 /// A value of the kinds that need nothing but themselves, and what reading it changed. `path` is the
 /// field as messages name it.
-fn plain(field: &Field, path: &str, value: &Value) -> Result<(Value, Vec<Adjustment>), ApiError> {
+fn plain(
+    form: &Form,
+    field: &Field,
+    path: &str,
+    value: &Value,
+) -> Result<(Value, Vec<Adjustment>), ApiError> {
     let mut adjusted = Vec::new();
     let read = match field.kind {
         Kind::Text { max_chars } => bounded_text(path, max_chars, value)?,
@@ -54,15 +60,20 @@ fn plain(field: &Field, path: &str, value: &Value) -> Result<(Value, Vec<Adjustm
             }
             number.into()
         }
+        Kind::Number { min, max } => number(path, min, max, value)?,
+        Kind::Length { lengths, text } => length(path, lengths, text, value)?.into(),
         Kind::Flag if value.is_boolean() => value.clone(),
         Kind::Flag => return Err(wrong(path, "true or false", value)),
         Kind::Size if value.is_string() => value.clone(),
+        Kind::Ratio => choice(path, &form.sizes.ratios(), value)?.into(),
+        Kind::Tier => tier(form.sizes.tiers().0, path, value)?.into(),
         Kind::Object(members) => {
-            let object = object(members, path, value, &mut adjusted)?;
+            let object = object(form, members, path, value, &mut adjusted)?;
             Value::Object(object)
         }
         Kind::Special(special) => (special.read)(path, value)?,
-        Kind::Size | Kind::Tier | Kind::References | Kind::Mask => {
+        Kind::Callback => callback(path, value)?,
+        Kind::Size | Kind::References | Kind::Mask | Kind::Picture | Kind::Pictures => {
             return Err(wrong(path, "a string", value));
         }
     };
@@ -84,7 +95,11 @@ fn bounded_text(path: &str, max_chars: Option<usize>, value: &Value) -> Result<V
     Ok(value.clone())
 }
 
-fn choice(path: &str, values: &[&'static str], value: &Value) -> Result<&'static str, ApiError> {
+pub(crate) fn choice(
+    path: &str,
+    values: &[&'static str],
+    value: &Value,
+) -> Result<&'static str, ApiError> {
     let found = value
         .as_str()
         .and_then(|asked| values.iter().copied().find(|v| *v == asked));
@@ -140,7 +155,57 @@ pub(crate) fn whole(
     }
 }
 
+/// An http or https URL to call back.
+fn callback(path: &str, value: &Value) -> Result<Value, ApiError> {
+    let Some(url) = value.as_str() else {
+        return Err(wrong(path, "an http or https URL, as a string", value));
+    };
+    input::check_url(path, url, CALLBACK_MAX)?;
+    Ok(value.clone())
+}
+
+/// A number within bounds.
+fn number(path: &str, min: f64, max: f64, value: &Value) -> Result<Value, ApiError> {
+    let quotes = if value.is_string() {
+        ", sent as a JSON number without quotes"
+    } else {
+        ""
+    };
+    match value {
+        Value::Number(n) if n.as_f64().is_some_and(|n| (min..=max).contains(&n)) => {
+            Ok(value.clone())
+        }
+        _ => {
+            let wants = format!("a number from {min} to {max}{quotes}");
+            Err(wrong(path, &wants, value))
+        }
+    }
+}
+
+/// A film's length in whole seconds; as a string of digits only where `text` says so.
+fn length(path: &str, lengths: &Lengths, text: bool, value: &Value) -> Result<i64, ApiError> {
+    let plain = |digits: &str| {
+        let digits_only = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+        digits.parse().ok().filter(|_| digits_only)
+    };
+    let seconds = match value {
+        Value::Number(n) => n.as_i64(),
+        Value::String(digits) if text => plain(digits),
+        _ => None,
+    };
+    if let Some(seconds) = seconds.filter(|seconds| lengths.allow(*seconds)) {
+        return Ok(seconds);
+    }
+    let form = match value {
+        Value::String(_) if !text => ", sent as a JSON number without quotes",
+        _ => "",
+    };
+    let wants = format!("{} seconds in whole{form}", lengths.words());
+    Err(wrong(path, &wants, value))
+}
+
 fn object(
+    form: &Form,
     members: &'static [Field],
     path: &str,
     value: &Value,
@@ -159,7 +224,7 @@ fn object(
             }
             Some(value) => {
                 let path = format!("{path}.{}", member.name);
-                let (value, more) = plain(member, &path, value)?;
+                let (value, more) = plain(form, member, &path, value)?;
                 read.insert(member.name.to_owned(), value);
                 adjusted.extend(more);
             }

@@ -3,16 +3,20 @@
 mod date;
 mod gpt_async;
 mod processing;
+mod speech;
 mod standard;
+mod video;
 
 pub use gpt_async::GPT_ASYNC;
 pub use processing::PROCESSING;
+pub use speech::SPEECH;
 pub use standard::STANDARD;
+pub use video::VIDEO;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, Amount, Millis, TaskState};
 
-use super::family::Family;
+use crate::AnyFamily;
 
 /// One way to shape receipts and records.
 pub struct Shape {
@@ -41,10 +45,12 @@ pub struct ReceiptFacts<'a> {
     pub model: &'a str,
     /// When it was taken, in milliseconds since 1970.
     pub created_at: Millis,
-    /// `size` as asked or by default ([`PriceFacts`](super::PriceFacts)).
+    /// `size` as asked or by default ([`PriceFacts`](crate::PriceFacts)).
     pub size: &'a str,
     /// The quality, where the family has qualities.
     pub quality: Option<&'a str>,
+    /// [`MediaJob::shown`](crate::MediaJob::shown) of the settled job.
+    pub shown: &'a Map<String, Value>,
     /// What the rules changed.
     pub adjustments: &'a [Adjustment],
 }
@@ -69,31 +75,37 @@ pub struct TaskFacts<'a> {
     /// What was charged.
     pub cost: Amount,
     /// Its results.
-    pub images: &'a [ResultImage<'a>],
+    pub files: &'a [ResultFile<'a>],
     /// Why it failed, as code and message.
     pub error: Option<(&'a str, &'a str)>,
     /// What the rules changed.
     pub adjustments: &'a [Adjustment],
+    /// [`MediaJob::shown`](crate::MediaJob::shown), as the store kept it.
+    pub shown: &'a Map<String, Value>,
 }
 
-/// One result.
+/// One result file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResultImage<'a> {
+pub struct ResultFile<'a> {
     /// The link to its file.
     pub url: &'a str,
     /// When the link ends, in milliseconds since 1970.
     pub expires_at: Millis,
+    /// Its media type, such as `video/mp4`. A film's last frame is told from the film by it.
+    pub media_type: &'a str,
+    /// Its length in bytes, where it was noted.
+    pub bytes: Option<u64>,
 }
 
 /// The answer to a submission.
-pub fn receipt(family: &Family, facts: &ReceiptFacts<'_>) -> Value {
-    (family.shape.receipt)(facts)
+pub fn receipt(family: AnyFamily, facts: &ReceiptFacts<'_>) -> Value {
+    (family.shape().receipt)(facts)
 }
 
 /// The answer to `GET /v1/tasks/<id>`.
-pub fn record(family: &Family, facts: &TaskFacts<'_>) -> Value {
+pub fn record(family: AnyFamily, facts: &TaskFacts<'_>) -> Value {
     let record = bare_record(family, facts);
-    if family.shape.wrapped {
+    if family.shape().wrapped {
         json!({ "code": 200, "data": record })
     } else {
         record
@@ -101,25 +113,35 @@ pub fn record(family: &Family, facts: &TaskFacts<'_>) -> Value {
 }
 
 /// The record as batches and lists hold it.
-pub fn bare_record(family: &Family, facts: &TaskFacts<'_>) -> Value {
-    (family.shape.record)(facts)
+pub fn bare_record(family: AnyFamily, facts: &TaskFacts<'_>) -> Value {
+    (family.shape().record)(facts)
 }
 
-/// The answer to `GET /v1/images/generations/<id>`.
-pub fn generation_record(family: &Family, facts: &TaskFacts<'_>) -> Value {
+/// The answer to `GET /v1/images/generations/<id>`, flat and the same for every kind.
+pub fn generation_record(family: AnyFamily, facts: &TaskFacts<'_>) -> Value {
     json!({
         "task_id": facts.task_id,
-        "status": (family.shape.status)(facts.state),
+        "status": (family.shape().status)(facts.state),
         "progress": facts.progress,
         "url": facts.first_url(),
         "fail_reason": facts.failure().map_or("", |(_, message)| message),
     })
 }
 
+/// The answer to `GET /v1/videos/<id>`: OpenAI's video resource with `metadata.url` (DECISIONS.md › Paths and shapes).
+pub fn video_resource(facts: &TaskFacts<'_>) -> Value {
+    video::resource(facts)
+}
+
+/// The JSON Schema of [`video_resource`].
+pub fn video_resource_schema() -> Value {
+    video::resource_schema()
+}
+
 impl<'a> TaskFacts<'a> {
     /// The first result's link, empty while there is none.
     fn first_url(&self) -> &'a str {
-        self.images.first().map_or("", |image| image.url)
+        self.files.first().map_or("", |file| file.url)
     }
 
     /// Why there is no result, of a task that ended without one.
@@ -131,6 +153,32 @@ impl<'a> TaskFacts<'a> {
         }
     }
 
+    /// The error as records of films and speech have it: null, or code and message.
+    fn error_value(&self) -> Value {
+        self.failure().map_or(
+            Value::Null,
+            |(code, message)| json!({ "code": code, "message": message }),
+        )
+    }
+
+    /// When it ended well, in Unix seconds; null else.
+    fn completed_at(&self) -> Value {
+        let completed = self.state == TaskState::Completed;
+        let at = self.ended_at.filter(|_| completed);
+        at.map_or(Value::Null, |at| at.div_euclid(1000).into())
+    }
+
+    /// When the first result's link ends, in Unix seconds; null while there is none.
+    fn expires_at(&self) -> Value {
+        let file = self.files.first();
+        file.map_or(Value::Null, |file| file.expires_at.div_euclid(1000).into())
+    }
+
+    /// What was kept of the request under that name; null when nothing was.
+    fn shown(&self, name: &str) -> Value {
+        self.shown.get(name).cloned().unwrap_or_default()
+    }
+
     /// Whole seconds of processing, 0 until it ends.
     fn actual_time(&self) -> i64 {
         match (self.started_at, self.ended_at) {
@@ -139,6 +187,18 @@ impl<'a> TaskFacts<'a> {
         }
     }
 }
+
+/// What records of films and speech call a state. A cancelled task reads `failed` (DECISIONS.md › Paths and shapes).
+fn queued_status(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Submitted => "queued",
+        TaskState::Cancelled => TaskState::Failed.name(),
+        other => other.name(),
+    }
+}
+
+/// Every name of [`queued_status`].
+const QUEUED_STATES: [&str; 4] = ["queued", "in_progress", "completed", "failed"];
 
 /// Adds `adjustments` to `record` when there are any.
 fn with_adjustments(mut record: Value, adjustments: &[Adjustment]) -> Value {

@@ -1,0 +1,88 @@
+//! grok-imagine-video-1.5 (SPEC.md › Video generation; the values are the provider's).
+
+use tollgate_core::ApiError;
+
+use super::family::Family;
+use super::size::{Follow, FrameSizes};
+use crate::LinkLife;
+use crate::form::Rule;
+use crate::form::field::Field;
+use crate::form::length::Lengths;
+use crate::image::ImageFormat;
+use crate::image::size::row;
+use crate::input::InputRules;
+
+static LENGTHS: Lengths = Lengths::Between {
+    min: 1,
+    max: 15,
+    default: 6,
+};
+/// The longest film with references, in seconds.
+const MAX_WITH_REFERENCES: i64 = 10;
+const FORMATS: &[ImageFormat] = &[ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::Webp];
+
+/// The declaration.
+pub(super) static FAMILY: Family = Family {
+    name: "grok-imagine-video",
+    title: "Grok Imagine Video 1.5",
+    about: "Films of 1 to 15 seconds up to 1080p, from text, from one image as the first frame, or with up to 7 images as references.",
+    models: &["grok-imagine-video-1.5"],
+    fields: &[
+        Field::prompt("Content, motion, camera and style."),
+        Field::picture("The first frame.").also(&["input_reference"]),
+        Field::pictures("One: the first frame. Several: references."),
+        Field::seconds(&LENGTHS),
+        Field::length("duration", &LENGTHS, "The same as a number."),
+        Field::size("The frame, as pixels."),
+        Field::ratio("aspect_ratio", "The frame's ratio, in place of `size`."),
+        Field::resolution("The tier, in place of `size`."),
+    ],
+    ignored: &[],
+    lengths: &LENGTHS,
+    // The provider names ratios and lines; the long side is the ratio's, made even.
+    sizes: FrameSizes {
+        tiers: &["480p", "720p", "1080p"],
+        default_tier: 0,
+        rows: &[
+            row("16:9", &[(854, 480), (1280, 720), (1920, 1080)]),
+            row("9:16", &[(480, 854), (720, 1280), (1080, 1920)]),
+            row("1:1", &[(480, 480), (720, 720), (1080, 1080)]),
+            row("4:3", &[(640, 480), (960, 720), (1440, 1080)]),
+            row("3:4", &[(480, 640), (720, 960), (1080, 1440)]),
+            row("3:2", &[(720, 480), (1080, 720), (1620, 1080)]),
+            row("2:3", &[(480, 720), (720, 1080), (1080, 1620)]),
+        ],
+        default_ratio: "16:9",
+        follow: Follow::Unasked,
+    },
+    frames: 1,
+    inputs: InputRules {
+        max_count: 7,
+        formats: FORMATS,
+        data_uris: FORMATS,
+        ..InputRules::SANE
+    },
+    rules: &[Rule {
+        text: "Films with several images last at most 10 seconds, at 480p or 720p.",
+        apply: |draft| {
+            let count = draft.references();
+            if count < 2 {
+                return Ok(());
+            }
+            let seconds = draft.int("seconds").unwrap_or_default();
+            if seconds > MAX_WITH_REFERENCES {
+                return Err(ApiError::invalid(format!(
+                    "`seconds` must be at most {MAX_WITH_REFERENCES} with several images, got {seconds} and {count} images"
+                )));
+            }
+            if draft.text("resolution") == Some("1080p") {
+                return Err(ApiError::invalid(format!(
+                    "`resolution` must be 480p or 720p with several images, got 1080p and {count} images"
+                )));
+            }
+            Ok(())
+        },
+    }],
+    links: LinkLife::Usual,
+    safety_review: false,
+};

@@ -1,0 +1,132 @@
+//! seedance-1.0-fast, -mini and -pro (SPEC.md › Video generation; the values are the provider's).
+
+use serde_json::Value;
+use tollgate_core::{Adjustment, ApiError};
+
+use super::family::Family;
+use super::seedance;
+use super::size::{Follow, FrameSizes};
+use crate::LinkLife;
+use crate::form::field::Field;
+use crate::form::length::Lengths;
+use crate::form::{Draft, Rule};
+use crate::image::size::row;
+use crate::input::{InputRules, InputSource};
+use crate::text;
+
+/// The model that takes references.
+const MINI: &str = "seedance-1.0-mini";
+/// The model that takes no last frame.
+const FAST: &str = "seedance-1.0-fast";
+/// First and last frame.
+const FRAMES: usize = 2;
+
+static LENGTHS: Lengths = Lengths::Between {
+    min: 2,
+    max: 12,
+    default: 5,
+};
+
+const METADATA: &[Field] = &[
+    seedance::RETURN_LAST_FRAME,
+    seedance::CAMERA_FIXED,
+    seedance::SEED,
+    seedance::WATERMARK,
+];
+
+/// The declaration.
+pub(super) static FAMILY: Family = Family {
+    name: "seedance-1.0",
+    title: "Seedance 1.0",
+    about: "Silent films of 2 to 12 seconds up to 1080p, from text or images: the first is the first frame, a second the last frame.",
+    models: &["seedance-1.0-pro", FAST, MINI],
+    fields: &[
+        seedance::PROMPT,
+        Field::picture("The first frame.").also(&["input_reference"]),
+        Field::pictures(
+            "First frame and last frame; with seedance-1.0-mini three or four are references. seedance-1.0-fast uses the first only.",
+        ),
+        Field::seconds(&LENGTHS),
+        Field::length("duration", &LENGTHS, "The same as a number."),
+        seedance::SIZE,
+        seedance::RATIO,
+        seedance::RESOLUTION,
+        Field::object("metadata", METADATA, "The provider's own parameters."),
+    ],
+    ignored: seedance::IN_METADATA,
+    lengths: &LENGTHS,
+    sizes: FrameSizes {
+        tiers: seedance::TIERS,
+        default_tier: seedance::USUAL_TIER,
+        rows: &[
+            row("16:9", &[(864, 480), (1248, 704), (1920, 1088)]),
+            row("4:3", &[(736, 544), (1120, 832), (1664, 1248)]),
+            row("1:1", &[(640, 640), (960, 960), (1440, 1440)]),
+            row("3:4", &[(544, 736), (832, 1120), (1248, 1664)]),
+            row("9:16", &[(480, 864), (704, 1248), (1088, 1920)]),
+            row("21:9", &[(960, 416), (1504, 640), (2176, 928)]),
+        ],
+        default_ratio: "16:9",
+        follow: Follow::Named("adaptive"),
+    },
+    frames: FRAMES,
+    inputs: InputRules {
+        max_count: 4,
+        ..seedance::INPUTS
+    },
+    rules: &[
+        seedance::PROMPT_OR_IMAGES,
+        Rule {
+            text: "seedance-1.0-pro takes at most 2 images, seedance-1.0-mini 4.",
+            apply: |draft| {
+                let count = draft.references();
+                if count > FRAMES && draft.like != MINI {
+                    return Err(ApiError::invalid(format!(
+                        "`images` must be at most {FRAMES} for {}: first and last frame, got {count}",
+                        draft.like
+                    )));
+                }
+                Ok(())
+            },
+        },
+        Rule {
+            text: "seedance-1.0-fast takes no last frame: a second image is not used.",
+            apply: no_last_frame,
+        },
+        Rule {
+            text: "With references (three or four images) there is no 1080p, and `metadata.camera_fixed` has no effect.",
+            apply: |draft| {
+                let count = draft.references();
+                if count <= FRAMES {
+                    return Ok(());
+                }
+                if draft.text("resolution") == Some("1080p") {
+                    return Err(ApiError::invalid(format!(
+                        "`resolution` must be 480p or 720p with references, got 1080p and {count} images"
+                    )));
+                }
+                draft.drop_member("metadata", "camera_fixed", "no effect with references");
+                Ok(())
+            },
+        },
+    ],
+    links: LinkLife::Usual,
+    safety_review: false,
+};
+
+fn no_last_frame(draft: &mut Draft<'_>) -> Result<(), ApiError> {
+    if draft.like != FAST || draft.references() != FRAMES {
+        return Ok(());
+    }
+    if let Some(last) = draft.inputs.pop() {
+        let asked = match &last.source {
+            InputSource::Url(url) => text::clip(&Value::from(url.as_str())),
+            InputSource::Data { .. } => "image data".into(),
+        };
+        let why = "this model takes no last frame";
+        draft
+            .adjustments
+            .push(Adjustment::new(last.field, asked, Value::Null, why));
+    }
+    Ok(())
+}
