@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::{Millis, crash};
 use tollgate_media::image::{Family, ImageJob};
 use tollgate_store::{
-    AttemptEnd, AttemptStart, Begun, End, Ended, Finish, Leased, Retry, StoreError,
+    AttemptBegun, AttemptEnd, AttemptStart, Delivered, End, Ended, Finish, Leased, Retry,
+    StoreError,
 };
 use tollgate_upstream::{ImageCall, ProviderError, ProviderErrorKind};
 
@@ -119,8 +120,8 @@ async fn work(app: &Arc<App>, leased: &Leased, stop: &CancellationToken) -> Stop
         now: app.clock.now(),
     };
     let number = match app.store.begin_attempt(start).await {
-        Ok(Begun::Number(number)) => number,
-        Ok(Begun::Open(_) | Begun::LostLease) => return Stop::Leave,
+        Ok(AttemptBegun::Begun(number)) => number,
+        Ok(AttemptBegun::StillOpen | AttemptBegun::LostLease) => return Stop::Leave,
         Err(e) => {
             tracing::warn!(task = task.id, error = %e, "cannot begin an attempt");
             return Stop::Wait(NONE_PAUSE);
@@ -202,7 +203,8 @@ fn judge(
     };
     if let Some((units, result)) = shelf.result() {
         let outcome = if error.is_none() { "done" } else { outcome };
-        return Stop::End(End::Completed { units, result }, Some(ended(outcome)));
+        let delivered = Delivered::Units(units);
+        return Stop::End(End::Completed { delivered, result }, Some(ended(outcome)));
     }
     let error_kind = error.as_ref().map(|e| e.kind);
     tracing::warn!(

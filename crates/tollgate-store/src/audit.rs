@@ -4,9 +4,9 @@ mod chats;
 mod work;
 
 use crate::db::{DbError, Row, Sql, Tx, args};
-use crate::model::{Charge, Violation};
+use crate::model::{Charge, Delivered, Violation};
 use crate::money::seal;
-use tollgate_core::{Amount, TaskState};
+use tollgate_core::{Amount, TaskKind, TaskState};
 
 /// One invariant as a query: each row that comes back is a violation, its first column the row's name, the
 /// others what is there and what should be.
@@ -151,7 +151,7 @@ const CHARGES: Sql = Sql::both(
      WHERE id > $1 ORDER BY id LIMIT 1000",
 );
 const RESULTS: Sql = Sql::both(
-    "SELECT t.id, t.result, c.units_settled, c.units FROM tasks t JOIN charges c ON c.id = t.id
+    "SELECT t.id, t.kind, t.result, c.units_settled, c.units FROM tasks t JOIN charges c ON c.id = t.id
      WHERE t.state = 2 AND t.id > $1 ORDER BY t.id LIMIT 1000",
 );
 
@@ -255,16 +255,18 @@ async fn delivered_units(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Result<
         }
         for mut row in rows {
             after = row.text(0)?;
-            let result = row.opt_text(1)?.unwrap_or_default();
-            let shown = units_shown(&result);
-            let (settled, ordered) = (row.opt_int(2)?, row.int(3)?);
-            if shown.map(|n| n.min(ordered)) != settled {
+            let kind = TaskKind::from_name(&row.text(1)?);
+            let files = files_shown(&row.opt_text(2)?.unwrap_or_default());
+            let (settled, ordered) = (row.opt_int(3)?, row.int(4)?);
+            let worth = kind.zip(u64::try_from(ordered).ok());
+            let worth = worth.map(|(kind, ordered)| Delivered::of(kind, files).units(ordered));
+            let settled = settled.and_then(|units| u64::try_from(units).ok());
+            if files == 0 || worth.is_none() || worth != settled {
                 found.push(Violation {
                     check: "delivered_units",
                     subject: after.clone(),
                     detail: format!(
-                        "{} units shown, units settled: {settled:?}",
-                        shown.unwrap_or(0)
+                        "{files} results shown, units ordered: {ordered}, settled: {settled:?}"
                     ),
                 });
             }
@@ -272,17 +274,13 @@ async fn delivered_units(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Result<
     }
 }
 
-/// How many units a result is worth: what it says in `units`, else one for each file in `images` or `files`. None where
-/// it shows no file.
-fn units_shown(result: &str) -> Option<i64> {
-    let result: serde_json::Value = serde_json::from_str(result).ok()?;
-    let files = ["images", "files"].map(|name| result[name].as_array());
-    let files = files.into_iter().flatten().map(Vec::len).sum::<usize>();
-    let units = match &result["units"] {
-        serde_json::Value::Null => files as i64,
-        units => units.as_i64()?,
-    };
-    (files > 0).then_some(units)
+/// How many files a result shows.
+fn files_shown(result: &str) -> u64 {
+    let result = serde_json::from_str::<serde_json::Value>(result).unwrap_or_default();
+    let shown = ["files", "images"]
+        .into_iter()
+        .find_map(|name| result[name].as_array());
+    shown.map_or(0, |files| files.len() as u64)
 }
 
 /// The numbers that the statements above have.

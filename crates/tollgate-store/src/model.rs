@@ -7,8 +7,10 @@ mod chat;
 use serde_json::Value as Json;
 use tollgate_core::{Amount, Millis, TaskKind, TaskState, money};
 
-pub use attempt::{Accepted, AttemptEnd, AttemptStart, Begun, OpenAttempt, Retry};
-pub use callback::{CallbackLog, CallbackState, CallbackTry, DueCallback, Next, Tried};
+pub use attempt::{Accepted, AttemptBegun, AttemptEnd, AttemptStart, OpenAttempt, Retry};
+pub use callback::{
+    CallbackLog, CallbackNext, CallbackState, CallbackTried, CallbackTry, DueCallback,
+};
 pub use chat::{ChatEnd, ChatSettled, Hold, NewChat, TokenPrices, TokenUnits};
 
 /// Who pays.
@@ -284,10 +286,9 @@ pub struct Finish {
 pub enum End {
     /// Delivered.
     Completed {
-        /// Units delivered, 1 to the units asked for.
-        units: u64,
-        /// What was made, as a JSON object: `images` or `files` with an entry per file, and where a unit is not a
-        /// file (seconds, characters) the number `units`.
+        /// What is to be paid for; not nothing.
+        delivered: Delivered,
+        /// What was made, as a JSON object whose `files` has an entry for each.
         result: String,
     },
     /// Not delivered; costs nothing.
@@ -297,6 +298,35 @@ pub enum End {
         /// One sentence for the client.
         message: String,
     },
+}
+
+/// How much of its order a completed task delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivered {
+    /// So many units; more than were ordered are not paid for.
+    Units(u64),
+    /// All of them.
+    Whole,
+}
+
+impl Delivered {
+    /// What so many files are worth: of pictures each is a unit; a film or a speech is the whole order, however many
+    /// seconds or characters that is.
+    pub fn of(kind: TaskKind, files: u64) -> Self {
+        if kind == TaskKind::Image || files == 0 {
+            Self::Units(files)
+        } else {
+            Self::Whole
+        }
+    }
+
+    /// The units that are paid for, of those ordered.
+    pub(crate) fn units(self, ordered: u64) -> u64 {
+        match self {
+            Self::Units(units) => units.min(ordered),
+            Self::Whole => ordered,
+        }
+    }
 }
 
 /// What became of a write that only the holder of a lease may do.
@@ -314,13 +344,10 @@ pub enum Ended {
 }
 
 /// What became of a cancellation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It ended here; its hold is released.
-    Done {
-        /// What its provider still has in its queue, or may have: to be cancelled there.
-        left: Option<OpenAttempt>,
-    },
+    /// It ended here; its hold is released. What a provider still has of it: [`crate::Store::last_attempt`].
+    Done,
     /// It had ended before.
     AlreadyFinal,
     /// No such task of that user.

@@ -177,7 +177,7 @@ pub async fn cancel(
         .await
         .map_err(errors::store)?
     {
-        Cancelled::Done { .. } => {
+        Cancelled::Done => {
             app.workers.stop(&task.id);
             app.metrics.task_ended(&task.family, "cancelled");
             let task = find(&app, &caller, &task_id).await?;

@@ -58,13 +58,14 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "callback_shape",
-        says: "state, attempts, ended_at of a callback and the tries written down: a waiting one has no end, another has one and a try",
+        says: "state, owner, attempts, ended_at of a callback and the tries written down: a waiting one has no end, another has one, a try, and no owner",
         sql: Sql::both(
-            "SELECT c.task_id, c.state, c.attempts, c.ended_at, COALESCE(t.tries, 0) FROM callbacks c
+            "SELECT c.task_id, c.state, c.owner, c.attempts, c.ended_at, COALESCE(t.tries, 0) FROM callbacks c
              LEFT JOIN (SELECT task_id, COUNT(*) AS tries FROM callback_tries GROUP BY task_id) t ON t.task_id = c.task_id
              WHERE c.state NOT IN ('waiting', 'delivered', 'given_up') OR c.attempts < 0
                 OR (c.state = 'waiting') <> (c.ended_at IS NULL)
-                OR (c.state <> 'waiting' AND COALESCE(t.tries, 0) = 0)",
+                OR (c.state <> 'waiting' AND (COALESCE(t.tries, 0) = 0 OR c.owner IS NOT NULL))
+                OR (c.owner IS NOT NULL AND c.attempts < 1)",
         ),
     },
     Check {

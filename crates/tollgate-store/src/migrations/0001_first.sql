@@ -166,13 +166,15 @@ CREATE TABLE attempts (
 ) {clustered};
 
 -- One row per ended task that somebody wants to hear of, written with its end. state: waiting, delivered, given_up.
--- attempts goes up with each claim: it numbers the tries, and a try with an older number has lost its say.
+-- owner has it until due_at. attempts goes up with each claim: it numbers the tries, and one with an older number has
+-- lost its say.
 CREATE TABLE callbacks (
     task_id  TEXT NOT NULL PRIMARY KEY,
     key_id   TEXT NOT NULL,
     url      TEXT NOT NULL,
     state    TEXT NOT NULL,
     due_at   BIGINT NOT NULL,
+    owner    TEXT,
     attempts BIGINT NOT NULL,
     first_at BIGINT NOT NULL,
     ended_at BIGINT

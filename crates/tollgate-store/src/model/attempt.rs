@@ -26,12 +26,12 @@ pub struct AttemptStart {
 }
 
 /// What became of an attempt that was to begin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begun {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptBegun {
     /// Written down, under this number.
-    Number(i64),
-    /// Not written down: a provider may still have this one in its queue.
-    Open(OpenAttempt),
+    Begun(i64),
+    /// Not written down: a provider has, or may have, an earlier one in its queue.
+    StillOpen,
     /// Not written down: the lease is lost.
     LostLease,
 }

@@ -11,18 +11,18 @@ pub struct DueCallback {
     pub key_id: String,
     /// Where it goes.
     pub url: String,
-    /// The number of this try, from 1. Tries whose node died over them have a number too.
-    pub number: i64,
+    /// Tries before this one, which has the next number. Those whose node died over them count too.
+    pub tries: i64,
     /// When the task ended.
     pub first_at: Millis,
 }
 
 /// A try of a callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct CallbackTried {
     /// The task.
     pub task_id: String,
-    /// The number of the try, from [`DueCallback::number`].
+    /// The number of the try, from 1: one more than [`DueCallback::tries`].
     pub number: i64,
     /// When it began.
     pub at: Millis,
@@ -33,12 +33,12 @@ pub struct Tried {
     /// Why it did not succeed.
     pub error: Option<String>,
     /// What comes next.
-    pub next: Next,
+    pub next: CallbackNext,
 }
 
 /// What comes after a try of a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum CallbackNext {
     /// Nothing: it arrived.
     Delivered,
     /// Another try, at that time.

@@ -17,7 +17,7 @@ use tollgate_core::{Amount, Millis};
 
 use crate::batch::Batch;
 use crate::db::{DbError, Sql, args};
-use crate::model::{Charge, Refusal};
+use crate::model::{Charge, Delivered, Refusal};
 
 pub(crate) use accounts::Accounts;
 #[cfg(test)]
@@ -81,12 +81,12 @@ pub(crate) fn open_charge(
     Ok(Ok(held))
 }
 
-/// Closes the charge `id`: `units` of it are paid for, the rest is released. Returns what was paid.
+/// Closes the charge `id`: what was delivered of it is paid for, the rest is released. Returns what was paid.
 pub(crate) async fn close_charge(
     batch: &mut Batch<'_, '_>,
     id: &str,
     payer: Payer<'_>,
-    units: u64,
+    delivered: Delivered,
     now: Millis,
 ) -> Result<Amount, DbError> {
     let open = batch.first(&READ_CHARGE, args![id]).await?;
@@ -104,7 +104,7 @@ pub(crate) async fn close_charge(
         units: unsigned(ordered)?,
     };
     let held = row.amount(5)?;
-    let units = units.min(charge.units);
+    let units = delivered.units(charge.units);
     // Rounding never makes part of the units cost more than all of them; a hold is the most that is ever paid.
     let settled = charge.cost(units).unwrap_or(held).min(held);
     let released = held - settled;

@@ -11,7 +11,7 @@ use tollgate_core::Millis;
 
 use crate::batch::Batch;
 use crate::db::{DbError, Row, Sql, args};
-use crate::model::{Accepted, AttemptEnd, AttemptStart, Begun, OpenAttempt, Retry};
+use crate::model::{Accepted, AttemptBegun, AttemptEnd, AttemptStart, OpenAttempt, Retry};
 use crate::writer::Write;
 
 /// The columns that [`open_attempt`] reads, in its order.
@@ -33,10 +33,10 @@ pub(super) const LAST_ATTEMPT: Sql = Sql::both(concat!(
     open_columns!(),
     ", queued, fence, ended_at FROM attempts WHERE task_id = $1 ORDER BY number DESC LIMIT 1"
 ));
-pub(crate) const OPEN_ATTEMPT: Sql = Sql::both(concat!(
+pub(crate) const LAST_QUEUED: Sql = Sql::both(concat!(
     "SELECT ",
     open_columns!(),
-    " FROM attempts WHERE task_id = $1 AND queued = 1 AND ended_at IS NULL ORDER BY number DESC LIMIT 1"
+    " FROM attempts WHERE task_id = $1 AND queued = 1 ORDER BY number DESC LIMIT 1"
 ));
 // The parameter is a JSON array of ids.
 pub(super) const OPEN_ATTEMPTS: Sql = Sql::each(
@@ -53,11 +53,6 @@ pub(super) const OPEN_ATTEMPTS: Sql = Sql::each(
            AND queued = 1 AND ended_at IS NULL"
     ),
 );
-pub(super) const LEFT_ATTEMPT: Sql = Sql::both(concat!(
-    "SELECT ",
-    open_columns!(),
-    " FROM attempts WHERE task_id = $1 AND queued = 1 AND ended_at = $2 AND outcome = $3 ORDER BY number DESC LIMIT 1"
-));
 const BEGIN_ATTEMPT: Sql = Sql::both(
     "INSERT INTO attempts (task_id, number, channel, fence, queued, external_id, key_print, started_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -88,13 +83,13 @@ pub(crate) struct BeginAttempt(pub(crate) AttemptStart);
 
 #[async_trait(?Send)]
 impl Write for BeginAttempt {
-    type Out = Begun;
+    type Out = AttemptBegun;
 
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Begun, DbError> {
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<AttemptBegun, DbError> {
         let start = &self.0;
         let lease = args![&start.task_id, start.fence];
         let Some(held) = batch.first(&HELD, lease).await? else {
-            return Ok(Begun::LostLease);
+            return Ok(AttemptBegun::LostLease);
         };
         let mut number = 1;
         if let Some(mut row) = batch.first(&LAST_ATTEMPT, args![&start.task_id]).await? {
@@ -102,10 +97,10 @@ impl Write for BeginAttempt {
             number += last.attempt.number;
             if last.is_open {
                 if last.is(start) {
-                    return Ok(Begun::Number(last.attempt.number));
+                    return Ok(AttemptBegun::Begun(last.attempt.number));
                 }
                 let outcome = match start.abandon {
-                    None if last.queued => return Ok(Begun::Open(last.attempt)),
+                    None if last.queued => return Ok(AttemptBegun::StillOpen),
                     Some(outcome) if last.queued => outcome,
                     _ => "interrupted",
                 };
@@ -127,7 +122,7 @@ impl Write for BeginAttempt {
         if held.opt_int(0)? != queued {
             batch.run_one(&SET_QUEUED, args![queued, &start.task_id])?;
         }
-        Ok(Begun::Number(number))
+        Ok(AttemptBegun::Begun(number))
     }
 }
 
@@ -249,18 +244,6 @@ pub(super) async fn open_of(
         found.insert(row.text(OPEN_COLUMNS_COUNT)?, open_attempt(&mut row)?);
     }
     Ok(found)
-}
-
-/// What a provider had in its queue when the task was ended at `now` with this outcome for its attempt.
-pub(super) async fn left_by(
-    batch: &mut Batch<'_, '_>,
-    task_id: &str,
-    outcome: &'static str,
-    now: Millis,
-) -> Result<Option<OpenAttempt>, DbError> {
-    let args = args![task_id, now, outcome];
-    let row = batch.first(&LEFT_ATTEMPT, args).await?;
-    row.map(|mut row| open_attempt(&mut row)).transpose()
 }
 
 /// An attempt from `open_columns`.

@@ -8,7 +8,9 @@ use tollgate_core::{Millis, Secret};
 
 use crate::batch::Batch;
 use crate::db::{DbError, Row, Sql, args};
-use crate::model::{CallbackLog, CallbackState, CallbackTry, DueCallback, Next, Tried};
+use crate::model::{
+    CallbackLog, CallbackNext, CallbackState, CallbackTried, CallbackTry, DueCallback,
+};
 use crate::writer::Write;
 
 const PUT_OUT: Sql = Sql::both(
@@ -22,7 +24,15 @@ pub(super) const DUE_CALLBACKS: Sql = Sql::each(
      WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED",
 );
 pub(super) const LEASE_CALLBACK: Sql = Sql::both(
-    "UPDATE callbacks SET due_at = $1, attempts = $2 WHERE task_id = $3 AND state = 'waiting'",
+    "UPDATE callbacks SET owner = $1, due_at = $2, attempts = $3 WHERE task_id = $4 AND state = 'waiting'",
+);
+// It was not tried, so its try does not count.
+pub(super) const PUT_BACK: Sql = Sql::both(
+    "UPDATE callbacks SET owner = NULL, due_at = $1, attempts = attempts - 1
+     WHERE task_id = $2 AND owner = $3 AND state = 'waiting'",
+);
+pub(super) const HAND_BACK_CALLBACKS: Sql = Sql::both(
+    "UPDATE callbacks SET owner = NULL, due_at = $1 WHERE state = 'waiting' AND owner IS NOT NULL",
 );
 pub(super) const LOCK_CALLBACK: Sql = Sql::each(
     "SELECT attempts FROM callbacks WHERE task_id = $1",
@@ -33,13 +43,13 @@ const WRITE_TRY: Sql = Sql::both(
      ON CONFLICT (task_id, number) DO NOTHING",
 );
 pub(super) const DELIVERED: Sql = Sql::both(
-    "UPDATE callbacks SET state = 'delivered', ended_at = $1 WHERE task_id = $2 AND state <> 'delivered'",
+    "UPDATE callbacks SET state = 'delivered', owner = NULL, ended_at = $1 WHERE task_id = $2 AND state <> 'delivered'",
 );
 pub(super) const TRY_LATER: Sql = Sql::both(
-    "UPDATE callbacks SET due_at = $1 WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
+    "UPDATE callbacks SET owner = NULL, due_at = $1 WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
 );
 pub(super) const GIVE_UP: Sql = Sql::both(
-    "UPDATE callbacks SET state = 'given_up', ended_at = $1 WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
+    "UPDATE callbacks SET state = 'given_up', owner = NULL, ended_at = $1 WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
 );
 pub(crate) const NEXT_CALLBACK_DUE: Sql =
     Sql::both("SELECT MIN(due_at) FROM callbacks WHERE state = 'waiting'");
@@ -64,9 +74,10 @@ pub(super) fn put_out(
     batch.run_one(&PUT_OUT, args![task_id, key_id, url, now])
 }
 
-/// Takes up to `limit` due callbacks until `until`. A claim that was committed without our hearing of it has nobody at
+/// Leases up to `limit` due callbacks to `owner` until `until`. A claim that was committed without our hearing of it has nobody at
 /// work on its callbacks; they are due again then.
 pub(crate) struct ClaimCallbacks {
+    pub(crate) owner: String,
     pub(crate) limit: i64,
     pub(crate) until: Millis,
     pub(crate) now: Millis,
@@ -84,10 +95,11 @@ impl Write for ClaimCallbacks {
                 task_id: row.text(0)?,
                 key_id: row.text(1)?,
                 url: row.text(2)?,
-                number: row.int(3)? + 1,
+                tries: row.int(3)?,
                 first_at: row.int(4)?,
             };
-            let args = args![self.until, callback.number, &callback.task_id];
+            let number = callback.tries + 1;
+            let args = args![&self.owner, self.until, number, &callback.task_id];
             batch.run_one(&LEASE_CALLBACK, args)?;
             claimed.push(callback);
         }
@@ -95,15 +107,34 @@ impl Write for ClaimCallbacks {
     }
 }
 
+/// Puts callbacks back until `due_at` that `owner` has claimed and not tried.
+pub(crate) struct PutBackCallbacks {
+    pub(crate) owner: String,
+    pub(crate) task_ids: Vec<String>,
+    pub(crate) due_at: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for PutBackCallbacks {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        for task_id in &self.task_ids {
+            batch.run(&PUT_BACK, args![self.due_at, task_id, &self.owner])?;
+        }
+        Ok(())
+    }
+}
+
 /// Writes a try down and what comes after it.
-pub(crate) struct WriteTried(pub(crate) Tried);
+pub(crate) struct WriteTried(pub(crate) CallbackTried);
 
 #[async_trait(?Send)]
 impl Write for WriteTried {
     type Out = ();
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        let Tried {
+        let CallbackTried {
             task_id,
             number,
             at,
@@ -121,9 +152,9 @@ impl Write for WriteTried {
         batch.run(&WRITE_TRY, row)?;
         let ended_at = at.saturating_add(*took_ms);
         match next {
-            Next::Delivered => batch.run(&DELIVERED, args![ended_at, task_id]),
-            Next::Again(due_at) => batch.run(&TRY_LATER, args![*due_at, task_id, *number]),
-            Next::GivenUp => batch.run(&GIVE_UP, args![ended_at, task_id, *number]),
+            CallbackNext::Delivered => batch.run(&DELIVERED, args![ended_at, task_id]),
+            CallbackNext::Again(due_at) => batch.run(&TRY_LATER, args![*due_at, task_id, *number]),
+            CallbackNext::GivenUp => batch.run(&GIVE_UP, args![ended_at, task_id, *number]),
         }
     }
 }

@@ -3,27 +3,24 @@
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, TaskState};
 
-use super::attempt::{end_attempt, end_open_attempts, left_by};
+use super::attempt::{end_attempt, end_open_attempts};
 use super::callback;
 use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::db::{DbError, Sql, args};
-use crate::model::{Cancelled, End, Ended, Finish};
+use crate::model::{Cancelled, Delivered, End, Ended, Finish};
 use crate::money::{self, Payer};
 use crate::writer::{Payers, Write};
 
 pub(super) const LOCK_TASK: Sql = Sql::each(
-    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url, queued_attempt FROM tasks WHERE id = $1",
-    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url, queued_attempt FROM tasks WHERE id = $1 FOR UPDATE",
+    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url FROM tasks WHERE id = $1",
+    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url FROM tasks WHERE id = $1 FOR UPDATE",
 );
 pub(super) const END_TASK: Sql = Sql::both(
     "UPDATE tasks SET state = $1, progress = COALESCE(CAST($2 AS BIGINT), progress), ended_at = $3, owner = NULL,
                       queued_attempt = NULL, result = $4, error_code = $5, error_message = $6, cost = $7
      WHERE id = $8 AND state < 2",
 );
-
-/// The error code of a cancelled task, and the outcome of the attempt that it was in.
-const CANCELLED: &str = "cancelled";
 
 /// What decides whether a task may end, its row locked.
 struct Locked {
@@ -36,8 +33,6 @@ struct Locked {
     cost: Amount,
     key_id: String,
     callback_url: Option<String>,
-    /// Whether a provider may have an attempt in its queue.
-    is_queued: bool,
 }
 
 impl Locked {
@@ -76,7 +71,6 @@ async fn locked(batch: &mut Batch<'_, '_>, task_id: &str) -> Result<Option<Locke
         cost: row.amount(5)?,
         key_id: row.text(6)?,
         callback_url: row.opt_text(7)?,
-        is_queued: row.opt_int(8)?.is_some(),
     }))
 }
 
@@ -130,11 +124,11 @@ impl Write for FinishTask {
         }
         // 2. The money: what was delivered is paid, the rest released.
         let payer = Payer { user_id, key_id };
-        let units = match end {
-            End::Completed { units, .. } => *units,
-            End::Failed { .. } => 0,
+        let delivered = match end {
+            End::Completed { delivered, .. } => *delivered,
+            End::Failed { .. } => Delivered::Units(0),
         };
-        let cost = money::close_charge(batch, task_id, payer, units, *now).await?;
+        let cost = money::close_charge(batch, task_id, payer, delivered, *now).await?;
         // 3. The state and what there is to show.
         let (none, state) = (None::<&str>, state.number());
         match end {
@@ -189,36 +183,32 @@ impl Write for CancelTask {
         if task.is_final() {
             // Its user may have sent it twice; only a second try of this very write is told that it was done.
             let ours = batch.again && task.ended(TaskState::Cancelled, self.now);
-            if !ours {
-                return Ok(Cancelled::AlreadyFinal);
-            }
-            let left = left_by(batch, &self.task_id, CANCELLED, self.now).await?;
-            return Ok(Cancelled::Done { left });
+            return Ok(if ours {
+                Cancelled::Done
+            } else {
+                Cancelled::AlreadyFinal
+            });
         }
         let payer = Payer {
             user_id: &self.user_id,
             key_id: &self.key_id,
         };
-        let cost = money::close_charge(batch, &self.task_id, payer, 0, self.now).await?;
+        let cost =
+            money::close_charge(batch, &self.task_id, payer, Delivered::Units(0), self.now).await?;
         let (state, none) = (TaskState::Cancelled.number(), None::<&str>);
         let args = args![
             state,
             None::<i64>,
             self.now,
             none,
-            CANCELLED,
+            "cancelled",
             "cancelled by its user",
             cost,
             &self.task_id
         ];
         batch.run_one(&END_TASK, args)?;
-        end_open_attempts(batch, &self.task_id, CANCELLED, self.now)?;
+        end_open_attempts(batch, &self.task_id, "cancelled", self.now)?;
         task.call_back(batch, &self.task_id, self.now)?;
-        let left = if task.is_queued {
-            left_by(batch, &self.task_id, CANCELLED, self.now).await?
-        } else {
-            None
-        };
-        Ok(Cancelled::Done { left })
+        Ok(Cancelled::Done)
     }
 }

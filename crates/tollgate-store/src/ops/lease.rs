@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use tollgate_core::{Millis, TaskState};
 
 use super::attempt;
+use super::callback::HAND_BACK_CALLBACKS;
 use super::read::{TASK_COLUMNS_COUNT, task};
 use crate::batch::Batch;
 use crate::changes::Changes;
@@ -176,7 +177,7 @@ impl Write for Postpone {
 }
 
 /// Gives tasks back to the queue: one owner's (drain), or everybody's (a single node's start, when nobody
-/// else can be at work).
+/// else can be at work), callbacks included.
 pub(crate) struct HandBack {
     pub(crate) owner: Option<String>,
     pub(crate) now: Millis,
@@ -189,7 +190,10 @@ impl Write for HandBack {
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<u64, DbError> {
         match &self.owner {
             Some(owner) => batch.execute(&HAND_BACK, args![self.now, owner]).await,
-            None => batch.execute(&HAND_BACK_ALL, args![self.now]).await,
+            None => {
+                batch.run(&HAND_BACK_CALLBACKS, args![self.now])?;
+                batch.execute(&HAND_BACK_ALL, args![self.now]).await
+            }
         }
     }
 }

@@ -5,24 +5,41 @@ use tollgate_core::{Millis, Secret};
 use super::Store;
 use crate::db::args;
 use crate::error::StoreError;
-use crate::model::{CallbackLog, DueCallback, Tried};
+use crate::model::{CallbackLog, CallbackTried, DueCallback};
 use crate::ops::callback;
 
 /// Callbacks, as their sender sees them.
 impl Store {
-    /// Takes up to `limit` due callbacks, the longest due first; nobody else gets them before `until`.
+    /// Leases up to `limit` due callbacks to `owner` until `until`, the longest due first.
     pub async fn claim_callbacks(
         &self,
+        owner: &str,
         limit: usize,
         until: Millis,
         now: Millis,
     ) -> Result<Vec<DueCallback>, StoreError> {
         let claim = callback::ClaimCallbacks {
+            owner: owner.to_owned(),
             limit: limit as i64,
             until,
             now,
         };
         self.write(claim).await
+    }
+
+    /// Puts callbacks back until `due_at` that `owner` has claimed and not tried: the claim does not count as a try.
+    pub async fn put_back_callbacks(
+        &self,
+        owner: &str,
+        task_ids: Vec<String>,
+        due_at: Millis,
+    ) -> Result<(), StoreError> {
+        let put_back = callback::PutBackCallbacks {
+            owner: owner.to_owned(),
+            task_ids,
+            due_at,
+        };
+        self.write(put_back).await
     }
 
     /// When the next callback is due, those that are being tried included; none when none waits.
@@ -37,7 +54,7 @@ impl Store {
 
     /// Writes a try of a callback down and what comes after it; may be repeated. Of a try whose lease ended and whose
     /// callback somebody else has claimed since, only a delivery counts. A delivered callback stays delivered.
-    pub async fn callback_tried(&self, tried: Tried) -> Result<(), StoreError> {
+    pub async fn callback_tried(&self, tried: CallbackTried) -> Result<(), StoreError> {
         self.write(callback::WriteTried(tried)).await
     }
 
@@ -47,13 +64,12 @@ impl Store {
         Ok(callback::log(&mut rows)?)
     }
 
-    /// The secret that signs a key's callbacks: the one it has, on every node the same, or else what `new` makes, kept
-    /// from now on.
+    /// The secret that signs a key's callbacks: the one it has, on every node the same, or else `fresh`, kept from now on.
     pub async fn webhook_secret(
         &self,
         key_id: &str,
+        fresh: Secret,
         now: Millis,
-        new: impl FnOnce() -> Secret + Send,
     ) -> Result<Secret, StoreError> {
         let of_key = args![key_id];
         let known = self.first(&callback::WEBHOOK_SECRET, of_key, callback::secret);
@@ -62,7 +78,7 @@ impl Store {
         }
         let keep = callback::KeepSecret {
             key_id: key_id.to_owned(),
-            secret: new(),
+            secret: fresh,
             now,
         };
         self.write(keep).await

@@ -5,7 +5,9 @@ use tollgate_core::Millis;
 use super::Store;
 use crate::db::args;
 use crate::error::StoreError;
-use crate::model::{Accepted, AttemptStart, Begun, End, Ended, Finish, Leased, OpenAttempt, Retry};
+use crate::model::{
+    Accepted, AttemptBegun, AttemptStart, Delivered, End, Ended, Finish, Leased, OpenAttempt, Retry,
+};
 use crate::ops::{attempt, end, lease, purge, read};
 
 /// Tasks, as workers see them.
@@ -68,7 +70,8 @@ impl Store {
         self.write(postpone).await
     }
 
-    /// Gives back what `owner` has leased, or (none: a single node's start) what anybody has; answers how many.
+    /// Gives back the tasks that `owner` has leased, or (none: a single node's start) those that anybody has, and the
+    /// callbacks too; answers how many tasks.
     pub async fn hand_back(&self, owner: Option<&str>, now: Millis) -> Result<u64, StoreError> {
         let hand_back = lease::HandBack {
             owner: owner.map(str::to_owned),
@@ -78,7 +81,7 @@ impl Store {
     }
 
     /// Writes an attempt down before its provider is called. Repeated with the same arguments it answers the same number.
-    pub async fn begin_attempt(&self, attempt: AttemptStart) -> Result<Begun, StoreError> {
+    pub async fn begin_attempt(&self, attempt: AttemptStart) -> Result<AttemptBegun, StoreError> {
         self.write(attempt::BeginAttempt(attempt)).await
     }
 
@@ -100,14 +103,11 @@ impl Store {
         self.write(attempt::AcceptAttempt(accepted)).await
     }
 
-    /// The attempt at a task that a provider has, or may have, in its queue.
-    pub async fn open_attempt(&self, task_id: &str) -> Result<Option<OpenAttempt>, StoreError> {
-        self.first(
-            &attempt::OPEN_ATTEMPT,
-            args![task_id],
-            attempt::open_attempt,
-        )
-        .await
+    /// The last attempt at a task that a provider took into its queue, open or ended: what to cancel there when the task has
+    /// ended here.
+    pub async fn last_attempt(&self, task_id: &str) -> Result<Option<OpenAttempt>, StoreError> {
+        self.first(&attempt::LAST_QUEUED, args![task_id], attempt::open_attempt)
+            .await
     }
 
     /// The channels whose attempts at a task failed, in the order in which they were tried.
@@ -129,7 +129,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Invalid`] where it is completed with nothing delivered.
     pub async fn finish(&self, finish: Finish) -> Result<Ended, StoreError> {
-        if let End::Completed { units: 0, .. } = finish.end {
+        let nothing = Delivered::Units(0);
+        if matches!(finish.end, End::Completed { delivered, .. } if delivered == nothing) {
             return Err(StoreError::Invalid(format!(
                 "task {} cannot be completed with nothing delivered",
                 finish.task_id

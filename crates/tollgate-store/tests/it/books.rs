@@ -1,13 +1,13 @@
 //! The audit: it notices every changed cell that has to do with money, and states that contradict it.
 
 use tollgate_core::{Amount, TaskState};
-use tollgate_store::{Charge, Store};
+use tollgate_store::{Cancelled, Charge, Store};
 
 use crate::chat_books;
 use crate::db::{Db, on_both};
 use crate::world::{
-    CANCELLED, NOW, assert_clean, begin_attempt, claim_one, delivered, failed, finish, keyed,
-    payer, rich, submit, task,
+    NOW, assert_clean, begin_attempt, claim_one, delivered, failed, finish, keyed, payer, rich,
+    submit, task,
 };
 
 on_both!(
@@ -83,7 +83,7 @@ pub(crate) async fn live(store: &Store) {
                 0 => drop(finish(store, &leased, delivered(1), NOW).await),
                 1 => drop(finish(store, &leased, failed(), NOW).await),
                 2 => drop(finish(store, &leased, delivered(2), NOW).await),
-                _ => assert_eq!(store.cancel(&leased.task, NOW).await, Ok(CANCELLED)),
+                _ => assert_eq!(store.cancel(&leased.task, NOW).await, Ok(Cancelled::Done)),
             }
         }
     }
@@ -210,7 +210,7 @@ async fn states_that_contradict_are_noticed(db: &Db) {
         ("tasks", "ended_at = NULL", done.as_str()),
         ("tasks", "ended_at = 1", waiting.as_str()),
         ("tasks", "result = NULL", done.as_str()),
-        ("tasks", "result = '{\"images\":[]}'", done.as_str()),
+        ("tasks", "result = '{\"files\":[]}'", done.as_str()),
         ("tasks", "result = 'no JSON'", done.as_str()),
         ("tasks", "result = '{}'", failed.as_str()),
         ("tasks", "error_code = NULL", failed.as_str()),

@@ -5,8 +5,8 @@ use tollgate_store::{Cancelled, End, Ended};
 
 use crate::db::{Db, on_both};
 use crate::world::{
-    CANCELLED, NOW, amount, assert_clean, begin_attempt, claim, claim_one, delivered, failed,
-    finish, finish_of, payer, submit, sums, task,
+    NOW, amount, assert_clean, begin_attempt, claim, claim_one, delivered, failed, finish,
+    finish_of, payer, submit, sums, task,
 };
 
 on_both!(
@@ -55,7 +55,7 @@ async fn a_task_is_cancelled_once(db: &Db) {
     let ann = payer(&store, "ann", "1").await;
     let waiting = submit(&store, task(&ann, 1, "0.25")).await;
     let waiting = store.task(&waiting).await.unwrap().unwrap();
-    assert_eq!(store.cancel(&waiting, NOW).await, Ok(CANCELLED));
+    assert_eq!(store.cancel(&waiting, NOW).await, Ok(Cancelled::Done));
     assert_eq!(
         store.cancel(&waiting, NOW).await,
         Ok(Cancelled::AlreadyFinal)
@@ -65,7 +65,7 @@ async fn a_task_is_cancelled_once(db: &Db) {
     submit(&store, task(&ann, 1, "0.25")).await;
     let leased = claim_one(&store, NOW).await;
     assert_eq!(begin_attempt(&store, &leased, NOW).await, Some(1));
-    assert_eq!(store.cancel(&leased.task, NOW).await, Ok(CANCELLED));
+    assert_eq!(store.cancel(&leased.task, NOW).await, Ok(Cancelled::Done));
     assert_eq!(
         finish(&store, &leased, delivered(1), NOW).await,
         Ended::Already
@@ -88,10 +88,7 @@ async fn what_is_shown_at_the_end(db: &Db) {
     finish(&store, &good, delivered(1), NOW + 7).await;
     let seen = store.task(&good.task.id).await.unwrap().unwrap();
     assert_eq!((seen.progress, seen.error), (100, None));
-    assert_eq!(
-        seen.result.as_deref(),
-        Some(r#"{"images":[{"url":["x"]}]}"#)
-    );
+    assert_eq!(seen.result.as_deref(), Some(r#"{"files":[{"name":"x"}]}"#));
     assert_eq!(seen.ended_at, Some(NOW + 7));
 
     submit(&store, task(&ann, 1, "0.25")).await;
@@ -134,7 +131,7 @@ async fn cancel_and_finish_race(db: &Db) {
             };
             match (ended.unwrap(), cancelled.unwrap()) {
                 (Ended::Done { .. }, Cancelled::AlreadyFinal) => true,
-                (Ended::Already, CANCELLED) => false,
+                (Ended::Already, Cancelled::Done) => false,
                 both => panic!("{both:?}"),
             }
         });

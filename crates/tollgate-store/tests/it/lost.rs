@@ -1,13 +1,14 @@
 //! Commits whose answers are lost, and wires that go dead. On PostgreSQL only: SQLite has no wire.
 
-use tollgate_store::{ChatSettled, Ended, Location, RateLimits, Store, StoreError, Submitted};
+use tollgate_store::{
+    Cancelled, ChatSettled, Ended, Location, RateLimits, Store, StoreError, Submitted,
+};
 
 use crate::db::{Db, on_postgres};
 use crate::proxy::Proxy;
 use crate::world::{
-    CANCELLED, NODE, NOW, Payer, amount, assert_clean, begin_attempt, chat, claim, claim_one, cost,
-    delivered, finish, hold, keyed, new_key, payer, rich, settle, submit, sums, task, tokens,
-    try_again,
+    NODE, NOW, Payer, amount, assert_clean, begin_attempt, chat, claim, claim_one, cost, delivered,
+    finish, hold, keyed, new_key, payer, rich, settle, submit, sums, task, tokens, try_again,
 };
 
 /// Makes a test of each function: on PostgreSQL, by way of a wire.
@@ -100,7 +101,7 @@ async fn every_write_answers_as_if_nothing_had_been_lost(_: &Db, wire: &Proxy, s
     let waiting = submit(store, task(&ann, 1, "1")).await;
     let waiting = store.task(&waiting).await.unwrap().unwrap();
     lose();
-    assert_eq!(store.cancel(&waiting, NOW).await, Ok(CANCELLED));
+    assert_eq!(store.cancel(&waiting, NOW).await, Ok(Cancelled::Done));
     lose();
     store.purge(NOW, NOW).await.unwrap();
     lose();

@@ -11,8 +11,8 @@ use tollgate_store::{Cancelled, Ended, Leased, Refusal, Store, Submitted};
 
 use crate::db::{Db, on_both};
 use crate::world::{
-    CANCELLED, NOW, Payer, assert_clean, begin_attempt, delivered, failed, finish, keyed, payer,
-    rich, task_at, try_again,
+    NOW, Payer, assert_clean, begin_attempt, delivered, failed, finish, keyed, payer, rich,
+    task_at, try_again,
 };
 
 on_both!(random_histories_close_their_books);
@@ -340,7 +340,7 @@ impl World {
             assert_eq!(cancelled, Cancelled::AlreadyFinal);
             return;
         }
-        assert_eq!(cancelled, CANCELLED);
+        assert_eq!(cancelled, Cancelled::Done);
         known.done = true;
         self.accounts[known.who].held -= known.price * known.units as i64;
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tollgate_core::Amount;
-use tollgate_store::{ChatSettled, Hold, Refusal, Store, Submitted};
+use tollgate_store::{Cancelled, ChatSettled, Hold, Refusal, Store, Submitted};
 
 use crate::db::{Db, on_both};
 use crate::world::{
-    CANCELLED, NOW, Payer, amount, assert_clean, chat, cost, hold, key_sums, node, payer, reserve,
+    NOW, Payer, amount, assert_clean, chat, cost, hold, key_sums, node, payer, reserve,
     settle_hold, submit, sums, task, tokens, with_key,
 };
 
@@ -124,7 +124,7 @@ async fn who_can_pay_in_turn_is_never_refused(db: &Db) {
                 if (i + turn) % 8 == 0 {
                     let id = submit(&store, task(&ann, 1, "0.01")).await;
                     let task = store.task(&id).await.unwrap().unwrap();
-                    assert_eq!(store.cancel(&task, NOW).await, Ok(CANCELLED));
+                    assert_eq!(store.cancel(&task, NOW).await, Ok(Cancelled::Done));
                     continue;
                 }
                 let held = if (i + turn) % 8 == 1 {

@@ -2,9 +2,9 @@
 
 use tollgate_core::{Amount, Millis, TaskKind, id};
 use tollgate_store::{
-    Accepted, AttemptEnd, AttemptStart, Begun, Cancelled, Charge, ChatEnd, ChatSettled, End, Ended,
-    Finish, Hold, Idempotency, KeyLimits, Leased, NewChat, NewKey, NewTask, RateLimits, Refusal,
-    Retry, Store, Submitted, TokenPrices, TokenUnits, User,
+    Accepted, AttemptBegun, AttemptEnd, AttemptStart, Charge, ChatEnd, ChatSettled, Delivered, End,
+    Ended, Finish, Hold, Idempotency, KeyLimits, Leased, NewChat, NewKey, NewTask, RateLimits,
+    Refusal, Retry, Store, Submitted, TokenPrices, TokenUnits, User,
 };
 
 use crate::db::Db;
@@ -124,11 +124,11 @@ pub(crate) async fn claim_one(store: &Store, now: Millis) -> Leased {
     leased.remove(0)
 }
 
-pub(crate) fn delivered(units: u64) -> End {
-    let images = vec![serde_json::json!({"url": ["x"]}); units as usize];
+pub(crate) fn delivered(files: u64) -> End {
+    let shown = vec![serde_json::json!({"name": "x"}); files as usize];
     End::Completed {
-        units,
-        result: serde_json::json!({ "images": images }).to_string(),
+        delivered: Delivered::of(TaskKind::Image, files),
+        result: serde_json::json!({ "files": shown }).to_string(),
     }
 }
 
@@ -187,9 +187,9 @@ pub(crate) async fn begin_attempt(store: &Store, leased: &Leased, now: Millis) -
 /// Begins an attempt; none when the lease is lost.
 pub(crate) async fn begin(store: &Store, start: AttemptStart) -> Option<i64> {
     match store.begin_attempt(start).await.unwrap() {
-        Begun::Number(number) => Some(number),
-        Begun::LostLease => None,
-        Begun::Open(open) => panic!("still open: {open:?}"),
+        AttemptBegun::Begun(number) => Some(number),
+        AttemptBegun::LostLease => None,
+        AttemptBegun::StillOpen => panic!("one is still open"),
     }
 }
 
@@ -211,9 +211,6 @@ pub(crate) async fn enqueue(store: &Store, leased: &Leased, ticket: &str, now: M
     assert_eq!(store.accepted(accepted).await, Ok(true));
     number
 }
-
-/// What a cancellation answers when no provider has anything of the task in its queue.
-pub(crate) const CANCELLED: Cancelled = Cancelled::Done { left: None };
 
 /// The same submission with somebody who wants to hear of the end.
 pub(crate) fn calling(mut task: NewTask) -> NewTask {
