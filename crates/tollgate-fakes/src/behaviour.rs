@@ -77,7 +77,7 @@ pub enum Behaviour {
     Hang,
     /// The model refuses.
     Refusal,
-    /// The answer is cut by the content filter.
+    /// The answer is cut by the content filter; media are refused by it once they are made.
     ContentFilter,
     /// The prompt is blocked.
     Blocked,
@@ -85,6 +85,35 @@ pub enum Behaviour {
     LengthStop,
     /// The connection is closed in good order without an answer.
     CloseWithoutAnswer,
+    /// What was asked for is done, but the answer never comes: a reset, or nothing at all.
+    LostAnswer {
+        /// Nothing instead of a reset.
+        hang: bool,
+    },
+    /// Media: the work fails.
+    Fail,
+    /// Media: the work is not done in time.
+    Expire,
+    /// Media: so many of the results that were asked for are good.
+    Partial {
+        /// Good results.
+        count: usize,
+    },
+    /// Media: the task is done at this poll, not before.
+    Polls {
+        /// Counted from 1.
+        count: u32,
+    },
+    /// Media: the work takes so long.
+    Work {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// Media: a result is at least so large.
+    ResultBytes {
+        /// Bytes of the file.
+        bytes: u64,
+    },
 }
 
 impl Behaviour {
@@ -94,6 +123,21 @@ impl Behaviour {
             .iter()
             .filter_map(|(name, _)| name.parse().ok())
             .collect()
+    }
+
+    /// Whether it says how the work goes, and nothing of the exchange.
+    pub(crate) fn is_of_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Fail
+                | Self::Expire
+                | Self::Partial { .. }
+                | Self::Polls { .. }
+                | Self::Work { .. }
+                | Self::ResultBytes { .. }
+                | Self::Blocked
+                | Self::ContentFilter
+        )
     }
 }
 
@@ -151,6 +195,30 @@ const NAMES: &[(&str, Make)] = &[
     ("length-stop", |_| Some(Behaviour::LengthStop)),
     ("close-without-answer", |_| {
         Some(Behaviour::CloseWithoutAnswer)
+    }),
+    ("reset-after-accept", |_| {
+        Some(Behaviour::LostAnswer { hang: false })
+    }),
+    ("hang-after-accept", |_| {
+        Some(Behaviour::LostAnswer { hang: true })
+    }),
+    ("fail", |_| Some(Behaviour::Fail)),
+    ("expire", |_| Some(Behaviour::Expire)),
+    ("partial", |value| {
+        let count = number(value, 1)?;
+        Some(Behaviour::Partial { count })
+    }),
+    ("polls", |value| {
+        let count = number(value, 3)?;
+        Some(Behaviour::Polls { count })
+    }),
+    ("work-ms", |value| {
+        let ms = number(value, 100)?;
+        Some(Behaviour::Work { ms })
+    }),
+    ("result-bytes", |value| {
+        let bytes = number(value, 64 << 20)?;
+        Some(Behaviour::ResultBytes { bytes })
     }),
 ];
 

@@ -22,6 +22,8 @@ pub(crate) type Body = StreamBody<Frames>;
 /// What follows in a body.
 pub(crate) enum Step {
     Send(Bytes),
+    /// So many zeros, a piece at a time.
+    Zeros(u64),
     /// The connection is reset.
     Reset,
     /// Nothing more, and no end.
@@ -49,8 +51,12 @@ impl Drop for Flight {
 /// How long a reset waits, so that what was sent before it is on its way.
 const BEFORE_RESET: Duration = Duration::from_millis(20);
 
+/// What goes out at once of bytes that are all zero.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
 struct Delivery {
     steps: std::vec::IntoIter<Step>,
+    zeros: u64,
     endless: Option<Box<dyn Fn(u64) -> Bytes + Send>>,
     sent: u64,
     made: u64,
@@ -68,6 +74,7 @@ pub(crate) fn body(
 ) -> Body {
     let delivery = Delivery {
         steps: steps.into_iter(),
+        zeros: 0,
         endless: None,
         sent: 0,
         made: 0,
@@ -90,7 +97,14 @@ impl Delivery {
             tokio::time::sleep(self.delay.max(Duration::from_millis(1))).await;
             return Some(Ok(bytes));
         }
+        if self.zeros > 0 {
+            return Some(Ok(self.some_zeros()));
+        }
         match self.steps.next()? {
+            Step::Zeros(count) => {
+                self.zeros = count;
+                Some(Ok(self.some_zeros()))
+            }
             Step::Send(bytes) => {
                 if self.sent > 0 {
                     self.pause().await;
@@ -112,6 +126,12 @@ impl Delivery {
                 Some(Ok(bytes))
             }
         }
+    }
+
+    fn some_zeros(&mut self) -> Bytes {
+        let count = self.zeros.min(ZEROS.len() as u64);
+        self.zeros -= count;
+        Bytes::from_static(&ZEROS[..count as usize])
     }
 
     /// Lets what was sent so far go out as a piece of its own.

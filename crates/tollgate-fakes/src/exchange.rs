@@ -2,50 +2,30 @@
 //! answer is made, bent and sent.
 
 use std::io;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use serde_json::Value;
 
 use crate::behaviour::Behaviour;
-use crate::delivery::{self, Body, Flight, Step};
-use crate::directive;
-use crate::fake::{Shared, lock};
+use crate::delivery::{Body, Flight};
+use crate::desk::{Desk, Made, Media};
+use crate::directive::Stage;
+use crate::fake::Shared;
+use crate::files;
 use crate::incoming::Seen;
+use crate::orders::Orders;
 use crate::plan::Plan;
 use crate::provider::Wanted;
 use crate::refusal::{Fault, Judged, Refusal};
-use crate::rng::Rng;
-use crate::script::{self, Answer, Script};
+use crate::reply::{self, Reply};
+use crate::script::{self, Script};
 use crate::socket::Reset;
 
-/// What goes out.
-struct Reply {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    steps: Vec<Step>,
-    delay: Duration,
-}
-
-impl Reply {
-    fn json(status: u16, headers: Vec<(&'static str, String)>, body: Bytes) -> Self {
-        let mut all = vec![
-            ("content-type", "application/json".to_owned()),
-            ("content-length", body.len().to_string()),
-        ];
-        all.extend(headers);
-        Self {
-            status,
-            headers: all,
-            steps: vec![Step::Send(body)],
-            delay: Duration::ZERO,
-        }
-    }
-}
+/// Where a fake that runs as a program tells how its tasks were polled.
+const REPORT: &str = "/_polls";
 
 pub(crate) async fn answer(
     shared: Arc<Shared>,
@@ -55,12 +35,11 @@ pub(crate) async fn answer(
     let flight = Flight::new(&shared.open);
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let seen = Seen::read(&head, &body);
-    let note = Arc::new(Mutex::new(seen.clone()));
-    shared.state().seen.push(Arc::clone(&note));
+    let seen = Arc::new(Seen::read(&head, &body).await);
+    let note = shared.remember(&seen);
     let serial = shared.next_serial();
-    let judged = judge(&shared, &seen);
-    let reply = match judged.and_then(|wanted| respond(&shared, &seen, &wanted, serial)) {
+    let outcome = judge(&shared, &seen).and_then(|wanted| respond(&shared, &seen, wanted, serial));
+    let reply = match outcome {
         Ok(Outcome::Reply(reply)) => reply,
         Ok(Outcome::Hang) => std::future::pending().await,
         Ok(Outcome::Close) => return Err(io::Error::other("closed on purpose")),
@@ -69,21 +48,30 @@ pub(crate) async fn answer(
             return Err(io::Error::other("reset on purpose"));
         }
         Err(refusal) => {
-            lock(&note).refused = Some(refusal.rule);
+            note.refuse(refusal.rule);
             error(&shared, &refusal, serial)
         }
     };
-    Ok(send(reply, reset, flight))
+    if !reply.hold.is_zero() {
+        tokio::time::sleep(reply.hold).await;
+    }
+    Ok(reply.send(reset, flight))
 }
 
 /// Refuses the request or understands it.
-fn judge(shared: &Shared, seen: &Seen) -> Judged<Wanted> {
+fn judge(shared: &Shared, seen: &Arc<Seen>) -> Judged<Wanted> {
+    if seen.path.starts_with(files::PREFIX) {
+        let seen = Arc::clone(seen);
+        let fetch = move |desk: &Desk<'_>| Ok(desk.fetch(&seen.path));
+        let media = Media::about(Stage::File, Vec::new(), fetch);
+        return Ok(Wanted::Media(media));
+    }
+    if seen.path == REPORT {
+        return Ok(Wanted::Fixed(shared.tasks().report().json()));
+    }
     let api = shared.api;
     let key = api.key(seen)?;
-    let keys = &shared.options.keys;
-    if !keys.is_empty() && !keys.contains(&key) {
-        return Err(Box::new(api.fault(Fault::KeyRefused, seen)));
-    }
+    api.admit(&key, &shared.options.keys, seen)?;
     api.judge(seen)
 }
 
@@ -95,57 +83,78 @@ enum Outcome {
     Reset,
 }
 
-fn respond(shared: &Shared, seen: &Seen, wanted: &Wanted, serial: u64) -> Judged<Outcome> {
-    let behaviour = behaviour(shared, seen, wanted)?;
-    match &behaviour {
-        Behaviour::Hang => return Ok(Outcome::Hang),
-        Behaviour::CloseWithoutAnswer => return Ok(Outcome::Close),
-        Behaviour::ResetBeforeHead => return Ok(Outcome::Reset),
-        _ => {}
+fn respond(shared: &Shared, seen: &Seen, wanted: Wanted, serial: u64) -> Judged<Outcome> {
+    let orders = Orders::of(shared, seen, &wanted)?;
+    let how = orders.behaviour.clone();
+    if let Some(outcome) = before(shared, seen, &how, serial) {
+        return Ok(outcome);
     }
-    if let Some(fault) = fault(shared, seen, &behaviour) {
-        let refusal = shared.api.fault(fault, seen);
-        let mut reply = error(shared, &refusal, serial);
-        if let Behaviour::Status(status, Some(body)) = behaviour {
-            reply = Reply::json(status, shared.api.headers(&id(serial)), Bytes::from(body));
-        }
-        return Ok(Outcome::Reply(reply));
-    }
-    let answer = match wanted {
-        Wanted::Fixed(value) => Answer::Json(value.clone()),
-        Wanted::Chat(work) => {
-            let chunks = shared.options.chunks;
-            let number = (shared.instance << 32) + serial;
-            let plan = Plan::decide(work.ask(), &behaviour, number, chunks);
-            match work.answer(&plan) {
-                Ok(answer) => answer,
-                // The model's refusal, not the request's.
-                Err(refusal) => return Ok(Outcome::Reply(error(shared, &refusal, serial))),
+    let headers = shared.api.headers(&id(serial));
+    let reply = match make(shared, wanted, orders, serial) {
+        Ok(Answer::Made(mut made)) => {
+            if matches!(how, Behaviour::ErrorEvent | Behaviour::ErrorFirst) {
+                let refusal = shared.api.fault(Fault::Overloaded, seen);
+                made = Made::json(shared.api.error(&refusal, &id(serial)));
             }
+            reply::whole(made, headers, &how)
         }
+        Ok(Answer::Events(events)) => {
+            let options = &shared.options;
+            let seed = options.seed.wrapping_add(serial);
+            reply::stream(events, headers, &how, seed, options.delay)
+        }
+        // How the work went, and nothing that the request did wrong.
+        Err(refusal) if refusal.of_work => error(shared, &refusal, serial),
+        Err(refusal) => return Err(refusal),
     };
-    let reply = match answer {
-        Answer::Json(value) => whole(shared, seen, value, &behaviour, serial),
-        Answer::Events(events) => stream(shared, events, &behaviour, serial),
-    };
-    Ok(Outcome::Reply(dress(reply, &behaviour)))
+    Ok(match how {
+        Behaviour::LostAnswer { hang: true } => Outcome::Hang,
+        Behaviour::LostAnswer { hang: false } => Outcome::Reset,
+        _ => Outcome::Reply(reply::dress(reply, &how)),
+    })
 }
 
-/// The behaviour for this request: its own, else the next of the queue, else the one that is set.
-fn behaviour(shared: &Shared, seen: &Seen, wanted: &Wanted) -> Judged<Behaviour> {
-    let text = match wanted {
-        Wanted::Chat(work) => work.ask().text.as_str(),
-        Wanted::Fixed(_) => "",
-    };
-    let header = seen.header("x-fake").map(str::parse);
-    let own = header.or_else(|| directive::behaviour(text));
-    if let Some(own) = own {
-        let unknown = |message| Refusal::new(400, "fake", "behaviour", message);
-        return own.map_err(|message| Box::new(unknown(message)));
+/// What a behaviour makes of a request before anything is done for it.
+fn before(shared: &Shared, seen: &Seen, how: &Behaviour, serial: u64) -> Option<Outcome> {
+    match how {
+        Behaviour::Hang => return Some(Outcome::Hang),
+        Behaviour::CloseWithoutAnswer => return Some(Outcome::Close),
+        Behaviour::ResetBeforeHead => return Some(Outcome::Reset),
+        _ => {}
     }
-    let mut state = shared.state();
-    let next = state.queue.pop_front().or_else(|| state.set.clone());
-    Ok(next.unwrap_or(Behaviour::Normal))
+    let refusal = shared.api.fault(fault(shared, seen, how)?, seen);
+    let mut reply = error(shared, &refusal, serial);
+    if let Behaviour::Status(status, Some(body)) = how {
+        let body = Bytes::from(body.clone());
+        reply = Reply::json(*status, shared.api.headers(&id(serial)), body);
+    }
+    Some(Outcome::Reply(reply))
+}
+
+/// An answer as it is before a behaviour changes it.
+enum Answer {
+    Made(Made),
+    Events(Script),
+}
+
+fn make(shared: &Shared, wanted: Wanted, orders: Orders, serial: u64) -> Judged<Answer> {
+    let number = shared.number(serial);
+    match wanted {
+        Wanted::Fixed(value) => Ok(Answer::Made(Made::json(value))),
+        Wanted::Media(media) => {
+            let desk = Desk::new(shared, orders.course, number);
+            (media.run)(&desk).map(Answer::Made)
+        }
+        Wanted::Chat(work) => {
+            let chunks = shared.options.chunks;
+            let plan = Plan::decide(work.ask(), &orders.behaviour, number, chunks);
+            let answer = work.answer(&plan).map_err(|no| Box::new(no.of_work()))?;
+            Ok(match answer {
+                script::Answer::Json(value) => Answer::Made(Made::json(value)),
+                script::Answer::Events(events) => Answer::Events(events),
+            })
+        }
+    }
 }
 
 fn fault(shared: &Shared, seen: &Seen, behaviour: &Behaviour) -> Option<Fault> {
@@ -178,142 +187,4 @@ fn error(shared: &Shared, refusal: &Refusal, serial: u64) -> Reply {
     headers.push(("x-fake-rule", refusal.rule.to_owned()));
     let body = shared.api.error(refusal, &id).to_string();
     Reply::json(refusal.status, headers, Bytes::from(body))
-}
-
-/// An answer in one piece, and what breaks it.
-fn whole(shared: &Shared, seen: &Seen, mut value: Value, how: &Behaviour, serial: u64) -> Reply {
-    script::bend_usage(&mut value, how);
-    if matches!(how, Behaviour::ErrorEvent | Behaviour::ErrorFirst) {
-        let refusal = shared.api.fault(Fault::Overloaded, seen);
-        value = shared.api.error(&refusal, &id(serial));
-    }
-    let headers = shared.api.headers(&id(serial));
-    let body = Bytes::from(value.to_string());
-    let half = body.slice(..body.len() / 2);
-    match how {
-        Behaviour::TruncatedJson | Behaviour::NoEnd => Reply::json(200, headers, half),
-        Behaviour::InvalidUtf8 => Reply::json(200, headers, script::spoil_utf8(&body)),
-        Behaviour::ResetMidBody { .. } | Behaviour::Stall { .. } => {
-            let end = match how {
-                Behaviour::Stall { .. } => Step::Stall,
-                _ => Step::Reset,
-            };
-            let mut reply = Reply::json(200, headers, body);
-            reply.steps = vec![Step::Send(half), end];
-            reply
-        }
-        Behaviour::Endless => {
-            let mut reply = Reply::json(200, headers, body);
-            reply.headers.retain(|(name, _)| *name != "content-length");
-            let blank = |_| Bytes::from_static(b"          ");
-            reply.steps = vec![Step::Send(half), Step::Endless(Box::new(blank))];
-            reply
-        }
-        _ => Reply::json(200, headers, body),
-    }
-}
-
-/// A stream, and what breaks it.
-fn stream(shared: &Shared, mut events: Script, how: &Behaviour, serial: u64) -> Reply {
-    events.bend(how);
-    let mut bytes = events.write();
-    let mut end = None;
-    match how {
-        Behaviour::TruncatedJson => {
-            bytes.truncate(events.filler_at);
-            let cut = bytes.last().map_or(0, |last| last.len() / 2);
-            if let Some(last) = bytes.last_mut() {
-                last.truncate(cut);
-            }
-        }
-        Behaviour::InvalidUtf8 => {
-            let at = events.filler_at.saturating_sub(1);
-            if let Some(event) = bytes.get_mut(at) {
-                *event = script::spoil_utf8(event);
-            }
-        }
-        Behaviour::ResetMidBody { after } => {
-            bytes.truncate(events.first(*after));
-            end = Some(Step::Reset);
-        }
-        Behaviour::Stall { after } => {
-            bytes.truncate(events.first(*after));
-            end = Some(Step::Stall);
-        }
-        Behaviour::Endless => {
-            bytes.truncate(events.filler_at);
-            let (form, filler) = (events.form, Arc::clone(&events.filler));
-            let more = move |n| form.write(&filler(n), false, false);
-            end = Some(Step::Endless(Box::new(more)));
-        }
-        _ => {}
-    }
-    let mut rng = Rng::new(shared.options.seed.wrapping_add(serial));
-    let bytes = script::shuffle(bytes, &mut rng).into_iter();
-    let mut headers = vec![
-        ("content-type", events.form.content_type().to_owned()),
-        ("cache-control", "no-cache".to_owned()),
-    ];
-    headers.extend(shared.api.headers(&id(serial)));
-    Reply {
-        status: 200,
-        headers,
-        steps: bytes.map(Step::Send).chain(end).collect(),
-        delay: shared.options.delay,
-    }
-}
-
-const PAGE: &[u8] = b"<!DOCTYPE html><html><head><title>Please sign in</title></head></html>\n";
-
-/// What a behaviour changes in an answer whatever it holds.
-fn dress(mut reply: Reply, behaviour: &Behaviour) -> Reply {
-    let plain = |content_type: &str, body: &'static [u8]| {
-        let mut reply = Reply::json(200, Vec::new(), Bytes::from_static(body));
-        reply.headers[0].1 = content_type.to_owned();
-        reply
-    };
-    match behaviour {
-        Behaviour::Html200 => plain("text/html; charset=utf-8", PAGE),
-        Behaviour::EmptyBody => plain(&reply.headers[0].1, b""),
-        Behaviour::WrongContentType => {
-            reply.headers[0].1 = "text/plain".to_owned();
-            reply
-        }
-        Behaviour::HugeHeaders => {
-            let filling = (0..400).map(|_| ("x-filling", "f".repeat(1000)));
-            reply.headers.extend(filling);
-            reply
-        }
-        Behaviour::Drip { ms } => {
-            reply.delay = Duration::from_millis(*ms);
-            let steps = reply.steps.into_iter();
-            reply.steps = steps.flat_map(drops).collect();
-            reply
-        }
-        _ => reply,
-    }
-}
-
-/// Every byte on its own.
-fn drops(step: Step) -> Vec<Step> {
-    match step {
-        Step::Send(bytes) => {
-            let each = 0..bytes.len();
-            each.map(|at| Step::Send(bytes.slice(at..=at))).collect()
-        }
-        other => vec![other],
-    }
-}
-
-fn send(reply: Reply, reset: Reset, flight: Flight) -> Response<Body> {
-    let body = delivery::body(reply.steps, reply.delay, reset, Some(flight));
-    let mut response = Response::new(body);
-    *response.status_mut() =
-        http::StatusCode::from_u16(reply.status).unwrap_or(http::StatusCode::BAD_GATEWAY);
-    for (name, value) in reply.headers {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            response.headers_mut().append(name, value);
-        }
-    }
-    response
 }

@@ -1,11 +1,12 @@
 //! A running fake: its listener, its connections, and what tests can ask and tell it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -15,10 +16,14 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::behaviour::Behaviour;
 use crate::bench::{self, Bench, Prebuilt};
+use crate::course::Course;
+use crate::directive::Stage;
 use crate::exchange;
+use crate::files::Files;
 use crate::incoming::Seen;
 use crate::provider::{Api, Provider};
 use crate::socket::{Reset, Socket};
+use crate::tasks::{Polls, Tasks};
 
 /// How a fake is set up.
 #[derive(Debug, Clone)]
@@ -35,6 +40,19 @@ pub struct Options {
     pub delay: Duration,
     /// Answers made before, for measuring: nothing is checked.
     pub bench: Option<Bench>,
+    /// How long media take to be made.
+    pub work: Duration,
+    /// The poll at which a task is done at the earliest, counted from 1.
+    pub polls: u32,
+    /// How large a result is at least, in bytes.
+    pub result_bytes: Option<u64>,
+    /// How long the links to results work; for ever if there is no time.
+    pub link_life: Option<Duration>,
+    /// Where clients reach the fake, for links to results, without a slash at the end; the address
+    /// that it listens on if there is none.
+    pub public_url: Option<String>,
+    /// How many requests [`Fake::requests`] tells of: the latest.
+    pub remember: usize,
 }
 
 impl Default for Options {
@@ -46,6 +64,12 @@ impl Default for Options {
             chunks: 5,
             delay: Duration::ZERO,
             bench: None,
+            work: Duration::ZERO,
+            polls: 1,
+            result_bytes: None,
+            link_life: None,
+            public_url: None,
+            remember: usize::MAX,
         }
     }
 }
@@ -58,15 +82,35 @@ pub(crate) struct Shared {
     pub(crate) prebuilt: Option<Prebuilt>,
     /// Which of the fakes of this process it is, so that no two make the same ids.
     pub(crate) instance: u64,
+    /// Where its results are, without a slash at the end.
+    pub(crate) public_url: String,
+    /// What nobody guesses.
+    pub(crate) secret: u64,
     serial: AtomicU64,
     state: Mutex<State>,
+    tasks: Mutex<Tasks>,
+    files: Mutex<Files>,
+}
+
+/// A request, and what became of it.
+pub(crate) struct Note {
+    seen: Arc<Seen>,
+    refused: OnceLock<&'static str>,
+}
+
+impl Note {
+    pub(crate) fn refuse(&self, rule: &'static str) {
+        self.refused.get_or_init(|| rule);
+    }
 }
 
 #[derive(Default)]
 pub(crate) struct State {
-    pub(crate) seen: Vec<Arc<Mutex<Seen>>>,
-    pub(crate) set: Option<Behaviour>,
-    pub(crate) queue: VecDeque<Behaviour>,
+    seen: VecDeque<Arc<Note>>,
+    pub(crate) set: HashMap<Stage, Behaviour>,
+    pub(crate) queue: HashMap<Stage, VecDeque<Behaviour>>,
+    /// How often each text with a directive for its first requests has come.
+    pub(crate) turns: HashMap<u64, u32>,
 }
 
 impl Shared {
@@ -74,9 +118,43 @@ impl Shared {
         lock(&self.state)
     }
 
+    /// Held for a moment only, and never while waiting for anything but [`Shared::files`].
+    pub(crate) fn tasks(&self) -> MutexGuard<'_, Tasks> {
+        lock(&self.tasks)
+    }
+
+    pub(crate) fn files(&self) -> MutexGuard<'_, Files> {
+        lock(&self.files)
+    }
+
     /// The number of the next request.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number that no other request of this process has.
+    pub(crate) fn number(&self, serial: u64) -> u64 {
+        (self.instance << 32) + serial
+    }
+
+    pub(crate) fn course(&self) -> Course {
+        Course::new(&self.options)
+    }
+
+    pub(crate) fn remember(&self, seen: &Arc<Seen>) -> Arc<Note> {
+        let note = Arc::new(Note {
+            seen: Arc::clone(seen),
+            refused: OnceLock::new(),
+        });
+        let most = self.options.remember;
+        if most > 0 {
+            let mut state = self.state();
+            if state.seen.len() >= most {
+                state.seen.pop_front();
+            }
+            state.seen.push_back(Arc::clone(&note));
+        }
+        note
     }
 }
 
@@ -103,14 +181,19 @@ pub struct Fake {
 pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
     let listener = TcpListener::bind(options.address).await?;
     let address = listener.local_addr()?;
+    let here = || format!("http://{address}");
     let shared = Arc::new(Shared {
         api: provider.api(),
+        public_url: options.public_url.clone().unwrap_or_else(here),
+        secret: RandomState::new().hash_one(address),
         prebuilt: options.bench.as_ref().map(Prebuilt::new),
         options,
         instance: STARTED.fetch_add(1, Ordering::Relaxed),
         open: Arc::default(),
         serial: AtomicU64::default(),
         state: Mutex::default(),
+        tasks: Mutex::default(),
+        files: Mutex::default(),
     });
     let listener = tokio::spawn(accept(listener, Arc::clone(&shared)));
     Ok(Fake {
@@ -131,10 +214,16 @@ impl Fake {
         self.address
     }
 
-    /// Every request so far, refused ones too, in the order in which they came.
+    /// Every request so far, refused ones too, in the order in which they came: no more of them
+    /// than [`Options::remember`] says.
     pub fn requests(&self) -> Vec<Seen> {
         let state = self.shared.state();
-        state.seen.iter().map(|seen| lock(seen).clone()).collect()
+        let notes = state.seen.iter();
+        let told = notes.map(|note| Seen {
+            refused: note.refused.get().copied(),
+            ..Seen::clone(&note.seen)
+        });
+        told.collect()
     }
 
     /// Forgets the requests so far.
@@ -142,14 +231,37 @@ impl Fake {
         self.shared.state().seen.clear();
     }
 
-    /// Behaves so from now on. Requests that it refuses are refused all the same.
+    /// Behaves so from now on. Requests that it refuses are refused all the same. Polls, requests
+    /// that cancel and requests for results are other matters: [`Fake::set_at`].
     pub fn set(&self, behaviour: Behaviour) {
-        self.shared.state().set = Some(behaviour);
+        self.set_at(Stage::Submit, behaviour);
+    }
+
+    /// Behaves so at this step from now on.
+    pub fn set_at(&self, stage: Stage, behaviour: Behaviour) {
+        self.shared.state().set.insert(stage, behaviour);
     }
 
     /// Behaves so for exactly one request that it does not refuse, before what [`Fake::set`] says.
     pub fn queue(&self, behaviour: Behaviour) {
-        self.shared.state().queue.push_back(behaviour);
+        self.queue_at(Stage::Submit, behaviour);
+    }
+
+    /// Behaves so for exactly one request of this step.
+    pub fn queue_at(&self, stage: Stage, behaviour: Behaviour) {
+        let mut state = self.shared.state();
+        state.queue.entry(stage).or_default().push_back(behaviour);
+    }
+
+    /// When each task was polled: its id and the times, the oldest task first. Polls that were
+    /// answered with an error count too.
+    pub fn polls(&self) -> Vec<(String, Vec<Instant>)> {
+        self.shared.tasks().polls()
+    }
+
+    /// How the tasks were polled, in a few numbers.
+    pub fn poll_report(&self) -> Polls {
+        self.shared.tasks().report()
     }
 
     /// How many exchanges are in flight: from the head of the request to the end of the answer, or

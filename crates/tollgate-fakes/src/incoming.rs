@@ -4,6 +4,8 @@ use bytes::Bytes;
 use http::request::Parts;
 use serde_json::Value;
 
+use crate::parts::{self, Part};
+
 /// A request that a fake has received.
 #[derive(Debug, Clone)]
 pub struct Seen {
@@ -17,6 +19,8 @@ pub struct Seen {
     pub headers: Vec<(String, String)>,
     /// The body's JSON; null if it is none.
     pub body: Value,
+    /// The body's parts, if it is a form.
+    pub parts: Vec<Part>,
     /// The rule by which the fake refused the request, if it did.
     pub refused: Option<&'static str>,
 }
@@ -29,19 +33,27 @@ impl Seen {
         found.map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn read(head: &Parts, body: &Bytes) -> Self {
+    pub(crate) async fn read(head: &Parts, body: &Bytes) -> Self {
         let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (name.as_str().to_owned(), value)
         };
-        Self {
+        let mut seen = Self {
             method: head.method.as_str().to_owned(),
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),
             headers: head.headers.iter().map(header).collect(),
-            body: serde_json::from_slice(body).unwrap_or_default(),
+            body: Value::Null,
+            parts: Vec::new(),
             refused: None,
+        };
+        if seen.says_form() {
+            let content_type = seen.header("content-type").unwrap_or_default();
+            seen.parts = parts::read(content_type, body).await;
+        } else {
+            seen.body = serde_json::from_slice(body).unwrap_or_default();
         }
+        seen
     }
 
     /// The token of `Authorization: Bearer`.
@@ -65,10 +77,38 @@ impl Seen {
         Some(decoded.into_owned())
     }
 
+    /// Every value of the query with this name, decoded.
+    pub(crate) fn query_values(&self, name: &str) -> Vec<String> {
+        let pairs = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        let values = pairs.filter(|(key, _)| *key == name);
+        let decoded = values.map(|(_, value)| percent_encoding::percent_decode_str(value));
+        decoded
+            .map(|text| text.decode_utf8_lossy().into_owned())
+            .collect()
+    }
+
+    /// The parts of the path behind `begin`; none if it does not begin so.
+    pub(crate) fn path_after(&self, begin: &str) -> Vec<&str> {
+        let rest = self.path.strip_prefix(begin);
+        rest.map_or(Vec::new(), |rest| rest.split('/').collect())
+    }
+
     /// Whether the body is said to be JSON.
     pub(crate) fn says_json(&self) -> bool {
+        self.says("application/json")
+    }
+
+    /// Whether the body is said to be a form with parts.
+    pub(crate) fn says_form(&self) -> bool {
+        self.says("multipart/form-data")
+    }
+
+    fn says(&self, wanted: &str) -> bool {
         let value = self.header("content-type").unwrap_or_default();
         let media_type = value.split(';').next().unwrap_or_default().trim();
-        media_type.eq_ignore_ascii_case("application/json")
+        media_type.eq_ignore_ascii_case(wanted)
     }
 }

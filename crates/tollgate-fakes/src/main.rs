@@ -1,18 +1,23 @@
 //! `tollgate-fakes`: one fake provider as a program, for use by hand and for measuring.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
 use tollgate_fakes::{Bench, Options, Provider};
 
-/// A fake provider of chat.
+/// A fake provider of chat and media.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Which provider: openai, anthropic, gemini.
-    #[arg(long)]
+    /// Which provider.
+    #[arg(long, value_parser = providers())]
     provider: Provider,
-    /// Where it listens on 127.0.0.1; 0 takes a free port.
+    /// The address that it listens on.
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    address: IpAddr,
+    /// The port that it listens on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// A key that it takes; can be repeated. Without it any key is taken.
@@ -33,6 +38,27 @@ struct Arguments {
     /// Into how many events such an answer is cut.
     #[arg(long, default_value_t = 16)]
     bench_chunks: usize,
+    /// Milliseconds that media take to be made.
+    #[arg(long, default_value_t = 0)]
+    work_ms: u64,
+    /// The poll at which a task is done at the earliest, counted from 1.
+    #[arg(long, default_value_t = 1)]
+    polls: u32,
+    /// How many bytes a result has at least.
+    #[arg(long)]
+    result_bytes: Option<u64>,
+    /// Milliseconds that the links to results work; without it they work for ever.
+    #[arg(long)]
+    link_life_ms: Option<u64>,
+    /// Where clients reach it, for links to results: http://host:port.
+    #[arg(long)]
+    public_url: Option<String>,
+}
+
+/// Reads the name of a provider; the help lists them.
+fn providers() -> impl clap::builder::TypedValueParser<Value = Provider> {
+    let names = PossibleValuesParser::new(Provider::all().map(Provider::name));
+    names.try_map(|name| name.parse::<Provider>())
 }
 
 #[tokio::main]
@@ -40,16 +66,27 @@ async fn main() -> std::io::Result<()> {
     let arguments = Arguments::parse();
     let chunks = arguments.bench_chunks;
     let options = Options {
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port)),
+        address: SocketAddr::from((arguments.address, arguments.port)),
         keys: arguments.key,
         seed: arguments.seed,
         chunks: arguments.chunks,
         delay: Duration::from_millis(arguments.delay_ms),
         bench: arguments.bench_bytes.map(|bytes| Bench { bytes, chunks }),
+        work: Duration::from_millis(arguments.work_ms),
+        polls: arguments.polls,
+        result_bytes: arguments.result_bytes,
+        link_life: arguments.link_life_ms.map(Duration::from_millis),
+        public_url: arguments.public_url,
+        // Nobody can ask a program for them.
+        remember: 0,
     };
     let fake = tollgate_fakes::start(arguments.provider, options).await?;
     println!("listening on {}", fake.base_url());
     tokio::signal::ctrl_c().await?;
+    let polls = fake.poll_report();
+    if polls.tasks > 0 {
+        println!("{polls}");
+    }
     fake.stop().await;
     Ok(())
 }

@@ -1,26 +1,34 @@
 //! What a provider's fake has to know, and the list of them.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::anthropic::Anthropic;
+use crate::ark::Ark;
+use crate::desk::Media;
 use crate::gemini::Gemini;
 use crate::incoming::Seen;
 use crate::openai::OpenAi;
 use crate::plan::{Ask, Plan};
-use crate::refusal::{Fault, Judged, Refusal};
+use crate::refusal::{Checked, Fault, Judged, Refusal};
 use crate::script::Answer;
+use crate::xai::Xai;
 
 /// A kind of provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
-    /// Chat-completions and responses.
+    /// Chat-completions and responses; pictures, films, speech.
     OpenAi,
     /// Messages.
     Anthropic,
-    /// Generate-content.
+    /// Generate-content; pictures and films, on both of Google's platforms.
     Gemini,
+    /// Volcengine Ark: pictures and films.
+    Ark,
+    /// xAI: pictures, films, speech.
+    Xai,
 }
 
 /// Every provider: its kind, its name, its fake.
@@ -28,6 +36,8 @@ const PROVIDERS: &[(Provider, &str, &dyn Api)] = &[
     (Provider::OpenAi, "openai", &OpenAi),
     (Provider::Anthropic, "anthropic", &Anthropic),
     (Provider::Gemini, "gemini", &Gemini),
+    (Provider::Ark, "ark", &Ark),
+    (Provider::Xai, "xai", &Xai),
 ];
 
 impl Provider {
@@ -66,6 +76,7 @@ pub(crate) enum Wanted {
     /// An answer that no model has to think of.
     Fixed(Value),
     Chat(Box<dyn Work>),
+    Media(Media),
 }
 
 /// A request to a model.
@@ -84,8 +95,16 @@ pub(crate) trait Api: Send + Sync {
     /// The key, or why the request has none that counts.
     fn key(&self, request: &Seen) -> Judged<String>;
 
+    /// Whether the key is one of `keys`; any is if there are none.
+    fn admit(&self, key: &str, keys: &[String], request: &Seen) -> Checked {
+        if keys.is_empty() || keys.iter().any(|known| known == key) {
+            return Ok(());
+        }
+        Err(Box::new(self.fault(Fault::KeyRefused, request)))
+    }
+
     /// Judges a request, whose key is good.
-    fn judge(&self, request: &Seen) -> Judged<Wanted>;
+    fn judge(&self, request: &Arc<Seen>) -> Judged<Wanted>;
 
     /// An error in the provider's words.
     fn fault(&self, fault: Fault, request: &Seen) -> Refusal;

@@ -15,6 +15,8 @@ pub(crate) struct Refusal {
     pub(crate) rule: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) details: Vec<Value>,
+    /// How the work went, and nothing that the request did wrong.
+    pub(crate) of_work: bool,
 }
 
 impl Refusal {
@@ -48,6 +50,11 @@ impl Refusal {
         self
     }
 
+    pub(crate) fn of_work(mut self) -> Self {
+        self.of_work = true;
+        self
+    }
+
     pub(crate) fn detail(mut self, detail: Value) -> Self {
         self.details.push(detail);
         self
@@ -64,9 +71,15 @@ pub(crate) type Judged<T> = Result<T, Box<Refusal>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Status(u16),
-    RateLimited { retry_after: u64 },
+    RateLimited {
+        retry_after: u64,
+    },
     QuotaExhausted,
     KeyRefused,
     ModelMissing,
     Overloaded,
+    /// Moderation does not let in what was asked for.
+    Blocked,
+    /// Moderation does not let out what was made.
+    Filtered,
 }

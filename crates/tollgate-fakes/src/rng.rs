@@ -21,7 +21,8 @@ impl Rng {
     }
 }
 
-fn mix(mut z: u64) -> u64 {
+/// Spreads the bits of a number over the whole of it.
+pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -251,3 +251,49 @@ pub(crate) fn list_of<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     let list = field(value, name).and_then(Value::as_array);
     list.map_or(&[], Vec::as_slice)
 }
+
+impl Flaw {
+    /// The name of the rule that is broken.
+    pub(crate) fn rule(&self) -> &'static str {
+        match self.what {
+            What::Unknown(_) => "unknown-field",
+            What::Missing => "missing-field",
+            What::Type(..) => "type",
+            What::Below(_) | What::Above(_) => "range",
+            What::NotOneOf(..) => "value",
+            What::TooLong(..) => "length",
+            What::TooMany(..) => "too-many",
+        }
+    }
+
+    /// The field that is meant, also if it is one that is not known.
+    pub(crate) fn field(&self) -> String {
+        match &self.what {
+            What::Unknown(name) => self.place.field(name).write(),
+            _ => self.place.write(),
+        }
+    }
+
+    /// What is wrong, for providers whose own words are not known.
+    pub(crate) fn says(&self) -> String {
+        let field = self.field();
+        match &self.what {
+            What::Unknown(_) => format!("unknown field `{field}`"),
+            What::Missing => format!("missing field `{field}`"),
+            What::Type(expected, given) => {
+                format!("`{field}` must be {expected}, but {given} was given")
+            }
+            What::Below(bound) => format!("`{field}` must be at least {bound}"),
+            What::Above(bound) => format!("`{field}` must be at most {bound}"),
+            What::NotOneOf(names, given) => {
+                format!("`{field}` must be one of {}, not {given}", names.join(", "))
+            }
+            What::TooLong(most, long) => {
+                format!("`{field}` has {long} characters, at most {most} are allowed")
+            }
+            What::TooMany(most, many) => {
+                format!("`{field}` has {many} entries, at most {most} are allowed")
+            }
+        }
+    }
+}

@@ -9,6 +9,8 @@ mod tables;
 mod turns;
 mod words;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::incoming::Seen;
@@ -45,7 +47,7 @@ impl Api for Anthropic {
         key.ok_or_else(|| Box::new(missing()))
     }
 
-    fn judge(&self, request: &Seen) -> Judged<Wanted> {
+    fn judge(&self, request: &Arc<Seen>) -> Judged<Wanted> {
         let path = request.path.as_str();
         match (request.method.as_str(), path) {
             ("GET", "/v1/models") => {

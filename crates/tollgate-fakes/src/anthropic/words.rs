@@ -109,5 +109,10 @@ pub(super) fn fault(fault: Fault, request: &Seen) -> Refusal {
             of_status(404, "model", format!("model: {model}"))
         }
         Fault::Overloaded => of_status(529, "behaviour", "Overloaded"),
+        Fault::Blocked | Fault::Filtered => of_status(
+            400,
+            "moderation",
+            "Output blocked by content filtering policy",
+        ),
     }
 }

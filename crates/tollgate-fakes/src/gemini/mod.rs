@@ -9,6 +9,8 @@ mod tables;
 mod tools;
 mod words;
 
+use std::sync::Arc;
+
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
@@ -53,7 +55,7 @@ impl Api for Gemini {
         Err(Box::new(words::of_status(403, "auth", message)))
     }
 
-    fn judge(&self, request: &Seen) -> Judged<Wanted> {
+    fn judge(&self, request: &Arc<Seen>) -> Judged<Wanted> {
         let path = percent_decode_str(&request.path)
             .decode_utf8_lossy()
             .into_owned();

@@ -152,6 +152,11 @@ pub(super) fn fault(fault: Fault, request: &Seen) -> Refusal {
             );
             of_status(404, "model", message)
         }
+        Fault::Blocked | Fault::Filtered => {
+            let message = "The prompt could not be submitted: it contains words that violate \
+                Google's Responsible AI practices.";
+            invalid("moderation", message)
+        }
         Fault::Overloaded => of_status(
             503,
             "behaviour",

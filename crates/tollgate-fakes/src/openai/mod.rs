@@ -1,12 +1,15 @@
-//! OpenAI: chat-completions and responses.
+//! OpenAI: chat-completions and responses; pictures, films, speech.
 
 mod chat;
 mod content;
+mod media;
 mod models;
 mod responses;
 mod schema;
 mod tools;
 mod words;
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -27,7 +30,10 @@ impl Api for OpenAi {
         key.ok_or_else(|| Box::new(words::no_key()))
     }
 
-    fn judge(&self, request: &Seen) -> Judged<Wanted> {
+    fn judge(&self, request: &Arc<Seen>) -> Judged<Wanted> {
+        if let Some(judged) = media::judge(request) {
+            return judged.map(Wanted::Media);
+        }
         let path = request.path.as_str();
         match (request.method.as_str(), path) {
             ("GET", "/v1/models") => Ok(Wanted::Fixed(models::list())),

@@ -147,6 +147,18 @@ pub(super) fn flaw(flaw: &Flaw) -> Box<Refusal> {
     Box::new(refusal)
 }
 
+/// What the fake has not learnt, though the real one can do it.
+pub(super) fn not_made(message: &str) -> Refusal {
+    Refusal::new(501, "server_error", "not-made", message)
+}
+
+pub(super) fn model_missing(model: &str) -> Refusal {
+    let message = format!("The model `{model}` does not exist or you do not have access to it.");
+    Refusal::new(404, INVALID, "model", message)
+        .code("model_not_found")
+        .param("model")
+}
+
 pub(super) fn fault(fault: Fault, request: &Seen) -> Refusal {
     let model = request
         .body
@@ -183,12 +195,12 @@ pub(super) fn fault(fault: Fault, request: &Seen) -> Refusal {
                 https://platform.openai.com/account/api-keys.";
             Refusal::new(401, INVALID, "key", message).code("invalid_api_key")
         }
-        Fault::ModelMissing => {
-            let message =
-                format!("The model `{model}` does not exist or you do not have access to it.");
-            Refusal::new(404, INVALID, "model", message)
-                .code("model_not_found")
-                .param("model")
+        Fault::ModelMissing => model_missing(model),
+        Fault::Blocked | Fault::Filtered => {
+            let message = "Your request was rejected by the safety system. \
+                safety_violations=[violence].";
+            Refusal::new(400, "image_generation_user_error", "moderation", message)
+                .code("moderation_blocked")
         }
         Fault::Overloaded => {
             let message = "The engine is currently overloaded, please try again later";

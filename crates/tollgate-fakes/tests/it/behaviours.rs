@@ -39,9 +39,9 @@ async fn errors_of_status() {
         for (behaviour, statuses) in &rows {
             let reply = answered(wire, &fake, behaviour.clone(), stream).await;
             let expected = match wire.provider {
-                Provider::OpenAi => statuses[0],
                 Provider::Anthropic => statuses[1],
                 Provider::Gemini => statuses[2],
+                _ => statuses[0],
             };
             assert_eq!(reply.status, expected, "{behaviour:?}");
             let error = &reply.json()["error"];

@@ -73,7 +73,7 @@ pub(crate) async fn send(
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
-    body: &str,
+    body: impl AsRef<[u8]>,
 ) -> Result<Reply, hyper::Error> {
     let response = open(fake, method, path, headers, body).await?;
     let (head, mut body) = response.into_parts();
@@ -101,7 +101,7 @@ pub(crate) async fn open(
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
-    body: &str,
+    body: impl AsRef<[u8]>,
 ) -> Result<hyper::Response<Incoming>, hyper::Error> {
     let stream = TcpStream::connect(fake.address())
         .await
@@ -116,7 +116,7 @@ pub(crate) async fn open(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let body = Full::new(Bytes::from(body.to_owned()));
+    let body = Full::new(Bytes::copy_from_slice(body.as_ref()));
     sender
         .send_request(request.body(body).expect("a request"))
         .await

@@ -57,7 +57,7 @@ async fn requests_bring_behaviours_of_their_own() {
 
 #[test]
 fn names() {
-    assert_eq!(Behaviour::all().len(), 31);
+    assert_eq!(Behaviour::all().len(), 39);
     for (name, behaviour) in [
         ("reset_mid_body=4", Behaviour::ResetMidBody { after: 4 }),
         ("ResetMidBody", Behaviour::ResetMidBody { after: 2 }),

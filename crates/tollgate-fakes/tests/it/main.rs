@@ -2,10 +2,15 @@
 
 mod answers;
 mod anthropic;
+mod ark;
 mod behaviours;
 mod client;
 mod control;
 mod gemini;
+mod media;
 mod openai_chat;
+mod openai_media;
 mod openai_responses;
 mod said;
+mod work;
+mod xai;

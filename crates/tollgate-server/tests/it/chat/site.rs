@@ -66,11 +66,7 @@ pub(super) async fn fake(provider: Provider) -> Fake {
 
 /// The kind of a channel to that provider.
 pub(super) fn kind(provider: Provider) -> &'static str {
-    match provider {
-        Provider::OpenAi => "openai",
-        Provider::Anthropic => "anthropic",
-        Provider::Gemini => "gemini",
-    }
+    provider.name()
 }
 
 /// The text of a channel. `more` are more of its lines.

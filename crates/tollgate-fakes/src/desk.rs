@@ -1,0 +1,263 @@
+//! Where media work is done: a request to a provider of media once it is found in order, what it
+//! can reach while it is answered, and the answer.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::course::{Course, Verdict};
+use crate::directive::Stage;
+use crate::fake::Shared;
+use crate::files::{self, Link};
+use crate::incoming::Seen;
+use crate::made::{Blob, Recipe};
+use crate::refusal::{Checked, Fault, Judged};
+use crate::rng::mix;
+use crate::tasks::{Phase, Task, Tasks};
+
+type Run = Box<dyn FnOnce(&Desk<'_>) -> Judged<Made> + Send>;
+
+/// A request in order.
+pub(crate) struct Media {
+    pub(crate) stage: Stage,
+    /// Where directives may stand.
+    pub(crate) text: String,
+    /// The tasks that it is about.
+    pub(crate) tasks: Vec<String>,
+    /// Whether `tasks` are ids that the client has chosen.
+    pub(crate) external: bool,
+    pub(crate) run: Run,
+}
+
+impl Media {
+    /// A request for work, in which `text` says what is to be made.
+    pub(crate) fn submit(
+        text: impl Into<String>,
+        run: impl FnOnce(&Desk<'_>) -> Judged<Made> + Send + 'static,
+    ) -> Self {
+        Self {
+            stage: Stage::Submit,
+            text: text.into(),
+            tasks: Vec::new(),
+            external: false,
+            run: Box::new(run),
+        }
+    }
+
+    /// A request about tasks that there are.
+    pub(crate) fn about(
+        stage: Stage,
+        tasks: Vec<String>,
+        run: impl FnOnce(&Desk<'_>) -> Judged<Made> + Send + 'static,
+    ) -> Self {
+        Self {
+            stage,
+            text: String::new(),
+            tasks,
+            external: false,
+            run: Box::new(run),
+        }
+    }
+}
+
+/// What an answer holds.
+pub(crate) enum Content {
+    Json(Value),
+    /// With its media type.
+    File(&'static str, Blob),
+    Nothing,
+}
+
+/// An answer.
+pub(crate) struct Made {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) content: Content,
+    /// How long it takes until it comes.
+    pub(crate) hold: Duration,
+}
+
+impl Made {
+    fn new(status: u16, content: Content) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            content,
+            hold: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn json(value: Value) -> Self {
+        Self::new(200, Content::Json(value))
+    }
+
+    pub(crate) fn file(media_type: &'static str, blob: Blob) -> Self {
+        Self::new(200, Content::File(media_type, blob))
+    }
+
+    pub(crate) fn text(status: u16, media_type: &'static str, text: &'static str) -> Self {
+        let blob = Blob::new(Bytes::from_static(text.as_bytes()));
+        Self::new(status, Content::File(media_type, blob))
+    }
+
+    pub(crate) fn nothing(status: u16) -> Self {
+        Self::new(status, Content::Nothing)
+    }
+
+    pub(crate) fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// An answer that comes when the work is done.
+    pub(crate) fn after(mut self, work: Duration) -> Self {
+        self.hold = work;
+        self
+    }
+}
+
+/// What a request can reach while it is answered.
+pub(crate) struct Desk<'a> {
+    shared: &'a Shared,
+    pub(crate) course: Course,
+    /// Different for every request of the process.
+    pub(crate) number: u64,
+    now: Instant,
+    made: Cell<u64>,
+}
+
+impl<'a> Desk<'a> {
+    pub(crate) fn new(shared: &'a Shared, course: Course, number: u64) -> Self {
+        Self {
+            shared,
+            course,
+            number,
+            now: Instant::now(),
+            made: Cell::default(),
+        }
+    }
+
+    /// Refuses work that moderation does not let in.
+    pub(crate) fn moderate(&self, seen: &Seen) -> Checked {
+        match self.course.verdict {
+            Verdict::Blocked => self.fault(Fault::Blocked, seen),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses work that is answered at once and does not go well.
+    pub(crate) fn succeed(&self, seen: &Seen) -> Checked {
+        match self.course.verdict {
+            Verdict::Good => Ok(()),
+            Verdict::Blocked => self.fault(Fault::Blocked, seen),
+            Verdict::Filtered => self.fault(Fault::Filtered, seen),
+            Verdict::Failed => self.fault(Fault::Status(500), seen),
+            Verdict::Expired => self.fault(Fault::Status(504), seen),
+        }
+    }
+
+    fn fault(&self, fault: Fault, seen: &Seen) -> Checked {
+        Err(Box::new(self.shared.api.fault(fault, seen).of_work()))
+    }
+
+    /// Sixteen letters that nobody guesses, different each time.
+    pub(crate) fn hex(&self) -> String {
+        let nth = self.made.get();
+        self.made.set(nth + 1);
+        let seed = self.shared.secret ^ mix(self.number) ^ mix(!nth);
+        format!("{:016x}", mix(seed))
+    }
+
+    /// An id of the usual form.
+    pub(crate) fn uuid(&self) -> String {
+        let (a, b) = (self.hex(), self.hex());
+        let (first, second, third) = (&a[..8], &a[8..12], &a[13..]);
+        format!("{first}-{second}-4{third}-8{}-{}", &b[1..4], &b[4..])
+    }
+
+    /// Puts a file where a link leads to it.
+    pub(crate) fn link(&self, recipe: Recipe) -> String {
+        self.link_of(recipe, &self.course)
+    }
+
+    fn link_of(&self, recipe: Recipe, course: &Course) -> String {
+        let (first, second) = (self.hex(), self.hex());
+        let name = format!("{first}{second}.{}", recipe.extension());
+        let address = format!("{}{}{name}", self.shared.public_url, files::PREFIX);
+        let mut link = Link::new(recipe);
+        link.bytes = course.bytes;
+        link.later.clone_from(&course.later);
+        link.expires = self.shared.options.link_life.map(|life| self.now + life);
+        self.shared.files().add(name, link);
+        address
+    }
+
+    /// What stands at the path of a result.
+    pub(crate) fn fetch(&self, path: &str) -> Made {
+        let files = self.shared.files();
+        let link = files.get(path);
+        link.map_or_else(files::missing, |link| link.made(self.now))
+    }
+
+    /// A file as it is, for answers that hold one.
+    pub(crate) fn blob(&self, recipe: Recipe) -> Blob {
+        recipe.make(self.course.bytes)
+    }
+
+    /// A file in base64.
+    pub(crate) fn base64(&self, recipe: Recipe) -> String {
+        crate::media::encode(&self.blob(recipe).bytes())
+    }
+
+    /// Begins a task.
+    pub(crate) fn begin(&self, id: &str, facts: Value) {
+        let task = Task::new(id.to_owned(), facts, self.number, self.course.clone());
+        self.tasks(|tasks| tasks.add(task));
+    }
+
+    /// Looks at all tasks.
+    pub(crate) fn tasks<T>(&self, look: impl FnOnce(&mut Tasks) -> T) -> T {
+        look(&mut self.shared.tasks())
+    }
+
+    /// Looks at a task, if there is one of this id.
+    pub(crate) fn look<T>(&self, id: &str, look: impl FnOnce(&mut Task, Phase) -> T) -> Option<T> {
+        self.tasks(|tasks| {
+            let task = tasks.get(id)?;
+            let phase = task.phase(self.now);
+            Some(look(task, phase))
+        })
+    }
+
+    /// The links to the results of a task that has ended well: made once, the same ever after.
+    pub(crate) fn results(
+        &self,
+        task: &mut Task,
+        recipes: impl FnOnce(&Task) -> Vec<Recipe>,
+    ) -> Vec<String> {
+        if task.results.is_empty() {
+            let recipes = recipes(task).into_iter();
+            let links = recipes.map(|recipe| self.link_of(recipe, &task.course));
+            task.results = links.collect();
+        }
+        task.results.clone()
+    }
+
+    /// How long results are kept, if that was said.
+    pub(crate) fn link_life(&self) -> Option<Duration> {
+        self.shared.options.link_life
+    }
+
+    /// Whether the result of a task that has ended is still there.
+    pub(crate) fn is_kept(&self, task: &Task) -> bool {
+        let age = task.changed_at().elapsed().unwrap_or_default();
+        self.link_life().is_none_or(|life| age < life)
+    }
+
+    /// When this happens.
+    pub(crate) fn time(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}
