@@ -1,14 +1,17 @@
 //! Commits whose answers are lost, and wires that go dead. On PostgreSQL only: SQLite has no wire.
 
+use tollgate_core::Secret;
 use tollgate_store::{
-    Cancelled, ChatSettled, Ended, Location, RateLimits, Store, StoreError, Submitted,
+    AttemptStart, CallbackNext, CallbackTried, Cancelled, ChatSettled, Ended, Location, RateLimits,
+    Store, StoreError, Submitted,
 };
 
 use crate::db::{Db, on_postgres};
 use crate::proxy::Proxy;
 use crate::world::{
-    NODE, NOW, Payer, amount, assert_clean, begin_attempt, chat, claim, claim_one, cost, delivered,
-    finish, hold, keyed, new_key, payer, rich, settle, submit, sums, task, tokens, try_again,
+    NODE, NOW, Payer, accepted_of, amount, assert_clean, begin, begin_attempt, calling, chat,
+    claim, claim_one, cost, delivered, enqueue, finish, hold, keyed, new_key, payer, queued, rich,
+    settle, submit, sums, task, tokens, try_again,
 };
 
 /// Makes a test of each function: on PostgreSQL, by way of a wire.
@@ -25,6 +28,7 @@ macro_rules! on_a_wire {
 
 on_a_wire!(
     every_write_answers_as_if_nothing_had_been_lost,
+    attempts_and_callbacks_answer_as_if_nothing_had_been_lost,
     chats_answer_as_if_nothing_had_been_lost,
     concurrent_submissions_are_done_once,
     concurrent_chats_are_charged_once,
@@ -110,6 +114,82 @@ async fn every_write_answers_as_if_nothing_had_been_lost(_: &Db, wire: &Proxy, s
     store.disable_user("ann", NOW).await.unwrap();
     assert!(!wire.has_one_to_lose());
     assert_eq!(sums(store, &ann).await, ["9.5", "0", "0.5"]);
+    assert_clean(store).await;
+}
+
+async fn attempts_and_callbacks_answer_as_if_nothing_had_been_lost(
+    db: &Db,
+    wire: &Proxy,
+    store: &Store,
+) {
+    let lose = || {
+        assert!(!wire.has_one_to_lose());
+        wire.lose_next_commit();
+    };
+    let ann = payer(store, "ann", "5").await;
+    submit(store, calling(task(&ann, 1, "1"))).await;
+    let leased = claim_one(store, NOW).await;
+    lose();
+    assert_eq!(begin(store, queued(&leased, NOW)).await, Some(1));
+    lose();
+    let accepted = accepted_of(&leased, 1, "op-1", NOW);
+    assert_eq!(store.accepted(accepted).await, Ok(true));
+    lose();
+    assert!(try_again(store, &leased, 1, NOW, NOW).await);
+    let leased = claim_one(store, NOW).await;
+    assert_eq!((leased.failed_attempts, &leased.open), (1, &None));
+    enqueue(store, &leased, "op-2", NOW).await;
+    store.hand_back(None, NOW).await.unwrap();
+    let leased = claim_one(store, NOW).await;
+    lose();
+    // Of two that are open in turn, the second is begun once.
+    let start = AttemptStart {
+        abandon: Some("lost"),
+        ..queued(&leased, NOW)
+    };
+    assert_eq!(begin(store, start).await, Some(3));
+    lose();
+    let done = finish(store, &leased, delivered(1), NOW).await;
+    assert!(matches!(done, Ended::Done { .. }), "{done:?}");
+    let waiting = submit(store, calling(task(&ann, 1, "1"))).await;
+    let waiting = store.task(&waiting).await.unwrap().unwrap();
+    lose();
+    assert_eq!(store.cancel(&waiting, NOW).await, Ok(Cancelled::Done));
+
+    lose();
+    // The claim that was lost, or the one that was heard: whoever has it, both are taken once.
+    let lost = store.claim_callbacks("w", 9, NOW + 99, NOW).await.unwrap();
+    assert_eq!(lost, []);
+    let claimed = store.claim_callbacks("w", 9, NOW + 199, NOW + 99).await;
+    let claimed = claimed.unwrap();
+    assert_eq!(claimed.iter().map(|c| c.tries).collect::<Vec<_>>(), [1, 1]);
+    lose();
+    let ids = vec![claimed[0].task_id.clone()];
+    store.put_back_callbacks("w", ids, NOW + 500).await.unwrap();
+    let log = store.callback_log(&claimed[0].task_id).await.unwrap();
+    assert_eq!(log.and_then(|log| log.next_at), Some(NOW + 500));
+    lose();
+    let tried = CallbackTried {
+        task_id: claimed[1].task_id.clone(),
+        number: 2,
+        at: NOW + 99,
+        took_ms: 7,
+        status: Some(200),
+        error: None,
+        next: CallbackNext::Delivered,
+    };
+    store.callback_tried(tried).await.unwrap();
+    let log = store.callback_log(&claimed[1].task_id).await.unwrap();
+    assert_eq!(log.map(|log| log.tries.len()), Some(1));
+    lose();
+    let fresh = Secret::new("whsec_x");
+    let secret = store.webhook_secret(&ann.key_id, fresh.clone(), NOW).await;
+    assert_eq!(secret, Ok(fresh));
+    lose();
+    assert_eq!(store.purge(NOW, NOW).await, Ok(0), "they are gone already");
+    assert!(!wire.has_one_to_lose());
+    assert_eq!(db.number("SELECT COUNT(*) FROM callbacks").await, 0);
+    assert_eq!(sums(store, &ann).await, ["4", "0", "1"]);
     assert_clean(store).await;
 }
 

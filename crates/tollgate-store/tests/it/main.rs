@@ -23,4 +23,5 @@ mod proxy;
 mod queued;
 mod reserved;
 mod server;
+mod work_books;
 mod world;

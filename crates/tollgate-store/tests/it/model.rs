@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tollgate_core::{Amount, Millis};
-use tollgate_store::{Cancelled, Ended, Leased, Refusal, Store, Submitted};
+use tollgate_store::{AttemptBegun, Cancelled, Ended, Leased, Refusal, Store, Submitted};
 
 use crate::db::{Db, on_both};
 use crate::world::{
-    NOW, Payer, assert_clean, begin_attempt, delivered, failed, finish, keyed, payer, rich,
-    task_at, try_again,
+    NOW, Payer, accepted_of, assert_clean, begin_attempt, calling, delivered, failed, finish,
+    keyed, payer, queued, rich, task_at, try_again,
 };
 
 on_both!(random_histories_close_their_books);
@@ -36,6 +36,9 @@ enum Step {
         pick: usize,
     },
     Retry {
+        pick: usize,
+    },
+    Enqueue {
         pick: usize,
     },
     Cancel {
@@ -66,6 +69,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (pick.clone(), 1..6u64).prop_map(|(pick, units)| Step::Deliver { pick, units }),
         2 => pick.clone().prop_map(|pick| Step::Fail { pick }),
         2 => pick.clone().prop_map(|pick| Step::Retry { pick }),
+        3 => pick.clone().prop_map(|pick| Step::Enqueue { pick }),
         3 => pick.prop_map(|pick| Step::Cancel { pick }),
         2 => (who.clone(), -60..90i64).prop_map(|(who, nanos)| Step::Credit { who, nanos }),
         1 => Just(Step::HandBack),
@@ -85,6 +89,9 @@ struct Known {
     fence: i64,
     leased: bool,
     done: bool,
+    /// The number of the attempt that a provider has in its queue.
+    queued: Option<i64>,
+    calls: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -196,12 +203,15 @@ impl World {
                     known.fence += 1;
                     known.leased = true;
                     assert_eq!(leased.fence, known.fence);
+                    let open = leased.open.as_ref().map(|open| open.number);
+                    assert_eq!(open, known.queued);
                     self.leases.push(leased);
                 }
             }
             Step::Deliver { pick, units } => self.finish(pick, Some(units)).await,
             Step::Fail { pick } => self.finish(pick, None).await,
             Step::Retry { pick } => self.retry(pick).await,
+            Step::Enqueue { pick } => self.enqueue(pick).await,
             Step::Cancel { pick } => self.cancel(pick).await,
             Step::Credit { who, nanos } => {
                 let account = &mut self.accounts[who];
@@ -234,6 +244,10 @@ impl World {
     async fn submit(&mut self, who: usize, units: u64, price: i64, key: Option<u8>) {
         let mut new = task_at(&self.payers[who], units, "0", self.now);
         new.charge.price = Amount::from_nanos(price);
+        let calls = units > 2;
+        if calls {
+            new = calling(new);
+        }
         let fingerprint = format!("{units} {price}");
         if let Some(key) = key {
             new = keyed(new, &key.to_string(), &fingerprint);
@@ -265,6 +279,8 @@ impl World {
                     fence: 0,
                     leased: false,
                     done: false,
+                    queued: None,
+                    calls,
                 };
                 self.tasks.insert(id, known);
                 if let (Some(key), Some(receipt)) = (key, receipt) {
@@ -318,11 +334,37 @@ impl World {
         }
         let leased = self.leases[pick % self.leases.len()].clone();
         let (current, done) = self.standing(&leased);
-        let number = begin_attempt(&self.store, &leased, self.now).await;
+        // What a provider has in its queue is ended, not begun again beside it.
+        let number = match self.tasks[&leased.task.id].queued {
+            Some(number) if current && !done => Some(number),
+            _ => begin_attempt(&self.store, &leased, self.now).await,
+        };
         assert_eq!(number.is_some(), current && !done);
         let Some(number) = number else { return };
         assert!(try_again(&self.store, &leased, number, self.now + 5, self.now).await);
-        self.tasks.get_mut(&leased.task.id).unwrap().leased = false;
+        let known = self.tasks.get_mut(&leased.task.id).unwrap();
+        (known.leased, known.queued) = (false, None);
+    }
+
+    async fn enqueue(&mut self, pick: usize) {
+        if self.leases.is_empty() {
+            return;
+        }
+        let leased = self.leases[pick % self.leases.len()].clone();
+        let (current, done) = self.standing(&leased);
+        // Another moment than that of every other attempt, so that it is another.
+        self.now += 1;
+        let begun = self.store.begin_attempt(queued(&leased, self.now)).await;
+        let known = self.tasks.get_mut(&leased.task.id).unwrap();
+        let number = match begun.unwrap() {
+            AttemptBegun::LostLease => return assert!(done || !current),
+            AttemptBegun::StillOpen => return assert!(known.queued.is_some()),
+            AttemptBegun::Begun(number) => number,
+        };
+        assert!(current && !done && known.queued.is_none());
+        known.queued = Some(number);
+        let accepted = accepted_of(&leased, number, "op", self.now);
+        assert_eq!(self.store.accepted(accepted).await, Ok(true));
     }
 
     async fn cancel(&mut self, pick: usize) {
@@ -345,8 +387,13 @@ impl World {
         self.accounts[known.who].held -= known.price * known.units as i64;
     }
 
-    /// The store's sums are the model's, and the books close.
+    /// The store's sums are the model's, its callbacks those of the ends, and the books close.
     async fn check(&self) {
+        for (id, known) in &self.tasks {
+            let log = self.store.callback_log(id).await.unwrap();
+            let is_there = self.store.task(id).await.unwrap().is_some();
+            assert_eq!(log.is_some(), known.calls && known.done && is_there);
+        }
         for (payer, account) in self.payers.iter().zip(&self.accounts) {
             let user = self.store.user(&payer.user_id).await.unwrap().unwrap();
             let sums = [user.balance, user.held, user.used].map(Amount::nanos);
