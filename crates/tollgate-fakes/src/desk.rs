@@ -124,16 +124,19 @@ pub(crate) struct Desk<'a> {
     pub(crate) course: Course,
     /// Different for every request of the process.
     pub(crate) number: u64,
+    /// The id of the request.
+    pub(crate) request: String,
     now: Instant,
     made: Cell<u64>,
 }
 
 impl<'a> Desk<'a> {
-    pub(crate) fn new(shared: &'a Shared, course: Course, number: u64) -> Self {
+    pub(crate) fn new(shared: &'a Shared, course: Course, number: u64, request: String) -> Self {
         Self {
             shared,
             course,
             number,
+            request,
             now: Instant::now(),
             made: Cell::default(),
         }

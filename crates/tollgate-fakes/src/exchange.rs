@@ -142,7 +142,7 @@ fn make(shared: &Shared, wanted: Wanted, orders: Orders, serial: u64) -> Judged<
     match wanted {
         Wanted::Fixed(value) => Ok(Answer::Made(Made::json(value))),
         Wanted::Media(media) => {
-            let desk = Desk::new(shared, orders.course, number);
+            let desk = Desk::new(shared, orders.course, number, id(serial));
             (media.run)(&desk).map(Answer::Made)
         }
         Wanted::Chat(work) => {

@@ -20,6 +20,10 @@ impl Inline {
         width.max(height) / width.min(height).max(1.0)
     }
 
+    pub(crate) fn long_side(&self) -> u32 {
+        self.size.0.max(self.size.1)
+    }
+
     pub(crate) fn short_side(&self) -> u32 {
         self.size.0.min(self.size.1)
     }

@@ -23,6 +23,7 @@ mod behaviour;
 mod bench;
 mod clock;
 mod course;
+mod dashscope;
 mod delivery;
 mod desk;
 mod directive;

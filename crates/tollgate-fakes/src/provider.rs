@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::anthropic::Anthropic;
 use crate::ark::Ark;
+use crate::dashscope::DashScope;
 use crate::desk::Media;
 use crate::gemini::Gemini;
 use crate::incoming::Seen;
@@ -27,6 +28,8 @@ pub enum Provider {
     Gemini,
     /// Volcengine Ark: pictures and films.
     Ark,
+    /// DashScope: pictures.
+    DashScope,
     /// xAI: pictures, films, speech.
     Xai,
 }
@@ -37,6 +40,7 @@ const PROVIDERS: &[(Provider, &str, &dyn Api)] = &[
     (Provider::Anthropic, "anthropic", &Anthropic),
     (Provider::Gemini, "gemini", &Gemini),
     (Provider::Ark, "ark", &Ark),
+    (Provider::DashScope, "dashscope", &DashScope),
     (Provider::Xai, "xai", &Xai),
 ];
 

@@ -6,6 +6,7 @@ mod ark;
 mod behaviours;
 mod client;
 mod control;
+mod dashscope;
 mod gemini;
 mod media;
 mod openai_chat;
