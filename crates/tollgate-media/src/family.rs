@@ -5,12 +5,13 @@ use std::fmt;
 use serde_json::Value;
 use tollgate_core::{ApiError, TaskKind};
 
-use crate::form::Form;
+use crate::form::field::Field;
+use crate::form::{self, Form};
 use crate::image::ImageFacts;
 use crate::input::{InputRole, InputRules};
 use crate::job::Job;
 use crate::shape::Shape;
-use crate::{Endpoint, image, speech, video};
+use crate::{Endpoint, RequestShape, image, speech, video};
 
 /// How long links to results work (CONTRACT.md › `expiry.images_s`, `expiry.long_s`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +74,11 @@ impl AnyFamily {
     /// Its model ids. The first is the usual one.
     pub fn models(self) -> &'static [&'static str] {
         self.form().models
+    }
+
+    /// Its request fields in that shape, those that every family has and the one that names the model aside.
+    pub fn fields(self, shape: RequestShape) -> &'static [Field] {
+        self.form_in(shape).fields
     }
 
     /// What its models make.
@@ -152,9 +158,9 @@ impl AnyFamily {
         }
     }
 
-    /// The JSON Schema of its requests to [`AnyFamily::endpoint`].
-    pub fn schema(self) -> Value {
-        crate::form::body_schema(&self.form())
+    /// The JSON Schema of its requests in that shape.
+    pub fn schema(self, shape: RequestShape) -> Value {
+        form::body_schema(&self.form_in(shape))
     }
 
     /// Its docs page, in Markdown.
@@ -175,11 +181,16 @@ impl AnyFamily {
         }
     }
 
+    /// What its requests in the usual shape hold.
     pub(crate) fn form(self) -> Form {
+        self.form_in(RequestShape::Usual)
+    }
+
+    fn form_in(self, shape: RequestShape) -> Form {
         match self {
             Self::Image(family) => family.form(),
             Self::Video(family) => family.form(),
-            Self::Speech(family) => family.form(crate::RequestShape::Usual),
+            Self::Speech(family) => family.form(shape),
         }
     }
 }

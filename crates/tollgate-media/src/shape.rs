@@ -138,10 +138,22 @@ pub fn video_resource_schema() -> Value {
     video::resource_schema()
 }
 
+impl ResultFile<'_> {
+    fn is_picture(&self) -> bool {
+        self.media_type.starts_with("image/")
+    }
+}
+
 impl<'a> TaskFacts<'a> {
-    /// The first result's link, empty while there is none.
+    /// The result itself: the first file, a film before the picture of its last frame.
+    fn main_file(&self) -> Option<&'a ResultFile<'a>> {
+        let film = self.files.iter().find(|file| !file.is_picture());
+        film.or_else(|| self.files.first())
+    }
+
+    /// The result's link, empty while there is none.
     fn first_url(&self) -> &'a str {
-        self.files.first().map_or("", |file| file.url)
+        self.main_file().map_or("", |file| file.url)
     }
 
     /// Why there is no result, of a task that ended without one.
@@ -168,9 +180,9 @@ impl<'a> TaskFacts<'a> {
         at.map_or(Value::Null, |at| at.div_euclid(1000).into())
     }
 
-    /// When the first result's link ends, in Unix seconds; null while there is none.
+    /// When the result's link ends, in Unix seconds; null while there is none.
     fn expires_at(&self) -> Value {
-        let file = self.files.first();
+        let file = self.main_file();
         file.map_or(Value::Null, |file| file.expires_at.div_euclid(1000).into())
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::field::{Field, Kind};
-use super::schema::default;
+use super::schema::{default, member_default};
 use super::{Form, Rule};
 use crate::input::{InputRules, MB, names};
 use crate::{AnyFamily, Endpoint};
@@ -52,22 +52,19 @@ pub(crate) fn field_table(page: &mut String, form: &Form) {
         form.model_field
     );
     for field in form.every_field() {
-        field_row(page, form, field, field.name);
+        let default = default(form, field);
+        field_row(page, form, field, field.name, default);
         if let Kind::Object(members) = field.kind {
             for member in members {
-                field_row(
-                    page,
-                    form,
-                    member,
-                    &format!("{}.{}", field.name, member.name),
-                );
+                let name = format!("{}.{}", field.name, member.name);
+                field_row(page, form, member, &name, member_default(member));
             }
         }
     }
     page.push_str("\nNumbers are JSON numbers without quotes; `null` counts as absent. Other fields are ignored and listed as `adjustments`; with the header `x-tollgate-strict: true` they are an error.\n\n");
 }
 
-fn field_row(page: &mut String, form: &Form, field: &Field, name: &str) {
+fn field_row(page: &mut String, form: &Form, field: &Field, name: &str, default: Option<Value>) {
     let mut names = format!("`{name}`");
     for alias in field.aliases {
         let _ = write!(names, ", `{alias}`");
@@ -77,7 +74,7 @@ fn field_row(page: &mut String, form: &Form, field: &Field, name: &str) {
     }
     let (kind, values) = kind(form, field);
     let required = if field.required { ", required" } else { "" };
-    let default = match default(form, field) {
+    let default = match default {
         Some(Value::String(text)) => format!("`{text}`"),
         Some(other) => format!("`{other}`"),
         None => String::new(),

@@ -17,7 +17,8 @@ pub(crate) fn body_schema(form: &Form) -> Value {
     properties.insert(form.model_field.to_owned(), model);
     let mut required = vec![form.model_field];
     for field in form.every_field() {
-        properties.insert(field.name.to_owned(), described(form, field));
+        let default = default(form, field);
+        properties.insert(field.name.to_owned(), described(form, field, default));
         if field.required {
             required.push(field.name);
         }
@@ -32,10 +33,10 @@ pub(crate) fn body_schema(form: &Form) -> Value {
 }
 
 /// A field's schema with its description and default.
-fn described(form: &Form, field: &Field) -> Value {
+fn described(form: &Form, field: &Field, default: Option<Value>) -> Value {
     let mut schema = kind(form, field);
     schema["description"] = description(field).into();
-    if let Some(default) = default(form, field) {
+    if let Some(default) = default {
         schema["default"] = default;
     }
     schema
@@ -53,8 +54,14 @@ fn description(field: &Field) -> String {
     format!("{} Also read as `{}`.", field.doc, others.join("`, `"))
 }
 
+/// What the absence of a member of an object means, where it is one value. Members that hold what other fields hold
+/// too leave it to those.
+pub(super) fn member_default(member: &Field) -> Option<Value> {
+    member.default.map(Preset::value)
+}
+
 /// What the absence of a field means, where it is one value.
-pub(crate) fn default(form: &Form, field: &Field) -> Option<Value> {
+pub(super) fn default(form: &Form, field: &Field) -> Option<Value> {
     let (tiers, tier) = form.sizes.tiers();
     match field.kind {
         Kind::Size => form.sizes.default().map(Value::from),
@@ -64,7 +71,7 @@ pub(crate) fn default(form: &Form, field: &Field) -> Option<Value> {
         } else {
             lengths.default().into()
         }),
-        _ => field.default.map(Preset::value),
+        _ => member_default(field),
     }
 }
 
@@ -109,7 +116,10 @@ fn object(form: &Form, members: &[Field]) -> Value {
         .collect();
     let properties: Map<String, Value> = members
         .iter()
-        .map(|member| (member.name.to_owned(), described(form, member)))
+        .map(|member| {
+            let default = member_default(member);
+            (member.name.to_owned(), described(form, member, default))
+        })
         .collect();
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {

@@ -200,7 +200,7 @@ fn length(path: &str, lengths: &Lengths, text: bool, value: &Value) -> Result<i6
         Value::String(_) if !text => ", sent as a JSON number without quotes",
         _ => "",
     };
-    let wants = format!("{} seconds in whole{form}", lengths.words());
+    let wants = format!("{}, in whole seconds{form}", lengths.words());
     Err(wrong(path, &wants, value))
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    QUEUED_STATES, ReceiptFacts, ResultFile, Shape, TaskFacts, adjustments_schema, error_schema,
-    queued_status, with_adjustments,
+    QUEUED_STATES, ReceiptFacts, Shape, TaskFacts, adjustments_schema, error_schema, queued_status,
+    with_adjustments,
 };
 
 /// SPEC.md › Task submission receipts, fourth row; DECISIONS.md › Paths and shapes, the video record.
@@ -55,7 +55,7 @@ fn receipt_schema() -> Value {
 }
 
 fn record(facts: &TaskFacts<'_>) -> Value {
-    let url = film(facts).map_or("", |film| film.url);
+    let url = facts.first_url();
     let record = json!({
         "id": facts.task_id,
         "task_id": facts.task_id,
@@ -154,21 +154,13 @@ pub(super) fn resource_schema() -> Value {
     })
 }
 
-/// The film among the results. A last frame that was asked for is a picture beside it.
-fn film<'a>(facts: &TaskFacts<'a>) -> Option<&'a ResultFile<'a>> {
-    facts.files.iter().find(|file| !is_picture(file))
-}
-
-fn is_picture(file: &ResultFile<'_>) -> bool {
-    file.media_type.starts_with("image/")
-}
-
 fn metadata(facts: &TaskFacts<'_>) -> Value {
     let mut metadata = Map::new();
-    if let Some(film) = film(facts) {
+    if let Some(film) = facts.main_file() {
         metadata.insert("url".to_owned(), film.url.into());
     }
-    if let Some(frame) = facts.files.iter().find(|file| is_picture(file)) {
+    // A last frame that was asked for is a picture beside the film.
+    if let Some(frame) = facts.files.iter().find(|file| file.is_picture()) {
         metadata.insert("last_frame_url".to_owned(), frame.url.into());
     }
     Value::Object(metadata)

@@ -3,6 +3,7 @@
 use tollgate_core::ApiError;
 
 use super::family::Family;
+use super::read::{length_field, tier_field};
 use super::size::{Follow, FrameSizes};
 use crate::LinkLife;
 use crate::form::Rule;
@@ -72,12 +73,14 @@ pub(super) static FAMILY: Family = Family {
             let seconds = draft.int("seconds").unwrap_or_default();
             if seconds > MAX_WITH_REFERENCES {
                 return Err(ApiError::invalid(format!(
-                    "`seconds` must be at most {MAX_WITH_REFERENCES} with several images, got {seconds} and {count} images"
+                    "`{}` must be at most {MAX_WITH_REFERENCES} with several images, got {seconds} and {count} images",
+                    length_field(draft)
                 )));
             }
             if draft.text("resolution") == Some("1080p") {
                 return Err(ApiError::invalid(format!(
-                    "`resolution` must be 480p or 720p with several images, got 1080p and {count} images"
+                    "`{}` must be 480p or 720p with several images, got 1080p and {count} images",
+                    tier_field(draft)
                 )));
             }
             Ok(())

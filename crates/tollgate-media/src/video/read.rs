@@ -67,6 +67,26 @@ fn seconds(draft: &mut Draft<'_>, lengths: &Lengths) -> Result<i64, ApiError> {
     Ok(first.or(second).unwrap_or_else(|| lengths.default()))
 }
 
+/// The field that the film's length came in.
+pub(super) fn length_field(draft: &Draft<'_>) -> &'static str {
+    if draft.member("metadata", "durationSeconds").is_some() {
+        return "metadata.durationSeconds";
+    }
+    let asked = LENGTHS.into_iter().find(|field| draft.asked(field));
+    asked.unwrap_or(LENGTHS[0])
+}
+
+/// The field that the film's tier came in.
+pub(super) fn tier_field(draft: &Draft<'_>) -> &'static str {
+    if draft.member("metadata", "resolution").is_some() {
+        return "metadata.resolution";
+    }
+    let asked = ["resolution", "size"]
+        .into_iter()
+        .find(|field| draft.asked(field));
+    asked.unwrap_or("resolution")
+}
+
 /// The job, its images still to come.
 fn job(
     mut draft: Draft<'_>,

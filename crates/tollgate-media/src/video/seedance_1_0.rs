@@ -4,6 +4,7 @@ use serde_json::Value;
 use tollgate_core::{Adjustment, ApiError};
 
 use super::family::Family;
+use super::read::tier_field;
 use super::seedance;
 use super::size::{Follow, FrameSizes};
 use crate::LinkLife;
@@ -102,7 +103,8 @@ pub(super) static FAMILY: Family = Family {
                 }
                 if draft.text("resolution") == Some("1080p") {
                     return Err(ApiError::invalid(format!(
-                        "`resolution` must be 480p or 720p with references, got 1080p and {count} images"
+                        "`{}` must be 480p or 720p with references, got 1080p and {count} images",
+                        tier_field(draft)
                     )));
                 }
                 draft.drop_member("metadata", "camera_fixed", "no effect with references");

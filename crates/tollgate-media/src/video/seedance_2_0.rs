@@ -3,6 +3,7 @@
 use tollgate_core::ApiError;
 
 use super::family::Family;
+use super::read::tier_field;
 use super::seedance;
 use super::size::{Follow, FrameSizes};
 use crate::LinkLife;
@@ -65,7 +66,8 @@ pub(super) static FAMILY: Family = Family {
             apply: |draft| {
                 if draft.like == FAST && draft.text("resolution") == Some("1080p") {
                     return Err(ApiError::invalid(format!(
-                        "`resolution` must be 480p or 720p for {FAST}, got 1080p"
+                        "`{}` must be 480p or 720p for {FAST}, got 1080p",
+                        tier_field(draft)
                     )));
                 }
                 Ok(())

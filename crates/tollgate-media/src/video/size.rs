@@ -35,6 +35,8 @@ pub enum Follow {
     Named(&'static str),
 }
 
+/// The field that names ratio and tier at once.
+const SIZE: &str = "size";
 /// Sizes within this factor of a ratio are meant as that ratio: 854x480 is 16:9.
 const TOLERANCE: f64 = 1.01;
 /// Up to this many sizes are listed one by one in an error.
@@ -98,15 +100,7 @@ impl FrameSizes {
         let row = self.row(ratio.unwrap_or(self.default_ratio));
         let pixels = (!follows).then(|| self.pixels(Cell { row, level }));
         if let (Some(asked), Some(pixels)) = (&size, pixels) {
-            let used = pixels.to_string();
-            let said = draft.adjustments.iter().any(|said| said.field == "size");
-            if *asked != used && !said {
-                let tier = self.tiers[level];
-                let why = format!("the model's {} frame at {tier}", row.ratio);
-                draft
-                    .adjustments
-                    .push(Adjustment::new("size", asked.as_str(), used, why));
-            }
+            note_size(draft, asked, pixels, row.ratio, self.tiers[level]);
         }
         let asked = size.unwrap_or_else(|| match ratio {
             Some(ratio) => ratio.to_owned(),
@@ -148,12 +142,12 @@ impl FrameSizes {
         if let Some(size) = size {
             let cell = self.cell(size)?;
             let own = cell.row.ratio;
-            match wishes.ratio.get_or_insert(Wish::new("size", own)).value {
+            match wishes.ratio.get_or_insert(Wish::new(SIZE, own)).value {
                 same if same == own => {}
                 other => return Err(contradiction(size, own, "aspect_ratio", other)),
             }
             let own = self.tiers[cell.level];
-            let tier = wishes.tier.get_or_insert(Wish::new("size", cell.level));
+            let tier = wishes.tier.get_or_insert(Wish::new(SIZE, cell.level));
             match self.tiers[tier.value] {
                 same if same == own => {}
                 other => return Err(contradiction(size, own, "resolution", other)),
@@ -164,12 +158,12 @@ impl FrameSizes {
             value.map(str::to_owned)
         };
         if let Some(wins) = self.asked_ratio(member(draft, "aspectRatio").as_deref()) {
-            overrule(draft, size, wishes.ratio, wins, wins, "aspectRatio");
+            overrule(draft, wishes.ratio, &wins, wins, "aspectRatio");
             wishes.ratio = Wish::of("metadata", Some(wins));
         }
         if let Some(wins) = self.asked_tier(member(draft, "resolution").as_deref()) {
             let used = self.tiers[wins];
-            overrule(draft, size, wishes.tier, wins, used, "resolution");
+            overrule(draft, wishes.tier, &wins, used, "resolution");
             wishes.tier = Wish::of("metadata", Some(wins));
         }
         Ok(wishes)
@@ -278,26 +272,42 @@ impl FormSizes for FrameSizes {
     }
 }
 
-/// Notes that `metadata` overrules what another field wants, where it wants something else.
-fn overrule<T: PartialEq>(
-    draft: &mut Draft<'_>,
-    size: Option<&str>,
-    wish: Option<Wish<T>>,
-    wins: T,
-    used: &str,
-    member: &str,
-) {
-    let Some(wish) = wish.filter(|wish| wish.value != wins) else {
+/// Notes that a film asked for as `asked` is made in `used` pixels, where that is another size.
+fn note_size(draft: &mut Draft<'_>, asked: &str, used: PixelSize, ratio: &str, tier: &str) {
+    let used = used.to_string();
+    if asked.replace('*', "x") == used {
         return;
+    }
+    let metadata = ["aspectRatio", "resolution"].map(|name| draft.member("metadata", name));
+    let overruled = metadata.iter().any(Option::is_some);
+    let by = if overruled {
+        " that `metadata` asks for"
+    } else {
+        ""
     };
-    let asked = match wish.field {
-        "size" => size.unwrap_or_default().to_owned(),
-        field => draft.text(field).unwrap_or_default().to_owned(),
-    };
-    let why = format!("`metadata.{member}` wins");
+    let why = format!("the model's {ratio} frame at {tier}{by}");
     draft
         .adjustments
-        .push(Adjustment::new(wish.field, asked, used, why));
+        .push(Adjustment::new(SIZE, asked, used, why));
+}
+
+/// Notes that `metadata` overrules what another field wants, where it wants something else. What `size` becomes is
+/// only known when both wishes are.
+fn overrule<T: PartialEq>(
+    draft: &mut Draft<'_>,
+    wish: Option<Wish<T>>,
+    wins: &T,
+    used: &str,
+    member: &'static str,
+) {
+    let asked = wish.filter(|wish| wish.field != SIZE && wish.value != *wins);
+    if let Some(Wish { field, .. }) = asked {
+        let asked = draft.value(field).cloned().unwrap_or_default();
+        let why = format!("`metadata.{member}` wins");
+        draft
+            .adjustments
+            .push(Adjustment::new(field, asked, used, why));
+    }
 }
 
 /// The lines of a tier such as `720p`; `4k` has 2160.

@@ -3,6 +3,7 @@
 use tollgate_core::ApiError;
 
 use super::family::Family;
+use super::read::length_field;
 use super::size::{Follow, FrameSizes};
 use crate::LinkLife;
 use crate::form::Rule;
@@ -107,7 +108,8 @@ pub(super) static FAMILY: Family = Family {
             match draft.int("seconds") {
                 Some(seconds) if tier != "720p" && seconds != FULL_LENGTH => {
                     Err(ApiError::invalid(format!(
-                        "`seconds` must be {FULL_LENGTH} at {tier}, got {seconds}"
+                        "`{}` must be {FULL_LENGTH} at {tier}, got {seconds}",
+                        length_field(draft)
                     )))
                 }
                 _ => Ok(()),

@@ -1,9 +1,9 @@
 //! The catalogue: every id of SPEC.md, the endpoint it belongs to, and ids that configuration adds.
 
 use serde_json::{Map, json};
-use tollgate_core::ErrorKind;
+use tollgate_core::{ErrorKind, TaskKind};
 use tollgate_media::image::{self, FAMILIES, LinkLife};
-use tollgate_media::{Catalogue, Endpoint, ExtraModel};
+use tollgate_media::{AnyFamily, Catalogue, Endpoint, ExtraModel, MediaJob as _, RequestShape};
 
 use crate::CATALOGUE;
 
@@ -104,6 +104,102 @@ fn other_models_are_sent_to_their_endpoint() {
 }
 
 #[test]
+fn every_video_and_speech_model_has_its_family() {
+    let films = [
+        ("sora-2", "sora-2"),
+        ("veo-3.1-flash", "veo-3.1"),
+        ("veo-3.1-pro", "veo-3.1"),
+        ("grok-imagine-video-1.5", "grok-imagine-video"),
+        ("seedance-1.0-fast", "seedance-1.0"),
+        ("seedance-1.0-mini", "seedance-1.0"),
+        ("seedance-1.0-pro", "seedance-1.0"),
+        ("seedance-1.5-pro", "seedance-1.5-pro"),
+        ("seedance-2.0", "seedance-2.0"),
+        ("seedance-2.0-fast", "seedance-2.0"),
+    ];
+    let speech = [("native-v3", "native-v3"), ("kling-v3", "native-v3")];
+    let (film, audio) = (
+        &[Endpoint::VideoGenerations, Endpoint::Videos][..],
+        &[
+            Endpoint::AudioSpeech,
+            Endpoint::NativeSpeech,
+            Endpoint::MultimodalAudio,
+        ][..],
+    );
+    for (models, ways, others, kind) in [
+        (&films[..], film, audio, TaskKind::Video),
+        (&speech[..], audio, film, TaskKind::Speech),
+    ] {
+        for (id, family) in models {
+            for endpoint in ways {
+                let found = CATALOGUE.task(id, *endpoint).unwrap();
+                assert_eq!(
+                    (found.name.as_str(), found.like, found.family.name()),
+                    (*id, *id, *family)
+                );
+                assert_eq!(
+                    (found.family.kind(), found.family.endpoint()),
+                    (kind, endpoint.home())
+                );
+            }
+            for endpoint in others {
+                let error = CATALOGUE.task(id, *endpoint).unwrap_err();
+                assert_eq!(error.kind, ErrorKind::InvalidRequest);
+                assert!(error.message.contains(ways[0].path()), "{error}");
+            }
+        }
+    }
+    assert_eq!(
+        CATALOGUE.task_models().count(),
+        22 + films.len() + speech.len()
+    );
+    for image in CATALOGUE.image_models() {
+        let found = CATALOGUE.task(&image.name, image.family.endpoint).unwrap();
+        assert_eq!(
+            (found.like, found.family.name()),
+            (image.like, image.family.name)
+        );
+    }
+    let error = CATALOGUE.task("gpt-5", Endpoint::Videos).unwrap_err();
+    assert!(
+        error.message.contains("POST /api/v1/chat/completions"),
+        "{error}"
+    );
+    let error = CATALOGUE.task("sora-3", Endpoint::Videos).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn configuration_adds_films_and_speech() {
+    let catalogue = Catalogue::new(&[
+        extra("my-mini", "seedance-1.0-mini"),
+        extra("my-veo", "veo-3.1"),
+        extra("my-voice", "kling-v3"),
+    ])
+    .unwrap();
+    let film = |id: &str| catalogue.task(id, Endpoint::Videos).unwrap();
+    assert_eq!(
+        (film("my-mini").like, film("my-veo").like),
+        ("seedance-1.0-mini", "veo-3.1-flash")
+    );
+    let voice = catalogue.task("my-voice", Endpoint::NativeSpeech).unwrap();
+    assert_eq!((voice.like, voice.family.name()), ("kling-v3", "native-v3"));
+    // A new id follows the rules of the very model that it is like.
+    let body = json!({ "prompt": "x", "images": ["https://a/1", "https://a/2", "https://a/3"] });
+    let read =
+        |model| tollgate_media::read(model, RequestShape::Usual, body.as_object().unwrap(), true);
+    assert_eq!(read(film("my-mini")).unwrap().job().model(), "my-mini");
+    assert!(
+        read(
+            CATALOGUE
+                .task("seedance-1.0-pro", Endpoint::Videos)
+                .unwrap()
+        )
+        .is_err()
+    );
+}
+
+#[test]
 fn unknown_models_are_not_found() {
     for id in [
         "",
@@ -194,5 +290,17 @@ fn families_keep_their_promises() {
         assert_eq!(FAMILIES.iter().filter(|f| f.name == family.name).count(), 1);
     }
     assert!(image::Family::by_name("nothing").is_none());
+    for family in AnyFamily::all() {
+        assert_eq!(AnyFamily::by_name(family.name()), Some(family));
+        let same = AnyFamily::all().filter(|other| *other == family).count();
+        assert_eq!(same, 1, "{family:?}");
+        if family.kind() != TaskKind::Image {
+            assert_eq!(
+                (family.links(), family.safety_review()),
+                (LinkLife::Usual, false)
+            );
+        }
+    }
+    assert_eq!(AnyFamily::by_name("nothing"), None);
     assert_eq!((LinkLife::Usual.hours(), LinkLife::Long.hours()), (24, 72));
 }

@@ -1,8 +1,10 @@
 //! The schemas and docs pages say what the declarations say.
 
 use serde_json::{Value, json};
-use tollgate_media::form::field::Kind;
+use tollgate_media::form::field::{Field, Kind};
 use tollgate_media::image::{FAMILIES, page, schema};
+
+use tollgate_media::{AnyFamily, RequestShape};
 
 use crate::submit;
 
@@ -58,6 +60,115 @@ fn schemas_agree_with_validation() {
     }
 }
 
+/// Every request shape of every family, with its fields.
+fn shapes() -> Vec<(AnyFamily, RequestShape, &'static [Field])> {
+    AnyFamily::all()
+        .flat_map(|family| {
+            let ways =
+                std::iter::once(family.endpoint()).chain(family.endpoint().also().iter().copied());
+            ways.map(move |way| (family, way.shape(), family.fields(way.shape())))
+        })
+        .collect()
+}
+
+#[test]
+fn schemas_of_every_kind_and_shape() {
+    for (family, shape, fields) in shapes() {
+        let schema = family.schema(shape);
+        let model = &schema["properties"][shape.model_field()];
+        assert_eq!(model["enum"], json!(family.models()));
+        assert_eq!(schema["properties"]["callback_url"]["maxLength"], 2048);
+        for field in fields {
+            let property = &schema["properties"][field.name];
+            assert!(
+                property["description"].is_string(),
+                "{family:?} {}",
+                field.name
+            );
+            let required = schema["required"].as_array().unwrap();
+            assert_eq!(required.contains(&field.name.into()), field.required);
+            if let Kind::Object(members) = field.kind {
+                let described = property["properties"].as_object().unwrap();
+                assert_eq!(described.len(), members.len());
+            }
+        }
+        assert_eq!(
+            schema["properties"].as_object().unwrap().len(),
+            fields.len() + 2
+        );
+    }
+}
+
+#[test]
+fn some_schemas_of_films_and_speech() {
+    let schema =
+        |name: &str, shape| AnyFamily::by_name(name).unwrap().schema(shape)["properties"].clone();
+    let sora = schema("sora-2", RequestShape::Usual);
+    let strings = json!({ "type": "string", "enum": ["8", "12"] });
+    let numbers = json!({ "type": "integer", "enum": [8, 12] });
+    assert_eq!(sora["seconds"]["anyOf"], json!([strings, numbers]));
+    assert_eq!(
+        (&sora["seconds"]["default"], &sora["duration"]["default"]),
+        (&json!("8"), &json!(8))
+    );
+    assert_eq!(sora["size"]["default"], "1280x720");
+    let seedance = schema("seedance-1.5-pro", RequestShape::Usual);
+    assert_eq!(
+        (
+            &seedance["duration"]["minimum"],
+            &seedance["duration"]["maximum"]
+        ),
+        (&json!(4), &json!(12))
+    );
+    assert_eq!(seedance["resolution"]["default"], "720p");
+    assert_eq!(seedance["aspect_ratio"]["enum"][6], "adaptive");
+    let veo = schema("veo-3.1", RequestShape::Usual);
+    assert_eq!(
+        veo["metadata"]["properties"]["resolution"].get("default"),
+        None
+    );
+    assert_eq!(
+        veo["metadata"]["properties"]["generateAudio"]["default"],
+        true
+    );
+    let speech = schema("native-v3", RequestShape::MultimodalSpeech);
+    assert_eq!(speech["metadata"]["required"], json!(["text"]));
+    assert_eq!(speech["task_type"]["enum"], json!(["tts"]));
+    let speed = &schema("native-v3", RequestShape::NativeSpeech)["voice_speed"];
+    assert_eq!(
+        (&speed["minimum"], &speed["maximum"]),
+        (&json!(0.25), &json!(4.0))
+    );
+}
+
+#[test]
+fn pages_of_every_kind_hold_their_fields_and_a_good_example() {
+    for (family, shape, fields) in shapes() {
+        let page = family.page();
+        assert!(page.starts_with(&format!("# {}\n\n", family.title())));
+        for field in fields {
+            assert!(
+                page.contains(&format!("| `{}`", field.name)),
+                "{family:?} {}",
+                field.name
+            );
+            assert!(page.contains(field.doc));
+        }
+        assert!(page.contains("| `callback_url`, `metadata.callback_url` |"));
+        assert!(page.contains(&format!("| `{}` | string, required |", shape.model_field())));
+        for way in family.endpoint().also() {
+            assert!(page.contains(way.path()), "{way}");
+        }
+        let start = page.find("-d '").unwrap() + 4;
+        let end = page[start..].find('\'').unwrap() + start;
+        let body: Value = serde_json::from_str(&page[start..end]).unwrap();
+        let body = body.as_object().unwrap();
+        let model = crate::CATALOGUE.asked(body, family.endpoint()).unwrap();
+        let read = tollgate_media::read(model, RequestShape::Usual, body, true);
+        assert_eq!(read.unwrap().adjustments, []);
+    }
+}
+
 #[test]
 fn some_schemas_in_full() {
     let find = |name: &str| FAMILIES.iter().find(|family| family.name == name).unwrap();
@@ -99,10 +210,10 @@ fn some_schemas_in_full() {
 
 #[test]
 fn shapes_have_schemas() {
-    for family in FAMILIES {
+    for family in AnyFamily::all() {
         for schema in [
-            (family.shape.receipt_schema)(),
-            (family.shape.record_schema)(),
+            (family.shape().receipt_schema)(),
+            (family.shape().record_schema)(),
         ] {
             assert_eq!(schema["type"], "object");
             let properties = schema["properties"].as_object().unwrap();

@@ -1,7 +1,8 @@
-//! Tests of the image families through the crate's public face: SPEC.md's tables, row by row.
+//! Tests of the families of every kind through the crate's public face: SPEC.md's tables, row by row.
 
 mod bad;
 mod bad_wan;
+mod callbacks;
 mod catalogue;
 mod documents;
 mod facts;
@@ -11,7 +12,9 @@ mod properties;
 mod settle;
 mod shapes;
 mod sizes;
+mod speech;
 mod video;
+mod video_images;
 
 use std::sync::LazyLock;
 

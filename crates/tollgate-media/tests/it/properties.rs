@@ -3,7 +3,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
-use tollgate_media::image::{self, FAMILIES, Source, facts};
+use tollgate_core::TaskKind;
+use tollgate_media::form::field::Field;
+use tollgate_media::image::{Source, facts};
+use tollgate_media::{AnyFamily, Endpoint, Job, MediaJob as _, TaskModel, Units};
 
 use crate::CATALOGUE;
 
@@ -52,6 +55,15 @@ fn likely() -> impl Strategy<Value = Value> {
         "data:image/png;base64,AAAA",
         "#aabbcc",
         "33.00%",
+        "480p",
+        "720p",
+        "1080p",
+        "1280x720",
+        "1920x1080",
+        "adaptive",
+        "8",
+        "tts",
+        "zh",
     ]);
     prop_oneof![
         texts.prop_map(Value::from),
@@ -59,6 +71,11 @@ fn likely() -> impl Strategy<Value = Value> {
         vec(Just("https://a/b.png"), 0..17).prop_map(Value::from),
         vec(vec(vec(0..9_u32, 3..5), 0..3), 0..3).prop_map(|boxes| serde_json::json!(boxes)),
         (0..17_i64).prop_map(|max| serde_json::json!({ "max_images": max })),
+        (0.0..5.0_f64).prop_map(Value::from),
+        (0..3_usize, 0..16_i64).prop_map(|(ratio, seconds)| serde_json::json!({
+            "aspectRatio": (["16:9", "9:16", "1:1"][ratio]), "durationSeconds": seconds, "seed": seconds,
+            "text": "a fox", "voice_speed": 1.5,
+        })),
     ]
 }
 
@@ -72,63 +89,104 @@ fn body(names: Vec<&'static str>) -> impl Strategy<Value = Map<String, Value>> {
     (vec((name, value), 0..8), any::<bool>()).prop_map(|(fields, with_prompt)| {
         let mut body: Map<String, Value> = fields.into_iter().collect();
         if with_prompt {
-            body.insert("prompt".to_owned(), "a fox".into());
+            for name in ["prompt", "input", "text"] {
+                body.insert(name.to_owned(), "a fox".into());
+            }
         }
         body
     })
 }
 
-fn request() -> impl Strategy<Value = (&'static str, Map<String, Value>)> {
-    let ids: Vec<_> = FAMILIES
-        .iter()
-        .flat_map(|family| family.models.iter().map(move |id| (*id, *family)))
+fn request() -> impl Strategy<Value = (&'static TaskModel, Endpoint, Map<String, Value>)> {
+    let ways: Vec<_> = AnyFamily::all()
+        .flat_map(|family| {
+            let ways =
+                std::iter::once(family.endpoint()).chain(family.endpoint().also().iter().copied());
+            let models = family.models().iter();
+            let all = ways.flat_map(move |way| models.clone().map(move |id| (*id, way)));
+            all.collect::<Vec<_>>()
+        })
         .collect();
-    prop::sample::select(ids).prop_flat_map(|(id, family)| {
-        let fields = family.fields.iter();
+    prop::sample::select(ways).prop_flat_map(|(id, way)| {
+        let model = CATALOGUE.task(id, way).unwrap();
+        let fields = model
+            .family
+            .fields(way.shape())
+            .iter()
+            .chain([&Field::CALLBACK]);
         let names = fields
             .flat_map(|field| std::iter::once(field.name).chain(field.aliases.iter().copied()));
-        body(names.collect()).prop_map(move |body| (id, body))
+        body(names.collect()).prop_map(move |body| (model, way, body))
     })
 }
 
+/// What holds of a job whatever it makes, when it is settled.
+fn check(job: &Job, family: AnyFamily) -> Result<(), TestCaseError> {
+    match job.units() {
+        Units::Images(n) => prop_assert!((1..=15).contains(&n)),
+        Units::Seconds(seconds) => prop_assert!((1..=15).contains(&seconds)),
+        Units::Characters(n) => prop_assert!((1..=4096).contains(&n)),
+    }
+    match job {
+        Job::Image(job) => {
+            prop_assert!(job.output_compression.is_none_or(|percent| percent <= 100))
+        }
+        Job::Video(job) => {
+            let pixels = job.size.pixels.unwrap();
+            prop_assert!(pixels.width.is_multiple_of(2) && pixels.height.is_multiple_of(2));
+            prop_assert_eq!(job.image_use.is_some(), !job.images.is_empty());
+            prop_assert!(job.extra.is_empty() && job.seed.is_none_or(|seed| seed >= 0));
+        }
+        Job::Speech(job) => {
+            prop_assert!(job.extra.is_empty() && !job.text.trim().is_empty());
+            prop_assert!(job.speed.is_none_or(|speed| (0.25..=4.0).contains(&speed)));
+        }
+    }
+    prop_assert!(job.pictures().len() <= family.inputs().max_count + 1);
+    if family.kind() != TaskKind::Speech {
+        let pixels = job.pixels().unwrap();
+        prop_assert!(pixels.width.min(pixels.height) >= 192 && pixels.pixels() < 20_000_000);
+    }
+    prop_assert!(serde_json::to_string(&job.shown()).unwrap().len() < 2000);
+    Ok(())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(5000))]
 
     #[test]
-    fn any_body_is_an_error_or_a_legal_job((id, body) in request(), strict: bool, width in 1..9000_u32, height in 1..9000_u32) {
-        let model = crate::model(id);
-        match image::read(model, &body, strict) {
+    fn any_body_is_an_error_or_a_legal_job((model, way, body) in request(), strict: bool, width in 1..9000_u32, height in 1..9000_u32) {
+        let family = model.family;
+        match tollgate_media::read(model, way.shape(), &body, strict) {
             Err(error) => {
                 prop_assert_eq!(error.kind.status(), 400);
                 prop_assert!(error.message.chars().count() <= 330 && error.message.contains('`'), "{}", error);
                 prop_assert!(!error.message.chars().any(char::is_control));
             }
             Ok(submission) => {
-                let family = model.family;
                 let price = submission.price.clone();
+                prop_assert!(submission.callback_url.as_ref().is_none_or(|url| url.len() <= 2048));
                 let sources = vec![Source::Url("https://a/b".to_owned()); submission.inputs.len()];
                 let adjusted = serde_json::to_string(&submission.adjustments).unwrap();
                 prop_assert!(adjusted.len() < 20_000);
                 let mut job = submission.into_job(sources);
-                prop_assert!((1..=15).contains(&job.n));
-                prop_assert!(job.references.len() <= family.inputs.max_count);
-                prop_assert_eq!(price.pixels.is_none(), job.size.pixels.is_none());
-                prop_assert!(job.size.pixels.is_some() || !job.references.is_empty());
-                prop_assert!(job.output_compression.is_none_or(|percent| percent <= 100));
-                let known = vec![Some(crate::facts(width, height)); job.references.len()];
+                prop_assert_eq!((job.kind(), job.family(), job.model()), (family.kind(), family.name(), model.name.as_str()));
+                prop_assert_eq!(price.pixels.is_none(), job.pixels().is_none());
+                let known = vec![Some(crate::facts(width, height)); job.pictures().len()];
+                let speaks = family.kind() == TaskKind::Speech;
+                prop_assert!(speaks || job.pixels().is_some() || !known.is_empty());
                 if family.settle(&mut job, &known).is_ok() {
-                    let pixels = job.size.pixels.unwrap();
-                    prop_assert!(pixels.width.min(pixels.height) >= 192 && pixels.pixels() < 20_000_000);
+                    check(&job, family)?;
                 }
-                let stored = serde_json::to_string(&job).unwrap();
-                prop_assert_eq!(serde_json::from_str::<image::ImageJob>(&stored).unwrap(), job);
+                let stored = job.to_text().unwrap();
+                prop_assert_eq!(Job::from_text(job.kind(), &stored).unwrap(), job);
             }
         }
     }
 
     #[test]
     fn any_model_name_is_found_or_refused(name in ".{0,60}") {
-        let found = CATALOGUE.image(&name, tollgate_media::Endpoint::ImageGenerations);
+        let found = CATALOGUE.task(&name, Endpoint::ImageGenerations);
         prop_assert_eq!(found.is_ok(), CATALOGUE.endpoint(&name).is_some());
     }
 

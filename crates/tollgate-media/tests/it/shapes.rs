@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, Amount, TaskState};
 use tollgate_media::{
     AnyFamily, ReceiptFacts, ResultFile, TaskFacts, bare_record, generation_record, image, record,
+    shape::video_resource_schema, video_resource,
 };
 
 const IMAGES: &[ResultFile<'_>] = &[
@@ -242,5 +243,184 @@ fn generation_records() {
                 "url": url, "fail_reason": reason,
             })
         );
+    }
+}
+
+const FILM: &[ResultFile<'_>] = &[
+    file("https://h/last.png", "image/png"),
+    file("https://h/1.mp4", "video/mp4"),
+];
+
+fn shown(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+#[test]
+fn video_receipts() {
+    let shown = shown(json!({ "seconds": "8", "size": "1280x720" }));
+    let adjustments = [Adjustment::new("seconds", 4, 8, "so")];
+    let facts = ReceiptFacts {
+        task_id: "task_1",
+        model: "sora-2",
+        created_at: 1_700_000_000_999,
+        size: "16:9",
+        quality: None,
+        shown: &shown,
+        adjustments: &[],
+    };
+    let mut expected = json!({
+        "id": "task_1", "task_id": "task_1", "object": "video", "model": "sora-2", "status": "queued",
+        "progress": "0%", "code": "success", "created_at": 1_700_000_000, "seconds": "8", "size": "1280x720",
+    });
+    let receipt = |facts: &ReceiptFacts<'_>| tollgate_media::receipt(family("sora-2"), facts);
+    assert_eq!(receipt(&facts), expected);
+    expected["adjustments"] = json!([{ "field": "seconds", "asked": 4, "used": 8, "why": "so" }]);
+    let adjusted = ReceiptFacts {
+        adjustments: &adjustments,
+        ..facts
+    };
+    assert_eq!(receipt(&adjusted), expected);
+}
+
+#[test]
+fn video_records() {
+    let family = family("seedance-2.0");
+    let shown = shown(json!({ "seconds": "5", "size": "1280x720" }));
+    let task = |state, files| TaskFacts {
+        files,
+        shown: &shown,
+        ..task(state)
+    };
+    let unfinished = json!({
+        "id": "task_1", "task_id": "task_1", "object": "video", "model": "m", "status": "queued", "progress": "40%",
+        "created_at": 1_700_000_000, "completed_at": null, "seconds": "5", "size": "1280x720", "result_url": "",
+        "url": "", "video_url": "", "metadata": {}, "expires_at": null, "cost": 0.0, "error": null,
+    });
+    assert_eq!(record(family, &task(TaskState::Submitted, &[])), unfinished);
+    let completed = json!({
+        "id": "task_1", "task_id": "task_1", "object": "video", "model": "m", "status": "completed", "progress": "100%",
+        "created_at": 1_700_000_000, "completed_at": 1_700_000_008, "seconds": "5", "size": "1280x720",
+        "result_url": "https://h/1.mp4", "url": "https://h/1.mp4", "video_url": "https://h/1.mp4",
+        "metadata": { "url": "https://h/1.mp4", "last_frame_url": "https://h/last.png" },
+        "expires_at": 1_700_086_400, "cost": 0.08, "error": null,
+    });
+    let facts = task(TaskState::Completed, FILM);
+    assert_eq!(record(family, &facts), completed);
+    assert_eq!(bare_record(family, &facts), completed);
+    assert_eq!(generation_record(family, &facts)["url"], "https://h/1.mp4");
+    let resource = json!({
+        "id": "task_1", "object": "video", "model": "m", "status": "completed", "progress": 100,
+        "created_at": 1_700_000_000, "completed_at": 1_700_000_008, "expires_at": 1_700_086_400, "seconds": "5",
+        "size": "1280x720", "error": null, "metadata": { "url": "https://h/1.mp4" },
+    });
+    assert_eq!(
+        video_resource(&task(TaskState::Completed, &FILM[1..])),
+        resource
+    );
+    for (state, status, code) in [
+        (TaskState::Submitted, "queued", None),
+        (TaskState::InProgress, "in_progress", None),
+        (TaskState::Failed, "failed", Some("provider_error")),
+        (TaskState::Cancelled, "failed", Some("cancelled")),
+    ] {
+        let facts = task(state, &[]);
+        for record in [record(family, &facts), video_resource(&facts)] {
+            assert_eq!(record["status"], status);
+            assert_eq!(record["error"]["code"].as_str(), code);
+            assert_eq!(
+                (&record["completed_at"], &record["metadata"]),
+                (&Value::Null, &json!({}))
+            );
+        }
+        assert_eq!(video_resource(&facts)["progress"], 40);
+    }
+}
+
+#[test]
+fn speech_receipts_and_records() {
+    let family = family("native-v3");
+    let named = shown(json!({ "external_task_id": "x-1" }));
+    let facts = ReceiptFacts {
+        task_id: "task_1",
+        model: "native-v3",
+        created_at: 1_700_000_000_999,
+        size: "",
+        quality: None,
+        shown: &NOTHING,
+        adjustments: &[],
+    };
+    let mut receipt = json!({
+        "id": "task_1", "task_id": "task_1", "object": "audio", "model": "native-v3", "status": "queued",
+        "progress": 0, "created_at": 1_700_000_000,
+    });
+    assert_eq!(tollgate_media::receipt(family, &facts), receipt);
+    receipt["external_task_id"] = "x-1".into();
+    let facts = ReceiptFacts {
+        shown: &named,
+        ..facts
+    };
+    assert_eq!(tollgate_media::receipt(family, &facts), receipt);
+
+    let files = [file("https://h/1.wav", "audio/wav")];
+    let facts = TaskFacts {
+        files: &files,
+        shown: &named,
+        ..task(TaskState::Completed)
+    };
+    let completed = json!({
+        "id": "task_1", "task_id": "task_1", "object": "audio", "model": "m", "status": "completed", "progress": 100,
+        "created_at": 1_700_000_000, "completed_at": 1_700_000_008, "expires_at": 1_700_086_400, "cost": 0.08,
+        "error": null, "metadata": { "url": "https://h/1.wav" }, "external_task_id": "x-1",
+    });
+    assert_eq!(record(family, &facts), completed);
+    assert_eq!(bare_record(family, &facts), completed);
+    for (state, status, code) in [
+        (TaskState::Submitted, "queued", None),
+        (TaskState::InProgress, "in_progress", None),
+        (TaskState::Failed, "failed", Some("provider_error")),
+        (TaskState::Cancelled, "failed", Some("cancelled")),
+    ] {
+        let record = record(family, &task(state));
+        assert_eq!(
+            (&record["status"], &record["progress"]),
+            (&json!(status), &json!(40))
+        );
+        assert_eq!(record["error"]["code"].as_str(), code);
+        assert_eq!(
+            (record.get("metadata"), record.get("external_task_id")),
+            (None, None)
+        );
+    }
+}
+
+#[test]
+fn records_have_what_their_schemas_require() {
+    let shown = shown(json!({ "seconds": "5", "size": "1280x720", "external_task_id": "x" }));
+    for family in AnyFamily::all() {
+        for state in TaskState::ALL {
+            let facts = TaskFacts {
+                shown: &shown,
+                ..task(state)
+            };
+            let shape = family.shape();
+            let resource = (video_resource(&facts), video_resource_schema());
+            for (record, schema) in [
+                (bare_record(family, &facts), (shape.record_schema)()),
+                resource,
+            ] {
+                let properties = schema["properties"].as_object().unwrap();
+                for name in record.as_object().unwrap().keys() {
+                    assert!(properties.contains_key(name), "{family:?} {name}");
+                }
+                for name in schema["required"].as_array().unwrap() {
+                    assert!(
+                        record.get(name.as_str().unwrap()).is_some(),
+                        "{family:?} {name}"
+                    );
+                }
+                let states = schema["properties"]["status"]["enum"].as_array().unwrap();
+                assert!(states.contains(&record["status"]), "{family:?}");
+            }
+        }
     }
 }
