@@ -111,6 +111,11 @@ impl Made {
         self
     }
 
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
     /// An answer that comes when the work is done.
     pub(crate) fn after(mut self, work: Duration) -> Self {
         self.hold = work;
@@ -188,7 +193,7 @@ impl<'a> Desk<'a> {
     fn link_of(&self, recipe: Recipe, course: &Course) -> String {
         let (first, second) = (self.hex(), self.hex());
         let name = format!("{first}{second}.{}", recipe.extension());
-        let address = format!("{}{}{name}", self.shared.public_url, files::PREFIX);
+        let address = format!("{}{}{name}", self.shared.files_url, files::PREFIX);
         let mut link = Link::new(recipe);
         link.bytes = course.bytes;
         link.later.clone_from(&course.later);
@@ -218,6 +223,11 @@ impl<'a> Desk<'a> {
     pub(crate) fn begin(&self, id: &str, facts: Value) {
         let task = Task::new(id.to_owned(), facts, self.number, self.course.clone());
         self.tasks(|tasks| tasks.add(task));
+    }
+
+    /// Where clients reach the fake, without a slash at the end.
+    pub(crate) fn origin(&self) -> &str {
+        &self.shared.public_url
     }
 
     /// Looks at all tasks.

@@ -13,7 +13,7 @@ use crate::behaviour::Behaviour;
 use crate::delivery::{Body, Flight};
 use crate::desk::{Desk, Made, Media};
 use crate::directive::Stage;
-use crate::fake::Shared;
+use crate::fake::{Door, Shared};
 use crate::files;
 use crate::incoming::Seen;
 use crate::orders::Orders;
@@ -24,11 +24,15 @@ use crate::reply::{self, Reply};
 use crate::script::{self, Script};
 use crate::socket::Reset;
 
+/// The headers that keys are in.
+const CREDENTIALS: &[&str] = &["authorization", "x-goog-api-key", "x-api-key"];
+
 /// Where a fake that runs as a program tells how its tasks were polled.
 const REPORT: &str = "/_polls";
 
 pub(crate) async fn answer(
     shared: Arc<Shared>,
+    door: Door,
     reset: Reset,
     request: Request<Incoming>,
 ) -> io::Result<Response<Body>> {
@@ -38,7 +42,8 @@ pub(crate) async fn answer(
     let seen = Arc::new(Seen::read(&head, &body).await);
     let note = shared.remember(&seen);
     let serial = shared.next_serial();
-    let outcome = judge(&shared, &seen).and_then(|wanted| respond(&shared, &seen, wanted, serial));
+    let judged = judge(&shared, door, &seen);
+    let outcome = judged.and_then(|wanted| respond(&shared, &seen, wanted, serial));
     let reply = match outcome {
         Ok(Outcome::Reply(reply)) => reply,
         Ok(Outcome::Hang) => std::future::pending().await,
@@ -59,8 +64,12 @@ pub(crate) async fn answer(
 }
 
 /// Refuses the request or understands it.
-fn judge(shared: &Shared, seen: &Arc<Seen>) -> Judged<Wanted> {
-    if seen.path.starts_with(files::PREFIX) {
+fn judge(shared: &Shared, door: Door, seen: &Arc<Seen>) -> Judged<Wanted> {
+    if door == Door::Files && CREDENTIALS.iter().any(|name| seen.header(name).is_some()) {
+        let message = "a key is no business of the place where results are";
+        return Err(Box::new(Refusal::new(400, "fake", "key-leaked", message)));
+    }
+    if door == Door::Files || seen.path.starts_with(files::PREFIX) {
         let seen = Arc::clone(seen);
         let fetch = move |desk: &Desk<'_>| Ok(desk.fetch(&seen.path));
         let media = Media::about(Stage::File, Vec::new(), fetch);

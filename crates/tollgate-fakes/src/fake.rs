@@ -51,6 +51,9 @@ pub struct Options {
     /// Where clients reach the fake, for links to results, without a slash at the end; the address
     /// that it listens on if there is none.
     pub public_url: Option<String>,
+    /// One more address, to which the links to results lead instead: nothing else is served there,
+    /// and requests that bring a key are refused, since it is not theirs to know.
+    pub files_address: Option<SocketAddr>,
     /// How many requests [`Fake::requests`] tells of: the latest.
     pub remember: usize,
 }
@@ -69,6 +72,7 @@ impl Default for Options {
             result_bytes: None,
             link_life: None,
             public_url: None,
+            files_address: None,
             remember: usize::MAX,
         }
     }
@@ -82,8 +86,10 @@ pub(crate) struct Shared {
     pub(crate) prebuilt: Option<Prebuilt>,
     /// Which of the fakes of this process it is, so that no two make the same ids.
     pub(crate) instance: u64,
-    /// Where its results are, without a slash at the end.
+    /// Where clients reach it, without a slash at the end.
     pub(crate) public_url: String,
+    /// Where its results are, without a slash at the end.
+    pub(crate) files_url: String,
     /// What nobody guesses.
     pub(crate) secret: u64,
     serial: AtomicU64,
@@ -170,7 +176,7 @@ static STARTED: AtomicU64 = AtomicU64::new(0);
 pub struct Fake {
     address: SocketAddr,
     shared: Arc<Shared>,
-    listener: JoinHandle<()>,
+    listeners: Vec<JoinHandle<()>>,
 }
 
 /// Starts a fake.
@@ -182,9 +188,18 @@ pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
     let listener = TcpListener::bind(options.address).await?;
     let address = listener.local_addr()?;
     let here = || format!("http://{address}");
+    let public_url = options.public_url.clone().unwrap_or_else(here);
+    let mut files_url = public_url.clone();
+    let mut files = None;
+    if let Some(address) = options.files_address {
+        let listener = TcpListener::bind(address).await?;
+        files_url = format!("http://{}", listener.local_addr()?);
+        files = Some(listener);
+    }
     let shared = Arc::new(Shared {
         api: provider.api(),
-        public_url: options.public_url.clone().unwrap_or_else(here),
+        public_url,
+        files_url,
         secret: RandomState::new().hash_one(address),
         prebuilt: options.bench.as_ref().map(Prebuilt::new),
         options,
@@ -195,11 +210,19 @@ pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
         tasks: Mutex::default(),
         files: Mutex::default(),
     });
-    let listener = tokio::spawn(accept(listener, Arc::clone(&shared)));
+    let mut listeners = vec![tokio::spawn(accept(
+        listener,
+        Arc::clone(&shared),
+        Door::Api,
+    ))];
+    if let Some(files) = files {
+        let accept = accept(files, Arc::clone(&shared), Door::Files);
+        listeners.push(tokio::spawn(accept));
+    }
     Ok(Fake {
         address,
         shared,
-        listener,
+        listeners,
     })
 }
 
@@ -270,27 +293,38 @@ impl Fake {
         self.shared.open.load(Ordering::SeqCst)
     }
 
-    /// Closes the listener and every connection.
+    /// Closes the listeners and every connection.
     pub async fn stop(mut self) {
-        self.listener.abort();
-        // Its end is an abort, which is what was wanted.
-        (&mut self.listener).await.unwrap_or_default();
+        for listener in &mut self.listeners {
+            listener.abort();
+            // Its end is an abort, which is what was wanted.
+            listener.await.unwrap_or_default();
+        }
     }
 }
 
 impl Drop for Fake {
     fn drop(&mut self) {
-        self.listener.abort();
+        self.listeners.iter().for_each(JoinHandle::abort);
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+/// Through which of its addresses a request comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// That of the API; results are there too.
+    Api,
+    /// That of results alone.
+    Files,
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>, door: Door) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(serve(stream, Arc::clone(&shared)));
+                    connections.spawn(serve(stream, Arc::clone(&shared), door));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -298,7 +332,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve(stream: TcpStream, shared: Arc<Shared>, door: Door) {
     // Without it pieces of a stream arrive together; it is a wish, not a need.
     stream.set_nodelay(true).unwrap_or_default();
     let reset = Reset::default();
@@ -309,7 +343,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
         let answer = |request| bench::answer(Arc::clone(&shared), request);
         http.serve_connection(socket, service_fn(answer)).await
     } else {
-        let answer = |request| exchange::answer(Arc::clone(&shared), reset.clone(), request);
+        let answer = |request| exchange::answer(Arc::clone(&shared), door, reset.clone(), request);
         http.serve_connection(socket, service_fn(answer)).await
     };
     // A client that goes away, and a connection broken on purpose, end here too.

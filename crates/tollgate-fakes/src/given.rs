@@ -57,6 +57,16 @@ pub(crate) fn link_or_data(text: &str) -> Result<Given, Wrong> {
     Ok(Given::Inline(inline))
 }
 
+/// Base64 without anything before it.
+pub(crate) fn base64(text: &str) -> Result<Inline, Wrong> {
+    if text.starts_with("data:") {
+        let what = "expected base64 without a `data:` prefix".to_owned();
+        return Err(("data-uri", what));
+    }
+    let bytes = media::decode(text).ok_or_else(|| ("image-data", "not base64".to_owned()))?;
+    picture(&bytes)
+}
+
 /// Bytes that have to be a picture.
 pub(crate) fn picture(bytes: &[u8]) -> Result<Inline, Wrong> {
     let bad = || ("image-data", "the bytes are no picture".to_owned());

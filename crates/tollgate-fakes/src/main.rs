@@ -53,6 +53,9 @@ struct Arguments {
     /// Where clients reach it, for links to results: http://host:port.
     #[arg(long)]
     public_url: Option<String>,
+    /// One more port, for results alone: links lead there, and keys are refused; 0 takes a free one.
+    #[arg(long)]
+    files_port: Option<u16>,
 }
 
 /// Reads the name of a provider; the help lists them.
@@ -77,6 +80,9 @@ async fn main() -> std::io::Result<()> {
         result_bytes: arguments.result_bytes,
         link_life: arguments.link_life_ms.map(Duration::from_millis),
         public_url: arguments.public_url,
+        files_address: arguments
+            .files_port
+            .map(|port| SocketAddr::from((arguments.address, port))),
         // Nobody can ask a program for them.
         remember: 0,
     };

@@ -1,8 +1,9 @@
-//! Gemini: generate-content.
+//! Gemini: generate-content; pictures and films, on the Developer API and on the Agent Platform.
 
 mod answer;
 mod check;
 mod contents;
+mod media;
 mod models;
 mod schema;
 mod tables;
@@ -40,15 +41,17 @@ impl Api for Gemini {
     }
 
     fn key(&self, request: &Seen) -> Judged<String> {
+        if media::is_platform(&request.path) {
+            let token = request.bearer().map(str::to_owned);
+            return token.ok_or_else(|| Box::new(words::no_token()));
+        }
         let header = request.header("x-goog-api-key").map(str::to_owned);
         let key = header.or_else(|| request.query_value("key"));
         if let Some(key) = key.filter(|key| !key.is_empty()) {
             return Ok(key);
         }
         if request.header("authorization").is_some() {
-            let message = "Request had invalid authentication credentials. Expected OAuth 2 access \
-                token, login cookie or other valid authentication credential.";
-            return Err(Box::new(words::of_status(401, "auth", message)));
+            return Err(Box::new(words::no_token()));
         }
         let message = "Method doesn't allow unregistered callers (callers without established \
             identity). Please use API Key or other form of API consumer identity to call this API.";
@@ -59,9 +62,13 @@ impl Api for Gemini {
         let path = percent_decode_str(&request.path)
             .decode_utf8_lossy()
             .into_owned();
+        if let Some(judged) = media::judge(request, &path) {
+            return judged.map(Wanted::Media);
+        }
         let rest = ["/v1beta/models", "/v1/models"]
             .iter()
-            .find_map(|begin| path.strip_prefix(begin));
+            .find_map(|begin| path.strip_prefix(begin))
+            .or_else(|| media::platform_models(&path));
         let Some(rest) = rest else {
             return Err(Box::new(words::of_status(404, "path", "Not Found")));
         };

@@ -89,6 +89,18 @@ pub(super) fn flaw(flaw: &Flaw) -> Box<Refusal> {
     Box::new(violation(rule, &at, &message))
 }
 
+/// What does not fit the table of fields of a prediction.
+pub(super) fn flaw_of_prediction(flaw: &Flaw) -> Box<Refusal> {
+    Box::new(invalid(flaw.rule(), flaw.says()))
+}
+
+/// A request that needs a token of OAuth.
+pub(super) fn no_token() -> Refusal {
+    let message = "Request had invalid authentication credentials. Expected OAuth 2 access token, \
+        login cookie or other valid authentication credential.";
+    of_status(401, "auth", message)
+}
+
 fn status_name(status: u16) -> &'static str {
     match status {
         401 => "UNAUTHENTICATED",

@@ -1,6 +1,7 @@
 //! A client for the tests: one connection for each request, and tables of requests.
 
 use std::io;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -75,7 +76,18 @@ pub(crate) async fn send(
     headers: &[(&str, &str)],
     body: impl AsRef<[u8]>,
 ) -> Result<Reply, hyper::Error> {
-    let response = open(fake, method, path, headers, body).await?;
+    send_to(fake.address(), method, path, headers, body).await
+}
+
+/// Sends a request to an address.
+pub(crate) async fn send_to(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl AsRef<[u8]>,
+) -> Result<Reply, hyper::Error> {
+    let response = open_at(address, method, path, headers, body).await?;
     let (head, mut body) = response.into_parts();
     let mut reply = Reply {
         status: head.status.as_u16(),
@@ -103,9 +115,17 @@ pub(crate) async fn open(
     headers: &[(&str, &str)],
     body: impl AsRef<[u8]>,
 ) -> Result<hyper::Response<Incoming>, hyper::Error> {
-    let stream = TcpStream::connect(fake.address())
-        .await
-        .expect("the fake listens");
+    open_at(fake.address(), method, path, headers, body).await
+}
+
+async fn open_at(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl AsRef<[u8]>,
+) -> Result<hyper::Response<Incoming>, hyper::Error> {
+    let stream = TcpStream::connect(address).await.expect("the fake listens");
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // The connection's own error is that of the request too.
     tokio::spawn(async move { connection.await.unwrap_or_default() });

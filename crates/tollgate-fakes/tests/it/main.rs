@@ -8,6 +8,7 @@ mod client;
 mod control;
 mod dashscope;
 mod gemini;
+mod gemini_media;
 mod media;
 mod openai_chat;
 mod openai_media;

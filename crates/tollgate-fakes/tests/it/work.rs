@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tollgate_fakes::{Behaviour, Options, Provider, Stage};
 
-use crate::client::is_reset;
+use crate::client::{is_reset, send_to};
 use crate::media::Site;
 
 const TASKS: &str = "/contents/generations/tasks";
@@ -246,4 +246,38 @@ async fn faults_of_a_submission() {
             .iter()
             .all(|seen| seen.refused.is_none())
     );
+}
+
+#[tokio::test]
+async fn results_at_an_address_of_their_own() {
+    let options = Options {
+        files_address: Some(([127, 0, 0, 1], 0).into()),
+        ..Options::default()
+    };
+    let site = site(options).await;
+    let link = link(&site, "a film").await;
+    let link = link.as_str().expect("a link");
+    let here = format!("http://{}", site.fake.address());
+    assert!(!link.starts_with(&here));
+    let rest = link.strip_prefix("http://").expect("a link of the web");
+    let (address, path) = rest.split_once('/').expect("a path");
+    let address = address.parse().expect("an address");
+    let path = format!("/{path}");
+    let file = send_to(address, "GET", &path, &[], "")
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (file.status, file.header("content-type")),
+        (200, "video/mp4")
+    );
+    let key = [("authorization", "Bearer k")];
+    let leaked = send_to(address, "GET", &path, &key, "")
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (leaked.status, leaked.header("x-fake-rule")),
+        (400, "key-leaked")
+    );
+    let other = send_to(address, "POST", "/api/v3/images/generations", &[], "").await;
+    assert_eq!(other.expect("an answer").status, 404);
 }
