@@ -49,7 +49,8 @@ pub(super) const TRY_LATER: Sql = Sql::both(
     "UPDATE callbacks SET owner = NULL, due_at = $1 WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
 );
 pub(super) const GIVE_UP: Sql = Sql::both(
-    "UPDATE callbacks SET state = 'given_up', owner = NULL, ended_at = $1 WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
+    "UPDATE callbacks SET state = 'given_up', owner = NULL, ended_at = $1
+     WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
 );
 pub(crate) const NEXT_CALLBACK_DUE: Sql =
     Sql::both("SELECT MIN(due_at) FROM callbacks WHERE state = 'waiting'");
@@ -74,8 +75,8 @@ pub(super) fn put_out(
     batch.run_one(&PUT_OUT, args![task_id, key_id, url, now])
 }
 
-/// Leases up to `limit` due callbacks to `owner` until `until`. A claim that was committed without our hearing of it has nobody at
-/// work on its callbacks; they are due again then.
+/// Leases up to `limit` due callbacks to `owner` until `until`. A claim that was committed without our hearing of it has
+/// nobody at work on its callbacks; they are due again then.
 pub(crate) struct ClaimCallbacks {
     pub(crate) owner: String,
     pub(crate) limit: i64,

@@ -22,7 +22,8 @@ macro_rules! due {
         concat!(
             "SELECT ",
             crate::ops::read::task_columns!(),
-            ", job, fence, failed_attempts, request_id, queued_attempt FROM tasks WHERE state < 2 AND due_at <= $1 ORDER BY due_at LIMIT $2",
+            ", job, fence, failed_attempts, request_id, queued_attempt FROM tasks
+             WHERE state < 2 AND due_at <= $1 ORDER BY due_at LIMIT $2",
             $lock
         )
     };

@@ -1,5 +1,5 @@
-//! Forgetting: records of tasks with their callbacks, and details of chat requests past their time, idempotency keys after a day. The books
-//! stay, and with them what a chat was charged for.
+//! Forgetting: records of tasks with their callbacks, and details of chat requests past their time, idempotency keys after
+//! a day. The books stay, and with them what a chat was charged for.
 
 use async_trait::async_trait;
 use tollgate_core::{Millis, clock, id};
