@@ -12,6 +12,12 @@ pub(crate) fn milliseconds(time: SystemTime) -> u64 {
     since(time).as_millis() as u64
 }
 
+/// `2026-01-02T03:04:05.678Z`
+pub(crate) fn iso(time: SystemTime) -> String {
+    let (date, time) = written(time);
+    format!("{date}T{time}Z")
+}
+
 /// `2026-01-02 03:04:05.678`
 pub(crate) fn plain(time: SystemTime) -> String {
     let (date, time) = written(time);
@@ -66,6 +72,7 @@ mod tests {
         ] {
             let time = UNIX_EPOCH + Duration::from_secs(seconds);
             assert_eq!(plain(time), written);
+            assert_eq!(iso(time), written.replace(' ', "T") + "Z");
         }
     }
 }

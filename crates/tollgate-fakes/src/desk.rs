@@ -185,6 +185,13 @@ impl<'a> Desk<'a> {
         format!("{first}-{second}-4{third}-8{}-{}", &b[1..4], &b[4..])
     }
 
+    /// An id of eighteen digits.
+    pub(crate) fn digits(&self) -> String {
+        let letters = self.hex();
+        let number = u64::from_str_radix(&letters, 16).unwrap_or_default();
+        format!("8{:017}", number % 100_000_000_000_000_000)
+    }
+
     /// Puts a file where a link leads to it.
     pub(crate) fn link(&self, recipe: Recipe) -> String {
         self.link_of(recipe, &self.course)

@@ -30,7 +30,8 @@ use crate::tasks::{Polls, Tasks};
 pub struct Options {
     /// Where it listens; port 0 takes a free one.
     pub address: SocketAddr,
-    /// The keys that it takes; any if there are none.
+    /// The keys that it takes; any if there are none. For Kling `access:secret` is a pair that
+    /// tokens are signed with; without any key a token's signature is not checked.
     pub keys: Vec<String>,
     /// How events are cut and joined on their way depends on it.
     pub seed: u64,

@@ -20,7 +20,7 @@ struct Arguments {
     /// The port that it listens on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// A key that it takes; can be repeated. Without it any key is taken.
+    /// A key that it takes; can be repeated. Without it any key is taken. Kling: also access:secret.
     #[arg(long)]
     key: Vec<String>,
     /// Into how many pieces a text is cut at most.

@@ -9,11 +9,14 @@ use crate::anthropic::Anthropic;
 use crate::ark::Ark;
 use crate::dashscope::DashScope;
 use crate::desk::Media;
+use crate::fal::Fal;
 use crate::gemini::Gemini;
 use crate::incoming::Seen;
+use crate::kling::Kling;
 use crate::openai::OpenAi;
 use crate::plan::{Ask, Plan};
 use crate::refusal::{Checked, Fault, Judged, Refusal};
+use crate::replicate::Replicate;
 use crate::script::Answer;
 use crate::xai::Xai;
 
@@ -30,8 +33,14 @@ pub enum Provider {
     Ark,
     /// DashScope: pictures.
     DashScope,
+    /// Kling: speech and films.
+    Kling,
     /// xAI: pictures, films, speech.
     Xai,
+    /// Replicate: whatever the models that it hosts make.
+    Replicate,
+    /// fal: the same.
+    Fal,
 }
 
 /// Every provider: its kind, its name, its fake.
@@ -41,7 +50,10 @@ const PROVIDERS: &[(Provider, &str, &dyn Api)] = &[
     (Provider::Gemini, "gemini", &Gemini),
     (Provider::Ark, "ark", &Ark),
     (Provider::DashScope, "dashscope", &DashScope),
+    (Provider::Kling, "kling", &Kling),
     (Provider::Xai, "xai", &Xai),
+    (Provider::Replicate, "replicate", &Replicate),
+    (Provider::Fal, "fal", &Fal),
 ];
 
 impl Provider {

@@ -150,6 +150,15 @@ impl Tasks {
         self.ids.retain(|known| known != id);
     }
 
+    /// Notes the client's own id of a task; false if it has that of another already.
+    pub(crate) fn name(&mut self, external: &str, id: &str) -> bool {
+        let free = !self.by_external.contains_key(external);
+        if free {
+            self.by_external.insert(external.to_owned(), id.to_owned());
+        }
+        free
+    }
+
     /// The task that has this id of the client's.
     pub(crate) fn named(&self, external: &str) -> Option<&str> {
         self.by_external.get(external).map(String::as_str)

@@ -64,6 +64,11 @@ impl Sound {
         Self { form, milliseconds }
     }
 
+    /// Its length as some providers write it: seconds with three places.
+    pub(crate) fn seconds(self) -> String {
+        format!("{:.3}", f64::from(self.milliseconds) / 1000.0)
+    }
+
     pub(super) fn make(self) -> Blob {
         let samples = u64::from(RATE) * u64::from(self.milliseconds) / 1000;
         match self.form {

@@ -1,0 +1,121 @@
+//! Tokens: JSON web tokens signed with HMAC-SHA-256 (RFC 7519, RFC 2104).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::words::of_code;
+use crate::refusal::{Checked, Refusal};
+
+/// A token, not yet checked.
+pub(super) struct Token {
+    header: Value,
+    claims: Value,
+    /// What is signed.
+    signed: String,
+    signature: Vec<u8>,
+}
+
+impl Token {
+    /// Reads what has the form of a token.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let (signed, signature) = text.rsplit_once('.')?;
+        let (header, claims) = signed.split_once('.')?;
+        let json = |part: &str| -> Option<Value> {
+            let bytes = URL_SAFE_NO_PAD.decode(part).ok()?;
+            let value: Value = serde_json::from_slice(&bytes).ok()?;
+            value.is_object().then_some(value)
+        };
+        Some(Self {
+            header: json(header)?,
+            claims: json(claims)?,
+            signed: signed.to_owned(),
+            signature: URL_SAFE_NO_PAD.decode(signature).ok()?,
+        })
+    }
+
+    /// Checks it at the time `now`, in seconds since 1970, against keys written `access:secret`.
+    /// The signature counts if there are keys.
+    pub(super) fn check(&self, keys: &[String], now: u64) -> Checked {
+        if self.header["alg"] != "HS256" || self.header["typ"] != "JWT" {
+            return refuse(
+                "1002",
+                "jwt-header",
+                "Authorization is invalid: header of the token",
+            );
+        }
+        let number = |name: &str| self.claims.get(name).and_then(Value::as_u64);
+        let issuer = self.claims.get("iss").and_then(Value::as_str);
+        let (Some(issuer), Some(until), Some(from)) = (issuer, number("exp"), number("nbf")) else {
+            return refuse(
+                "1002",
+                "jwt-claims",
+                "Authorization is invalid: iss, exp or nbf",
+            );
+        };
+        if !keys.is_empty() {
+            let pairs = keys.iter().filter_map(|key| key.split_once(':'));
+            let Some((_, secret)) = pairs.into_iter().find(|(access, _)| *access == issuer) else {
+                return refuse(
+                    "1002",
+                    "key",
+                    "Authorization is invalid: access key not found",
+                );
+            };
+            if hmac(secret.as_bytes(), self.signed.as_bytes())[..] != self.signature {
+                return refuse("1000", "jwt-signature", "Authentication failed: signature");
+            }
+        }
+        if from > now {
+            return refuse("1003", "jwt-early", "Authorization is not yet valid");
+        }
+        if until <= now {
+            return refuse("1004", "jwt-late", "Authorization has expired");
+        }
+        Ok(())
+    }
+}
+
+fn refuse(code: &'static str, rule: &'static str, message: &str) -> Checked {
+    let refusal: Refusal = of_code(401, code, rule, message);
+    Err(Box::new(refusal))
+}
+
+/// HMAC-SHA-256.
+fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let mut block = [0; 64];
+    if key.len() > block.len() {
+        block[..32].copy_from_slice(&Sha256::digest(key));
+    } else {
+        block[..key.len()].copy_from_slice(key);
+    }
+    let padded = |with: u8| block.map(|byte| byte ^ with);
+    let inner = Sha256::new()
+        .chain_update(padded(0x36))
+        .chain_update(message);
+    let outer = Sha256::new()
+        .chain_update(padded(0x5c))
+        .chain_update(inner.finalize());
+    outer.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hmac_of_the_standard() {
+        // RFC 4231, cases 2 and 6.
+        let hex = |bytes: [u8; 32]| bytes.map(|byte| format!("{byte:02x}")).concat();
+        assert_eq!(
+            hex(hmac(b"Jefe", b"what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+        let message = b"Test Using Larger Than Block-Size Key - Hash Key First";
+        assert_eq!(
+            hex(hmac(&[0xaa; 131], message)),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+        );
+    }
+}
