@@ -60,7 +60,7 @@ impl Blob {
 
     /// With zeros at its end, up to `bytes` in all; never shorter than it was.
     fn padded(mut self, bytes: Option<u64>) -> Self {
-        self.zeros = bytes.unwrap_or(0).saturating_sub(self.len());
+        self.zeros += bytes.unwrap_or(0).saturating_sub(self.len());
         self
     }
 }
@@ -227,6 +227,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn sounds_are_whole_and_as_large_as_is_asked_for() {
+        use SoundForm::{Mp3, Pcm, Wav};
+        for form in [Mp3, Wav, Pcm] {
+            let sound = Sound::of("a text to be read aloud", form, 1.0);
+            let recipe = Recipe::Sound(sound);
+            assert_eq!(recipe.make(None).len(), sound.make().len());
+            assert_eq!(recipe.make(Some(9)).len(), sound.make().len());
+            assert_eq!(recipe.make(Some(1_000_000)).len(), 1_000_000);
+        }
+        let wav = Recipe::Sound(Sound::of("a text", Wav, 1.0))
+            .make(None)
+            .bytes();
+        let said = wav[40..44]
+            .iter()
+            .rev()
+            .fold(0, |n, byte| n << 8 | usize::from(*byte));
+        assert_eq!(wav.len() - 44, said, "as many bytes as its head says");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod fal;
 mod gemini;
 mod gemini_media;
 mod kling;
+mod matrix;
 mod media;
 mod openai_chat;
 mod openai_media;
