@@ -265,21 +265,9 @@ fn options(body: &Value, content: &Content, model: Seedance) -> Checked {
         }
     }
     let ratio = text_of(body, "ratio").unwrap_or("adaptive");
-    if ratio == "adaptive" {
-        let adapts = content.first + content.references > 0 || model.is_second();
-        if given("ratio") && !adapts && model != Seedance::Pro15 {
-            return Err(Box::new(invalid(
-                "ratio",
-                "ratio",
-                "there is nothing to adapt to",
-            )));
-        }
-    } else if content.first > 0 && !model.is_first() {
-        return Err(Box::new(invalid(
-            "ratio",
-            "ratio",
-            "the first frame decides the ratio",
-        )));
+    if ratio != "adaptive" && content.first > 0 && !model.is_first() {
+        let what = "the first frame decides the ratio";
+        return Err(Box::new(invalid("ratio", "ratio", what)));
     }
     length(body, model)
 }

@@ -21,7 +21,7 @@ const MODES: &[&str] = &["standard", "fast", "thinking"];
 const REQUEST: Shape = Shape {
     fields: &[
         ("model", Kind::Str),
-        ("prompt", Kind::Text(4000)),
+        ("prompt", Kind::Str),
         (
             "image",
             Kind::Either(&[Kind::Str, Kind::Few(14, &Kind::Str)]),

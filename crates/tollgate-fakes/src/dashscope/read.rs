@@ -37,7 +37,7 @@ const PARAMETERS: Shape = Shape {
         ("size", Kind::Str),
         ("n", Kind::Int(1, 12)),
         ("seed", Kind::Int(0, 2_147_483_647)),
-        ("negative_prompt", Kind::Text(500)),
+        ("negative_prompt", Kind::Str),
         ("watermark", Kind::Bool),
         ("thinking_mode", Kind::Bool),
         ("enable_sequential", Kind::Bool),

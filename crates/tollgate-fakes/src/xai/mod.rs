@@ -101,9 +101,6 @@ fn image(image: &Value, param: &str) -> Checked {
         (None, Some(_)) => Ok(()),
         (Some(url), None) => match given::link_or_data(url) {
             Ok(Given::Link) => Ok(()),
-            Ok(Given::Inline(inline)) if inline.bytes > 20 << 20 => {
-                refuse("image-bytes", "more than 20 MiB")
-            }
             Ok(Given::Inline(inline)) => {
                 let fits = ["image/png", "image/jpeg", "image/webp"].contains(&inline.media_type);
                 match fits {

@@ -26,7 +26,7 @@ const FORMAT: Shape = Shape {
 
 const REQUEST: Shape = Shape {
     fields: &[
-        ("text", Kind::Text(15_000)),
+        ("text", Kind::Str),
         ("voice_id", Kind::Str),
         ("language", Kind::Str),
         ("speed", Kind::Num(0.7, 1.5)),

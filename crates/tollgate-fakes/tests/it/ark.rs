@@ -297,7 +297,7 @@ async fn films_are_refused() {
                 json!({"resolution": "1080p", "model": "doubao-seedance-2-0-fast-260128"}),
             ),
             ("value", json!({"ratio": "2:1"})),
-            ("ratio", json!({"ratio": "adaptive"})),
+            ("", json!({"ratio": "adaptive"})),
             ("unsupported", json!({"generate_audio": true})),
             ("", json!({"generate_audio": true, "model": five})),
             ("unsupported", json!({"camera_fixed": true, "model": two})),
