@@ -2,6 +2,7 @@
 
 mod chat;
 pub mod directives;
+pub mod film;
 mod image;
 mod picture;
 

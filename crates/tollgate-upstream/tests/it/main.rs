@@ -2,6 +2,7 @@
 
 mod chat;
 mod egress;
+mod film;
 mod providers;
 mod references;
 mod sandbox;
