@@ -6,8 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub type Millis = i64;
 
-/// One second, one minute, one hour, one day in [`Millis`].
+/// One second in [`Millis`].
 pub const SECOND: Millis = 1_000;
+/// One minute in [`Millis`].
+pub const MINUTE: Millis = 60 * SECOND;
 /// One hour in [`Millis`].
 pub const HOUR: Millis = 3_600 * SECOND;
 /// One day in [`Millis`].

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tollgate_core::{Clock, Secret};
 use tollgate_media::catalogue::Catalogue;
@@ -10,6 +11,7 @@ use tollgate_upstream::egress;
 
 use crate::access::Access;
 use crate::blobs::Blobs;
+use crate::callbacks::Callbacks;
 use crate::chat::memory::Memory;
 use crate::config::Config;
 use crate::http::body::BodyBudget;
@@ -42,6 +44,10 @@ pub struct App {
     pub body_budget: BodyBudget,
     /// The workers of this process.
     pub workers: Workers,
+    /// Results that are fetched at the same time.
+    pub downloads: Semaphore,
+    /// Callbacks that this process posts.
+    pub callbacks: Callbacks,
     /// Numbers for Prometheus.
     pub metrics: Metrics,
     /// The time.
@@ -70,6 +76,17 @@ pub struct Live {
     pub channels: Routing,
     /// The price list.
     pub prices: Prices,
+}
+
+impl Live {
+    /// Every model that some channel serves, in no particular order.
+    pub fn served<'a>(&self, catalogue: &'a Catalogue) -> Vec<&'a str> {
+        let tasks = catalogue.task_models();
+        let tasks = tasks.filter(|m| self.channels.serves_tasks(m.family.kind(), &m.name));
+        let chats = catalogue.chat_models();
+        let chats = chats.filter(|name| self.channels.serves_chat(name));
+        tasks.map(|m| m.name.as_str()).chain(chats).collect()
+    }
 }
 
 impl App {

@@ -15,6 +15,8 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tollgate_core::{Millis, crash, id};
 use tollgate_media::image::ImageFormat;
 
+use crate::file_type;
+
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const EXPIRY_DIGITS: usize = 7;
 const RANDOM_DIGITS: usize = 26;
@@ -245,10 +247,17 @@ pub fn media_type(extension: &str) -> Option<&'static str> {
     if extension == UNKNOWN {
         return Some("application/octet-stream");
     }
-    let format = ImageFormat::ALL
-        .into_iter()
-        .find(|f| f.extension() == extension)?;
-    Some(format.media_type())
+    let mut formats = ImageFormat::ALL.into_iter();
+    let picture = formats.find(|f| f.extension() == extension);
+    picture
+        .map(ImageFormat::media_type)
+        .or_else(|| file_type::media_type(extension))
+}
+
+/// The media type of the file of that name, which is ours.
+pub fn media_type_of(name: &str) -> &'static str {
+    let extension = name.rsplit('.').next().unwrap_or_default();
+    media_type(extension).unwrap_or("application/octet-stream")
 }
 
 fn new_name(expires_at: i64, extension: &str) -> String {

@@ -29,7 +29,7 @@ use tollgate_store::RateLimits;
 use tollgate_upstream::Channel;
 use tollgate_upstream::provider::Settings;
 
-pub use prices::{ModelPrice, PriceWhen};
+pub use prices::{ModelPrice, PriceWhen, UnitPrice};
 pub use safety::Safety;
 pub use values::{Chat, Currency, Expiry, Leases, Limits, TimeLimits, Workers};
 
@@ -111,8 +111,7 @@ pub struct Config {
     pub chat: Chat,
     /// Folder of uploads, results and inputs; none for one in the data directory.
     storage: Option<PathBuf>,
-    sandbox_image_ms: u64,
-    sandbox_chat_ms: u64,
+    sandbox: Settings,
 }
 
 /// Why a configuration is not used: one sentence that says where and what to do.
@@ -184,6 +183,10 @@ impl Config {
             let seconds = number(path, 1, LONGEST_S, default)?;
             Ok::<_, ConfigError>(Duration::from_secs(seconds.unsigned_abs()))
         };
+        let millis = |path, default| {
+            let ms = number(path, 0, DAY_S * 1_000, default)?;
+            Ok::<_, ConfigError>(Duration::from_millis(ms.unsigned_abs()))
+        };
         let rate = |path| {
             let given = field(path).whole(1..=i64::from(u32::MAX))?;
             Ok::<_, ConfigError>(given.and_then(|limit| u32::try_from(limit).ok()))
@@ -213,6 +216,8 @@ impl Config {
             },
             time_limits: TimeLimits {
                 image_s: number("time_limits.image_s", 1, LONGEST_S, 600)?,
+                video_s: number("time_limits.video_s", 1, LONGEST_S, 3_600)?,
+                speech_s: number("time_limits.speech_s", 1, LONGEST_S, 300)?,
                 chat_connect: duration("time_limits.chat_connect_s", 10)?,
                 chat_first_byte: duration("time_limits.chat_first_byte_s", 300)?,
                 chat_idle: duration("time_limits.chat_idle_s", 120)?,
@@ -226,7 +231,9 @@ impl Config {
             models: models(&field("model"))?,
             safety: safety::read(&field("safety"))?,
             workers: Workers {
-                images: count("workers.images", 1_024, 8)?,
+                calls: count("workers.calls", 1_024, 32)?,
+                open: count("workers.open", 1_000_000, 20_000)?,
+                downloads: count("workers.downloads", 1_024, 32)?,
             },
             limits: Limits {
                 max_connections: count("limits.max_connections", 1_000_000, 4_096)?,
@@ -242,8 +249,12 @@ impl Config {
                     .unsigned_abs(),
             },
             storage: places::storage(&field("storage.url"))?,
-            sandbox_image_ms: number("sandbox.image_ms", 0, DAY_S * 1_000, 800)?.unsigned_abs(),
-            sandbox_chat_ms: number("sandbox.chat_ms", 0, DAY_S * 1_000, 0)?.unsigned_abs(),
+            sandbox: Settings {
+                sandbox_image: millis("sandbox.image_ms", 800)?,
+                sandbox_video: millis("sandbox.video_ms", 3_000)?,
+                sandbox_speech: millis("sandbox.speech_ms", 800)?,
+                sandbox_chat: millis("sandbox.chat_ms", 0)?,
+            },
         })
     }
 
@@ -260,10 +271,7 @@ impl Config {
 
     /// What providers are opened with.
     pub fn provider_settings(&self) -> Settings {
-        Settings {
-            sandbox_image: Duration::from_millis(self.sandbox_image_ms),
-            sandbox_chat: Duration::from_millis(self.sandbox_chat_ms),
-        }
+        self.sandbox.clone()
     }
 
     /// Warns of prices and channels for models that no catalogue has: most likely misspelt.

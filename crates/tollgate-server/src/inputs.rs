@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{ApiError, Millis, clock};
-use tollgate_media::image::{
-    Family, ImageFacts, ImageJob, Input, InputImage, InputRole, InputSource, Source, Submission,
-    facts,
-};
+use tollgate_core::{ApiError, Millis, TaskKind, clock};
+use tollgate_media::image::{ImageFacts, InputImage, Source, facts};
+use tollgate_media::input::{Input, InputRole, InputSource};
+use tollgate_media::{AnyFamily, Job, MediaJob as _, Submission};
 use tollgate_upstream::InputFile;
 use tollgate_upstream::egress::FetchLimits;
 
@@ -23,6 +22,7 @@ const REDIRECTS: u32 = 3;
 const SLACK: Millis = clock::HOUR;
 
 /// The pictures of a job, on disk and checked.
+#[derive(Default)]
 pub struct Inputs {
     /// In the job's order.
     pub references: Vec<InputFile>,
@@ -35,10 +35,10 @@ pub struct Inputs {
 /// anything is kept: what is refused leaves nothing behind.
 pub async fn take(
     app: &App,
-    family: &Family,
+    family: AnyFamily,
     mut submission: Submission,
     deadline_at: Millis,
-) -> Result<(ImageJob, Vec<Option<ImageFacts>>), ApiError> {
+) -> Result<(Job, Vec<Option<ImageFacts>>), ApiError> {
     let references = look(app, family, &submission.inputs).await?;
     let mut sources = Vec::with_capacity(submission.inputs.len());
     for input in &mut submission.inputs {
@@ -59,7 +59,7 @@ pub async fn take(
 /// Checks what is here; returns what is known of the references.
 async fn look(
     app: &App,
-    family: &Family,
+    family: AnyFamily,
     inputs: &[Input],
 ) -> Result<Vec<Option<ImageFacts>>, ApiError> {
     let mut references: Vec<Option<ImageFacts>> = Vec::new();
@@ -124,39 +124,32 @@ async fn look_at_own(app: &App, field: &str, name: &str) -> Result<ImageFacts, A
 /// What the client is told as the task's error.
 pub async fn prepare(
     app: &Arc<App>,
-    family: &Family,
-    job: &mut ImageJob,
+    family: AnyFamily,
+    job: &mut Job,
     deadline_at: Millis,
 ) -> Result<Inputs, ApiError> {
-    let mut references = Vec::with_capacity(job.references.len());
-    let mut found = Vec::with_capacity(job.references.len());
-    for (index, image) in job.references.iter().enumerate() {
+    let mut inputs = Inputs::default();
+    let mut found = Vec::new();
+    // References come first: what a mask must fit is known by then.
+    for (role, image) in job.pictures() {
         let (file, facts) = fetch(app, family, image, deadline_at).await?;
-        family.check_input(
-            InputRole::Reference(index),
-            &image.field,
-            &facts,
-            found.first(),
-        )?;
-        references.push(file);
-        found.push(facts);
-    }
-    let mask = match &job.mask {
-        Some(image) => {
-            let (file, facts) = fetch(app, family, image, deadline_at).await?;
-            family.check_input(InputRole::Mask, &image.field, &facts, found.first())?;
-            Some(file)
+        family.check_input(role, &image.field, &facts, found.first())?;
+        match role {
+            InputRole::Reference(_) => {
+                inputs.references.push(file);
+                found.push(facts);
+            }
+            InputRole::Mask => inputs.mask = Some(file),
         }
-        None => None,
-    };
+    }
     let known: Vec<Option<ImageFacts>> = found.into_iter().map(Some).collect();
     family.settle(job, &known)?;
-    Ok(Inputs { references, mask })
+    Ok(inputs)
 }
 
 async fn fetch(
     app: &Arc<App>,
-    family: &Family,
+    family: AnyFamily,
     image: &InputImage,
     deadline_at: Millis,
 ) -> Result<(InputFile, ImageFacts), ApiError> {
@@ -189,7 +182,7 @@ async fn fetch(
 /// Fetches a client-given URL through the egress guard into private storage.
 async fn download(
     app: &App,
-    family: &Family,
+    family: AnyFamily,
     field: &str,
     url: &str,
     deadline_at: Millis,
@@ -205,7 +198,7 @@ async fn download(
         .await
         .map_err(storage)?;
     let limits = FetchLimits {
-        max_bytes: family.inputs.max_bytes,
+        max_bytes: family.inputs().max_bytes,
         total_time: FETCH_TIME,
         max_redirects: REDIRECTS,
     };
@@ -237,15 +230,15 @@ async fn read_facts(path: PathBuf, field: &str) -> Result<ImageFacts, Unreadable
 }
 
 /// Deletes the private copies of a task that has ended.
-pub async fn discard(app: &App, job: &str) {
-    if let Ok(job) = serde_json::from_str(job) {
+pub async fn discard(app: &App, kind: TaskKind, job: &str) {
+    if let Ok(job) = Job::from_text(kind, job) {
         discard_of(app, &job).await;
     }
 }
 
 /// Deletes the private copies of a job.
-pub async fn discard_of(app: &App, job: &ImageJob) {
-    for image in job.references.iter().chain(&job.mask) {
+pub async fn discard_of(app: &App, job: &Job) {
+    for (_, image) in job.pictures() {
         if let Source::Stored(name) = &image.source {
             app.blobs.delete(Shelf::Private, name).await;
         }

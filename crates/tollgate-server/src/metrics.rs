@@ -26,6 +26,8 @@ pub struct Metrics {
     routes: RwLock<HashMap<String, HashMap<String, Arc<RouteMetrics>>>>,
     requests: IntCounterVec,
     tasks_ended: IntCounterVec,
+    callbacks: IntCounterVec,
+    callbacks_waiting: Gauge,
     chats: ChatMetrics,
     uploads: IntCounter,
     upload_bytes: IntCounter,
@@ -118,6 +120,15 @@ impl Metrics {
                 "Tasks that ended here",
                 &["family", "state"],
             ),
+            callbacks: counters(
+                "tollgate_callbacks_total",
+                "Tries of callbacks",
+                &["outcome"],
+            ),
+            callbacks_waiting: gauge(Opts::new(
+                "tollgate_callbacks_waiting",
+                "Callbacks that are still to be delivered",
+            )),
             chats: ChatMetrics::new(&registry),
             uploads: counter("tollgate_uploads_total", "Images uploaded"),
             upload_bytes: counter("tollgate_upload_bytes_total", "Bytes of images uploaded"),
@@ -200,6 +211,12 @@ impl Metrics {
         self.tasks_ended.with_label_values(&[family, state]).inc();
     }
 
+    /// A callback was tried.
+    pub fn callback(&self, delivered: bool) {
+        let outcome = if delivered { "delivered" } else { "failed" };
+        self.callbacks.with_label_values(&[outcome]).inc();
+    }
+
     /// An image was uploaded.
     pub fn uploaded(&self, bytes: u64) {
         self.uploads.inc();
@@ -209,6 +226,7 @@ impl Metrics {
     /// What the database says.
     pub fn set_totals(&self, totals: &Totals, now: Millis) {
         let (submitted, in_progress) = (totals.submitted, totals.in_progress);
+        self.callbacks_waiting.set(totals.callbacks as f64);
         self.submitted
             .set(f64::from(u32::try_from(submitted).unwrap_or(u32::MAX)));
         self.in_progress

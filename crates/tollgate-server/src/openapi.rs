@@ -3,8 +3,8 @@
 mod chat;
 
 use serde_json::{Map, Value, json};
-use tollgate_media::Endpoint;
-use tollgate_media::image::{self, FAMILIES, Family};
+use tollgate_core::TaskKind;
+use tollgate_media::{AnyFamily, Endpoint, shape};
 
 /// The document; `public_url` is its server.
 pub fn document(public_url: &str) -> Value {
@@ -13,7 +13,7 @@ pub fn document(public_url: &str) -> Value {
         "info": {
             "title": "Tollgate",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A gateway in front of generation models: chat in four formats; submit a picture, get a task id, poll the task.",
+            "description": "A gateway in front of generation models: chat in four formats; submit a picture, a film or a text to speak, get a task id, poll the task.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": public_url }],
@@ -21,6 +21,8 @@ pub fn document(public_url: &str) -> Value {
         "tags": [
             { "name": "Chat", "description": "Any chat model in any of four formats." },
             { "name": "Images", "description": "Make and edit pictures." },
+            { "name": "Videos", "description": "Make films." },
+            { "name": "Speech", "description": "Have texts spoken." },
             { "name": "Tasks", "description": "Follow, list and cancel what was submitted." },
             { "name": "Account", "description": "Balances." },
             { "name": "Files", "description": "Uploads and results." },
@@ -50,11 +52,21 @@ fn other_paths() -> Value {
     json!({
         "/v1/images/generations": { "post": submission(Endpoint::ImageGenerations, "Make pictures", "generateImages") },
         "/v1/images/edits": { "post": submission(Endpoint::ImageEdits, "Edit a picture", "editImages") },
+        "/v1/video/generations": { "post": submission(Endpoint::VideoGenerations, "Make a film", "generateVideo") },
+        "/v1/videos": { "post": submission(Endpoint::Videos, "Make a film; the body may be a form too", "createVideo") },
+        "/v1/videos/{task_id}": { "get": get("Videos", "A film's task, as OpenAI's video resource", "getVideo", &[task_id()], reference("Video")) },
+        "/v1/videos/{task_id}/content": { "get": content() },
+        "/v1/audio/speech": { "post": submission(Endpoint::AudioSpeech, "Speak a text; answers a receipt, no sound", "createSpeech") },
+        "/native/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "Speak a text, with the provider's field names", "createNativeSpeech") },
+        "/native/v1/audio/tts/{task_id}": { "get": get("Speech", "A speech task", "getNativeSpeech", &[task_id()], reference("TaskRecord")) },
+        "/v1/multimodal/audio/generations": { "post": submission(Endpoint::MultimodalAudio, "Speak a text, with its fields in `metadata`", "generateAudio") },
         "/v1/images/generations/{task_id}": { "get": get("Tasks", "An image task, flat", "getGeneration", &[task_id()], reference("Generation")) },
         "/v1/uploads/images": { "post": upload() },
         "/v1/tasks": { "get": get("Tasks", "Your tasks, newest first", "listTasks", &page(), reference("TaskPage")) },
         "/v1/tasks/{task_id}": { "get": get("Tasks", "A task", "getTask", &[task_id()], reference("TaskRecord")) },
         "/v1/tasks/{task_id}/cancel": { "post": cancel() },
+        "/v1/tasks/{task_id}/callbacks": { "get": get("Tasks", "Where the task's end is told, and every try", "getTaskCallbacks", &[task_id()], reference("CallbackLog")) },
+        "/v1/callbacks/secret": { "get": get("Account", "What callbacks of this key's tasks are signed with", "getCallbackSecret", &[], reference("CallbackSecret")) },
         "/v1/tasks/batch": { "post": batch() },
         "/v1/models": { "get": get("Images", "Models that this key may use", "listModels", &[], reference("ModelList")) },
         "/v1/balance": { "get": get("Account", "The calling key's balance", "getBalance", &[], reference("Balance")) },
@@ -70,26 +82,28 @@ fn other_paths() -> Value {
     })
 }
 
-/// A submission to one of the image endpoints: its body is any of the endpoint's families'.
+/// A submission: its body is any of the endpoint's families'.
 fn submission(endpoint: Endpoint, summary: &str, id: &str) -> Value {
-    let families: Vec<&Family> = FAMILIES
-        .iter()
-        .copied()
-        .filter(|f| f.endpoint == endpoint)
-        .collect();
+    let families = AnyFamily::all().filter(|f| f.endpoint() == endpoint.home());
+    let families: Vec<AnyFamily> = families.collect();
     let mut receipts: Vec<Value> = Vec::new();
     for family in &families {
-        let receipt = (family.shape.receipt_schema)();
+        let receipt = (family.shape().receipt_schema)();
         if !receipts.contains(&receipt) {
             receipts.push(receipt);
         }
     }
     let bodies: Vec<Value> = families
         .iter()
-        .map(|f| reference(&request_name(f)))
+        .map(|f| reference(&request_name(*f, endpoint)))
         .collect();
+    let tag = match families.first().map(|f| f.kind()) {
+        Some(TaskKind::Video) => "Videos",
+        Some(TaskKind::Speech) => "Speech",
+        _ => "Images",
+    };
     json!({
-        "tags": ["Images"],
+        "tags": [tag],
         "operationId": id,
         "summary": summary,
         "description": "Answers at once with a task id; read the result with `GET /v1/tasks/{task_id}`. The `model` decides which fields there are.",
@@ -110,6 +124,21 @@ fn submission(endpoint: Endpoint, summary: &str, id: &str) -> Value {
             "content": { "application/json": { "schema": { "anyOf": bodies } } },
         },
         "responses": responses(json!({ "anyOf": receipts }), &[400, 401, 402, 403, 404, 409, 413, 429, 502, 503]),
+    })
+}
+
+/// A film's bytes.
+fn content() -> Value {
+    let mut responses = responses(json!({}), &[401, 404, 409, 410, 416]);
+    for (status, what) in [("200", "The film"), ("206", "The range asked for")] {
+        responses[status] = json!({ "description": what, "content": { "video/mp4": {} } });
+    }
+    json!({
+        "tags": ["Videos"],
+        "operationId": "getVideoContent",
+        "summary": "The film itself, with range requests",
+        "parameters": [task_id()],
+        "responses": responses,
     })
 }
 
@@ -236,17 +265,29 @@ fn reference(name: &str) -> Value {
 }
 
 /// The name of a family's request schema, such as `ImageRequest.seedream-5-lite`.
-fn request_name(family: &Family) -> String {
-    format!("ImageRequest.{}", family.name)
+fn request_name(family: AnyFamily, endpoint: Endpoint) -> String {
+    let kind = match (family.kind(), endpoint) {
+        (TaskKind::Image, _) => "ImageRequest",
+        (TaskKind::Video, _) => "VideoRequest",
+        (TaskKind::Speech, Endpoint::NativeSpeech) => "NativeSpeechRequest",
+        (TaskKind::Speech, Endpoint::MultimodalAudio) => "MultimodalSpeechRequest",
+        (TaskKind::Speech, _) => "SpeechRequest",
+    };
+    format!("{kind}.{}", family.name())
 }
 
 fn schemas() -> Value {
     let mut schemas = Map::new();
     let mut records: Vec<Value> = Vec::new();
-    for family in FAMILIES {
-        schemas.insert(request_name(family), image::schema(family));
-        let bare = (family.shape.record_schema)();
-        let record = if family.shape.wrapped {
+    for family in AnyFamily::all() {
+        let home = family.endpoint();
+        for endpoint in [home].iter().chain(home.also()) {
+            let schema = family.schema(endpoint.shape());
+            schemas.insert(request_name(family, *endpoint), schema);
+        }
+        let shape = family.shape();
+        let bare = (shape.record_schema)();
+        let record = if shape.wrapped {
             json!({ "type": "object", "required": ["code", "data"], "properties": { "code": { "const": 200 }, "data": bare } })
         } else {
             bare
@@ -255,6 +296,7 @@ fn schemas() -> Value {
             records.push(record);
         }
     }
+    schemas.insert("Video".to_owned(), shape::video_resource_schema());
     schemas.insert("TaskRecord".to_owned(), json!({ "anyOf": records }));
     for more in [fixed_schemas(), chat::schemas()] {
         if let Value::Object(more) = more {
@@ -286,6 +328,21 @@ fn fixed_schemas() -> Value {
             "content_type": text(),
             "bytes": { "type": "integer" },
             "created_at": { "type": "integer", "description": "Unix seconds." },
+        })),
+        "CallbackLog": object(&["task_id", "url", "state", "next_at", "tries"], json!({
+            "task_id": text(), "url": text(),
+            "state": { "enum": ["task_unfinished", "waiting", "delivered", "given_up"] },
+            "next_at": { "type": ["integer", "null"], "description": "Unix seconds of the next try." },
+            "tries": { "type": "array", "items": object(&["number", "at", "took_ms", "status", "error"], json!({
+                "number": { "type": "integer" },
+                "at": { "type": "integer", "description": "Unix seconds." },
+                "took_ms": { "type": "integer" },
+                "status": { "type": ["integer", "null"], "description": "The receiver's HTTP status." },
+                "error": { "type": ["string", "null"] },
+            })) },
+        })),
+        "CallbackSecret": object(&["secret"], json!({
+            "secret": { "type": "string", "description": "`whsec_` and base64: the key of the Standard Webhooks signature." },
         })),
         "Generation": object(&["task_id", "status", "progress", "url", "fail_reason"], json!({
             "task_id": text(), "status": text(), "progress": { "type": "integer" }, "url": text(), "fail_reason": text(),
@@ -337,8 +394,9 @@ mod tests {
                 "{target}"
             );
         }
-        for family in FAMILIES {
-            let name = format!("#/components/schemas/{}", request_name(family));
+        for family in AnyFamily::all() {
+            let name = request_name(family, family.endpoint());
+            let name = format!("#/components/schemas/{name}");
             assert!(found.contains(&name), "{name}");
         }
     }

@@ -1,9 +1,10 @@
 //! What a submission costs: prices of the configuration, the built-in ones of wan2.7, frozen at submission.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use tollgate_core::{Amount, ApiError, ErrorKind};
-use tollgate_media::image::PriceFacts;
+use tollgate_media::{PriceFacts, Units};
 use tollgate_store::{Charge, TokenPrices};
 
 use crate::config::{Currency, ModelPrice};
@@ -13,6 +14,9 @@ const WAN_CNY: &[(&str, i64)] = &[
     ("wan2.7-image-pro", 500_000_000),
     ("wan2.7-image", 200_000_000),
 ];
+
+/// Of a model without a price.
+static FREE: LazyLock<ModelPrice> = LazyLock::new(ModelPrice::default);
 
 /// The price list.
 pub struct Prices {
@@ -44,22 +48,20 @@ impl Prices {
         self.by_model.contains_key(model)
     }
 
-    /// The charge for `n` pictures of `model`. A model without a price costs nothing.
+    /// The charge for `units` of `model`. A model without a price costs nothing.
     ///
     /// # Errors
-    /// 500 where price × n is beyond what an amount can be: the configuration is wrong.
-    pub fn charge(&self, model: &str, facts: &PriceFacts, n: u32) -> Result<Charge, ApiError> {
-        let price = self
-            .by_model
-            .get(model)
-            .map_or(Amount::ZERO, |p| p.of(facts));
-        let charge = Charge {
-            price,
-            per: 1,
-            units: n.into(),
-        };
+    /// 500 where price × units is beyond what an amount can be: the configuration is wrong.
+    pub fn charge(
+        &self,
+        model: &str,
+        facts: &PriceFacts,
+        units: Units,
+    ) -> Result<Charge, ApiError> {
+        let price = self.by_model.get(model).unwrap_or(&FREE);
+        let charge = price.charge(facts, units);
         if charge.cost(charge.units).is_none() {
-            tracing::error!(model, %price, "the price of a submission is too large");
+            tracing::error!(model, price = %charge.price, "the price of a submission is too large");
             return Err(ApiError::new(
                 ErrorKind::Internal,
                 "the price of this request cannot be computed",

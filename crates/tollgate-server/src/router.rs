@@ -8,7 +8,9 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::app::App;
 use crate::http::{reply, trace};
-use crate::routes::{balance, chat, files, health, images, models, pages, tasks, uploads};
+use crate::routes::{
+    balance, callbacks, chat, files, health, images, models, pages, speech, tasks, uploads, videos,
+};
 
 /// The routes, with request ids, logs and metrics around them.
 pub fn router(app: &Arc<App>) -> Router {
@@ -24,6 +26,18 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/v1/images/generations", post(images::generations))
         .route("/v1/images/edits", post(images::edits))
         .route("/v1/uploads/images", post(uploads::image))
+        // Videos
+        .route("/v1/video/generations", post(videos::generations))
+        .route("/v1/videos", post(videos::create))
+        .route("/v1/videos/{task_id}", get(videos::get))
+        .route("/v1/videos/{task_id}/content", get(videos::content))
+        // Speech
+        .route("/v1/audio/speech", post(speech::speech))
+        .route("/v1/multimodal/audio/generations", post(speech::multimodal))
+        .route("/native/v1/audio/tts", post(speech::native))
+        .route("/native/v1/audio/tts/{task_id}", get(speech::native_task))
+        .route("/kling/v1/audio/tts", post(speech::native))
+        .route("/kling/v1/audio/tts/{task_id}", get(speech::native_task))
         // Chat, in SPEC.md's envelope
         .route("/api/v1/chat/completions", chat(chat::completions))
         .route("/v1/responses", chat(chat::responses))
@@ -83,6 +97,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/v1/tasks/batch", post(tasks::batch))
         .route("/v1/tasks/{task_id}", get(tasks::get))
         .route("/v1/tasks/{task_id}/cancel", post(tasks::cancel))
+        .route("/v1/tasks/{task_id}/callbacks", get(callbacks::log))
+        .route("/v1/callbacks/secret", get(callbacks::secret))
         .route("/v1/images/generations/{task_id}", get(tasks::generation))
         // Models and files
         .route("/v1/models", get(models::list))

@@ -1,7 +1,7 @@
 //! The safety review before a submission is taken: blocked patterns, then the provider's own review.
 
 use tollgate_core::ApiError;
-use tollgate_media::catalogue::ImageModel;
+use tollgate_media::TaskModel;
 use tollgate_upstream::ProviderErrorKind;
 
 use crate::app::{App, Live};
@@ -13,12 +13,12 @@ pub const REFUSAL: &str = "prompt rejected by safety review";
 pub async fn review(
     app: &App,
     live: &Live,
-    model: &ImageModel,
+    model: &TaskModel,
     prompt: &str,
 ) -> Result<(), ApiError> {
     let safety = &app.config.safety;
-    let reviewed =
-        model.family.safety_review || safety.families.iter().any(|f| f == model.family.name);
+    let family = model.family;
+    let reviewed = family.safety_review() || safety.families.iter().any(|f| f == family.name());
     if !reviewed {
         return Ok(());
     }
@@ -27,7 +27,7 @@ pub async fn review(
             "{REFUSAL}: it holds blocked words"
         )));
     }
-    let Some(reviewer) = live.channels.reviewer(&model.name) else {
+    let Some(reviewer) = live.channels.reviewer(family.kind(), &model.name) else {
         return Ok(());
     };
     let Some(review) = &reviewer.provider.review else {

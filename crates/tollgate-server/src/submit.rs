@@ -5,9 +5,8 @@ use std::sync::Arc;
 use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tollgate_core::{ApiError, ErrorKind, Millis, TaskKind, crash, id};
-use tollgate_media::catalogue::ImageModel;
-use tollgate_media::{AnyFamily, Endpoint, MediaJob as _, ReceiptFacts, image};
+use tollgate_core::{ApiError, ErrorKind, Millis, crash, id};
+use tollgate_media::{Endpoint, MediaJob as _, ReceiptFacts, TaskModel};
 use tollgate_store::{Idempotency, NewTask, Refusal, Submitted};
 
 use crate::access::Caller;
@@ -18,7 +17,7 @@ use crate::{errors, idempotency, inputs, safety};
 /// The header that turns silent adjustments of unknown fields into errors (DECISIONS.md › Values).
 const STRICT: &str = "x-tollgate-strict";
 
-/// One request to an image endpoint.
+/// One request for pictures, a film or speech.
 pub struct Request<'a> {
     /// Who asks.
     pub caller: &'a Caller,
@@ -50,14 +49,16 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
     let family = model.family;
 
     // 3. The fields, by the family's declaration.
-    let mut submission = image::read(model, members, is_strict(request.headers))?;
+    let shape = request.endpoint.shape();
+    let mut submission = tollgate_media::read(model, shape, members, is_strict(request.headers))?;
 
     // 4. The safety review, where the family has one.
-    safety::review(app, &live, model, &submission.job().prompt).await?;
+    safety::review(app, &live, model, submission.job().prompt()).await?;
 
     // 5. The pictures that came with it: checked as far as they are here, sizes settled that follow them.
-    let deadline_at = now + app.config.time_limits.image_ms();
+    let deadline_at = now + app.config.time_limits.task_ms(family.kind());
     let adjustments = std::mem::take(&mut submission.adjustments);
+    let callback_url = submission.callback_url.take();
     let mut price = submission.price.clone();
     let (mut job, facts) = inputs::take(app, family, submission, deadline_at).await?;
     if let Err(refused) = family.settle(&mut job, &facts) {
@@ -67,34 +68,35 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
     price.settled(&job);
 
     // 6. The price, frozen.
-    let charge = live.prices.charge(&model.name, &price, job.n)?;
+    let charge = live.prices.charge(&model.name, &price, job.units())?;
 
     // 7. Idempotency record, hold and task in one transaction, on disk before anything is answered.
     let task_id = id::task_id(now);
+    let shown = job.shown();
     let facts = ReceiptFacts {
         task_id: &task_id,
         model: &model.name,
         created_at: now,
         size: &price.size,
-        quality: job.quality.as_deref(),
+        quality: price.quality.as_deref(),
+        shown: &shown,
         adjustments: &adjustments,
-        shown: &job.shown(),
     };
-    let receipt = tollgate_media::receipt(AnyFamily::Image(family), &facts).to_string();
-    let job = to_text(&job)?;
+    let receipt = tollgate_media::receipt(family, &facts).to_string();
+    let job = job.to_text().map_err(unwritable)?;
     let task = NewTask {
         id: task_id,
         user_id: key.user_id.clone(),
         key_id: key.id.clone(),
-        kind: TaskKind::Image,
-        family: family.name.to_owned(),
+        kind: family.kind(),
+        family: family.name().to_owned(),
         model: model.name.clone(),
         created_at: now,
         deadline_at,
         job: job.clone(),
         adjustments: to_text(&adjustments)?,
-        shown: "{}".to_owned(),
-        callback_url: None,
+        shown: to_text(&shown)?,
+        callback_url,
         request_id: request.request_id.as_str().to_owned(),
         charge,
         idempotency: repeatable.map(|r| r.with(&receipt)),
@@ -112,7 +114,7 @@ pub async fn submit(app: &Arc<App>, request: Request<'_>) -> Result<String, ApiE
         Submitted::KeyReused => Err(idempotency::reused()),
         Submitted::Refused(refusal) => Err(refused(app, refusal)),
     };
-    inputs::discard(app, &job).await;
+    inputs::discard(app, family.kind(), &job).await;
     answer
 }
 
@@ -166,12 +168,10 @@ fn choose_model<'a>(
     live: &Live,
     request: &Request<'_>,
     members: &Map<String, Value>,
-) -> Result<&'a ImageModel, ApiError> {
-    let model = app
-        .catalogue
-        .image(model_name(members)?, request.endpoint)?;
+) -> Result<&'a TaskModel, ApiError> {
+    let model = app.catalogue.asked(members, request.endpoint)?;
     request.caller.may_use(&model.name)?;
-    if live.channels.serves_images(&model.name) {
+    if live.channels.serves_tasks(model.family.kind(), &model.name) {
         return Ok(model);
     }
     let message = format!(
@@ -187,22 +187,12 @@ fn is_strict(headers: &HeaderMap) -> bool {
 }
 
 fn to_text(value: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(value).map_err(|e| {
-        tracing::error!(error = %e, "a job cannot be written");
-        ApiError::internal()
-    })
+    serde_json::to_string(value).map_err(unwritable)
 }
 
-fn model_name(body: &Map<String, Value>) -> Result<&str, ApiError> {
-    match body.get("model") {
-        Some(Value::String(name)) if !name.trim().is_empty() => Ok(name),
-        None | Some(Value::Null) => Err(ApiError::invalid(
-            "`model` is required: GET /v1/models lists the models",
-        )),
-        Some(_) => Err(ApiError::invalid(
-            "`model` must be a string that names a model",
-        )),
-    }
+fn unwritable(e: serde_json::Error) -> ApiError {
+    tracing::error!(error = %e, "a job cannot be written");
+    ApiError::internal()
 }
 
 /// Why money was not set aside, for the client.

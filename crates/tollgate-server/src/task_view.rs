@@ -6,8 +6,8 @@ use tollgate_media::{AnyFamily, ResultFile, TaskFacts};
 use tollgate_store::Task;
 
 use crate::app::App;
-use crate::blobs::media_type;
-use crate::delivery::StoredResult;
+use crate::blobs;
+use crate::delivery::{StoredFile, StoredResult};
 
 /// Which of a task's shapes.
 #[derive(Clone, Copy)]
@@ -18,6 +18,8 @@ pub enum View {
     Bare,
     /// `GET /v1/images/generations/<id>`.
     Generation,
+    /// `GET /v1/videos/<id>`.
+    Video,
 }
 
 /// The body of 404 for a task that does not exist or is another user's.
@@ -37,24 +39,21 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
     let family = AnyFamily::by_name(&task.family).ok_or_else(|| unreadable("family"))?;
     let adjustments: Vec<Adjustment> =
         serde_json::from_str(&task.adjustments).map_err(|_| unreadable("adjustments"))?;
-    let result: StoredResult = match &task.result {
-        Some(text) => serde_json::from_str(text).map_err(|_| unreadable("result"))?,
-        None => StoredResult::default(),
-    };
-    let urls: Vec<String> = result
-        .images
+    let shown: Map<String, Value> =
+        serde_json::from_str(&task.shown).map_err(|_| unreadable("shown"))?;
+    let stored = files(task)?;
+    let urls: Vec<String> = stored
         .iter()
-        .map(|p| app.blobs.url(&app.public_url, &p.name))
+        .map(|file| app.blobs.url(&app.public_url, &file.name))
         .collect();
-    let files: Vec<ResultFile<'_>> = result
-        .images
+    let files: Vec<ResultFile<'_>> = stored
         .iter()
         .zip(&urls)
-        .map(|(picture, url)| ResultFile {
+        .map(|(file, url)| ResultFile {
             url,
-            expires_at: picture.expires_at * 1000,
-            media_type: (picture.name.rsplit('.').next().and_then(media_type)).unwrap_or_default(),
-            bytes: None,
+            expires_at: file.expires_at * 1000,
+            media_type: blobs::media_type_of(&file.name),
+            bytes: Some(file.bytes),
         })
         .collect();
     let facts = TaskFacts {
@@ -67,18 +66,34 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
         ended_at: task.ended_at,
         cost: task.cost,
         files: &files,
+        shown: &shown,
         error: task
             .error
             .as_ref()
             .map(|(code, message)| (code.as_str(), message.as_str())),
         adjustments: &adjustments,
-        shown: &Map::new(),
     };
     Ok(match view {
         View::Record => tollgate_media::record(family, &facts),
         View::Bare => tollgate_media::bare_record(family, &facts),
         View::Generation => tollgate_media::generation_record(family, &facts),
+        View::Video => tollgate_media::video_resource(&facts),
     })
+}
+
+/// The files of a completed task, in their order.
+///
+/// # Errors
+/// 500 where what is stored cannot be read.
+pub fn files(task: &Task) -> Result<Vec<StoredFile>, ApiError> {
+    let Some(text) = &task.result else {
+        return Ok(Vec::new());
+    };
+    let result: StoredResult = serde_json::from_str(text).map_err(|e| {
+        tracing::error!(task = task.id, error = %e, "a stored result cannot be read");
+        ApiError::internal()
+    })?;
+    Ok(result.files)
 }
 
 /// The entry of a batch for an id that is unknown or another user's.

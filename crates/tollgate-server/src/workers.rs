@@ -15,6 +15,7 @@ use tollgate_core::{Millis, crash, id};
 use tollgate_store::Leased;
 
 use crate::app::App;
+use crate::config;
 use crate::run;
 
 /// Longest sleep of the claiming loop: how late another node's submission may be seen.
@@ -27,6 +28,8 @@ const CROWDED_NAP: Duration = Duration::from_millis(20);
 /// database is away.
 const STOPPING: Duration = Duration::from_secs(2);
 const HANDING_BACK: Duration = Duration::from_secs(5);
+/// Leases that one write renews.
+const RENEWED_AT_ONCE: usize = 500;
 /// Time between two rounds of cleaning, unless records live shorter than that.
 const CLEANING: Duration = Duration::from_secs(60);
 
@@ -35,7 +38,10 @@ pub struct Workers {
     /// Who we are to the other nodes; new with every start.
     owner: String,
     woken: Notify,
-    seats: Arc<Semaphore>,
+    /// Places for tasks that are worked on here.
+    places: Arc<Semaphore>,
+    /// Places for tasks that wait in providers' queues and are asked for from here.
+    pub open: Arc<Semaphore>,
     running: Mutex<HashMap<String, Running>>,
     tracker: TaskTracker,
     /// Whether a task was put back lately because its channels are full.
@@ -48,12 +54,13 @@ struct Running {
 }
 
 impl Workers {
-    /// Workers for `seats` tasks at the same time.
-    pub fn new(seats: usize) -> Self {
+    /// Workers for that many tasks at the same time.
+    pub fn new(places: config::Workers) -> Self {
         Self {
             owner: id::short_id("node_"),
             woken: Notify::new(),
-            seats: Arc::new(Semaphore::new(seats)),
+            places: Arc::new(Semaphore::new(places.calls)),
+            open: Arc::new(Semaphore::new(places.open)),
             running: Mutex::default(),
             tracker: TaskTracker::new(),
             crowded: AtomicBool::new(false),
@@ -139,17 +146,17 @@ impl Workers {
         if !app.routing().channels.has_room() {
             return false;
         }
-        let Ok(first) = Arc::clone(&self.seats).acquire_owned().await else {
+        let Ok(first) = Arc::clone(&self.places).acquire_owned().await else {
             return false;
         };
-        let mut seats = vec![first];
-        while let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() {
-            seats.push(seat);
+        let mut places = vec![first];
+        while let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            places.push(place);
         }
         let now = app.clock.now();
         let claimed = match app
             .store
-            .claim(&self.owner, seats.len(), now + app.config.leases.ms(), now)
+            .claim(&self.owner, places.len(), now + app.config.leases.ms(), now)
             .await
         {
             Ok(claimed) => claimed,
@@ -161,14 +168,14 @@ impl Workers {
         if !claimed.is_empty() {
             crash::point("run.after_claim");
         }
-        let more = claimed.len() == seats.len();
-        for (leased, seat) in claimed.into_iter().zip(seats) {
-            self.start(app, leased, seat);
+        let more = claimed.len() == places.len();
+        for (leased, place) in claimed.into_iter().zip(places) {
+            self.start(app, leased, place);
         }
         more
     }
 
-    fn start(&self, app: &Arc<App>, leased: Leased, seat: OwnedSemaphorePermit) {
+    fn start(&self, app: &Arc<App>, leased: Leased, place: OwnedSemaphorePermit) {
         let stop = CancellationToken::new();
         let running = Running {
             fence: leased.fence,
@@ -182,7 +189,7 @@ impl Workers {
         let app = Arc::clone(app);
         self.tracker.spawn(async move {
             let fence = leased.fence;
-            run::run(&app, leased, stop).await;
+            run::run(Arc::clone(&app), leased, place, stop).await;
             let workers = &app.workers;
             let mut running = workers.running();
             // Under a later lease it may be here again already.
@@ -190,7 +197,6 @@ impl Workers {
                 running.remove(&id);
             }
             drop(running);
-            drop(seat);
             workers.wake();
         });
     }
@@ -218,16 +224,17 @@ async fn keep_leases(app: Arc<App>) {
                 .map(|(id, r)| (id.clone(), r.fence))
                 .collect()
         };
-        if leases.is_empty() {
-            continue;
-        }
-        match app
-            .store
-            .keep(&app.workers.owner, leases, app.clock.now() + lease)
-            .await
-        {
-            Ok(lost) => lost.iter().for_each(|id| app.workers.stop(id)),
-            Err(e) => tracing::warn!(error = %e, "cannot renew leases"),
+        // In portions: nobody else's write waits for thousands of these.
+        for portion in leases.chunks(RENEWED_AT_ONCE) {
+            let until = app.clock.now() + lease;
+            let kept = app.store.keep(&app.workers.owner, portion.to_vec(), until);
+            match kept.await {
+                Ok(lost) => lost.iter().for_each(|id| app.workers.stop(id)),
+                Err(e) => {
+                    tracing::warn!(error = %e, "cannot renew leases");
+                    break;
+                }
+            }
         }
     }
 }

@@ -8,9 +8,12 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 use tollgate_media::image::{Background, ImageFormat, ImageJob, PixelSize, Size};
+use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::Settings;
-use tollgate_upstream::{Channel, Delivery, ImageCall, InputFile, Picture, ProviderError, sandbox};
+use tollgate_upstream::{
+    Attempt, Channel, Delivery, ImageCall, InputFile, Made, ProviderError, sandbox,
+};
 
 const PROMPTS: &[(&str, u32, u32, &str)] = &[
     ("fox", 1024, 1024, "A red fox in the snow at dawn"),
@@ -65,9 +68,12 @@ struct Folder {
 
 #[async_trait::async_trait]
 impl Delivery for Folder {
-    async fn picture(&self, picture: Picture) -> Result<(), ProviderError> {
-        println!("   {} bytes", picture.bytes.len());
-        std::fs::write(&self.path, &picture.bytes).expect("the folder is writable");
+    async fn deliver(&self, made: Made) -> Result<(), ProviderError> {
+        let Made::Bytes(bytes) = made else {
+            panic!("the sandbox hands its pictures over whole");
+        };
+        println!("   {} bytes", bytes.len());
+        std::fs::write(&self.path, &bytes).expect("the folder is writable");
         Ok(())
     }
 
@@ -130,17 +136,22 @@ async fn make_from(
         path: folder.join(format!("{name}.{}", job.output_format.extension())),
     };
     let start = Instant::now();
+    let model = ChannelModel::new(&job.model, &job.model);
     let call = ImageCall {
-        task_id: "gallery",
+        attempt: Attempt {
+            task_id: "gallery",
+            external_id: "gallery-1",
+            model: &model,
+            key: None,
+            failed_attempts: 0,
+            delivery: &delivery,
+            cancel: CancellationToken::new(),
+        },
         job,
-        upstream_model: &job.model,
         references,
         mask,
-        failed_attempts: 0,
-        delivery: &delivery,
-        cancel: CancellationToken::new(),
     };
-    images.generate(call).await.expect("it draws");
+    images.start(call).await.expect("it draws");
     println!("{name}.{}: {:?}", job.output_format.name(), start.elapsed());
 }
 

@@ -1,7 +1,9 @@
 //! One configured way to a provider.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use tollgate_chat::Format;
 use tollgate_core::Secret;
 
@@ -28,6 +30,10 @@ pub struct Channel {
     pub apis: Option<Vec<String>>,
     /// How long its chats may be silent, where it says otherwise than the gateway.
     pub time_limits: ChannelTimeLimits,
+    /// How often work in its provider's queue is asked for (`poll_ms`), where it says otherwise than the provider's adapter.
+    pub poll: Option<Duration>,
+    /// What only its provider knows (`[channel.options]`); checked by [`crate::ProviderEntry::check`].
+    pub options: Map<String, Value>,
 }
 
 /// How long a chat on a channel may be silent; none for what holds for all channels (`time_limits.chat_*`).
@@ -48,6 +54,50 @@ pub struct ChannelModel {
     pub name: String,
     /// The id the provider uses.
     pub upstream: String,
+    /// What only its provider knows (`options` of the entry).
+    pub options: Map<String, Value>,
+}
+
+impl ChannelModel {
+    /// A model that the provider calls `upstream`, without options.
+    pub fn new(name: impl Into<String>, upstream: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            upstream: upstream.into(),
+            options: Map::new(),
+        }
+    }
+}
+
+/// The check of a provider that has no options.
+pub(crate) fn no_options(channel: &Channel) -> Result<(), String> {
+    known_options(channel, &[], &[])
+}
+
+/// Whether every option of the channel is among `known`, and every option of its models among `of_models`.
+pub(crate) fn known_options(
+    channel: &Channel,
+    known: &[&str],
+    of_models: &[&str],
+) -> Result<(), String> {
+    let stranger = |options: &Map<String, Value>, known: &[&str], place: &str| {
+        let name = options.keys().find(|name| !known.contains(&name.as_str()));
+        name.map_or(Ok(()), |name| {
+            let known = match known {
+                [] => "none".to_owned(),
+                some => some.join(", "),
+            };
+            Err(format!(
+                "{place} has an unknown option {name:?}; kind {:?} has: {known}",
+                channel.kind
+            ))
+        })
+    };
+    stranger(&channel.options, known, "the channel")?;
+    channel
+        .models
+        .iter()
+        .try_for_each(|model| stranger(&model.options, of_models, &model.name))
 }
 
 impl Default for Channel {
@@ -70,6 +120,8 @@ impl Channel {
             max_concurrency: None,
             apis: None,
             time_limits: ChannelTimeLimits::default(),
+            poll: None,
+            options: Map::new(),
         }
     }
 
@@ -84,6 +136,15 @@ impl Channel {
             return knows.to_vec();
         }
         spoken
+    }
+
+    /// The entry for `model`, made up where the channel serves every model, or none where it does not serve this one.
+    pub fn model<'a>(&'a self, model: &str) -> Option<Cow<'a, ChannelModel>> {
+        if self.models.is_empty() {
+            return Some(Cow::Owned(ChannelModel::new(model, model)));
+        }
+        let entry = self.models.iter().find(|m| m.name == model);
+        entry.map(Cow::Borrowed)
     }
 
     /// The provider's id for `model`, or none where this channel does not serve it.

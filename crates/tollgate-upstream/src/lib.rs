@@ -18,8 +18,9 @@ pub use chat::{
     ChatBody, ChatCall, ChatError, ChatErrorKind, ChatModel, ChatProvider, ChatTimeouts,
 };
 pub use provider::{
-    Delivery, ImageCall, ImageProvider, InputFile, Picture, ProviderError, ProviderErrorKind,
-    Review,
+    Attempt, Delivery, Done, FindCall, Found, ImageCall, ImageProvider, InputFile, Link, Made,
+    Polled, ProviderError, ProviderErrorKind, Queue, QueueCall, Review, Rhythm, SpeechCall,
+    SpeechProvider, Started, Style, VideoCall, VideoProvider,
 };
 
 use std::sync::Arc;
@@ -28,26 +29,47 @@ use std::sync::Arc;
 pub struct ProviderEntry {
     /// The `kind` of the configuration.
     pub kind: &'static str,
+    /// Whether the options of a channel and of its models are such as this provider knows: a sentence that names the wrong
+    /// one otherwise.
+    pub check: fn(&Channel) -> Result<(), String>,
+    /// What becomes of the fields of the families that it serves, for its page in docs/providers.
+    pub carries: &'static [Carries],
     /// Makes the provider for one channel.
     pub open: fn(&Arc<Channel>, &provider::Settings, &egress::Client) -> provider::Provider,
+}
+
+/// What a provider makes of one family's fields.
+pub struct Carries {
+    /// The family's name.
+    pub family: &'static str,
+    /// Every field of the family, and in words what becomes of it: the upstream's field, or `not carried: …`.
+    pub fields: &'static [(&'static str, &'static str)],
 }
 
 /// Every channel kind this build has.
 pub static PROVIDERS: &[ProviderEntry] = &[
     ProviderEntry {
         kind: "anthropic",
+        check: channel::no_options,
+        carries: &[],
         open: anthropic::open,
     },
     ProviderEntry {
         kind: "gemini",
+        check: channel::no_options,
+        carries: &[],
         open: gemini::open,
     },
     ProviderEntry {
         kind: "openai",
+        check: channel::no_options,
+        carries: &[],
         open: openai::open,
     },
     ProviderEntry {
         kind: "sandbox",
+        check: channel::no_options,
+        carries: &[],
         open: sandbox::open,
     },
 ];

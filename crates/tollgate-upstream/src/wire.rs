@@ -1,8 +1,14 @@
-//! One exchange with a provider of chat over HTTP: the request out, the answer's head back, and what its end means.
+//! Exchanges with providers over HTTP. Of a chat: the request out, the answer's head back, and what its end means; of
+//! everything else see [`Ask`].
 
+mod ask;
 mod clean;
+mod files;
 mod verdict;
 mod wait;
+
+pub(crate) use ask::{Answer, Ask, judged, lost};
+pub(crate) use files::{Form, Slots};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -98,6 +98,14 @@ impl Gateway {
         ))
     }
 
+    /// The link that `image` is, or that it gets when it is uploaded.
+    pub(super) async fn link_to(&self, image: &str) -> Result<String, Failed> {
+        if image.contains("://") {
+            return Ok(image.to_owned());
+        }
+        self.upload(Path::new(image)).await
+    }
+
     /// Uploads a picture; answers its link.
     pub(super) async fn upload(&self, file: &Path) -> Result<String, Failed> {
         let bytes = tokio::fs::read(file)

@@ -7,8 +7,11 @@ mod chat;
 mod client;
 mod image;
 mod key;
+mod made;
 mod serve;
+mod speech;
 mod user;
+mod video;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -63,6 +66,10 @@ enum Command {
     Audit,
     /// Make pictures on any gateway and save them
     Image(Box<image::Image>),
+    /// Make a film on any gateway and save it
+    Video(Box<video::Video>),
+    /// Have a text spoken on any gateway and save the sound
+    Speech(Box<speech::Speech>),
     /// Chat with a model on any gateway; the reply is printed as it comes
     Chat(Box<chat::Chat>),
 }
@@ -126,6 +133,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::AdminKey => admin_key::run(&common),
         Command::Audit => audit::run(&common).await,
         Command::Image(image) => image.run(&common).await,
+        Command::Video(video) => video.run(&common).await,
+        Command::Speech(speech) => speech.run(&common).await,
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,6 +19,7 @@ use super::{Common, Failed, key, open_store};
 use crate::access::Access;
 use crate::app::{App, Live};
 use crate::blobs::Blobs;
+use crate::callbacks::Callbacks;
 use crate::chat::memory::Memory;
 use crate::config::{Config, Overrides};
 use crate::http::body::BodyBudget;
@@ -131,7 +133,9 @@ async fn build(config: Config, listener: &Listener, store: Store) -> Result<Arc<
         closing: TaskTracker::new(),
         limits: Limits::new(config.limits.rates, Arc::new(SystemClock)),
         body_budget: BodyBudget::new(config.limits.body_memory_mb),
-        workers: Workers::new(config.workers.images),
+        workers: Workers::new(config.workers),
+        downloads: Semaphore::new(config.workers.downloads),
+        callbacks: Callbacks::default(),
         metrics: Metrics::new(),
         clock: Arc::new(SystemClock),
         admin_key,
@@ -164,14 +168,8 @@ fn speak_of(app: &App) {
     if app.config.channels.is_empty() {
         tracing::info!("no channel is configured: the sandbox channel serves every model");
     }
-    let images = app.catalogue.image_models().map(|m| m.name.as_str());
-    let images = images.filter(|name| live.channels.serves_images(name));
-    let chats = app.catalogue.chat_models();
-    let chats = chats.filter(|name| live.channels.serves_chat(name));
-    let mut free: Vec<&str> = images
-        .chain(chats)
-        .filter(|name| !live.prices.has(name))
-        .collect();
+    let mut free = live.served(&app.catalogue);
+    free.retain(|name| !live.prices.has(name));
     free.sort_unstable();
     if !free.is_empty() {
         tracing::warn!(models = free.join(" "), "models without a price cost 0");
@@ -221,6 +219,10 @@ async fn until_stopped(
         let (app, drain) = (Arc::clone(app), drain.clone());
         tokio::spawn(async move { app.workers.work(&app, drain, patience).await })
     };
+    let posting = {
+        let (app, drain) = (Arc::clone(app), drain.clone());
+        tokio::spawn(async move { app.callbacks.work(&app, drain).await })
+    };
     let options = listen::Options::from(&app.config);
     let served = tokio::spawn(listen::serve(
         listener,
@@ -239,6 +241,7 @@ async fn until_stopped(
     drain.cancel();
     served.await?;
     work.await?;
+    posting.await?;
     // Replies that were cut off are still being settled.
     app.closing.close();
     if timeout(CLOSING, app.closing.wait()).await.is_err() {

@@ -14,6 +14,8 @@ use super::field::Field;
 const NAME_MAX: usize = 64;
 const PRIORITIES: std::ops::RangeInclusive<i64> = -1_000_000..=1_000_000;
 const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=1_000_000;
+/// Milliseconds between two polls.
+const POLLS: std::ops::RangeInclusive<i64> = 10..=3_600_000;
 const CONCURRENCY: std::ops::RangeInclusive<i64> = 1..=1_000_000;
 
 /// Reads every channel. `list` is the setting `channel`.
@@ -21,6 +23,10 @@ pub(super) fn read(list: &Field<'_>) -> Result<Vec<Channel>, ConfigError> {
     let mut channels: Vec<Channel> = Vec::new();
     for field in list.items() {
         let channel = read_one(&field)?;
+        let provider = PROVIDERS.iter().find(|p| p.kind == channel.kind);
+        if let Some(Err(why)) = provider.map(|p| (p.check)(&channel)) {
+            return Err(field.error(format!("({:?}): {why}", channel.name)));
+        }
         if channels.iter().any(|there| there.name == channel.name) {
             let why = format!("is {:?}, the name of another channel", channel.name);
             return Err(field.at("name").error(why));
@@ -49,6 +55,11 @@ fn read_one(field: &Field<'_>) -> Result<Channel, ConfigError> {
             .and_then(|most| u32::try_from(most).ok()),
         apis: apis(&field.at("apis"))?,
         time_limits: time_limits(field)?,
+        poll: field
+            .at("poll_ms")
+            .whole(POLLS)?
+            .map(|ms| Duration::from_millis(ms.unsigned_abs())),
+        options: field.at("options").json()?,
     })
 }
 
@@ -145,14 +156,12 @@ fn models(field: &Field<'_>) -> Result<Vec<ChannelModel>, ConfigError> {
             let upstream = item.at("upstream").text()?;
             ChannelModel {
                 upstream: upstream.unwrap_or_else(|| name.clone()),
+                options: item.at("options").json()?,
                 name,
             }
         } else {
             let name = item.required()?;
-            ChannelModel {
-                upstream: name.clone(),
-                name,
-            }
+            ChannelModel::new(name.clone(), name)
         };
         if models.iter().any(|there| there.name == model.name) {
             return Err(item.error(format!("is {:?}, which the list has already", model.name)));

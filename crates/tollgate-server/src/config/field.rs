@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use serde_json::Value as Json;
 use tollgate_core::{Amount, Secret};
 
 use super::shape::join;
@@ -173,6 +174,35 @@ impl<'a> Field<'a> {
             Value::Raw(text) if text == "false" => Ok(Some(false)),
             _ => Err(self.error("takes true or false")),
         }
+    }
+
+    /// This table as JSON, for whoever knows what belongs in it. Texts may be `env:NAME`.
+    pub(super) fn json(&self) -> Result<serde_json::Map<String, Json>, ConfigError> {
+        let entries = self.entries().into_iter();
+        entries
+            .map(|(name, field)| Ok((name.to_owned(), field.json_value()?)))
+            .collect()
+    }
+
+    fn json_value(&self) -> Result<Json, ConfigError> {
+        Ok(match self.node.map(|node| &node.value) {
+            Some(Value::Table(_)) => Json::Object(self.json()?),
+            Some(Value::List(_)) => {
+                let items = self.items().into_iter();
+                Json::Array(
+                    items
+                        .map(|item| item.json_value())
+                        .collect::<Result<_, _>>()?,
+                )
+            }
+            Some(Value::Flag(flag)) => Json::Bool(*flag),
+            Some(Value::Number(text)) => serde_json::from_str(text)
+                .map_err(|_| self.error(format!("is {text:?}, which is no usual number")))?,
+            Some(Value::Date) => return Err(self.error("is a date, which no option takes")),
+            Some(Value::Text(text)) if text.is_empty() => Json::String(String::new()),
+            Some(Value::Text(_) | Value::Raw(_)) => Json::String(self.required()?),
+            None => Json::Null,
+        })
     }
 
     /// The digits of a number.

@@ -19,11 +19,13 @@ pub(super) enum Shape {
     Tables(&'static [Named]),
     /// A table whose names are the operator's (model ids), each a table of these.
     Map(&'static [Named]),
+    /// A table that a channel's provider checks.
+    Free,
 }
 
 type Named = (&'static str, Shape);
 
-use Shape::{Map, Tables, Value as One, Values};
+use Shape::{Free, Map, Tables, Value as One, Values};
 
 /// The whole file.
 pub(super) const ROOT: &[Named] = &[
@@ -50,7 +52,10 @@ pub(super) const ROOT: &[Named] = &[
     ("sandbox", Shape::Table(SANDBOX)),
     ("storage", Shape::Table(STORAGE)),
     ("time_limits", Shape::Table(TIME_LIMITS)),
-    ("workers", Shape::Table(&[("images", One)])),
+    (
+        "workers",
+        Shape::Table(&[("calls", One), ("open", One), ("downloads", One)]),
+    ),
 ];
 
 const CHANNEL: &[Named] = &[
@@ -58,7 +63,10 @@ const CHANNEL: &[Named] = &[
     ("kind", One),
     ("base_url", One),
     ("api_keys", Values(&[])),
-    ("models", Values(&[("name", One), ("upstream", One)])),
+    (
+        "models",
+        Values(&[("name", One), ("upstream", One), ("options", Free)]),
+    ),
     ("priority", One),
     ("weight", One),
     ("max_concurrency", One),
@@ -66,6 +74,8 @@ const CHANNEL: &[Named] = &[
     ("connect_s", One),
     ("first_byte_s", One),
     ("idle_s", One),
+    ("poll_ms", One),
+    ("options", Free),
 ];
 const EXPIRY: &[Named] = &[
     ("images_s", One),
@@ -98,6 +108,8 @@ const PRICE_WHEN: &[Named] = &[
     ("resolution", One),
     ("quality", One),
     ("per_image", One),
+    ("per_second", One),
+    ("per_video", One),
 ];
 const SAFETY: &[Named] = &[("patterns", Values(&[])), ("families", Values(&[]))];
 const SANDBOX: &[Named] = &[
@@ -144,7 +156,8 @@ fn check_node(file: &str, path: &str, node: &Node, shape: Shape) -> Result<(), C
     };
     match (shape, &node.value) {
         (One, Value::List(_) | Value::Table(_)) => wrong("one value".to_owned()),
-        (One, _) => Ok(()),
+        (One, _) | (Free, Value::Table(_)) => Ok(()),
+        (Free, _) => wrong("a table".to_owned()),
         (Shape::Table(known), Value::Table(table)) => check(file, path, table, known),
         (Map(known), Value::Table(table)) => {
             for (name, node) in table {
@@ -285,7 +298,7 @@ fn empty(shape: Shape, variable: &str) -> Node {
         value: match shape {
             One => Value::Raw(String::new()),
             Values(_) | Tables(_) => Value::List(Vec::new()),
-            Shape::Table(_) | Map(_) => Value::Table(Vec::new()),
+            Shape::Table(_) | Map(_) | Free => Value::Table(Vec::new()),
         },
     }
 }

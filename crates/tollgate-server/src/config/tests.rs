@@ -1,5 +1,7 @@
 //! Good and bad configurations, and what is said of the bad ones.
 
+use tollgate_core::{Amount, TaskKind};
+
 use super::*;
 
 fn read_all(
@@ -33,7 +35,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.expiry.images_ms(), 86_400_000);
     assert_eq!(config.expiry.long_ms(), 259_200_000);
     assert_eq!(config.expiry.tasks_ms(), 30 * 86_400_000);
-    assert_eq!(config.time_limits.image_ms(), 600_000);
+    assert_eq!(config.time_limits.task_ms(TaskKind::Image), 600_000);
     assert_eq!(
         config.provider_settings().sandbox_image,
         Duration::from_millis(800)
@@ -160,7 +162,7 @@ fn a_full_file_is_read() {
         time_limits = { image_s = 7, video_s = 8, chat_idle_s = 9 }
         sandbox = { image_ms = 0, chat_ms = 1 }
         admin.key = "let-me-in"
-        workers.images = 2
+        workers = { calls = 2, open = 3, downloads = 4 }
         safety = { patterns = ["purple lake"], families = ["seedream-4-5"] }
 
         [[model]]
@@ -205,8 +207,9 @@ fn a_full_file_is_read() {
         (-1, 3, Some(64))
     );
     let price = &config.prices["gpt-image-2-official"];
-    assert_eq!(price.per_image.unwrap().nanos(), 40_000_000);
-    assert_eq!(price.when[0].per_image.nanos(), 20_000_001);
+    let image = |nanos| UnitPrice::PerImage(Amount::from_nanos(nanos));
+    assert_eq!(price.unit, Some(image(40_000_000)));
+    assert_eq!(price.when[0].unit, image(20_000_001));
     let shown = format!("{config:?}");
     for secret in ["secret@", "let-me-in", "k1"] {
         assert!(!shown.contains(secret), "{secret} in {shown}");
@@ -391,7 +394,8 @@ fn the_environment_goes_over_the_file_and_the_command_line_over_both() {
     assert!(config.admin_key.unwrap().matches("k"));
     assert_eq!(config.channels[0].weight, 9);
     assert_eq!(config.channels[1].name, "d");
-    assert_eq!(config.prices["gpt-5"].per_image.unwrap().to_string(), "0.5");
+    let half = UnitPrice::PerImage(Amount::from_nanos(500_000_000));
+    assert_eq!(config.prices["gpt-5"].unit, Some(half));
     assert_eq!(
         warnings,
         [

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_core::Millis;
 use tollgate_core::clock::SECOND;
+use tollgate_core::{Millis, TaskKind};
 use tollgate_store::RateLimits;
 
 /// How long things are kept.
@@ -36,6 +36,8 @@ impl Expiry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimits {
     pub(super) image_s: i64,
+    pub(super) video_s: i64,
+    pub(super) speech_s: i64,
     /// A chat's connection to its upstream, resolving and TLS included.
     pub chat_connect: Duration,
     /// From a chat's request sent to the first byte of its answer.
@@ -45,9 +47,14 @@ pub struct TimeLimits {
 }
 
 impl TimeLimits {
-    /// A picture task, from submission to end.
-    pub fn image_ms(&self) -> Millis {
-        self.image_s * SECOND
+    /// A task of that kind, from submission to end.
+    pub fn task_ms(&self, kind: TaskKind) -> Millis {
+        let seconds = match kind {
+            TaskKind::Image => self.image_s,
+            TaskKind::Video => self.video_s,
+            TaskKind::Speech => self.speech_s,
+        };
+        seconds * SECOND
     }
 }
 
@@ -67,8 +74,12 @@ impl Leases {
 /// How much work this process does at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workers {
-    /// Picture tasks, at least 1.
-    pub images: usize,
+    /// Tasks that a provider works on within the call, at least 1.
+    pub calls: usize,
+    /// Tasks that wait in providers' queues and are asked for from here, at least 1. More stay in our own queue.
+    pub open: usize,
+    /// Results that are fetched at the same time, at least 1.
+    pub downloads: usize,
 }
 
 /// What this process takes at the same time, and in a minute.

@@ -45,7 +45,11 @@ impl BodyBudget {
         }
     }
 
-    async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
+    /// Memory for that many bytes, waited for a while.
+    ///
+    /// # Errors
+    /// 503 when there is none.
+    pub(super) async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
         let taken =
             tokio::time::timeout(PATIENCE, Arc::clone(&self.units).acquire_many_owned(units));
@@ -67,6 +71,16 @@ pub struct JsonBody {
     /// What it says.
     pub value: Value,
     _memory: Option<OwnedSemaphorePermit>,
+}
+
+impl JsonBody {
+    /// One that was not read from JSON, with the memory that it counts for.
+    pub(super) fn of(value: Value, memory: OwnedSemaphorePermit) -> Self {
+        Self {
+            value,
+            _memory: Some(memory),
+        }
+    }
 }
 
 /// The bytes of a JSON body, not parsed yet, with the memory that they count for.

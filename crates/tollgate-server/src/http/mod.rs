@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod form;
+pub mod form_json;
 mod leftover;
 pub mod reply;
 pub mod trace;

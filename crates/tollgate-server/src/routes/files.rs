@@ -55,6 +55,24 @@ pub async fn get(
     serve(&app.blobs, &asked, app.clock.now()).await
 }
 
+/// Sends the file of that name, as [`get`] does.
+///
+/// # Errors
+/// 404, 410 or 416.
+pub async fn send(
+    app: &App,
+    name: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Response, Failure> {
+    let asked = Asked {
+        name,
+        is_get: *method == Method::GET,
+        headers,
+    };
+    serve(&app.blobs, &asked, app.clock.now()).await
+}
+
 /// What a client wants of a file.
 struct Asked<'a> {
     name: &'a str,

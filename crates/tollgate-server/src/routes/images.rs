@@ -54,7 +54,8 @@ pub async fn edits(
     .await
 }
 
-async fn submit(
+/// Takes a submission of any kind; its body is JSON.
+pub(super) async fn submit(
     app: &Arc<App>,
     caller: &Caller,
     endpoint: Endpoint,

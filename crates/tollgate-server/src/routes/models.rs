@@ -13,14 +13,7 @@ use crate::http::reply;
 /// Lists the models that some channel serves and the key may use, by name.
 pub async fn list(app: State<Arc<App>>, caller: Caller) -> Response {
     let live = app.routing();
-    let images = app
-        .catalogue
-        .image_models()
-        .map(|model| model.name.as_str());
-    let images = images.filter(|name| live.channels.serves_images(name));
-    let chats = app.catalogue.chat_models();
-    let chats = chats.filter(|name| live.channels.serves_chat(name));
-    let mut names: Vec<&str> = images.chain(chats).collect();
+    let mut names = live.served(&app.catalogue);
     names.retain(|name| caller.may_use(name).is_ok());
     names.sort_unstable();
     let data: Vec<_> = names

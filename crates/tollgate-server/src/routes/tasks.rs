@@ -21,6 +21,7 @@ use crate::errors;
 use crate::http::body::{self, SMALL_LIMIT};
 use crate::http::reply::{self, Failure};
 use crate::records::{Holds, Record};
+use crate::run;
 use crate::task_view::{self, View};
 
 /// Ids that one batch may ask for (DECISIONS.md › Paths and shapes).
@@ -29,7 +30,7 @@ const PAGE_DEFAULT: usize = 20;
 const PAGE_MAX: usize = 100;
 
 /// The task id in a path. What is not even text is the id of no task.
-pub struct TaskId(String);
+pub struct TaskId(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for TaskId {
     type Rejection = Infallible;
@@ -179,6 +180,10 @@ pub async fn cancel(
     {
         Cancelled::Done => {
             app.workers.stop(&task.id);
+            run::call_off(&app, &task);
+            if task.callback_url.is_some() {
+                app.callbacks.wake();
+            }
             app.metrics.task_ended(&task.family, "cancelled");
             let task = find(&app, &caller, &task_id).await?;
             Ok(reply::json(&task_view::view(&app, &task, View::Record)?))
@@ -193,7 +198,7 @@ pub async fn cancel(
 }
 
 /// The caller's task of that id.
-async fn find(app: &App, caller: &Caller, task_id: &str) -> Result<Task, ApiError> {
+pub(super) async fn find(app: &App, caller: &Caller, task_id: &str) -> Result<Task, ApiError> {
     if !id::is_task_id(task_id) {
         return Err(task_view::unknown());
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt as _;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-use tollgate_core::Secret;
+use tollgate_core::{Secret, TaskKind};
 use tollgate_upstream::chat::ChatProvider;
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{Channel, PROVIDERS, egress};
@@ -64,7 +65,7 @@ pub enum Choice {
 /// What a request needs of a channel.
 #[derive(Clone, Copy)]
 enum Needs {
-    Images,
+    Task(TaskKind),
     Chat,
 }
 
@@ -113,9 +114,9 @@ impl Routing {
         slots.any(|slots| slots.as_ref().is_none_or(|s| s.available_permits() > 0))
     }
 
-    /// Whether any channel serves pictures of `model`.
-    pub fn serves_images(&self, model: &str) -> bool {
-        self.fit(model, Needs::Images).next().is_some()
+    /// Whether any channel makes things of that kind with `model`.
+    pub fn serves_tasks(&self, kind: TaskKind, model: &str) -> bool {
+        self.fit(model, Needs::Task(kind)).next().is_some()
     }
 
     /// Whether any channel serves chats with `model`.
@@ -124,16 +125,16 @@ impl Routing {
     }
 
     /// A channel of `model` that reviews prompts, if any.
-    pub fn reviewer(&self, model: &str) -> Option<Arc<OpenChannel>> {
-        self.fit(model, Needs::Images)
+    pub fn reviewer(&self, kind: TaskKind, model: &str) -> Option<Arc<OpenChannel>> {
+        self.fit(model, Needs::Task(kind))
             .find(|c| c.provider.review.is_some())
             .cloned()
     }
 
-    /// Takes a seat on a channel that makes pictures of `model`, leaving out the channels named in `tried` as long
-    /// as another is left.
-    pub fn choose_image(&self, model: &str, tried: &[String]) -> Choice {
-        let fit: Vec<&Arc<OpenChannel>> = self.fit(model, Needs::Images).collect();
+    /// Takes a seat on a channel that makes things of that kind with `model`, leaving out the channels named in `tried` as
+    /// long as another is left.
+    pub fn choose_task(&self, kind: TaskKind, model: &str, tried: &[String]) -> Choice {
+        let fit: Vec<&Arc<OpenChannel>> = self.fit(model, Needs::Task(kind)).collect();
         if fit.is_empty() {
             return Choice::None;
         }
@@ -153,6 +154,22 @@ impl Routing {
         }
     }
 
+    /// The seat of work that its provider has in hand already: on the channel of that name, with the key of that print, or one
+    /// that it has now. Its limit is not asked: the work is there.
+    pub fn seat_on(&self, channel: &str, key_print: Option<&str>) -> Option<Seat> {
+        let open = self.by_name(channel)?;
+        let keys = &open.channel.api_keys;
+        let same = keys
+            .iter()
+            .position(|key| key_print.is_some_and(|print| print == self::key_print(key)));
+        let slots = open.slots.as_ref();
+        Some(Seat {
+            open: Arc::clone(open),
+            key: same.or((!keys.is_empty()).then_some(0)),
+            _slot: slots.and_then(|slots| Arc::clone(slots).try_acquire_owned().ok()),
+        })
+    }
+
     /// Takes a seat for a chat with `model` on a channel and key that are not in `tried`. Requests of one `session` keep to one
     /// channel and key, for the upstream's prompt cache, as long as it is well.
     pub fn choose_chat(&self, model: &str, tried: &[Tried], session: Option<u64>) -> Choice {
@@ -170,7 +187,9 @@ impl Routing {
         needs: Needs,
     ) -> impl Iterator<Item = &'a Arc<OpenChannel>> {
         let can = move |provider: &Provider| match needs {
-            Needs::Images => provider.image.is_some(),
+            Needs::Task(TaskKind::Image) => provider.image.is_some(),
+            Needs::Task(TaskKind::Video) => provider.video.is_some(),
+            Needs::Task(TaskKind::Speech) => provider.speech.is_some(),
             Needs::Chat => provider.chat.is_some(),
         };
         let serves = move |c: &&Arc<OpenChannel>| c.channel.upstream_model(model).is_some();
@@ -316,6 +335,15 @@ pub fn session(key_id: &str, end_user: &str) -> u64 {
     mixed(mixed(0, key_id), end_user)
 }
 
+/// A key's print: what it can be recognised by and not be guessed from.
+fn key_print(key: &Secret) -> String {
+    let hash = Sha256::digest(key.expose().as_bytes());
+    hash.iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
 impl OpenChannel {
     /// Its health in words, for operators.
     pub fn health(&self) -> String {
@@ -347,6 +375,11 @@ impl Seat {
     /// The key to use; none where the channel has none.
     pub fn key(&self) -> Option<&Secret> {
         self.open.channel.api_keys.get(self.key?)
+    }
+
+    /// What the key is known by, for finding it again after a restart.
+    pub fn key_print(&self) -> Option<String> {
+        self.key().map(key_print)
     }
 
     /// What speaks to it.

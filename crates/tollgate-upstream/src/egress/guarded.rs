@@ -1,5 +1,6 @@
 //! Fetches client-given URLs, and never from an address that was not checked.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +10,9 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST,
     LOCATION, USER_AGENT,
 };
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -108,12 +109,12 @@ impl Fetcher {
     ) -> Result<Fetched, EgressError> {
         let mut url = parse(url)?;
         for _ in 0..=limits.max_redirects {
-            let (response, _connection) = self.get(&url).await?;
+            let (response, _connection) = self.exchange(&url, request(&url)?).await?;
             if response.status().is_redirection() {
                 url = redirect(&url, response.headers())?;
                 continue;
             }
-            judge(&response, limits.max_bytes)?;
+            judge(response.status(), response.headers(), limits.max_bytes)?;
             let content_type = response.headers().get(CONTENT_TYPE);
             let content_type = content_type.and_then(|value| value.to_str().ok());
             let content_type = content_type.map(str::to_owned);
@@ -127,11 +128,15 @@ impl Fetcher {
         Err(EgressError::TooManyRedirects(limits.max_redirects))
     }
 
-    /// Asks for `url`. The connection lives as long as the handle beside the answer.
-    async fn get(
+    /// Sends `request` to where `url` leads. The connection lives as long as the handle beside the answer.
+    pub(super) async fn exchange<B>(
         &self,
         url: &Url,
-    ) -> Result<(Response<Incoming>, AbortOnDropHandle<()>), EgressError> {
+        request: Request<B>,
+    ) -> Result<(Response<Incoming>, AbortOnDropHandle<()>), EgressError>
+    where
+        B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    {
         let port = url.port_or_known_default().unwrap_or(80);
         let connecting = timeout(self.connect_timeout, async {
             let addresses = self.addresses(url).await?;
@@ -149,7 +154,7 @@ impl Fetcher {
             let _ = connection.await;
         }));
         let response = sender
-            .send_request(request(url)?)
+            .send_request(request)
             .await
             .map_err(|_| EgressError::Broken)?;
         Ok((response, connection))
@@ -210,7 +215,7 @@ async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, EgressErr
     Err(EgressError::Connect)
 }
 
-fn parse(text: &str) -> Result<Url, EgressError> {
+pub(super) fn parse(text: &str) -> Result<Url, EgressError> {
     if text.len() > LONGEST_URL {
         return Err(EgressError::BadUrl("is longer than 8192 bytes"));
     }
@@ -262,11 +267,10 @@ fn request(url: &Url) -> Result<Request<Empty<Bytes>>, EgressError> {
 }
 
 /// Judges an answer by its head.
-fn judge(response: &Response<Incoming>, max: u64) -> Result<(), EgressError> {
-    if !response.status().is_success() {
-        return Err(EgressError::Status(response.status().as_u16()));
+pub(super) fn judge(status: StatusCode, headers: &HeaderMap, max: u64) -> Result<(), EgressError> {
+    if !status.is_success() {
+        return Err(EgressError::Status(status.as_u16()));
     }
-    let headers = response.headers();
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if text(CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
         return Err(EgressError::Compressed);

@@ -1,13 +1,16 @@
 //! The one HTTP client that may leave the machine.
 //!
-//! It has two ways out. [`Client::send`] goes where the operator configured: providers' base URLs,
-//! anywhere. [`Client::fetch_guarded`] goes where a client of the gateway points: only to public
-//! addresses. Neither reads proxies from the environment, follows `Set-Cookie`, or adds credentials.
+//! It has two ways out. [`Client::send`] and [`Client::fetch_own`] go where the operator configured: providers' base URLs,
+//! anywhere. [`Client::fetch_guarded`] and [`Client::post_guarded`] go where a client of the gateway, or a provider's
+//! answer, points: only to public addresses. None of them reads proxies from the environment, follows `Set-Cookie`, or adds credentials.
 
 mod address;
 mod error;
 mod guarded;
+mod own;
+mod parts;
 mod plain;
+mod post;
 mod resolve;
 
 use std::sync::Arc;
@@ -18,6 +21,7 @@ use rustls::ClientConfig;
 
 pub use error::EgressError;
 pub use guarded::{FetchLimits, Fetched};
+pub use parts::{Parts, PartsBody};
 pub use plain::{RequestBody, ResponseBody, Timeouts, body};
 pub use resolve::{Resolve, SystemResolver};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response, Uri};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pooled;
@@ -18,6 +18,7 @@ use rustls::ClientConfig;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tower_service::Service;
 
+use super::parts::{Parts, PartsBody};
 use super::{Client, EgressError};
 
 /// How long an unused connection is kept.
@@ -25,12 +26,18 @@ const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 /// How often an open connection that says nothing is asked whether it is still there.
 const ALIVE: Duration = Duration::from_secs(30);
 
-/// The body of a request. Bytes and nothing else: the most common case by far pays for no other.
-pub type RequestBody = Full<Bytes>;
+/// The body of a request: bytes, or [`Parts`] that are read while they are sent.
+pub type RequestBody = Either<Full<Bytes>, PartsBody>;
 
 /// A request body of `bytes`.
 pub fn body(bytes: impl Into<Bytes>) -> RequestBody {
-    Full::new(bytes.into())
+    Either::Left(Full::new(bytes.into()))
+}
+
+impl From<Parts> for RequestBody {
+    fn from(parts: Parts) -> Self {
+        Self::Right(parts.into())
+    }
 }
 
 /// How long to wait for an answer.

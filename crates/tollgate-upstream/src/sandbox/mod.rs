@@ -5,6 +5,7 @@ pub mod directives;
 pub mod film;
 mod image;
 mod picture;
+mod work;
 
 use std::sync::Arc;
 
@@ -22,5 +23,6 @@ pub fn open(channel: &Arc<Channel>, settings: &Settings, _egress: &egress::Clien
             settings.sandbox_chat,
         ))),
         review: Some(sandbox),
+        ..Provider::default()
     }
 }

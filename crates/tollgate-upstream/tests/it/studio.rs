@@ -1,18 +1,19 @@
 //! What the sandbox tests share: jobs, calls, and a delivery that keeps what comes.
 
+use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use image::{DynamicImage, RgbaImage};
 use tokio_util::sync::CancellationToken;
-use tollgate_media::image::{ImageFormat, ImageJob, PixelSize, Size};
+use tollgate_media::image::{ImageFormat, ImageJob, PixelSize, Size, facts};
+use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
-use tollgate_upstream::provider::{ImageDone, Provider, Settings};
-use tollgate_upstream::{
-    Channel, Delivery, ImageCall, InputFile, PROVIDERS, Picture, ProviderError,
-};
+use tollgate_upstream::provider::{Attempt as Try, Done, Made, Provider, Settings, Started};
+use tollgate_upstream::{Channel, Delivery, ImageCall, InputFile, PROVIDERS, ProviderError};
 
 /// A job for one PNG.
 pub(crate) fn job(prompt: &str, width: u32, height: u32) -> ImageJob {
@@ -62,9 +63,16 @@ pub(crate) struct Attempt {
     pub(crate) cancel: CancellationToken,
 }
 
+/// A delivered picture.
+#[derive(Debug, Clone)]
+pub(crate) struct Picture {
+    pub(crate) bytes: Bytes,
+    pub(crate) format: ImageFormat,
+}
+
 /// What came of an attempt.
 pub(crate) struct Outcome {
-    pub(crate) done: Result<ImageDone, ProviderError>,
+    pub(crate) done: Result<Done, ProviderError>,
     pub(crate) pictures: Vec<Picture>,
     pub(crate) progress: Vec<u8>,
 }
@@ -81,18 +89,26 @@ impl Outcome {
 impl Attempt {
     pub(crate) async fn run(&self, job: &ImageJob) -> Outcome {
         let kept = Kept::default();
+        let model = ChannelModel::new(&job.model, &job.model);
         let call = ImageCall {
-            task_id: "task",
+            attempt: Try {
+                task_id: "task",
+                external_id: "task-1",
+                model: &model,
+                key: None,
+                failed_attempts: self.failed_attempts,
+                delivery: &kept,
+                cancel: self.cancel.clone(),
+            },
             job,
-            upstream_model: &job.model,
             references: &self.references,
             mask: self.mask.as_ref(),
-            failed_attempts: self.failed_attempts,
-            delivery: &kept,
-            cancel: self.cancel.clone(),
         };
         let images = provider(self.time).image.expect("it makes pictures");
-        let done = images.generate(call).await;
+        let done = images.start(call).await.map(|started| match started {
+            Started::Done(done) => done,
+            Started::Accepted(_) => panic!("the sandbox has no queue"),
+        });
         Outcome {
             done,
             pictures: kept.pictures.into_inner().unwrap(),
@@ -114,8 +130,16 @@ struct Kept {
 
 #[async_trait]
 impl Delivery for Kept {
-    async fn picture(&self, picture: Picture) -> Result<(), ProviderError> {
-        self.pictures.lock().unwrap().push(picture);
+    async fn deliver(&self, made: Made) -> Result<(), ProviderError> {
+        let Made::Bytes(bytes) = made else {
+            panic!("the sandbox hands its pictures over whole");
+        };
+        let found = facts::read(Cursor::new(&bytes), bytes.len() as u64);
+        let format = found.expect("it is a picture").format;
+        self.pictures
+            .lock()
+            .unwrap()
+            .push(Picture { bytes, format });
         Ok(())
     }
 

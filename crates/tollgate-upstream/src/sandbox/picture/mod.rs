@@ -13,10 +13,11 @@ mod seed;
 mod text;
 mod wash;
 
+use bytes::Bytes;
 use tiny_skia::{FillRule, Mask, Pixmap, PixmapPaint, Transform};
 use tollgate_media::image::{Background, ImageJob, PixelSize};
 
-use crate::provider::{ImageCall, InputFile, Picture, ProviderError, ProviderErrorKind};
+use crate::provider::{ImageCall, InputFile, ProviderError, ProviderErrorKind};
 use brush::Canvas;
 use caption::Caption;
 use encode::Raster;
@@ -24,6 +25,12 @@ use palette::Palette;
 use reference::Fit;
 use repaint::Hole;
 use seed::Dice;
+
+/// One finished picture.
+pub(super) struct Picture {
+    /// The encoded file.
+    pub(super) bytes: Bytes,
+}
 
 /// Everything that drawing needs to know, owned so that it can move to another thread.
 pub(super) struct Order {
@@ -134,7 +141,6 @@ impl Studio {
         let job = &self.order.job;
         Ok(Picture {
             bytes: encode::encode(raster, job.output_format, job.output_compression)?,
-            format: job.output_format,
         })
     }
 

@@ -1,0 +1,53 @@
+//! `tollgate speech TEXT`: submits, shows progress, saves the sound.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tollgate_media::Endpoint;
+
+use super::client::Target;
+use super::made::{self, given};
+use super::{Common, Failed};
+
+#[derive(Args)]
+pub(super) struct Speech {
+    /// What to say
+    text: String,
+    /// The model
+    #[arg(long, value_name = "ID", default_value = "native-v3")]
+    model: String,
+    /// A voice of the channel's provider
+    #[arg(long)]
+    voice: Option<String>,
+    /// From 0.25 to 4.0
+    #[arg(long)]
+    speed: Option<f64>,
+    /// Such as zh or en
+    #[arg(long)]
+    language: Option<String>,
+    /// Where to save it [default: speech.EXT]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Speech {
+    pub(super) async fn run(&self, common: &Common) -> Result<(), Failed> {
+        let gateway = self.target.open()?;
+        let path = Endpoint::AudioSpeech.path();
+        let output = self.output.as_deref();
+        made::made(&gateway, path, &self.body(), output, "speech", common).await
+    }
+
+    fn body(&self) -> Value {
+        given([
+            ("model", Some(json!(self.model))),
+            ("input", Some(json!(self.text))),
+            ("voice", self.voice.as_ref().map(|v| json!(v))),
+            ("speed", self.speed.map(|v| json!(v))),
+            ("language", self.language.as_ref().map(|v| json!(v))),
+        ])
+    }
+}

@@ -1,0 +1,66 @@
+//! `tollgate video PROMPT`: submits, shows progress, saves the film.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tollgate_media::Endpoint;
+
+use super::client::{Gateway, Target};
+use super::made::{self, given};
+use super::{Common, Failed};
+
+#[derive(Args)]
+pub(super) struct Video {
+    /// What to show
+    prompt: String,
+    /// The model
+    #[arg(long, value_name = "ID", default_value = "seedance-1.0-fast")]
+    model: String,
+    /// How long, in seconds, as the model takes it
+    #[arg(long, value_name = "S")]
+    seconds: Option<u32>,
+    /// Pixels such as 1280x720, as the model takes it
+    #[arg(long)]
+    size: Option<String>,
+    /// Such as 16:9, as the model takes it
+    #[arg(long, value_name = "RATIO")]
+    aspect_ratio: Option<String>,
+    /// A tier such as 720p, as the model takes it
+    #[arg(long)]
+    resolution: Option<String>,
+    /// A reference picture: a link, or a file to upload. May be given several times
+    #[arg(long, value_name = "URL|FILE")]
+    image: Vec<String>,
+    /// Where to save it [default: video.EXT]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Video {
+    pub(super) async fn run(&self, common: &Common) -> Result<(), Failed> {
+        let gateway = self.target.open()?;
+        let body = self.body(&gateway).await?;
+        let path = Endpoint::VideoGenerations.path();
+        let output = self.output.as_deref();
+        made::made(&gateway, path, &body, output, "video", common).await
+    }
+
+    async fn body(&self, gateway: &Gateway) -> Result<Value, Failed> {
+        let mut images = Vec::with_capacity(self.image.len());
+        for image in &self.image {
+            images.push(gateway.link_to(image).await?);
+        }
+        Ok(given([
+            ("model", Some(json!(self.model))),
+            ("prompt", Some(json!(self.prompt))),
+            ("duration", self.seconds.map(|v| json!(v))),
+            ("size", self.size.as_ref().map(|v| json!(v))),
+            ("aspect_ratio", self.aspect_ratio.as_ref().map(|v| json!(v))),
+            ("resolution", self.resolution.as_ref().map(|v| json!(v))),
+            ("images", (!images.is_empty()).then(|| json!(images))),
+        ]))
+    }
+}
