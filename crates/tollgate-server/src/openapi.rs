@@ -59,6 +59,8 @@ fn other_paths() -> Value {
         "/v1/audio/speech": { "post": submission(Endpoint::AudioSpeech, "Speak a text; answers a receipt, no sound", "createSpeech") },
         "/native/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "Speak a text, with the provider's field names", "createNativeSpeech") },
         "/native/v1/audio/tts/{task_id}": { "get": get("Speech", "A speech task", "getNativeSpeech", &[task_id()], reference("TaskRecord")) },
+        "/kling/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "The same under the provider's own name", "createKlingSpeech") },
+        "/kling/v1/audio/tts/{task_id}": { "get": get("Speech", "The same under the provider's own name", "getKlingSpeech", &[task_id()], reference("TaskRecord")) },
         "/v1/multimodal/audio/generations": { "post": submission(Endpoint::MultimodalAudio, "Speak a text, with its fields in `metadata`", "generateAudio") },
         "/v1/images/generations/{task_id}": { "get": get("Tasks", "An image task, flat", "getGeneration", &[task_id()], reference("Generation")) },
         "/v1/uploads/images": { "post": upload() },
