@@ -5,6 +5,7 @@ pub mod directives;
 pub mod film;
 mod image;
 mod picture;
+mod video;
 mod work;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub fn open(channel: &Arc<Channel>, settings: &Settings, _egress: &egress::Clien
     let sandbox = Arc::new(image::SandboxImages::new(settings.sandbox_image));
     Provider {
         image: Some(sandbox.clone()),
+        video: Some(Arc::new(video::SandboxVideos::new(settings.sandbox_video))),
         chat: Some(Arc::new(chat::SandboxChat::new(
             channel,
             settings.sandbox_chat,

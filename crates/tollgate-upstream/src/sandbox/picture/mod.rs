@@ -60,6 +60,17 @@ impl Order {
         })
     }
 
+    /// The order of one picture of `size` without references.
+    pub(super) fn of(job: ImageJob, size: PixelSize, text: &str) -> Self {
+        Self {
+            job,
+            size,
+            text: text.trim().to_owned(),
+            references: Vec::new(),
+            mask: None,
+        }
+    }
+
     /// The dice of picture `index`: nothing in them depends on the task or the time.
     fn dice(&self, index: u32) -> Dice {
         let seed = self.job.seed.map(|seed| seed.to_string());
@@ -193,6 +204,15 @@ impl Studio {
         hole.fill(&mut result, &patch, &Raster::of(canvas.pixmap));
         Ok(result)
     }
+}
+
+/// The pixels (red, green, blue, alpha) of one picture: `reference` at the order's size, or what the order draws. Takes
+/// long: not for an async thread.
+pub(super) fn still(order: Order, reference: Option<&InputFile>) -> Result<Vec<u8>, ProviderError> {
+    if let Some(file) = reference {
+        return Ok(reference::load(file, order.size, Fit::Cover)?.rgba);
+    }
+    Ok(Studio::open(order)?.compose(0)?.rgba)
 }
 
 fn blank(size: PixelSize) -> Result<Canvas, ProviderError> {
