@@ -6,6 +6,7 @@
 mod anthropic;
 pub mod channel;
 pub mod chat;
+mod dashscope;
 pub mod egress;
 mod gemini;
 mod openai;
@@ -53,6 +54,12 @@ pub static PROVIDERS: &[ProviderEntry] = &[
         check: channel::no_options,
         carries: &[],
         open: anthropic::open,
+    },
+    ProviderEntry {
+        kind: "dashscope",
+        check: dashscope::check,
+        carries: dashscope::CARRIES,
+        open: dashscope::open,
     },
     ProviderEntry {
         kind: "gemini",

@@ -4,11 +4,13 @@
 mod ask;
 mod clean;
 mod files;
+mod queued;
 mod verdict;
 mod wait;
 
 pub(crate) use ask::{Answer, Ask, judged, lost};
 pub(crate) use files::{Form, Slots};
+pub(crate) use queued::{hand_over, most_telling, segment, unpolled};
 
 use std::sync::Arc;
 use std::time::Duration;

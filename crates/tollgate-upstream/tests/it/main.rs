@@ -1,6 +1,8 @@
 //! The sandbox and the HTTP client through their public faces.
 
 mod chat;
+mod dashscope;
+mod desk;
 mod egress;
 mod film;
 mod providers;

@@ -1,0 +1,136 @@
+//! What adapters of providers with queues have in common.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::provider::{Delivery, Done, Link, Made, Polled, ProviderError, ProviderErrorKind};
+
+/// What stands in one segment of a path as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// `text`, such as a provider's id, as one segment of a path or one value of a query.
+pub(crate) fn segment(text: &str) -> String {
+    utf8_percent_encode(text, SEGMENT).to_string()
+}
+
+/// What an error in place of a task's state means: one about the task itself ends it; after any other the next poll asks
+/// again.
+pub(crate) fn unpolled(error: ProviderError) -> Result<Polled, ProviderError> {
+    match error.kind {
+        ProviderErrorKind::Rejected
+        | ProviderErrorKind::Failed
+        | ProviderErrorKind::ModelMissing
+        | ProviderErrorKind::ChannelUnfit => Ok(Polled::Failed(ProviderError {
+            kind: ProviderErrorKind::Failed,
+            ..error
+        })),
+        _ => Err(error),
+    }
+}
+
+/// Delivers the results of a finished task in order. Those that are missing or cannot be had are told as refused, as long
+/// as there is one that can.
+pub(crate) async fn hand_over(
+    delivery: &dyn Delivery,
+    results: Vec<Result<Link, ProviderError>>,
+) -> Result<Polled, ProviderError> {
+    let mut refused = Vec::new();
+    let (mut delivered, mut again) = (0, None);
+    for result in results {
+        let link = match result {
+            Ok(link) => link,
+            Err(error) => {
+                refused.push(error);
+                continue;
+            }
+        };
+        match delivery.deliver(Made::Link(link)).await {
+            Ok(()) => delivered += 1,
+            Err(error) => {
+                if error.kind.may_be_tried_again() {
+                    again = Some(error.clone());
+                }
+                refused.push(error);
+            }
+        }
+    }
+    if delivered > 0 {
+        return Ok(Polled::Done(Done { refused }));
+    }
+    // The result is there, we could not get at it: the next poll may.
+    if let Some(error) = again {
+        return Err(error);
+    }
+    let error = most_telling(refused).unwrap_or_else(|| {
+        let message = "the upstream's task ended without a result";
+        ProviderError::new(ProviderErrorKind::Failed, message)
+    });
+    Ok(Polled::Failed(error))
+}
+
+/// Of several failures the one that decides what happens next.
+pub(crate) fn most_telling(errors: Vec<ProviderError>) -> Option<ProviderError> {
+    errors.into_iter().min_by_key(|error| match error.kind {
+        ProviderErrorKind::Interrupted => 0,
+        ProviderErrorKind::Moderated => 1,
+        ProviderErrorKind::Rejected => 2,
+        // One that may have been taken forbids another try, whatever became of the others.
+        ProviderErrorKind::Unknown => 3,
+        ProviderErrorKind::Failed => 4,
+        ProviderErrorKind::KeyRefused => 5,
+        ProviderErrorKind::QuotaExhausted => 6,
+        ProviderErrorKind::ModelMissing => 7,
+        ProviderErrorKind::ChannelUnfit => 8,
+        ProviderErrorKind::RateLimited => 9,
+        ProviderErrorKind::Retryable => 10,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ProviderErrorKind::{
+        ChannelUnfit, Failed, KeyRefused, ModelMissing, Moderated, RateLimited, Rejected,
+        Retryable, Unknown,
+    };
+
+    #[test]
+    fn ids_stay_within_their_segment() {
+        assert_eq!(segment("a-1_b.c~"), "a-1_b.c~");
+        assert_eq!(segment("../x?y=z#é"), "..%2Fx%3Fy%3Dz%23%C3%A9");
+    }
+
+    #[test]
+    fn only_an_error_about_the_task_ends_it() {
+        for (kind, ends) in [
+            (Rejected, true),
+            (ModelMissing, true),
+            (ChannelUnfit, true),
+            (Retryable, false),
+            (RateLimited, false),
+            (KeyRefused, false),
+        ] {
+            match unpolled(ProviderError::new(kind, "x")) {
+                Ok(Polled::Failed(error)) => assert!(ends && error.kind == Failed, "{kind:?}"),
+                Ok(other) => panic!("{kind:?}: {other:?}"),
+                Err(error) => assert!(!ends && error.kind == kind, "{kind:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_forbids_another_try_is_told_first() {
+        for (kinds, expected) in [
+            (&[Retryable, Moderated, Unknown][..], Moderated),
+            (&[RateLimited, Unknown, KeyRefused], Unknown),
+            (&[Retryable, RateLimited], RateLimited),
+        ] {
+            let errors = kinds.iter().map(|kind| ProviderError::new(*kind, "x"));
+            assert_eq!(most_telling(errors.collect()).unwrap().kind, expected);
+        }
+        assert!(most_telling(Vec::new()).is_none());
+    }
+}

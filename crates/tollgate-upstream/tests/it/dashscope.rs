@@ -1,0 +1,330 @@
+//! DashScope: what it is sent, and what is made of its answers (help.aliyun.com, Model Studio's error codes).
+
+use serde_json::{Value, json};
+use tollgate_core::TaskKind::Image;
+use tollgate_upstream::{Channel, Polled, ProviderErrorKind};
+
+use crate::desk::{
+    Desk, Desktop, KEY, Pictures, channel, check, failure, image_job, raw, refused, reply, ticket,
+    with_header,
+};
+
+fn open(desk: &Desk) -> Desktop {
+    Desktop::open(at(desk))
+}
+
+fn at(desk: &Desk) -> Channel {
+    let base = desk.url("/api/v1");
+    channel("dashscope", base, "wan2.7-image-pro", "wan2.7-image-pro")
+}
+
+fn pending() -> crate::desk::Reply {
+    reply(
+        200,
+        json!({ "request_id": "r-1", "output": { "task_id": "t-1", "task_status": "PENDING" } }),
+    )
+}
+
+#[tokio::test]
+async fn a_submission_is_asynchronous_and_complete() {
+    let desk = Desk::saying([pending()]).await;
+    let mut channel = at(&desk);
+    channel.options = json!({ "workspace": "ws-1" }).as_object().cloned().unwrap();
+    let open = Desktop::open(channel);
+    let job = image_job(json!({
+        "n": 2, "seed": 7, "watermark": false,
+        "size": { "pixels": { "width": 2560, "height": 1440 }, "ratio": "16:9", "tier": "2K" },
+        "extra": { "thinking_mode": true, "enable_sequential": false },
+    }));
+    assert_eq!(ticket(open.image(&job, &[], None).await), "t-1");
+    let asked = &desk.asked()[0];
+    assert_eq!(
+        asked.line,
+        "POST /api/v1/services/aigc/image-generation/generation"
+    );
+    for (name, value) in [
+        ("x-dashscope-async", "enable"),
+        ("x-dashscope-workspace", "ws-1"),
+        ("content-type", "application/json"),
+        ("authorization", &format!("Bearer {KEY}")),
+    ] {
+        assert_eq!(asked.header(name), Some(value), "{name}");
+    }
+    let expected = json!({
+        "model": "wan2.7-image-pro",
+        "input": { "messages": [{ "role": "user", "content": [{ "text": "a red boat" }] }] },
+        "parameters": { "size": "2560*1440", "n": 2, "seed": 7, "watermark": false,
+                        "thinking_mode": true, "enable_sequential": false },
+    });
+    assert_eq!(asked.json(), expected);
+}
+
+#[tokio::test]
+async fn references_come_before_the_text_in_their_order() {
+    let desk = Desk::saying([pending()]).await;
+    let pictures = Pictures::new();
+    let files = [
+        pictures.file("image_urls[0]", b"one"),
+        pictures.file("image_urls[1]", b"second"),
+    ];
+    let reference =
+        |n: usize| json!({ "field": format!("image_urls[{n}]"), "source": { "stored": "x" } });
+    let mut job = image_job(json!({
+        "prompt": "", "references": [reference(0), reference(1)],
+        "size": { "pixels": { "width": 2048, "height": 1536 }, "ratio": "auto", "tier": "2K" },
+        "extra": { "bbox_list": [[], [[1, 2, 3, 4]]] },
+    }));
+    open(&desk).image(&job, &files, None).await.unwrap();
+    job.prompt = "blue".to_owned();
+    open(&desk).image(&job, &files, None).await.unwrap();
+    let sent: Vec<Value> = desk.asked().iter().map(|asked| asked.json()).collect();
+    let images = [
+        json!({ "image": "data:image/png;base64,b25l" }),
+        json!({ "image": "data:image/png;base64,c2Vjb25k" }),
+    ];
+    assert_eq!(sent[0]["input"]["messages"][0]["content"], json!(images));
+    assert_eq!(
+        sent[1]["input"]["messages"][0]["content"],
+        json!([images[0], images[1], { "text": "blue" }])
+    );
+    let expected = json!({ "size": "2K", "n": 1, "bbox_list": [[], [[1, 2, 3, 4]]] });
+    assert_eq!(sent[1]["parameters"], expected);
+    let mask = pictures.file("mask_url", b"m");
+    let error = open(&desk).image(&job, &files, Some(&mask)).await;
+    assert_eq!(error.unwrap_err().kind, ProviderErrorKind::ChannelUnfit);
+    assert_eq!(desk.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_negative_prompt_that_is_refused_is_left_out() {
+    let invalid = || {
+        reply(
+            400,
+            json!({ "code": "InvalidParameter", "message": "no such" }),
+        )
+    };
+    let desk = Desk::saying([invalid(), pending()]).await;
+    let job = image_job(json!({ "negative_prompt": "fog" }));
+    assert_eq!(ticket(open(&desk).image(&job, &[], None).await), "t-1");
+    let asked = desk.asked();
+    assert_eq!(asked[0].json()["parameters"]["negative_prompt"], "fog");
+    assert_eq!(asked[1].json()["parameters"].get("negative_prompt"), None);
+    // Without one to leave out the refusal stands.
+    let desk = Desk::saying([invalid()]).await;
+    let error = open(&desk).image(&image_job(json!({})), &[], None).await;
+    assert_eq!(error.unwrap_err().kind, ProviderErrorKind::Rejected);
+    assert_eq!(desk.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn every_refusal_has_its_kind() {
+    use ProviderErrorKind::*;
+    for (status, code, expected) in [
+        (400, "InvalidParameter", Rejected),
+        (400, "BadRequest.EmptyInput", Rejected),
+        (400, "InvalidURL", Rejected),
+        (400, "DataInspectionFailed", Moderated),
+        (400, "data_inspection_failed", Moderated),
+        (400, "Arrearage", QuotaExhausted),
+        (401, "InvalidApiKey", KeyRefused),
+        (403, "AccessDenied", ModelMissing),
+        (403, "AccessDenied.Unpurchased", ModelMissing),
+        (403, "Model.AccessDenied", ModelMissing),
+        (404, "ModelNotFound", ModelMissing),
+        (408, "RequestTimeOut", Retryable),
+        (413, "BadRequest.TooLarge", Rejected),
+        (429, "Throttling", RateLimited),
+        (429, "Throttling.RateQuota", RateLimited),
+        (429, "Throttling.AllocationQuota", RateLimited),
+        (429, "insufficient_quota", QuotaExhausted),
+        (500, "InternalError", Retryable),
+        (500, "InternalError.Algo", Retryable),
+        (503, "ModelUnavailable", Retryable),
+        (504, "ServiceUnavailable", Retryable),
+    ] {
+        let said = json!({ "request_id": "r", "code": code, "message": "in words" });
+        let desk = Desk::saying([with_header(reply(status, said), "retry-after", "3")]).await;
+        let error = open(&desk).image(&image_job(json!({})), &[], None).await;
+        let error = error.unwrap_err();
+        assert_eq!(
+            (error.kind, error.status),
+            (expected, Some(status)),
+            "{code}"
+        );
+        assert_eq!(error.message, "in words");
+        assert_eq!(error.retry_after.map(|t| t.as_secs()), Some(3));
+    }
+    for (answer, expected) in [
+        (raw(200, "text/html", "<html></html>"), Retryable),
+        (raw(502, "text/html", "<html></html>"), Retryable),
+        (
+            reply(200, json!({ "code": "Throttling", "message": "x" })),
+            RateLimited,
+        ),
+        // Sent, and no answer: it may have been taken.
+        (None, Unknown),
+    ] {
+        let desk = Desk::saying([answer]).await;
+        let error = open(&desk).image(&image_job(json!({})), &[], None).await;
+        assert_eq!(error.unwrap_err().kind, expected);
+        assert_eq!(desk.asked().len(), 1);
+    }
+}
+
+fn state(output: Value) -> crate::desk::Reply {
+    reply(200, json!({ "request_id": "r", "output": output }))
+}
+
+#[tokio::test]
+async fn a_task_is_followed_to_its_end() {
+    let picture =
+        |name: &str| json!({ "image": format!("https://oss.example/{name}.png"), "type": "image" });
+    let choice = |content: Value| json!({ "finish_reason": "stop", "message": { "role": "assistant", "content": content } });
+    let desk = Desk::saying([
+        state(json!({ "task_id": "t/1", "task_status": "PENDING" })),
+        state(json!({ "task_id": "t/1", "task_status": "RUNNING" })),
+        state(json!({ "task_id": "t/1", "task_status": "SUSPENDED" })),
+        state(
+            json!({ "task_id": "t/1", "task_status": "SUCCEEDED", "finished": true,
+            "choices": [choice(json!([picture("a"), picture("b")])), choice(json!([picture("c")]))] }),
+        ),
+    ])
+    .await;
+    let open = open(&desk);
+    for _ in 0..3 {
+        let polled = open.poll("t/1", Image, 4).await;
+        assert!(matches!(polled, Ok(Polled::Waiting(None))), "{polled:?}");
+    }
+    assert_eq!(refused(open.poll("t/1", Image, 4).await), []);
+    let expected = ["a", "b", "c"].map(|name| format!("https://oss.example/{name}.png"));
+    assert_eq!(open.shelf.links(), expected);
+    let asked = &desk.asked()[0];
+    assert_eq!(asked.line, "GET /api/v1/tasks/t%2F1");
+    assert_eq!(
+        asked.header("authorization"),
+        Some(format!("Bearer {KEY}").as_str())
+    );
+}
+
+#[tokio::test]
+async fn tasks_end_badly_in_many_ways() {
+    use ProviderErrorKind::*;
+    let failed = |code: &str, message: &str| json!({ "task_status": "FAILED", "code": code, "message": message });
+    for (output, expected, words) in [
+        (
+            failed("DataInspectionFailed", "not allowed"),
+            Moderated,
+            "not allowed",
+        ),
+        (failed("InternalError.Algo", "oops"), Retryable, "oops"),
+        (failed("InvalidParameter", "bad size"), Rejected, "bad size"),
+        (
+            failed("SomethingNew", ""),
+            Failed,
+            "the upstream's task failed without a reason",
+        ),
+        (
+            json!({ "task_status": "CANCELED" }),
+            Failed,
+            "the upstream's task was cancelled",
+        ),
+        (
+            json!({ "task_status": "UNKNOWN" }),
+            Failed,
+            "the upstream does not know the task any more",
+        ),
+        (
+            json!({ "task_status": "SUCCEEDED", "choices": [] }),
+            Failed,
+            "the upstream's task ended without a result",
+        ),
+    ] {
+        let desk = Desk::saying([state(output)]).await;
+        let error = failure(open(&desk).poll("t-1", Image, 1).await);
+        assert_eq!((error.kind, error.message.as_str()), (expected, words));
+    }
+    let gone = reply(
+        404,
+        json!({ "code": "NotFound", "message": "no such task" }),
+    );
+    let desk = Desk::saying([gone]).await;
+    assert_eq!(
+        failure(open(&desk).poll("t-1", Image, 1).await).kind,
+        Failed
+    );
+}
+
+#[tokio::test]
+async fn a_poll_without_an_answer_is_asked_again() {
+    use ProviderErrorKind::*;
+    for (answer, expected) in [
+        (None, Retryable),
+        (raw(502, "text/html", "<html>"), Retryable),
+        (raw(200, "text/html", "<html>"), Retryable),
+        (
+            reply(429, json!({ "code": "Throttling", "message": "x" })),
+            RateLimited,
+        ),
+        (
+            reply(401, json!({ "code": "InvalidApiKey", "message": "x" })),
+            KeyRefused,
+        ),
+    ] {
+        let desk = Desk::saying([answer]).await;
+        let error = open(&desk).poll("t-1", Image, 1).await.unwrap_err();
+        assert_eq!(error.kind, expected);
+    }
+    // A picture that cannot be fetched now is there later; one of several is told as refused.
+    let done = |links: &[&str]| {
+        let items: Vec<Value> = links.iter().map(|link| json!({ "image": link })).collect();
+        state(
+            json!({ "task_status": "SUCCEEDED", "choices": [{ "message": { "content": items } }] }),
+        )
+    };
+    let desk = Desk::saying([done(&["https://x/gone"])]).await;
+    let error = open(&desk).poll("t-1", Image, 1).await.unwrap_err();
+    assert_eq!(error.kind, Retryable);
+    let desk = Desk::saying([done(&["https://x/gone", "https://x/b"])]).await;
+    assert_eq!(
+        refused(open(&desk).poll("t-1", Image, 2).await),
+        [Retryable]
+    );
+}
+
+#[tokio::test]
+async fn what_waits_can_be_cancelled() {
+    let unsupported = json!({ "code": "UnsupportedOperation", "message": "it runs" });
+    let denied = json!({ "code": "InvalidApiKey", "message": "x" });
+    let desk = Desk::saying([
+        reply(200, json!({ "request_id": "r" })),
+        reply(400, unsupported),
+        reply(401, denied),
+    ])
+    .await;
+    let open = open(&desk);
+    open.cancel("t-1", Image).await.unwrap();
+    open.cancel("t-1", Image).await.unwrap();
+    let error = open.cancel("t-1", Image).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::KeyRefused);
+    assert_eq!(desk.lines()[0], "POST /api/v1/tasks/t-1/cancel");
+}
+
+#[test]
+fn its_options_are_checked() {
+    let with = |options: Value| {
+        let options = options.as_object().cloned().unwrap();
+        check(&Channel {
+            options,
+            ..Channel::new("main", "dashscope")
+        })
+    };
+    assert_eq!(with(json!({ "workspace": "ws-1" })), Ok(()));
+    for (options, words) in [
+        (json!({ "workspace": 5 }), "`workspace` must be the id"),
+        (json!({ "workspace": "a\nb" }), "`workspace` must be the id"),
+        (json!({ "region": "x" }), "unknown option \"region\""),
+    ] {
+        let error = with(options).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+}
