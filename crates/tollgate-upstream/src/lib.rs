@@ -9,6 +9,7 @@ pub mod chat;
 mod dashscope;
 pub mod egress;
 mod gemini;
+mod kling;
 mod openai;
 pub mod provider;
 pub mod sandbox;
@@ -66,6 +67,12 @@ pub static PROVIDERS: &[ProviderEntry] = &[
         check: channel::no_options,
         carries: &[],
         open: gemini::open,
+    },
+    ProviderEntry {
+        kind: "kling",
+        check: kling::check,
+        carries: kling::CARRIES,
+        open: kling::open,
     },
     ProviderEntry {
         kind: "openai",

@@ -3,6 +3,7 @@
 
 mod ask;
 mod clean;
+mod fetch;
 mod files;
 mod queued;
 mod verdict;

@@ -5,6 +5,7 @@ mod dashscope;
 mod desk;
 mod egress;
 mod film;
+mod kling;
 mod providers;
 mod references;
 mod sandbox;
