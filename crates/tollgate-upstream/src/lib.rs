@@ -8,10 +8,13 @@ pub mod channel;
 pub mod chat;
 mod dashscope;
 pub mod egress;
+mod fal;
 mod gemini;
 mod kling;
+mod mapped;
 mod openai;
 pub mod provider;
+mod replicate;
 pub mod sandbox;
 mod wire;
 
@@ -63,6 +66,13 @@ pub static PROVIDERS: &[ProviderEntry] = &[
         open: dashscope::open,
     },
     ProviderEntry {
+        kind: "fal",
+        check: fal::check,
+        // What is carried is configured.
+        carries: &[],
+        open: fal::open,
+    },
+    ProviderEntry {
         kind: "gemini",
         check: channel::no_options,
         carries: &[],
@@ -79,6 +89,13 @@ pub static PROVIDERS: &[ProviderEntry] = &[
         check: channel::no_options,
         carries: &[],
         open: openai::open,
+    },
+    ProviderEntry {
+        kind: "replicate",
+        check: replicate::check,
+        // What is carried is configured.
+        carries: &[],
+        open: replicate::open,
     },
     ProviderEntry {
         kind: "sandbox",

@@ -1,0 +1,178 @@
+//! Replicate's models: where predictions of them are made, and the fields of those that are well known.
+//!
+//! The fields are those of the models' input schemas (`GET /models/OWNER/NAME`, `latest_version.openapi_schema`) as far as
+//! known on 20 November 2026; they could not be tried. A channel's entry may say others.
+
+use crate::mapped::Preset;
+use crate::wire::segment;
+
+/// The path for predictions of `upstream`, and the version to name: `owner/name` of an official model,
+/// `owner/name:version` or a bare version, `deployments/owner/name`.
+pub(super) fn place(upstream: &str) -> (String, Option<String>) {
+    let plain = |path: &str| -> String {
+        let segments: Vec<String> = path.split('/').map(segment).collect();
+        segments.join("/")
+    };
+    if upstream.contains(':') || !upstream.contains('/') {
+        return ("/predictions".to_owned(), Some(upstream.to_owned()));
+    }
+    let folder = if upstream.starts_with("deployments/") {
+        ""
+    } else {
+        "models/"
+    };
+    (format!("/{folder}{}/predictions", plain(upstream)), None)
+}
+
+/// Fields of models that need no options.
+pub(super) static PRESETS: &[Preset] = &[
+    Preset {
+        id: "bytedance/seedance-1-lite",
+        serves: &["seedance-1.0-mini"],
+        options: r#"{ "input": {
+            "prompt": "prompt", "first_frame": "image", "last_frame": "last_frame_image", "references": "reference_images",
+            "seconds": { "to": "duration", "of": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] },
+            "resolution": { "to": "resolution", "of": ["480p", "720p", "1080p"] },
+            "size": { "to": "aspect_ratio", "of": ["16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "9:21"] },
+            "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
+    },
+    Preset {
+        id: "bytedance/seedance-1-pro",
+        serves: &["seedance-1.0-pro"],
+        options: r#"{ "input": {
+            "prompt": "prompt", "first_frame": "image", "last_frame": "last_frame_image",
+            "seconds": { "to": "duration", "of": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] },
+            "resolution": { "to": "resolution", "of": ["480p", "720p", "1080p"] },
+            "size": { "to": "aspect_ratio", "of": ["16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "9:21"] },
+            "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
+    },
+    Preset {
+        id: "bytedance/seedance-1-pro-fast",
+        serves: &["seedance-1.0-fast"],
+        options: r#"{ "input": {
+            "prompt": "prompt", "first_frame": "image",
+            "seconds": { "to": "duration", "of": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] },
+            "resolution": { "to": "resolution", "of": ["480p", "720p", "1080p"] },
+            "size": { "to": "aspect_ratio", "of": ["16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "9:21"] },
+            "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
+    },
+    Preset {
+        id: "bytedance/seedream-4.5",
+        serves: &[
+            "doubao-seedance-4-5",
+            "Doubao-Seedream-4.5",
+            "doubao-seedream-4.5",
+            "doubao-seedream-4-5",
+        ],
+        options: r#"{ "input": {
+            "prompt": "prompt", "references": "image_input",
+            "resolution": { "to": "size", "of": ["2K", "4K"] },
+            "size": { "to": "aspect_ratio", "of": ["1:1", "4:3", "3:4", "16:9", "9:16", "3:2", "2:3", "21:9"] },
+            "extra.sequential_image_generation": "sequential_image_generation",
+            "n": { "to": "max_images", "most": 15 } } }"#,
+    },
+    Preset {
+        id: "google/imagen-4",
+        serves: &["imagen-4.0-partner"],
+        options: r#"{ "input": {
+            "prompt": "prompt",
+            "size": { "to": "aspect_ratio", "of": ["1:1", "9:16", "16:9", "3:4", "4:3"] },
+            "output_format": { "to": "output_format", "values": { "png": "png", "jpeg": "jpg" } } } }"#,
+    },
+    Preset {
+        id: "google/nano-banana",
+        serves: &[
+            "gemini-2.5-flash-image-preview",
+            "gemini-2.5-flash-image-preview-official",
+        ],
+        options: r#"{ "input": {
+            "prompt": "prompt", "references": "image_input",
+            "size": { "to": "aspect_ratio", "of": ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"] },
+            "output_format": { "to": "output_format", "values": { "png": "png", "jpeg": "jpg" } } } }"#,
+    },
+    Preset {
+        id: "google/nano-banana-pro",
+        serves: &[
+            "gemini-3-pro-image-preview",
+            "gemini-3-pro-image-preview-official",
+        ],
+        options: r#"{ "input": {
+            "prompt": "prompt", "references": "image_input",
+            "size": { "to": "aspect_ratio", "of": ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"] },
+            "resolution": { "to": "resolution", "of": ["1K", "2K", "4K"] },
+            "output_format": { "to": "output_format", "values": { "png": "png", "jpeg": "jpg" } } } }"#,
+    },
+    Preset {
+        id: "google/veo-3.1",
+        serves: &["veo-3.1-pro"],
+        options: r#"{ "input": {
+            "prompt": "prompt", "negative_prompt": "negative_prompt",
+            "first_frame": "image", "last_frame": "last_frame", "references": "reference_images",
+            "seconds": { "to": "duration", "of": [4, 6, 8] },
+            "resolution": { "to": "resolution", "of": ["720p", "1080p"] },
+            "size": { "to": "aspect_ratio", "of": ["16:9", "9:16"] },
+            "generate_audio": "generate_audio", "seed": "seed" } }"#,
+    },
+    Preset {
+        id: "google/veo-3.1-fast",
+        serves: &["veo-3.1-flash"],
+        options: r#"{ "input": {
+            "prompt": "prompt", "negative_prompt": "negative_prompt", "first_frame": "image", "last_frame": "last_frame",
+            "seconds": { "to": "duration", "of": [4, 6, 8] },
+            "resolution": { "to": "resolution", "of": ["720p", "1080p"] },
+            "size": { "to": "aspect_ratio", "of": ["16:9", "9:16"] },
+            "generate_audio": "generate_audio", "seed": "seed" } }"#,
+    },
+    Preset {
+        id: "minimax/speech-02-hd",
+        serves: &["native-v3"],
+        options: r#"{ "input": {
+            "prompt": "text", "voice": "voice_id", "speed": "speed",
+            "language": { "to": "language_boost", "values": { "zh": "Chinese", "en": "English" } } } }"#,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{Channel, ChannelModel};
+
+    #[test]
+    fn models_versions_and_deployments_have_their_paths() {
+        for (upstream, path, version) in [
+            ("google/veo-3.1", "/models/google/veo-3.1/predictions", None),
+            ("a/b:0f", "/predictions", Some("a/b:0f")),
+            ("0f0f", "/predictions", Some("0f0f")),
+            (
+                "deployments/me/mine",
+                "/deployments/me/mine/predictions",
+                None,
+            ),
+            ("a/b?c", "/models/a/b%3Fc/predictions", None),
+        ] {
+            let expected = (path.to_owned(), version.map(str::to_owned));
+            assert_eq!(place(upstream), expected, "{upstream}");
+        }
+    }
+
+    #[test]
+    fn every_preset_is_well_formed_and_no_model_has_two() {
+        let mut names: Vec<&str> = Vec::new();
+        for preset in PRESETS {
+            let known: serde_json::Value = serde_json::from_str(preset.options).expect(preset.id);
+            assert!(known["input"].is_object(), "{}", preset.id);
+            names.push(preset.id);
+            names.extend(preset.serves);
+        }
+        let models = names.iter().map(|name| ChannelModel::new(*name, *name));
+        let channel = Channel {
+            models: models.collect(),
+            ..Channel::new("main", "replicate")
+        };
+        assert_eq!(super::super::check(&channel), Ok(()));
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}
