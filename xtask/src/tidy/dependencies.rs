@@ -22,7 +22,13 @@ const RULES: &[Rule] = &[
     rule("tollgate-store", &["tollgate-core"], false),
     rule(
         "tollgate-upstream",
-        &["tollgate-core", "tollgate-chat", "tollgate-media"],
+        &[
+            "tollgate-core",
+            "tollgate-chat",
+            "tollgate-media",
+            // In its tests.
+            "tollgate-fakes",
+        ],
         false,
     ),
     rule(

@@ -13,6 +13,8 @@ const AS_THEY_ARE: &[&str] = &[
     "bbox_list",
     "color_palette",
 ];
+/// Stands where an edit has no text: the provider wants exactly one.
+const NO_TEXT: &str = "Make a picture of what these pictures show.";
 /// The most pictures of one request, in group mode and outside it.
 const MOST_IN_GROUP: u32 = 12;
 const MOST: u32 = 4;
@@ -32,9 +34,11 @@ pub(super) fn body(call: &ImageCall<'_>, slots: &mut Slots, negative: bool) -> V
         .iter()
         .map(|file| json!({ "image": slots.data_uri(file) }))
         .collect();
-    if !job.prompt.is_empty() {
-        content.push(json!({ "text": job.prompt }));
-    }
+    let text = match job.prompt.trim() {
+        "" => NO_TEXT,
+        _ => &job.prompt,
+    };
+    content.push(json!({ "text": text }));
     json!({
         "model": call.attempt.model.upstream,
         "input": { "messages": [{ "role": "user", "content": content }] },

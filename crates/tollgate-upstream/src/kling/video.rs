@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
 use tollgate_core::TaskKind;
 use tollgate_media::image::PixelSize;
-use tollgate_media::video::VideoJob;
+use tollgate_media::video::{ImageUse, VideoJob};
 
 use super::answer::{self, State};
 use super::{Kling, auth};
@@ -136,9 +136,10 @@ fn refuse(call: &VideoCall<'_>) -> Result<(), ProviderError> {
         let words = "films need an API key of Kling's: an access key with its secret opens the older APIs only";
         return Err(ProviderError::new(ProviderErrorKind::KeyRefused, words));
     }
-    if call.images.len() > 2 {
+    let are_frames = call.job.image_use != Some(ImageUse::References);
+    if call.images.len() > 2 || !are_frames {
         let words = format!(
-            "the channel's model takes a first and a last frame, {} images were given",
+            "the channel's model takes a first and a last frame and no other images, {} were given",
             call.images.len()
         );
         return Err(ProviderError::new(ProviderErrorKind::ChannelUnfit, words));

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_media::image::PixelSize;
+use tollgate_media::video::ImageUse;
 
 use crate::provider::{ImageCall, InputFile, SpeechCall, VideoCall};
 
@@ -66,14 +67,13 @@ impl<'a> Order<'a> {
     /// A film.
     pub(crate) fn of_film(call: &VideoCall<'a>) -> Self {
         let job = call.job;
-        let files = match call.images {
-            [] => Vec::new(),
-            [first] => vec![("first_frame", std::slice::from_ref(first))],
-            [first, last] => vec![
+        let files = match (job.image_use, call.images) {
+            (_, []) => Vec::new(),
+            (Some(ImageUse::References), images) => vec![("references", images)],
+            (_, [first, rest @ ..]) => vec![
                 ("first_frame", std::slice::from_ref(first)),
-                ("last_frame", std::slice::from_ref(last)),
+                ("last_frame", rest),
             ],
-            more => vec![("references", more)],
         };
         Self {
             fields: fields(job),

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use tollgate_core::TaskKind::Image;
-use tollgate_upstream::{Channel, Polled, ProviderErrorKind};
+use tollgate_fakes::{Fake, Options, Provider, start};
+use tollgate_upstream::{Channel, InputFile, Polled, ProviderError, ProviderErrorKind};
 
 use crate::desk::{
     Desk, Desktop, KEY, Pictures, channel, check, failure, image_job, raw, refused, reply, ticket,
@@ -82,7 +83,11 @@ async fn references_come_before_the_text_in_their_order() {
         json!({ "image": "data:image/png;base64,b25l" }),
         json!({ "image": "data:image/png;base64,c2Vjb25k" }),
     ];
-    assert_eq!(sent[0]["input"]["messages"][0]["content"], json!(images));
+    let no_text = json!({ "text": "Make a picture of what these pictures show." });
+    assert_eq!(
+        sent[0]["input"]["messages"][0]["content"],
+        json!([images[0], images[1], no_text])
+    );
     assert_eq!(
         sent[1]["input"]["messages"][0]["content"],
         json!([images[0], images[1], { "text": "blue" }])
@@ -327,4 +332,127 @@ fn its_options_are_checked() {
         let error = with(options).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
+}
+
+/// A picture that the fake takes: its sides are at least 240.
+fn picture(pictures: &Pictures, width: u32, height: u32) -> InputFile {
+    let image = image::RgbImage::new(width, height);
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    pictures.file("image_urls[0]", bytes.get_ref())
+}
+
+async fn fake(options: Options) -> (Fake, Desktop) {
+    let keys = vec![KEY.to_owned()];
+    let options = Options { keys, ..options };
+    let fake = start(Provider::DashScope, options).await.unwrap();
+    let name = "wan2.7-image-pro";
+    let opened = Desktop::open(channel("dashscope", fake.base_url(), name, name));
+    (fake, opened)
+}
+
+/// Asks until it is no longer waiting.
+async fn end(open: &Desktop, ticket: &str) -> Result<Polled, ProviderError> {
+    loop {
+        match open.poll(ticket, Image, 1).await {
+            Ok(Polled::Waiting(_)) => {}
+            ended => return ended,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fake_takes_every_kind_of_job() {
+    let (fake, open) = fake(Options {
+        polls: 3,
+        ..Options::default()
+    })
+    .await;
+    let pictures = Pictures::new();
+    let file = [picture(&pictures, 320, 240)];
+    let reference = json!([{ "field": "image_urls[0]", "source": { "stored": "x" } }]);
+    let size = |ratio: Option<&str>, w: u32, h: u32| json!({ "pixels": { "width": w, "height": h }, "ratio": ratio, "tier": "2K" });
+    for (given, files, made) in [
+        (
+            json!({ "size": size(Some("16:9"), 2560, 1440) }),
+            &[][..],
+            1,
+        ),
+        (
+            json!({ "size": size(Some("1:1"), 4096, 4096), "n": 4, "negative_prompt": "fog" }),
+            &[],
+            4,
+        ),
+        (
+            json!({ "size": size(None, 1024, 768), "n": 12, "extra": { "enable_sequential": true } }),
+            &[],
+            12,
+        ),
+        (
+            json!({ "prompt": "", "references": reference, "size": size(Some("auto"), 2048, 1536),
+                "extra": { "bbox_list": [[[1, 2, 30, 40]]] } }),
+            &file[..],
+            1,
+        ),
+    ] {
+        let ticket = ticket(open.image(&image_job(given.clone()), files, None).await);
+        let before = open.shelf.links().len();
+        assert_eq!(refused(end(&open, &ticket).await), [], "{given}");
+        assert_eq!(open.shelf.links().len() - before, made, "{given}");
+    }
+    let rules: Vec<_> = fake
+        .requests()
+        .into_iter()
+        .filter_map(|seen| seen.refused)
+        .collect();
+    assert_eq!(rules, Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn a_fake_breaks_in_every_way() {
+    use ProviderErrorKind::*;
+    let (_fake, open) = fake(Options::default()).await;
+    let start = async |text: &str| {
+        open.image(&image_job(json!({ "prompt": text })), &[], None)
+            .await
+    };
+    for (text, expected) in [
+        ("[[fake:blocked]]", Moderated),
+        ("[[fake:quota-exhausted]]", QuotaExhausted),
+        ("[[fake:rate-limited=7]]", RateLimited),
+        ("[[fake:key-refused]]", KeyRefused),
+        ("[[fake:model-missing]]", ModelMissing),
+        ("[[fake:overloaded]]", Retryable),
+        ("[[fake:status=502]]", Retryable),
+        ("[[fake:html-200]]", Retryable),
+        ("[[fake:reset-before-head]]", Unknown),
+        ("[[fake:reset-after-accept]]", Unknown),
+    ] {
+        assert_eq!(start(text).await.unwrap_err().kind, expected, "{text}");
+    }
+    for (text, expected) in [
+        ("[[fake:fail]]", Retryable),
+        ("[[fake:content-filter]]", Moderated),
+        ("[[fake:expire]]", Retryable),
+    ] {
+        let ticket = ticket(start(text).await);
+        assert_eq!(failure(end(&open, &ticket).await).kind, expected, "{text}");
+    }
+    let job = image_job(json!({ "n": 4, "prompt": "[[fake:partial=2]]" }));
+    let four = ticket(open.image(&job, &[], None).await);
+    end(&open, &four).await.unwrap();
+    assert_eq!(open.shelf.links().len(), 2);
+    for (text, expected) in [
+        ("[[fake:status=503@poll]]", Retryable),
+        ("[[fake:rate-limited@poll]]", RateLimited),
+        ("[[fake:reset-before-head@poll]]", Retryable),
+    ] {
+        let ticket = ticket(start(text).await);
+        let error = open.poll(&ticket, Image, 1).await.unwrap_err();
+        assert_eq!(error.kind, expected, "{text}");
+    }
+    let waiting = ticket(start("[[fake:polls=9]]").await);
+    open.cancel(&waiting, Image).await.unwrap();
+    let error = failure(end(&open, &waiting).await);
+    assert_eq!(error.message, "the upstream's task was cancelled");
 }

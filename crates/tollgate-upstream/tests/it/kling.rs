@@ -323,6 +323,10 @@ async fn films_are_asked_for_with_the_model_in_the_path() {
     let three = [frames[0].clone(), frames[0].clone(), frames[1].clone()];
     let error = open.video(&video_job(json!({})), &three).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::ChannelUnfit);
+    let references = video_job(json!({ "image_use": "references" }));
+    let error = open.video(&references, &frames).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::ChannelUnfit);
+    assert_eq!(desk.asked().len(), 2);
     let desk = Desk::saying([enveloped(json!({}))]).await;
     let error = film(&desk).video(&video_job(json!({})), &[]).await;
     assert_eq!(error.unwrap_err().kind, ProviderErrorKind::Unknown);
