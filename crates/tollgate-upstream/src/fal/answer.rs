@@ -8,17 +8,13 @@ use crate::wire::{Answer, Wire, judged};
 
 /// Types of errors that say that the content was refused.
 const REFUSAL_TYPES: &[&str] = &["content_policy_violation"];
-/// Types that say that the runner broke down, not the request.
-const RUNNER_TYPES: &[&str] = &[
+/// Types that say that the machine broke down, not the request; besides all that begin with `runner_`.
+const BREAKDOWN_TYPES: &[&str] = &[
     "internal_server_error",
     "internal_error",
     "generation_timeout",
     "request_timeout",
     "startup_timeout",
-    "runner_connection_timeout",
-    "runner_connection_error",
-    "runner_disconnected",
-    "runner_scheduling_failure",
     "downstream_service_error",
     "downstream_service_unavailable",
 ];
@@ -141,9 +137,8 @@ fn known(name: &str) -> Option<ProviderErrorKind> {
     if REFUSAL_TYPES.contains(&name) {
         return Some(ProviderErrorKind::Moderated);
     }
-    RUNNER_TYPES
-        .contains(&name)
-        .then_some(ProviderErrorKind::Retryable)
+    let is_breakdown = name.starts_with("runner_") || BREAKDOWN_TYPES.contains(&name);
+    is_breakdown.then_some(ProviderErrorKind::Retryable)
 }
 
 /// The sentences of an error's `detail`, each with the place that it is about.

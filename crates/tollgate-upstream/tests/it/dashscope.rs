@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use tollgate_core::TaskKind::Image;
-use tollgate_fakes::{Fake, Options, Provider, start};
-use tollgate_upstream::{Channel, InputFile, Polled, ProviderError, ProviderErrorKind};
+use tollgate_fakes::{Fake, Options, Provider};
+use tollgate_upstream::{Channel, Polled, ProviderErrorKind};
 
 use crate::desk::{
-    Desk, Desktop, KEY, Pictures, channel, check, failure, image_job, raw, refused, reply, ticket,
-    with_header,
+    Desk, Desktop, KEY, Pictures, channel, check, failure, fake, image_job, raw, refused, reply,
+    rules_broken, ticket, with_header,
 };
 
 fn open(desk: &Desk) -> Desktop {
@@ -334,42 +334,22 @@ fn its_options_are_checked() {
     }
 }
 
-/// A picture that the fake takes: its sides are at least 240.
-fn picture(pictures: &Pictures, width: u32, height: u32) -> InputFile {
-    let image = image::RgbImage::new(width, height);
-    let mut bytes = std::io::Cursor::new(Vec::new());
-    image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
-    pictures.file("image_urls[0]", bytes.get_ref())
-}
-
-async fn fake(options: Options) -> (Fake, Desktop) {
-    let keys = vec![KEY.to_owned()];
-    let options = Options { keys, ..options };
-    let fake = start(Provider::DashScope, options).await.unwrap();
+async fn faked(options: Options) -> (Fake, Desktop) {
+    let fake = fake(Provider::DashScope, options).await;
     let name = "wan2.7-image-pro";
     let opened = Desktop::open(channel("dashscope", fake.base_url(), name, name));
     (fake, opened)
 }
 
-/// Asks until it is no longer waiting.
-async fn end(open: &Desktop, ticket: &str) -> Result<Polled, ProviderError> {
-    loop {
-        match open.poll(ticket, Image, 1).await {
-            Ok(Polled::Waiting(_)) => {}
-            ended => return ended,
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_fake_takes_every_kind_of_job() {
-    let (fake, open) = fake(Options {
+    let (fake, open) = faked(Options {
         polls: 3,
         ..Options::default()
     })
     .await;
     let pictures = Pictures::new();
-    let file = [picture(&pictures, 320, 240)];
+    let file = [pictures.real("image_urls[0]")];
     let reference = json!([{ "field": "image_urls[0]", "source": { "stored": "x" } }]);
     let size = |ratio: Option<&str>, w: u32, h: u32| json!({ "pixels": { "width": w, "height": h }, "ratio": ratio, "tier": "2K" });
     for (given, files, made) in [
@@ -397,21 +377,16 @@ async fn a_fake_takes_every_kind_of_job() {
     ] {
         let ticket = ticket(open.image(&image_job(given.clone()), files, None).await);
         let before = open.shelf.links().len();
-        assert_eq!(refused(end(&open, &ticket).await), [], "{given}");
+        assert_eq!(refused(open.end(&ticket, Image, 1).await), [], "{given}");
         assert_eq!(open.shelf.links().len() - before, made, "{given}");
     }
-    let rules: Vec<_> = fake
-        .requests()
-        .into_iter()
-        .filter_map(|seen| seen.refused)
-        .collect();
-    assert_eq!(rules, Vec::<&str>::new());
+    assert_eq!(rules_broken(&fake), [] as [&str; 0]);
 }
 
 #[tokio::test]
 async fn a_fake_breaks_in_every_way() {
     use ProviderErrorKind::*;
-    let (_fake, open) = fake(Options::default()).await;
+    let (_fake, open) = faked(Options::default()).await;
     let start = async |text: &str| {
         open.image(&image_job(json!({ "prompt": text })), &[], None)
             .await
@@ -436,11 +411,15 @@ async fn a_fake_breaks_in_every_way() {
         ("[[fake:expire]]", Retryable),
     ] {
         let ticket = ticket(start(text).await);
-        assert_eq!(failure(end(&open, &ticket).await).kind, expected, "{text}");
+        assert_eq!(
+            failure(open.end(&ticket, Image, 1).await).kind,
+            expected,
+            "{text}"
+        );
     }
     let job = image_job(json!({ "n": 4, "prompt": "[[fake:partial=2]]" }));
     let four = ticket(open.image(&job, &[], None).await);
-    end(&open, &four).await.unwrap();
+    open.end(&four, Image, 4).await.unwrap();
     assert_eq!(open.shelf.links().len(), 2);
     for (text, expected) in [
         ("[[fake:status=503@poll]]", Retryable),
@@ -453,6 +432,6 @@ async fn a_fake_breaks_in_every_way() {
     }
     let waiting = ticket(start("[[fake:polls=9]]").await);
     open.cancel(&waiting, Image).await.unwrap();
-    let error = failure(end(&open, &waiting).await);
+    let error = failure(open.end(&waiting, Image, 1).await);
     assert_eq!(error.message, "the upstream's task was cancelled");
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Secret, TaskKind};
+use tollgate_fakes::{Fake, Options, Provider as FakeKind};
 use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
 use tollgate_media::speech::SpeechJob;
 use tollgate_media::video::VideoJob;
@@ -258,6 +259,21 @@ impl Desktop {
         queue.poll(self.question(ticket, kind, asked)).await
     }
 
+    /// Asks until it is no longer waiting.
+    pub(crate) async fn end(
+        &self,
+        ticket: &str,
+        kind: TaskKind,
+        asked: u32,
+    ) -> Result<Polled, ProviderError> {
+        loop {
+            match self.poll(ticket, kind, asked).await {
+                Ok(Polled::Waiting(_)) => {}
+                ended => return ended,
+            }
+        }
+    }
+
     pub(crate) async fn cancel(&self, ticket: &str, kind: TaskKind) -> Result<(), ProviderError> {
         let queue = self.provider.queue.as_ref().unwrap();
         queue.cancel(self.question(ticket, kind, 1)).await
@@ -350,6 +366,18 @@ impl Delivery for Shelf {
     }
 }
 
+/// A fake that takes [`KEY`], and the rules by which it refused what it was asked.
+pub(crate) async fn fake(provider: FakeKind, options: Options) -> Fake {
+    let keys = vec![KEY.to_owned()];
+    let options = Options { keys, ..options };
+    tollgate_fakes::start(provider, options).await.unwrap()
+}
+
+pub(crate) fn rules_broken(fake: &Fake) -> Vec<&'static str> {
+    let requests = fake.requests().into_iter();
+    requests.filter_map(|seen| seen.refused).collect()
+}
+
 /// A job with `given` in it.
 pub(crate) fn image_job(given: Value) -> ImageJob {
     let whole = json!({
@@ -381,7 +409,7 @@ fn merged(mut whole: Value, given: Value) -> Value {
     whole
 }
 
-/// A PNG on disk with these bytes, removed with the folder that the test holds.
+/// Pictures on disk, removed with the folder that the test holds.
 pub(crate) struct Pictures(PathBuf);
 
 impl Pictures {
@@ -390,6 +418,14 @@ impl Pictures {
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir(&folder).unwrap();
         Self(folder)
+    }
+
+    /// A picture that every provider takes: its sides are long enough.
+    pub(crate) fn real(&self, field: &str) -> InputFile {
+        let mut png = std::io::Cursor::new(Vec::new());
+        let picture = image::RgbImage::new(320, 320);
+        picture.write_to(&mut png, image::ImageFormat::Png).unwrap();
+        self.file(field, png.get_ref())
     }
 
     /// `bytes` as a file that came in `field`.

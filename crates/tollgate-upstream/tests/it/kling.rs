@@ -7,11 +7,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tollgate_core::Secret;
 use tollgate_core::TaskKind::{Speech, Video};
+use tollgate_fakes::{Fake, Options, Provider};
 use tollgate_upstream::{Channel, Done, Found, Polled, ProviderErrorKind, Started};
 
 use crate::desk::{
-    Asked, Desk, Desktop, EXTERNAL_ID, KEY, Pictures, Reply, channel, check, failure, raw, refused,
-    reply, speech_job, ticket, video_job, with_header,
+    Asked, Desk, Desktop, EXTERNAL_ID, KEY, Pictures, Reply, channel, check, failure, fake, raw,
+    refused, reply, rules_broken, speech_job, ticket, video_job, with_header,
 };
 
 fn at(desk: &Desk, upstream: &str) -> Channel {
@@ -414,5 +415,131 @@ fn its_options_are_checked() {
         with(json!({ "voice": "a" }))
             .unwrap_err()
             .contains("voices")
+    );
+}
+
+async fn faked(upstream: &str) -> (Fake, Desktop) {
+    let fake = fake(Provider::Kling, Options::default()).await;
+    let opened = Desktop::open(channel("kling", fake.base_url(), "m", upstream));
+    (fake, opened)
+}
+
+#[tokio::test]
+async fn a_fake_takes_every_kind_of_job() {
+    let (fake, open) = faked("native-v3").await;
+    let long = "A sentence that goes on for a while. ".repeat(80);
+    for given in [
+        json!({ "text": "Hello." }),
+        json!({ "text": "你好，世界。", "speed": 0.25 }),
+        json!({ "text": long, "voice": "my-voice", "speed": 4.0, "language": "en" }),
+        json!({ "text": "[[fake:polls=2]]" }),
+    ] {
+        open.speech(&speech_job(given)).await.unwrap();
+    }
+    assert_eq!(open.shelf.links().len(), 3);
+    // What was put together is one file of sound: it begins with a frame.
+    let files = open.shelf.files();
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0][0], 0xff);
+    assert_eq!(rules_broken(&fake), [] as [&str; 0]);
+
+    let pictures = Pictures::new();
+    let frames = [pictures.real("images[0]"), pictures.real("images[1]")];
+    for (upstream, given, images) in [
+        (
+            "kling-3.0",
+            json!({ "seconds": 15, "generate_audio": true, "watermark": false }),
+            0,
+        ),
+        ("kling-3.0-turbo", json!({ "seconds": 2 }), 2),
+        (
+            "kling-2.6",
+            json!({ "seconds": 8, "generate_audio": true }),
+            1,
+        ),
+        ("kling-2.6", json!({ "prompt": "" }), 1),
+    ] {
+        let (fake, open) = faked(upstream).await;
+        let started = open.video(&video_job(given), &frames[..images]).await;
+        let ticket = ticket(started);
+        assert_eq!(
+            open.find(Video).await.unwrap(),
+            Found::Accepted(ticket.clone())
+        );
+        assert_eq!(refused(open.end(&ticket, Video, 1).await), []);
+        assert_eq!(open.shelf.links().len(), 1);
+        assert_eq!(rules_broken(&fake), [] as [&str; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_fake_takes_signed_tokens() {
+    let keys = vec!["access-1:secret-1".to_owned()];
+    let options = Options {
+        keys,
+        ..Options::default()
+    };
+    let fake = tollgate_fakes::start(Provider::Kling, options)
+        .await
+        .unwrap();
+    let mut channel = channel("kling", fake.base_url(), "m", "native-v3");
+    for (key, expected) in [
+        ("access-1:secret-1", None),
+        ("access-1:secret-2", Some(ProviderErrorKind::KeyRefused)),
+        ("access-2:secret-1", Some(ProviderErrorKind::KeyRefused)),
+    ] {
+        channel.api_keys = vec![Secret::new(key)];
+        let open = Desktop::open(channel.clone());
+        let started = open.speech(&speech_job(json!({}))).await;
+        assert_eq!(started.err().map(|error| error.kind), expected, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_fake_breaks_in_every_way() {
+    use ProviderErrorKind::*;
+    let (_fake, open) = faked("kling-3.0").await;
+    let film = async |text: &str| open.video(&video_job(json!({ "prompt": text })), &[]).await;
+    for (text, expected) in [
+        ("[[fake:blocked]]", Moderated),
+        ("[[fake:quota-exhausted]]", QuotaExhausted),
+        ("[[fake:rate-limited]]", RateLimited),
+        ("[[fake:key-refused]]", KeyRefused),
+        ("[[fake:model-missing]]", ModelMissing),
+        ("[[fake:overloaded]]", RateLimited),
+        ("[[fake:status=503]]", Retryable),
+        ("[[fake:html-200]]", Retryable),
+        ("[[fake:reset-before-head]]", Unknown),
+        ("[[fake:reset-after-accept]]", Unknown),
+    ] {
+        assert_eq!(film(text).await.unwrap_err().kind, expected, "{text}");
+        let spoken = open.speech(&speech_job(json!({ "text": text }))).await;
+        assert_eq!(spoken.unwrap_err().kind, expected, "{text}");
+    }
+    // The one whose answer was lost is found by our id.
+    assert!(matches!(open.find(Video).await, Ok(Found::Accepted(_))));
+    for (text, expected) in [
+        ("[[fake:fail]]", Failed),
+        ("[[fake:content-filter]]", Moderated),
+    ] {
+        let (_fake, open) = faked("kling-3.0").await;
+        let ticket = ticket(open.video(&video_job(json!({ "prompt": text })), &[]).await);
+        assert_eq!(
+            failure(open.end(&ticket, Video, 1).await).kind,
+            expected,
+            "{text}"
+        );
+    }
+    let (_fake, open) = faked("kling-3.0").await;
+    assert_eq!(open.find(Video).await.unwrap(), Found::Nothing);
+    assert_eq!(failure(open.poll("17", Video, 1).await).kind, Failed);
+    let prompt = "[[fake:status=503@poll]]";
+    let ticket = ticket(
+        open.video(&video_job(json!({ "prompt": prompt })), &[])
+            .await,
+    );
+    assert_eq!(
+        open.poll(&ticket, Video, 1).await.unwrap_err().kind,
+        Retryable
     );
 }

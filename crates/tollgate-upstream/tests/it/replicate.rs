@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 use tollgate_core::TaskKind::{Image, Speech, Video};
+use tollgate_fakes::{Fake, Options, Provider};
 use tollgate_upstream::{Channel, Polled, ProviderErrorKind};
 
 use crate::desk::{
-    Asked, Desk, Desktop, KEY, Pictures, Reply, channel, check, failure, image_job, raw, refused,
-    reply, speech_job, ticket, video_job, with_header,
+    Asked, Desk, Desktop, KEY, Pictures, Reply, channel, check, failure, fake, image_job, raw,
+    refused, reply, rules_broken, speech_job, ticket, video_job, with_header,
 };
 
 fn at(desk: &Desk, name: &str, upstream: &str, options: Value) -> Channel {
@@ -386,4 +387,109 @@ fn options_are_checked_at_the_start() {
     }
     let none = Channel::new("main", "replicate");
     assert!(check(&none).unwrap_err().contains("must name its `models`"));
+}
+
+async fn faked(upstream: &str, options: Value) -> (Fake, Desktop) {
+    let fake = fake(Provider::Replicate, Options::default()).await;
+    let mut channel = channel("replicate", fake.base_url(), "m", upstream);
+    channel.models[0].options = options.as_object().cloned().unwrap();
+    (fake, Desktop::open(channel))
+}
+
+#[tokio::test]
+async fn a_fake_takes_every_preset() {
+    let pictures = Pictures::new();
+    let files = [
+        pictures.real("image_urls[0]"),
+        pictures.real("image_urls[1]"),
+    ];
+    let wide =
+        json!({ "pixels": { "width": 2560, "height": 1440 }, "ratio": "16:9", "tier": "2K" });
+    for (name, references) in [
+        ("doubao-seedream-4.5", 2),
+        ("gemini-2.5-flash-image-preview", 1),
+        ("gemini-3-pro-image-preview", 2),
+        ("imagen-4.0-partner", 0),
+    ] {
+        for files in [&files[..0], &files[..references]] {
+            let (fake, open) = faked(name, json!({})).await;
+            let job =
+                image_job(json!({ "n": 3, "size": wide, "seed": 5, "prompt": "[[fake:polls=2]]" }));
+            let ticket = ticket(open.image(&job, files, None).await);
+            assert_eq!(refused(open.end(&ticket, Image, 3).await), [], "{name}");
+            assert_eq!(open.shelf.links().len(), 3, "{name}");
+            assert_eq!(rules_broken(&fake), [] as [&str; 0], "{name}");
+        }
+    }
+    for (name, frames) in [
+        ("seedance-1.0-fast", 1),
+        ("seedance-1.0-mini", 2),
+        ("seedance-1.0-pro", 2),
+        ("veo-3.1-flash", 1),
+        ("veo-3.1-pro", 1),
+    ] {
+        for files in [&files[..0], &files[..frames]] {
+            let (fake, open) = faked(name, json!({})).await;
+            let job = video_job(
+                json!({ "seconds": 8, "seed": 5, "camera_fixed": true, "generate_audio": true }),
+            );
+            let ticket = ticket(open.video(&job, files).await);
+            assert_eq!(refused(open.end(&ticket, Video, 1).await), [], "{name}");
+            assert_eq!(open.shelf.links().len(), 1, "{name}");
+            assert_eq!(rules_broken(&fake), [] as [&str; 0], "{name}");
+        }
+    }
+    let (name, options) = ("native-v3", json!({}));
+    let (fake, open) = faked(name, options).await;
+    let job = speech_job(json!({ "voice": "v", "speed": 1.5, "language": "en" }));
+    let ticket = ticket(open.speech(&job).await);
+    assert_eq!(refused(open.end(&ticket, Speech, 1).await), []);
+    assert_eq!(rules_broken(&fake), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_fake_breaks_in_every_way() {
+    use ProviderErrorKind::*;
+    let (_fake, open) = faked("doubao-seedream-4.5", json!({})).await;
+    let start = async |text: &str| {
+        open.image(&image_job(json!({ "prompt": text })), &[], None)
+            .await
+    };
+    for (text, expected) in [
+        ("[[fake:quota-exhausted]]", QuotaExhausted),
+        ("[[fake:rate-limited=7]]", RateLimited),
+        ("[[fake:key-refused]]", KeyRefused),
+        ("[[fake:model-missing]]", ModelMissing),
+        ("[[fake:overloaded]]", Retryable),
+        ("[[fake:html-200]]", Retryable),
+        ("[[fake:reset-before-head]]", Unknown),
+        ("[[fake:reset-after-accept]]", Unknown),
+    ] {
+        assert_eq!(start(text).await.unwrap_err().kind, expected, "{text}");
+    }
+    for (text, expected) in [
+        ("[[fake:fail]]", Retryable),
+        ("[[fake:content-filter]]", Moderated),
+        ("[[fake:expire]]", Retryable),
+    ] {
+        let ticket = ticket(start(text).await);
+        assert_eq!(
+            failure(open.end(&ticket, Image, 1).await).kind,
+            expected,
+            "{text}"
+        );
+    }
+    for (text, expected) in [
+        ("[[fake:status=503@poll]]", Retryable),
+        ("[[fake:rate-limited@poll]]", RateLimited),
+        ("[[fake:reset-before-head@poll]]", Retryable),
+    ] {
+        let ticket = ticket(start(text).await);
+        let error = open.poll(&ticket, Image, 1).await.unwrap_err();
+        assert_eq!(error.kind, expected, "{text}");
+    }
+    let waiting = ticket(start("[[fake:polls=9]]").await);
+    open.cancel(&waiting, Image).await.unwrap();
+    let error = failure(open.end(&waiting, Image, 1).await);
+    assert_eq!(error.message, "the upstream's task was cancelled");
 }
