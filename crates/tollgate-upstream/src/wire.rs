@@ -11,7 +11,7 @@ mod wait;
 
 pub(crate) use ask::{Answer, Ask, judged, lost};
 pub(crate) use files::{Form, Slots};
-pub(crate) use queued::{hand_over, most_telling, segment, unpolled};
+pub(crate) use queued::{hand_over, most_telling, segment, unnamed, unpolled};
 
 use std::sync::Arc;
 use std::time::Duration;

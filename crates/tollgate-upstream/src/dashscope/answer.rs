@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::provider::{ProviderError, ProviderErrorKind};
-use crate::wire::{Answer, Wire, judged};
+use crate::wire::{Answer, Wire, judged, unnamed};
 
 /// What a task's state means.
 pub(super) enum Task {
@@ -23,7 +23,7 @@ pub(super) fn accepted(wire: &Wire, answer: &Answer) -> Result<String, ProviderE
         .filter(|id| !id.is_empty());
     match id {
         Some(id) if answer.status.is_success() => Ok(id.to_owned()),
-        _ => Err(refusal(wire, answer)),
+        _ => Err(unnamed(answer, refusal(wire, answer))),
     }
 }
 

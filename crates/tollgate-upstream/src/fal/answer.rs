@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::place::Place;
 use crate::provider::{ProviderError, ProviderErrorKind};
-use crate::wire::{Answer, Wire, judged};
+use crate::wire::{Answer, Wire, judged, unnamed};
 
 /// Types of errors that say that the content was refused.
 const REFUSAL_TYPES: &[&str] = &["content_policy_violation"];
@@ -50,7 +50,7 @@ pub(super) fn accepted(wire: &Wire, answer: &Answer) -> Result<Place, ProviderEr
             response,
             cancel,
         }),
-        _ => Err(refusal(wire, answer)),
+        _ => Err(unnamed(answer, refusal(wire, answer))),
     }
 }
 

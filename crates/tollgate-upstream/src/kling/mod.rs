@@ -14,7 +14,7 @@ use tollgate_core::Secret;
 
 use crate::channel::{Channel, known_options};
 use crate::provider::{Provider, ProviderError, Settings};
-use crate::wire::{Ask, Wire};
+use crate::wire::{Answer, Ask, Wire, unnamed};
 use crate::{Carries, egress};
 use auth::Signer;
 use speech::Voices;
@@ -83,23 +83,43 @@ struct Kling {
 }
 
 impl Kling {
-    /// Asks what `make` makes, and once more where only the clock was wrong; returns the `data` of the answer.
+    /// Asks what `make` makes; returns the `data` of the answer.
     async fn data(
         &self,
         key: Option<&Secret>,
         make: impl Fn() -> Ask,
     ) -> Result<Value, ProviderError> {
+        let answer = self.exchange(key, make).await?;
+        answer::data(&self.wire, &answer)
+    }
+
+    /// The same of a request that creates something.
+    async fn created(
+        &self,
+        key: Option<&Secret>,
+        make: impl Fn() -> Ask,
+    ) -> Result<Value, ProviderError> {
+        let answer = self.exchange(key, make).await?;
+        answer::data(&self.wire, &answer).map_err(|error| unnamed(&answer, error))
+    }
+
+    /// Asks what `make` makes, and once more where only the clock was wrong.
+    async fn exchange(
+        &self,
+        key: Option<&Secret>,
+        make: impl Fn() -> Ask,
+    ) -> Result<Answer, ProviderError> {
         let ask = || {
             let bearer = key.map(|key| self.signer.bearer(key));
             make().authorized("Bearer ", bearer.as_ref())
         };
-        let mut answer = self.wire.ask(ask()?).await?;
+        let answer = self.wire.ask(ask()?).await?;
         let is_early_or_late = answer::code(&answer).is_some_and(|c| CLOCK_CODES.contains(&c));
         let is_signed = key.is_some_and(|key| auth::pair(key).is_some());
         if is_early_or_late && is_signed && self.signer.set_clock(&answer.headers) {
             tracing::warn!("this machine's clock differs from the upstream's: look at it");
-            answer = self.wire.ask(ask()?).await?;
+            return self.wire.ask(ask()?).await;
         }
-        answer::data(&self.wire, &answer)
+        Ok(answer)
     }
 }

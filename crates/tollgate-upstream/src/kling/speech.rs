@@ -131,7 +131,7 @@ impl Kling {
     async fn say(&self, body: &Value, key: Option<&Secret>) -> Result<Link, ProviderError> {
         let url = [&self.base, PATH].concat();
         let make = || Ask::post(&url, body).within(CALL_TIME).once();
-        let mut data = self.data(key, make).await?;
+        let mut data = self.created(key, make).await?;
         let end = Instant::now() + REST_TIME;
         loop {
             match State::of(&data["task_status"]) {

@@ -147,6 +147,20 @@ fn refuse(call: &VideoCall<'_>) -> Result<(), ProviderError> {
     Ok(())
 }
 
+/// A success that says nothing of use may have made a film all the same: it can be looked for by our id.
+fn may_have_been_made(error: ProviderError) -> ProviderError {
+    let is_success = error
+        .status
+        .is_some_and(|status| (200..300).contains(&status));
+    if is_success && error.kind == ProviderErrorKind::Retryable {
+        return ProviderError {
+            kind: ProviderErrorKind::Unknown,
+            ..error
+        };
+    }
+    error
+}
+
 #[async_trait]
 impl VideoProvider for Kling {
     fn style(&self, _: &ChannelModel) -> Style {
@@ -166,7 +180,8 @@ impl VideoProvider for Kling {
             let body = body(&call, &mut slots);
             Ask::post_parts(&url, JSON, slots.fill(&body)).once()
         };
-        let data = self.data(call.attempt.key, make).await?;
+        let asked = self.created(call.attempt.key, make).await;
+        let data = asked.map_err(may_have_been_made)?;
         match data["id"].as_str() {
             Some(id) => Ok(Started::Accepted(id.to_owned())),
             // Whatever it made can be looked for by our id.

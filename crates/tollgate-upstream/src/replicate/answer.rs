@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::provider::{ProviderError, ProviderErrorKind};
-use crate::wire::{Answer, Wire, judged};
+use crate::wire::{Answer, Wire, judged, unnamed};
 
 /// Words of a failed prediction's free text that say that the content was refused.
 const REFUSAL_WORDS: &[&str] = &[
@@ -37,7 +37,7 @@ pub(super) fn accepted(wire: &Wire, answer: &Answer) -> Result<String, ProviderE
     let json = answer.json();
     match json["id"].as_str() {
         Some(id) if answer.status.is_success() && !id.is_empty() => Ok(id.to_owned()),
-        _ => Err(refusal(wire, answer)),
+        _ => Err(unnamed(answer, refusal(wire, answer))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::Answer;
 use crate::provider::{Delivery, Done, Link, Made, Polled, ProviderError, ProviderErrorKind};
 
 /// What stands in one segment of a path as it is.
@@ -29,6 +30,20 @@ pub(crate) fn unpolled(error: ProviderError) -> Result<Polled, ProviderError> {
         })),
         _ => Err(error),
     }
+}
+
+/// What a submission's answer that names no task means, where its words alone say `error`: a success that broke off, or
+/// is not all there, may have made one. A success of another kind is some page on the way, and nothing was made.
+pub(crate) fn unnamed(answer: &Answer, error: ProviderError) -> ProviderError {
+    let is_broken = answer.status.is_success() && answer.body.trim_ascii_start().starts_with(b"{");
+    if is_broken && error.kind == ProviderErrorKind::Retryable {
+        let words = "the upstream's answer names no task, although it may have made one";
+        return ProviderError {
+            status: error.status,
+            ..ProviderError::new(ProviderErrorKind::Unknown, words)
+        };
+    }
+    error
 }
 
 /// Delivers the results of a finished task in order. Those that are missing or cannot be had are told as refused, as long
@@ -118,6 +133,26 @@ mod tests {
                 Ok(other) => panic!("{kind:?}: {other:?}"),
                 Err(error) => assert!(!ends && error.kind == kind, "{kind:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_success_without_a_task_may_have_made_one() {
+        for (status, body, kind, expected) in [
+            (200, "{\"id\": \"t", Retryable, Unknown),
+            (201, " {}", Retryable, Unknown),
+            (200, "{\"code\": 1302}", RateLimited, RateLimited),
+            (200, "<html></html>", Retryable, Retryable),
+            (200, "", Retryable, Retryable),
+            (502, "{}", Retryable, Retryable),
+        ] {
+            let answer = Answer {
+                status: status.try_into().unwrap(),
+                headers: http::HeaderMap::new(),
+                body: body.into(),
+            };
+            let error = unnamed(&answer, ProviderError::new(kind, "x"));
+            assert_eq!(error.kind, expected, "{status} {body}");
         }
     }
 

@@ -400,6 +400,7 @@ async fn a_fake_breaks_in_every_way() {
         ("[[fake:overloaded]]", Retryable),
         ("[[fake:status=502]]", Retryable),
         ("[[fake:html-200]]", Retryable),
+        ("[[fake:truncated-json]]", Unknown),
         ("[[fake:reset-before-head]]", Unknown),
         ("[[fake:reset-after-accept]]", Unknown),
     ] {

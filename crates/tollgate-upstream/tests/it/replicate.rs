@@ -462,6 +462,7 @@ async fn a_fake_breaks_in_every_way() {
         ("[[fake:model-missing]]", ModelMissing),
         ("[[fake:overloaded]]", Retryable),
         ("[[fake:html-200]]", Retryable),
+        ("[[fake:truncated-json]]", Unknown),
         ("[[fake:reset-before-head]]", Unknown),
         ("[[fake:reset-after-accept]]", Unknown),
     ] {
