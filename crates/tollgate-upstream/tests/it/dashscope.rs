@@ -7,7 +7,7 @@ use tollgate_upstream::{Channel, Polled, ProviderErrorKind};
 
 use crate::desk::{
     Desk, Desktop, KEY, Pictures, channel, check, failure, fake, image_job, raw, refused, reply,
-    rules_broken, ticket, with_header,
+    rules_broken, says_all, ticket, with_header,
 };
 
 fn open(desk: &Desk) -> Desktop {
@@ -312,6 +312,11 @@ async fn what_waits_can_be_cancelled() {
     let error = open.cancel("t-1", Image).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::KeyRefused);
     assert_eq!(desk.lines()[0], "POST /api/v1/tasks/t-1/cancel");
+}
+
+#[test]
+fn it_says_what_becomes_of_every_field() {
+    says_all("dashscope");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use tollgate_fakes::{Fake, Options, Provider as FakeKind};
 use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
 use tollgate_media::speech::SpeechJob;
 use tollgate_media::video::VideoJob;
+use tollgate_media::{AnyFamily, RequestShape};
 use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::{Provider, Settings};
@@ -158,6 +159,22 @@ pub(crate) fn channel(kind: &str, base: String, name: &str, upstream: &str) -> C
 pub(crate) fn check(channel: &Channel) -> Result<(), String> {
     let entry = PROVIDERS.iter().find(|entry| entry.kind == channel.kind);
     (entry.expect("the kind is registered").check)(channel)
+}
+
+/// Whether the kind says of every field of its families, and of no other, what becomes of it.
+pub(crate) fn says_all(kind: &str) {
+    let entry = PROVIDERS.iter().find(|entry| entry.kind == kind).unwrap();
+    assert!(!entry.carries.is_empty());
+    for carries in entry.carries {
+        let family = AnyFamily::by_name(carries.family).expect(carries.family);
+        let said: Vec<&str> = carries.fields.iter().map(|(name, _)| *name).collect();
+        let fields = family.fields(RequestShape::Usual).iter();
+        let there: Vec<&str> = fields.map(|field| field.name).collect();
+        assert_eq!(
+            said, there,
+            "{kind}, in the order of the family's declaration"
+        );
+    }
 }
 
 /// An opened channel, and what it delivered.

@@ -12,7 +12,7 @@ use tollgate_upstream::{Channel, Done, Found, Polled, ProviderErrorKind, Started
 
 use crate::desk::{
     Asked, Desk, Desktop, EXTERNAL_ID, KEY, Pictures, Reply, channel, check, failure, fake, raw,
-    refused, reply, rules_broken, speech_job, ticket, video_job, with_header,
+    refused, reply, rules_broken, says_all, speech_job, ticket, video_job, with_header,
 };
 
 fn at(desk: &Desk, upstream: &str) -> Channel {
@@ -398,6 +398,11 @@ async fn films_are_followed_found_and_fetched() {
     assert_eq!(open.find(Speech).await.unwrap(), Found::CannotTell);
     let line = format!("GET /tasks?external_task_ids={EXTERNAL_ID}");
     assert_eq!(desk.lines(), vec![line; 3]);
+}
+
+#[test]
+fn it_says_what_becomes_of_every_field() {
+    says_all("kling");
 }
 
 #[test]
