@@ -53,7 +53,7 @@ async fn a_text_is_spoken_within_the_call() {
     let desk = Desk::saying([spoken("https://cdn.example/a.mp3")]).await;
     let open = voice(&desk);
     let job = speech_job(json!({
-        "text": "Hello there.", "voice": "oversea_male1", "speed": 3.14, "language": "en-US",
+        "text": "Hello there.", "voice": "oversea_male1", "speed": 3.3, "language": "en-US",
         "instructions": "whisper", "external_task_id": "mine",
     }));
     let started = open.speech(&job).await;
