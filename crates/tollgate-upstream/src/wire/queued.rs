@@ -46,8 +46,8 @@ pub(crate) fn unnamed(answer: &Answer, error: ProviderError) -> ProviderError {
     error
 }
 
-/// Delivers the results of a finished task in order. Those that are missing or cannot be had are told as refused, as long
-/// as there is one that can.
+/// Delivers the results of a finished task in order. Those that are missing are told as refused, as long as there is one;
+/// where one is there and does not come, the next poll delivers all of them again.
 pub(crate) async fn hand_over(
     delivery: &dyn Delivery,
     results: Vec<Result<Link, ProviderError>>,
@@ -72,12 +72,11 @@ pub(crate) async fn hand_over(
             }
         }
     }
-    if delivered > 0 {
-        return Ok(Polled::Done(Done { refused }));
-    }
-    // The result is there, we could not get at it: the next poll may.
     if let Some(error) = again {
         return Err(error);
+    }
+    if delivered > 0 {
+        return Ok(Polled::Done(Done { refused }));
     }
     let error = most_telling(refused).unwrap_or_else(|| {
         let message = "the upstream's task ended without a result";
