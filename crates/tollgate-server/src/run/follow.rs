@@ -77,7 +77,7 @@ pub(super) async fn keep(run: &Run, attempt: &Attempt, ticket: &str) -> Result<(
 /// Asks the provider until the work has ended there; then everything is here.
 pub(super) async fn follow(
     run: &Run,
-    attempt: Attempt,
+    mut attempt: Attempt,
     ticket: String,
     asked: u32,
     place: OwnedSemaphorePermit,
@@ -97,6 +97,13 @@ pub(super) async fn follow(
     loop {
         tokio::time::sleep(pause).await;
         crash::point("run.before_poll");
+        let queue = attempt
+            .seat
+            .open
+            .provider
+            .queue
+            .clone()
+            .unwrap_or_else(|| Arc::clone(&queue));
         let shelf = super::shelf(run, asked);
         let polled = Box::pin(poll(
             run,
@@ -116,6 +123,7 @@ pub(super) async fn follow(
             Err(e) if e.kind.may_be_tried_again() && undelivered < DELIVERIES => {
                 undelivered += u32::from(shelf.was_used());
                 tracing::warn!(task = run.leased.task.id, error = %e, "cannot ask for a task");
+                renew(run, &mut attempt.seat);
                 let doubled = pause.saturating_mul(2).min(PAUSE_MOST);
                 (None, e.retry_after.unwrap_or(doubled).min(PAUSE_MOST))
             }
@@ -127,6 +135,15 @@ pub(super) async fn follow(
         }
         shelf.discard().await;
         pause = again;
+    }
+}
+
+/// The configuration may have changed since: a key that was replaced, another address. The work stays where it is.
+fn renew(run: &Run, seat: &mut Seat) {
+    let live = run.app.routing();
+    let (name, print) = (&seat.open.channel.name, seat.key_print());
+    if let Some(now) = live.channels.seat_on(name, print.as_deref()) {
+        *seat = now;
     }
 }
 

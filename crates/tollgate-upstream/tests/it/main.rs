@@ -7,6 +7,7 @@ mod egress;
 mod fal;
 mod film;
 mod kling;
+mod pages;
 mod providers;
 mod references;
 mod replicate;
