@@ -23,7 +23,7 @@ use url::Url;
 use crate::app::App;
 use crate::task_view::{self, View};
 
-pub use sign::new_secret;
+use sign::new_secret;
 
 /// Posts at the same time, and of them to one receiver: whoever hangs keeps nobody else waiting.
 const AT_ONCE: usize = 1_024;

@@ -3,14 +3,14 @@
 pub mod access;
 pub mod app;
 pub mod blobs;
-mod callbacks;
+pub mod callbacks;
 pub mod chat;
 pub mod cli;
 pub mod config;
 pub mod data_dir;
 pub mod delivery;
 pub mod errors;
-mod file_type;
+pub mod file_type;
 pub mod heartbeat;
 pub mod http;
 pub mod idempotency;

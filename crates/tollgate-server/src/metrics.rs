@@ -104,6 +104,10 @@ impl Metrics {
                     .const_label("state", state),
             )
         };
+        let sum = |of: &str, what: &str| {
+            let help = format!("{what}, all users, in units");
+            gauge(Opts::new(format!("tollgate_ledger_{of}"), help))
+        };
         let build = gauge(
             Opts::new("tollgate_build_info", "The version that runs")
                 .const_label("version", env!("CARGO_PKG_VERSION")),
@@ -138,18 +142,9 @@ impl Metrics {
                 "tollgate_queue_age_seconds",
                 "How long the oldest waiting task has been due",
             )),
-            balance: gauge(Opts::new(
-                "tollgate_ledger_balance",
-                "Credits less settled charges, all users, in units",
-            )),
-            held: gauge(Opts::new(
-                "tollgate_ledger_held",
-                "Set aside for unfinished tasks, all users, in units",
-            )),
-            used: gauge(Opts::new(
-                "tollgate_ledger_used",
-                "Settled charges, all users, in units",
-            )),
+            balance: sum("balance", "Credits less settled charges"),
+            held: sum("held", "Set aside for unfinished tasks"),
+            used: sum("used", "Settled charges"),
             commits: float(
                 "tollgate_store_commits_total",
                 "Transactions committed by this process",

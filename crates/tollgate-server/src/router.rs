@@ -38,6 +38,32 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/native/v1/audio/tts/{task_id}", get(speech::native_task))
         .route("/kling/v1/audio/tts", post(speech::native))
         .route("/kling/v1/audio/tts/{task_id}", get(speech::native_task))
+        // Tasks
+        .route("/v1/tasks", get(tasks::list))
+        .route("/v1/tasks/batch", post(tasks::batch))
+        .route("/v1/tasks/{task_id}", get(tasks::get))
+        .route("/v1/tasks/{task_id}/cancel", post(tasks::cancel))
+        .route("/v1/tasks/{task_id}/callbacks", get(callbacks::log))
+        .route("/v1/callbacks/secret", get(callbacks::secret))
+        .route("/v1/images/generations/{task_id}", get(tasks::generation))
+        // Models and files
+        .route("/v1/models", get(models::list))
+        .route("/files/{name}", get(files::get))
+        .merge(chats())
+        // For people and machines that look after it
+        .route("/openapi.json", get(pages::openapi))
+        .route("/docs", get(pages::docs))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .fallback(reply::unknown_path)
+        .method_not_allowed_fallback(reply::wrong_method);
+    trace::around(routes, app).with_state(Arc::clone(app))
+}
+
+/// The chat endpoints, in each of their shapes.
+fn chats() -> Router<Arc<App>> {
+    Router::new()
         // Chat, in SPEC.md's envelope
         .route("/api/v1/chat/completions", chat(chat::completions))
         .route("/v1/responses", chat(chat::responses))
@@ -92,26 +118,6 @@ pub fn router(app: &Arc<App>) -> Router {
             "/gemini/v1/models/{*named}",
             chat(chat::bare_generate).get(chat::get_model),
         )
-        // Tasks
-        .route("/v1/tasks", get(tasks::list))
-        .route("/v1/tasks/batch", post(tasks::batch))
-        .route("/v1/tasks/{task_id}", get(tasks::get))
-        .route("/v1/tasks/{task_id}/cancel", post(tasks::cancel))
-        .route("/v1/tasks/{task_id}/callbacks", get(callbacks::log))
-        .route("/v1/callbacks/secret", get(callbacks::secret))
-        .route("/v1/images/generations/{task_id}", get(tasks::generation))
-        // Models and files
-        .route("/v1/models", get(models::list))
-        .route("/files/{name}", get(files::get))
-        // For people and machines that look after it
-        .route("/openapi.json", get(pages::openapi))
-        .route("/docs", get(pages::docs))
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
-        .fallback(reply::unknown_path)
-        .method_not_allowed_fallback(reply::wrong_method);
-    trace::around(routes, app).with_state(Arc::clone(app))
 }
 
 /// A chat endpoint, open to browsers.

@@ -82,6 +82,8 @@ pub async fn run(
     let outcome = tokio::select! {
         biased;
         () = stop.cancelled() => Stop::Leave,
+        // Work that only says "wait" is done before its time limit is looked at.
+        () = std::future::ready(()), if left <= 0 => end::timed_out(&run).await,
         outcome = work => match outcome {
             Ok(stop) => stop,
             Err(_) => end::timed_out(&run).await,

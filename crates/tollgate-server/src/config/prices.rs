@@ -109,8 +109,11 @@ fn read_one(field: &Field<'_>) -> Result<ModelPrice, ConfigError> {
     })
 }
 
+/// Makes a price of an amount.
+type Kind = fn(Amount) -> UnitPrice;
+
 fn read_unit(field: &Field<'_>) -> Result<Option<UnitPrice>, ConfigError> {
-    let kinds: [(&str, fn(Amount) -> UnitPrice); 3] = [
+    let kinds: [(&str, Kind); 3] = [
         ("per_image", UnitPrice::PerImage),
         ("per_second", UnitPrice::PerSecond),
         ("per_video", UnitPrice::PerVideo),
