@@ -10,6 +10,7 @@ mod commands;
 mod crash;
 mod directives;
 mod drain;
+mod films;
 mod gate;
 mod idempotency;
 mod limits;

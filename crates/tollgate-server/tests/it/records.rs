@@ -13,20 +13,23 @@ on_both!(
 
 const DAY: i64 = 86_400;
 
-fn names(value: &Value) -> Vec<&str> {
+/// The names of an object's members, sorted.
+#[track_caller]
+pub(crate) fn names(value: &Value) -> Vec<&str> {
     let members = value.as_object().unwrap_or_else(|| panic!("{value}"));
     let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
     names.sort_unstable();
     names
 }
 
-fn now() -> i64 {
+/// The time in Unix seconds.
+pub(crate) fn now() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.unwrap().as_secs().cast_signed()
 }
 
 /// Whether a moment in Unix seconds is about `expected`.
-fn about(value: &Value, expected: i64) -> bool {
+pub(crate) fn about(value: &Value, expected: i64) -> bool {
     value.as_i64().is_some_and(|at| (at - expected).abs() < 120)
 }
 
