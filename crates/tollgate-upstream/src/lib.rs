@@ -14,6 +14,7 @@ mod kling;
 mod mapped;
 mod openai;
 pub mod provider;
+mod raster;
 mod replicate;
 pub mod sandbox;
 mod wire;

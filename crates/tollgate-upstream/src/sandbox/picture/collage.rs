@@ -5,10 +5,10 @@ use tiny_skia::{
 };
 
 use super::brush::{Canvas, push_rounded, veil};
-use super::encode::Raster;
 use super::palette::Palette;
 use super::seed::Dice;
 use super::wash::Ramp;
+use crate::raster::Raster;
 
 /// A reference as tiny-skia wants it: alpha multiplied in.
 pub(super) fn pixmap(raster: Raster) -> Option<Pixmap> {

@@ -4,9 +4,7 @@ mod brush;
 mod caption;
 mod collage;
 mod colour;
-mod encode;
 mod palette;
-mod reference;
 mod repaint;
 mod scene;
 mod seed;
@@ -18,11 +16,10 @@ use tiny_skia::{FillRule, Mask, Pixmap, PixmapPaint, Transform};
 use tollgate_media::image::{Background, ImageJob, PixelSize};
 
 use crate::provider::{ImageCall, InputFile, ProviderError, ProviderErrorKind};
+use crate::raster::{self, Fit, Raster};
 use brush::Canvas;
 use caption::Caption;
-use encode::Raster;
 use palette::Palette;
-use reference::Fit;
 use repaint::Hole;
 use seed::Dice;
 
@@ -130,15 +127,15 @@ impl Studio {
         } else {
             Fit::Cover
         };
-        studio.ground = Some(reference::load(first, size, fit)?);
+        studio.ground = Some(raster::load(first, size, fit)?);
         let room = collage::card_room(size.width as f32, size.height as f32, others.len());
         let card = PixelSize::new((room * 0.84) as u32 + 1, (room * 0.84) as u32 + 1);
         for file in others {
-            let raster = reference::load(file, card, Fit::Inside)?;
+            let raster = raster::load(file, card, Fit::Inside)?;
             studio.cards.extend(collage::pixmap(raster));
         }
         if let Some(mask) = &studio.order.mask {
-            studio.hole = Some(Hole::new(reference::load_mask(mask, size)?, size));
+            studio.hole = Some(Hole::new(raster::load_mask(mask, size)?, size));
         }
         Ok(studio)
     }
@@ -151,7 +148,7 @@ impl Studio {
         };
         let job = &self.order.job;
         Ok(Picture {
-            bytes: encode::encode(raster, job.output_format, job.output_compression)?,
+            bytes: raster::encode(raster, job.output_format, job.output_compression)?,
         })
     }
 
@@ -210,7 +207,7 @@ impl Studio {
 /// long: not for an async thread.
 pub(super) fn still(order: Order, reference: Option<&InputFile>) -> Result<Vec<u8>, ProviderError> {
     if let Some(file) = reference {
-        return Ok(reference::load(file, order.size, Fit::Cover)?.rgba);
+        return Ok(raster::load(file, order.size, Fit::Cover)?.rgba);
     }
     Ok(Studio::open(order)?.compose(0)?.rgba)
 }

@@ -2,7 +2,7 @@
 
 use tollgate_media::image::PixelSize;
 
-use super::encode::Raster;
+use crate::raster::Raster;
 
 /// The pixels to repaint.
 pub(super) struct Hole {

@@ -18,7 +18,7 @@ const MAX_ALLOC: u64 = MAX_PIXELS * 8;
 
 /// How a picture is brought to a size of another ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(crate) enum Fit {
     /// Sides that stand out are cut off.
     Cover,
     /// Both sides are brought to size, each by itself.
@@ -28,12 +28,12 @@ pub(super) enum Fit {
 }
 
 /// Decodes `file` and brings it to `size`. Where it has that size already, every pixel stays as it is.
-pub(super) fn load(file: &InputFile, size: PixelSize, fit: Fit) -> Result<Raster, ProviderError> {
+pub(crate) fn load(file: &InputFile, size: PixelSize, fit: Fit) -> Result<Raster, ProviderError> {
     scale(decode(file)?, size, fit, ResizeAlg::default()).map_err(|why| refuse(file, why))
 }
 
 /// Which pixels of a picture of `size` are to be repainted: those where the mask is fully transparent.
-pub(super) fn load_mask(file: &InputFile, size: PixelSize) -> Result<Vec<bool>, ProviderError> {
+pub(crate) fn load_mask(file: &InputFile, size: PixelSize) -> Result<Vec<bool>, ProviderError> {
     // The nearest pixel, not a mixture: half transparent is not transparent.
     let raster = scale(decode(file)?, size, Fit::Stretch, ResizeAlg::Nearest)
         .map_err(|why| refuse(file, why))?;

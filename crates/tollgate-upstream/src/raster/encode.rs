@@ -14,16 +14,16 @@ const DEFAULT_QUALITY: u8 = 90;
 
 /// Pixels as files hold them: 8 bits a channel, alpha not multiplied in.
 #[derive(Clone)]
-pub(super) struct Raster {
+pub(crate) struct Raster {
     /// Its size.
-    pub(super) size: PixelSize,
+    pub(crate) size: PixelSize,
     /// Red, green, blue, alpha of each pixel, row by row.
-    pub(super) rgba: Vec<u8>,
+    pub(crate) rgba: Vec<u8>,
 }
 
 impl Raster {
     /// The pixels of a finished canvas.
-    pub(super) fn of(pixmap: Pixmap) -> Self {
+    pub(crate) fn of(pixmap: Pixmap) -> Self {
         let size = PixelSize::new(pixmap.width(), pixmap.height());
         // Where nothing is transparent the two forms are the same bytes.
         let opaque = pixmap.data().chunks_exact(4).all(|pixel| pixel[3] == 255);
@@ -65,7 +65,7 @@ fn on_white(value: u8, alpha: u8) -> u8 {
 }
 
 /// Encodes `raster`. `quality` is 0 to 100, for JPEG and WebP.
-pub(super) fn encode(
+pub(crate) fn encode(
     raster: Raster,
     format: ImageFormat,
     quality: Option<u8>,
@@ -78,7 +78,7 @@ pub(super) fn encode(
         ImageFormat::Gif | ImageFormat::Bmp => Err(ProviderError::new(
             ProviderErrorKind::Rejected,
             format!(
-                "the sandbox makes png, jpeg and webp, not {}",
+                "pictures are written as png, jpeg and webp, not {}",
                 format.name()
             ),
         )),
@@ -135,6 +135,6 @@ fn webp(raster: Raster, quality: u8) -> Result<Bytes, ProviderError> {
 fn broken(error: impl std::fmt::Display) -> ProviderError {
     ProviderError::new(
         ProviderErrorKind::Rejected,
-        format!("the sandbox cannot encode this picture: {error}"),
+        format!("this picture cannot be written: {error}"),
     )
 }
