@@ -67,6 +67,16 @@ impl ChannelModel {
             options: Map::new(),
         }
     }
+
+    /// The id the provider uses, where an entry that gives none of its own has the one that `known` has for its name: pairs
+    /// of a client's id and the provider's.
+    pub(crate) fn id_by<'a>(&'a self, known: &[(&str, &'a str)]) -> &'a str {
+        if self.upstream != self.name {
+            return &self.upstream;
+        }
+        let row = known.iter().find(|(name, _)| *name == self.name);
+        row.map_or(&self.upstream, |(_, id)| id)
+    }
 }
 
 /// The check of a provider that has no options.

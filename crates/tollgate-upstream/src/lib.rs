@@ -87,8 +87,8 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "openai",
-        check: channel::no_options,
-        carries: &[],
+        check: openai::check,
+        carries: openai::CARRIES,
         open: openai::open,
     },
     ProviderEntry {

@@ -2,16 +2,25 @@
 //! everything else see [`Ask`].
 
 mod ask;
+mod calls;
 mod clean;
 mod fetch;
 mod files;
 mod queued;
+mod results;
+mod said;
+mod sieve;
+mod sound;
 mod verdict;
 mod wait;
 
 pub(crate) use ask::{Answer, Ask, judged, lost};
+pub(crate) use calls::{in_calls, unless_stopped};
 pub(crate) use files::{Form, Slots};
 pub(crate) use queued::{hand_over, most_telling, segment, unnamed, unpolled};
+pub(crate) use results::{Came, Item};
+pub(crate) use said::Said;
+pub(crate) use sound::Sound;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! OpenAI, and every server that speaks its chat formats: chat-completions and responses.
+//! OpenAI, and every server that speaks its formats: chat-completions and responses; pictures, films and speech in [`media`].
 
+mod media;
 mod models;
 
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use crate::egress;
 use crate::provider::{Provider, Settings};
 use crate::wire::{self, Wire};
 
+pub(crate) use media::{CARRIES, check};
+
 const BASE_URL: &str = "https://api.openai.com/v1";
 /// Documented for finding a request again; other servers ignore it.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
@@ -27,10 +30,12 @@ static FORMATS: [&dyn Format; 2] = [&ChatCompletions, &Responses];
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
-    Provider {
+    let mut provider = Provider {
         chat: Some(Arc::new(OpenAi::new(channel, egress))),
         ..Provider::default()
-    }
+    };
+    media::add(&mut provider, channel, egress);
+    provider
 }
 
 struct OpenAi {

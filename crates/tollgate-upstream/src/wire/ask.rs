@@ -28,9 +28,9 @@ pub(crate) struct Ask {
     /// Until the head of the answer, and between its parts.
     time: Duration,
     /// Most bytes of the answer.
-    max: usize,
+    pub(super) max: usize,
     /// Whether it makes something, so that it must not be asked again when the answer is lost.
-    creates: bool,
+    pub(super) creates: bool,
 }
 
 impl Ask {
@@ -107,6 +107,11 @@ impl Ask {
         Ok(self.header(name, value))
     }
 
+    /// The same for an answer that is sound, or whatever else is no JSON.
+    pub(crate) fn sound(self) -> Self {
+        self.header(ACCEPT, HeaderValue::from_static("*/*"))
+    }
+
     /// The same with that much time until the head of the answer, and between its parts.
     pub(crate) fn within(mut self, time: Duration) -> Self {
         self.time = time;
@@ -138,6 +143,11 @@ impl Answer {
     /// The body as JSON; null where it is none.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Whether it is a success that begins as JSON does, and not some page on the way.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.status.is_success() && self.body.trim_ascii_start().starts_with(b"{")
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use serde_json::Value;
 use tollgate_core::id;
 
 use crate::egress::Parts;
 use crate::provider::InputFile;
+use crate::raster::Upload;
 
 /// Places in a JSON text that files are put into while it is sent.
 pub(crate) struct Slots {
@@ -34,6 +37,17 @@ impl Slots {
     pub(crate) fn data_uri(&mut self, file: &InputFile) -> String {
         let media_type = file.format.media_type();
         format!("data:{media_type};base64,{}", self.base64(file))
+    }
+
+    /// What stands for the picture as a `data:` URI.
+    pub(crate) fn picture(&mut self, picture: &Upload<'_>) -> String {
+        match picture {
+            Upload::File(file) => self.data_uri(file),
+            Upload::Bytes(bytes, format) => {
+                let media_type = format.media_type();
+                format!("data:{media_type};base64,{}", STANDARD.encode(bytes))
+            }
+        }
     }
 
     /// `json` with the files in their places. A place that stands nowhere in it is left out.
@@ -82,13 +96,31 @@ impl Form {
 
     /// Adds a file field. `name` and `file_name` are ours.
     pub(crate) fn file(&mut self, name: &str, file_name: &str, media_type: &str, file: &InputFile) {
+        self.file_head(name, file_name, media_type);
+        self.parts.file(&file.path, file.bytes);
+        self.parts.text("\r\n");
+    }
+
+    /// Adds a picture as a file field, named after its format. `name` and `stem` are ours.
+    pub(crate) fn picture(&mut self, name: &str, stem: &str, picture: &Upload<'_>) {
+        let format = picture.format();
+        let file_name = format!("{stem}.{}", format.extension());
+        match picture {
+            Upload::File(file) => self.file(name, &file_name, format.media_type(), file),
+            Upload::Bytes(bytes, _) => {
+                self.file_head(name, &file_name, format.media_type());
+                self.parts.text(bytes.clone());
+                self.parts.text("\r\n");
+            }
+        }
+    }
+
+    fn file_head(&mut self, name: &str, file_name: &str, media_type: &str) {
         let head = format!(
             "--{}\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"{file_name}\"\r\ncontent-type: {media_type}\r\n\r\n",
             self.boundary
         );
         self.parts.text(head);
-        self.parts.file(&file.path, file.bytes);
-        self.parts.text("\r\n");
     }
 
     /// The body, and its content type.

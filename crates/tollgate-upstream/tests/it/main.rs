@@ -1,5 +1,6 @@
 //! The sandbox and the HTTP client through their public faces.
 
+mod booth;
 mod chat;
 mod dashscope;
 mod desk;
@@ -7,6 +8,7 @@ mod egress;
 mod fal;
 mod film;
 mod kling;
+mod openai_media;
 mod pages;
 mod providers;
 mod references;

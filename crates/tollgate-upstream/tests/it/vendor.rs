@@ -24,7 +24,7 @@ use tollgate_upstream::{
 
 /// A body that may end in an error: the connection is cut.
 pub(crate) type Parts = BoxStream<'static, Result<Bytes, std::io::Error>>;
-type Reply = Response<Parts>;
+pub(crate) type Reply = Response<Parts>;
 
 /// What was asked.
 #[derive(Debug, Clone)]
@@ -43,6 +43,11 @@ pub(crate) struct Vendor {
 impl Vendor {
     /// Answers every request with what `reply` makes.
     pub(crate) async fn start(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Self {
+        Self::answering(move |_| reply()).await
+    }
+
+    /// Answers every request with what `reply` makes of it.
+    pub(crate) async fn answering(reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
@@ -59,12 +64,13 @@ impl Vendor {
                         async move {
                             let (head, body) = request.into_parts();
                             let body = body.collect().await.unwrap().to_bytes();
-                            notes.lock().unwrap().push(Seen {
+                            let seen = Seen {
                                 line: format!("{} {}", head.method, head.uri),
                                 headers: head.headers,
                                 body,
-                            });
-                            Ok::<_, Infallible>(reply().map(|parts| {
+                            };
+                            notes.lock().unwrap().push(seen.clone());
+                            Ok::<_, Infallible>(reply(&seen).map(|parts| {
                                 StreamBody::new(parts.map(|part| part.map(Frame::data)))
                             }))
                         }
@@ -103,8 +109,16 @@ impl Vendor {
     }
 }
 
-pub(crate) fn answer(status: u16, kind: &str, text: &'static str) -> Reply {
-    let parts = stream::once(async move { Ok(Bytes::from_static(text.as_bytes())) });
+impl Seen {
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).expect("the body is JSON")
+    }
+}
+
+pub(crate) fn answer(status: u16, kind: &str, text: impl Into<Bytes>) -> Reply {
+    let text = text.into();
+    let parts = stream::once(async move { Ok(text) });
     let mut response = Response::new(parts.boxed());
     *response.status_mut() = status.try_into().unwrap();
     if !kind.is_empty() {

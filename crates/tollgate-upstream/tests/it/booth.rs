@@ -1,0 +1,372 @@
+//! What the tests of media adapters share: attempts at jobs on a channel, and a delivery that keeps what comes.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use tollgate_core::{Secret, TaskKind};
+use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
+use tollgate_media::speech::SpeechJob;
+use tollgate_media::video::VideoJob;
+use tollgate_upstream::channel::ChannelModel;
+use tollgate_upstream::egress::{Client, ClientOptions};
+use tollgate_upstream::provider::{Provider, Settings};
+use tollgate_upstream::{
+    Attempt, Channel, Delivery, ImageCall, InputFile, Made, PROVIDERS, Polled, ProviderError,
+    ProviderErrorKind, QueueCall, SpeechCall, Started, VideoCall,
+};
+
+use crate::vendor::{KEY, Reply, Seen, Vendor, answer, channel};
+
+/// A provider of one kind on a vendor of the test's, and what is asked of it.
+pub(crate) struct Booth {
+    provider: Provider,
+    pub(crate) model: ChannelModel,
+    /// What was delivered.
+    pub(crate) kept: Kept,
+    pub(crate) references: Vec<InputFile>,
+    pub(crate) mask: Option<InputFile>,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Booth {
+    /// A channel of that kind at `vendor`'s `/v1`, whose entry for `name` gives no id of the provider's.
+    pub(crate) fn at(vendor: &Vendor, kind: &str, name: &str) -> Self {
+        let channel = channel(kind, vendor.url("/v1"));
+        Self::of(channel, ChannelModel::new(name, name))
+    }
+
+    pub(crate) fn of(channel: Channel, model: ChannelModel) -> Self {
+        let entry = PROVIDERS.iter().find(|entry| entry.kind == channel.kind);
+        let entry = entry.expect("the kind is registered");
+        (entry.check)(&channel).expect("its options are good");
+        let egress = Client::new(ClientOptions::default());
+        Self {
+            provider: (entry.open)(&Arc::new(channel), &Settings::default(), &egress),
+            model,
+            kept: Kept::default(),
+            references: Vec::new(),
+            mask: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    fn attempt<'a>(&'a self, key: &'a Secret) -> Attempt<'a> {
+        Attempt {
+            task_id: "task_1",
+            external_id: "a-1",
+            model: &self.model,
+            key: Some(key),
+            failed_attempts: 0,
+            delivery: &self.kept,
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    /// Makes pictures, within the call.
+    pub(crate) async fn draw(
+        &self,
+        job: &ImageJob,
+    ) -> Result<Vec<ProviderErrorKind>, ProviderError> {
+        let key = Secret::new(KEY);
+        let images = self.provider.image.as_ref().expect("it makes pictures");
+        let call = ImageCall {
+            attempt: self.attempt(&key),
+            job,
+            references: &self.references,
+            mask: self.mask.as_ref(),
+        };
+        match images.start(call).await? {
+            Started::Done(done) => Ok(done.refused.iter().map(|error| error.kind).collect()),
+            Started::Accepted(ticket) => panic!("{ticket} was accepted"),
+        }
+    }
+
+    /// Begins a film; its ticket.
+    pub(crate) async fn film(&self, job: &VideoJob) -> Result<String, ProviderError> {
+        let key = Secret::new(KEY);
+        let videos = self.provider.video.as_ref().expect("it makes films");
+        let call = VideoCall {
+            attempt: self.attempt(&key),
+            job,
+            images: &self.references,
+        };
+        match videos.start(call).await? {
+            Started::Accepted(ticket) => Ok(ticket),
+            Started::Done(_) => panic!("it is done at once"),
+        }
+    }
+
+    /// Asks how far a film is.
+    pub(crate) async fn poll(&self, ticket: &str) -> Result<Polled, ProviderError> {
+        let key = Secret::new(KEY);
+        let queue = self.provider.queue.as_ref().expect("it has a queue");
+        let call = QueueCall {
+            task_id: "task_1",
+            kind: TaskKind::Video,
+            ticket,
+            asked: 1,
+            model: &self.model,
+            key: Some(&key),
+            delivery: &self.kept,
+        };
+        queue.poll(call).await
+    }
+
+    /// Speaks.
+    pub(crate) async fn speak(&self, job: &SpeechJob) -> Result<(), ProviderError> {
+        let key = Secret::new(KEY);
+        let speech = self.provider.speech.as_ref().expect("it speaks");
+        let call = SpeechCall {
+            attempt: self.attempt(&key),
+            job,
+        };
+        match speech.start(call).await? {
+            Started::Done(done) => assert!(done.refused.is_empty()),
+            Started::Accepted(ticket) => panic!("{ticket} was accepted"),
+        }
+        Ok(())
+    }
+}
+
+/// Something delivered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Thing {
+    Bytes(Bytes),
+    Link {
+        url: String,
+        headers: HeaderMap,
+        is_own: bool,
+    },
+}
+
+/// Keeps what is delivered, or refuses the first so many things.
+#[derive(Default)]
+pub(crate) struct Kept {
+    things: Mutex<Vec<Thing>>,
+    pub(crate) refuses: Mutex<u32>,
+}
+
+impl Kept {
+    pub(crate) fn things(&self) -> Vec<Thing> {
+        self.things.lock().unwrap().clone()
+    }
+
+    /// The files, without links, in order of their bytes: calls end in any order.
+    pub(crate) fn files(&self) -> Vec<Bytes> {
+        let mut files: Vec<_> = self
+            .things()
+            .into_iter()
+            .map(|thing| match thing {
+                Thing::Bytes(bytes) => bytes,
+                Thing::Link { url, .. } => panic!("{url} is a link"),
+            })
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+#[async_trait]
+impl Delivery for Kept {
+    async fn deliver(&self, made: Made) -> Result<(), ProviderError> {
+        let thing = match made {
+            Made::Bytes(bytes) => Thing::Bytes(bytes),
+            Made::Link(link) => Thing::Link {
+                url: link.url,
+                headers: link.headers,
+                is_own: link.is_own,
+            },
+            Made::Stream(mut parts) => {
+                let mut all = Vec::new();
+                while let Some(part) = parts.next().await {
+                    all.extend_from_slice(&part?);
+                }
+                Thing::Bytes(all.into())
+            }
+        };
+        let mut refuses = self.refuses.lock().unwrap();
+        if *refuses > 0 {
+            *refuses -= 1;
+            return Err(ProviderError::new(
+                ProviderErrorKind::Failed,
+                "no such file",
+            ));
+        }
+        drop(refuses);
+        self.things.lock().unwrap().push(thing);
+        Ok(())
+    }
+
+    fn progress(&self, _: u8) {}
+}
+
+/// A job for pictures as a family's validation makes it, with `more` fields.
+pub(crate) fn picture(family: &str, n: u32, more: Value) -> ImageJob {
+    let job = json!({
+        "model": family, "family": family, "prompt": "a cat, 猫", "n": n, "output_format": "png",
+        "size": {"pixels": {"width": 1024, "height": 1024}, "ratio": "1:1", "tier": null},
+    });
+    serde_json::from_value(with(job, more)).unwrap()
+}
+
+/// A job for a film of 1280x720.
+pub(crate) fn film(family: &str, more: Value) -> VideoJob {
+    let job = json!({
+        "model": family, "family": family, "prompt": "a cat runs", "seconds": 8, "images": [], "extra": {},
+        "size": {"pixels": {"width": 1280, "height": 720}, "ratio": "16:9", "resolution": "720p"},
+    });
+    serde_json::from_value(with(job, more)).unwrap()
+}
+
+/// A job for speech.
+pub(crate) fn speech(more: Value) -> SpeechJob {
+    let job = json!({"model": "native-v3", "family": "native-v3", "text": "Hello.", "extra": {}});
+    serde_json::from_value(with(job, more)).unwrap()
+}
+
+fn with(mut all: Value, more: Value) -> Value {
+    for (name, value) in more.as_object().unwrap() {
+        all[name] = value.clone();
+    }
+    all
+}
+
+/// A file on disk as a reference.
+pub(crate) fn reference(name: &str, format: ImageFormat, (width, height): (u32, u32)) -> InputFile {
+    let name = format!("booth-{name}.{}", format.extension());
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(&name);
+    let picture = image::RgbaImage::from_pixel(width, height, image::Rgba([20, 90, 160, 255]));
+    let picture = image::DynamicImage::from(picture);
+    match format {
+        ImageFormat::Jpeg => picture.into_rgb8().save(&path).unwrap(),
+        _ => picture.save(&path).unwrap(),
+    }
+    InputFile {
+        field: "image_urls[0]".into(),
+        bytes: std::fs::metadata(&path).unwrap().len(),
+        path,
+        format,
+        size: PixelSize::new(width, height),
+    }
+}
+
+pub(crate) fn bytes_of(file: &InputFile) -> Bytes {
+    std::fs::read(&file.path).unwrap().into()
+}
+
+pub(crate) fn json_of(seen: &Seen) -> Value {
+    assert_eq!(seen.headers["content-type"], "application/json");
+    seen.json()
+}
+
+/// An answer of JSON.
+pub(crate) fn says(status: u16, json: &Value) -> Reply {
+    answer(status, "application/json", json.to_string())
+}
+
+/// The beginning of an answer of JSON, then the end of the connection.
+pub(crate) fn breaks_off(beginning: String) -> Reply {
+    let cut = async {
+        // What was written before is on its way by then.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Err(std::io::Error::other("cut off"))
+    };
+    let parts = stream::once(async { Ok(Bytes::from(beginning)) }).chain(stream::once(cut));
+    let mut reply = answer(200, "application/json", "");
+    *reply.body_mut() = parts.boxed();
+    reply
+}
+
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// One part of a form.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) file_name: Option<String>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) bytes: Bytes,
+}
+
+impl Part {
+    pub(crate) fn text(name: &str, text: &str) -> Self {
+        Self {
+            name: name.into(),
+            file_name: None,
+            content_type: None,
+            bytes: Bytes::copy_from_slice(text.as_bytes()),
+        }
+    }
+
+    pub(crate) fn file(name: &str, file_name: &str, content_type: &str, bytes: Bytes) -> Self {
+        Self {
+            name: name.into(),
+            file_name: Some(file_name.into()),
+            content_type: Some(content_type.into()),
+            bytes,
+        }
+    }
+}
+
+/// The parts of a form, read as a server reads them.
+pub(crate) fn form_of(seen: &Seen) -> Vec<Part> {
+    let content_type = seen.headers["content-type"].to_str().unwrap();
+    let boundary = content_type
+        .strip_prefix("multipart/form-data; boundary=")
+        .expect("a form");
+    let mark = format!("--{boundary}");
+    let mut rest = seen.body.clone();
+    let mut parts = Vec::new();
+    loop {
+        assert!(rest.starts_with(mark.as_bytes()));
+        let _ = rest.split_to(mark.len());
+        if rest.as_ref() == b"--\r\n" {
+            return parts;
+        }
+        let head_end = find(&rest, b"\r\n\r\n");
+        let head = String::from_utf8(rest.split_to(head_end).to_vec()).unwrap();
+        let _ = rest.split_to(4);
+        let end = find(&rest, format!("\r\n{mark}").as_bytes());
+        let bytes = rest.split_to(end);
+        let _ = rest.split_to(2);
+        parts.push(part(&head, bytes));
+    }
+}
+
+fn find(text: &[u8], what: &[u8]) -> usize {
+    let found = text.windows(what.len()).position(|at| at == what);
+    found.expect("the form is whole")
+}
+
+fn part(head: &str, bytes: Bytes) -> Part {
+    let mut headers: Map<String, Value> = Map::new();
+    for line in head.trim_start().lines() {
+        let (name, value) = line.split_once(": ").unwrap();
+        headers.insert(name.to_ascii_lowercase(), value.into());
+    }
+    let disposition = headers["content-disposition"].as_str().unwrap().to_owned();
+    let named = |name: &str| {
+        let (_, rest) = disposition.split_once(&format!("; {name}=\""))?;
+        Some(rest.split('"').next().unwrap().to_owned())
+    };
+    Part {
+        name: named("name").unwrap(),
+        file_name: named("filename"),
+        content_type: headers
+            .get("content-type")
+            .map(|value| value.as_str().unwrap().to_owned()),
+        bytes,
+    }
+}
