@@ -18,6 +18,7 @@ mod raster;
 mod replicate;
 pub mod sandbox;
 mod wire;
+mod xai;
 
 pub use channel::Channel;
 pub use chat::{
@@ -103,5 +104,11 @@ pub static PROVIDERS: &[ProviderEntry] = &[
         check: channel::no_options,
         carries: &[],
         open: sandbox::open,
+    },
+    ProviderEntry {
+        kind: "xai",
+        check: xai::check,
+        carries: xai::CARRIES,
+        open: xai::open,
     },
 ];

@@ -1,0 +1,64 @@
+//! What becomes of the fields of SPEC.md's families.
+
+use crate::Carries;
+
+const PROMPT: (&str, &str) = ("prompt", "`prompt`");
+const N: (&str, &str) = (
+    "n",
+    "`n`; where the model makes fewer at once, in calls of 3",
+);
+
+/// For the provider's page.
+pub(crate) const CARRIES: &[Carries] = &[
+    Carries {
+        family: "grok-imagine",
+        fields: &[PROMPT, ("size", "`aspect_ratio`"), N],
+    },
+    Carries {
+        family: "grok-imagine-edit",
+        fields: &[
+            PROMPT,
+            (
+                "image_urls",
+                "the first: `image`, as a data URI, with the nearest `aspect_ratio`; a GIF becomes a PNG",
+            ),
+            N,
+        ],
+    },
+    Carries {
+        family: "grok-imagine-video",
+        fields: &[
+            PROMPT,
+            ("image", "`image`, as a data URI"),
+            ("images", "one: `image`; several: `reference_images`"),
+            ("seconds", "`duration`"),
+            ("duration", "`duration`"),
+            ("size", "`aspect_ratio`, `resolution`"),
+            (
+                "aspect_ratio",
+                "`aspect_ratio`; without it a start picture's own",
+            ),
+            ("resolution", "`resolution`"),
+        ],
+    },
+    Carries {
+        family: "native-v3",
+        fields: &[
+            ("input", "`text`"),
+            (
+                "voice",
+                "`voice_id`; without it the option `voice`, else `eve`",
+            ),
+            ("speed", "`speed`, within 0.7 to 1.5"),
+            ("language", "`language`, else `auto`"),
+            (
+                "instructions",
+                "not carried: the upstream has no such field",
+            ),
+            (
+                "external_task_id",
+                "not carried: it is for the gateway's own records",
+            ),
+        ],
+    },
+];
