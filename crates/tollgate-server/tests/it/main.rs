@@ -26,3 +26,4 @@ mod shop;
 mod starting;
 mod storm;
 mod uploads;
+mod voices;
