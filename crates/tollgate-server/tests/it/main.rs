@@ -20,6 +20,7 @@ mod nodes;
 mod operations;
 mod outage;
 mod pictures;
+mod queues;
 mod records;
 mod references;
 mod shop;
