@@ -3,6 +3,7 @@
 
 mod access;
 mod bad;
+mod callbacks;
 mod chat;
 mod cleaning;
 mod cluster;
