@@ -65,8 +65,8 @@ pub struct FilmFacts {
 /// async thread.
 ///
 /// `watch` is called before each picture with the number of those done and of all; `Break` stops the
-/// work with an error of kind [`io::ErrorKind::Interrupted`]. Memory: about nine bytes a pixel, and the
-/// file, most of which is at most a quarter byte a pixel for each second unless `first` is all noise.
+/// work with an error of kind [`io::ErrorKind::Interrupted`]. Memory: three bytes a pixel beside `first`,
+/// and the coded film: about a tenth of a byte a pixel for each second, half a byte of pure noise.
 ///
 /// # Errors
 /// Kind [`io::ErrorKind::InvalidInput`] says what is wrong with the order; others are those of `out`.

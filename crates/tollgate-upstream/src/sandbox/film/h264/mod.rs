@@ -73,3 +73,50 @@ pub(super) fn moved_picture(
     }
     bits.finish(Unit::Slice)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slopes, a hard edge and fine stripes.
+    fn scene() -> Frame {
+        let pixel = |x: usize, y: usize| match (x, y) {
+            (40..70, 20..50) => [240, 240, 30],
+            (0..30, 50..) => [(x % 3 * 90) as u8; 3],
+            _ => [(2 * x) as u8, (3 * y) as u8, 160],
+        };
+        let pixels = (0..80).flat_map(|y| (0..96).map(move |x| pixel(x, y)));
+        let rgba: Vec<u8> = pixels.flat_map(|[r, g, b]| [r, g, b, 255]).collect();
+        Frame::of_rgba(&rgba, 96, 80)
+    }
+
+    /// The peak signal-to-noise ratio of brightness in decibels.
+    fn likeness(one: &Frame, other: &Frame) -> f64 {
+        let pixels = one.luma.data.iter().zip(&other.luma.data);
+        let squares: f64 = pixels
+            .map(|(&a, &b)| f64::from(a.abs_diff(b)).powi(2))
+            .sum();
+        10.0 * (255.0 * 255.0 * one.luma.data.len() as f64 / squares).log10()
+    }
+
+    #[test]
+    fn a_finer_picture_is_larger_and_more_like_the_scene() {
+        let coded = [12, 20, 28, 40].map(|qp| {
+            let mut seen = scene();
+            let unit = key_picture(&mut seen, 0, qp);
+            (unit.len(), likeness(&seen, &scene()))
+        });
+        assert!(
+            coded.is_sorted_by(|fine, coarse| fine.0 > coarse.0 && fine.1 > coarse.1),
+            "{coded:?}"
+        );
+        assert!(coded[0].1 > 48.0 && coded[1].1 > 40.0, "{coded:?}");
+    }
+
+    #[test]
+    fn a_picture_that_does_not_move_costs_nothing() {
+        let still = vec![Vector::default(); 30];
+        let unit = moved_picture(6, still.iter().copied(), None, 1, 20);
+        assert!(unit.len() < 12, "{}", unit.len());
+    }
+}
