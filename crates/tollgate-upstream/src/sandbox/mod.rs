@@ -6,6 +6,7 @@ pub mod film;
 mod image;
 mod picture;
 mod video;
+pub mod voice;
 mod work;
 
 use std::sync::Arc;

@@ -18,4 +18,5 @@ mod sandbox;
 mod studio;
 mod tls;
 mod vendor;
+mod voice;
 mod xai;
