@@ -54,6 +54,7 @@ const fn suite(language: Language, environment: &'static str, script: &'static s
 const SUITES: &[Suite] = &[
     suite(Language::Python, "openai-3", "openai_chat.py"),
     suite(Language::Python, "openai-3", "openai_responses.py"),
+    suite(Language::Python, "openai-3", "openai_media.py"),
     suite(Language::Python, "openai-1", "openai_chat.py"),
     suite(Language::Python, "openai-1", "openai_responses.py"),
     suite(Language::Python, "anthropic-2", "anthropic_messages.py"),

@@ -1,0 +1,77 @@
+"""The openai SDK on pictures, films and speech, as far as the shapes allow: all of them are tasks here."""
+
+import io
+import json
+import time
+
+import openai
+from common import *
+
+client = openai.OpenAI(base_url=f"{URL}/v1", api_key=KEY, max_retries=0)
+
+
+def ended(task_id):
+    """The record of a task, once it has ended."""
+    for _ in range(1200):
+        answer = client.get(f"/tasks/{task_id}", cast_to=object)
+        record = answer.get("data", answer)
+        if record["status"] in ("completed", "failed"):
+            return record
+        time.sleep(0.05)
+    raise AssertionError(f"{task_id} does not end")
+
+
+def fetched(url):
+    with urllib.request.urlopen(url) as reply:
+        return reply.read()
+
+
+@once
+def pictures():
+    receipt = client.images.generate(model="gpt-image-2-official", prompt="a harbour", size="1024x1024", n=1)
+    assert receipt.data[0].status == "submitted", receipt
+    record = ended(receipt.data[0].task_id)
+    assert record["status"] == "completed" and record["cost"] == 0.04, record
+    assert fetched(record["result"]["images"][0]["url"][0]).startswith(b"\x89PNG"), record
+
+
+@once
+def films():
+    film = client.videos.create(model="sora-2", prompt="waves", seconds="8", size="720x1280")
+    assert film.id.startswith("task_") and film.status == "queued" and film.seconds == "8", film
+    film = client.videos.poll(film.id, poll_interval_ms=50)
+    assert film.status == "completed" and film.progress == 100 and film.size == "720x1280", film
+    content = client.videos.download_content(film.id).read()
+    assert content[4:8] == b"ftyp" and b"moov" in content[:200], content[:32]
+    assert fetched(film.metadata["url"]) == content
+
+
+@once
+def films_from_a_picture():
+    file = ("reference.png", io.BytesIO(PICTURE), "image/png")
+    film = client.videos.create(model="sora-2", prompt="it moves", seconds="8", input_reference=file)
+    assert ended(film.id)["status"] == "completed", film
+
+
+@once
+def films_that_are_refused():
+    try:
+        client.videos.create(model="sora-2", prompt="waves", seconds="4")
+    except openai.BadRequestError as error:
+        assert "seconds" in str(error), error
+    else:
+        raise AssertionError("4 seconds are not refused")
+
+
+@once
+def speech():
+    reply = client.audio.speech.create(model="native-v3", input="Good morning.", voice="alloy")
+    receipt = json.loads(reply.read())
+    assert receipt["status"] == "queued" and receipt["id"] == receipt["task_id"], receipt
+    record = ended(receipt["id"])
+    assert record["status"] == "completed", record
+    assert fetched(record["metadata"]["url"])[:4] == b"RIFF", record
+
+
+if __name__ == "__main__":
+    main(f"openai {openai.__version__} media")
