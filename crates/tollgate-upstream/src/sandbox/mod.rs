@@ -5,6 +5,7 @@ pub mod directives;
 pub mod film;
 mod image;
 mod picture;
+mod speech;
 mod video;
 pub mod voice;
 mod work;
@@ -21,6 +22,9 @@ pub fn open(channel: &Arc<Channel>, settings: &Settings, _egress: &egress::Clien
     Provider {
         image: Some(sandbox.clone()),
         video: Some(Arc::new(video::SandboxVideos::new(settings.sandbox_video))),
+        speech: Some(Arc::new(speech::SandboxSpeech::new(
+            settings.sandbox_speech,
+        ))),
         chat: Some(Arc::new(chat::SandboxChat::new(
             channel,
             settings.sandbox_chat,
