@@ -4,6 +4,7 @@
 mod access;
 mod bad;
 mod callbacks;
+mod catalogue;
 mod chat;
 mod cleaning;
 mod cluster;

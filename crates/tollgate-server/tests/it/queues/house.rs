@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use http::{Method, Request};
 use http_body_util::Full;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tollgate_fakes::{Fake, Options, Provider, Seen, start};
 
 use crate::films::mp4_ms;
-use crate::gate::{Backend, Client, Gate, Setup, links, status, task_id};
+use crate::gate::{Backend, Client, Gate, Setup, links, status, task_id, until};
 use crate::pictures::decoded;
 
 /// What a task costs, whoever makes it.
@@ -19,39 +19,111 @@ pub(super) const PURSE: f64 = 4.0;
 /// The keys of every channel.
 const KEYS: [&str; 3] = ["up-key-one", "up-key-two", "up-key-three"];
 
-/// A provider with a queue that cannot be asked for what it got by our own id.
+/// A provider with a queue, and how it is spoken to.
 pub(super) struct House {
-    pub(super) provider: Provider,
-    pub(super) model: &'static str,
+    provider: Provider,
+    /// The model's name here and there.
+    model: &'static str,
+    upstream: &'static str,
     /// How the price is named.
     price: &'static str,
-    /// Where clients order.
+    /// Where clients order, and what besides model and prompt.
     path: &'static str,
-    /// How the provider's path of a submission ends.
+    order: &'static str,
+    /// What comes of it.
+    product: Product,
+    /// What a record calls a task that runs.
+    pub(super) running: &'static str,
+    /// A part of the provider's path of a submission.
     submission: &'static str,
-    /// How a request that calls a task off begins and ends.
-    cancellation: (&'static str, &'static str),
+    /// How a request that calls a task off begins, and a part of its path; none where no task can be called off.
+    cancellation: Option<(&'static str, &'static str)>,
+    /// What the provider answers to a request that it does not like.
+    pub(super) refusal: &'static str,
+    /// Whether it can be asked for what it got by our own id.
+    pub(super) finds: bool,
+    /// Whether its reason for a failed task says that another try may go better.
+    pub(super) blames_itself: bool,
+}
+
+/// What a house makes.
+#[derive(Debug, Clone, Copy)]
+enum Product {
+    /// A picture with sides of so many pixels.
+    Picture(u32),
+    /// A film of so many milliseconds.
+    Film(u64),
 }
 
 /// Every house.
-pub(super) const HOUSES: &[House] = &[House {
-    provider: Provider::DashScope,
-    model: "wan2.7-image",
-    price: "per_image",
-    path: "/v1/images/generations",
-    submission: "/image-generation/generation",
-    cancellation: ("POST", "/cancel"),
-}];
+pub(super) const HOUSES: &[House] = &[
+    House {
+        provider: Provider::DashScope,
+        model: "wan2.7-image",
+        upstream: "wan2.7-image",
+        price: "per_image",
+        path: "/v1/images/generations",
+        order: r#"{ "size": "768x768" }"#,
+        product: Product::Picture(768),
+        running: "processing",
+        submission: "/image-generation/generation",
+        cancellation: Some(("POST", "/cancel")),
+        refusal: r#"status=400,{"code":"InvalidParameter","message":"no"}"#,
+        finds: false,
+        blames_itself: true,
+    },
+    House {
+        provider: Provider::Xai,
+        model: "grok-imagine-video-1.5",
+        upstream: "grok-imagine-video-1.5",
+        price: "per_video",
+        path: "/v1/videos",
+        order: r#"{ "duration": 2, "aspect_ratio": "1:1" }"#,
+        product: Product::Film(2_000),
+        running: "in_progress",
+        submission: "/videos/generations",
+        cancellation: None,
+        refusal: "status=400",
+        finds: false,
+        blames_itself: true,
+    },
+    House {
+        provider: Provider::Kling,
+        model: "grok-imagine-video-1.5",
+        upstream: "kling-3.0",
+        price: "per_video",
+        path: "/v1/video/generations",
+        order: r#"{ "duration": 3, "aspect_ratio": "1:1" }"#,
+        product: Product::Film(3_000),
+        running: "in_progress",
+        submission: "/text-to-video/kling-3.0",
+        cancellation: None,
+        refusal: r#"status=400,{"code":1201,"message":"no"}"#,
+        finds: true,
+        blames_itself: false,
+    },
+];
 
 impl House {
     /// An order; the prompt tells the fake what to do.
-    pub(super) fn body(&self, prompt: &str) -> Value {
-        match self.provider {
-            Provider::Ark => json!({
-                "model": self.model, "prompt": prompt, "duration": 2, "aspect_ratio": "1:1", "resolution": "480p",
-            }),
-            _ => json!({ "model": self.model, "prompt": prompt, "size": "768x768" }),
+    fn body(&self, prompt: &str) -> Value {
+        let mut body: Value = serde_json::from_str(self.order).unwrap();
+        body["model"] = self.model.into();
+        body["prompt"] = prompt.into();
+        body
+    }
+
+    /// How many bytes of a result are too many, where a test can make them.
+    pub(super) fn too_large(&self) -> Option<u64> {
+        match self.product {
+            Product::Picture(_) => Some((128 << 20) + 1),
+            Product::Film(_) => None,
         }
+    }
+
+    /// Its name in messages.
+    pub(super) fn name(&self) -> &'static str {
+        self.provider.name()
     }
 }
 
@@ -83,9 +155,14 @@ impl Site {
         fakes: usize,
         limit_s: u32,
     ) -> Self {
-        let House { model, price, .. } = house;
+        let House {
+            model,
+            upstream,
+            price,
+            ..
+        } = house;
         let mut config = format!(
-            "[price.\"{model}\"]\n{price} = {PRICE}\n[time_limits]\nimage_s = {limit_s}\nvideo_s = {limit_s}\n"
+            "drain_s = 1\n[price.\"{model}\"]\n{price} = {PRICE}\n[time_limits]\nimage_s = {limit_s}\nvideo_s = {limit_s}\n"
         );
         let mut started = Vec::new();
         for at in 0..fakes {
@@ -94,7 +171,7 @@ impl Site {
             write!(
                 config,
                 "[[channel]]\nname = \"{kind}-{at}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\napi_keys = {KEYS:?}\n\
-                 models = [\"{model}\"]\npriority = {at}\npoll_ms = 100\n"
+                 models = [{{ name = \"{model}\", upstream = \"{upstream}\" }}]\npriority = {at}\npoll_ms = 100\n"
             )
             .unwrap();
             started.push(fake);
@@ -139,19 +216,24 @@ impl Site {
     /// What a fake took into its queue or may have taken.
     pub(super) fn submissions(&self, fake: usize) -> Vec<Seen> {
         let mut seen = self.fakes[fake].requests();
-        seen.retain(|seen| seen.method == "POST" && seen.path.ends_with(self.house.submission));
+        seen.retain(|seen| seen.method == "POST" && seen.path.contains(self.house.submission));
         for one in &seen {
             assert_eq!(one.refused, None, "{}", one.body);
         }
         seen
     }
 
-    /// How many requests of a fake call a task off.
-    pub(super) fn cancellations(&self, fake: usize) -> usize {
-        let (method, end) = self.house.cancellation;
-        let seen = self.fakes[fake].requests().into_iter();
-        seen.filter(|seen| seen.method == method && seen.path.ends_with(end))
-            .count()
+    /// Waits until a fake was told that so many tasks are not wanted any more, where it can be told.
+    pub(super) async fn called_off(&self, fake: usize, tasks: usize) {
+        let Some((method, part)) = self.house.cancellation else {
+            return;
+        };
+        until("the provider to be told", async || {
+            let seen = self.fakes[fake].requests().into_iter();
+            let told = seen.filter(|seen| seen.method == method && seen.path.contains(part));
+            (told.count() >= tasks).then_some(())
+        })
+        .await;
     }
 
     /// How often a fake was asked for the first task in its queue.
@@ -170,11 +252,12 @@ impl Site {
         };
         assert!(url.starts_with(&self.client.url("/files/")), "{url}");
         let file = self.client.fetch(&url).await.expect(200);
-        if self.house.path.contains("video") {
-            assert_eq!(mp4_ms(&file.body), 2000);
-        } else {
-            let (_, width, height) = decoded(&file.body);
-            assert_eq!((width, height), (768, 768));
+        match self.house.product {
+            Product::Picture(side) => {
+                let (_, width, height) = decoded(&file.body);
+                assert_eq!((width, height), (side, side));
+            }
+            Product::Film(ms) => assert_eq!(mp4_ms(&file.body), ms),
         }
         let told = format!("{record} {:?}", file.headers);
         self.check_private(&told);
@@ -223,7 +306,8 @@ pub(super) fn keys_of_tasks(fake: &Fake) -> Vec<Vec<String>> {
     let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for seen in fake.requests() {
         for (ticket, _) in fake.polls() {
-            if seen.path.ends_with(&format!("/{ticket}")) {
+            let is_poll = seen.method == "GET" && !seen.path.contains("_files");
+            if is_poll && (seen.path.ends_with(&ticket) || seen.query.ends_with(&ticket)) {
                 keys.entry(ticket).or_default().push(key(&seen));
             }
         }
