@@ -42,6 +42,8 @@ pub struct Workers {
     places: Arc<Semaphore>,
     /// Places for tasks that wait in providers' queues and are asked for from here.
     pub open: Arc<Semaphore>,
+    /// Fires when this process is to end: what only waits goes to others at once.
+    pub leaving: CancellationToken,
     running: Mutex<HashMap<String, Running>>,
     tracker: TaskTracker,
     /// Whether a task was put back lately because its channels are full.
@@ -61,6 +63,7 @@ impl Workers {
             woken: Notify::new(),
             places: Arc::new(Semaphore::new(places.calls)),
             open: Arc::new(Semaphore::new(places.open)),
+            leaving: CancellationToken::new(),
             running: Mutex::default(),
             tracker: TaskTracker::new(),
             crowded: AtomicBool::new(false),
@@ -116,6 +119,7 @@ impl Workers {
                 () = tokio::time::sleep(nap) => {}
             }
         }
+        self.leaving.cancel();
         self.tracker.close();
         if tokio::time::timeout(patience, self.tracker.wait())
             .await

@@ -95,7 +95,11 @@ pub(super) async fn follow(
     run.app.workers.wake();
     let (mut pause, mut undelivered) = (first_pause(run, &attempt, rhythm), 0);
     loop {
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            // The ticket is on disk: whoever comes next goes on with it.
+            () = run.app.workers.leaving.cancelled() => return Stop::Wait(0),
+        }
         crash::point("run.before_poll");
         let queue = attempt
             .seat
