@@ -4,6 +4,7 @@
 //! capability it has. Nothing outside a provider's folder asks which provider it is.
 
 mod anthropic;
+mod ark;
 pub mod channel;
 pub mod chat;
 mod dashscope;
@@ -62,6 +63,12 @@ pub static PROVIDERS: &[ProviderEntry] = &[
         open: anthropic::open,
     },
     ProviderEntry {
+        kind: "ark",
+        check: channel::no_options,
+        carries: ark::CARRIES,
+        open: ark::open,
+    },
+    ProviderEntry {
         kind: "dashscope",
         check: dashscope::check,
         carries: dashscope::CARRIES,
@@ -76,8 +83,8 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "gemini",
-        check: channel::no_options,
-        carries: &[],
+        check: gemini::check,
+        carries: gemini::CARRIES,
         open: gemini::open,
     },
     ProviderEntry {

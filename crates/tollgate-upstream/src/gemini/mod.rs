@@ -1,26 +1,33 @@
-//! Google's Gemini API: the generate-content format.
+//! Google's Gemini API, and the same models on its Agent Platform: chats, pictures of Gemini and Imagen, films of Veo.
 
+mod access;
+mod account;
+mod carries;
+mod imagen;
+mod images;
 mod models;
+mod names;
+mod place;
+mod veo;
+mod words;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::HeaderName;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tollgate_chat::Format;
 use tollgate_chat::generate_content::GenerateContent;
+use tollgate_core::Secret;
 
+use self::access::Access;
+use self::place::Place;
 use crate::channel::Channel;
-use crate::chat::{ChatBody, ChatCall, ChatError, ChatModel, ChatProvider};
+use crate::chat::{ChatBody, ChatCall, ChatError, ChatErrorKind, ChatModel, ChatProvider};
 use crate::egress;
-use crate::provider::{Provider, Settings};
-use crate::wire::{self, Wire};
+use crate::provider::{Provider, ProviderError, ProviderErrorKind, Settings};
+use crate::wire::{self, Answer, Ask, Wire};
 
-const BASE_URL: &str = "https://generativelanguage.googleapis.com";
-/// The version that has tools, system instructions and thinking.
-const VERSION: &str = "/v1beta";
-/// Never the query's `key`: URLs end up in logs.
-const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+pub(crate) use self::carries::CARRIES;
 
 /// What stays as it is in a model's id; a slash parts `tunedModels/x`.
 const ID: &AsciiSet = &NON_ALPHANUMERIC
@@ -32,22 +39,49 @@ const ID: &AsciiSet = &NON_ALPHANUMERIC
 
 static FORMATS: [&dyn Format; 1] = [&GenerateContent];
 
-/// Opens the provider for one channel.
+/// Opens the provider for one channel; without capabilities where [`check`] has something against it.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
-    let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
-    let gemini = Gemini {
-        wire: Wire::new(channel, egress),
-        base: [base.trim_end_matches('/'), VERSION].concat(),
+    let Ok(place) = Place::of(channel) else {
+        return Provider::default();
     };
+    let gemini = Arc::new(Gemini {
+        wire: Wire::new(channel, egress),
+        access: Access::new(channel, place.surface),
+        place,
+    });
     Provider {
-        chat: Some(Arc::new(gemini)),
+        image: Some(gemini.clone()),
+        video: Some(gemini.clone()),
+        queue: Some(gemini.clone()),
+        chat: Some(gemini),
         ..Provider::default()
     }
 }
 
+/// Whether the channel's options and keys are such as Google's surfaces take.
+pub(crate) fn check(channel: &Channel) -> Result<(), String> {
+    access::check(channel, Place::of(channel)?.surface)
+}
+
 struct Gemini {
     wire: Wire,
-    base: String,
+    access: Access,
+    place: Place,
+}
+
+impl Gemini {
+    /// The address of a model's method.
+    fn method(&self, model: &str, method: &str) -> String {
+        [&self.place.base, path(model).as_str(), ":", method].concat()
+    }
+
+    async fn authorized(&self, ask: Ask, key: Option<&Secret>) -> Result<Ask, ProviderError> {
+        let header = self.access.header(&self.wire, key).await?;
+        Ok(match header {
+            Some((name, value)) => ask.header(name, value),
+            None => ask,
+        })
+    }
 }
 
 #[async_trait]
@@ -61,26 +95,67 @@ impl ChatProvider for Gemini {
     }
 
     async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ChatError> {
-        let uri = wire::uri(&self.base, &path(call.model, call.stream))?;
-        let key = call
-            .key
-            .map(|key| wire::secret_value("", key))
-            .transpose()?;
-        let key = key.map(|value| (KEY, value));
-        self.wire.post(call, uri, key).await
+        let method = if call.stream {
+            "streamGenerateContent?alt=sse"
+        } else {
+            "generateContent"
+        };
+        let path = [path(call.model).as_str(), ":", method].concat();
+        let uri = wire::uri(&self.place.base, &path)?;
+        let header = self.access.header(&self.wire, call.key).await;
+        let header = header.map_err(|error| chat_error(&error))?;
+        let key = call.key;
+        let answer = self.wire.post(call, uri, header).await;
+        if let Err(error) = &answer {
+            self.access.answered(key, error.status).await;
+        }
+        answer
     }
 }
 
-/// The path behind the version.
-fn path(model: &str, stream: bool) -> String {
-    let folder = if model.contains('/') { "/" } else { "/models/" };
-    let model = utf8_percent_encode(model, ID);
-    let method = if stream {
-        "streamGenerateContent?alt=sse"
-    } else {
-        "generateContent"
+/// Why there is no token for a chat.
+fn chat_error(error: &ProviderError) -> ChatError {
+    let kind = match error.kind {
+        ProviderErrorKind::KeyRefused => ChatErrorKind::KeyRefused,
+        ProviderErrorKind::RateLimited => ChatErrorKind::RateLimited,
+        _ => ChatErrorKind::Unavailable,
     };
-    format!("{folder}{model}:{method}")
+    ChatError::ours(kind, error.message.clone())
+}
+
+/// The path of a model behind the version.
+fn path(model: &str) -> String {
+    let folder = if model.contains('/') { "/" } else { "/models/" };
+    [folder, &utf8_percent_encode(model, ID).to_string()].concat()
+}
+
+/// A success that is none of Google's: a proxy's page, an empty answer.
+fn no_answer(answer: &Answer) -> ProviderError {
+    ProviderError {
+        status: Some(answer.status.as_u16()),
+        ..ProviderError::new(
+            ProviderErrorKind::Retryable,
+            "the upstream's answer is not of the kind asked for",
+        )
+    }
+}
+
+/// The same in place of what was asked to be made: where it begins as an answer does, the rest was lost on its way.
+fn lost_answer(answer: &Answer) -> ProviderError {
+    if !answer.is_begun() {
+        return no_answer(answer);
+    }
+    ProviderError {
+        kind: ProviderErrorKind::Unknown,
+        ..no_answer(answer)
+    }
+}
+
+fn not_served(family: &str, served: &str) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::ChannelUnfit,
+        format!("a channel of kind gemini serves {served}, not {family}"),
+    )
 }
 
 #[cfg(test)]
@@ -89,17 +164,8 @@ mod tests {
 
     #[test]
     fn the_model_is_in_the_path() {
-        assert_eq!(
-            path("gemini-2.5-pro", false),
-            "/models/gemini-2.5-pro:generateContent"
-        );
-        assert_eq!(
-            path("tunedModels/x", true),
-            "/tunedModels/x:streamGenerateContent?alt=sse"
-        );
-        assert_eq!(
-            path("a?key=b#c d", false),
-            "/models/a%3Fkey%3Db%23c%20d:generateContent"
-        );
+        assert_eq!(path("gemini-2.5-pro"), "/models/gemini-2.5-pro");
+        assert_eq!(path("tunedModels/x"), "/tunedModels/x");
+        assert_eq!(path("a?key=b#c d"), "/models/a%3Fkey%3Db%23c%20d");
     }
 }

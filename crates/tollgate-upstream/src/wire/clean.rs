@@ -11,7 +11,7 @@ const MASK: &str = "***";
 /// What stands in for the upstream's host.
 const PLACE: &str = "upstream";
 /// How keys begin, and how long the whole must be to be one.
-const KEYS: &[(&str, usize)] = &[("sk-", 8), ("AIza", 24), ("xai-", 12)];
+const KEYS: &[(&str, usize)] = &[("sk-", 8), ("AIza", 24), ("xai-", 12), ("ya29.", 24)];
 
 /// `text` without the channel's keys, its host and whatever looks like a key.
 pub(super) fn message(text: &str, channel: &Channel) -> String {
@@ -38,7 +38,8 @@ fn without_keys(text: &str, start: &str, least: usize) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(start) {
         let (before, word) = rest.split_at(at);
-        let end = word.find(|c| !in_key(c)).unwrap_or(word.len());
+        let end = word[start.len()..].find(|c| !in_key(c));
+        let end = end.map_or(word.len(), |end| start.len() + end);
         let begins = !before.ends_with(|c: char| c.is_ascii_alphanumeric());
         out.push_str(before);
         out.push_str(if begins && end >= least {
@@ -126,6 +127,11 @@ mod tests {
                 "https://a.example/v1",
                 "AIzaSyA1234567890123456789012345678901 bad",
                 "*** bad",
+            ),
+            (
+                "https://a.example/v1",
+                "token ya29.c0AbCd_1234567890-abcdefgh bad",
+                "token *** bad",
             ),
             (
                 "https://a.example/v1",

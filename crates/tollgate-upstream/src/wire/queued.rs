@@ -85,6 +85,20 @@ pub(crate) async fn hand_over(
     Ok(Polled::Failed(error))
 }
 
+/// What a poll of finished work says whose one result was `delivered` or could not be: the next poll tries again what may
+/// go better.
+pub(crate) fn ended(delivered: Result<(), ProviderError>) -> Result<Polled, ProviderError> {
+    match delivered {
+        Ok(()) => Ok(Polled::Done(Done::default())),
+        Err(error)
+            if error.kind.may_be_tried_again() || error.kind == ProviderErrorKind::Interrupted =>
+        {
+            Err(error)
+        }
+        Err(error) => Ok(Polled::Failed(error)),
+    }
+}
+
 /// Of several failures the one that decides what happens next.
 pub(crate) fn most_telling(errors: Vec<ProviderError>) -> Option<ProviderError> {
     errors.into_iter().min_by_key(|error| match error.kind {

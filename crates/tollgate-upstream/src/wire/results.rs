@@ -72,7 +72,7 @@ impl Wire {
 }
 
 /// An error of an answer that had begun: what was asked for has been made.
-fn made(error: ProviderError) -> ProviderError {
+pub(super) fn made(error: ProviderError) -> ProviderError {
     match error.kind {
         ProviderErrorKind::Retryable => ProviderError {
             kind: ProviderErrorKind::Unknown,

@@ -5,9 +5,10 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::{Buf as _, Bytes};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::{HeaderMap, StatusCode};
 
-use super::{Answer, Ask, Wire, ask, read_some};
+use super::{Answer, Ask, Wire, ask, read_some, results};
 use crate::egress::ResponseBody;
 use crate::provider::{ProviderError, ProviderErrorKind};
 
@@ -32,7 +33,30 @@ pub(crate) struct Sieve {
     ahead: Bytes,
 }
 
+/// An answer without its files: where the file number N was, stands the string `N`.
+pub(crate) struct Sifted {
+    pub(crate) answer: Answer,
+    pub(crate) files: Vec<Bytes>,
+}
+
 impl Wire {
+    /// Asks and reads the whole answer; its files may be `max` bytes together. For answers of which the end tells which of
+    /// their files are results.
+    pub(crate) async fn sift(
+        &self,
+        ask: Ask,
+        keys: &'static [&'static str],
+        max: usize,
+    ) -> Result<Sifted, ProviderError> {
+        let creates = ask.creates;
+        let sieve = self.sieve(ask, keys).await?;
+        let sifted = sieve.sifted(max).await;
+        sifted.map_err(|error| match creates {
+            true => results::made(error),
+            false => error,
+        })
+    }
+
     /// Asks. In the answer the strings that are members named `keys` are files.
     pub(crate) async fn sieve(
         &self,
@@ -90,6 +114,32 @@ impl Sieve {
             }
         }
         Ok(None)
+    }
+
+    /// The rest of the file that has been begun, as a stream of its own.
+    pub(crate) fn into_stream(self) -> BoxStream<'static, Result<Bytes, ProviderError>> {
+        stream::try_unfold(self, |mut sieve| async {
+            let piece = sieve.piece().await?;
+            Ok(piece.map(|piece| (piece, sieve)))
+        })
+        .boxed()
+    }
+
+    async fn sifted(mut self, max: usize) -> Result<Sifted, ProviderError> {
+        let (mut files, mut bytes) = (Vec::new(), 0);
+        while self.next_file().await? {
+            let mut file = Vec::new();
+            while let Some(piece) = self.piece().await? {
+                bytes += piece.len();
+                if bytes > max {
+                    return Err(too_large());
+                }
+                file.extend_from_slice(&piece);
+            }
+            files.push(file.into());
+        }
+        let answer = self.rest();
+        Ok(Sifted { answer, files })
     }
 
     /// What has been read beside files: the whole answer, once [`Sieve::next_file`] has said that there is no more.

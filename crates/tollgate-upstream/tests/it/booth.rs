@@ -36,6 +36,9 @@ pub(crate) struct Booth {
     pub(crate) references: Vec<InputFile>,
     pub(crate) mask: Option<InputFile>,
     pub(crate) cancel: CancellationToken,
+    pub(crate) key: Secret,
+    /// How many attempts at the same task are said to have failed.
+    pub(crate) failed_attempts: u32,
 }
 
 impl Booth {
@@ -46,27 +49,33 @@ impl Booth {
     }
 
     pub(crate) fn of(channel: Channel, model: ChannelModel) -> Self {
+        Self::through(&Client::new(ClientOptions::default()), channel, model)
+    }
+
+    /// The same, with an HTTP client of the test's.
+    pub(crate) fn through(egress: &Client, channel: Channel, model: ChannelModel) -> Self {
         let entry = PROVIDERS.iter().find(|entry| entry.kind == channel.kind);
         let entry = entry.expect("the kind is registered");
         (entry.check)(&channel).expect("its options are good");
-        let egress = Client::new(ClientOptions::default());
         Self {
-            provider: (entry.open)(&Arc::new(channel), &Settings::default(), &egress),
+            provider: (entry.open)(&Arc::new(channel), &Settings::default(), egress),
             model,
             kept: Kept::default(),
             references: Vec::new(),
             mask: None,
             cancel: CancellationToken::new(),
+            key: Secret::new(KEY),
+            failed_attempts: 0,
         }
     }
 
-    fn attempt<'a>(&'a self, key: &'a Secret) -> Attempt<'a> {
+    fn attempt(&self) -> Attempt<'_> {
         Attempt {
             task_id: "task_1",
             external_id: "a-1",
             model: &self.model,
-            key: Some(key),
-            failed_attempts: 0,
+            key: Some(&self.key),
+            failed_attempts: self.failed_attempts,
             delivery: &self.kept,
             cancel: self.cancel.clone(),
         }
@@ -77,10 +86,9 @@ impl Booth {
         &self,
         job: &ImageJob,
     ) -> Result<Vec<ProviderErrorKind>, ProviderError> {
-        let key = Secret::new(KEY);
         let images = self.provider.image.as_ref().expect("it makes pictures");
         let call = ImageCall {
-            attempt: self.attempt(&key),
+            attempt: self.attempt(),
             job,
             references: &self.references,
             mask: self.mask.as_ref(),
@@ -93,10 +101,9 @@ impl Booth {
 
     /// Begins a film; its ticket.
     pub(crate) async fn film(&self, job: &VideoJob) -> Result<String, ProviderError> {
-        let key = Secret::new(KEY);
         let videos = self.provider.video.as_ref().expect("it makes films");
         let call = VideoCall {
-            attempt: self.attempt(&key),
+            attempt: self.attempt(),
             job,
             images: &self.references,
         };
@@ -108,26 +115,41 @@ impl Booth {
 
     /// Asks how far a film is.
     pub(crate) async fn poll(&self, ticket: &str) -> Result<Polled, ProviderError> {
-        let key = Secret::new(KEY);
         let queue = self.provider.queue.as_ref().expect("it has a queue");
-        let call = QueueCall {
+        queue.poll(self.question(ticket)).await
+    }
+
+    /// Why a film came to nothing.
+    pub(crate) async fn failure(&self, ticket: &str) -> ProviderError {
+        match self.poll(ticket).await {
+            Ok(Polled::Failed(error)) => error,
+            other => panic!("it did not fail: {other:?}"),
+        }
+    }
+
+    /// Calls a film off.
+    pub(crate) async fn call_off(&self, ticket: &str) -> Result<(), ProviderError> {
+        let queue = self.provider.queue.as_ref().expect("it has a queue");
+        queue.cancel(self.question(ticket)).await
+    }
+
+    fn question<'a>(&'a self, ticket: &'a str) -> QueueCall<'a> {
+        QueueCall {
             task_id: "task_1",
             kind: TaskKind::Video,
             ticket,
             asked: 1,
             model: &self.model,
-            key: Some(&key),
+            key: Some(&self.key),
             delivery: &self.kept,
-        };
-        queue.poll(call).await
+        }
     }
 
     /// Speaks.
     pub(crate) async fn speak(&self, job: &SpeechJob) -> Result<(), ProviderError> {
-        let key = Secret::new(KEY);
         let speech = self.provider.speech.as_ref().expect("it speaks");
         let call = SpeechCall {
-            attempt: self.attempt(&key),
+            attempt: self.attempt(),
             job,
         };
         match speech.start(call).await? {
@@ -149,16 +171,32 @@ pub(crate) enum Thing {
     },
 }
 
-/// Keeps what is delivered, or refuses the first so many things.
+/// Keeps what is delivered, or refuses the first so many things, or those before for reasons of their own.
 #[derive(Default)]
 pub(crate) struct Kept {
     things: Mutex<Vec<Thing>>,
+    progress: Mutex<Vec<u8>>,
     pub(crate) refuses: Mutex<u32>,
+    pub(crate) reasons: Mutex<Vec<ProviderError>>,
 }
 
 impl Kept {
     pub(crate) fn things(&self) -> Vec<Thing> {
         self.things.lock().unwrap().clone()
+    }
+
+    /// What was said of the progress.
+    pub(crate) fn progress_seen(&self) -> Vec<u8> {
+        self.progress.lock().unwrap().clone()
+    }
+
+    /// The links' URLs, in their order.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        let url = |thing| match thing {
+            Thing::Link { url, .. } => url,
+            Thing::Bytes(_) => panic!("it came as bytes"),
+        };
+        self.things().into_iter().map(url).collect()
     }
 
     /// The files, without links, in order of their bytes: calls end in any order.
@@ -194,6 +232,9 @@ impl Delivery for Kept {
                 Thing::Bytes(all.into())
             }
         };
+        if let Some(reason) = self.reasons.lock().unwrap().pop() {
+            return Err(reason);
+        }
         let mut refuses = self.refuses.lock().unwrap();
         if *refuses > 0 {
             *refuses -= 1;
@@ -207,7 +248,9 @@ impl Delivery for Kept {
         Ok(())
     }
 
-    fn progress(&self, _: u8) {}
+    fn progress(&self, percent: u8) {
+        self.progress.lock().unwrap().push(percent);
+    }
 }
 
 /// A job for pictures as a family's validation makes it, with `more` fields.
@@ -217,6 +260,17 @@ pub(crate) fn picture(family: &str, n: u32, more: Value) -> ImageJob {
         "size": {"pixels": {"width": 1024, "height": 1024}, "ratio": "1:1", "tier": null},
     });
     serde_json::from_value(with(job, more)).unwrap()
+}
+
+/// A job for one picture of that size.
+pub(crate) fn picture_of(family: &str, prompt: &str, (width, height): (u32, u32)) -> ImageJob {
+    let size = json!({"pixels": {"width": width, "height": height}, "ratio": null, "tier": null});
+    picture(family, 1, json!({"prompt": prompt, "size": size}))
+}
+
+/// The members of an object.
+pub(crate) fn members(value: Value) -> Map<String, Value> {
+    value.as_object().expect("an object").clone()
 }
 
 /// A job for a film of 1280x720.
@@ -257,6 +311,20 @@ pub(crate) fn reference(name: &str, format: ImageFormat, (width, height): (u32, 
         path,
         format,
         size: PixelSize::new(width, height),
+    }
+}
+
+/// A file with just these bytes as a reference.
+pub(crate) fn raw(name: &str, format: ImageFormat, bytes: &[u8]) -> InputFile {
+    let name = format!("booth-{name}.{}", format.extension());
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, bytes).unwrap();
+    InputFile {
+        field: "image_urls[0]".into(),
+        path,
+        format,
+        size: PixelSize::new(64, 64),
+        bytes: bytes.len() as u64,
     }
 }
 

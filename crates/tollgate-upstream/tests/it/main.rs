@@ -1,5 +1,7 @@
 //! The sandbox and the HTTP client through their public faces.
 
+mod ark;
+mod ark_fakes;
 mod booth;
 mod chat;
 mod dashscope;
@@ -7,6 +9,8 @@ mod desk;
 mod egress;
 mod fal;
 mod film;
+mod google;
+mod google_fakes;
 mod kling;
 mod media_fakes;
 mod openai_media;

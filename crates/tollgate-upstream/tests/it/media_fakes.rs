@@ -18,7 +18,7 @@ use ProviderErrorKind::{
 };
 
 /// A fake, and a channel to it whose entry for `model` gives no id of the provider's.
-async fn booth(provider: Provider, model: &str, options: Options) -> (Fake, Booth) {
+pub(crate) async fn booth(provider: Provider, model: &str, options: Options) -> (Fake, Booth) {
     let keys = vec![KEY.to_owned()];
     let fake = tollgate_fakes::start(provider, Options { keys, ..options }).await;
     let fake = fake.unwrap();
@@ -36,13 +36,13 @@ async fn xai(model: &str) -> (Fake, Booth) {
 }
 
 /// The rules by which the fake has refused what it was asked.
-fn broken_rules(fake: &Fake) -> Vec<&'static str> {
+pub(crate) fn broken_rules(fake: &Fake) -> Vec<&'static str> {
     let requests = fake.requests().into_iter();
     requests.filter_map(|seen| seen.refused).collect()
 }
 
 /// What lies behind a link, fetched as the server does it.
-async fn fetched(thing: &Thing) -> Vec<u8> {
+pub(crate) async fn fetched(thing: &Thing) -> Vec<u8> {
     let Thing::Link {
         url,
         headers,
@@ -60,7 +60,7 @@ async fn fetched(thing: &Thing) -> Vec<u8> {
 }
 
 /// Polls until it is no longer waiting.
-async fn end(booth: &Booth, ticket: &str) -> Polled {
+pub(crate) async fn end(booth: &Booth, ticket: &str) -> Polled {
     loop {
         match booth.poll(ticket).await.unwrap() {
             Polled::Waiting(_) => {}
@@ -69,7 +69,7 @@ async fn end(booth: &Booth, ticket: &str) -> Polled {
     }
 }
 
-fn sized(size: impl std::fmt::Display) -> Value {
+pub(crate) fn sized(size: impl std::fmt::Display) -> Value {
     let text = size.to_string();
     let (width, height) = text.split_once('x').unwrap();
     let side = |text: &str| text.parse::<u32>().unwrap();
@@ -77,7 +77,7 @@ fn sized(size: impl std::fmt::Display) -> Value {
 }
 
 /// Every size of a family.
-fn sizes(family: &str) -> Vec<String> {
+pub(crate) fn sizes(family: &str) -> Vec<String> {
     let name = |(width, height): &(u32, u32)| format!("{width}x{height}");
     match &Family::by_name(family).unwrap().sizes {
         Sizes::Ratios(sizes) => {

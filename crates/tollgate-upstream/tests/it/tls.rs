@@ -10,8 +10,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::egress::answer;
 
-/// Starts a server that proves to be `name`; where it listens, and who vouches for it.
-pub(crate) async fn start(name: &str) -> (SocketAddr, RootCertStore) {
+/// What proves on this side of a connection to be `name`, and who vouches for it.
+pub(crate) fn acceptor(name: &str) -> (TlsAcceptor, RootCertStore) {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let mut roots = RootCertStore::empty();
@@ -24,7 +24,12 @@ pub(crate) async fn start(name: &str) -> (SocketAddr, RootCertStore) {
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    (TlsAcceptor::from(Arc::new(config)), roots)
+}
+
+/// Starts a server that proves to be `name`; where it listens, and who vouches for it.
+pub(crate) async fn start(name: &str) -> (SocketAddr, RootCertStore) {
+    let (acceptor, roots) = acceptor(name);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

@@ -13,7 +13,10 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rustls::RootCertStore;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 use tollgate_chat::Format;
 use tollgate_core::Secret;
 use tollgate_upstream::egress::{Client, ClientOptions};
@@ -40,6 +43,35 @@ pub(crate) struct Vendor {
     connections: Arc<AtomicUsize>,
 }
 
+type Answers = dyn Fn(&Seen) -> Reply + Send + Sync;
+
+/// Answers what comes over one connection.
+async fn serve<S>(stream: S, notes: Arc<Mutex<Vec<Seen>>>, reply: Arc<Answers>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (notes, reply) = (notes.clone(), reply.clone());
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let seen = Seen {
+                line: format!("{} {}", head.method, head.uri),
+                headers: head.headers,
+                body,
+            };
+            notes.lock().unwrap().push(seen.clone());
+            let reply = reply(&seen);
+            let frames = |parts: Parts| StreamBody::new(parts.map(|part| part.map(Frame::data)));
+            Ok::<_, Infallible>(reply.map(frames))
+        }
+    });
+    // An error here is the client hanging up, which is often the point.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
 impl Vendor {
     /// Answers every request with what `reply` makes.
     pub(crate) async fn start(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Self {
@@ -48,36 +80,39 @@ impl Vendor {
 
     /// Answers every request with what `reply` makes of it.
     pub(crate) async fn answering(reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        Self::listening(None, Arc::new(reply)).await
+    }
+
+    /// The same behind TLS as `name`, and who vouches for it.
+    pub(crate) async fn secure(
+        name: &str,
+        reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> (Self, RootCertStore) {
+        let (acceptor, roots) = crate::tls::acceptor(name);
+        (
+            Self::listening(Some(acceptor), Arc::new(reply)).await,
+            roots,
+        )
+    }
+
+    async fn listening(tls: Option<TlsAcceptor>, reply: Arc<Answers>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
-        let reply = Arc::new(reply);
         let connections: Arc<AtomicUsize> = Arc::default();
         let (notes, counter) = (seen.clone(), connections.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 counter.fetch_add(1, Ordering::Relaxed);
                 let (notes, reply) = (notes.clone(), reply.clone());
-                let service =
-                    service_fn(move |request: Request<Incoming>| {
-                        let (notes, reply) = (notes.clone(), reply.clone());
-                        async move {
-                            let (head, body) = request.into_parts();
-                            let body = body.collect().await.unwrap().to_bytes();
-                            let seen = Seen {
-                                line: format!("{} {}", head.method, head.uri),
-                                headers: head.headers,
-                                body,
-                            };
-                            notes.lock().unwrap().push(seen.clone());
-                            Ok::<_, Infallible>(reply(&seen).map(|parts| {
-                                StreamBody::new(parts.map(|part| part.map(Frame::data)))
-                            }))
+                match tls.clone() {
+                    None => drop(tokio::spawn(serve(stream, notes, reply))),
+                    Some(tls) => drop(tokio::spawn(async move {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            serve(stream, notes, reply).await;
                         }
-                    });
-                let serving = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service);
-                tokio::spawn(serving);
+                    })),
+                }
             }
         });
         Self {

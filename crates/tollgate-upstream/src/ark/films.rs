@@ -1,0 +1,321 @@
+//! Seedance: films out of Ark's queue.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderValue, Method};
+use serde_json::{Map, Value, json};
+use tollgate_core::TaskKind;
+use tollgate_media::video::{ImageUse, VideoJob};
+
+use super::{Ark, models, prompt, words};
+use crate::provider::{
+    Done, InputFile, Made, Polled, ProviderError, ProviderErrorKind, Queue, QueueCall, Rhythm,
+    Started, VideoCall, VideoProvider,
+};
+use crate::wire::{self, Ask, Slots, ended, unpolled};
+
+/// Tasks are taken within moments, but pictures have to be sent first.
+const SUBMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_secs(30);
+const TASKS: &str = "/contents/generations/tasks";
+
+/// What the generations of Seedance take beyond what all of them take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Generation {
+    /// 1.0: silent films.
+    One,
+    /// 1.5: with sound.
+    OneAndHalf,
+    /// 2.0: with sound, and from references.
+    Two,
+}
+
+impl Generation {
+    fn of(family: &str) -> Option<Self> {
+        Some(match family {
+            "seedance-1.0" => Self::One,
+            "seedance-1.5-pro" => Self::OneAndHalf,
+            "seedance-2.0" => Self::Two,
+            _ => return None,
+        })
+    }
+}
+
+#[async_trait]
+impl VideoProvider for Ark {
+    async fn start(&self, call: VideoCall<'_>) -> Result<Started, ProviderError> {
+        let model = models::id(call.attempt.model, self.site, !call.images.is_empty());
+        let mut slots = Slots::new();
+        let body = body(call.job, call.images, &model, &mut slots)?;
+        let json = HeaderValue::from_static("application/json");
+        let ask = Ask::post_parts(self.uri(TASKS), json, slots.fill(&body))
+            .authorized("Bearer ", call.attempt.key)?
+            .header(super::REQUEST_ID, super::request_id(&call.attempt))
+            .within(SUBMIT)
+            .once();
+        let answer = self.wire.ask(ask).await?;
+        if !answer.status.is_success() {
+            return Err(words::refusal(&self.wire, &answer));
+        }
+        let json = answer.json();
+        match json["id"].as_str() {
+            Some(id) if is_task_id(id) => Ok(Started::Accepted(id.to_owned())),
+            _ => {
+                let told = words::inside(&self.wire, &json["error"]);
+                Err(told.unwrap_or_else(|| super::lost_answer(&answer)))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Queue for Ark {
+    fn rhythm(&self, _: TaskKind) -> Rhythm {
+        // The fastest models take half a minute.
+        Rhythm {
+            first: Duration::from_secs(10),
+            every: Duration::from_secs(6),
+        }
+    }
+
+    async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError> {
+        let ask = Ask::get(self.task(call.ticket)?).authorized("Bearer ", call.key)?;
+        let answer = self.wire.ask(ask.within(POLL)).await?;
+        if !answer.status.is_success() {
+            return unpolled(words::refusal(&self.wire, &answer));
+        }
+        let json = answer.json();
+        match json["status"].as_str().unwrap_or_default() {
+            "queued" | "running" => Ok(Polled::Waiting(None)),
+            "succeeded" => self.film(&call, &json).await,
+            "failed" => Ok(Polled::Failed(self.reason(&json))),
+            state @ ("cancelled" | "expired") => Ok(Polled::Failed(ProviderError::new(
+                ProviderErrorKind::Failed,
+                format!("the upstream's task is {state}"),
+            ))),
+            _ => Err(super::no_answer(&answer)),
+        }
+    }
+
+    /// Only what still waits can be called off; of what runs Ark refuses it, which changes nothing.
+    async fn cancel(&self, call: QueueCall<'_>) -> Result<(), ProviderError> {
+        let ask = Ask::bare(Method::DELETE, self.task(call.ticket)?);
+        let ask = ask.authorized("Bearer ", call.key)?.within(POLL);
+        let answer = self.wire.ask(ask).await?;
+        if answer.status.is_success() {
+            return Ok(());
+        }
+        let error = words::refusal(&self.wire, &answer);
+        if is_too_late(&error) {
+            return Ok(());
+        }
+        Err(error)
+    }
+}
+
+impl Ark {
+    fn task(&self, ticket: &str) -> Result<String, ProviderError> {
+        if !is_task_id(ticket) {
+            return Err(ProviderError::new(
+                ProviderErrorKind::Failed,
+                "the task's ticket is none of this channel's",
+            ));
+        }
+        Ok(self.uri(&[TASKS, "/", ticket].concat()))
+    }
+
+    async fn film(&self, call: &QueueCall<'_>, json: &Value) -> Result<Polled, ProviderError> {
+        let Some(url) = json["content"]["video_url"].as_str() else {
+            return Ok(Polled::Failed(self.reason(json)));
+        };
+        let film = Made::Link(self.wire.link(&self.base, url, HeaderMap::new()));
+        let delivered = call.delivery.deliver(film).await;
+        let frame = json["content"]["last_frame_url"].as_str();
+        match (ended(delivered)?, frame) {
+            (Polled::Done(done), Some(url)) => self.last_frame(call, url, done).await,
+            (polled, _) => Ok(polled),
+        }
+    }
+
+    /// The last frame comes beside the film where it was asked for; without it the film is still the film.
+    async fn last_frame(
+        &self,
+        call: &QueueCall<'_>,
+        url: &str,
+        mut done: Done,
+    ) -> Result<Polled, ProviderError> {
+        let frame = Made::Link(self.wire.link(&self.base, url, HeaderMap::new()));
+        if let Polled::Failed(error) = ended(call.delivery.deliver(frame).await)? {
+            done.refused.push(error);
+        }
+        Ok(Polled::Done(done))
+    }
+
+    /// Why a task has no film.
+    fn reason(&self, json: &Value) -> ProviderError {
+        words::inside(&self.wire, &json["error"]).unwrap_or_else(|| {
+            ProviderError::new(
+                ProviderErrorKind::Failed,
+                "the upstream's task ended without a film and without a reason",
+            )
+        })
+    }
+}
+
+/// Whether a task cannot be called off because it runs, has ended or is gone: a refusal for no other reason.
+fn is_too_late(error: &ProviderError) -> bool {
+    use ProviderErrorKind::{ChannelUnfit, ModelMissing, Rejected};
+    error.status == Some(409) || matches!(error.kind, ChannelUnfit | ModelMissing | Rejected)
+}
+
+/// `cgt-…`: it becomes a part of a path.
+fn is_task_id(id: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    (1..=200).contains(&id.len()) && id.chars().all(is_plain)
+}
+
+/// The request. `watermark` is always sent, the other fields where they are set and the generation takes them.
+fn body(
+    job: &VideoJob,
+    images: &[InputFile],
+    model: &str,
+    slots: &mut Slots,
+) -> Result<Value, ProviderError> {
+    let generation = Generation::of(&job.family)
+        .ok_or_else(|| super::not_served(&job.family, "the Seedance families"))?;
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            body.insert(name.to_owned(), value);
+        }
+    };
+    set("model", Some(model.into()));
+    let text = match generation {
+        Generation::Two => job.prompt.as_str().into(),
+        Generation::One | Generation::OneAndHalf => prompt::without_flags(&job.prompt),
+    };
+    set(
+        "content",
+        Some(content(&text, job.image_use, images, slots)),
+    );
+    set("resolution", resolution(job, model).map(Value::from));
+    set("ratio", ratio(job).map(Value::from));
+    set("duration", Some(job.seconds.into()));
+    set("seed", job.seed.map(Value::from));
+    let has_sound = generation != Generation::One;
+    let sound = job.generate_audio.filter(|_| has_sound);
+    set("generate_audio", sound.map(Value::from));
+    let may_be_fixed = generation != Generation::Two && job.image_use != Some(ImageUse::References);
+    let fixed = job.camera_fixed.filter(|_| may_be_fixed);
+    set("camera_fixed", fixed.map(Value::from));
+    set("return_last_frame", job.return_last_frame.map(Value::from));
+    set("watermark", Some(job.watermark.unwrap_or(false).into()));
+    Ok(body.into())
+}
+
+/// What picture number `at` is to the film.
+fn role(use_: Option<ImageUse>, at: usize) -> &'static str {
+    match (use_, at) {
+        (Some(ImageUse::References), _) => "reference_image",
+        (_, 0) => "first_frame",
+        _ => "last_frame",
+    }
+}
+
+fn content(
+    text: &str,
+    image_use: Option<ImageUse>,
+    images: &[InputFile],
+    slots: &mut Slots,
+) -> Value {
+    let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
+    let pictures = images.iter().enumerate().map(|(at, image)| {
+        let url = slots.data_uri(image);
+        json!({ "type": "image_url", "image_url": { "url": url }, "role": role(image_use, at) })
+    });
+    text.into_iter().chain(pictures).collect()
+}
+
+/// The tier, lowered where the model does not have it with these pictures.
+fn resolution(job: &VideoJob, model: &str) -> Option<String> {
+    let asked = job.size.resolution.as_deref()?.to_lowercase();
+    let has_references = job.image_use == Some(ImageUse::References);
+    let is_lite_of_references = model.contains("-lite-") && has_references;
+    let is_fast = model.contains("seedance-2-0-fast");
+    if asked == "1080p" && (is_lite_of_references || is_fast) {
+        tracing::debug!(model, "this Seedance has no 1080p: 720p is asked for");
+        return Some("720p".to_owned());
+    }
+    Some(asked)
+}
+
+/// The ratios of every generation.
+const RATIOS: &[&str] = &["16:9", "4:3", "1:1", "3:4", "9:16", "21:9"];
+
+/// A film that begins with a picture has its ratio, and newer models refuse to be told another. Else it is the client's, or
+/// the one that the promised size is nearest to.
+fn ratio(job: &VideoJob) -> Option<&'static str> {
+    if matches!(
+        job.image_use,
+        Some(ImageUse::FirstFrame | ImageUse::FirstAndLast)
+    ) {
+        return None;
+    }
+    wire::ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_media::image::PixelSize;
+    use tollgate_media::video::VideoSize;
+
+    #[test]
+    fn the_ratio_is_the_pictures_the_clients_or_the_nearest() {
+        let job = |image_use, named: Option<&str>, (width, height)| VideoJob {
+            model: String::new(),
+            family: "seedance-2.0".into(),
+            prompt: String::new(),
+            seconds: 5,
+            size: VideoSize {
+                pixels: Some(PixelSize::new(width, height)),
+                ratio: named.map(str::to_owned),
+                resolution: None,
+            },
+            images: Vec::new(),
+            image_use,
+            negative_prompt: None,
+            seed: None,
+            generate_audio: None,
+            return_last_frame: None,
+            camera_fixed: None,
+            watermark: None,
+            person_generation: None,
+            extra: Map::new(),
+        };
+        use ImageUse::{FirstAndLast, FirstFrame, References};
+        for (image_use, named, size, expected) in [
+            (Some(FirstFrame), Some("16:9"), (1280, 720), None),
+            (Some(FirstAndLast), None, (1280, 720), None),
+            (None, Some("21:9"), (1470, 630), Some("21:9")),
+            (Some(References), Some("1:1"), (960, 960), Some("1:1")),
+            (Some(References), None, (834, 1112), Some("3:4")),
+            (None, Some("2:1"), (1440, 720), Some("16:9")),
+        ] {
+            assert_eq!(
+                ratio(&job(image_use, named, size)),
+                expected,
+                "{named:?} {size:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn task_ids_are_plain_words() {
+        assert!(is_task_id("cgt-20261121-abcde"));
+        for bad in ["", "a/b", "..", "a?b", "a b", "猫"] {
+            assert!(!is_task_id(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Seedream: pictures within the call, singly or as a group.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderValue};
+use serde_json::{Map, Value, json};
+
+use super::{Ark, models, prompt, words};
+use crate::provider::{
+    ImageCall, ImageProvider, InputFile, Made, ProviderError, ProviderErrorKind, Started,
+};
+use crate::wire::{Ask, Came, Slots, in_calls, unless_stopped};
+
+/// A group of 4K pictures takes minutes; the vendor's own clients wait that long.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+const SEEDREAM_4_5: &str = "seedream-4.5";
+const SEEDREAM_5_LITE: &str = "seedream-5-lite";
+
+#[async_trait]
+impl ImageProvider for Ark {
+    async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError> {
+        let n = call.job.n;
+        let work = in_calls(n, n, |_| self.pictures(&call));
+        let done = unless_stopped(&call.attempt.cancel, work).await?;
+        Ok(Started::Done(done))
+    }
+}
+
+impl Ark {
+    /// One request for all pictures.
+    async fn pictures(&self, call: &ImageCall<'_>) -> Result<Came, ProviderError> {
+        let has_pictures = !call.references.is_empty();
+        let model = models::id(call.attempt.model, self.site, has_pictures);
+        let mut slots = Slots::new();
+        let body = body(call, &model, &mut slots)?;
+        let json = HeaderValue::from_static("application/json");
+        let ask = Ask::post_parts(self.uri("/images/generations"), json, slots.fill(&body))
+            .authorized("Bearer ", call.attempt.key)?
+            .header(super::REQUEST_ID, super::request_id(&call.attempt))
+            .within(PATIENCE)
+            .at_most(super::ANSWER_MAX)
+            .once();
+        let answer = self.wire.ask(ask).await?;
+        if !answer.status.is_success() {
+            return Err(words::refusal(&self.wire, &answer));
+        }
+        let json = answer.json();
+        let Some(items) = json["data"].as_array() else {
+            let told = words::inside(&self.wire, &json["error"]);
+            return Err(told.unwrap_or_else(|| super::lost_answer(&answer)));
+        };
+        self.deliver(call, items, &json["error"]).await
+    }
+
+    /// Delivers the pictures one after the other: those of a group have an order. An item may say why it is none, and the
+    /// answer why the rest is missing.
+    async fn deliver(
+        &self,
+        call: &ImageCall<'_>,
+        items: &[Value],
+        rest: &Value,
+    ) -> Result<Came, ProviderError> {
+        let mut came = Came::default();
+        for (at, item) in items.iter().enumerate() {
+            let delivered = match self.picture(item) {
+                Ok(picture) => call.attempt.delivery.deliver(picture).await,
+                Err(error) => Err(error),
+            };
+            match delivered {
+                Ok(()) => came.delivered += 1,
+                Err(error) if error.kind == ProviderErrorKind::Interrupted => return Err(error),
+                Err(error) => came.refused.push(error),
+            }
+            let percent = 100 * (at + 1) / items.len();
+            call.attempt
+                .delivery
+                .progress(u8::try_from(percent).unwrap_or(100));
+        }
+        came.refused.extend(words::inside(&self.wire, rest));
+        Ok(came)
+    }
+
+    fn picture(&self, item: &Value) -> Result<Made, ProviderError> {
+        if let Some(error) = words::inside(&self.wire, &item["error"]) {
+            return Err(error);
+        }
+        if let Some(url) = item["url"].as_str() {
+            return Ok(Made::Link(self.wire.link(
+                &self.base,
+                url,
+                HeaderMap::new(),
+            )));
+        }
+        let bytes = item["b64_json"].as_str().map(|text| STANDARD.decode(text));
+        match bytes {
+            Some(Ok(bytes)) => Ok(Made::Bytes(bytes.into())),
+            _ => Err(ProviderError::new(
+                ProviderErrorKind::Failed,
+                "the upstream's answer holds neither a picture nor a reason",
+            )),
+        }
+    }
+}
+
+/// The request. `watermark` is always sent: Ark's own default is true.
+fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Result<Value, ProviderError> {
+    let job = call.job;
+    let is_known = matches!(job.family.as_str(), SEEDREAM_4_5 | SEEDREAM_5_LITE);
+    let size = job.size.pixels.filter(|_| is_known);
+    let Some(size) = size else {
+        return Err(super::not_served(&job.family, "the Seedream families"));
+    };
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    let is_group =
+        job.n > 1 || job.extra.get("sequential_image_generation") == Some(&"auto".into());
+    set("model", model.into());
+    let text = if is_group {
+        prompt::of_group(&job.prompt, job.n)
+    } else {
+        job.prompt.as_str().into()
+    };
+    set("prompt", text.into());
+    if let Some(image) = references(call.references, slots) {
+        set("image", image);
+    }
+    set("size", size.to_string().into());
+    if is_group {
+        set("sequential_image_generation", "auto".into());
+        let options = json!({ "max_images": job.n });
+        set("sequential_image_generation_options", options);
+    } else {
+        set("sequential_image_generation", "disabled".into());
+    }
+    if let Some(mode) = prompt_mode(call, model) {
+        set("optimize_prompt_options", json!({ "mode": mode }));
+    }
+    // Of other Seedreams it is an error, and they make JPEG anyway.
+    if job.family == SEEDREAM_5_LITE {
+        set("output_format", job.output_format.name().into());
+    }
+    set("response_format", "url".into());
+    set("watermark", job.watermark.unwrap_or(false).into());
+    Ok(body.into())
+}
+
+/// One picture as a string, several as an array.
+fn references(files: &[InputFile], slots: &mut Slots) -> Option<Value> {
+    match files {
+        [] => None,
+        [file] => Some(slots.data_uri(file).into()),
+        files => Some(files.iter().map(|file| slots.data_uri(file)).collect()),
+    }
+}
+
+/// `fast` is documented for Seedream 4.0 alone; later ones know only `standard`.
+fn prompt_mode<'a>(call: &ImageCall<'a>, model: &str) -> Option<&'a str> {
+    let options = call.job.extra.get("optimize_prompt_options")?;
+    let mode = options.get("mode").and_then(Value::as_str)?;
+    if mode == "fast" && !model.contains("seedream-4-0") {
+        tracing::debug!(
+            task = call.attempt.task_id,
+            "this Seedream has no fast mode: standard is asked for"
+        );
+        return Some("standard");
+    }
+    Some(mode)
+}

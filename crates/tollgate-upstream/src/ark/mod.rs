@@ -1,0 +1,91 @@
+//! Volcengine Ark, and BytePlus ModelArk, its international twin: Seedream pictures, Seedance films.
+//!
+//! Sources: <https://www.volcengine.com/docs/82379> 1541523 (pictures), 1520757 and 1521309 (films), 1299023 (errors).
+
+mod carries;
+mod films;
+mod images;
+mod models;
+mod prompt;
+mod words;
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+
+use self::models::Site;
+use crate::channel::Channel;
+use crate::egress;
+use crate::provider::{Attempt, Provider, ProviderError, ProviderErrorKind, Settings};
+use crate::wire::{Answer, Wire};
+
+pub(crate) use self::carries::CARRIES;
+
+const BASE_URL: &str = "https://ark.cn-beijing.volces.com/api/v3";
+/// Documented for finding a request again.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
+/// Pictures come as links: an answer is small, but for a server that sends them inline all the same.
+const ANSWER_MAX: usize = 64 * 1024 * 1024;
+
+/// Opens the provider for one channel.
+pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
+    let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
+    let ark = Arc::new(Ark {
+        wire: Wire::new(channel, egress),
+        base: base.trim_end_matches('/').to_owned(),
+        site: Site::at(base),
+    });
+    Provider {
+        image: Some(ark.clone()),
+        video: Some(ark.clone()),
+        queue: Some(ark),
+        ..Provider::default()
+    }
+}
+
+struct Ark {
+    wire: Wire,
+    /// Without a slash at its end.
+    base: String,
+    site: Site,
+}
+
+impl Ark {
+    fn uri(&self, path: &str) -> String {
+        [&self.base, path].concat()
+    }
+}
+
+fn request_id(attempt: &Attempt<'_>) -> HeaderValue {
+    // Its characters are those of a header.
+    HeaderValue::from_str(attempt.external_id).unwrap_or_else(|_| HeaderValue::from_static("-"))
+}
+
+/// A success that is none of Ark's: a proxy's page, an empty answer.
+fn no_answer(answer: &Answer) -> ProviderError {
+    ProviderError {
+        status: Some(answer.status.as_u16()),
+        ..ProviderError::new(
+            ProviderErrorKind::Retryable,
+            "the upstream's answer is not of the kind asked for",
+        )
+    }
+}
+
+/// The same in place of what was asked to be made: where it begins as an answer does, the rest was lost on its way.
+fn lost_answer(answer: &Answer) -> ProviderError {
+    if !answer.is_begun() {
+        return no_answer(answer);
+    }
+    ProviderError {
+        kind: ProviderErrorKind::Unknown,
+        ..no_answer(answer)
+    }
+}
+
+fn not_served(family: &str, served: &str) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::ChannelUnfit,
+        format!("a channel of kind ark serves {served}, not {family}"),
+    )
+}

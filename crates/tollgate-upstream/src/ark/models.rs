@@ -1,0 +1,174 @@
+//! What Ark calls the models of the catalogue, at its two sites.
+//!
+//! Ids as of November 2026, from the model lists of both sites. Old ones are retired without notice: a channel that names the
+//! upstream's id itself does not use this table.
+
+use std::borrow::Cow;
+
+use url::Url;
+
+use crate::channel::ChannelModel;
+
+/// Where Ark is asked: each site has its own ids and its own keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Site {
+    /// Volcengine.
+    China,
+    /// BytePlus ModelArk.
+    International,
+}
+
+impl Site {
+    /// The site that listens at `base_url`.
+    pub(super) fn at(base_url: &str) -> Self {
+        let url = Url::parse(base_url).ok();
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        if host == "bytepluses.com" || host.ends_with(".bytepluses.com") {
+            return Self::International;
+        }
+        Self::China
+    }
+}
+
+/// A model's ids.
+struct Ids {
+    /// Of the catalogue.
+    names: &'static [&'static str],
+    china: &'static str,
+    international: &'static str,
+}
+
+const fn ids(
+    names: &'static [&'static str],
+    china: &'static str,
+    international: &'static str,
+) -> Ids {
+    Ids {
+        names,
+        china,
+        international,
+    }
+}
+
+const TABLE: &[Ids] = &[
+    ids(
+        &[
+            "doubao-seedance-4-5",
+            "Doubao-Seedream-4.5",
+            "doubao-seedream-4.5",
+            "doubao-seedream-4-5",
+        ],
+        "doubao-seedream-4-5-251128",
+        "seedream-4-5-251128",
+    ),
+    ids(
+        &[
+            "doubao-seedream-5-0-lite",
+            "doubao-seedream-5.0-lite",
+            "Doubao-Seedream-5.0-lite",
+        ],
+        "doubao-seedream-5-0-260128",
+        "seedream-5-0-260128",
+    ),
+    ids(
+        &["seedance-1.0-pro"],
+        "doubao-seedance-1-0-pro-250528",
+        "seedance-1-0-pro-250528",
+    ),
+    ids(
+        &["seedance-1.0-fast"],
+        "doubao-seedance-1-0-pro-fast-251015",
+        "seedance-1-0-pro-fast-251015",
+    ),
+    ids(
+        &["seedance-1.5-pro"],
+        "doubao-seedance-1-5-pro-251215",
+        "seedance-1-5-pro-251215",
+    ),
+    ids(
+        &["seedance-2.0"],
+        "doubao-seedance-2-0-260128",
+        "dreamina-seedance-2-0-260128",
+    ),
+    ids(
+        &["seedance-2.0-fast"],
+        "doubao-seedance-2-0-fast-260128",
+        "dreamina-seedance-2-0-fast-260128",
+    ),
+];
+
+/// There is no 1.0 mini upstream; the nearest is 1.0 lite, which is two models: one makes films from text, one from pictures.
+const MINI: &str = "seedance-1.0-mini";
+const MINI_OF_TEXT: Ids = ids(
+    &[MINI],
+    "doubao-seedance-1-0-lite-t2v-250428",
+    "seedance-1-0-lite-t2v-250428",
+);
+const MINI_OF_PICTURES: Ids = ids(
+    &[MINI],
+    "doubao-seedance-1-0-lite-i2v-250428",
+    "seedance-1-0-lite-i2v-250428",
+);
+
+/// Ark's id for `model`: the configured one, or the table's where the configuration just repeats the catalogue's.
+pub(super) fn id(model: &ChannelModel, site: Site, has_pictures: bool) -> Cow<'_, str> {
+    if model.upstream != model.name {
+        return Cow::Borrowed(&model.upstream);
+    }
+    let name = model.name.as_str();
+    let row = match (name, has_pictures) {
+        (MINI, true) => Some(&MINI_OF_PICTURES),
+        (MINI, false) => Some(&MINI_OF_TEXT),
+        _ => TABLE.iter().find(|row| row.names.contains(&name)),
+    };
+    row.map_or(Cow::Borrowed(name), |row| {
+        Cow::Borrowed(match site {
+            Site::China => row.china,
+            Site::International => row.international,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_catalogue_become_the_sites_ids() {
+        let china = Site::at("https://ark.cn-beijing.volces.com/api/v3");
+        let abroad = Site::at("https://ark.ap-southeast.bytepluses.com/api/v3");
+        assert_eq!((china, abroad), (Site::China, Site::International));
+        assert_eq!(Site::at("https://notbytepluses.com"), Site::China);
+        for (name, site, pictures, expected) in [
+            (
+                "doubao-seedance-4-5",
+                china,
+                false,
+                "doubao-seedream-4-5-251128",
+            ),
+            ("Doubao-Seedream-4.5", abroad, true, "seedream-4-5-251128"),
+            (
+                "seedance-2.0",
+                abroad,
+                false,
+                "dreamina-seedance-2-0-260128",
+            ),
+            (MINI, china, false, "doubao-seedance-1-0-lite-t2v-250428"),
+            (MINI, abroad, true, "seedance-1-0-lite-i2v-250428"),
+            ("my-own", china, false, "my-own"),
+        ] {
+            assert_eq!(id(&ChannelModel::new(name, name), site, pictures), expected);
+        }
+        let configured = ChannelModel::new(MINI, "ep-20261101-abc");
+        assert_eq!(id(&configured, china, true), "ep-20261101-abc");
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let mut names: Vec<_> = TABLE.iter().flat_map(|row| row.names).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}

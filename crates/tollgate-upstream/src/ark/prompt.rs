@@ -1,0 +1,155 @@
+//! What is changed in a prompt before it goes to Ark, and why.
+
+use std::borrow::Cow;
+
+/// Ways to ask for a number of pictures that a group may have, beside the digits.
+const NUMBERS: &[&str] = &[
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen",
+];
+const CHINESE_NUMBERS: &[char] = &[
+    '两', '二', '三', '四', '五', '六', '七', '八', '九', '十', '组',
+];
+
+/// The prompt of a group of `n` pictures. Ark has no field for their number but an upper limit: the model makes as many as
+/// the prompt speaks of, so a prompt that speaks of none gets a sentence more.
+pub(super) fn of_group(prompt: &str, n: u32) -> Cow<'_, str> {
+    if n < 2 || names_a_number(prompt) {
+        return Cow::Borrowed(prompt);
+    }
+    let prompt = prompt.trim_end();
+    Cow::Owned(if prompt.chars().any(is_chinese) {
+        format!("{prompt}\n生成{n}张图片。")
+    } else {
+        format!("{prompt}\nGenerate {n} pictures.")
+    })
+}
+
+fn names_a_number(prompt: &str) -> bool {
+    let words = prompt.split(|c: char| !c.is_alphanumeric() || is_chinese(c));
+    let is_number = |word: &str| {
+        let digits = word.parse::<u32>().is_ok_and(|n| (2..=15).contains(&n));
+        digits || NUMBERS.iter().any(|name| word.eq_ignore_ascii_case(name))
+    };
+    words.into_iter().any(is_number) || prompt.contains(CHINESE_NUMBERS)
+}
+
+/// Characters of the block that everyday Chinese is written in.
+fn is_chinese(c: char) -> bool {
+    ('\u{4e00}'..='\u{9fff}').contains(&c)
+}
+
+/// Flags that Seedance 1.0 and 1.5 read out of the text, the older way to set what are fields now.
+const FLAGS: &[&str] = &[
+    "resolution",
+    "rs",
+    "ratio",
+    "rt",
+    "duration",
+    "dur",
+    "frames",
+    "fps",
+    "watermark",
+    "wm",
+    "seed",
+    "camerafixed",
+    "cf",
+];
+
+/// The prompt of a film without such flags and their values: they would change length and size behind the price.
+pub(super) fn without_flags(prompt: &str) -> Cow<'_, str> {
+    if !prompt.contains("--") {
+        return Cow::Borrowed(prompt);
+    }
+    let mut kept = String::with_capacity(prompt.len());
+    let mut has_changed = false;
+    let mut rest = prompt;
+    while let Some(at) = rest.find("--") {
+        let (before, from) = rest.split_at(at);
+        kept.push_str(before);
+        match flag_length(from) {
+            Some(length) => {
+                has_changed = true;
+                rest = &from[length..];
+            }
+            None => {
+                kept.push_str("--");
+                rest = &from[2..];
+            }
+        }
+    }
+    if !has_changed {
+        return Cow::Borrowed(prompt);
+    }
+    kept.push_str(rest);
+    Cow::Owned(kept.trim_end().to_owned())
+}
+
+/// The length of the flag, its value and the space behind them at the start of `text`, which begins with `--`; none where
+/// it is no flag.
+fn flag_length(text: &str) -> Option<usize> {
+    let name = &text[2..];
+    let end = name
+        .find(|c: char| !c.is_ascii_alphanumeric())
+        .unwrap_or(name.len());
+    let (name, rest) = name.split_at(end);
+    FLAGS.iter().find(|flag| name.eq_ignore_ascii_case(flag))?;
+    let value = rest.trim_start_matches([' ', '\t', '=', ':']);
+    // A flag without a value is followed by the next one, or by a new line.
+    let value = if value.starts_with("--") {
+        value
+    } else {
+        let end = value.find(char::is_whitespace).unwrap_or(value.len());
+        &value[end..]
+    };
+    let left = value.trim_start_matches([' ', '\t']);
+    Some(text.len() - left.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_asked_for_in_words_where_the_prompt_names_no_number() {
+        for (prompt, n, expected) in [
+            ("a day of a cat", 4, "a day of a cat\nGenerate 4 pictures."),
+            ("猫的一天", 3, "猫的一天\n生成3张图片。"),
+            ("a day of a cat", 1, "a day of a cat"),
+            ("four views of a cat", 4, "four views of a cat"),
+            ("Seven views", 4, "Seven views"),
+            ("3 views of a cat", 4, "3 views of a cat"),
+            ("生成四张图", 4, "生成四张图"),
+            ("生成4张图", 4, "生成4张图"),
+            (
+                "a diner of 1950",
+                2,
+                "a diner of 1950\nGenerate 2 pictures.",
+            ),
+            ("1 cat", 2, "1 cat\nGenerate 2 pictures."),
+            ("a cat, ", 2, "a cat,\nGenerate 2 pictures."),
+        ] {
+            assert_eq!(of_group(prompt, n), expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn flags_are_taken_out_with_their_values_and_nothing_else_is() {
+        for (prompt, expected) in [
+            ("a cat --dur 12 --rs 1080p", "a cat"),
+            ("a cat --duration=12 sleeps", "a cat sleeps"),
+            ("a cat --DUR: 12 sleeps", "a cat sleeps"),
+            ("--ratio 16:9 a cat", "a cat"),
+            ("a cat --wm --cf true", "a cat"),
+            ("a cat --wm", "a cat"),
+            ("a cat--seed 5 sleeps", "a catsleeps"),
+            ("one -- two --- three --", "one -- two --- three --"),
+            ("--seedling 5 grows", "--seedling 5 grows"),
+            ("a -dur 5", "a -dur 5"),
+            ("猫 --fps 30 睡", "猫 睡"),
+            ("first\n--dur 5\nsecond", "first\n\nsecond"),
+        ] {
+            assert_eq!(without_flags(prompt), expected, "{prompt}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Ratios such as `16:9`, for providers that take those in place of pixels.
+
+use tollgate_media::image::PixelSize;
+
+/// `asked` where it is among `known`, else the one of `known` that `size` is nearest to, by factors.
+pub(crate) fn ratio<'a>(
+    asked: Option<&str>,
+    size: Option<PixelSize>,
+    known: &[&'a str],
+) -> Option<&'a str> {
+    let named = known.iter().find(|ratio| Some(**ratio) == asked);
+    if let Some(named) = named {
+        return Some(named);
+    }
+    let size = size?;
+    let wanted = (f64::from(size.width) / f64::from(size.height)).ln();
+    let off = |ratio: &str| value(ratio).map_or(f64::MAX, |value| (value.ln() - wanted).abs());
+    let nearest = known.iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+    nearest.copied()
+}
+
+fn value(ratio: &str) -> Option<f64> {
+    let (width, height) = ratio.split_once(':')?;
+    Some(width.parse::<f64>().ok()? / height.parse::<f64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_ratio_stays_and_others_become_the_nearest() {
+        const KNOWN: &[&str] = &["1:1", "16:9", "9:16"];
+        for (asked, size, expected) in [
+            (Some("16:9"), (100, 100), "16:9"),
+            (Some("21:9"), (2100, 900), "16:9"),
+            (None, (900, 1000), "1:1"),
+            (None, (600, 1000), "9:16"),
+        ] {
+            let size = Some(PixelSize::new(size.0, size.1));
+            assert_eq!(
+                ratio(asked, size, KNOWN),
+                Some(expected),
+                "{asked:?} {size:?}"
+            );
+        }
+        assert_eq!(ratio(Some("2:1"), None, KNOWN), None);
+    }
+}
