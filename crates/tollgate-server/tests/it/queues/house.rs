@@ -58,6 +58,21 @@ enum Product {
 /// Every house.
 pub(super) const HOUSES: &[House] = &[
     House {
+        provider: Provider::Ark,
+        model: "seedance-1.0-pro",
+        upstream: "seedance-1.0-pro",
+        price: "per_video",
+        path: "/v1/video/generations",
+        order: r#"{ "duration": 2, "aspect_ratio": "1:1", "resolution": "480p" }"#,
+        product: Product::Film(2_000),
+        running: "in_progress",
+        submission: "/contents/generations/tasks",
+        cancellation: Some(("DELETE", "/contents/generations/tasks/")),
+        refusal: r#"status=400,{"error":{"code":"InvalidParameter","message":"no"}}"#,
+        finds: false,
+        blames_itself: true,
+    },
+    House {
         provider: Provider::DashScope,
         model: "wan2.7-image",
         upstream: "wan2.7-image",
