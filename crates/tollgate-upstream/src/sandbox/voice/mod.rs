@@ -15,7 +15,7 @@ pub use espeak::{Espeak, EspeakError};
 
 /// What the built-in voice never goes beyond: a longer text is spoken faster.
 pub const LONGEST: Duration = Duration::from_secs(600);
-/// The range of [`VoiceOrder::speed`]; what lies outside is brought to its ends.
+/// The range of the `speed` of a [`VoiceOrder`]; what lies outside is brought to its ends.
 pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 
 /// What to say and how.
