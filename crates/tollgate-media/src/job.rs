@@ -45,7 +45,7 @@ pub trait MediaJob {
     /// The tier, such as `2K` or `720p`, where there are tiers.
     fn tier(&self) -> Option<&str>;
     /// What the task's records tell of the request that the stored task does not hold otherwise
-    /// ([`TaskFacts::shown`](crate::TaskFacts::shown)). Small. To be asked when the job is settled.
+    /// (`shown` of [`TaskFacts`](crate::TaskFacts)). Small. To be asked when the job is settled.
     fn shown(&self) -> Map<String, Value>;
     /// Its pictures, the references in order first.
     fn pictures(&self) -> Vec<(InputRole, &InputImage)>;
