@@ -2,10 +2,9 @@
 //! as they run.
 
 use std::env;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{ChildStdout, Command};
+use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Outcome;
@@ -17,8 +16,6 @@ use crate::repo;
 /// `cargo xtask fuzz`), not for whoever changed something else.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 
-/// More failed tests than that are no accident.
-const AGAIN_MOST: usize = 3;
 /// Where the tests look for their PostgreSQL server.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
 
@@ -44,9 +41,7 @@ pub(crate) fn run(options: Options) -> Outcome {
         }
     };
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .current_dir(repo::root())
-        .args(["test", "--locked", "--no-fail-fast"]);
+    cargo.current_dir(repo::root()).args(["test", "--locked"]);
     if !options.cargo.iter().any(|arg| is_package(arg)) {
         cargo.arg("--workspace");
     }
@@ -57,55 +52,20 @@ pub(crate) fn run(options: Options) -> Outcome {
     if let Some(server) = &server {
         cargo.env(VARIABLE, server.url());
     }
-    cargo.stdout(Stdio::piped());
-    let (status, failed) = run_to_end(&mut cargo)?;
+    let status = run_to_end(cargo)?;
     if status.success() {
-        return Ok(());
+        Ok(())
+    } else {
+        Err(format!("tests failed: cargo test ended with {status}"))
     }
-    let said = format!("tests failed: cargo test ended with {status}");
-    if failed.is_empty() || failed.len() > AGAIN_MOST {
-        return Err(said);
-    }
-    // Tests with real processes share a machine with each other and with whoever else is there: what fails alone, too, fails.
-    eprintln!(
-        "== these tests failed and are run again, alone:\n{}",
-        failed.join("\n")
-    );
-    let mut again = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    again.current_dir(repo::root());
-    again.args([
-        "test",
-        "--locked",
-        "--workspace",
-        "--",
-        "--test-threads=1",
-        "--exact",
-    ]);
-    again
-        .args(&failed)
-        .env(SEED.0, SEED.1)
-        .stdout(Stdio::piped());
-    if let Some(server) = &server {
-        again.env(VARIABLE, server.url());
-    }
-    let (status, _) = run_to_end(&mut again)?;
-    if !status.success() {
-        return Err(said);
-    }
-    eprintln!(
-        "== WARNING: passed alone, failed beside others: look at them\n{}",
-        failed.join("\n")
-    );
-    Ok(())
 }
 
 fn is_package(arg: &str) -> bool {
     arg.starts_with("-p") || arg.starts_with("--package")
 }
 
-/// Runs a command, passing on what it says; answers the names of tests that failed too. When we are told to end, it ends
-/// first, so that what we started is stopped.
-fn run_to_end(command: &mut Command) -> Result<(ExitStatus, Vec<String>), String> {
+/// Runs a command; when we are told to end, it ends first, so that what we started is stopped.
+fn run_to_end(mut command: Command) -> Result<ExitStatus, String> {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build();
     let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
@@ -115,56 +75,15 @@ fn run_to_end(command: &mut Command) -> Result<(ExitStatus, Vec<String>), String
         let mut terminate = listen(SignalKind::terminate())?;
         let child = command.spawn();
         let mut child = child.map_err(|e| format!("cannot run cargo: {e}"))?;
-        let said = child.stdout.take();
-        let running = async {
-            let failed = match said {
-                Some(said) => pass_on(said).await,
-                None => Vec::new(),
-            };
-            let status = child.wait().await;
-            let status = status.map_err(|e| format!("cannot wait for cargo: {e}"))?;
-            Ok((status, failed))
-        };
-        let ended = tokio::select! {
-            ended = running => Some(ended),
-            _ = interrupt.recv() => None,
-            _ = terminate.recv() => None,
-        };
-        match ended {
-            Some(ended) => ended,
-            None => {
-                let _ = child.kill().await;
-                Err("interrupted".to_owned())
-            }
+        tokio::select! {
+            status = child.wait() => status.map_err(|e| format!("cannot wait for cargo: {e}")),
+            _ = interrupt.recv() => end(&mut child).await,
+            _ = terminate.recv() => end(&mut child).await,
         }
     })
 }
 
-/// Prints every line; the names in `test NAME ... FAILED`.
-async fn pass_on(said: ChildStdout) -> Vec<String> {
-    let mut failed = Vec::new();
-    let mut lines = BufReader::new(said).split(b'\n');
-    while let Ok(Some(line)) = lines.next_segment().await {
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        failed.extend(failed_test(&line).map(str::to_owned));
-    }
-    failed
-}
-
-fn failed_test(line: &str) -> Option<&str> {
-    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failed_tests_are_heard() {
-        let name = "chat::broken::answers_that_are_none::sqlite";
-        assert_eq!(failed_test(&format!("test {name} ... FAILED")), Some(name));
-        assert_eq!(failed_test(&format!("test {name} ... ok")), None);
-        assert_eq!(failed_test("test result: FAILED. 1 passed"), None);
-    }
+async fn end(child: &mut tokio::process::Child) -> Result<ExitStatus, String> {
+    let _ = child.kill().await;
+    Err("interrupted".to_owned())
 }
