@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
-use tollgate_core::{Millis, TaskKind, crash};
+use tollgate_core::{Adjustment, Millis, TaskKind, crash};
 use tollgate_media::image::LinkLife;
 use tollgate_store::Leased;
 use tollgate_upstream::egress::{EgressError, FetchLimits};
@@ -36,10 +36,13 @@ pub struct StoredFile {
 }
 
 /// What a completed task keeps as its result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoredResult {
     /// One entry per delivered file, in the order of delivery.
     pub files: Vec<StoredFile>,
+    /// What the provider was asked for instead of what the job says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adjustments: Vec<Adjustment>,
 }
 
 /// How far a task is, written down now and then.
@@ -103,6 +106,8 @@ impl Delivery for Nowhere {
     }
 
     fn progress(&self, _: u8) {}
+
+    fn adjusted(&self, _: Adjustment) {}
 }
 
 impl Shelf {
@@ -130,6 +135,11 @@ impl Shelf {
         let files = stored.files.len() as u64;
         let result = serde_json::to_string(&stored).ok()?;
         (files > 0).then_some((files, result))
+    }
+
+    /// What the provider was asked for instead of what the job says, so far.
+    pub fn adjustments(&self) -> Vec<Adjustment> {
+        self.locked().adjustments.clone()
     }
 
     /// Whether anything was to be delivered here.
@@ -265,5 +275,12 @@ impl Delivery for Shelf {
 
     fn progress(&self, percent: u8) {
         self.progress.report(percent);
+    }
+
+    fn adjusted(&self, adjustment: Adjustment) {
+        let mut stored = self.locked();
+        if !stored.adjustments.contains(&adjustment) {
+            stored.adjustments.push(adjustment);
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Millis, TaskKind, crash};
+use tollgate_core::{Adjustment, Millis, TaskKind, crash};
 use tollgate_media::{AnyFamily, Job};
 use tollgate_store::{AttemptEnd, End, Leased};
 use tollgate_upstream::provider::Started;
@@ -49,10 +49,11 @@ struct Run {
     progress: Arc<Progress>,
 }
 
-/// An attempt that a provider has in hand: where, and as which number.
+/// An attempt that a provider has in hand: where, as which number, and what it was asked for instead of what the job says.
 struct Attempt {
     number: i64,
     seat: Seat,
+    adjustments: Vec<Adjustment>,
 }
 
 /// Runs one leased task. `place` is its place among the tasks that are worked on here; `stop` fires when the task ended
@@ -105,7 +106,7 @@ async fn work(run: &Run, place: OwnedSemaphorePermit) -> Stop {
     // 2. What an earlier turn left at a provider is gone on with; it is never begun again blindly.
     let mut lost = None;
     if let Some(open) = leased.open.clone() {
-        match follow::found_again(run, &open).await {
+        match follow::found_again(run, &open, &job).await {
             follow::Again::With(attempt, ticket) => {
                 return follow::follow(run, attempt, ticket, asked(&job), place).await;
             }
@@ -129,7 +130,7 @@ async fn work(run: &Run, place: OwnedSemaphorePermit) -> Stop {
 
     // 5. The attempt is on disk before the provider hears of it.
     let external_id = tollgate_core::id::short_id("tollgate-");
-    let attempt = match begin::attempt(run, seat, &external_id, lost.as_ref()).await {
+    let mut attempt = match begin::attempt(run, seat, &external_id, lost.as_ref()).await {
         Begun::Attempt(attempt) => attempt,
         Begun::Stop(stop) => return stop,
     };
@@ -148,6 +149,7 @@ async fn work(run: &Run, place: OwnedSemaphorePermit) -> Stop {
     let started = Box::pin(call.start()).await;
     crash::point("run.after_start");
     begin::report(&attempt.seat, &task.model, &started);
+    attempt.adjustments = shelf.adjustments();
 
     // 7. What it has taken into its queue is followed until it ends there.
     let made = match started {
@@ -161,7 +163,7 @@ async fn work(run: &Run, place: OwnedSemaphorePermit) -> Stop {
             return follow::follow(run, attempt, ticket, asked(&job), place).await;
         }
         Ok(Started::Done(done)) => Ok(done),
-        Err(e) => match follow::unknown(run, &attempt, &external_id, e).await {
+        Err(e) => match follow::unknown(run, &attempt, &external_id, &job, e).await {
             follow::Unknown::Accepted(ticket) => {
                 return follow::follow(run, attempt, ticket, asked(&job), place).await;
             }

@@ -37,11 +37,13 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
         ApiError::internal()
     };
     let family = AnyFamily::by_name(&task.family).ok_or_else(|| unreadable("family"))?;
-    let adjustments: Vec<Adjustment> =
+    let mut adjustments: Vec<Adjustment> =
         serde_json::from_str(&task.adjustments).map_err(|_| unreadable("adjustments"))?;
     let shown: Map<String, Value> =
         serde_json::from_str(&task.shown).map_err(|_| unreadable("shown"))?;
-    let stored = files(task)?;
+    let stored = result(task)?;
+    adjustments.extend(stored.adjustments);
+    let stored = stored.files;
     let urls: Vec<String> = stored
         .iter()
         .map(|file| app.blobs.url(&app.public_url, &file.name))
@@ -86,14 +88,17 @@ pub fn view(app: &App, task: &Task, view: View) -> Result<Value, ApiError> {
 /// # Errors
 /// 500 where what is stored cannot be read.
 pub fn files(task: &Task) -> Result<Vec<StoredFile>, ApiError> {
+    Ok(result(task)?.files)
+}
+
+fn result(task: &Task) -> Result<StoredResult, ApiError> {
     let Some(text) = &task.result else {
-        return Ok(Vec::new());
+        return Ok(StoredResult::default());
     };
-    let result: StoredResult = serde_json::from_str(text).map_err(|e| {
+    serde_json::from_str(text).map_err(|e| {
         tracing::error!(task = task.id, error = %e, "a stored result cannot be read");
         ApiError::internal()
-    })?;
-    Ok(result.files)
+    })
 }
 
 /// The entry of a batch for an id that is unknown or another user's.

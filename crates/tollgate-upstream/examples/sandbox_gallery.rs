@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
+use tollgate_core::Adjustment;
 use tollgate_media::image::{Background, ImageFormat, ImageJob, PixelSize, Size};
 use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
@@ -78,6 +79,10 @@ impl Delivery for Folder {
     }
 
     fn progress(&self, _percent: u8) {}
+
+    fn adjusted(&self, adjustment: Adjustment) {
+        println!("   {adjustment:?}");
+    }
 }
 
 fn job(prompt: &str, width: u32, height: u32) -> ImageJob {

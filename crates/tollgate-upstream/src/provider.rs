@@ -12,7 +12,8 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Secret, TaskKind};
+use tollgate_core::{Adjustment, Secret, TaskKind};
+use tollgate_media::Job;
 use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
 use tollgate_media::speech::SpeechJob;
 use tollgate_media::video::VideoJob;
@@ -202,14 +203,16 @@ pub struct QueueCall<'a> {
 /// A search for work whose answer was lost.
 #[derive(Clone)]
 pub struct FindCall<'a> {
-    /// What it makes.
-    pub kind: TaskKind,
+    /// What was to be made.
+    pub job: &'a Job,
     /// [`Attempt::external_id`].
     pub external_id: &'a str,
     /// The channel's entry for the model.
     pub model: &'a ChannelModel,
     /// The key that it was sent with.
     pub key: Option<&'a Secret>,
+    /// Takes the adjustments of what is found, as the start told them.
+    pub delivery: &'a dyn Delivery,
 }
 
 /// What became of a start.
@@ -294,6 +297,9 @@ pub trait Delivery: Send + Sync {
     async fn deliver(&self, made: Made) -> Result<(), ProviderError>;
     /// Percent done, 0 to 100. Cheap: call it as often as there is news.
     fn progress(&self, percent: u8);
+    /// The provider is asked for something else than the job says: the nearest size that it makes, say. Told before the
+    /// request is sent; the task's record shows it (DECISIONS.md › Values). The same one twice counts once.
+    fn adjusted(&self, adjustment: Adjustment);
 }
 
 /// One result: a whole file, however it comes. What it is, its own bytes tell.

@@ -66,7 +66,11 @@ pub(super) async fn attempt(
         now: run.app.clock.now(),
     };
     match run.app.store.begin_attempt(start).await {
-        Ok(AttemptBegun::Begun(number)) => Begun::Attempt(Attempt { number, seat }),
+        Ok(AttemptBegun::Begun(number)) => Begun::Attempt(Attempt {
+            number,
+            seat,
+            adjustments: Vec::new(),
+        }),
         Ok(AttemptBegun::LostLease) => Begun::Stop(Stop::Leave),
         // One is open that was not there when the task was claimed: the next turn sees it.
         Ok(AttemptBegun::StillOpen) => Begun::Stop(Stop::Wait(FULL_PAUSE)),

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tollgate_core::{Millis, crash};
+use tollgate_core::{Adjustment, Millis, crash};
+use tollgate_media::Job;
 use tollgate_store::{Accepted, OpenAttempt, Task};
 use tollgate_upstream::provider::{FindCall, Found, Polled, Queue, QueueCall, Rhythm, Style};
-use tollgate_upstream::{ProviderError, ProviderErrorKind};
+use tollgate_upstream::{Delivery, ProviderError, ProviderErrorKind};
 
 use super::end::{self, Made};
 use super::{Attempt, NONE_PAUSE, Run, Stop, begin};
@@ -52,6 +53,7 @@ pub(super) async fn keep(run: &Run, attempt: &Attempt, ticket: &str) -> Result<(
         fence: run.leased.fence,
         number: attempt.number,
         ticket: ticket.to_owned(),
+        adjustments: to_text(&attempt.adjustments),
         now: run.app.clock.now(),
     };
     for _ in 0..KEEP_TRIES {
@@ -109,6 +111,8 @@ pub(super) async fn follow(
             .clone()
             .unwrap_or_else(|| Arc::clone(&queue));
         let shelf = super::shelf(run, asked);
+        let adjustments = attempt.adjustments.iter().cloned();
+        adjustments.for_each(|adjustment| shelf.adjusted(adjustment));
         let polled = Box::pin(poll(
             run,
             &attempt.seat,
@@ -214,7 +218,7 @@ fn first_pause(run: &Run, attempt: &Attempt, rhythm: Rhythm) -> Duration {
 }
 
 /// Looks at an attempt that an earlier turn, here or elsewhere, left open in a provider's queue.
-pub(super) async fn found_again(run: &Run, open: &OpenAttempt) -> Again {
+pub(super) async fn found_again(run: &Run, open: &OpenAttempt, job: &Job) -> Again {
     let live = run.app.routing();
     let seat = live
         .channels
@@ -228,19 +232,24 @@ pub(super) async fn found_again(run: &Run, open: &OpenAttempt) -> Again {
         );
         return Again::Stop(Stop::Wait(30_000));
     };
-    let attempt = Attempt {
+    let mut attempt = Attempt {
         number: open.number,
         seat,
+        adjustments: from_text(open),
     };
     if let Some(ticket) = &open.ticket {
         return Again::With(attempt, ticket.clone());
     }
     let external_id = open.external_id.clone().unwrap_or_default();
-    match search(run, &attempt.seat, &external_id).await {
-        Found::Accepted(ticket) => match keep(run, &attempt, &ticket).await {
-            Ok(()) => Again::With(attempt, ticket),
-            Err(stop) => Again::Stop(stop),
-        },
+    let shelf = super::shelf(run, 0);
+    match search(run, &attempt.seat, &external_id, job, &shelf).await {
+        Found::Accepted(ticket) => {
+            attempt.adjustments = shelf.adjustments();
+            match keep(run, &attempt, &ticket).await {
+                Ok(()) => Again::With(attempt, ticket),
+                Err(stop) => Again::Stop(stop),
+            }
+        }
         Found::Nothing => Again::Anew,
         Found::CannotTell => Again::Stop(until_deadline(run)),
     }
@@ -251,6 +260,7 @@ pub(super) async fn unknown(
     run: &Run,
     attempt: &Attempt,
     external_id: &str,
+    job: &Job,
     error: ProviderError,
 ) -> Unknown {
     if error.kind != ProviderErrorKind::Unknown {
@@ -260,7 +270,8 @@ pub(super) async fn unknown(
         // What a provider does within the call cannot come any more once the call is over.
         return Unknown::Known(error);
     }
-    match search(run, &attempt.seat, external_id).await {
+    // The start has told its adjustments: what the search tells of them is the same.
+    match search(run, &attempt.seat, external_id, job, &Nowhere).await {
         Found::Accepted(ticket) => match keep(run, attempt, &ticket).await {
             Ok(()) => Unknown::Accepted(ticket),
             Err(stop) => Unknown::Stop(stop),
@@ -283,7 +294,13 @@ fn until_deadline(run: &Run) -> Stop {
     Stop::Wait((task.deadline_at - run.app.clock.now()).max(0))
 }
 
-async fn search(run: &Run, seat: &Seat, external_id: &str) -> Found {
+async fn search(
+    run: &Run,
+    seat: &Seat,
+    external_id: &str,
+    job: &Job,
+    delivery: &dyn Delivery,
+) -> Found {
     let task = &run.leased.task;
     let (Some(queue), Some(model)) = (
         seat.open.provider.queue.as_ref(),
@@ -294,10 +311,11 @@ async fn search(run: &Run, seat: &Seat, external_id: &str) -> Found {
     let mut nothing = 0;
     loop {
         let call = FindCall {
-            kind: task.kind,
+            job,
             external_id,
             model: &model,
             key: seat.key(),
+            delivery,
         };
         match queue.find(call).await {
             Ok(Found::Nothing) if nothing < FIND_AGAIN => nothing += 1,
@@ -308,6 +326,20 @@ async fn search(run: &Run, seat: &Seat, external_id: &str) -> Found {
         }
         tokio::time::sleep(FIND_PAUSE).await;
     }
+}
+
+/// As they are stored; none where there are none.
+fn to_text(adjustments: &[Adjustment]) -> Option<String> {
+    (!adjustments.is_empty()).then(|| serde_json::json!(adjustments).to_string())
+}
+
+fn from_text(open: &OpenAttempt) -> Vec<Adjustment> {
+    let stored = open.adjustments.as_deref();
+    let read = |text| serde_json::from_str(text);
+    stored.map_or(Ok(Vec::new()), read).unwrap_or_else(|e| {
+        tracing::error!(attempt = open.number, error = %e, "stored adjustments cannot be read");
+        Vec::new()
+    })
 }
 
 /// A task has ended by its user or its deadline: what its provider still has of it is called off, in the background.

@@ -14,12 +14,13 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "attempt_shape",
-        says: "number, queued, ticket_at, ended_at, outcome of an attempt: an ended one has an outcome, only a queued one a ticket",
+        says: "number, queued, ticket_at, ended_at, outcome of an attempt: an ended one has an outcome, only a queued one a ticket, adjustments only with a ticket",
         sql: Sql::both(
             "SELECT task_id, number, queued, ticket_at, ended_at, outcome FROM attempts
              WHERE number < 1 OR queued NOT IN (0, 1) OR (ended_at IS NULL) <> (outcome IS NULL)
                 OR (ended_at IS NULL AND error IS NOT NULL)
-                OR (ticket IS NULL) <> (ticket_at IS NULL) OR (queued = 0 AND ticket IS NOT NULL)",
+                OR (ticket IS NULL) <> (ticket_at IS NULL) OR (queued = 0 AND ticket IS NOT NULL)
+                OR (ticket IS NULL AND adjustments IS NOT NULL)",
         ),
     },
     Check {

@@ -147,7 +147,8 @@ CREATE INDEX tasks_due ON tasks (due_at, state) WHERE state < 2;
 
 -- One row per try on a channel, with the fence it was begun under. queued is 1 where the provider takes the work into
 -- its queue: what became of such an attempt is known only from the provider, so it outlives its lease. ticket is the
--- provider's name for the work, external_id ours, key_print says with which of the channel's keys to ask.
+-- provider's name for the work, external_id ours, key_print says with which of the channel's keys to ask. adjustments is
+-- a JSON array: what the provider was asked for instead of what the job says.
 CREATE TABLE attempts (
     task_id     TEXT NOT NULL,
     number      BIGINT NOT NULL,
@@ -158,6 +159,7 @@ CREATE TABLE attempts (
     key_print   TEXT,
     ticket      TEXT,
     ticket_at   BIGINT,
+    adjustments TEXT,
     started_at  BIGINT NOT NULL,
     ended_at    BIGINT,
     outcome     TEXT,

@@ -51,6 +51,8 @@ pub struct OpenAttempt {
     pub ticket: Option<String>,
     /// When the first ticket was written down.
     pub ticket_at: Option<Millis>,
+    /// What the provider was asked for instead of what the job says: [`Accepted::adjustments`].
+    pub adjustments: Option<String>,
     /// When it began.
     pub started_at: Millis,
 }
@@ -66,6 +68,9 @@ pub struct Accepted {
     pub number: i64,
     /// What the provider calls the work: opaque, 1 to [`Accepted::TICKET_MAX`] bytes.
     pub ticket: String,
+    /// What the provider was asked for instead of what the job says: adjustments as a JSON array, none where there are
+    /// none.
+    pub adjustments: Option<String>,
     /// Now.
     pub now: Millis,
 }

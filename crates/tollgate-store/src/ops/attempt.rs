@@ -17,12 +17,12 @@ use crate::writer::Write;
 /// The columns that [`open_attempt`] reads, in its order.
 macro_rules! open_columns {
     () => {
-        "number, channel, external_id, key_print, ticket, ticket_at, started_at"
+        "number, channel, external_id, key_print, ticket, ticket_at, started_at, adjustments"
     };
 }
 
 /// How many they are.
-const OPEN_COLUMNS_COUNT: usize = 7;
+const OPEN_COLUMNS_COUNT: usize = 8;
 
 pub(super) const HELD: Sql = Sql::each(
     "SELECT queued_attempt FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1",
@@ -60,8 +60,9 @@ const BEGIN_ATTEMPT: Sql = Sql::both(
 pub(super) const SET_QUEUED: Sql =
     Sql::both("UPDATE tasks SET queued_attempt = $1 WHERE id = $2 AND state = 1");
 pub(super) const ACCEPTED: Sql = Sql::both(
-    "UPDATE attempts SET ticket = $1, ticket_at = COALESCE(ticket_at, CAST($2 AS BIGINT))
-     WHERE task_id = $3 AND number = $4 AND queued = 1 AND ended_at IS NULL",
+    "UPDATE attempts SET ticket = $1, ticket_at = COALESCE(ticket_at, CAST($2 AS BIGINT)),
+                         adjustments = COALESCE($3, adjustments)
+     WHERE task_id = $4 AND number = $5 AND queued = 1 AND ended_at IS NULL",
 );
 pub(super) const END_ATTEMPT: Sql = Sql::both(
     "UPDATE attempts SET ended_at = $1, outcome = $2, error = $3 WHERE task_id = $4 AND number = $5 AND ended_at IS NULL",
@@ -168,12 +169,13 @@ impl Write for AcceptAttempt {
             fence,
             number,
             ticket,
+            adjustments,
             now,
         } = &self.0;
         if batch.first(&HELD, args![task_id, *fence]).await?.is_none() {
             return Ok(false);
         }
-        let args = args![ticket, *now, task_id, *number];
+        let args = args![ticket, *now, adjustments.as_ref(), task_id, *number];
         Ok(batch.execute(&ACCEPTED, args).await? == 1)
     }
 }
@@ -256,5 +258,6 @@ pub(crate) fn open_attempt(row: &mut Row) -> Result<OpenAttempt, DbError> {
         ticket: row.opt_text(4)?,
         ticket_at: row.opt_int(5)?,
         started_at: row.int(6)?,
+        adjustments: row.opt_text(7)?,
     })
 }

@@ -37,6 +37,7 @@ fn open(number: i64, ticket: Option<&str>) -> OpenAttempt {
         key_print: Some("3f9a".to_owned()),
         ticket: ticket.map(str::to_owned),
         ticket_at: ticket.map(|_| NOW),
+        adjustments: None,
         started_at: NOW,
     }
 }
@@ -124,7 +125,22 @@ async fn a_ticket_is_written_under_the_lease(db: &Db) {
         assert_eq!(accepted, Ok(is_written), "{number} {now}");
     }
     let shown = store.last_attempt(&id).await.unwrap().unwrap();
-    assert_eq!((shown.ticket, shown.ticket_at), (Some(most), Some(NOW)));
+    assert_eq!(
+        (shown.ticket, shown.ticket_at),
+        (Some(most.clone()), Some(NOW))
+    );
+
+    // Adjustments stay when a later ticket comes without any.
+    let told = Some(r#"[{"field":"size"}]"#.to_owned());
+    for adjustments in [told.clone(), None] {
+        let accepted = Accepted {
+            adjustments,
+            ..at(1, &most, NOW)
+        };
+        assert_eq!(store.accepted(accepted).await, Ok(true));
+        let shown = store.last_attempt(&id).await.unwrap().unwrap();
+        assert_eq!(shown.adjustments, told);
+    }
     for bad in [String::new(), "x".repeat(Accepted::TICKET_MAX + 1)] {
         let refused = store.accepted(at(1, &bad, NOW)).await;
         assert!(

@@ -200,6 +200,7 @@ pub(crate) fn accepted_of(leased: &Leased, number: i64, ticket: &str, now: Milli
         fence: leased.fence,
         number,
         ticket: ticket.to_owned(),
+        adjustments: None,
         now,
     }
 }

@@ -230,7 +230,7 @@ impl Queue for Kling {
     }
 
     async fn find(&self, call: FindCall<'_>) -> Result<Found, ProviderError> {
-        if call.kind != TaskKind::Video {
+        if call.job.kind() != TaskKind::Video {
             return Ok(Found::CannotTell);
         }
         let id = segment(call.external_id);

@@ -13,7 +13,7 @@ use futures_util::stream;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Secret, TaskKind};
+use tollgate_core::{Adjustment, Secret, TaskKind};
 use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
 use tollgate_media::speech::SpeechJob;
 use tollgate_media::video::VideoJob;
@@ -176,6 +176,7 @@ pub(crate) enum Thing {
 pub(crate) struct Kept {
     things: Mutex<Vec<Thing>>,
     progress: Mutex<Vec<u8>>,
+    adjustments: Mutex<Vec<Adjustment>>,
     pub(crate) refuses: Mutex<u32>,
     pub(crate) reasons: Mutex<Vec<ProviderError>>,
 }
@@ -183,6 +184,13 @@ pub(crate) struct Kept {
 impl Kept {
     pub(crate) fn things(&self) -> Vec<Thing> {
         self.things.lock().unwrap().clone()
+    }
+
+    /// What was adjusted, as `field: asked → used`, in that order.
+    pub(crate) fn adjusted(&self) -> Vec<String> {
+        let adjustments = self.adjustments.lock().unwrap();
+        let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.asked, a.used);
+        adjustments.iter().map(text).collect()
     }
 
     /// What was said of the progress.
@@ -250,6 +258,10 @@ impl Delivery for Kept {
 
     fn progress(&self, percent: u8) {
         self.progress.lock().unwrap().push(percent);
+    }
+
+    fn adjusted(&self, adjustment: Adjustment) {
+        self.adjustments.lock().unwrap().push(adjustment);
     }
 }
 

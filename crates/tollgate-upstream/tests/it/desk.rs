@@ -17,12 +17,12 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Secret, TaskKind};
+use tollgate_core::{Adjustment, Secret, TaskKind};
 use tollgate_fakes::{Fake, Options, Provider as FakeKind};
 use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
 use tollgate_media::speech::SpeechJob;
 use tollgate_media::video::VideoJob;
-use tollgate_media::{AnyFamily, RequestShape};
+use tollgate_media::{AnyFamily, Job, RequestShape};
 use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::{Provider, Settings};
@@ -295,13 +295,14 @@ impl Desktop {
         queue.cancel(self.question(ticket, kind, 1)).await
     }
 
-    pub(crate) async fn find(&self, kind: TaskKind) -> Result<Found, ProviderError> {
+    pub(crate) async fn find(&self, job: &Job) -> Result<Found, ProviderError> {
         let queue = self.provider.queue.as_ref().unwrap();
         let call = FindCall {
-            kind,
+            job,
             external_id: EXTERNAL_ID,
             model: &self.model,
             key: Some(&self.key),
+            delivery: &self.shelf,
         };
         queue.find(call).await
     }
@@ -337,6 +338,7 @@ pub(crate) struct Shelf {
     links: Mutex<Vec<Link>>,
     files: Mutex<Vec<Vec<u8>>>,
     progress: Mutex<Vec<u8>>,
+    adjustments: Mutex<Vec<Adjustment>>,
 }
 
 impl Shelf {
@@ -347,6 +349,13 @@ impl Shelf {
 
     pub(crate) fn files(&self) -> Vec<Vec<u8>> {
         self.files.lock().unwrap().clone()
+    }
+
+    /// What was adjusted, as `field: asked → used`, in that order.
+    pub(crate) fn adjusted(&self) -> Vec<String> {
+        let adjustments = self.adjustments.lock().unwrap();
+        let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.asked, a.used);
+        adjustments.iter().map(text).collect()
     }
 }
 
@@ -379,6 +388,10 @@ impl Delivery for Shelf {
 
     fn progress(&self, percent: u8) {
         self.progress.lock().unwrap().push(percent);
+    }
+
+    fn adjusted(&self, adjustment: Adjustment) {
+        self.adjustments.lock().unwrap().push(adjustment);
     }
 }
 

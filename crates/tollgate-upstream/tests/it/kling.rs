@@ -6,8 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tollgate_core::Secret;
-use tollgate_core::TaskKind::{Speech, Video};
+use tollgate_core::TaskKind::Video;
 use tollgate_fakes::{Fake, Options, Provider};
+use tollgate_media::Job;
 use tollgate_upstream::{Channel, Done, Found, Polled, ProviderErrorKind, Started};
 
 use crate::desk::{
@@ -25,6 +26,14 @@ fn voice(desk: &Desk) -> Desktop {
 
 fn film(desk: &Desk) -> Desktop {
     Desktop::open(at(desk, "kling-3.0"))
+}
+
+fn a_film() -> Job {
+    Job::Video(video_job(json!({})))
+}
+
+fn some_speech() -> Job {
+    Job::Speech(speech_job(json!({})))
 }
 
 fn enveloped(data: Value) -> Reply {
@@ -390,12 +399,12 @@ async fn films_are_followed_found_and_fetched() {
     .await;
     let open = film(&desk);
     assert_eq!(
-        open.find(Video).await.unwrap(),
+        open.find(&a_film()).await.unwrap(),
         Found::Accepted("f-1".to_owned())
     );
-    assert_eq!(open.find(Video).await.unwrap(), Found::Nothing);
-    assert!(open.find(Video).await.is_err());
-    assert_eq!(open.find(Speech).await.unwrap(), Found::CannotTell);
+    assert_eq!(open.find(&a_film()).await.unwrap(), Found::Nothing);
+    assert!(open.find(&a_film()).await.is_err());
+    assert_eq!(open.find(&some_speech()).await.unwrap(), Found::CannotTell);
     let line = format!("GET /tasks?external_task_ids={EXTERNAL_ID}");
     assert_eq!(desk.lines(), vec![line; 3]);
 }
@@ -476,7 +485,7 @@ async fn a_fake_takes_every_kind_of_job() {
         let started = open.video(&video_job(given), &frames[..images]).await;
         let ticket = ticket(started);
         assert_eq!(
-            open.find(Video).await.unwrap(),
+            open.find(&a_film()).await.unwrap(),
             Found::Accepted(ticket.clone())
         );
         assert_eq!(refused(open.end(&ticket, Video, 1).await), []);
@@ -526,7 +535,7 @@ async fn a_fake_breaks_in_every_way() {
         let (_fake, open) = faked("kling-3.0").await;
         let started = open.video(&video_job(json!({ "prompt": text })), &[]).await;
         // One that was taken is found by our id.
-        let was_taken = matches!(open.find(Video).await, Ok(Found::Accepted(_)));
+        let was_taken = matches!(open.find(&a_film()).await, Ok(Found::Accepted(_)));
         let kind = started.unwrap_err().kind;
         match was_taken {
             true => assert_eq!(kind, Unknown, "{text}"),
@@ -548,7 +557,7 @@ async fn a_fake_breaks_in_every_way() {
         );
     }
     let (_fake, open) = faked("kling-3.0").await;
-    assert_eq!(open.find(Video).await.unwrap(), Found::Nothing);
+    assert_eq!(open.find(&a_film()).await.unwrap(), Found::Nothing);
     assert_eq!(failure(open.poll("17", Video, 1).await).kind, Failed);
     let prompt = "[[fake:status=503@poll]]";
     let ticket = ticket(
