@@ -1,8 +1,12 @@
 //! A job of any kind, as it is stored with its task.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_core::TaskKind;
 
+use crate::endpoint::RequestShape;
+use crate::family::AnyFamily;
+use crate::form::field::{Field, Kind};
 use crate::image::{ImageJob, InputImage, PixelSize};
 use crate::input::InputRole;
 use crate::speech::SpeechJob;
@@ -51,6 +55,44 @@ pub trait MediaJob {
     fn pictures(&self) -> Vec<(InputRole, &InputImage)>;
     /// Adds a picture; references come in order.
     fn add_picture(&mut self, role: InputRole, image: InputImage);
+}
+
+/// The fields by which a job says more than its prompt, its size and its amount, with what each is set to: those that the
+/// family declares and that are not at the value that their absence means. A provider that does not take one of them
+/// changes what the client gets.
+pub fn choices<J: MediaJob + Serialize>(job: &J) -> Map<String, Value> {
+    let Some(family) = AnyFamily::by_name(job.family()) else {
+        return Map::new();
+    };
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(job) else {
+        return Map::new();
+    };
+    if let Some(Value::Object(extra)) = fields.remove("extra") {
+        fields.extend(extra);
+    }
+    let declared = family.fields(RequestShape::Usual);
+    fields.retain(|name, value| {
+        !SAID_OTHERWISE.contains(&name.as_str())
+            && find(declared, name).is_some_and(|field| {
+                let default = field.default.map(|default| default.value());
+                !value.is_null() && default.as_ref() != Some(value)
+            })
+    });
+    fields
+}
+
+/// What [`MediaJob`] tells of a job.
+const SAID_OTHERWISE: &[&str] = &["model", "prompt", "n", "seconds", "size", "images"];
+
+/// The declaration of the field that a job calls `name`, at the top or in an object. Some are declared in camel case.
+fn find<'f>(declared: &'f [Field], name: &str) -> Option<&'f Field> {
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let wanted = plain(name);
+    declared.iter().find_map(|field| match field.kind {
+        _ if plain(field.name) == wanted => Some(field),
+        Kind::Object(members) => find(members, name),
+        _ => None,
+    })
 }
 
 impl Job {

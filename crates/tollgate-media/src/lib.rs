@@ -21,7 +21,7 @@ pub mod video;
 pub use catalogue::{Catalogue, ExtraModel, TaskModel};
 pub use endpoint::{Endpoint, RequestShape};
 pub use family::{AnyFamily, LinkLife};
-pub use job::{Job, MediaJob, Units};
+pub use job::{Job, MediaJob, Units, choices};
 pub use shape::{
     ReceiptFacts, ResultFile, TaskFacts, bare_record, generation_record, receipt, record,
     video_resource,

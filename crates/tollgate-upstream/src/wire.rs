@@ -3,6 +3,7 @@
 
 mod ask;
 mod calls;
+mod changes;
 mod clean;
 mod fetch;
 mod files;
@@ -17,6 +18,7 @@ mod wait;
 
 pub(crate) use ask::{Answer, Ask, judged, lost};
 pub(crate) use calls::{in_calls, unless_stopped};
+pub(crate) use changes::{Changes, is_of_ratio};
 pub(crate) use files::{Form, Slots};
 pub(crate) use queued::{ended, hand_over, most_telling, segment, unnamed, unpolled};
 pub(crate) use ratio::ratio;

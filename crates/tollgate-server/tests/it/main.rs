@@ -2,6 +2,7 @@
 //! `TOLLGATE_TEST_POSTGRES_URL` names a server, on PostgreSQL. At the end of every test the books must close.
 
 mod access;
+mod adjusted;
 mod bad;
 mod callbacks;
 mod catalogue;
@@ -10,6 +11,7 @@ mod cleaning;
 mod cluster;
 mod commands;
 mod crash;
+mod deadlines;
 mod directives;
 mod drain;
 mod films;

@@ -13,6 +13,7 @@ on_both!(
 on_one!(
     what_is_not_spoken_costs_nothing,
     others_hear_nothing_of_it,
+    the_sandbox_speaks,
     wrong_fields_are_named,
 );
 
@@ -217,6 +218,56 @@ async fn others_hear_nothing_of_it(backend: Backend) {
     let film = owner.get(&format!("/v1/videos/{id}")).await;
     film.error(404, "not_found_error");
     gate.close().await;
+}
+
+async fn the_sandbox_speaks(backend: Backend) {
+    let setup = Setup::new(backend).env("TOLLGATE_SANDBOX__SPEECH_MS", "0");
+    let prices = "[price.\"native-v3\"]\nper_thousand_characters = 2\n";
+    let gate = setup.config(prices).start().await;
+    let client = gate.somebody_with("payer", &["--balance", "10"]).await;
+    let say = async |text: &str| {
+        let body = json!({ "model": "native-v3", "input": text });
+        client.ended(&id(&order(&client, USUAL, &body).await)).await
+    };
+    let mut lengths = Vec::new();
+    for text in [
+        "Hello.",
+        "Good morning, and a long and pleasant day to all of you.",
+    ] {
+        let record = say(text).await;
+        assert_eq!(status(&record), "completed", "{record}");
+        let url = record["metadata"]["url"].as_str().expect("a link");
+        let sound = client.fetch(url).await.expect(200);
+        assert_eq!(sound.header("content-type"), "audio/wav");
+        lengths.push(wav_ms(&sound.body));
+    }
+    assert!(
+        300 < lengths[0] && 2 * lengths[0] < lengths[1] && lengths[1] < 15_000,
+        "{lengths:?}"
+    );
+    let (left, spent) = client.purse().await;
+    for (directive, code) in [("moderated", "moderated"), ("fail", "provider_error")] {
+        let record = say(&format!("Hello. [[sandbox:{directive}]]")).await;
+        assert_eq!(record["error"]["code"], code, "{record}");
+    }
+    assert_eq!(client.purse().await, (left, spent), "nothing for nothing");
+    gate.close().await;
+}
+
+/// How long a WAV file sounds, in milliseconds; it must be whole, and not silent.
+fn wav_ms(file: &[u8]) -> u32 {
+    let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    assert_eq!((&file[..4], &file[8..16]), (&b"RIFF"[..], &b"WAVEfmt "[..]));
+    assert_eq!(number(4) as usize, file.len() - 8);
+    let at = file
+        .windows(4)
+        .position(|four| four == b"data")
+        .expect("samples");
+    let (samples, per_second) = (number(at + 4), number(28));
+    assert_eq!(samples as usize, file.len() - at - 8);
+    let loud = |pair: &[u8]| i16::from_le_bytes([pair[0], pair[1]]).unsigned_abs() > 1_000;
+    assert!(file[at + 8..].chunks_exact(2).any(loud), "it can be heard");
+    samples * 1000 / per_second
 }
 
 async fn wrong_fields_are_named(backend: Backend) {

@@ -13,7 +13,7 @@ use crate::provider::{
     Done, InputFile, Made, Polled, ProviderError, ProviderErrorKind, Queue, QueueCall, Rhythm,
     Started, VideoCall, VideoProvider,
 };
-use crate::wire::{self, Ask, Slots, ended, unpolled};
+use crate::wire::{self, Ask, Changes, Slots, ended, unpolled};
 
 /// Tasks are taken within moments, but pictures have to be sent first.
 const SUBMIT: Duration = Duration::from_secs(60);
@@ -40,6 +40,18 @@ impl Generation {
             _ => return None,
         })
     }
+
+    /// What it takes besides what all jobs have; `image_use` is what the pictures are.
+    fn carried(self, image_use: Option<ImageUse>) -> Vec<&'static str> {
+        let mut carried = vec!["seed", "return_last_frame", "watermark"];
+        if self != Self::One {
+            carried.push("generate_audio");
+        }
+        if self != Self::Two && image_use != Some(ImageUse::References) {
+            carried.push("camera_fixed");
+        }
+        carried
+    }
 }
 
 #[async_trait]
@@ -47,7 +59,8 @@ impl VideoProvider for Ark {
     async fn start(&self, call: VideoCall<'_>) -> Result<Started, ProviderError> {
         let model = models::id(call.attempt.model, self.site, !call.images.is_empty());
         let mut slots = Slots::new();
-        let body = body(call.job, call.images, &model, &mut slots)?;
+        let (body, changes) = body(call.job, call.images, &model, &mut slots)?;
+        changes.tell(call.attempt.delivery);
         let json = HeaderValue::from_static("application/json");
         let ask = Ask::post_parts(self.uri(TASKS), json, slots.fill(&body))
             .authorized("Bearer ", call.attempt.key)?
@@ -181,9 +194,12 @@ fn body(
     images: &[InputFile],
     model: &str,
     slots: &mut Slots,
-) -> Result<Value, ProviderError> {
+) -> Result<(Value, Changes), ProviderError> {
     let generation = Generation::of(&job.family)
         .ok_or_else(|| super::not_served(&job.family, "the Seedance families"))?;
+    let carried = generation.carried(job.image_use);
+    let takes = |name: &str| carried.contains(&name);
+    let mut changes = Changes::unless_carried(job, &carried);
     let mut body = Map::new();
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -193,25 +209,30 @@ fn body(
     set("model", Some(model.into()));
     let text = match generation {
         Generation::Two => job.prompt.as_str().into(),
-        Generation::One | Generation::OneAndHalf => prompt::without_flags(&job.prompt),
+        Generation::One | Generation::OneAndHalf => {
+            let (text, flags) = prompt::without_flags(&job.prompt);
+            if !flags.is_empty() {
+                let why = "the provider would read these words as parameters";
+                changes.left_out("prompt", flags.join(" "), why);
+            }
+            text
+        }
     };
     set(
         "content",
         Some(content(&text, job.image_use, images, slots)),
     );
-    set("resolution", resolution(job, model).map(Value::from));
-    set("ratio", ratio(job).map(Value::from));
+    set("resolution", resolution(job, model)?.map(Value::from));
+    set("ratio", ratio(job, images, &mut changes).map(Value::from));
     set("duration", Some(job.seconds.into()));
     set("seed", job.seed.map(Value::from));
-    let has_sound = generation != Generation::One;
-    let sound = job.generate_audio.filter(|_| has_sound);
+    let sound = job.generate_audio.filter(|_| takes("generate_audio"));
     set("generate_audio", sound.map(Value::from));
-    let may_be_fixed = generation != Generation::Two && job.image_use != Some(ImageUse::References);
-    let fixed = job.camera_fixed.filter(|_| may_be_fixed);
+    let fixed = job.camera_fixed.filter(|_| takes("camera_fixed"));
     set("camera_fixed", fixed.map(Value::from));
     set("return_last_frame", job.return_last_frame.map(Value::from));
     set("watermark", Some(job.watermark.unwrap_or(false).into()));
-    Ok(body.into())
+    Ok((body.into(), changes))
 }
 
 /// What picture number `at` is to the film.
@@ -237,17 +258,20 @@ fn content(
     text.into_iter().chain(pictures).collect()
 }
 
-/// The tier, lowered where the model does not have it with these pictures.
-fn resolution(job: &VideoJob, model: &str) -> Option<String> {
-    let asked = job.size.resolution.as_deref()?.to_lowercase();
+/// The tier. Of models that do not have it with these pictures nobody gets, and pays for, a lower one: the families refuse
+/// it, so only a model id of the operator's choice leads here.
+fn resolution(job: &VideoJob, model: &str) -> Result<Option<String>, ProviderError> {
+    let Some(asked) = job.size.resolution.as_deref().map(str::to_lowercase) else {
+        return Ok(None);
+    };
     let has_references = job.image_use == Some(ImageUse::References);
     let is_lite_of_references = model.contains("-lite-") && has_references;
     let is_fast = model.contains("seedance-2-0-fast");
     if asked == "1080p" && (is_lite_of_references || is_fast) {
-        tracing::debug!(model, "this Seedance has no 1080p: 720p is asked for");
-        return Some("720p".to_owned());
+        let message = format!("the channel's {model} makes no 1080p of this");
+        return Err(ProviderError::new(ProviderErrorKind::ChannelUnfit, message));
     }
-    Some(asked)
+    Ok(Some(asked))
 }
 
 /// The ratios of every generation.
@@ -255,14 +279,23 @@ const RATIOS: &[&str] = &["16:9", "4:3", "1:1", "3:4", "9:16", "21:9"];
 
 /// A film that begins with a picture has its ratio, and newer models refuse to be told another. Else it is the client's, or
 /// the one that the promised size is nearest to.
-fn ratio(job: &VideoJob) -> Option<&'static str> {
+fn ratio(job: &VideoJob, images: &[InputFile], changes: &mut Changes) -> Option<&'static str> {
+    let named = job.size.ratio.as_deref();
     if matches!(
         job.image_use,
         Some(ImageUse::FirstFrame | ImageUse::FirstAndLast)
     ) {
+        if let (Some(named), Some(first)) = (named, images.first())
+            && !wire::is_of_ratio(first.size, named)
+        {
+            let why = "a film that begins with a picture has the picture's ratio";
+            changes.instead("size", named, "adaptive", why);
+        }
         return None;
     }
-    wire::ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS)
+    let used = wire::ratio(named, job.size.pixels, RATIOS)?;
+    changes.ratio(named, job.size.pixels, used);
+    Some(used)
 }
 
 #[cfg(test)]
@@ -304,7 +337,7 @@ mod tests {
             (None, Some("2:1"), (1440, 720), Some("16:9")),
         ] {
             assert_eq!(
-                ratio(&job(image_use, named, size)),
+                ratio(&job(image_use, named, size), &[], &mut Changes::default()),
                 expected,
                 "{named:?} {size:?}"
             );

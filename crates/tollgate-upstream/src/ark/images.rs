@@ -7,12 +7,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
+use tollgate_media::image::ImageJob;
 
 use super::{Ark, models, prompt, words};
 use crate::provider::{
     ImageCall, ImageProvider, InputFile, Made, ProviderError, ProviderErrorKind, Started,
 };
-use crate::wire::{Ask, Came, Slots, in_calls, unless_stopped};
+use crate::wire::{Ask, Came, Changes, Slots, in_calls, unless_stopped};
 
 /// A group of 4K pictures takes minutes; the vendor's own clients wait that long.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -36,7 +37,8 @@ impl Ark {
         let has_pictures = !call.references.is_empty();
         let model = models::id(call.attempt.model, self.site, has_pictures);
         let mut slots = Slots::new();
-        let body = body(call, &model, &mut slots)?;
+        let (body, changes) = body(call, &model, &mut slots)?;
+        changes.tell(call.attempt.delivery);
         let json = HeaderValue::from_static("application/json");
         let ask = Ask::post_parts(self.uri("/images/generations"), json, slots.fill(&body))
             .authorized("Bearer ", call.attempt.key)?
@@ -107,13 +109,18 @@ impl Ark {
 }
 
 /// The request. `watermark` is always sent: Ark's own default is true.
-fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Result<Value, ProviderError> {
+fn body(
+    call: &ImageCall<'_>,
+    model: &str,
+    slots: &mut Slots,
+) -> Result<(Value, Changes), ProviderError> {
     let job = call.job;
     let is_known = matches!(job.family.as_str(), SEEDREAM_4_5 | SEEDREAM_5_LITE);
     let size = job.size.pixels.filter(|_| is_known);
     let Some(size) = size else {
         return Err(super::not_served(&job.family, "the Seedream families"));
     };
+    let mut changes = Changes::unless_carried(job, CARRIED);
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     let is_group =
@@ -136,7 +143,7 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Result<Value, P
     } else {
         set("sequential_image_generation", "disabled".into());
     }
-    if let Some(mode) = prompt_mode(call, model) {
+    if let Some(mode) = prompt_mode(job, model, &mut changes) {
         set("optimize_prompt_options", json!({ "mode": mode }));
     }
     // Of other Seedreams it is an error, and they make JPEG anyway.
@@ -145,8 +152,17 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Result<Value, P
     }
     set("response_format", "url".into());
     set("watermark", job.watermark.unwrap_or(false).into());
-    Ok(body.into())
+    Ok((body.into(), changes))
 }
+
+/// What it takes besides what all jobs have.
+const CARRIED: &[&str] = &[
+    "sequential_image_generation",
+    "sequential_image_generation_options",
+    "optimize_prompt_options",
+    "output_format",
+    "watermark",
+];
 
 /// One picture as a string, several as an array.
 fn references(files: &[InputFile], slots: &mut Slots) -> Option<Value> {
@@ -158,14 +174,12 @@ fn references(files: &[InputFile], slots: &mut Slots) -> Option<Value> {
 }
 
 /// `fast` is documented for Seedream 4.0 alone; later ones know only `standard`.
-fn prompt_mode<'a>(call: &ImageCall<'a>, model: &str) -> Option<&'a str> {
-    let options = call.job.extra.get("optimize_prompt_options")?;
+fn prompt_mode<'a>(job: &'a ImageJob, model: &str, changes: &mut Changes) -> Option<&'a str> {
+    let options = job.extra.get("optimize_prompt_options")?;
     let mode = options.get("mode").and_then(Value::as_str)?;
     if mode == "fast" && !model.contains("seedream-4-0") {
-        tracing::debug!(
-            task = call.attempt.task_id,
-            "this Seedream has no fast mode: standard is asked for"
-        );
+        let why = "the provider's model has no fast mode";
+        changes.instead("optimize_prompt_options.mode", mode, "standard", why);
         return Some("standard");
     }
     Some(mode)

@@ -56,20 +56,20 @@ const FLAGS: &[&str] = &[
     "cf",
 ];
 
-/// The prompt of a film without such flags and their values: they would change length and size behind the price.
-pub(super) fn without_flags(prompt: &str) -> Cow<'_, str> {
+/// The prompt of a film without such flags and their values, and those: they would change length and size behind the price.
+pub(super) fn without_flags(prompt: &str) -> (Cow<'_, str>, Vec<&str>) {
     if !prompt.contains("--") {
-        return Cow::Borrowed(prompt);
+        return (Cow::Borrowed(prompt), Vec::new());
     }
     let mut kept = String::with_capacity(prompt.len());
-    let mut has_changed = false;
+    let mut flags = Vec::new();
     let mut rest = prompt;
     while let Some(at) = rest.find("--") {
         let (before, from) = rest.split_at(at);
         kept.push_str(before);
         match flag_length(from) {
             Some(length) => {
-                has_changed = true;
+                flags.push(from[..length].trim_end());
                 rest = &from[length..];
             }
             None => {
@@ -78,11 +78,11 @@ pub(super) fn without_flags(prompt: &str) -> Cow<'_, str> {
             }
         }
     }
-    if !has_changed {
-        return Cow::Borrowed(prompt);
+    if flags.is_empty() {
+        return (Cow::Borrowed(prompt), flags);
     }
     kept.push_str(rest);
-    Cow::Owned(kept.trim_end().to_owned())
+    (Cow::Owned(kept.trim_end().to_owned()), flags)
 }
 
 /// The length of the flag, its value and the space behind them at the start of `text`, which begins with `--`; none where
@@ -149,7 +149,7 @@ mod tests {
             ("猫 --fps 30 睡", "猫 睡"),
             ("first\n--dur 5\nsecond", "first\n\nsecond"),
         ] {
-            assert_eq!(without_flags(prompt), expected, "{prompt}");
+            assert_eq!(without_flags(prompt).0, expected, "{prompt}");
         }
     }
 }

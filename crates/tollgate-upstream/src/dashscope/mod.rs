@@ -107,6 +107,8 @@ impl DashScope {
     }
 
     async fn submit(&self, call: &ImageCall<'_>, negative: bool) -> Result<Answer, ProviderError> {
+        let changes = request::changes(call.job, &call.attempt.model.upstream, negative);
+        changes.tell(call.attempt.delivery);
         let mut slots = Slots::new();
         let body = request::body(call, &mut slots, negative);
         let url = [&self.base, SUBMIT].concat();
@@ -129,7 +131,6 @@ impl ImageProvider for DashScope {
         // Whether wan2.7 takes a negative prompt is documented both ways. A refusal costs nothing.
         let refused = answer::code(&answer.json()) == "InvalidParameter";
         if refused && call.job.negative_prompt.is_some() {
-            tracing::debug!("asking again without the negative prompt");
             answer = self.submit(&call, false).await?;
         }
         answer::accepted(&self.wire, &answer).map(Started::Accepted)

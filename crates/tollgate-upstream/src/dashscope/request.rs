@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tollgate_media::image::{ImageJob, PixelSize};
 
 use crate::provider::{ImageCall, ProviderError, ProviderErrorKind};
-use crate::wire::Slots;
+use crate::wire::{Changes, Slots};
 
 /// Fields of the family that go through as they are.
 const AS_THEY_ARE: &[&str] = &[
@@ -70,6 +70,18 @@ fn parameters(job: &ImageJob, upstream: &str, negative: bool) -> Map<String, Val
     fields
 }
 
+/// What is asked for otherwise than the job says; with `negative`, its negative prompt too.
+pub(super) fn changes(job: &ImageJob, upstream: &str, negative: bool) -> Changes {
+    let taken = ["seed", "watermark", "negative_prompt"];
+    let taken = if negative { &taken[..] } else { &taken[..2] };
+    let mut changes = Changes::unless_carried(job, &[AS_THEY_ARE, taken].concat());
+    if let Some((pixels, legal)) = fitted(job, upstream) {
+        let why = "the provider does not make this size: the nearest that it makes";
+        changes.instead("size", pixels.to_string(), legal.to_string(), why);
+    }
+    changes
+}
+
 /// Why the job is none for this provider, if so.
 pub(super) fn refuse(call: &ImageCall<'_>) -> Result<(), ProviderError> {
     let unfit = |message: String| Err(ProviderError::new(ProviderErrorKind::ChannelUnfit, message));
@@ -96,24 +108,27 @@ fn is_group(job: &ImageJob) -> bool {
 
 /// `size`: pixels, or the tier alone where the picture follows the last reference.
 fn size(job: &ImageJob, upstream: &str) -> String {
+    match fitted(job, upstream) {
+        Some((_, legal)) => format!("{}*{}", legal.width, legal.height),
+        None => tier(job).to_uppercase(),
+    }
+}
+
+fn tier(job: &ImageJob) -> &str {
+    job.size.tier.as_deref().unwrap_or("2K")
+}
+
+/// The job's size and the one that is asked for in its place; none where the picture follows a reference.
+fn fitted(job: &ImageJob, upstream: &str) -> Option<(PixelSize, PixelSize)> {
     let from_text = job.references.is_empty() && !is_group(job);
     let most = if from_text && upstream.contains("pro") {
         MOST_PIXELS_PRO
     } else {
         MOST_PIXELS
     };
-    let tier = job.size.tier.as_deref().unwrap_or("2K");
-    let follows = job.size.ratio.as_deref() == Some("auto");
-    match job.size.pixels {
-        Some(pixels) if !(follows && is_tier(tier)) => {
-            let legal = fit(pixels, most);
-            if legal != pixels {
-                tracing::debug!(%pixels, %legal, "the nearest size that the provider makes");
-            }
-            format!("{}*{}", legal.width, legal.height)
-        }
-        _ => tier.to_uppercase(),
-    }
+    let follows = job.size.ratio.as_deref() == Some("auto") && is_tier(tier(job));
+    let pixels = job.size.pixels.filter(|_| !follows)?;
+    Some((pixels, fit(pixels, most)))
 }
 
 /// Tiers of pictures that follow a reference.

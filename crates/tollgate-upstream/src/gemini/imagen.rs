@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tollgate_media::image::ImageJob;
 
 use super::images::{FILES_MAX, PATIENCE};
 use super::{Gemini, words};
@@ -72,11 +73,14 @@ impl Gemini {
     }
 }
 
+pub(super) fn ratio(job: &ImageJob) -> Option<&'static str> {
+    wire::ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS)
+}
+
 /// The request, with the reason of a filtered picture wanted in the answer.
 fn body(call: &ImageCall<'_>) -> Value {
-    let size = &call.job.size;
     let mut parameters = json!({ "sampleCount": 1, "includeRaiReason": true });
-    if let Some(ratio) = wire::ratio(size.ratio.as_deref(), size.pixels, RATIOS) {
+    if let Some(ratio) = ratio(call.job) {
         parameters["aspectRatio"] = ratio.into();
     }
     json!({ "instances": [{ "prompt": call.job.prompt }], "parameters": parameters })

@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::HeaderValue;
 use serde_json::{Value, json};
+use tollgate_media::image::ImageJob;
 
 use super::{Gemini, imagen, names, words};
 use crate::provider::{ImageCall, ImageProvider, Made, ProviderError, ProviderErrorKind, Started};
-use crate::wire::{self, Ask, Came, Sifted, Slots, in_calls, unless_stopped};
+use crate::wire::{self, Ask, Came, Changes, Sifted, Slots, in_calls, unless_stopped};
 
 /// A 4K picture after a search takes minutes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
@@ -45,6 +46,7 @@ impl ImageProvider for Gemini {
             ));
         }
         let model = names::id(call.attempt.model, self.place.surface);
+        changes(call.job, model).tell(call.attempt.delivery);
         let ended = AtomicU32::new(0);
         let work = in_calls(call.job.n, 1, async |_| {
             let came = self.deliver_one(&call, model).await;
@@ -168,12 +170,7 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Value {
     let mut parts: Vec<Value> = pictures.collect();
     parts.push(json!({ "text": job.prompt }));
     let mut image = json!({});
-    let known = if has_usual_ratios(model) {
-        &RATIOS[..USUAL_RATIOS]
-    } else {
-        RATIOS
-    };
-    if let Some(ratio) = wire::ratio(job.size.ratio.as_deref(), job.size.pixels, known) {
+    if let Some(ratio) = ratio(job, model) {
         image["aspectRatio"] = ratio.into();
     }
     if let Some(size) = image_size(job.size.tier.as_deref(), model) {
@@ -199,6 +196,40 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Value {
         };
     }
     body
+}
+
+/// What a model is asked for otherwise than the job says.
+fn changes(job: &ImageJob, model: &str) -> Changes {
+    let is_imagen = imagen::is_imagen(model);
+    let carried: &[&str] = if is_imagen {
+        &[]
+    } else {
+        &["engine_search", "engine_image_search"]
+    };
+    let mut changes = Changes::unless_carried(job, carried);
+    let used = if is_imagen {
+        imagen::ratio(job)
+    } else {
+        ratio(job, model)
+    };
+    if let Some(used) = used {
+        changes.ratio(job.size.ratio.as_deref(), job.size.pixels, used);
+    }
+    let tier = job.size.tier.as_deref();
+    if tier == Some("0.5K") && image_size(tier, model) == Some("1K") {
+        let why = "the provider's model has no smaller tier";
+        changes.instead("resolution", "0.5K", "1K", why);
+    }
+    changes
+}
+
+fn ratio(job: &ImageJob, model: &str) -> Option<&'static str> {
+    let known = if has_usual_ratios(model) {
+        &RATIOS[..USUAL_RATIOS]
+    } else {
+        RATIOS
+    };
+    wire::ratio(job.size.ratio.as_deref(), job.size.pixels, known)
 }
 
 fn has_usual_ratios(model: &str) -> bool {

@@ -15,7 +15,7 @@ use crate::provider::{
     InputFile, Made, Polled, ProviderError, ProviderErrorKind, Queue, QueueCall, Rhythm, Started,
     VideoCall, VideoProvider,
 };
-use crate::wire::{self, Answer, Ask, Slots, ended, unpolled};
+use crate::wire::{self, Answer, Ask, Changes, Slots, ended, unpolled};
 
 const SUBMIT: Duration = Duration::from_secs(60);
 /// Also between the parts of an answer that holds the film.
@@ -25,6 +25,13 @@ const POLL: Duration = Duration::from_secs(30);
 const FILES: &[&str] = &["bytesBase64Encoded", "encodedVideo"];
 const RATIOS: &[&str] = &["16:9", "9:16"];
 const FAMILY: &str = "veo-3.1";
+/// What it takes besides what all jobs have, the first two on the Developer API too.
+const CARRIED: &[&str] = &[
+    "negative_prompt",
+    "person_generation",
+    "seed",
+    "generate_audio",
+];
 
 #[async_trait]
 impl VideoProvider for Gemini {
@@ -34,7 +41,8 @@ impl VideoProvider for Gemini {
         }
         let model = names::id(call.attempt.model, self.place.surface);
         let mut slots = Slots::new();
-        let body = body(call.job, call.images, self.place.surface, &mut slots);
+        let (body, changes) = body(call.job, call.images, self.place.surface, &mut slots);
+        changes.tell(call.attempt.delivery);
         let json = HeaderValue::from_static("application/json");
         let uri = self.method(model, "predictLongRunning");
         let ask = Ask::post_parts(uri, json, slots.fill(&body))
@@ -166,7 +174,17 @@ fn model_of(name: &str) -> Option<&str> {
 }
 
 /// The request. Seed and sound are the Agent Platform's alone: the Developer API refuses them.
-fn body(job: &VideoJob, images: &[InputFile], surface: Surface, slots: &mut Slots) -> Value {
+fn body(
+    job: &VideoJob,
+    images: &[InputFile],
+    surface: Surface,
+    slots: &mut Slots,
+) -> (Value, Changes) {
+    let carried = match surface {
+        Surface::Developer => &CARRIED[..2],
+        Surface::AgentPlatform => CARRIED,
+    };
+    let mut changes = Changes::unless_carried(job, carried);
     let mut instance = json!({ "prompt": job.prompt });
     if let Some(image) = images.first() {
         let media_type = image.format.media_type();
@@ -180,22 +198,26 @@ fn body(job: &VideoJob, images: &[InputFile], surface: Surface, slots: &mut Slot
         }
     };
     let ratio = wire::ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS);
+    if let Some(ratio) = ratio {
+        changes.ratio(job.size.ratio.as_deref(), job.size.pixels, ratio);
+    }
     set("aspectRatio", ratio.map(Value::from));
     set("resolution", job.size.resolution.clone().map(Value::from));
     set(
         "negativePrompt",
         job.negative_prompt.clone().map(Value::from),
     );
-    let persons = job.person_generation.as_deref();
-    set(
-        "personGeneration",
-        persons.map(|asked| people(asked, surface, !images.is_empty()).into()),
-    );
+    let asked = job.person_generation.as_deref();
+    let used = asked.map(|asked| people(asked, surface, !images.is_empty()));
+    let why = "beside a first frame the provider allows no more";
+    changes.instead("person_generation", asked, used, why);
+    set("personGeneration", used.map(Value::from));
     if surface == Surface::AgentPlatform {
         set("seed", job.seed.map(Value::from));
         set("generateAudio", job.generate_audio.map(Value::from));
     }
-    json!({ "instances": [instance], "parameters": parameters })
+    let body = json!({ "instances": [instance], "parameters": parameters });
+    (body, changes)
 }
 
 /// Which people may appear. With a first frame the Developer API allows no more than adults.

@@ -19,7 +19,7 @@ pub(crate) fn ratio<'a>(
     nearest.copied()
 }
 
-fn value(ratio: &str) -> Option<f64> {
+pub(super) fn value(ratio: &str) -> Option<f64> {
     let (width, height) = ratio.split_once(':')?;
     Some(width.parse::<f64>().ok()? / height.parse::<f64>().ok()?)
 }

@@ -13,7 +13,7 @@ use crate::provider::{
     Attempt, Done, ImageCall, ImageProvider, Made, ProviderError, ProviderErrorKind, Started,
 };
 use crate::raster::Upload;
-use crate::wire::{Answer, Ask, Came, Item, Slots, in_calls, unless_stopped};
+use crate::wire::{Answer, Ask, Came, Changes, Item, Slots, in_calls, unless_stopped};
 
 /// Most pictures of one call.
 const MOST_PER_CALL: u32 = 10;
@@ -37,7 +37,8 @@ impl ImageProvider for Images {
             return Err(unfit("the upstream takes at most 3 reference images"));
         }
         let attempt = &call.attempt;
-        let fields = fields(attempt.model.id_by(models::IDS), call.job)?;
+        let (fields, changes) = fields(attempt.model.id_by(models::IDS), call.job)?;
+        changes.tell(attempt.delivery);
         let work = async {
             let references = super::readable(call.references).await?;
             let asked = call.job.n;
@@ -126,7 +127,7 @@ impl Images {
 }
 
 /// The request's fields, `n` and references aside.
-fn fields(id: &str, job: &ImageJob) -> Result<Map<String, Value>, ProviderError> {
+fn fields(id: &str, job: &ImageJob) -> Result<(Map<String, Value>, Changes), ProviderError> {
     let Some(size) = job.size.pixels else {
         return Err(ProviderError::new(
             ProviderErrorKind::Rejected,
@@ -134,6 +135,8 @@ fn fields(id: &str, job: &ImageJob) -> Result<Map<String, Value>, ProviderError>
         ));
     };
     let ratio = models::ratio(models::OF_PICTURES, job.size.ratio.as_deref(), size);
+    let mut changes = Changes::unless_carried(job, &[]);
+    changes.ratio(job.size.ratio.as_deref(), Some(size), ratio);
     let mut fields = Map::new();
     fields.insert("model".into(), id.into());
     fields.insert("prompt".into(), job.prompt.as_str().into());
@@ -141,7 +144,7 @@ fn fields(id: &str, job: &ImageJob) -> Result<Map<String, Value>, ProviderError>
     if let Some(tier) = models::tier_of_picture(size) {
         fields.insert("resolution".into(), tier.into());
     }
-    Ok(fields)
+    Ok((fields, changes))
 }
 
 #[cfg(test)]
@@ -164,7 +167,8 @@ mod tests {
                 "quality": "high", "seed": 3,
                 "size": {"pixels": {"width": width, "height": height}, "ratio": ratio, "tier": null},
             });
-            let sent = fields("u", &serde_json::from_value(job).unwrap()).unwrap();
+            let (sent, changes) = fields("u", &serde_json::from_value(job).unwrap()).unwrap();
+            assert_eq!(changes.shown(), [""; 0]);
             let mut whole = json!({"model": "u", "prompt": "a cat"});
             for (name, value) in expected.as_object().unwrap() {
                 whole[name] = value.clone();

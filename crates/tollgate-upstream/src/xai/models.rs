@@ -28,9 +28,7 @@ pub(super) fn ratio(ratios: &[&'static str], named: Option<&str>, size: PixelSiz
     let wanted = f64::from(size.width.max(1)) / f64::from(size.height.max(1));
     let off = |ratio: &str| (value(ratio).ln() - wanted.ln()).abs();
     let nearest = ratios.iter().min_by(|a, b| off(a).total_cmp(&off(b)));
-    let nearest = nearest.copied().unwrap_or("1:1");
-    tracing::debug!(%size, ratio = nearest, "the upstream takes ratios: the nearest is asked for");
-    nearest
+    nearest.copied().unwrap_or("1:1")
 }
 
 /// The tier of a picture; none for the usual one.

@@ -9,7 +9,7 @@ use tollgate_media::speech::SpeechJob;
 
 use super::{BEARER, Server, options};
 use crate::provider::{Done, Made, ProviderError, SpeechCall, SpeechProvider, Started};
-use crate::wire::{Ask, Sound, unless_stopped};
+use crate::wire::{Ask, Changes, Sound, unless_stopped};
 
 /// Until the first sound, and between its parts.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -23,7 +23,9 @@ impl SpeechProvider for Speech {
     async fn start(&self, call: SpeechCall<'_>) -> Result<Started, ProviderError> {
         let attempt = &call.attempt;
         let voice = options::voice(&self.0.channel, attempt.model);
-        let body = Value::Object(fields(voice, call.job));
+        let (fields, changes) = fields(voice, call.job);
+        changes.tell(attempt.delivery);
+        let body = Value::Object(fields);
         let ask = Ask::post(self.0.url("/tts"), &body)
             .authorized(BEARER, attempt.key)?
             .within(PATIENCE)
@@ -39,7 +41,8 @@ impl SpeechProvider for Speech {
     }
 }
 
-fn fields(default_voice: &str, job: &SpeechJob) -> Map<String, Value> {
+fn fields(default_voice: &str, job: &SpeechJob) -> (Map<String, Value>, Changes) {
+    let mut changes = Changes::unless_carried(job, &["voice", "language", "speed"]);
     let voice = job.voice.as_deref().unwrap_or(default_voice);
     let language = job.language.as_deref().unwrap_or("auto");
     let mut fields = Map::new();
@@ -48,16 +51,11 @@ fn fields(default_voice: &str, job: &SpeechJob) -> Map<String, Value> {
     fields.insert("language".into(), language.into());
     if let Some(asked) = job.speed {
         let speed = asked.clamp(SPEEDS.0, SPEEDS.1);
-        if speed != asked {
-            tracing::debug!(
-                asked,
-                speed,
-                "the upstream does not speak at this pace: the nearest is asked for"
-            );
-        }
+        let why = "the provider does not speak at this pace: the nearest that it has";
+        changes.instead("speed", asked, speed, why);
         fields.insert("speed".into(), speed.into());
     }
-    fields
+    (fields, changes)
 }
 
 #[cfg(test)]
@@ -69,14 +67,23 @@ mod tests {
     #[test]
     fn only_what_is_set_is_sent() {
         let whole = json!({"text": "Hello.", "voice_id": "eve", "language": "auto"});
-        for (more, expected) in [
-            (json!({}), json!({})),
+        for (more, expected, changed) in [
+            (json!({}), json!({}), None),
             (
                 json!({"voice": "ara", "language": "zh", "speed": 1.25, "instructions": "softly"}),
                 json!({"voice_id": "ara", "language": "zh", "speed": 1.25}),
+                Some(r#"instructions: "softly" → null"#),
             ),
-            (json!({"speed": 4.0}), json!({"speed": 1.5})),
-            (json!({"speed": 0.25}), json!({"speed": 0.7})),
+            (
+                json!({"speed": 4.0}),
+                json!({"speed": 1.5}),
+                Some("speed: 4.0 → 1.5"),
+            ),
+            (
+                json!({"speed": 0.25}),
+                json!({"speed": 0.7}),
+                Some("speed: 0.25 → 0.7"),
+            ),
         ] {
             let with = |mut all: Value, more: &Value| {
                 for (name, value) in more.as_object().unwrap() {
@@ -87,8 +94,9 @@ mod tests {
             let job =
                 json!({"model": "native-v3", "family": "native-v3", "text": "Hello.", "extra": {}});
             let job = serde_json::from_value(with(job, &more)).unwrap();
-            let sent = Value::from(fields("eve", &job));
-            assert_eq!(sent, with(whole.clone(), &expected));
+            let (sent, changes) = fields("eve", &job);
+            assert_eq!(Value::from(sent), with(whole.clone(), &expected));
+            assert_eq!(changes.shown().first().map(String::as_str), changed);
         }
     }
 }

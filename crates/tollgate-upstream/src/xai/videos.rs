@@ -14,7 +14,7 @@ use crate::provider::{
     Polled, ProviderError, ProviderErrorKind, Queue, QueueCall, Rhythm, Started, VideoCall,
     VideoProvider,
 };
-use crate::wire::{Ask, Slots, hand_over, segment, unnamed, unpolled};
+use crate::wire::{Ask, Changes, Slots, hand_over, segment, unnamed, unpolled};
 
 /// Most references of one film.
 const MOST_REFERENCES: usize = 7;
@@ -31,7 +31,8 @@ impl VideoProvider for Videos {
         let server = &self.0;
         let id = call.attempt.model.id_by(models::IDS);
         let role = role(call.job, call.images.len())?;
-        let mut fields = fields(id, call.job, role)?;
+        let (mut fields, changes) = fields(id, call.job, role)?;
+        changes.tell(call.attempt.delivery);
         let images = super::readable(call.images).await?;
         let mut slots = Slots::new();
         let image = |picture| json!({"url": slots.picture(picture)});
@@ -131,7 +132,11 @@ fn role(job: &VideoJob, count: usize) -> Result<Role, ProviderError> {
 }
 
 /// The request's fields, pictures aside.
-fn fields(id: &str, job: &VideoJob, role: Role) -> Result<Map<String, Value>, ProviderError> {
+fn fields(
+    id: &str,
+    job: &VideoJob,
+    role: Role,
+) -> Result<(Map<String, Value>, Changes), ProviderError> {
     let Some(size) = job.size.pixels else {
         return Err(ProviderError::new(
             ProviderErrorKind::Rejected,
@@ -144,6 +149,12 @@ fn fields(id: &str, job: &VideoJob, role: Role) -> Result<Map<String, Value>, Pr
         size,
         role == Role::References,
     );
+    let mut changes = Changes::unless_carried(job, &[]);
+    let asked = job.size.resolution.as_deref();
+    if let Some(asked) = asked.filter(|asked| !asked.eq_ignore_ascii_case(tier)) {
+        let why = "the provider does not make this tier here: the nearest that it makes";
+        changes.instead("resolution", asked, tier, why);
+    }
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| drop(fields.insert(name.into(), value));
     put("model", id.into());
@@ -152,10 +163,11 @@ fn fields(id: &str, job: &VideoJob, role: Role) -> Result<Map<String, Value>, Pr
     // Without a ratio the film has the start picture's.
     if named.is_some() || role != Role::First {
         let ratio = models::ratio(models::OF_FILMS, named, size);
+        changes.ratio(named, Some(size), ratio);
         put("aspect_ratio", ratio.into());
     }
     put("resolution", tier.into());
-    Ok(fields)
+    Ok((fields, changes))
 }
 
 fn percent(json: &Value) -> Option<u8> {
@@ -205,7 +217,7 @@ mod tests {
                 json!({"aspect_ratio": "16:9", "resolution": "720p"}),
             ),
         ] {
-            let sent = fields("u", &job(6, size), role).unwrap();
+            let (sent, _) = fields("u", &job(6, size), role).unwrap();
             assert_eq!(Value::from(sent), whole(expected));
         }
     }

@@ -269,6 +269,8 @@ async fn a_film_is_asked_for_as_documented() {
     job.return_last_frame = Some(true);
     job.seed = Some(-1);
     assert_eq!(booth.film(&job).await.unwrap(), TICKET);
+    let adjusted = booth.kept.adjusted();
+    assert_eq!(adjusted, [r#"prompt: "--dur 12" → null"#]);
     let seen = &vendor.seen()[0];
     assert_eq!(seen.line, "POST /api/v3/contents/generations/tasks");
     assert_eq!(seen.headers["authorization"], format!("Bearer {KEY}"));
@@ -290,10 +292,15 @@ async fn a_film_is_asked_for_as_documented() {
 }
 
 /// The request for a film of `family` with `count` pictures that are `image_use` to it.
-async fn film_of_pictures(model: &str, family: &str, image_use: ImageUse, count: usize) -> Value {
+async fn film_of_pictures(
+    (model, tier): (&str, &str),
+    family: &str,
+    image_use: ImageUse,
+    count: usize,
+) -> Result<Value, ProviderErrorKind> {
     let (vendor, mut booth) = at(model, 200, r#"{"id":"cgt-20261121-abcde"}"#).await;
     let mut job = film(family, json!({ "prompt": "a cat", "seconds": 5 }));
-    job.size.resolution = Some("1080p".into());
+    job.size.resolution = Some(tier.into());
     job.size.ratio = None;
     job.image_use = Some(image_use);
     job.generate_audio = Some(true);
@@ -301,8 +308,10 @@ async fn film_of_pictures(model: &str, family: &str, image_use: ImageUse, count:
     let name = format!("{model}-{count}.png");
     let picture = raw(&name, ImageFormat::Png, b"one");
     booth.references = vec![picture; count];
-    booth.film(&job).await.unwrap();
-    vendor.seen()[0].json()
+    match booth.film(&job).await {
+        Ok(_) => Ok(vendor.seen()[0].json()),
+        Err(error) => Err(error.kind),
+    }
 }
 
 #[tokio::test]
@@ -310,7 +319,14 @@ async fn pictures_are_frames_or_references() {
     let picture = |role: &str| json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,b25l" }, "role": role });
     let text = json!({ "type": "text", "text": "a cat" });
 
-    let sent = film_of_pictures("seedance-1.0-pro", "seedance-1.0", FirstAndLast, 2).await;
+    let sent = film_of_pictures(
+        ("seedance-1.0-pro", "1080p"),
+        "seedance-1.0",
+        FirstAndLast,
+        2,
+    )
+    .await
+    .unwrap();
     assert_eq!(
         sent["content"],
         json!([text, picture("first_frame"), picture("last_frame")])
@@ -323,7 +339,9 @@ async fn pictures_are_frames_or_references() {
     assert_eq!(sent["camera_fixed"], true);
     assert_eq!(sent["resolution"], "1080p");
 
-    let sent = film_of_pictures("seedance-1.0-mini", "seedance-1.0", References, 3).await;
+    let sent = film_of_pictures(("seedance-1.0-mini", "720p"), "seedance-1.0", References, 3)
+        .await
+        .unwrap();
     assert_eq!(sent["model"], "doubao-seedance-1-0-lite-i2v-250428");
     assert_eq!(sent["content"][1], picture("reference_image"));
     assert_eq!(
@@ -332,7 +350,9 @@ async fn pictures_are_frames_or_references() {
     );
     assert_eq!(sent["camera_fixed"], Value::Null);
 
-    let sent = film_of_pictures("seedance-2.0-fast", "seedance-2.0", References, 2).await;
+    let sent = film_of_pictures(("seedance-2.0-fast", "720p"), "seedance-2.0", References, 2)
+        .await
+        .unwrap();
     let expected = json!([text, picture("reference_image"), picture("reference_image")]);
     assert_eq!(sent["content"], expected);
     assert_eq!(
@@ -341,7 +361,18 @@ async fn pictures_are_frames_or_references() {
     );
     assert_eq!(sent["generate_audio"], true);
 
-    let sent = film_of_pictures("seedance-2.0", "seedance-2.0", FirstFrame, 1).await;
+    // Nobody gets, and pays for, less than was asked.
+    for (model, family, count) in [
+        ("seedance-1.0-mini", "seedance-1.0", 3),
+        ("seedance-2.0-fast", "seedance-2.0", 2),
+    ] {
+        let refused = film_of_pictures((model, "1080p"), family, References, count).await;
+        assert_eq!(refused, Err(ChannelUnfit), "{model}");
+    }
+
+    let sent = film_of_pictures(("seedance-2.0", "1080p"), "seedance-2.0", FirstFrame, 1)
+        .await
+        .unwrap();
     assert_eq!(sent["content"], json!([text, picture("first_frame")]));
     assert_eq!(
         (&sent["ratio"], &sent["resolution"]),

@@ -109,11 +109,14 @@ async fn a_negative_prompt_that_is_refused_is_left_out() {
         )
     };
     let desk = Desk::saying([invalid(), pending()]).await;
-    let job = image_job(json!({ "negative_prompt": "fog" }));
-    assert_eq!(ticket(open(&desk).image(&job, &[], None).await), "t-1");
+    let job = image_job(json!({ "family": "wan2.7", "negative_prompt": "fog" }));
+    let desktop = open(&desk);
+    assert_eq!(ticket(desktop.image(&job, &[], None).await), "t-1");
     let asked = desk.asked();
     assert_eq!(asked[0].json()["parameters"]["negative_prompt"], "fog");
     assert_eq!(asked[1].json()["parameters"].get("negative_prompt"), None);
+    let adjusted = desktop.shelf.adjusted();
+    assert_eq!(adjusted, [r#"negative_prompt: "fog" → null"#]);
     // Without one to leave out the refusal stands.
     let desk = Desk::saying([invalid()]).await;
     let error = open(&desk).image(&image_job(json!({})), &[], None).await;

@@ -17,7 +17,7 @@ use crate::provider::{
     Attempt, ImageCall, ImageProvider, Made, ProviderError, ProviderErrorKind, Started,
 };
 use crate::raster::{self, Upload};
-use crate::wire::{Answer, Ask, Came, Form, Item, in_calls, unless_stopped};
+use crate::wire::{Answer, Ask, Came, Changes, Form, Item, in_calls, unless_stopped};
 
 /// What references may be (openai-images.md › Edit).
 const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
@@ -31,7 +31,8 @@ impl ImageProvider for Images {
         let options = Options::of(&self.0.channel, attempt.model);
         let id = attempt.model.id_by(models::IDS);
         let dialect = models::dialect(id, call.job, options.images());
-        let fields = fields(id, call.job, dialect)?;
+        let (fields, changes) = fields(id, call.job, dialect)?;
+        changes.tell(attempt.delivery);
         let work = async {
             let pictures = Pictures::of(&call).await?;
             let per_call = options.per_call();
@@ -123,7 +124,11 @@ impl<'a> Pictures<'a> {
 }
 
 /// The request's fields, `n` aside.
-fn fields(id: &str, job: &ImageJob, dialect: Dialect) -> Result<Map<String, Value>, ProviderError> {
+fn fields(
+    id: &str,
+    job: &ImageJob,
+    dialect: Dialect,
+) -> Result<(Map<String, Value>, Changes), ProviderError> {
     let Some(size) = job.size.pixels else {
         return Err(ProviderError::new(
             ProviderErrorKind::Rejected,
@@ -133,17 +138,40 @@ fn fields(id: &str, job: &ImageJob, dialect: Dialect) -> Result<Map<String, Valu
     let mut fields = Map::new();
     fields.insert("model".into(), id.into());
     fields.insert("prompt".into(), job.prompt.as_str().into());
-    match dialect {
-        Dialect::Generic => drop(fields.insert("size".into(), size.to_string().into())),
+    let changes = match dialect {
+        Dialect::Generic => {
+            fields.insert("size".into(), size.to_string().into());
+            Changes::unless_carried(job, &[])
+        }
         Dialect::Gpt(model) => gpt_fields(&mut fields, job, size, model),
-    }
-    Ok(fields)
+    };
+    Ok((fields, changes))
 }
 
-fn gpt_fields(fields: &mut Map<String, Value>, job: &ImageJob, size: PixelSize, model: GptModel) {
+/// What the picture models of OpenAI's take besides.
+const GPT_FIELDS: &[&str] = &[
+    "quality",
+    "background",
+    "moderation",
+    "output_format",
+    "output_compression",
+];
+
+fn gpt_fields(
+    fields: &mut Map<String, Value>,
+    job: &ImageJob,
+    size: PixelSize,
+    model: GptModel,
+) -> Changes {
+    let mut changes = Changes::unless_carried(job, GPT_FIELDS);
     let mut put = |name: &str, value: Value| drop(fields.insert(name.into(), value));
-    put("size", sizes::of_picture(model, size).to_string().into());
-    if let Some(quality) = quality(job, model) {
+    let legal = sizes::of_picture(model, size).to_string();
+    changes.instead("size", size.to_string(), legal.as_str(), sizes::WHY);
+    put("size", legal.into());
+    let quality = quality(job, model);
+    let why = "the provider has no such quality";
+    changes.instead("quality", job.quality.as_deref(), quality, why);
+    if let Some(quality) = quality {
         put("quality", quality.into());
     }
     match job.background {
@@ -162,6 +190,7 @@ fn gpt_fields(fields: &mut Map<String, Value>, job: &ImageJob, size: PixelSize, 
     if let Some(percent) = job.output_compression.filter(|_| is_lossy) {
         put("output_compression", percent.into());
     }
+    changes
 }
 
 /// The quality, where it is one of OpenAI's; the finest that the model has for a finer one.
@@ -215,35 +244,41 @@ mod tests {
 
     #[test]
     fn only_what_is_set_is_sent() {
+        const SIZE: &str = r#"size: "1881x836" → "1536x512""#;
         let gpt = Dialect::Gpt(GptModel {
             any_size: true,
             fine_quality: false,
         });
-        for (more, dialect, expected) in [
+        for (more, dialect, expected, changed) in [
             (
                 json!({}),
                 gpt,
                 json!({"model": "u", "prompt": "a cat", "size": "1536x512", "output_format": "png"}),
+                &[SIZE][..],
             ),
             (
                 json!({"quality": "max", "background": "auto", "moderation": "low", "output_format": "webp", "output_compression": 40}),
                 gpt,
                 json!({"model": "u", "prompt": "a cat", "size": "1536x512", "quality": "high", "background": "auto",
                     "moderation": "low", "output_format": "webp", "output_compression": 40}),
+                &[SIZE, r#"quality: "max" → "high""#],
             ),
             (
                 json!({"quality": "standard", "background": "transparent", "output_compression": 40}),
                 gpt,
                 json!({"model": "u", "prompt": "a cat", "size": "1536x512", "background": "transparent", "output_format": "png"}),
+                &[SIZE, r#"quality: "standard" → null"#],
             ),
             (
                 json!({"quality": "high", "background": "auto", "seed": 3, "negative_prompt": "dogs"}),
                 Dialect::Generic,
                 json!({"model": "u", "prompt": "a cat", "size": "1881x836"}),
+                &[r#"quality: "high" → null"#],
             ),
         ] {
-            let sent = fields("u", &job(more), dialect).unwrap();
+            let (sent, changes) = fields("u", &job(more), dialect).unwrap();
             assert_eq!(Value::from(sent), expected);
+            assert_eq!(changes.shown(), changed);
         }
     }
 }

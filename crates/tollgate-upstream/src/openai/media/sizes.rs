@@ -38,9 +38,12 @@ const WIDEST: u32 = 3;
 /// How many pixels a free size has.
 const PIXELS: std::ops::RangeInclusive<u64> = 655_360..=8_294_400;
 
+/// Why another size is asked for than the job's.
+pub(super) const WHY: &str = "the provider does not make this size: the nearest that it makes";
+
 /// The size to ask a picture model for.
 pub(super) fn of_picture(model: GptModel, size: PixelSize) -> PixelSize {
-    let legal = if !model.any_size {
+    if !model.any_size {
         nearest(STANDARD.iter().copied(), size)
     } else if is_free(size) {
         size
@@ -50,8 +53,7 @@ pub(super) fn of_picture(model: GptModel, size: PixelSize) -> PixelSize {
         let sides = || (STEP..=LONGEST).step_by(STEP as usize);
         let grid = sides().flat_map(|width| sides().map(move |h| PixelSize::new(width, h)));
         nearest(grid.filter(|size| is_free(*size)), size)
-    };
-    tell(size, legal)
+    }
 }
 
 /// The size to ask Sora for. `id` is the model's.
@@ -61,7 +63,7 @@ pub(super) fn of_film(id: &str, size: PixelSize) -> PixelSize {
     } else {
         &SORA[..2]
     };
-    tell(size, nearest(known.iter().copied(), size))
+    nearest(known.iter().copied(), size)
 }
 
 /// Whether the newer picture models make that size.
@@ -87,13 +89,6 @@ fn nearest(sizes: impl Iterator<Item = PixelSize>, wanted: PixelSize) -> PixelSi
     sizes
         .min_by(|a, b| off(*a).total_cmp(&off(*b)))
         .unwrap_or(wanted)
-}
-
-fn tell(asked: PixelSize, legal: PixelSize) -> PixelSize {
-    if asked != legal {
-        tracing::debug!(%asked, %legal, "the upstream does not make this size: the nearest is asked for");
-    }
-    legal
 }
 
 #[cfg(test)]

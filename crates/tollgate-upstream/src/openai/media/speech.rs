@@ -10,7 +10,7 @@ use tollgate_media::speech::SpeechJob;
 use super::options::Options;
 use super::{BEARER, Server, models};
 use crate::provider::{Done, Made, ProviderError, SpeechCall, SpeechProvider, Started};
-use crate::wire::{Ask, Sound, unless_stopped};
+use crate::wire::{Ask, Changes, Sound, unless_stopped};
 
 /// Until the first sound, and between its parts.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -24,6 +24,7 @@ impl SpeechProvider for Speech {
         let options = Options::of(&self.0.channel, attempt.model);
         let id = attempt.model.id_by(models::IDS);
         let voice = options.voice(call.job.voice.as_deref());
+        carried(id, call.job).tell(attempt.delivery);
         let body = Value::Object(fields(id, voice, call.job));
         let ask = Ask::post(self.0.url("/audio/speech"), &body)
             .authorized(BEARER, attempt.key)?
@@ -38,6 +39,12 @@ impl SpeechProvider for Speech {
         unless_stopped(&attempt.cancel, work).await?;
         Ok(Started::Done(Done::default()))
     }
+}
+
+fn carried(id: &str, job: &SpeechJob) -> Changes {
+    let with_instructions = &["voice", "speed", "instructions"];
+    let count = if models::takes_instructions(id) { 3 } else { 2 };
+    Changes::unless_carried(job, &with_instructions[..count])
 }
 
 fn fields(id: &str, voice: &str, job: &SpeechJob) -> Map<String, Value> {
@@ -75,25 +82,33 @@ mod tests {
             serde_json::from_value(job).unwrap()
         };
         let all = json!({"speed": 1.5, "language": "en", "instructions": "softly", "external_task_id": "x"});
-        for (id, more, expected) in [
+        for (id, more, expected, changed) in [
             (
                 "gpt-4o-mini-tts",
                 json!({}),
                 json!({"model": "gpt-4o-mini-tts", "input": "Hello.", "voice": "alloy"}),
+                &[][..],
             ),
             (
                 "gpt-4o-mini-tts",
                 all.clone(),
                 json!({"model": "gpt-4o-mini-tts", "input": "Hello.", "voice": "alloy", "speed": 1.5,
                     "instructions": "softly"}),
+                &[r#"language: "en" → null"#],
             ),
             (
                 "tts-1",
                 all,
                 json!({"model": "tts-1", "input": "Hello.", "voice": "alloy", "speed": 1.5}),
+                &[
+                    r#"language: "en" → null"#,
+                    r#"instructions: "softly" → null"#,
+                ],
             ),
         ] {
-            assert_eq!(Value::from(fields(id, "alloy", &job(more))), expected);
+            let job = job(more);
+            assert_eq!(Value::from(fields(id, "alloy", &job)), expected);
+            assert_eq!(carried(id, &job).shown(), changed);
         }
     }
 }

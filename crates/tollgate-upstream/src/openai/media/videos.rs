@@ -14,7 +14,7 @@ use crate::provider::{
     VideoProvider,
 };
 use crate::raster;
-use crate::wire::{Ask, Form, hand_over, segment, unnamed, unpolled};
+use crate::wire::{Ask, Changes, Form, hand_over, segment, unnamed, unpolled};
 
 /// What the reference may be.
 const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
@@ -34,9 +34,13 @@ impl VideoProvider for Videos {
                 "the size of the film is unknown",
             ));
         };
+        let mut changes = Changes::unless_carried(call.job, &[]);
         if models::is_sora(id) {
-            size = sizes::of_film(id, size);
+            let legal = sizes::of_film(id, size);
+            changes.instead("size", size.to_string(), legal.to_string(), sizes::WHY);
+            size = legal;
         }
+        changes.tell(call.attempt.delivery);
         // The default of `seconds` differs from SPEC.md's: it is always said.
         let fields = [
             ("model", id),
