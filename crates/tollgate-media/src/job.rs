@@ -73,12 +73,22 @@ pub fn choices<J: MediaJob + Serialize>(job: &J) -> Map<String, Value> {
     let declared = family.fields(RequestShape::Usual);
     fields.retain(|name, value| {
         !SAID_OTHERWISE.contains(&name.as_str())
-            && find(declared, name).is_some_and(|field| {
-                let default = field.default.map(|default| default.value());
-                !value.is_null() && default.as_ref() != Some(value)
-            })
+            && find(declared, name)
+                .is_some_and(|field| !value.is_null() && unasked(field).as_ref() != Some(value))
     });
     fields
+}
+
+/// What a job has of a field that its request does not name.
+fn unasked(field: &Field) -> Option<Value> {
+    match field.kind {
+        Kind::Object(members) => {
+            let preset = |member: &Field| Some((member.name.to_owned(), member.default?.value()));
+            let presets: Map<_, _> = members.iter().filter_map(preset).collect();
+            Some(presets.into())
+        }
+        _ => field.default.map(|default| default.value()),
+    }
 }
 
 /// What [`MediaJob`] tells of a job.

@@ -18,7 +18,7 @@ mod wait;
 
 pub(crate) use ask::{Answer, Ask, judged, lost};
 pub(crate) use calls::{in_calls, unless_stopped};
-pub(crate) use changes::{Changes, is_of_ratio};
+pub(crate) use changes::{Changes, chosen, is_of_ratio};
 pub(crate) use files::{Form, Slots};
 pub(crate) use queued::{ended, hand_over, most_telling, segment, unnamed, unpolled};
 pub(crate) use ratio::ratio;

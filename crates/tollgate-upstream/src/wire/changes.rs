@@ -1,7 +1,7 @@
 //! What a request asks for otherwise than its job: told to the client as adjustments (DECISIONS.md › Values).
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tollgate_core::Adjustment;
 use tollgate_media::image::PixelSize;
 use tollgate_media::{MediaJob, choices};
@@ -21,8 +21,8 @@ impl Changes {
     /// Everything that `job` chooses and `carried` does not name: it is left out.
     pub(crate) fn unless_carried<J: MediaJob + Serialize>(job: &J, carried: &[&str]) -> Self {
         let mut changes = Self::default();
-        for (field, asked) in choices(job) {
-            if !carried.contains(&field.as_str()) && !OURS.contains(&field.as_str()) {
+        for (field, asked) in chosen(job) {
+            if !carried.contains(&field.as_str()) {
                 changes.left_out(&field, asked, "the provider has no such field");
             }
         }
@@ -76,6 +76,13 @@ impl Changes {
         let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.asked, a.used);
         self.0.iter().map(text).collect()
     }
+}
+
+/// What `job` chooses that is for a provider.
+pub(crate) fn chosen<J: MediaJob + Serialize>(job: &J) -> Map<String, Value> {
+    let mut chosen = choices(job);
+    chosen.retain(|field, _| !OURS.contains(&field.as_str()));
+    chosen
 }
 
 /// Whether a picture of that size has that ratio, but for what rounding to whole sides does.
