@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::place::Place;
+use crate::mapped::State;
 use crate::provider::{ProviderError, ProviderErrorKind};
 use crate::wire::{Answer, Wire, judged, unnamed};
 
@@ -23,22 +24,6 @@ const QUOTA_WORDS: &[&str] = &["balance", "locked"];
 /// On answers that come from behind the front proxy.
 const REQUEST_ID: &str = "x-fal-request-id";
 
-/// Where a request stands.
-pub(super) enum State {
-    Open,
-    /// Finished, perhaps with an error that only the response tells.
-    Completed,
-    Failed(ProviderError),
-}
-
-/// What the response is.
-pub(super) enum Output {
-    /// Not there yet, whatever the state said.
-    TooEarly,
-    Ready(Value),
-    Failed(ProviderError),
-}
-
 /// Where an accepted request is followed.
 pub(super) fn accepted(wire: &Wire, answer: &Answer) -> Result<Place, ProviderError> {
     let json = answer.json();
@@ -54,8 +39,9 @@ pub(super) fn accepted(wire: &Wire, answer: &Answer) -> Result<Place, ProviderEr
     }
 }
 
-/// A request's state as the answer to a poll tells it.
-pub(super) fn state(wire: &Wire, answer: &Answer) -> Result<State, ProviderError> {
+/// A request's state as the answer to a poll tells it; none of a finished one, whose response tells the rest, which may be
+/// an error.
+pub(super) fn unfinished(wire: &Wire, answer: &Answer) -> Result<Option<State>, ProviderError> {
     let json = answer.json();
     let Some(status) = json["status"]
         .as_str()
@@ -68,25 +54,25 @@ pub(super) fn state(wire: &Wire, answer: &Answer) -> Result<State, ProviderError
         ("COMPLETED", Some(error)) => {
             let kind = json["error_type"].as_str().and_then(known);
             let kind = kind.unwrap_or(ProviderErrorKind::Failed);
-            State::Failed(ProviderError::new(kind, wire.clean(error)))
+            Some(State::Failed(ProviderError::new(kind, wire.clean(error))))
         }
-        ("COMPLETED", None) => State::Completed,
-        ("IN_QUEUE" | "IN_PROGRESS", _) => State::Open,
+        ("COMPLETED", None) => None,
+        ("IN_QUEUE" | "IN_PROGRESS", _) => Some(State::Open),
         (other, _) => {
             tracing::warn!(status = other, "a request's state that is not documented");
-            State::Open
+            Some(State::Open)
         }
     })
 }
 
-/// What the answer to the question for the output is.
-pub(super) fn output(wire: &Wire, answer: &Answer) -> Result<Output, ProviderError> {
+/// What the answer to the question for the output is; too early an answer is an open state, whatever the poll said.
+pub(super) fn output(wire: &Wire, answer: &Answer) -> Result<State, ProviderError> {
     let json = answer.json();
     if answer.status.is_success() && !json.is_null() {
-        return Ok(Output::Ready(json));
+        return Ok(State::Done(json));
     }
     if answer.status.as_u16() == 400 && words(&json).contains("still in progress") {
-        return Ok(Output::TooEarly);
+        return Ok(State::Open);
     }
     let error = refusal(wire, answer);
     let is_proxy = !answer.headers.contains_key(REQUEST_ID);
@@ -100,11 +86,11 @@ pub(super) fn output(wire: &Wire, answer: &Answer) -> Result<Output, ProviderErr
             | ProviderErrorKind::KeyRefused
             | ProviderErrorKind::QuotaExhausted,
         ) => Err(error),
-        (404, _) => Ok(Output::Failed(ProviderError {
+        (404, _) => Ok(State::Failed(ProviderError {
             kind: ProviderErrorKind::Failed,
             ..error
         })),
-        _ => Ok(Output::Failed(error)),
+        _ => Ok(State::Failed(error)),
     }
 }
 

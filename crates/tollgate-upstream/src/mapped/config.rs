@@ -1,12 +1,14 @@
 //! The options of a model entry, read and checked; presets for models that are well known.
 
+mod rule;
+
 use serde_json::{Map, Value};
 
 use super::Mapping;
-use super::convert::{Form, Rule, plain_text, ratio};
 use super::order::{EXTRA, FILES, PLAIN, RESOLUTION, SIZE};
 use super::output::Outputs;
 use crate::channel::ChannelModel;
+use rule::{most_of, rule};
 
 /// What an operator would write for one model of the provider's.
 pub(crate) struct Preset {
@@ -18,9 +20,9 @@ pub(crate) struct Preset {
     pub(crate) options: &'static str,
 }
 
-const OPTIONS: &[&str] = &["input", "constants", "output", "with_images"];
-const OPTIONS_WITH_IMAGES: &[&str] = &["upstream", "input", "constants"];
-const RULE: &[&str] = &["to", "as", "of", "values", "most"];
+/// The options of a model entry.
+pub(super) const OPTIONS: &[&str] = &["input", "constants", "implied", "output", "with_images"];
+const OPTIONS_WITH_IMAGES: &[&str] = &["upstream", "input", "constants", "implied"];
 
 impl Mapping {
     /// The mapping of a channel's model, or what is wrong with its options.
@@ -90,17 +92,17 @@ fn fields(upstream: &str, options: &Map<String, Value>, place: &str) -> Result<M
         Some(value) => table(value, &format!("{place}.constants"))?.clone(),
         None => Map::new(),
     };
+    let implied = match options.get("implied") {
+        Some(value) => implied(value, &format!("{place}.implied"))?,
+        None => Vec::new(),
+    };
     let (mut rules, mut most) = (Vec::new(), 1);
     let place = format!("{place}.input");
     let input = options.get("input").unwrap_or(&Value::Null);
     for (source, targets) in table(input, &place)? {
         let place = format!("{place}.{source}");
         if !is_source(source) {
-            return Err(format!(
-                "`{place}` is no field of a job; there are: {}, {SIZE}, {RESOLUTION}, {}, {EXTRA}NAME",
-                PLAIN.join(", "),
-                FILES.join(", ")
-            ));
+            return Err(no_source(&place));
         }
         let several = targets.as_array().map(Vec::as_slice);
         for target in several.unwrap_or(std::slice::from_ref(targets)) {
@@ -113,6 +115,7 @@ fn fields(upstream: &str, options: &Map<String, Value>, place: &str) -> Result<M
     Ok(Mapping {
         upstream: upstream.to_owned(),
         constants,
+        implied,
         rules,
         most,
         with_images: None,
@@ -125,136 +128,26 @@ fn is_source(name: &str) -> bool {
     own || PLAIN.contains(&name) || FILES.contains(&name) || name == SIZE || name == RESOLUTION
 }
 
-/// One target: the input's field alone, or a table that says more.
-fn rule(source: &str, target: &Value, place: &str) -> Result<Rule, String> {
-    let nothing = Map::new();
-    let (to, more) = match target {
-        Value::String(to) => (to.as_str(), &nothing),
-        Value::Object(more) => {
-            known(more, RULE, place)?;
-            (
-                more.get("to").and_then(Value::as_str).unwrap_or_default(),
-                more,
-            )
-        }
-        _ => ("", &nothing),
-    };
-    let to: Vec<String> = to.split('.').map(str::to_owned).collect();
-    if to.iter().any(String::is_empty) {
-        return Err(format!(
-            "`{place}` must be the name of one of the model's fields, or a table with it as `to`, got {target}"
-        ));
-    }
-    if more.contains_key("most") && source != "n" {
-        return Err(format!("`{place}.most` is for `n` alone"));
-    }
-    let form = form(source, more.get("as"), place)?;
-    let values = values(source, &form, more, place)?;
-    Ok(Rule {
-        source: source.to_owned(),
-        to,
-        form,
-        values,
-    })
+fn no_source(place: &str) -> String {
+    format!(
+        "`{place}` is no field of a job; there are: {}, {SIZE}, {RESOLUTION}, {}, {EXTRA}NAME",
+        PLAIN.join(", "),
+        FILES.join(", ")
+    )
 }
 
-/// The form that `as` names, or the usual one of the source.
-fn form(source: &str, given: Option<&Value>, place: &str) -> Result<Form, String> {
-    let name = match given {
-        None => "",
-        Some(value) => value.as_str().unwrap_or("?"),
-    };
-    let is_file = FILES.contains(&source);
-    let (form, allowed) = match source {
-        SIZE => {
-            let form = match name {
-                "" | "ratio" => Some(Form::Ratio),
-                "width" => Some(Form::Width),
-                "height" => Some(Form::Height),
-                "object" => Some(Form::Object),
-                text if text.contains("{width}") || text.contains("{height}") => {
-                    Some(Form::Text(text.to_owned()))
-                }
-                _ => None,
-            };
-            let allowed = "\"ratio\", \"width\", \"height\", \"object\" or a text with {width} and {height} such as \"{width}x{height}\"";
-            (form, allowed)
-        }
-        _ if is_file => {
-            let form = match name {
-                "" if source == "references" => Some(Form::List),
-                "" | "first" => Some(Form::First),
-                "list" => Some(Form::List),
-                _ => None,
-            };
-            (form, "\"list\" or \"first\"")
-        }
-        _ => {
-            let form = match name {
-                "" => Some(Form::Plain),
-                text if text.contains("{}") => Some(Form::Text(text.to_owned())),
-                _ => None,
-            };
-            (form, "a text with {} for the value, such as \"{}s\"")
-        }
-    };
-    let got = given.unwrap_or(&Value::Null);
-    form.ok_or_else(|| format!("`{place}.as` must be {allowed}, got {got}"))
-}
-
-/// The values of `of`, or of `values` with what they are called.
-fn values(
-    source: &str,
-    form: &Form,
-    more: &Map<String, Value>,
-    place: &str,
-) -> Result<Vec<(String, Value)>, String> {
-    let (name, given): (_, Vec<(String, Value)>) = match (more.get("of"), more.get("values")) {
-        (None, None) => return Ok(Vec::new()),
-        (Some(_), Some(_)) => {
-            return Err(format!(
-                "`{place}` has both `of` and `values`: one of them says it all"
-            ));
-        }
-        (Some(Value::Array(items)), None) => {
-            let pairs = items.iter().map(|v| (plain_text(v), v.clone()));
-            ("of", pairs.collect())
-        }
-        (None, Some(Value::Object(pairs))) => {
-            let pairs = pairs.iter().map(|(k, v)| (k.clone(), v.clone()));
-            ("values", pairs.collect())
-        }
-        (of, values) => {
-            let got = of.or(values).unwrap_or(&Value::Null);
-            return Err(format!(
-                "`{place}` must have `of` as a list of the model's values, or `values` as a table from the client's to the model's, got {got}"
-            ));
-        }
-    };
-    let place = format!("{place}.{name}");
-    if given.is_empty() {
-        return Err(format!("`{place}` must not be empty"));
+/// Fields that need no rule.
+fn implied(value: &Value, place: &str) -> Result<Vec<String>, String> {
+    let names = value.as_array().and_then(|names| {
+        let names = names.iter().map(|name| name.as_str().map(str::to_owned));
+        names.collect::<Option<Vec<_>>>()
+    });
+    let names =
+        names.ok_or_else(|| format!("`{place}` must be a list of a job's fields, got {value}"))?;
+    match names.iter().find(|name| !is_source(name)) {
+        Some(stranger) => Err(no_source(&format!("{place}.{stranger}"))),
+        None => Ok(names),
     }
-    match form {
-        Form::Plain | Form::Text(_) if source != SIZE => Ok(given),
-        Form::Ratio => match given.iter().find(|(name, _)| ratio(name).is_none()) {
-            None => Ok(given),
-            Some((name, _)) => Err(format!(
-                "`{place}` must have ratios such as \"16:9\", got {name:?}"
-            )),
-        },
-        _ => Err(format!("`{place}` goes with ratios and plain fields only")),
-    }
-}
-
-/// The most results of one call.
-fn most_of(target: &Value, place: &str) -> Result<u32, String> {
-    let Some(value) = target.get("most") else {
-        return Ok(u32::MAX);
-    };
-    let most = value.as_u64().and_then(|most| u32::try_from(most).ok());
-    let most = most.filter(|most| *most > 0);
-    most.ok_or_else(|| format!("`{place}.most` must be a whole number from 1, got {value}"))
 }
 
 fn table<'v>(value: &'v Value, place: &str) -> Result<&'v Map<String, Value>, String> {
@@ -392,7 +285,31 @@ mod tests {
             ),
             (
                 json!({ "input": { "seed": { "to": "s", "most": 4 } } }),
-                "`options.input.seed.most` is for `n` alone",
+                "`options.input.seed.most` is for `n` and lists of pictures",
+            ),
+            (
+                json!({ "input": { "n": { "to": "s", "of": [1, 2] } } }),
+                "`options.input.n.of` goes with `most` only",
+            ),
+            (
+                json!({ "input": { "speed": { "to": "s", "between": [2, 0.5] } } }),
+                "`options.input.speed.between` must be the least and the greatest number",
+            ),
+            (
+                json!({ "input": { "size": { "to": "s", "between": [1, 2] } } }),
+                "`options.input.size.between` goes with fields that are numbers only",
+            ),
+            (
+                json!({ "input": { "speed": { "to": "s", "between": [1, 2], "of": [1] } } }),
+                "both `between` and the model's values",
+            ),
+            (
+                json!({ "input": {}, "implied": "seed" }),
+                "`options.implied` must be a list",
+            ),
+            (
+                json!({ "input": {}, "implied": ["sed"] }),
+                "`options.implied.sed` is no field of a job; there are: prompt,",
             ),
             (
                 json!({ "input": { "n": { "to": "s", "most": 0 } } }),

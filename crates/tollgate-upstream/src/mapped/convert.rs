@@ -1,10 +1,10 @@
 //! From a job's field to a value as the model takes it.
 
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 use tollgate_media::image::PixelSize;
 
 use super::order::{Order, RESOLUTION, SIZE};
-use crate::wire::Slots;
+use crate::wire::{self, Slots};
 
 /// One field's way into the model's input.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,43 @@ pub(super) struct Rule {
     pub(super) form: Form,
     /// The values that the model takes and what they are called there; all, as they are, where there are none.
     pub(super) values: Vec<(String, Value)>,
+    /// The least and the greatest number that the model takes.
+    pub(super) between: Option<[Number; 2]>,
+    /// The most files that it carries.
+    pub(super) most: usize,
+}
+
+/// What a rule makes of a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Picked {
+    /// What is sent; none where the model has no such value.
+    pub(super) sent: Option<Value>,
+    /// What a client would have to ask for to be sent the same, where that is not what this one asks for; null where
+    /// nothing is sent.
+    pub(super) instead: Option<Value>,
+}
+
+impl Picked {
+    fn same(sent: Value) -> Self {
+        Self {
+            sent: Some(sent),
+            instead: None,
+        }
+    }
+
+    fn near(sent: Value, instead: impl Into<Value>) -> Self {
+        Self {
+            sent: Some(sent),
+            instead: Some(instead.into()),
+        }
+    }
+
+    fn nothing() -> Self {
+        Self {
+            sent: None,
+            instead: Some(Value::Null),
+        }
+    }
 }
 
 /// The form of a value.
@@ -41,7 +78,8 @@ pub(super) enum Form {
 }
 
 impl Rule {
-    /// What goes into the input, if the job has the field. `index` is the call's number, `count` the results wanted of it.
+    /// What goes into the input, if the job has the field and the model such a value. `index` is the call's number,
+    /// `count` the results wanted of it.
     pub(super) fn value(
         &self,
         order: &Order<'_>,
@@ -53,14 +91,20 @@ impl Rule {
             Form::List | Form::First => return self.files(order, slots),
             _ => {}
         }
-        let value = match self.source.as_str() {
-            SIZE => return Some(self.size(order.pixels?, order.ratio)),
-            RESOLUTION => return self.tier(order.tier, order.pixels),
-            "n" => count.into(),
-            "seed" => seed(order.field("seed")?, index),
-            name => order.field(name)?.clone(),
-        };
-        self.named(value).map(|value| self.formed(value))
+        match self.source.as_str() {
+            "n" => Some(self.formed(count.into())),
+            "seed" => Some(self.formed(seed(&self.pick(order)?.sent?, index))),
+            _ => self.pick(order)?.sent.map(|value| self.formed(value)),
+        }
+    }
+
+    /// What it makes of the job's field, if the job has it; not of files.
+    pub(super) fn pick(&self, order: &Order<'_>) -> Option<Picked> {
+        match self.source.as_str() {
+            SIZE => Some(self.size(order.pixels?, order.ratio)),
+            RESOLUTION => self.tier(order.tier, order.pixels),
+            name => Some(self.named(order.field(name)?)),
+        }
     }
 
     /// Puts a value where the rule says, making the objects on the way.
@@ -78,10 +122,16 @@ impl Rule {
     /// How many files of its source it carries.
     pub(super) fn most_files(&self) -> usize {
         match self.form {
-            Form::List => usize::MAX,
+            Form::List => self.most,
             Form::First => 1,
             _ => 0,
         }
+    }
+
+    /// Whether it says a frame to the pixel.
+    pub(super) fn says_pixels(&self) -> bool {
+        let is_text = matches!(self.form, Form::Text(_)) && self.source == SIZE;
+        is_text || matches!(self.form, Form::Width | Form::Height | Form::Object)
     }
 
     fn files(&self, order: &Order<'_>, slots: &mut Slots) -> Option<Value> {
@@ -93,9 +143,9 @@ impl Rule {
         })
     }
 
-    fn size(&self, pixels: PixelSize, name: Option<&str>) -> Value {
+    fn size(&self, pixels: PixelSize, name: Option<&str>) -> Picked {
         let (width, height) = (pixels.width, pixels.height);
-        match &self.form {
+        Picked::same(match &self.form {
             Form::Width => width.into(),
             Form::Height => height.into(),
             Form::Object => json!({ "width": width, "height": height }),
@@ -103,73 +153,103 @@ impl Rule {
                 let text = text.replace("{width}", &width.to_string());
                 text.replace("{height}", &height.to_string()).into()
             }
-            _ => self.ratio(pixels, name),
-        }
+            _ => return self.ratio(pixels, name),
+        })
     }
 
     /// The ratio of that name, or the one that is nearest to the frame's.
-    fn ratio(&self, pixels: PixelSize, name: Option<&str>) -> Value {
+    fn ratio(&self, pixels: PixelSize, name: Option<&str>) -> Picked {
         let name = name.filter(|name| ratio(name).is_some());
-        let own = f64::from(pixels.width) / f64::from(pixels.height.max(1));
-        let shape = name.and_then(ratio).unwrap_or(own);
-        let distance = |name: &str| ratio(name).map_or(f64::MAX, |r| (r / shape).ln().abs());
-        let nearest = self
+        let known: Vec<&str> = self
             .values
             .iter()
-            .min_by(|a, b| distance(&a.0).total_cmp(&distance(&b.0)));
-        match (nearest, name) {
-            (Some((_, value)), _) => value.clone(),
-            (None, Some(name)) => name.into(),
+            .map(|(known, _)| known.as_str())
+            .collect();
+        let nearest = wire::ratio(name, Some(pixels), &known);
+        let named = nearest.and_then(|known| Some((known, self.same(known)?)));
+        match (named, name) {
+            (Some((known, value)), name) => {
+                let is_same = match name {
+                    Some(name) => name == known,
+                    None => wire::is_of_ratio(pixels, known),
+                };
+                let instead = (!is_same).then(|| known.into());
+                Picked {
+                    sent: Some(value.clone()),
+                    instead,
+                }
+            }
+            (None, Some(name)) => Picked::same(name.into()),
             (None, None) => {
                 let common = divisor(pixels.width, pixels.height).max(1);
-                format!("{}:{}", pixels.width / common, pixels.height / common).into()
+                let exact = format!("{}:{}", pixels.width / common, pixels.height / common);
+                Picked::same(exact.into())
             }
         }
     }
 
     /// The tier of that name, or the nearest one.
-    fn tier(&self, name: Option<&str>, pixels: Option<PixelSize>) -> Option<Value> {
+    fn tier(&self, name: Option<&str>, pixels: Option<PixelSize>) -> Option<Picked> {
         if self.values.is_empty() {
-            return Some(name?.into());
+            return Some(Picked::same(name?.into()));
         }
-        let same = |(known, _): &&(String, Value)| {
-            name.is_some_and(|name| known.eq_ignore_ascii_case(name))
-        };
-        let nearest = || {
-            let pixels = pixels?;
-            let distance = |known: &str| tier_distance(known, pixels).unwrap_or(f64::MAX);
-            let values = self.values.iter();
-            values.min_by(|a, b| distance(&a.0).total_cmp(&distance(&b.0)))
-        };
-        let found = self.values.iter().find(same).or_else(nearest);
-        found.map(|(_, value)| value.clone())
+        if let Some(value) = name.and_then(|name| self.same(name)) {
+            return Some(Picked::same(value.clone()));
+        }
+        let pixels = pixels?;
+        let distance = |known: &str| tier_distance(known, pixels).unwrap_or(f64::MAX);
+        let (known, value) = self.nearest(distance)?;
+        // A family without tiers asks for none.
+        Some(match name {
+            Some(_) => Picked::near(value.clone(), known.as_str()),
+            None => Picked::same(value.clone()),
+        })
     }
 
-    /// What the model calls `value`: of numbers the nearest that it takes, of anything else the same; none where it takes
-    /// no such value.
-    fn named(&self, value: Value) -> Option<Value> {
-        if self.values.is_empty() {
-            return Some(value);
+    /// What the model calls `value`: of numbers the nearest that it takes, of anything else the same.
+    fn named(&self, value: &Value) -> Picked {
+        let number = value.as_f64();
+        if let (Some([least, greatest]), Some(wish)) = (&self.between, number) {
+            let bound = |bound: &Number| Picked::near(bound.clone().into(), bound.clone());
+            return match wish {
+                wish if least.as_f64().is_some_and(|least| wish < least) => bound(least),
+                wish if greatest.as_f64().is_some_and(|most| wish > most) => bound(greatest),
+                _ => Picked::same(value.clone()),
+            };
         }
-        let text = plain_text(&value);
-        let same = |(known, _): &&(String, Value)| known.eq_ignore_ascii_case(&text);
-        let nearest = || {
-            let wish = value.as_f64()?;
+        if self.values.is_empty() {
+            return Picked::same(value.clone());
+        }
+        if let Some(value) = self.same(&plain_text(value)) {
+            return Picked::same(value.clone());
+        }
+        let nearest = number.and_then(|wish| {
             let distance = |known: &str| {
                 let number = known.parse::<f64>();
                 number.map_or(f64::MAX, |number| (number - wish).abs())
             };
-            let values = self.values.iter();
-            values.min_by(|a, b| distance(&a.0).total_cmp(&distance(&b.0)))
-        };
-        let found = self.values.iter().find(same).or_else(nearest);
-        if found.is_none() {
-            tracing::debug!(
-                field = self.source,
-                "left out: the model takes no such value"
-            );
+            self.nearest(distance)
+        });
+        match nearest {
+            Some((known, value)) => {
+                let number = known.parse::<Number>().map(Value::from);
+                let known = number.unwrap_or_else(|_| known.as_str().into());
+                Picked::near(value.clone(), known)
+            }
+            None => Picked::nothing(),
         }
-        found.map(|(_, value)| value.clone())
+    }
+
+    /// What the model calls the value of that name.
+    fn same(&self, name: &str) -> Option<&Value> {
+        let mut values = self.values.iter();
+        let found = values.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value)
+    }
+
+    fn nearest(&self, distance: impl Fn(&str) -> f64) -> Option<&(String, Value)> {
+        let values = self.values.iter();
+        values.min_by(|a, b| distance(&a.0).total_cmp(&distance(&b.0)))
     }
 
     fn formed(&self, value: Value) -> Value {
@@ -240,56 +320,84 @@ mod tests {
                 .iter()
                 .map(|v| ((*v).to_owned(), Value::from(*v)))
                 .collect(),
+            between: None,
+            most: usize::MAX,
         }
     }
 
     #[test]
     fn sizes_take_every_form() {
         let wide = PixelSize::new(1664, 936);
-        for (form, values, expected) in [
-            (Form::Ratio, &[][..], json!("16:9")),
-            (Form::Ratio, &["1:1", "4:3", "3:2"], json!("3:2")),
-            (Form::Ratio, &["9:16", "odd", "21:9"], json!("21:9")),
-            (Form::Width, &[], json!(1664)),
-            (Form::Height, &[], json!(936)),
-            (Form::Object, &[], json!({ "width": 1664, "height": 936 })),
-            (
-                Form::Text("{width}*{height}".to_owned()),
-                &[],
-                json!("1664*936"),
-            ),
+        for (form, expected) in [
+            (Form::Ratio, json!("16:9")),
+            (Form::Width, json!(1664)),
+            (Form::Height, json!(936)),
+            (Form::Object, json!({ "width": 1664, "height": 936 })),
+            (Form::Text("{width}*{height}".to_owned()), json!("1664*936")),
         ] {
-            let made = rule(form, values).size(wide, None);
-            assert_eq!(made, expected, "{values:?}");
+            let made = rule(form, &[]).size(wide, None);
+            assert_eq!(made, Picked::same(expected));
         }
         // A family's table may be a little off the ratio that it names.
         let odd = PixelSize::new(1360, 2048);
-        assert_eq!(rule(Form::Ratio, &[]).size(odd, Some("2:3")), "2:3");
-        assert_eq!(
-            rule(Form::Ratio, &["3:4", "2:3"]).size(odd, Some("auto")),
-            "2:3"
-        );
+        let made = rule(Form::Ratio, &[]).size(odd, Some("2:3"));
+        assert_eq!(made, Picked::same("2:3".into()));
+    }
+
+    #[test]
+    fn ratios_are_the_same_or_the_nearest() {
+        let wide = PixelSize::new(1664, 936);
+        for (pixels, name, values, sent, is_same) in [
+            (wide, Some("16:9"), &["1:1", "16:9"][..], "16:9", true),
+            (wide, Some("16:9"), &["1:1", "4:3", "3:2"], "3:2", false),
+            (wide, None, &["9:16", "odd", "21:9"], "21:9", false),
+            (wide, None, &["9:16", "16:9"], "16:9", true),
+            (
+                PixelSize::new(1360, 2048),
+                Some("auto"),
+                &["3:4", "2:3"],
+                "2:3",
+                true,
+            ),
+            (PixelSize::new(736, 544), None, &["1:1", "4:3"], "4:3", true),
+            (wide, Some("19.5:9"), &["20:9"], "20:9", false),
+        ] {
+            let expected = match is_same {
+                true => Picked::same(sent.into()),
+                false => Picked::near(sent.into(), sent),
+            };
+            let made = rule(Form::Ratio, values).size(pixels, name);
+            assert_eq!(made, expected, "{name:?} {values:?}");
+        }
+        let presets = Rule {
+            values: vec![("16:9".to_owned(), json!("landscape_16_9"))],
+            ..rule(Form::Ratio, &[])
+        };
+        let made = presets.size(PixelSize::new(1, 1), Some("1:1"));
+        assert_eq!(made, Picked::near("landscape_16_9".into(), "16:9"));
     }
 
     #[test]
     fn tiers_are_the_same_or_the_nearest() {
         let square = Some(PixelSize::new(2048, 2048));
         let film = Some(PixelSize::new(864, 480));
+        let same = |sent: &str| Some(Picked::same(sent.into()));
+        let near = |sent: &str| Some(Picked::near(sent.into(), sent));
         for (name, pixels, values, expected) in [
-            (Some("2k"), square, &["1K", "2K", "4K"][..], Some("2K")),
+            (Some("2k"), square, &["1K", "2K", "4K"][..], same("2K")),
             (
                 Some("3K"),
                 Some(PixelSize::new(3072, 3072)),
                 &["1K", "2K", "4K"],
-                Some("4K"),
+                near("4K"),
             ),
-            (None, square, &["1K", "2K"], Some("2K")),
-            (Some("480p"), film, &["720p", "1080p"], Some("720p")),
-            (Some("480p"), film, &[], Some("480p")),
+            (None, square, &["1K", "2K"], same("2K")),
+            (Some("480p"), film, &["720p", "1080p"], near("720p")),
+            (Some("480p"), film, &[], same("480p")),
             (None, film, &[], None),
         ] {
             let made = rule(Form::Plain, values).tier(name, pixels);
-            assert_eq!(made, expected.map(Value::from), "{name:?} {values:?}");
+            assert_eq!(made, expected, "{name:?} {values:?}");
         }
     }
 
@@ -297,16 +405,36 @@ mod tests {
     fn values_are_named_as_the_model_names_them() {
         let mut seconds = rule(Form::Text("{}s".to_owned()), &[]);
         seconds.values = [4, 6, 8].map(|n| (n.to_string(), json!(n))).to_vec();
-        let named = seconds.named(json!(7.2)).map(|value| seconds.formed(value));
-        assert_eq!(named, Some(json!("8s")));
+        let named = seconds.named(&json!(7));
+        assert_eq!(named, Picked::near(json!(6), 6));
+        assert_eq!(seconds.named(&json!(8)), Picked::same(json!(8)));
+        assert_eq!(seconds.formed(json!(8)), "8s");
         let format = Rule {
             values: vec![("jpeg".to_owned(), json!("jpg"))],
             ..rule(Form::Plain, &[])
         };
-        assert_eq!(format.named(json!("JPEG")), Some(json!("jpg")));
-        assert_eq!(format.named(json!("webp")), None);
+        assert_eq!(format.named(&json!("JPEG")), Picked::same(json!("jpg")));
+        assert_eq!(format.named(&json!("webp")), Picked::nothing());
         let any = rule(Form::Plain, &[]);
-        assert_eq!(any.named(json!(true)), Some(json!(true)));
+        assert_eq!(any.named(&json!(true)), Picked::same(json!(true)));
+    }
+
+    #[test]
+    fn numbers_are_brought_within_what_the_model_takes() {
+        let number = |text: &str| text.parse::<Number>().unwrap();
+        let speed = Rule {
+            between: Some([number("0.5"), number("2")]),
+            ..rule(Form::Plain, &[])
+        };
+        for (asked, expected) in [
+            (json!(0.25), Picked::near(json!(0.5), 0.5)),
+            (json!(0.5), Picked::same(json!(0.5))),
+            (json!(1.25), Picked::same(json!(1.25))),
+            (json!(2), Picked::same(json!(2))),
+            (json!(4.0), Picked::near(json!(2), 2)),
+        ] {
+            assert_eq!(speed.named(&asked), expected, "{asked}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::wire::{hand_over, most_telling, unpolled};
 const SIDE_BY_SIDE: usize = 4;
 
 /// What a provider says of one of its tasks.
-pub(crate) enum Task {
+pub(super) enum Task {
     /// Not yet.
     Open,
     /// Its results, or why one of them is missing.
@@ -23,7 +23,7 @@ pub(crate) enum Task {
 
 /// Makes `calls`, each of which gives a ticket, and makes them one ticket: a list with the tickets of what was accepted
 /// and the reasons of what was not.
-pub(crate) async fn submit_all<F>(
+pub(super) async fn submit_all<F>(
     calls: impl IntoIterator<Item = F>,
 ) -> Result<Started, ProviderError>
 where
@@ -48,7 +48,7 @@ where
 }
 
 /// The tickets within a ticket, and the reasons of what was refused at once.
-pub(crate) fn tickets(ticket: &str) -> Vec<Result<String, ProviderError>> {
+pub(super) fn tickets(ticket: &str) -> Vec<Result<String, ProviderError>> {
     let entries: Vec<Value> = serde_json::from_str(ticket).unwrap_or_default();
     let read = |entry: Value| match entry {
         Value::String(ticket) => Ok(ticket),
@@ -67,7 +67,7 @@ pub(crate) fn tickets(ticket: &str) -> Vec<Result<String, ProviderError>> {
 }
 
 /// Asks for all tasks of a ticket, in order, until one is not finished; once all are, delivers their results.
-pub(crate) async fn poll_all<F>(
+pub(super) async fn poll_all<F>(
     call: &QueueCall<'_>,
     ask: impl Fn(String) -> F,
 ) -> Result<Polled, ProviderError>

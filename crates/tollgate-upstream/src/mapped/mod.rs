@@ -5,35 +5,42 @@
 //!
 //! ```toml
 //! { name = "seedance-1.0-pro", upstream = "bytedance/seedance-1-pro", options = {
-//!     input = { prompt = "prompt", seconds = { to = "duration", of = [5, 10] }, size = "aspect_ratio", first_frame = "image" },
-//!     constants = { fps = 24 }, output = "video.url" } }
+//!     input = { prompt = "prompt", seconds = { to = "duration", between = [2, 12] }, size = "aspect_ratio", first_frame = "image" },
+//!     constants = { fps = 24 } } }
 //! ```
+//!
+//! What differs from one such provider to another is a [`Service`]; the rest is here.
 
+mod changes;
 mod config;
 mod convert;
 mod fan;
 mod order;
 mod output;
+mod service;
 
 pub(crate) use config::Preset;
-pub(crate) use fan::{Task, poll_all, submit_all, tickets};
-pub(crate) use order::Order;
+pub(crate) use service::{Service, State, open};
 
 use serde_json::{Map, Value};
 
-use crate::channel::{Channel, ChannelModel};
+use crate::channel::{Channel, ChannelModel, known_options};
 use crate::provider::{ProviderError, ProviderErrorKind};
 use crate::wire::Slots;
+use config::OPTIONS;
 use convert::Rule;
+use order::Order;
 use output::Outputs;
 
 /// One model's fields, as configured.
 #[derive(Debug, Clone)]
-pub(crate) struct Mapping {
+struct Mapping {
     /// The provider's id of the model.
     upstream: String,
     /// Fields that are always sent.
     constants: Map<String, Value>,
+    /// The job's fields that need no rule.
+    implied: Vec<String>,
     /// Where the job's fields go.
     rules: Vec<Rule>,
     /// The most results of one call; 1 where the model has no field for their number.
@@ -41,7 +48,7 @@ pub(crate) struct Mapping {
     /// What differs where the job has images: another id, other fields.
     with_images: Option<Box<Mapping>>,
     /// Where the results are in the answer.
-    pub(crate) outputs: Outputs,
+    outputs: Outputs,
 }
 
 /// What is sent for one call.
@@ -53,8 +60,9 @@ pub(crate) struct Request {
     pub(crate) input: Value,
 }
 
-/// Whether all models of a channel are mapped, by their options or by `presets`.
+/// Whether a channel's options are known and all its models mapped, by their options or by `presets`.
 pub(crate) fn check(channel: &Channel, presets: &[Preset]) -> Result<(), String> {
+    known_options(channel, &[], OPTIONS)?;
     if channel.models.is_empty() {
         return Err(format!(
             "a channel of kind {:?} must name its `models`",
@@ -69,10 +77,7 @@ pub(crate) fn check(channel: &Channel, presets: &[Preset]) -> Result<(), String>
 
 impl Mapping {
     /// The mapping of a channel's model as a call needs it.
-    pub(crate) fn for_call(
-        model: &ChannelModel,
-        presets: &[Preset],
-    ) -> Result<Self, ProviderError> {
+    fn for_call(model: &ChannelModel, presets: &[Preset]) -> Result<Self, ProviderError> {
         let mapping = Self::of(model, presets);
         mapping.map_err(|words| ProviderError::new(ProviderErrorKind::ChannelUnfit, words))
     }
@@ -86,7 +91,7 @@ impl Mapping {
     }
 
     /// How many results each call is asked for, so that all of them together are as many as `order` wants.
-    pub(crate) fn calls(&self, order: &Order<'_>) -> Vec<u32> {
+    fn calls(&self, order: &Order<'_>) -> Vec<u32> {
         let most = self.chosen(order).most.max(1);
         let whole = order.count / most;
         let rest = order.count % most;
@@ -97,7 +102,7 @@ impl Mapping {
     }
 
     /// The call number `index` for `count` of the results. `slots` take the files.
-    pub(crate) fn request(
+    fn request(
         &self,
         order: &Order<'_>,
         index: u32,

@@ -10,7 +10,7 @@ const USUAL: &[&str] = &[
 
 /// Places to look at, the first that has links counts; the usual ones where there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Outputs(Vec<Path>);
+pub(super) struct Outputs(Vec<Path>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Path(Vec<Step>);
@@ -44,7 +44,7 @@ impl Outputs {
     }
 
     /// The links in `output`, in order.
-    pub(crate) fn links<'v>(&self, output: &'v Value) -> Vec<&'v str> {
+    pub(super) fn links<'v>(&self, output: &'v Value) -> Vec<&'v str> {
         if self.0.is_empty() {
             return usual(output);
         }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::mapped::State;
 use crate::provider::{ProviderError, ProviderErrorKind};
 use crate::wire::{Answer, Wire, judged, unnamed};
 
@@ -22,16 +23,6 @@ const RETRY_WORDS: &[&str] = &[
     "out of capacity",
 ];
 
-/// Where a prediction stands.
-pub(super) enum Prediction {
-    /// Queued, booting or running.
-    Open,
-    /// Its output.
-    Done(Value),
-    /// It ended without one.
-    Failed(ProviderError),
-}
-
 /// The id of the prediction that a submission made.
 pub(super) fn accepted(wire: &Wire, answer: &Answer) -> Result<String, ProviderError> {
     let json = answer.json();
@@ -42,7 +33,7 @@ pub(super) fn accepted(wire: &Wire, answer: &Answer) -> Result<String, ProviderE
 }
 
 /// A prediction as the answer to a poll tells it.
-pub(super) fn prediction(wire: &Wire, answer: &Answer) -> Result<Prediction, ProviderError> {
+pub(super) fn prediction(wire: &Wire, answer: &Answer) -> Result<State, ProviderError> {
     let mut json = answer.json();
     let Some(status) = json["status"]
         .as_str()
@@ -50,11 +41,11 @@ pub(super) fn prediction(wire: &Wire, answer: &Answer) -> Result<Prediction, Pro
     else {
         return Err(refusal(wire, answer));
     };
-    let failed = |kind, words: &str| Prediction::Failed(ProviderError::new(kind, words));
+    let failed = |kind, words: &str| State::Failed(ProviderError::new(kind, words));
     Ok(match status {
-        "starting" | "processing" => Prediction::Open,
-        "succeeded" => Prediction::Done(json["output"].take()),
-        "failed" => Prediction::Failed(failure(wire, &json["error"])),
+        "starting" | "processing" => State::Open,
+        "succeeded" => State::Done(json["output"].take()),
+        "failed" => State::Failed(failure(wire, &json["error"])),
         "canceled" => failed(
             ProviderErrorKind::Failed,
             "the upstream's task was cancelled",
@@ -69,7 +60,7 @@ pub(super) fn prediction(wire: &Wire, answer: &Answer) -> Result<Prediction, Pro
                 status = other,
                 "a prediction's state that is not documented"
             );
-            Prediction::Open
+            State::Open
         }
     })
 }
