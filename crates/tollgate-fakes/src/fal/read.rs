@@ -77,8 +77,24 @@ const SOUND: Shape = Shape {
         ("voice", Kind::Str),
         ("speed", Kind::Num(0.5, 2.0)),
         ("language", Kind::Str),
+        // MiniMax's.
+        ("voice_setting", Kind::Shape(&VOICE)),
+        ("language_boost", Kind::Str),
+        ("output_format", Kind::OneOf(&["url", "hex"])),
     ],
     required: &["text"],
+};
+
+const VOICE: Shape = Shape {
+    fields: &[
+        ("voice_id", Kind::Str),
+        ("speed", Kind::Num(0.5, 2.0)),
+        ("vol", Kind::Num(0.01, 10.0)),
+        ("pitch", Kind::Int(-12, 12)),
+        ("emotion", Kind::Str),
+        ("english_normalization", Kind::Bool),
+    ],
+    required: &[],
 };
 
 pub(super) fn read(request: &Arc<Seen>, owner: &str, app: &str, rest: &[&str]) -> Judged<Media> {

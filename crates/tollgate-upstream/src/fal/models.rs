@@ -1,24 +1,19 @@
 //! The fields of fal's models that are well known.
 //!
-//! As the models' pages have them, as far as known on 20 November 2026; they could not be tried. A channel's entry may say
-//! others.
+//! Each preset names where its id, every field and every value were read, on 21 November 2026: `types` is
+//! `libs/client/src/types/endpoints.ts` of the repository `fal-ai/fal-js` at 381105e (2 August 2026), which fal makes of its
+//! endpoints' schemas; `studio` is `packages/engines/catalog/models/fal-ai/` of `GoRenku/studio` at 6b91dfb (21 August 2026),
+//! the schemas themselves, which tell the bounds of numbers too. Nothing has been run against fal itself. A channel's entry
+//! may say other fields.
+//!
+//! `fal-ai/imagen4/preview` and `fal-ai/bytedance/seedance/v1/lite` left those types in August 2026: they are not built in.
 
 use crate::mapped::Preset;
 
 /// Fields of models that need no options.
 pub(super) static PRESETS: &[Preset] = &[
     Preset {
-        id: "fal-ai/bytedance/seedance/v1/lite/text-to-video",
-        serves: &["seedance-1.0-mini"],
-        options: r#"{ "input": {
-            "prompt": "prompt", "first_frame": "image_url", "last_frame": "end_image_url",
-            "seconds": { "to": "duration", "as": "{}", "of": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] },
-            "resolution": { "to": "resolution", "of": ["480p", "720p", "1080p"] },
-            "size": { "to": "aspect_ratio", "of": ["21:9", "16:9", "4:3", "1:1", "3:4", "9:16"] },
-            "camera_fixed": "camera_fixed", "seed": "seed" },
-            "with_images": { "upstream": "fal-ai/bytedance/seedance/v1/lite/image-to-video" } }"#,
-    },
-    Preset {
+        // types: BytedanceSeedanceV1ProFast{Text,Image}ToVideoInput; studio: video/bytedance-seedance-v1-pro-fast-*.json.
         id: "fal-ai/bytedance/seedance/v1/pro/fast/text-to-video",
         serves: &["seedance-1.0-fast"],
         options: r#"{ "input": {
@@ -30,17 +25,20 @@ pub(super) static PRESETS: &[Preset] = &[
             "with_images": { "upstream": "fal-ai/bytedance/seedance/v1/pro/fast/image-to-video" } }"#,
     },
     Preset {
+        // types: BytedanceSeedanceV1ProTextToVideoInput. From text only: fal has redirected pro/image-to-video to pro fast,
+        // which ignores the last frame (types: SeedanceImageToVideoInput).
         id: "fal-ai/bytedance/seedance/v1/pro/text-to-video",
         serves: &["seedance-1.0-pro"],
         options: r#"{ "input": {
-            "prompt": "prompt", "first_frame": "image_url", "last_frame": "end_image_url",
+            "prompt": "prompt",
             "seconds": { "to": "duration", "as": "{}", "of": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] },
             "resolution": { "to": "resolution", "of": ["480p", "720p", "1080p"] },
             "size": { "to": "aspect_ratio", "of": ["21:9", "16:9", "4:3", "1:1", "3:4", "9:16"] },
-            "camera_fixed": "camera_fixed", "seed": "seed" },
-            "with_images": { "upstream": "fal-ai/bytedance/seedance/v1/pro/image-to-video" } }"#,
+            "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
     },
     Preset {
+        // types: BytedanceSeedreamV45{TextToImage,Edit}Input; studio: image/bytedance-seedream-v4-5-*.json. More than one of
+        // `max_images` asks for a group, as `n` above 1 does.
         id: "fal-ai/bytedance/seedream/v4.5/text-to-image",
         serves: &[
             "doubao-seedance-4-5",
@@ -49,26 +47,27 @@ pub(super) static PRESETS: &[Preset] = &[
             "doubao-seedream-4-5",
         ],
         options: r#"{ "input": {
-            "prompt": "prompt", "references": "image_urls", "size": { "to": "image_size", "as": "object" },
-            "n": { "to": "max_images", "most": 6 } },
+            "prompt": "prompt", "references": { "to": "image_urls", "most": 10 },
+            "size": { "to": "image_size", "as": "object" }, "n": { "to": "max_images", "most": 6 } },
+            "implied": ["extra.sequential_image_generation", "extra.sequential_image_generation_options"],
             "with_images": { "upstream": "fal-ai/bytedance/seedream/v4.5/edit" } }"#,
     },
     Preset {
-        id: "fal-ai/imagen4/preview",
-        serves: &["imagen-4.0-partner"],
-        options: r#"{ "input": {
-            "prompt": "prompt", "n": { "to": "num_images", "most": 4 },
-            "size": { "to": "aspect_ratio", "of": ["1:1", "16:9", "9:16", "3:4", "4:3"] } } }"#,
-    },
-    Preset {
+        // types: MinimaxSpeech02HdInput, VoiceSetting; studio: audio/minimax-speech-02-hd.json.
         id: "fal-ai/minimax/speech-02-hd",
         serves: &["native-v3"],
         options: r#"{ "input": {
-            "prompt": "text", "voice": "voice_setting.voice_id", "speed": "voice_setting.speed",
-            "language": { "to": "language_boost", "values": { "zh": "Chinese", "en": "English" } } },
+            "prompt": "text", "voice": "voice_setting.voice_id",
+            "speed": { "to": "voice_setting.speed", "between": [0.5, 2] },
+            "language": { "to": "language_boost", "values": {
+                "zh": "Chinese", "yue": "Chinese,Yue", "en": "English", "ar": "Arabic", "ru": "Russian", "es": "Spanish",
+                "fr": "French", "pt": "Portuguese", "de": "German", "tr": "Turkish", "nl": "Dutch", "uk": "Ukrainian",
+                "vi": "Vietnamese", "id": "Indonesian", "ja": "Japanese", "it": "Italian", "ko": "Korean", "th": "Thai",
+                "pl": "Polish", "ro": "Romanian", "el": "Greek", "cs": "Czech", "fi": "Finnish", "hi": "Hindi" } } },
             "constants": { "output_format": "url" } }"#,
     },
     Preset {
+        // types: NanoBanana{,Edit}Input; fal.ai/docs/model-api-reference/image-generation-api/nano-banana: 1 to 4.
         id: "fal-ai/nano-banana",
         serves: &[
             "gemini-2.5-flash-image-preview",
@@ -81,6 +80,7 @@ pub(super) static PRESETS: &[Preset] = &[
             "with_images": { "upstream": "fal-ai/nano-banana/edit" } }"#,
     },
     Preset {
+        // types: NanoBananaPro{,Edit}Input; studio: image/nano-banana-pro{,-edit}.json.
         id: "fal-ai/nano-banana-pro",
         serves: &[
             "gemini-3-pro-image-preview",
@@ -94,33 +94,37 @@ pub(super) static PRESETS: &[Preset] = &[
             "with_images": { "upstream": "fal-ai/nano-banana-pro/edit" } }"#,
     },
     Preset {
+        // types: Veo31Input, Veo31ImageToVideoInput.
         id: "fal-ai/veo3.1",
         serves: &["veo-3.1-pro"],
         options: r#"{ "input": {
             "prompt": "prompt", "negative_prompt": "negative_prompt", "first_frame": "image_url",
             "seconds": { "to": "duration", "as": "{}s", "of": [4, 6, 8] },
-            "resolution": { "to": "resolution", "of": ["720p", "1080p"] },
+            "resolution": { "to": "resolution", "of": ["720p", "1080p", "4k"] },
             "size": { "to": "aspect_ratio", "of": ["16:9", "9:16"] },
             "generate_audio": "generate_audio", "seed": "seed" },
             "with_images": { "upstream": "fal-ai/veo3.1/image-to-video" } }"#,
     },
     Preset {
+        // types: Veo31FastInput, Veo31FastImageToVideoInput, the same as above.
         id: "fal-ai/veo3.1/fast",
         serves: &["veo-3.1-flash"],
         options: r#"{ "input": {
             "prompt": "prompt", "negative_prompt": "negative_prompt", "first_frame": "image_url",
             "seconds": { "to": "duration", "as": "{}s", "of": [4, 6, 8] },
-            "resolution": { "to": "resolution", "of": ["720p", "1080p"] },
+            "resolution": { "to": "resolution", "of": ["720p", "1080p", "4k"] },
             "size": { "to": "aspect_ratio", "of": ["16:9", "9:16"] },
             "generate_audio": "generate_audio", "seed": "seed" },
             "with_images": { "upstream": "fal-ai/veo3.1/fast/image-to-video" } }"#,
     },
     Preset {
+        // types: XAIImageInput; studio: image/xai-grok-imagine-image.json.
         id: "xai/grok-imagine-image",
         serves: &["grok-imagine-1.0-partner"],
         options: r#"{ "input": {
             "prompt": "prompt", "n": { "to": "num_images", "most": 4 },
-            "size": { "to": "aspect_ratio", "of": ["16:9", "3:2", "1:1", "2:3", "9:16"] } } }"#,
+            "size": { "to": "aspect_ratio",
+                "of": ["2:1", "20:9", "19.5:9", "16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16", "9:19.5", "9:20", "1:2"] } } }"#,
     },
 ];
 

@@ -1,7 +1,9 @@
 //! Replicate's models: where predictions of them are made, and the fields of those that are well known.
 //!
-//! The fields are those of the models' input schemas (`GET /models/OWNER/NAME`, `latest_version.openapi_schema`) as far as
-//! known on 20 November 2026; they could not be tried. A channel's entry may say others.
+//! Each preset names where its id, every field and every value were read, on 21 November 2026: `studio` is the repository
+//! `GoRenku/studio` at 6b91dfb (21 August 2026), whose `packages/engines/catalog/models/replicate/` has the models' input
+//! schemas as Replicate tells them (`GET /models/OWNER/NAME`, `latest_version.openapi_schema`). Nothing has been run against
+//! Replicate itself. A channel's entry may say other fields.
 
 use crate::mapped::Preset;
 use crate::wire::segment;
@@ -27,36 +29,41 @@ pub(super) fn place(upstream: &str) -> (String, Option<String>) {
 /// Fields of models that need no options.
 pub(super) static PRESETS: &[Preset] = &[
     Preset {
+        // studio: video/bytedance-seedance-1-lite.json.
         id: "bytedance/seedance-1-lite",
         serves: &["seedance-1.0-mini"],
         options: r#"{ "input": {
-            "prompt": "prompt", "first_frame": "image", "last_frame": "last_frame_image", "references": "reference_images",
-            "seconds": { "to": "duration", "of": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] },
+            "prompt": "prompt", "first_frame": "image", "last_frame": "last_frame_image",
+            "references": { "to": "reference_images", "most": 4 },
+            "seconds": { "to": "duration", "between": [2, 12] },
             "resolution": { "to": "resolution", "of": ["480p", "720p", "1080p"] },
             "size": { "to": "aspect_ratio", "of": ["16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "9:21"] },
             "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
     },
     Preset {
+        // Fields: the model's own llms.txt; their values: docs.skills.video/api-reference/seedance-1-pro, which repeats them.
         id: "bytedance/seedance-1-pro",
         serves: &["seedance-1.0-pro"],
         options: r#"{ "input": {
             "prompt": "prompt", "first_frame": "image", "last_frame": "last_frame_image",
-            "seconds": { "to": "duration", "of": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] },
+            "seconds": { "to": "duration", "between": [2, 12] },
             "resolution": { "to": "resolution", "of": ["480p", "720p", "1080p"] },
-            "size": { "to": "aspect_ratio", "of": ["16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "9:21"] },
+            "size": { "to": "aspect_ratio", "of": ["16:9", "4:3", "1:1", "3:4", "9:16", "21:9"] },
             "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
     },
     Preset {
+        // studio: video/bytedance-seedance-1-pro-fast.json.
         id: "bytedance/seedance-1-pro-fast",
         serves: &["seedance-1.0-fast"],
         options: r#"{ "input": {
             "prompt": "prompt", "first_frame": "image",
-            "seconds": { "to": "duration", "of": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] },
+            "seconds": { "to": "duration", "between": [2, 12] },
             "resolution": { "to": "resolution", "of": ["480p", "720p", "1080p"] },
             "size": { "to": "aspect_ratio", "of": ["16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "9:21"] },
             "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
     },
     Preset {
+        // studio: image/bytedance-seedream-4-5.json. `max_images` counts in a group only, which `n` above 1 always asks for.
         id: "bytedance/seedream-4.5",
         serves: &[
             "doubao-seedance-4-5",
@@ -65,13 +72,15 @@ pub(super) static PRESETS: &[Preset] = &[
             "doubao-seedream-4-5",
         ],
         options: r#"{ "input": {
-            "prompt": "prompt", "references": "image_input",
+            "prompt": "prompt", "references": { "to": "image_input", "most": 14 },
             "resolution": { "to": "size", "of": ["2K", "4K"] },
             "size": { "to": "aspect_ratio", "of": ["1:1", "4:3", "3:4", "16:9", "9:16", "3:2", "2:3", "21:9"] },
-            "extra.sequential_image_generation": "sequential_image_generation",
-            "n": { "to": "max_images", "most": 15 } } }"#,
+            "extra.sequential_image_generation": { "to": "sequential_image_generation", "of": ["disabled", "auto"] },
+            "n": { "to": "max_images", "most": 15 } },
+            "implied": ["extra.sequential_image_generation_options"] }"#,
     },
     Preset {
+        // studio: image/google-imagen-4.json.
         id: "google/imagen-4",
         serves: &["imagen-4.0-partner"],
         options: r#"{ "input": {
@@ -80,6 +89,7 @@ pub(super) static PRESETS: &[Preset] = &[
             "output_format": { "to": "output_format", "values": { "png": "png", "jpeg": "jpg" } } } }"#,
     },
     Preset {
+        // studio: image/google-nano-banana.json.
         id: "google/nano-banana",
         serves: &[
             "gemini-2.5-flash-image-preview",
@@ -91,29 +101,32 @@ pub(super) static PRESETS: &[Preset] = &[
             "output_format": { "to": "output_format", "values": { "png": "png", "jpeg": "jpg" } } } }"#,
     },
     Preset {
+        // studio: image/google-nano-banana-pro.json.
         id: "google/nano-banana-pro",
         serves: &[
             "gemini-3-pro-image-preview",
             "gemini-3-pro-image-preview-official",
         ],
         options: r#"{ "input": {
-            "prompt": "prompt", "references": "image_input",
+            "prompt": "prompt", "references": { "to": "image_input", "most": 14 },
             "size": { "to": "aspect_ratio", "of": ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"] },
             "resolution": { "to": "resolution", "of": ["1K", "2K", "4K"] },
             "output_format": { "to": "output_format", "values": { "png": "png", "jpeg": "jpg" } } } }"#,
     },
     Preset {
+        // Fields: replicate.com/google/veo-3.1/versions/ed5b1767…/api; values: api.core.today/v1/models/google/veo-3.1/llms.txt,
+        // which sells Replicate's. Its `reference_images` need 16:9 and 8 seconds, which no family with references keeps to.
         id: "google/veo-3.1",
         serves: &["veo-3.1-pro"],
         options: r#"{ "input": {
-            "prompt": "prompt", "negative_prompt": "negative_prompt",
-            "first_frame": "image", "last_frame": "last_frame", "references": "reference_images",
+            "prompt": "prompt", "negative_prompt": "negative_prompt", "first_frame": "image", "last_frame": "last_frame",
             "seconds": { "to": "duration", "of": [4, 6, 8] },
             "resolution": { "to": "resolution", "of": ["720p", "1080p"] },
             "size": { "to": "aspect_ratio", "of": ["16:9", "9:16"] },
             "generate_audio": "generate_audio", "seed": "seed" } }"#,
     },
     Preset {
+        // studio: video/google-veo-3-1-fast.json.
         id: "google/veo-3.1-fast",
         serves: &["veo-3.1-flash"],
         options: r#"{ "input": {
@@ -124,11 +137,16 @@ pub(super) static PRESETS: &[Preset] = &[
             "generate_audio": "generate_audio", "seed": "seed" } }"#,
     },
     Preset {
+        // studio: audio/minimax-speech-02-hd.json.
         id: "minimax/speech-02-hd",
         serves: &["native-v3"],
         options: r#"{ "input": {
-            "prompt": "text", "voice": "voice_id", "speed": "speed",
-            "language": { "to": "language_boost", "values": { "zh": "Chinese", "en": "English" } } } }"#,
+            "prompt": "text", "voice": "voice_id", "speed": { "to": "speed", "between": [0.5, 2] },
+            "language": { "to": "language_boost", "values": {
+                "zh": "Chinese", "yue": "Chinese,Yue", "en": "English", "ar": "Arabic", "ru": "Russian", "es": "Spanish",
+                "fr": "French", "pt": "Portuguese", "de": "German", "tr": "Turkish", "nl": "Dutch", "uk": "Ukrainian",
+                "vi": "Vietnamese", "id": "Indonesian", "ja": "Japanese", "it": "Italian", "ko": "Korean", "th": "Thai",
+                "pl": "Polish", "ro": "Romanian", "el": "Greek", "cs": "Czech", "fi": "Finnish", "hi": "Hindi" } } } }"#,
     },
 ];
 

@@ -113,6 +113,26 @@ async fn well_known_models_need_no_options() {
 }
 
 #[tokio::test]
+async fn what_a_model_is_not_asked_for_is_told() {
+    let desk = Desk::saying([prediction("p-1", json!({}))]).await;
+    let open = Desktop::open(at(&desk, "native-v3", "native-v3", json!({})));
+    let job = speech_job(json!({
+        "speed": 4.0, "language": "tlh", "instructions": "softly", "external_task_id": "mine",
+    }));
+    open.speech(&job).await.unwrap();
+    assert_eq!(
+        open.shelf.adjusted(),
+        [
+            "speed: 4.0 → 2",
+            r#"language: "tlh" → null"#,
+            r#"instructions: "softly" → null"#,
+        ]
+    );
+    let input = json!({ "text": "Hello.", "speed": 2 });
+    assert_eq!(desk.asked()[0].json(), json!({ "input": input }));
+}
+
+#[tokio::test]
 async fn models_that_make_one_picture_are_asked_several_times() {
     let desk = Desk::answering(
         |asked: &Asked| match asked.json()["input"]["seed"].as_u64() {
