@@ -95,10 +95,9 @@ fn noted(shared: &Shared, seen: &Seen, media: &Media) -> (Vec<Directive>, u32) {
     let mut tasks = shared.tasks();
     let mut found = (Vec::new(), 0);
     for name in &media.tasks {
-        let id = match media.external {
-            true => tasks.named(name).map(str::to_owned),
-            false => Some(name.clone()),
-        };
+        let named = tasks.named(name).map(str::to_owned);
+        // Some providers take either id in the same place.
+        let id = named.or_else(|| (!media.external).then(|| name.clone()));
         let Some(task) = id.and_then(|id| tasks.get(&id)) else {
             continue;
         };

@@ -82,35 +82,70 @@ const IMAGE: Shape = Shape {
     required: &["contents"],
 };
 
-/// Models by the name in the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Model {
-    V26,
-    V3,
+/// A model, as its page and the provider's capability map have it.
+struct Model {
+    /// Its name in the path.
+    name: &'static str,
+    /// Characters of a prompt at most.
+    prompt: usize,
+    /// The shortest and the longest film, and the steps between them, in seconds.
+    seconds: (RangeInclusive<u64>, u64),
+    resolutions: &'static [&'static str],
+    /// Resolutions with sound, where that can be chosen.
+    sounds: Option<&'static [&'static str]>,
+    /// Resolutions with a last frame.
+    last_frames: &'static [&'static str],
+    /// Whether several shots are a setting.
+    has_shots: bool,
 }
 
+const ALL: &[&str] = &["720p", "1080p", "4k"];
+const TWO: &[&str] = &["720p", "1080p"];
+const BEST: &[&str] = &["1080p"];
+
+static MODELS: &[Model] = &[
+    Model {
+        name: "kling-2.5-turbo",
+        prompt: 2500,
+        seconds: (5..=10, 5),
+        resolutions: TWO,
+        sounds: None,
+        last_frames: BEST,
+        has_shots: false,
+    },
+    Model {
+        name: "kling-2.6",
+        prompt: 2500,
+        seconds: (5..=10, 5),
+        resolutions: TWO,
+        sounds: Some(BEST),
+        last_frames: BEST,
+        has_shots: false,
+    },
+    Model {
+        name: "kling-3.0",
+        prompt: 3072,
+        seconds: (3..=15, 1),
+        resolutions: ALL,
+        sounds: Some(ALL),
+        last_frames: ALL,
+        has_shots: true,
+    },
+    Model {
+        name: "kling-3.0-turbo",
+        prompt: 3072,
+        seconds: (3..=15, 1),
+        resolutions: TWO,
+        sounds: None,
+        last_frames: &[],
+        has_shots: false,
+    },
+];
+
 impl Model {
-    fn named(name: &str) -> Judged<Self> {
-        match name {
-            "kling-2.6" => Ok(Self::V26),
-            "kling-3.0" | "kling-3.0-turbo" => Ok(Self::V3),
-            _ => Err(Box::new(words::model_missing(name))),
-        }
-    }
-
-    /// Characters of a prompt at most.
-    fn prompt(self) -> usize {
-        match self {
-            Self::V26 => 2500,
-            Self::V3 => 3072,
-        }
-    }
-
-    fn seconds(self) -> (RangeInclusive<u64>, u64) {
-        match self {
-            Self::V26 => (5..=10, 5),
-            Self::V3 => (3..=15, 1),
-        }
+    fn named(name: &str) -> Judged<&'static Self> {
+        let model = MODELS.iter().find(|model| model.name == name);
+        model.ok_or_else(|| Box::new(words::model_missing(name)))
     }
 }
 
@@ -120,7 +155,7 @@ pub(super) fn text(request: &Arc<Seen>, model: &str) -> Judged<Media> {
     let prompt = text_of(&request.body, "prompt")
         .unwrap_or_default()
         .to_owned();
-    read(request, model, prompt)
+    read(request, model, prompt, false)
 }
 
 pub(super) fn image(request: &Arc<Seen>, model: &str) -> Judged<Media> {
@@ -151,13 +186,13 @@ pub(super) fn image(request: &Arc<Seen>, model: &str) -> Judged<Media> {
         let message = "contents must have one first_frame and at most one last_frame";
         return Err(Box::new(invalid("frames", message)));
     }
-    read(request, model, prompt)
+    read(request, model, prompt, last == 1)
 }
 
-fn read(request: &Arc<Seen>, model: Model, prompt: String) -> Judged<Media> {
+fn read(request: &Arc<Seen>, model: &Model, prompt: String, has_last_frame: bool) -> Judged<Media> {
     let length = prompt.chars().count();
-    if length > model.prompt() {
-        let message = format!("prompt has {length} characters, at most {}", model.prompt());
+    if length > model.prompt {
+        let message = format!("prompt has {length} characters, at most {}", model.prompt);
         return Err(Box::new(invalid("length", message)));
     }
     let nothing = json!({});
@@ -166,7 +201,7 @@ fn read(request: &Arc<Seen>, model: Model, prompt: String) -> Judged<Media> {
     let seconds = field(settings, "duration")
         .and_then(Value::as_u64)
         .unwrap_or(5);
-    rules(settings, model, seconds)?;
+    rules(settings, model, seconds, has_last_frame)?;
     callback(text_of(options, "callback_url"))?;
     let short = match text_of(settings, "resolution") {
         Some("1080p") => 1080,
@@ -193,35 +228,34 @@ fn read(request: &Arc<Seen>, model: Model, prompt: String) -> Judged<Media> {
     }))
 }
 
-fn rules(settings: &Value, model: Model, seconds: u64) -> Checked {
-    let (range, step) = model.seconds();
-    if !range.contains(&seconds) || !seconds.is_multiple_of(step) {
-        let message = format!("settings.duration {seconds} is not supported by this model");
-        return Err(Box::new(invalid("duration", message)));
+fn rules(settings: &Value, model: &Model, seconds: u64, has_last_frame: bool) -> Checked {
+    let refuse = |rule, what: &str| {
+        let message = format!("{what} is not supported by {}", model.name);
+        Err(Box::new(invalid(rule, message)))
+    };
+    let (range, step) = &model.seconds;
+    if !range.contains(&seconds) || !seconds.is_multiple_of(*step) {
+        return refuse("duration", &format!("settings.duration {seconds}"));
     }
     let resolution = text_of(settings, "resolution").unwrap_or("720p");
-    let audio = text_of(settings, "audio").unwrap_or("off");
-    let refuse = |rule, message: &str| Err(Box::new(invalid(rule, message)));
-    if model == Model::V3 {
-        return Ok(());
+    if !model.resolutions.contains(&resolution) {
+        return refuse("resolution", &format!("settings.resolution {resolution}"));
     }
-    if resolution == "4k" {
-        return refuse(
-            "resolution",
-            "settings.resolution 4k is not supported by this model",
-        );
+    let sound = text_of(settings, "audio");
+    let sounds = match (sound, model.sounds) {
+        (Some(_), None) => return refuse("audio", "settings.audio"),
+        (Some("native"), Some(at)) if !at.contains(&resolution) => {
+            return refuse("audio", &format!("settings.audio native at {resolution}"));
+        }
+        (sound, _) => sound == Some("native"),
+    };
+    // The capability map: what has sound at its best resolution only has it without a last frame.
+    let is_loud = sounds && model.sounds != Some(ALL);
+    if has_last_frame && (is_loud || !model.last_frames.contains(&resolution)) {
+        return refuse("last-frame", &format!("last_frame at {resolution}"));
     }
-    if audio == "native" && resolution != "1080p" {
-        return refuse(
-            "audio",
-            "settings.audio native needs settings.resolution 1080p",
-        );
-    }
-    if field(settings, "multi_shot").is_some() {
-        return refuse(
-            "multi-shot",
-            "settings.multi_shot is not supported by this model",
-        );
+    if field(settings, "multi_shot").is_some() && !model.has_shots {
+        return refuse("multi-shot", "settings.multi_shot");
     }
     Ok(())
 }

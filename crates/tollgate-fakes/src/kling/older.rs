@@ -22,8 +22,8 @@ macro_rules! with_common {
             ("model_name", Kind::Str),
             ("prompt", Kind::Text(2500)),
             ("negative_prompt", Kind::Text(2500)),
-            ("mode", Kind::OneOf(&["std", "pro"])),
-            ("duration", Kind::OneOf(&["5", "10"])),
+            ("mode", Kind::OneOf(&["std", "pro", "4k"])),
+            ("duration", Kind::OneOf(SECONDS)),
             ("cfg_scale", Kind::Num(0.0, 1.0)),
             ("sound", Kind::OneOf(&["on", "off"])),
             ("camera_control", Kind::Object),
@@ -51,14 +51,94 @@ const IMAGE: Shape = Shape {
     required: &[],
 };
 
-const MODELS: &[&str] = &[
-    "kling-v1",
-    "kling-v1-6",
-    "kling-v2-master",
-    "kling-v2-1-master",
-    "kling-v2-5-turbo",
-    "kling-v2-6",
-    "kling-v3",
+/// What lengths there are; most models make the third and the eighth only.
+const SECONDS: &[&str] = &[
+    "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15",
+];
+
+/// When a model takes a last frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    Never,
+    Always,
+    /// In mode `pro`, without sound.
+    Pro,
+    /// In films of five seconds.
+    Short,
+}
+
+/// A model, as the provider's capability map has it.
+struct Model {
+    name: &'static str,
+    /// Whether it makes films from text.
+    from_text: bool,
+    /// None where there is only one.
+    modes: &'static [&'static str],
+    tail: Tail,
+    /// The modes in which it makes sound.
+    sound: &'static [&'static str],
+    is_third: bool,
+}
+
+const TWO: &[&str] = &["std", "pro"];
+const BASE: Model = Model {
+    name: "",
+    from_text: true,
+    modes: TWO,
+    tail: Tail::Pro,
+    sound: &[],
+    is_third: false,
+};
+
+const MODELS: &[Model] = &[
+    Model {
+        name: "kling-v1",
+        tail: Tail::Short,
+        ..BASE
+    },
+    Model {
+        name: "kling-v1-5",
+        from_text: false,
+        ..BASE
+    },
+    Model {
+        name: "kling-v1-6",
+        ..BASE
+    },
+    Model {
+        name: "kling-v2-master",
+        modes: &[],
+        tail: Tail::Never,
+        ..BASE
+    },
+    Model {
+        name: "kling-v2-1",
+        from_text: false,
+        ..BASE
+    },
+    Model {
+        name: "kling-v2-1-master",
+        modes: &[],
+        tail: Tail::Never,
+        ..BASE
+    },
+    Model {
+        name: "kling-v2-5-turbo",
+        ..BASE
+    },
+    Model {
+        name: "kling-v2-6",
+        sound: &["pro"],
+        ..BASE
+    },
+    Model {
+        name: "kling-v3",
+        modes: &["std", "pro", "4k"],
+        tail: Tail::Always,
+        sound: &["std", "pro", "4k"],
+        is_third: true,
+        ..BASE
+    },
 ];
 
 pub(super) fn text(request: &Arc<Seen>) -> Judged<Media> {
@@ -85,24 +165,26 @@ pub(super) fn image(request: &Arc<Seen>) -> Judged<Media> {
 
 fn read(request: &Arc<Seen>, kind: Task) -> Judged<Media> {
     let body = &request.body;
-    let model = text_of(body, "model_name").unwrap_or("kling-v1");
-    if !MODELS.contains(&model) {
-        return Err(Box::new(words::model_missing(model)));
-    }
+    let name = text_of(body, "model_name").unwrap_or("kling-v1");
+    let model = MODELS.iter().find(|model| model.name == name);
+    let is_here = |model: &&Model| kind == Task::Image || model.from_text;
+    let Some(model) = model.filter(is_here) else {
+        return Err(Box::new(words::model_missing(name)));
+    };
+    callback(text_of(body, "callback_url"))?;
     rules(body, model)?;
     let external = text_of(body, "external_task_id").map(str::to_owned);
-    let short = match text_of(body, "mode") {
-        Some("pro") => 1080,
+    let short = match (model.name, text_of(body, "mode")) {
+        ("kling-v2-1-master", _) => 1080,
+        ("kling-v1", _) => 720,
+        (_, Some("pro")) => 1080,
+        (_, Some("4k")) => 2160,
         _ => 720,
     };
     let ratio = text_of(body, "aspect_ratio").and_then(pixels::ratio);
     let size = pixels::with_short_side(ratio.unwrap_or(16.0 / 9.0), short);
-    let seconds: u64 = text_of(body, "duration")
-        .unwrap_or("5")
-        .parse()
-        .unwrap_or(5);
     let facts = json!({
-        "kind": kind.name(), "width": size.0, "height": size.1, "seconds": seconds,
+        "kind": kind.name(), "width": size.0, "height": size.1, "seconds": seconds(body),
         "external": external,
         "marked": field(body, "watermark_info").is_some_and(|info| info["enabled"] == true),
     });
@@ -119,18 +201,54 @@ fn read(request: &Arc<Seen>, kind: Task) -> Judged<Media> {
     }))
 }
 
-/// Fields that only some models take.
-fn rules(body: &Value, model: &str) -> Checked {
-    callback(text_of(body, "callback_url"))?;
-    let unsupported = |name: &str| {
-        let message = format!("{name} is not supported by {model}");
-        Err(Box::new(invalid("unsupported", message)))
+fn seconds(body: &Value) -> u64 {
+    let text = text_of(body, "duration").unwrap_or("5");
+    text.parse().unwrap_or(5)
+}
+
+/// What only some models take.
+fn rules(body: &Value, model: &Model) -> Checked {
+    let refuse = |rule, message: String| Err(Box::new(invalid(rule, message)));
+    let name = model.name;
+    let seconds = seconds(body);
+    if !model.is_third && ![5, 10].contains(&seconds) {
+        return refuse(
+            "duration",
+            format!("duration {seconds} is not supported by {name}"),
+        );
+    }
+    let mode = text_of(body, "mode").unwrap_or("std");
+    let has_modes = !model.modes.is_empty();
+    if (has_modes || field(body, "mode").is_some()) && !model.modes.contains(&mode) {
+        return refuse("mode", format!("mode {mode} is not supported by {name}"));
+    }
+    if field(body, "cfg_scale").is_some() && !name.starts_with("kling-v1") {
+        return refuse(
+            "unsupported",
+            format!("cfg_scale is not supported by {name}"),
+        );
+    }
+    if field(body, "sound").is_some() && model.sound.is_empty() {
+        return refuse("unsupported", format!("sound is not supported by {name}"));
+    }
+    let sounds = text_of(body, "sound") == Some("on");
+    if sounds && !model.sound.contains(&mode) {
+        return refuse(
+            "sound",
+            format!("sound is not supported by {name} in mode {mode}"),
+        );
+    }
+    if field(body, "image_tail").is_none() {
+        return Ok(());
+    }
+    let takes_it = match model.tail {
+        Tail::Never => false,
+        Tail::Always => true,
+        Tail::Pro => mode == "pro" && !sounds,
+        Tail::Short => seconds == 5,
     };
-    if field(body, "cfg_scale").is_some() && !model.starts_with("kling-v1") {
-        return unsupported("cfg_scale");
+    match takes_it {
+        true => Ok(()),
+        false => refuse("tail", format!("image_tail is not supported by {name} so")),
     }
-    if field(body, "sound").is_some() && !["kling-v2-6", "kling-v3"].contains(&model) {
-        return unsupported("sound");
-    }
-    Ok(())
 }

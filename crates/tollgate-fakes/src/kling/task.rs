@@ -50,11 +50,13 @@ pub(super) fn begin(desk: &Desk<'_>, facts: Value, external: Option<&str>) -> Ju
     Ok(id)
 }
 
-/// A task of an older API, asked for where it was made.
+/// A task of an older API, asked for where it was made, by its id or by that of the client.
 pub(super) fn older(id: &str, kind: Kind) -> Media {
     let name = id.to_owned();
     Media::about(Stage::Poll, vec![id.to_owned()], move |desk| {
-        let found = desk.look(&name, |task, phase| {
+        let named = desk.tasks(|tasks| tasks.named(&name).map(str::to_owned));
+        let id = named.as_ref().unwrap_or(&name);
+        let found = desk.look(id, |task, phase| {
             let fits = task.fact("kind") == kind.name();
             fits.then(|| record_older(desk, task, phase))
         });
@@ -101,8 +103,9 @@ pub(super) fn several(request: &Arc<Seen>) -> Judged<Media> {
 /// Why a task has failed.
 fn reason(phase: Phase) -> &'static str {
     match phase {
-        Phase::Ended(Verdict::Failed) => "Generation failed, please try again",
-        Phase::Ended(Verdict::Expired) => "Generation timed out",
+        // The words of the codes 5000 and 5002: of tasks the documents name one reason only, the next.
+        Phase::Ended(Verdict::Failed) => "Server internal error",
+        Phase::Ended(Verdict::Expired) => "Server internal timeout",
         Phase::Ended(Verdict::Filtered | Verdict::Blocked) => {
             "Failure to pass the risk control system"
         }

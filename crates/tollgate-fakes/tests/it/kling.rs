@@ -53,11 +53,16 @@ fn older() -> Value {
 async fn keys_and_tokens() {
     let site = site().await;
     let tts = "/v1/audio/tts";
+    let film_of_old = "/v1/videos/text2video";
     let newer = "/text-to-video/kling-2.6";
     for (path, authorization, code, rule) in [
         (tts, "Bearer k", 0, ""),
         (newer, "Bearer k", 0, ""),
         (tts, GOOD, 0, ""),
+        (film_of_old, "Bearer k", 0, ""),
+        (film_of_old, GOOD, 0, ""),
+        (film_of_old, FORGED, 1000, "jwt-signature"),
+        (film_of_old, LATE, 1004, "jwt-late"),
         (newer, GOOD, 1002, "jwt-path"),
         (tts, "", 1001, "auth"),
         (tts, "Bearer no", 1002, "key"),
@@ -68,7 +73,11 @@ async fn keys_and_tokens() {
         (tts, BARE, 1002, "jwt-claims"),
         (tts, UNSIGNED, 1002, "jwt-header"),
     ] {
-        let body = if path == tts { speech() } else { film() };
+        let body = match path {
+            path if path == tts => speech(),
+            path if path == newer => film(),
+            _ => older(),
+        };
         let headers = [JSON, ("authorization", authorization)];
         let reply = send(&site.fake, "POST", path, &headers, body.to_string()).await;
         let reply = reply.expect("an answer");
@@ -234,7 +243,7 @@ async fn films_of_the_newer_apis() {
     assert_eq!(site.get("/tasks").await.header("x-fake-rule"), "ids");
     for (text, message) in [
         ("[[fake:content-filter]]", "risk control"),
-        ("[[fake:fail]]", "failed"),
+        ("[[fake:fail]]", "internal error"),
     ] {
         let answer = site.good(path, &json!({"prompt": text})).await;
         let id = answer["data"]["id"].as_str().expect("an id");
@@ -287,6 +296,17 @@ async fn films_of_the_newer_apis_are_refused() {
         ],
     )
     .await;
+    site.table(
+        "/text-to-video/kling-3.0-turbo",
+        &json!({"prompt": "a tree", "settings": {"duration": 7}}),
+        &[
+            ("", json!({})),
+            ("audio", set(json!({"audio": "off"}))),
+            ("resolution", set(json!({"resolution": "4k"}))),
+            ("multi-shot", set(json!({"multi_shot": false}))),
+        ],
+    )
+    .await;
     let unknown = site.post("/text-to-video/kling-9", &film()).await;
     assert_eq!(
         (unknown.status, &unknown.json()["code"]),
@@ -297,17 +317,29 @@ async fn films_of_the_newer_apis_are_refused() {
     let base = json!({"contents": [{"type": "prompt", "text": "a tree"}, first]});
     let contents = |items: &[Value]| json!({"contents": items});
     let bytes = png(300, 300);
+    let both = |settings: Value| {
+        let last = frame("last_frame", LINK);
+        json!({"contents": [frame("first_frame", &base64(&bytes)), last], "settings": settings})
+    };
+    for (model, rule) in [
+        ("kling-3.0", ""),
+        ("kling-3.0-turbo", "last-frame"),
+        ("kling-2.5-turbo", "last-frame"),
+    ] {
+        let path = format!("/image-to-video/{model}");
+        site.table(&path, &both(json!({})), &[(rule, json!({}))])
+            .await;
+    }
     site.table(
         "/image-to-video/kling-2.6",
         &base,
         &[
             ("", json!({})),
+            ("", both(json!({"resolution": "1080p"}))),
+            ("last-frame", both(json!({}))),
             (
-                "",
-                contents(&[
-                    frame("first_frame", &base64(&bytes)),
-                    frame("last_frame", LINK),
-                ]),
+                "last-frame",
+                both(json!({"resolution": "1080p", "audio": "native"})),
             ),
             (
                 "data-uri",
@@ -354,6 +386,15 @@ async fn films_of_the_older_apis() {
         (404, &json!(1203)),
         "asked where it was made"
     );
+    let by_own = site.get(&format!("{path}/mine")).await.json();
+    assert_eq!(by_own["data"]["task_id"], id);
+    assert_eq!(by_own["data"]["task_status"], "succeed");
+    assert_eq!(site.fake.polls()[0].1.len(), 3, "by whichever id");
+    let nobodys = site.get(&format!("{path}/nobodys")).await;
+    assert_eq!(
+        (nobodys.status, &nobodys.json()["code"]),
+        (404, &json!(1203))
+    );
     let state = site.get(&format!("{path}/{id}")).await.json();
     assert_eq!(state["data"]["task_status"], "succeed");
     let video = &state["data"]["task_result"]["videos"][0];
@@ -362,17 +403,34 @@ async fn films_of_the_older_apis() {
         site.fetch(&video["url"]).await.header("content-type"),
         "video/mp4"
     );
+    let whole = json!({
+        "mode": "pro", "sound": "on", "aspect_ratio": "1:1", "negative_prompt": "fog",
+        "watermark_info": {"enabled": true},
+    });
     site.table(
         path,
         &older(),
         &[
             ("", json!({})),
+            ("", whole),
             ("external-id", json!({"external_task_id": "mine"})),
             ("type", json!({"duration": 5})),
-            ("value", json!({"duration": "8"})),
+            ("value", json!({"duration": "2"})),
+            ("duration", json!({"duration": "8"})),
+            ("", json!({"duration": "8", "model_name": "kling-v3"})),
+            ("mode", json!({"mode": "4k"})),
+            (
+                "",
+                json!({"mode": "4k", "sound": "on", "model_name": "kling-v3"}),
+            ),
+            ("mode", json!({"model_name": "kling-v2-master"})),
+            ("", json!({"mode": null, "model_name": "kling-v2-master"})),
+            ("sound", json!({"sound": "on"})),
             ("model", json!({"model_name": "kling-2.6"})),
+            ("model", json!({"model_name": "kling-v2-1"})),
             ("unknown-field", json!({"model": "kling-v2-6"})),
             ("unknown-field", json!({"image": LINK})),
+            ("unknown-field", json!({"seed": 7})),
             ("unsupported", json!({"cfg_scale": 0.5})),
             ("", json!({"cfg_scale": 0.5, "model_name": "kling-v1-6"})),
             (
@@ -384,15 +442,32 @@ async fn films_of_the_older_apis() {
         ],
     )
     .await;
+    let both = |more: Value| {
+        let mut both = json!({"image": LINK, "image_tail": base64(&png(300, 300))});
+        both.as_object_mut()
+            .expect("an object")
+            .extend(more.as_object().cloned().unwrap_or_default());
+        both
+    };
     let uri = data_uri("image/png", &png(300, 300));
     site.table(
         "/v1/videos/image2video",
         &older(),
         &[
             ("missing-field", json!({})),
+            ("", json!({"image": LINK, "model_name": "kling-v2-1"})),
+            ("", both(json!({"mode": "pro"}))),
+            ("tail", both(json!({}))),
+            ("tail", both(json!({"mode": "pro", "sound": "on"}))),
+            ("", both(json!({"model_name": "kling-v3", "sound": "on"}))),
+            ("", both(json!({"model_name": "kling-v1"}))),
             (
-                "",
-                json!({"image": LINK, "image_tail": base64(&png(300, 300))}),
+                "tail",
+                both(json!({"model_name": "kling-v1", "duration": "10"})),
+            ),
+            (
+                "tail",
+                both(json!({"model_name": "kling-v2-1-master", "mode": null})),
             ),
             ("data-uri", json!({"image": uri})),
             (

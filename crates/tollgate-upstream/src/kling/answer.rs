@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::provider::{ProviderError, ProviderErrorKind};
 use crate::wire::{Answer, Wire, judged};
 
-/// Words by which a failed task's message tells that the content was refused: it has no code.
+/// Words by which a failed task's message tells that the content was refused. A task has no code, and the only reason that
+/// the documents name is "the content risk control of the platform".
 const REFUSAL_WORDS: &[&str] = &[
     "risk control",
     "sensitive",
@@ -14,9 +15,28 @@ const REFUSAL_WORDS: &[&str] = &[
     "safety",
     "violat",
     "moderation",
+    "风控",
     "审核",
     "违规",
     "敏感",
+];
+/// How messages begin that find fault with the client's pictures, as users report them: the first in new-api's pull
+/// request 2532 of 2025, the second in gateways of others.
+const PICTURE_WORDS: &[&str] = &[
+    "image pixel is invalid",
+    "the resolution or aspect ratio of the input image is invalid",
+];
+/// Words by which the provider takes the fault on itself: those of its codes 5000 to 5002, 1302 and 1303 (the last of which
+/// users report as the end of a task too), and what invites to another try.
+const OWN_FAULT_WORDS: &[&str] = &[
+    "internal error",
+    "internal timeout",
+    "timed out",
+    "temporarily unavailable",
+    "busy",
+    "too fast",
+    "resource pack limit",
+    "try again",
 ];
 
 /// The code of the envelope; none where the answer is no envelope.
@@ -57,19 +77,23 @@ fn known(code: i64) -> Option<ProviderErrorKind> {
     })
 }
 
-/// Why a task failed, by its own words.
+/// Why a task failed. What its words leave open counts as final: made again, it would be paid for again.
 pub(super) fn failure(wire: &Wire, message: &str) -> ProviderError {
+    wire.failed(judge(message), message)
+}
+
+fn judge(message: &str) -> ProviderErrorKind {
     let words = message.to_lowercase();
-    let is_refusal = REFUSAL_WORDS.iter().any(|word| words.contains(word));
-    let kind = match is_refusal {
-        true => ProviderErrorKind::Moderated,
-        false => ProviderErrorKind::Failed,
-    };
-    match wire.clean(message) {
-        text if text.is_empty() => {
-            ProviderError::new(kind, "the upstream's task failed without a reason")
-        }
-        text => ProviderError::new(kind, text),
+    let says = |list: &[&str]| list.iter().any(|phrase| words.contains(phrase));
+    // A refusal may invite to try again with another prompt.
+    if says(REFUSAL_WORDS) {
+        ProviderErrorKind::Moderated
+    } else if says(PICTURE_WORDS) {
+        ProviderErrorKind::Rejected
+    } else if says(OWN_FAULT_WORDS) {
+        ProviderErrorKind::Retryable
+    } else {
+        ProviderErrorKind::Failed
     }
 }
 
@@ -90,6 +114,68 @@ impl State {
                 tracing::warn!(status = other, "a task's state that is not documented");
                 Self::Open
             }
+        }
+    }
+}
+
+/// A task of films.
+pub(super) struct Task<'t> {
+    pub(super) state: State,
+    /// Why it failed; empty where it did not.
+    pub(super) reason: &'t str,
+    pub(super) outputs: Vec<Output<'t>>,
+}
+
+/// Where a film is.
+pub(super) struct Output<'t> {
+    pub(super) plain: Option<&'t str>,
+    /// The same with the provider's mark, where one was asked for.
+    pub(super) marked: Option<&'t str>,
+}
+
+impl<'t> Output<'t> {
+    pub(super) fn of(film: &'t Value) -> Self {
+        let link = |name: &str| film[name].as_str().filter(|url| !url.is_empty());
+        Self {
+            plain: link("url"),
+            marked: link("watermark_url"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_failed_task_decide() {
+        use ProviderErrorKind::{Failed, Moderated, Rejected, Retryable};
+        for (message, expected) in [
+            ("Failure to pass the risk control system", Moderated),
+            (
+                "Triggered the content risk control of the platform",
+                Moderated,
+            ),
+            ("触发平台的内容风控", Moderated),
+            (
+                "Sensitive content, change the prompt and try again",
+                Moderated,
+            ),
+            ("Image pixel is invalid", Rejected),
+            (
+                "The resolution or aspect ratio of the input image is invalid. Please ensure it meets the required specifications.",
+                Rejected,
+            ),
+            ("Server internal error", Retryable),
+            ("Server internal timeout", Retryable),
+            ("Server temporarily unavailable", Retryable),
+            ("parallel task over resource pack limit", Retryable),
+            ("Service busy", Retryable),
+            ("Generation failed, please try again", Retryable),
+            ("Generation failed", Failed),
+            ("", Failed),
+        ] {
+            assert_eq!(judge(message), expected, "{message}");
         }
     }
 }

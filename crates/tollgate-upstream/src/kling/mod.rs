@@ -2,10 +2,10 @@
 
 mod answer;
 mod auth;
+mod film;
 mod mp3;
 mod speech;
 mod split;
-mod video;
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use crate::channel::Channel;
 use crate::provider::{
     Done, Link, Made, ProviderError, ProviderErrorKind, SpeechCall, SpeechProvider, Started,
 };
-use crate::wire::{Ask, segment};
+use crate::wire::{Ask, Changes, segment};
 
 const PATH: &str = "/v1/audio/tts";
 /// The longest text of one call, in characters.
@@ -85,7 +85,8 @@ impl SpeechProvider for Kling {
 impl Kling {
     async fn speak(&self, call: &SpeechCall<'_>) -> Result<Done, ProviderError> {
         let attempt = &call.attempt;
-        let settings = self.settings(call.job)?;
+        let (settings, changes) = self.settings(call.job)?;
+        changes.tell(attempt.delivery);
         let parts = split::split(&call.job.text, MOST_CHARACTERS);
         let mut links = Vec::with_capacity(parts.len());
         // One after the other: the account's slots are shared by all its tasks.
@@ -109,9 +110,18 @@ impl Kling {
         Ok(Done::default())
     }
 
-    /// Everything of a call but its text.
-    fn settings(&self, job: &SpeechJob) -> Result<Value, ProviderError> {
+    /// Everything of a call but its text, and what differs from the job.
+    fn settings(&self, job: &SpeechJob) -> Result<(Value, Changes), ProviderError> {
+        let mut changes = Changes::unless_carried(job, &["voice", "speed", "language"]);
         let language = language(job)?;
+        if let Some(asked) = job
+            .language
+            .as_deref()
+            .filter(|asked| !asked.eq_ignore_ascii_case(language))
+        {
+            let why = "the provider knows languages, no regions";
+            changes.instead("language", asked, language, why);
+        }
         let voice = match (&job.voice, language) {
             (Some(voice), _) => voice,
             (None, "zh") => &self.voices.zh,
@@ -119,12 +129,12 @@ impl Kling {
         };
         let mut settings = json!({ "voice_id": voice, "voice_language": language });
         if let Some(speed) = job.speed {
-            settings["voice_speed"] = pace(speed).into();
+            let pace = pace(speed);
+            let why = "the provider's paces are 0.8 to 2.0, with one decimal: the nearest";
+            changes.instead("speed", speed, pace, why);
+            settings["voice_speed"] = pace.into();
         }
-        if job.instructions.is_some() {
-            tracing::debug!("style instructions are left out: the provider takes none");
-        }
-        Ok(settings)
+        Ok((settings, changes))
     }
 
     /// Has one part spoken; returns where its file is.
@@ -216,11 +226,7 @@ fn language(job: &SpeechJob) -> Result<&'static str, ProviderError> {
 
 /// `speed` as the provider takes it: within its range, with one decimal.
 fn pace(speed: f64) -> f64 {
-    let pace = (speed.clamp(PACES.0, PACES.1) * 10.0).round() / 10.0;
-    if (pace - speed).abs() > f64::EPSILON {
-        tracing::debug!(speed, pace, "the nearest pace that the provider has");
-    }
-    pace
+    (speed.clamp(PACES.0, PACES.1) * 10.0).round() / 10.0
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod film;
 mod google;
 mod google_fakes;
 mod kling;
+mod kling_films;
 mod media_fakes;
 mod openai_media;
 mod pages;
