@@ -42,8 +42,6 @@ pub(super) struct House {
     pub(super) refusal: &'static str,
     /// Whether it can be asked for what it got by our own id.
     pub(super) finds: bool,
-    /// Whether its reason for a failed task says that another try may go better.
-    pub(super) blames_itself: bool,
 }
 
 /// What a house makes.
@@ -70,7 +68,6 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: Some(("DELETE", "/contents/generations/tasks/")),
         refusal: r#"status=400,{"error":{"code":"InvalidParameter","message":"no"}}"#,
         finds: false,
-        blames_itself: true,
     },
     House {
         provider: Provider::DashScope,
@@ -85,7 +82,6 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: Some(("POST", "/cancel")),
         refusal: r#"status=400,{"code":"InvalidParameter","message":"no"}"#,
         finds: false,
-        blames_itself: true,
     },
     House {
         provider: Provider::Xai,
@@ -100,7 +96,6 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: None,
         refusal: "status=400",
         finds: false,
-        blames_itself: true,
     },
     House {
         provider: Provider::Kling,
@@ -115,7 +110,21 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: None,
         refusal: r#"status=400,{"code":1201,"message":"no"}"#,
         finds: true,
-        blames_itself: false,
+    },
+    // By its older APIs.
+    House {
+        provider: Provider::Kling,
+        model: "grok-imagine-video-1.5",
+        upstream: "kling-v3",
+        price: "per_video",
+        path: "/v1/videos",
+        order: r#"{ "duration": 3, "aspect_ratio": "1:1" }"#,
+        product: Product::Film(3_000),
+        running: "in_progress",
+        submission: "/v1/videos/text2video",
+        cancellation: None,
+        refusal: r#"status=400,{"code":1201,"message":"no"}"#,
+        finds: true,
     },
 ];
 
