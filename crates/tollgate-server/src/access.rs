@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
+use foldhash::fast::RandomState;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use subtle::ConstantTimeEq as _;
@@ -24,7 +25,7 @@ const FRESHNESS: Duration = Duration::from_millis(300);
 #[derive(Default)]
 pub struct Access {
     /// By the first 8 bytes of the key's hash; the rest is compared in constant time.
-    known: RwLock<HashMap<[u8; 8], Known>>,
+    known: RwLock<HashMap<[u8; 8], Known, RandomState>>,
     version: AtomicI64,
 }
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use tollgate_core::clock::SECOND;
 use tollgate_core::{ApiError, Clock, ErrorKind, Millis};
 use tollgate_store::{Key, RateLimits};
@@ -33,7 +34,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Table {
-    usage: HashMap<Scope, Usage>,
+    usage: HashMap<Scope, Usage, RandomState>,
     /// How many there were after the last sweep.
     swept: usize,
 }
@@ -218,11 +219,16 @@ impl Shared {
 
 impl Table {
     fn usage(&mut self, scope: &Scope, now: Millis) -> &mut Usage {
-        if !self.usage.contains_key(scope) && self.usage.len() >= SWEEP.max(2 * self.swept) {
-            self.usage.retain(|_, usage| !usage.is_idle(now));
-            self.swept = self.usage.len();
+        if !self.usage.contains_key(scope) {
+            if self.usage.len() >= SWEEP.max(2 * self.swept) {
+                self.usage.retain(|_, usage| !usage.is_idle(now));
+                self.swept = self.usage.len();
+            }
+            self.usage.insert(scope.clone(), Usage::default());
         }
-        self.usage.entry(scope.clone()).or_default()
+        self.usage
+            .get_mut(scope)
+            .expect("it is there, or was put there")
     }
 }
 

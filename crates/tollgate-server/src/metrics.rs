@@ -5,6 +5,7 @@ mod chat;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use foldhash::fast::RandomState;
 use prometheus::{
     Counter, Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts,
     Registry, TextEncoder,
@@ -19,11 +20,13 @@ const BUCKETS: &[f64] = &[
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
+type Routes = HashMap<String, HashMap<String, Arc<RouteMetrics>, RandomState>, RandomState>;
+
 /// Every number.
 pub struct Metrics {
     registry: Registry,
     /// By method, then route.
-    routes: RwLock<HashMap<String, HashMap<String, Arc<RouteMetrics>>>>,
+    routes: RwLock<Routes>,
     requests: IntCounterVec,
     tasks_ended: IntCounterVec,
     callbacks: IntCounterVec,

@@ -135,8 +135,12 @@ fn is_as_asked(headers: &HeaderMap, stream: bool) -> bool {
     if stream {
         return essence.eq_ignore_ascii_case("text/event-stream");
     }
-    let essence = essence.to_ascii_lowercase();
-    matches!(essence.as_str(), "application/json" | "text/json") || essence.ends_with("+json")
+    let is = |name: &str| essence.eq_ignore_ascii_case(name);
+    let tail = essence.len().checked_sub("+json".len());
+    let ends = tail.and_then(|at| essence.get(at..));
+    is("application/json")
+        || is("text/json")
+        || ends.is_some_and(|end| end.eq_ignore_ascii_case("+json"))
 }
 
 /// The beginning of an error's body, as much of it as comes in time.

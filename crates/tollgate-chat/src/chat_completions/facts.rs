@@ -49,7 +49,11 @@ impl<'de> Look<'de> for Root<'_, 'de> {
         while let Some(key) = next_key(&mut object)? {
             match &*key {
                 "model" => facts.model = Some(object.next_value::<&RawValue>()?.get()),
-                "usage" => facts.usage = usage::read(&object.next_value()?),
+                "usage" => {
+                    let mut counts = usage::Counts::default();
+                    object.next_value_seed(At(usage::Members(&mut counts)))?;
+                    facts.usage = counts.usage();
+                }
                 "error" => facts.error = Some(object.next_value()?).filter(is_truthy),
                 "choices" => object.next_value_seed(At(Choices(facts)))?,
                 _ => drop(object.next_value::<serde::de::IgnoredAny>()?),

@@ -1,43 +1,143 @@
 //! Token counts, the same for whole replies and streams.
 
+use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess};
 use serde_json::{Map, Value, json};
 
 use crate::hub::Usage;
+use crate::scan::{At, Look, Scalar, next_key};
 
 /// Reads `usage`; none where it is no object with counts. Vendors' own spellings of cached tokens are known.
 pub(super) fn read(usage: &Value) -> Option<Usage> {
-    let count = |path: &[&str]| {
-        let found = path.iter().try_fold(usage, |at, name| at.get(name))?;
-        found
-            .as_u64()
-            .or_else(|| found.as_f64().filter(|x| *x >= 0.0).map(|x| x as u64))
-    };
-    let (input, output) = (count(&["prompt_tokens"]), count(&["completion_tokens"]));
-    if input.is_none() && output.is_none() {
-        return None;
+    let mut counts = Counts::default();
+    // A tree that is there already is never malformed.
+    At(Members(&mut counts)).deserialize(usage).ok()?;
+    counts.usage()
+}
+
+/// The counts as an upstream says them, without building what is said beside them: every reply and every last chunk comes by.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    prompt: Option<u64>,
+    completion: Option<u64>,
+    total: Option<u64>,
+    reasoning: Option<u64>,
+    /// What the cache gave: OpenAI's place for it, then DeepSeek's, then others'.
+    cached: [Option<u64>; 3],
+    /// What it took.
+    written: [Option<u64>; 2],
+    image: Option<u64>,
+    audio: Option<u64>,
+}
+
+impl Counts {
+    /// What they mean; none where there are none.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        if self.prompt.is_none() && self.completion.is_none() {
+            return None;
+        }
+        let (input, mut output) = (self.prompt.unwrap_or(0), self.completion.unwrap_or(0));
+        let reasoning = self.reasoning.unwrap_or(0);
+        // Some vendors (xAI, Google's layer) count thinking beside the completion; the total tells.
+        let total = self.total.unwrap_or(0);
+        if reasoning > 0 && total == input.saturating_add(output).saturating_add(reasoning) {
+            output = output.saturating_add(reasoning);
+        }
+        let first = |counts: &[Option<u64>]| counts.iter().find_map(|count| *count).unwrap_or(0);
+        Some(Usage {
+            input,
+            output,
+            reasoning: reasoning.min(output),
+            cache_read: first(&self.cached).min(input),
+            cache_write: first(&self.written).min(input),
+            input_image: self.image.unwrap_or(0),
+            input_audio: self.audio.unwrap_or(0),
+            ..Usage::default()
+        })
     }
-    let (input, mut output) = (input.unwrap_or(0), output.unwrap_or(0));
-    let reasoning = count(&["completion_tokens_details", "reasoning_tokens"]).unwrap_or(0);
-    // Some vendors (xAI, Google's layer) count thinking beside the completion; the total tells.
-    let total = count(&["total_tokens"]).unwrap_or(0);
-    if reasoning > 0 && total == input.saturating_add(output).saturating_add(reasoning) {
-        output = output.saturating_add(reasoning);
+
+    /// Where the count of that name goes.
+    fn place(&mut self, name: &str) -> Option<&mut Option<u64>> {
+        Some(match name {
+            "prompt_tokens" => &mut self.prompt,
+            "completion_tokens" => &mut self.completion,
+            "total_tokens" => &mut self.total,
+            "prompt_cache_hit_tokens" => &mut self.cached[1],
+            "cached_tokens" => &mut self.cached[2],
+            "cache_creation_input_tokens" => &mut self.written[1],
+            _ => return None,
+        })
     }
-    let cached = count(&["prompt_tokens_details", "cached_tokens"])
-        .or_else(|| count(&["prompt_cache_hit_tokens"]))
-        .or_else(|| count(&["cached_tokens"]));
-    let written = count(&["prompt_tokens_details", "cache_write_tokens"])
-        .or_else(|| count(&["cache_creation_input_tokens"]));
-    Some(Usage {
-        input,
-        output,
-        reasoning: reasoning.min(output),
-        cache_read: cached.unwrap_or(0).min(input),
-        cache_write: written.unwrap_or(0).min(input),
-        input_image: count(&["prompt_tokens_details", "image_tokens"]).unwrap_or(0),
-        input_audio: count(&["prompt_tokens_details", "audio_tokens"]).unwrap_or(0),
-        ..Usage::default()
-    })
+
+    /// The same within `prompt_tokens_details`.
+    fn place_in_prompt(&mut self, name: &str) -> Option<&mut Option<u64>> {
+        Some(match name {
+            "cached_tokens" => &mut self.cached[0],
+            "cache_write_tokens" => &mut self.written[0],
+            "image_tokens" => &mut self.image,
+            "audio_tokens" => &mut self.audio,
+            _ => return None,
+        })
+    }
+
+    /// The same within `completion_tokens_details`.
+    fn place_in_completion(&mut self, name: &str) -> Option<&mut Option<u64>> {
+        (name == "reasoning_tokens").then_some(&mut self.reasoning)
+    }
+}
+
+/// Reads the members of `usage`.
+pub(super) struct Members<'c>(pub(super) &'c mut Counts);
+
+impl<'de> Look<'de> for Members<'_> {
+    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let counts = self.0;
+        while let Some(name) = next_key(&mut object)? {
+            let place: Place = match &*name {
+                "prompt_tokens_details" => Counts::place_in_prompt,
+                "completion_tokens_details" => Counts::place_in_completion,
+                name => {
+                    match counts.place(name) {
+                        Some(count) => object.next_value_seed(At(Count(count)))?,
+                        None => drop(object.next_value::<IgnoredAny>()?),
+                    }
+                    continue;
+                }
+            };
+            object.next_value_seed(At(Details { counts, place }))?;
+        }
+        Ok(())
+    }
+}
+
+type Place = for<'a> fn(&'a mut Counts, &str) -> Option<&'a mut Option<u64>>;
+
+struct Details<'c> {
+    counts: &'c mut Counts,
+    place: Place,
+}
+
+impl<'de> Look<'de> for Details<'_> {
+    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        while let Some(name) = next_key(&mut object)? {
+            match (self.place)(self.counts, &name) {
+                Some(count) => object.next_value_seed(At(Count(count)))?,
+                None => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Count<'c>(&'c mut Option<u64>);
+
+impl<'de> Look<'de> for Count<'_> {
+    fn scalar(self, value: Scalar<'de>) {
+        *self.0 = match value {
+            Scalar::Whole(count) => u64::try_from(count).ok(),
+            Scalar::Number(count) if count >= 0.0 => Some(count as u64),
+            _ => None,
+        };
+    }
 }
 
 /// Writes `usage`.

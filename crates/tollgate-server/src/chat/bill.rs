@@ -240,9 +240,9 @@ impl Bill {
             ended_at: self.app.clock.now(),
         };
         Settlement {
-            chat,
+            chat: Arc::new(chat),
             hold: std::mem::replace(&mut self.hold, Hold::None),
-            end,
+            end: Arc::new(end),
         }
     }
 
@@ -312,9 +312,9 @@ impl Drop for Bill {
 
 /// All that a settlement needs, apart from the request.
 struct Settlement {
-    chat: NewChat,
+    chat: Arc<NewChat>,
     hold: Hold,
-    end: ChatEnd,
+    end: Arc<ChatEnd>,
 }
 
 impl Settlement {
@@ -324,27 +324,26 @@ impl Settlement {
     }
 
     async fn write(&self, app: &App) -> Result<ChatSettled, StoreError> {
+        let settle = || {
+            let (chat, end) = (Arc::clone(&self.chat), Arc::clone(&self.end));
+            app.store.settle_chat(chat, &self.hold, end)
+        };
         for _ in 1..TRIES {
-            match app
-                .store
-                .settle_chat(self.chat.clone(), &self.hold, self.end.clone())
-                .await
-            {
+            match settle().await {
                 Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
                     tokio::time::sleep(PAUSE).await
                 }
                 done => return done,
             }
         }
-        app.store
-            .settle_chat(self.chat.clone(), &self.hold, self.end.clone())
-            .await
+        settle().await
     }
 
     /// Releases the hold of a chat whose end was never sent, when the database is back.
     async fn give_back(mut self, app: Arc<App>) {
-        self.end.units = TokenUnits::default();
-        self.end.outcome = "failed";
+        let end = Arc::make_mut(&mut self.end);
+        end.units = TokenUnits::default();
+        end.outcome = "failed";
         for _ in 0..GIVE_BACK_TRIES {
             if self.write(&app).await.is_ok() {
                 return;

@@ -154,6 +154,9 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());
     };
+    if value == "application/json" {
+        return Ok(());
+    }
     let essence = value
         .to_str()
         .unwrap_or_default()
@@ -248,19 +251,13 @@ pub async fn drain_unread(headers: &HeaderMap, body: Body) {
 
 /// Refuses what is nested too deep, before a parser recurses into it.
 fn check_depth(text: &str) -> Result<(), ApiError> {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
-    for byte in text.bytes() {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
+    let mut rest = text.as_bytes();
+    let mut depth = 0usize;
+    // Most of a body is strings: they are stepped over, not walked through.
+    while let Some(&byte) = rest.first() {
+        rest = &rest[1..];
         match byte {
-            b'"' => in_string = true,
+            b'"' => rest = &rest[string_length(rest)..],
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
@@ -272,6 +269,20 @@ fn check_depth(text: &str) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// How long the rest of a string is, its closing quote included; all of `text` where there is none.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {
+        at += found;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        // What is escaped is no end.
+        at = (at + 2).min(text.len());
+    }
+    text.len()
 }
 
 #[cfg(test)]
@@ -325,7 +336,18 @@ mod tests {
         }
         let flat = format!("{}1{}", "[".repeat(64), "]".repeat(64));
         assert!(read(None, flat, 1000).await.is_ok());
-        assert!(read(None, r#"{"a":"[[[[\"[["}"#, 1000).await.is_ok());
+        // Brackets in strings are text, whatever is escaped there.
+        let text = |inner: &str| format!("{{\"a\":\"{inner}\"}}");
+        for inner in ["[".repeat(100), "\\\"[".repeat(70), "\\\\".repeat(3)] {
+            assert!(read(None, text(&inner), 1000).await.is_ok(), "{inner}");
+        }
+        let behind = format!("[\"\\\\\",{deep}]");
+        let error = read(None, behind, 1000).await.unwrap_err();
+        assert!(error.message.contains("nested"), "{}", error.message);
+        assert_eq!(
+            (string_length(b"a\\\"b\"c"), string_length(b"ab\\")),
+            (5, 3)
+        );
     }
 
     #[tokio::test]

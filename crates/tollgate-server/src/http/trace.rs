@@ -122,10 +122,10 @@ async fn trace(app: &App, mut request: Request, next: Next) -> Response {
 
 /// What a limited key has left (DECISIONS.md › Status codes).
 fn show_standing(app: &App, key: &Key, response: &mut Response) {
-    const NAMES: [&str; 3] = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
+    const NAMES: [HeaderName; 3] = [
+        HeaderName::from_static("x-ratelimit-limit"),
+        HeaderName::from_static("x-ratelimit-remaining"),
+        HeaderName::from_static("x-ratelimit-reset"),
     ];
     if let Some(standing) = app.limits.standing(key, app.clock.now()) {
         for (name, number) in NAMES.into_iter().zip(standing) {

@@ -1,5 +1,7 @@
 //! Chat requests: held for, ended, and let go where their node is gone; and which nodes are alive.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, clock};
 
@@ -79,8 +81,8 @@ impl Write for HoldChat {
 
 /// Ends a request.
 pub(crate) struct SettleChat {
-    pub(crate) chat: NewChat,
-    pub(crate) end: ChatEnd,
+    pub(crate) chat: Arc<NewChat>,
+    pub(crate) end: Arc<ChatEnd>,
     /// It was held for, or has perhaps been ended: its row is looked for. Else it is written at once.
     pub(crate) may_be_there: bool,
     /// Ends when this is on disk.

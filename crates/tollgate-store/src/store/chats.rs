@@ -1,5 +1,7 @@
 //! Chat requests, as the gateway charges them.
 
+use std::sync::Arc;
+
 use futures_util::future::try_join_all;
 use tollgate_core::{Amount, Millis};
 
@@ -112,10 +114,11 @@ impl Store {
     /// [`StoreError::Invalid`] where its units have no cost ([`TokenPrices::cost`]): nothing was written.
     pub async fn settle_chat(
         &self,
-        chat: NewChat,
+        chat: impl Into<Arc<NewChat>>,
         hold: &Hold,
-        end: ChatEnd,
+        end: impl Into<Arc<ChatEnd>>,
     ) -> Result<ChatSettled, StoreError> {
+        let (chat, end) = (chat.into(), end.into());
         cost(&chat.model, &chat.prices, &end.units)?;
         if end.outcome == ChatEnd::LOST {
             let why = format!("chat {} cannot be ended as lost", chat.id);
@@ -127,8 +130,8 @@ impl Store {
             Hold::Stored => (true, None),
         };
         let again = (!is_stored).then(|| SettleChat {
-            chat: chat.clone(),
-            end: end.clone(),
+            chat: Arc::clone(&chat),
+            end: Arc::clone(&end),
             may_be_there: true,
             reservation: reservation.clone(),
         });

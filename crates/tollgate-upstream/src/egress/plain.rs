@@ -180,12 +180,24 @@ impl ResponseBody {
 
     /// All of it, if it is no larger than `max` bytes.
     pub async fn collect(mut self, max: usize) -> Result<Bytes, EgressError> {
-        let mut all = BytesMut::new();
-        while let Some(part) = self.chunk().await? {
-            if all.len() + part.len() > max {
-                return Err(EgressError::TooLarge { max: max as u64 });
-            }
+        let fits = |length: usize| match length > max {
+            true => Err(EgressError::TooLarge { max: max as u64 }),
+            false => Ok(()),
+        };
+        // Most answers are one part: no copy.
+        let Some(first) = self.chunk().await? else {
+            return Ok(Bytes::new());
+        };
+        fits(first.len())?;
+        let Some(second) = self.chunk().await? else {
+            return Ok(first);
+        };
+        let mut all = BytesMut::from(&*first);
+        let mut next = Some(second);
+        while let Some(part) = next {
+            fits(all.len() + part.len())?;
             all.extend_from_slice(&part);
+            next = self.chunk().await?;
         }
         Ok(all.freeze())
     }
