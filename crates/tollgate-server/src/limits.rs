@@ -34,16 +34,24 @@ struct Shared {
 
 #[derive(Default)]
 struct Table {
-    usage: HashMap<Scope, Usage, RandomState>,
+    keys: Usages,
+    users: Usages,
+    gateway: Usage,
+}
+
+/// By the id of a key or user.
+#[derive(Default)]
+struct Usages {
+    by_id: HashMap<String, Usage, RandomState>,
     /// How many there were after the last sweep.
     swept: usize,
 }
 
 /// Whose limit it is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Scope {
-    Key(String),
-    User(String),
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope<'a> {
+    Key(&'a str),
+    User(&'a str),
     Gateway,
 }
 
@@ -59,7 +67,8 @@ struct Usage {
 /// A request that was let in; counts as in flight until dropped, so it must live as long as the answer is being sent.
 pub struct Permit {
     shared: Arc<Shared>,
-    limited: Vec<(Scope, RateLimits)>,
+    key: Arc<Key>,
+    gateway: RateLimits,
     reserved: AtomicU64,
 }
 
@@ -77,18 +86,23 @@ impl Limits {
     ///
     /// # Errors
     /// 429 that names the limit and says how long to wait. A request that one limit refuses counts against none.
-    pub fn admit(&self, key: &Key, is_post: bool, now: Millis) -> Result<Option<Permit>, ApiError> {
-        let limited = self.limited(key);
-        if limited.is_empty() {
+    pub fn admit(
+        &self,
+        key: &Arc<Key>,
+        is_post: bool,
+        now: Millis,
+    ) -> Result<Option<Permit>, ApiError> {
+        let limited = || limited(key, self.gateway);
+        if limited().next().is_none() {
             return Ok(None);
         }
         let mut table = self.shared.table();
-        for (scope, rates) in &limited {
+        for (scope, rates) in limited() {
             table
                 .usage(scope, now)
-                .may_begin(scope, rates, is_post, now)?;
+                .may_begin(scope, &rates, is_post, now)?;
         }
-        for (scope, rates) in &limited {
+        for (scope, rates) in limited() {
             let usage = table.usage(scope, now);
             usage.in_flight += 1;
             if is_post && rates.rpm.is_some() {
@@ -98,7 +112,8 @@ impl Limits {
         drop(table);
         Ok(Some(Permit {
             shared: Arc::clone(&self.shared),
-            limited,
+            key: Arc::clone(key),
+            gateway: self.gateway,
             reserved: AtomicU64::new(0),
         }))
     }
@@ -106,11 +121,12 @@ impl Limits {
     /// What is left by that limit of requests which leaves the least: limit, remaining, and seconds until one more is free. A
     /// limit of requests in flight counts once it is reached. None where requests are not limited.
     pub fn standing(&self, key: &Key, now: Millis) -> Option<[u32; 3]> {
-        let limited = self.limited(key);
+        let mut limited = limited(key, self.gateway).peekable();
+        limited.peek()?;
         let mut table = self.shared.table();
         let mut least: Option<[u32; 3]> = None;
-        for (scope, rates) in &limited {
-            let usage = table.usage.get_mut(scope);
+        for (scope, rates) in limited {
+            let usage = table.there(scope);
             let in_flight = usage.as_ref().map_or(0, |usage| usage.in_flight);
             let full = rates.max_concurrency.filter(|most| in_flight >= *most);
             let full = full.map(|most| [most, 0, 1]);
@@ -120,22 +136,17 @@ impl Limits {
         }
         least
     }
+}
 
-    /// Everybody whose limits hold for `key`.
-    fn limited(&self, key: &Key) -> Vec<(Scope, RateLimits)> {
-        let none = RateLimits::default();
-        let mut limited = Vec::new();
-        if key.limits.rates != none {
-            limited.push((Scope::Key(key.id.clone()), key.limits.rates));
-        }
-        if key.user_rates != none {
-            limited.push((Scope::User(key.user_id.clone()), key.user_rates));
-        }
-        if self.gateway != none {
-            limited.push((Scope::Gateway, self.gateway));
-        }
-        limited
-    }
+/// Everybody whose limits hold for `key`.
+fn limited(key: &Key, gateway: RateLimits) -> impl Iterator<Item = (Scope<'_>, RateLimits)> {
+    let all = [
+        (Scope::Key(&key.id), key.limits.rates),
+        (Scope::User(&key.user_id), key.user_rates),
+        (Scope::Gateway, gateway),
+    ];
+    let none = RateLimits::default();
+    all.into_iter().filter(move |(_, rates)| *rates != none)
 }
 
 /// What is left of the minute to somebody who may send `rpm` requests in it.
@@ -182,8 +193,8 @@ impl Permit {
     }
 
     /// Those of the limits that count tokens.
-    fn counted(&self) -> impl Iterator<Item = (&Scope, u32)> {
-        let limited = self.limited.iter();
+    fn counted(&self) -> impl Iterator<Item = (Scope<'_>, u32)> {
+        let limited = limited(&self.key, self.gateway);
         limited.filter_map(|(scope, rates)| Some((scope, rates.tpm?)))
     }
 
@@ -201,11 +212,11 @@ impl Drop for Permit {
         let now = self.shared.clock.now();
         let mut table = self.shared.table();
         self.give_back(&mut table, now);
-        for (scope, _) in &self.limited {
+        for (scope, _) in limited(&self.key, self.gateway) {
             let usage = table.usage(scope, now);
             usage.in_flight = usage.in_flight.saturating_sub(1);
             if usage.is_idle(now) {
-                table.usage.remove(scope);
+                table.forget(scope);
             }
         }
     }
@@ -218,16 +229,43 @@ impl Shared {
 }
 
 impl Table {
-    fn usage(&mut self, scope: &Scope, now: Millis) -> &mut Usage {
-        if !self.usage.contains_key(scope) {
-            if self.usage.len() >= SWEEP.max(2 * self.swept) {
-                self.usage.retain(|_, usage| !usage.is_idle(now));
-                self.swept = self.usage.len();
-            }
-            self.usage.insert(scope.clone(), Usage::default());
+    fn usage(&mut self, scope: Scope<'_>, now: Millis) -> &mut Usage {
+        match scope {
+            Scope::Key(id) => self.keys.usage(id, now),
+            Scope::User(id) => self.users.usage(id, now),
+            Scope::Gateway => &mut self.gateway,
         }
-        self.usage
-            .get_mut(scope)
+    }
+
+    /// The same where there is any.
+    fn there(&mut self, scope: Scope<'_>) -> Option<&mut Usage> {
+        match scope {
+            Scope::Key(id) => self.keys.by_id.get_mut(id),
+            Scope::User(id) => self.users.by_id.get_mut(id),
+            Scope::Gateway => Some(&mut self.gateway),
+        }
+    }
+
+    fn forget(&mut self, scope: Scope<'_>) {
+        match scope {
+            Scope::Key(id) => drop(self.keys.by_id.remove(id)),
+            Scope::User(id) => drop(self.users.by_id.remove(id)),
+            Scope::Gateway => self.gateway = Usage::default(),
+        }
+    }
+}
+
+impl Usages {
+    fn usage(&mut self, id: &str, now: Millis) -> &mut Usage {
+        if !self.by_id.contains_key(id) {
+            if self.by_id.len() >= SWEEP.max(2 * self.swept) {
+                self.by_id.retain(|_, usage| !usage.is_idle(now));
+                self.swept = self.by_id.len();
+            }
+            self.by_id.insert(id.to_owned(), Usage::default());
+        }
+        self.by_id
+            .get_mut(id)
             .expect("it is there, or was put there")
     }
 }
@@ -235,7 +273,7 @@ impl Table {
 impl Usage {
     fn may_begin(
         &mut self,
-        scope: &Scope,
+        scope: Scope<'_>,
         rates: &RateLimits,
         is_post: bool,
         now: Millis,
@@ -254,7 +292,7 @@ impl Usage {
         Ok(())
     }
 
-    fn may_take_tokens(&mut self, scope: &Scope, tpm: u32, now: Millis) -> Result<(), ApiError> {
+    fn may_take_tokens(&mut self, scope: Scope<'_>, tpm: u32, now: Millis) -> Result<(), ApiError> {
         let tpm = u64::from(tpm);
         if self.tokens.sum(now).saturating_add(self.reserved) < tpm {
             return Ok(());
@@ -275,7 +313,7 @@ impl Usage {
     }
 }
 
-fn refused(scope: &Scope, what: &str, wait: Millis) -> ApiError {
+fn refused(scope: Scope<'_>, what: &str, wait: Millis) -> ApiError {
     let who = match scope {
         Scope::Key(_) => "this API key",
         Scope::User(_) => "this account, with all its API keys,",

@@ -37,8 +37,31 @@ struct Lines {
 #[derive(Default)]
 struct Waiting {
     bytes: Vec<u8>,
+    clock: Clock,
     dropped: u64,
     ended: bool,
+}
+
+/// Writes timestamps, each second in full only once.
+#[derive(Default)]
+struct Clock {
+    second: i64,
+    /// `2026-11-21T19:45:00.`
+    text: String,
+}
+
+impl Clock {
+    /// `now` to the microsecond, in UTC.
+    fn write(&mut self, now: Timestamp, out: &mut Vec<u8>) -> io::Result<()> {
+        let (second, nanos) = (now.as_second(), now.subsec_nanosecond());
+        if self.text.is_empty() || self.second != second {
+            let whole = format!("{:.1}", Timestamp::from_second(second).unwrap_or(now));
+            self.text = whole.trim_end_matches("0Z").to_owned();
+            self.second = second;
+        }
+        out.extend(self.text.as_bytes());
+        write!(out, "{:06}Z", nanos / 1_000)
+    }
 }
 
 /// Writes out what waits when dropped.
@@ -111,33 +134,38 @@ pub fn request(line: &RequestLine<'_>) {
     if waiting.is_full() {
         return;
     }
+    let Waiting { bytes, clock, .. } = &mut *waiting;
     // Writing into memory does not fail.
     let _ = if log.human {
-        line.for_people(&mut waiting.bytes)
+        line.for_people(bytes)
     } else {
-        line.as_json(&mut waiting.bytes)
+        line.as_json(clock, bytes)
     };
 }
 
 impl RequestLine<'_> {
-    fn as_json(&self, out: &mut Vec<u8>) -> io::Result<()> {
-        let now = Timestamp::now();
-        write!(
-            out,
-            r#"{{"timestamp":"{now:.6}","level":"INFO","method":"{}","path":"#,
-            self.method
-        )?;
+    fn as_json(&self, clock: &mut Clock, out: &mut Vec<u8>) -> io::Result<()> {
+        let (mut status, mut micros) = (itoa::Buffer::new(), itoa::Buffer::new());
+        out.extend(b"{\"timestamp\":\"");
+        clock.write(Timestamp::now(), out)?;
+        out.extend(b"\",\"level\":\"INFO\",\"method\":\"");
+        out.extend(self.method.as_bytes());
+        out.extend(b"\",\"path\":");
         serde_json::to_writer(&mut *out, &Shown(self.path))?;
-        let (status, micros) = (self.status, self.micros);
-        write!(
-            out,
-            r#","status":{status},"us":{micros},"request_id":"{}""#,
-            self.request_id
-        )?;
+        out.extend(b",\"status\":");
+        out.extend(status.format(self.status).as_bytes());
+        out.extend(b",\"us\":");
+        out.extend(micros.format(self.micros).as_bytes());
+        out.extend(b",\"request_id\":\"");
+        out.extend(self.request_id.as_bytes());
+        out.push(b'"');
         if let Some(key_id) = self.key_id {
-            write!(out, r#","key":"{key_id}""#)?;
+            out.extend(b",\"key\":\"");
+            out.extend(key_id.as_bytes());
+            out.push(b'"');
         }
-        out.write_all(b",\"target\":\"tollgate::request\"}\n")
+        out.extend(b",\"target\":\"tollgate::request\"}\n");
+        Ok(())
     }
 
     fn for_people(&self, out: &mut Vec<u8>) -> io::Result<()> {
@@ -267,7 +295,7 @@ mod tests {
             key_id: Some("key_1"),
         };
         let mut out = Vec::new();
-        line.as_json(&mut out).unwrap();
+        line.as_json(&mut Clock::default(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.lines().count(), 1);
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -283,6 +311,23 @@ mod tests {
         let mut out = Vec::new();
         line.for_people(&mut out).unwrap();
         assert!(out.len() < 300);
+    }
+
+    #[test]
+    fn timestamps_are_written_as_in_full() {
+        let mut clock = Clock::default();
+        for nanos in [
+            1_795_289_672_862_170_999_i128,
+            1_795_289_672_000_000_000,
+            1_795_289_673_000_005_000,
+            1_795_289_680_999_999_999,
+        ] {
+            let now = Timestamp::from_nanosecond(nanos).unwrap();
+            let mut out = Vec::new();
+            clock.write(now, &mut out).unwrap();
+            let truncated = Timestamp::from_microsecond(now.as_microsecond()).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{truncated:.6}"));
+        }
     }
 
     #[test]

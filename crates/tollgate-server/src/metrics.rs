@@ -200,7 +200,7 @@ impl Metrics {
     }
 
     /// A chat ended; `channel` is empty where none answered.
-    pub fn chat_ended(&self, channel: &str, outcome: &str, units: &TokenUnits) {
+    pub fn chat_ended(&self, channel: &str, outcome: &'static str, units: &TokenUnits) {
         self.chats.ended(channel, outcome, units);
     }
 

@@ -281,20 +281,12 @@ impl Asking<'_> {
                     _ => break,
                 },
             };
-            let Some((provider, upstream_model)) = spoken(&seat, model) else {
+            let Some((provider, spoken)) = seat.spoken(model) else {
                 break;
             };
-            let known = provider.model(upstream_model);
             let prepared = self
                 .conversation
-                .prepare(
-                    self.app,
-                    self.mount,
-                    &self.key.user_id,
-                    &*provider,
-                    upstream_model,
-                    &known,
-                )
+                .prepare(self.app, self.mount, &self.key.user_id, &spoken)
                 .await;
             let prepared = match prepared {
                 Ok(prepared) => prepared,
@@ -307,12 +299,19 @@ impl Asking<'_> {
             };
             let timeouts = timeouts(self.app, &seat);
             match self
-                .call(&seat, &*provider, &known, prepared, timeouts, attempts)
+                .call(
+                    &seat,
+                    &**provider,
+                    &spoken.model,
+                    prepared,
+                    timeouts,
+                    attempts,
+                )
                 .await
             {
                 Ok((reply, dropped)) => {
                     self.bill
-                        .answered_by(&seat.open.channel.name, upstream_model);
+                        .answered_by(&seat.open.channel.name, &spoken.upstream);
                     return Ok(Answering {
                         seat,
                         dropped,
@@ -441,11 +440,6 @@ pub fn report(seat: &Seat, model: &str, error: &ChatError) {
         ChatErrorKind::ModelMissing => Trouble::ModelMissing,
     };
     seat.failed(model, trouble);
-}
-
-fn spoken<'a>(seat: &'a Seat, model: &'a str) -> Option<(Arc<dyn ChatProvider>, &'a str)> {
-    let provider = Arc::clone(seat.chat()?);
-    Some((provider, seat.open.channel.upstream_model(model)?))
 }
 
 fn timeouts(app: &App, seat: &Seat) -> ChatTimeouts {

@@ -45,12 +45,12 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
 /// Runs a migration's text in the dialect of each database.
 async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
     match tx {
-        Tx::Sqlite(conn) => {
+        Tx::Sqlite(open) => {
             let text = text
                 .replace("BIGINT", "INTEGER")
                 .replace("{rows}", "STRICT")
                 .replace("{clustered}", "STRICT, WITHOUT ROWID");
-            crate::db::sqlite::script(conn, &text)
+            open.script(&text)
         }
         Tx::Postgres(pg) => {
             // The server's own collation may be any language's; ids and cursors need the order of bytes.

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use http::HeaderMap;
 use tollgate_chat::{Bad, Format, Glance, Target, custom_tool, hub};
-use tollgate_upstream::{ChatModel, ChatProvider};
 
 use super::mount::Mount;
 use super::pictures;
 use super::refused::Refused;
 use crate::app::App;
+use crate::routing::Spoken;
 
 /// A request as the client sent it, and as the hub sees it once that is needed.
 pub struct Conversation {
@@ -59,7 +59,7 @@ impl Conversation {
         }
     }
 
-    /// Makes the request ready for `provider`'s `model`.
+    /// Makes the request ready for a provider's model.
     ///
     /// # Errors
     /// 400 where the upstream's format cannot carry what was asked; another channel may.
@@ -68,11 +68,9 @@ impl Conversation {
         app: &App,
         mount: Mount,
         user_id: &str,
-        provider: &dyn ChatProvider,
-        upstream_model: &str,
-        model: &ChatModel,
+        spoken: &Spoken,
     ) -> Result<Prepared, Refused> {
-        let formats = provider.formats_for(upstream_model);
+        let Spoken { model, formats, .. } = spoken;
         let same = formats
             .iter()
             .copied()

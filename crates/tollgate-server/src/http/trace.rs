@@ -1,18 +1,22 @@
 //! Around every request: its id, one log line, its numbers, and a net under panics.
 
 use std::any::Any;
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
-use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
-use http::{HeaderName, HeaderValue, Method, header};
+use http::{HeaderName, HeaderValue, Method, Uri, header};
 use tollgate_core::{ApiError, id};
 use tollgate_store::Key;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use crate::app::App;
 use crate::chat::mount;
@@ -67,57 +71,128 @@ impl RequestNotes {
 
 /// Puts it all around `routes`.
 pub fn around(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
-    let app = Arc::clone(app);
-    routes.layer(middleware::from_fn(move |request: Request, next: Next| {
-        let app = Arc::clone(&app);
-        async move { trace(&app, request, next).await }
-    }))
+    routes.layer(Trace(Arc::clone(app)))
 }
 
-async fn trace(app: &App, mut request: Request, next: Next) -> Response {
-    let begun = Instant::now();
-    let request_id = RequestId::of(&request);
-    let notes = RequestNotes::default();
-    let method = request.method().clone();
-    let path = request.uri().path().to_owned();
-    let route = route_metrics(&app.metrics, &request);
-    let is_cross_origin = request.headers().contains_key(header::ORIGIN);
-    request.extensions_mut().insert(request_id.clone());
-    request.extensions_mut().insert(notes.clone());
-    let leftover = Leftover::watch(&mut request);
+/// A layer of its own kind: axum's functions as layers clone and box each route once more for every request.
+#[derive(Clone)]
+struct Trace(Arc<App>);
 
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let mut response = answered.unwrap_or_else(|panic| after_panic(&*panic));
-    if let Some(leftover) = leftover {
-        leftover.clear(&mut response).await;
+impl<S> Layer<S> for Trace {
+    type Service = Traced<S>;
+
+    fn layer(&self, inner: S) -> Traced<S> {
+        Traced {
+            app: Arc::clone(&self.0),
+            inner,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Traced<S> {
+    app: Arc<App>,
+    inner: S,
+}
+
+impl<S> Service<Request> for Traced<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
     }
 
-    response.headers_mut().insert(HEADER, request_id.0.clone());
-    if is_cross_origin && mount::is_chat(&path) {
-        open_to_browsers(&mut response);
+    fn call(&mut self, request: Request) -> Self::Future {
+        let app = Arc::clone(&self.app);
+        let (entry, request) = Entry::of(&app, request);
+        let answering = self.inner.call(request);
+        Box::pin(async move { Ok(entry.answered(&app, answering).await) })
     }
-    if path.starts_with("/anthropic/") {
-        // Where Anthropic's SDKs look for it.
+}
+
+/// What is known of a request before it is answered.
+struct Entry {
+    begun: Instant,
+    request_id: RequestId,
+    notes: RequestNotes,
+    method: Method,
+    uri: Uri,
+    route: Arc<RouteMetrics>,
+    is_cross_origin: bool,
+    leftover: Option<Leftover>,
+}
+
+impl Entry {
+    fn of(app: &App, mut request: Request) -> (Self, Request) {
+        let request_id = RequestId::of(&request);
+        let notes = RequestNotes::default();
+        request.extensions_mut().insert(request_id.clone());
+        request.extensions_mut().insert(notes.clone());
+        let entry = Self {
+            begun: Instant::now(),
+            request_id,
+            notes,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            route: route_metrics(&app.metrics, &request),
+            is_cross_origin: request.headers().contains_key(header::ORIGIN),
+            leftover: Leftover::watch(&mut request),
+        };
+        (entry, request)
+    }
+
+    async fn answered(
+        self,
+        app: &App,
+        answering: impl Future<Output = Result<Response, Infallible>>,
+    ) -> Response {
+        let answered = AssertUnwindSafe(answering).catch_unwind().await;
+        let mut response = match answered {
+            Ok(Ok(response)) => response,
+            Ok(Err(never)) => match never {},
+            Err(panic) => after_panic(&*panic),
+        };
+        if let Some(leftover) = &self.leftover {
+            leftover.clear(&mut response).await;
+        }
+        self.sign(app, &mut response);
         response
-            .headers_mut()
-            .insert("request-id", request_id.0.clone());
     }
-    let key = notes.0.get();
-    if let Some(key) = key.filter(|_| method == Method::POST) {
-        show_standing(app, key, &mut response);
+
+    /// Headers, numbers and the log line.
+    fn sign(self, app: &App, response: &mut Response) {
+        let (request_id, path) = (self.request_id, self.uri.path());
+        let headers = response.headers_mut();
+        headers.insert(HEADER, request_id.0.clone());
+        if path.starts_with("/anthropic/") {
+            // Where Anthropic's SDKs look for it.
+            headers.insert("request-id", request_id.0.clone());
+        }
+        if self.is_cross_origin && mount::is_chat(path) {
+            open_to_browsers(response);
+        }
+        let key = self.notes.0.get();
+        if let Some(key) = key.filter(|_| self.method == Method::POST) {
+            show_standing(app, key, response);
+        }
+        let took = self.begun.elapsed();
+        let status = response.status().as_u16();
+        self.route.count(status, took.as_secs_f64());
+        log::request(&RequestLine {
+            method: self.method.as_str(),
+            path,
+            status,
+            micros: took.as_micros(),
+            request_id: request_id.as_str(),
+            key_id: key.map(|key| key.id.as_str()),
+        });
     }
-    let took = begun.elapsed();
-    let status = response.status().as_u16();
-    route.count(status, took.as_secs_f64());
-    log::request(&RequestLine {
-        method: method.as_str(),
-        path: &path,
-        status,
-        micros: took.as_micros(),
-        request_id: request_id.as_str(),
-        key_id: key.map(|key| key.id.as_str()),
-    });
-    response
 }
 
 /// What a limited key has left (DECISIONS.md › Status codes).

@@ -32,8 +32,8 @@ fn in_flight(max: u32) -> RateLimits {
     }
 }
 
-fn key(id: &str, user: &str, rates: RateLimits, user_rates: RateLimits) -> Key {
-    Key {
+fn key(id: &str, user: &str, rates: RateLimits, user_rates: RateLimits) -> Arc<Key> {
+    Arc::new(Key {
         id: id.to_owned(),
         label: String::new(),
         user_id: user.to_owned(),
@@ -49,7 +49,7 @@ fn key(id: &str, user: &str, rates: RateLimits, user_rates: RateLimits) -> Key {
         user_unlimited: false,
         user_rates,
         user_disabled_at: None,
-    }
+    })
 }
 
 fn limits(gateway: RateLimits) -> (Limits, Arc<ManualClock>) {
@@ -167,7 +167,7 @@ fn tokens_are_counted_by_estimate_and_then_as_they_were() {
     begin().reserve_tokens(1).unwrap();
     clock.advance(60_000);
     drop((first, second));
-    assert!(limits.shared.table().usage.is_empty());
+    assert!(limits.shared.table().keys.by_id.is_empty());
 }
 
 #[test]
@@ -214,7 +214,10 @@ fn an_absurd_number_of_tokens_is_only_a_large_one() {
 #[test]
 fn what_is_idle_is_forgotten() {
     let (limits, clock) = limits(NONE);
-    let count = || limits.shared.table().usage.len();
+    let count = || {
+        let table = limits.shared.table();
+        table.keys.by_id.len() + table.users.by_id.len()
+    };
     drop(
         limits
             .admit(&key("k", "u", in_flight(1), NONE), true, 0)

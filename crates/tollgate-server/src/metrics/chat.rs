@@ -1,13 +1,27 @@
 //! Numbers of chats.
 
-use prometheus::{IntCounterVec, Opts, Registry};
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use foldhash::fast::RandomState;
+use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 use tollgate_store::TokenUnits;
 
 /// Chats, failed attempts and tokens, by channel.
 pub(super) struct ChatMetrics {
+    /// The handles of each channel's outcomes.
+    known: RwLock<HashMap<String, Vec<Arc<Ended>>, RandomState>>,
     ended: IntCounterVec,
     failures: IntCounterVec,
     tokens: IntCounterVec,
+}
+
+/// What counts chats of one channel with one outcome.
+struct Ended {
+    outcome: &'static str,
+    chats: IntCounter,
+    input: IntCounter,
+    output: IntCounter,
 }
 
 impl ChatMetrics {
@@ -21,6 +35,7 @@ impl ChatMetrics {
             counters
         };
         Self {
+            known: RwLock::default(),
             ended: counters(
                 "tollgate_chats_total",
                 "Chats that ended here",
@@ -43,13 +58,36 @@ impl ChatMetrics {
         self.failures.with_label_values(&[channel]).inc();
     }
 
-    pub(super) fn ended(&self, channel: &str, outcome: &str, units: &TokenUnits) {
-        self.ended.with_label_values(&[channel, outcome]).inc();
+    pub(super) fn ended(&self, channel: &str, outcome: &'static str, units: &TokenUnits) {
+        let ended = self.handles(channel, outcome);
+        ended.chats.inc();
         let input = units.input + units.cached_input + units.cache_write;
-        for (direction, n) in [("input", input), ("output", units.output + units.reasoning)] {
-            self.tokens
-                .with_label_values(&[channel, direction])
-                .inc_by(n);
-        }
+        ended.input.inc_by(input);
+        ended.output.inc_by(units.output + units.reasoning);
+    }
+
+    fn handles(&self, channel: &str, outcome: &'static str) -> Arc<Ended> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let found = known.get(channel).and_then(|outcomes| {
+            let mut outcomes = outcomes.iter();
+            outcomes.find(|ended| ended.outcome == outcome).cloned()
+        });
+        drop(known);
+        found.unwrap_or_else(|| {
+            let tokens = |direction| self.tokens.with_label_values(&[channel, direction]);
+            let made = Arc::new(Ended {
+                outcome,
+                chats: self.ended.with_label_values(&[channel, outcome]),
+                input: tokens("input"),
+                output: tokens("output"),
+            });
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            let outcomes = known.entry(channel.to_owned()).or_default();
+            // Two at once: both count alike, one is remembered.
+            if outcomes.iter().all(|ended| ended.outcome != outcome) {
+                outcomes.push(Arc::clone(&made));
+            }
+            made
+        })
     }
 }

@@ -2,15 +2,18 @@
 
 mod health;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use rand::RngExt as _;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tollgate_chat::Format;
 use tollgate_core::{Secret, TaskKind};
-use tollgate_upstream::chat::ChatProvider;
+use tollgate_upstream::chat::{ChatModel, ChatProvider};
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{Channel, PROVIDERS, egress};
 
@@ -28,6 +31,28 @@ pub struct OpenChannel {
     pub provider: Provider,
     slots: Option<Arc<Semaphore>>,
     health: Arc<Health>,
+    /// The models that the channel names, by the clients' names.
+    chats: HashMap<String, Arc<Spoken>, RandomState>,
+}
+
+/// How a channel's provider speaks with one model: looked up once, not for every request.
+pub struct Spoken {
+    /// The provider's name of the model.
+    pub upstream: String,
+    /// What it can do.
+    pub model: ChatModel,
+    /// The formats that the provider has it in, the preferred one first.
+    pub formats: Vec<&'static dyn Format>,
+}
+
+impl Spoken {
+    fn of(provider: &dyn ChatProvider, upstream: &str) -> Arc<Self> {
+        Arc::new(Self {
+            upstream: upstream.to_owned(),
+            model: provider.model(upstream),
+            formats: provider.formats_for(upstream).to_vec(),
+        })
+    }
 }
 
 /// Every channel of this process.
@@ -225,8 +250,14 @@ fn open(
     };
     let known = before.and_then(|b| b.by_name(&channel.name)).filter(same);
     let channel = Arc::new(channel.clone());
+    let provider = (entry.open)(&channel, settings, egress);
+    let chats = provider.chat.iter().flat_map(|chat| {
+        let models = channel.models.iter();
+        models.map(|model| (model.name.clone(), Spoken::of(&**chat, &model.upstream)))
+    });
     Ok(Arc::new(OpenChannel {
-        provider: (entry.open)(&channel, settings, egress),
+        chats: chats.collect(),
+        provider,
         slots: channel
             .max_concurrency
             .map(|n| Arc::new(Semaphore::new(n as usize))),
@@ -385,6 +416,15 @@ impl Seat {
     /// What speaks to it.
     pub fn chat(&self) -> Option<&Arc<dyn ChatProvider>> {
         self.open.provider.chat.as_ref()
+    }
+
+    /// The same with how it speaks with `model`; none where the channel does not serve it.
+    pub fn spoken(&self, model: &str) -> Option<(&Arc<dyn ChatProvider>, Arc<Spoken>)> {
+        let (open, chat) = (&self.open, self.chat()?);
+        let known = open.chats.get(model).map(Arc::clone);
+        // A channel that names no models serves them all.
+        let other = || Some(Spoken::of(&**chat, open.channel.upstream_model(model)?));
+        Some((chat, known.or_else(other)?))
     }
 
     /// For [`Routing::choose_chat`]: not this one again.

@@ -151,7 +151,7 @@ pub(crate) enum DbError {
 
 /// An open transaction.
 pub(crate) enum Tx<'c> {
-    Sqlite(&'c rusqlite::Connection),
+    Sqlite(sqlite::Open<'c>),
     Postgres(postgres::Transaction<'c>),
 }
 
@@ -163,7 +163,7 @@ impl Tx<'_> {
         args: &[Value<'_>],
     ) -> Result<Vec<Row>, DbError> {
         match self {
-            Self::Sqlite(conn) => sqlite::query(conn, sql, args),
+            Self::Sqlite(open) => open.query(sql, args),
             Self::Postgres(tx) => tx.query(sql, args).await,
         }
     }
@@ -180,7 +180,7 @@ impl Tx<'_> {
     /// How many rows a statement changed.
     pub(crate) async fn execute(&mut self, sql: &Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
         match self {
-            Self::Sqlite(conn) => sqlite::execute(conn, sql, args),
+            Self::Sqlite(open) => open.execute(sql, args),
             Self::Postgres(tx) => tx.execute(sql, args).await,
         }
     }
@@ -200,10 +200,7 @@ impl Tx<'_> {
         lists: Vec<Vec<Value<'static>>>,
     ) -> Result<Vec<u64>, DbError> {
         match self {
-            Self::Sqlite(conn) => lists
-                .iter()
-                .map(|args| sqlite::execute(conn, sql, args))
-                .collect(),
+            Self::Sqlite(open) => lists.iter().map(|args| open.run(sql, args)).collect(),
             Self::Postgres(tx) => tx.execute_each(sql, lists).await,
         }
     }
@@ -212,7 +209,7 @@ impl Tx<'_> {
     /// next ones, in order, so that a batch costs few round trips. Its error fails the batch.
     pub(crate) fn run(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
         match self {
-            Self::Sqlite(conn) => sqlite::execute(conn, sql, args).map(drop),
+            Self::Sqlite(open) => open.run(sql, args).map(drop),
             Self::Postgres(tx) => {
                 tx.queue(sql, args, None);
                 Ok(())
@@ -223,7 +220,7 @@ impl Tx<'_> {
     /// [`Tx::run`] of a statement that must change exactly one row; anything else fails the batch.
     pub(crate) fn run_one(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
         match self {
-            Self::Sqlite(conn) => exactly(1, sqlite::execute(conn, sql, args)?, sql),
+            Self::Sqlite(open) => exactly(1, open.run(sql, args)?, sql),
             Self::Postgres(tx) => {
                 tx.queue(sql, args, Some(1));
                 Ok(())

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, Statement};
+use rusqlite::{CachedStatement, Connection, ErrorCode, Statement};
 
 use super::{DbError, Row, Sql, Value};
 
@@ -180,6 +180,54 @@ pub(crate) fn query(conn: &Connection, sql: &Sql, args: &[Value<'_>]) -> Result<
         found.push(Row(cells));
     }
     Ok(found)
+}
+
+/// The connection within one transaction. Statements that a batch runs again and again stay at hand until its end: taking one
+/// out of the cache and putting it back costs about as much as a small insert.
+pub(crate) struct Open<'c> {
+    conn: &'c Connection,
+    at_hand: Vec<(&'static str, CachedStatement<'c>)>,
+}
+
+impl<'c> Open<'c> {
+    /// With nothing at hand.
+    pub(crate) fn new(conn: &'c Connection) -> Self {
+        Self {
+            conn,
+            at_hand: Vec::new(),
+        }
+    }
+
+    /// Rows of a statement.
+    pub(crate) fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
+        query(self.conn, sql, args)
+    }
+
+    /// How many rows a statement changed.
+    pub(crate) fn execute(&self, sql: &Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
+        execute(self.conn, sql, args)
+    }
+
+    /// The same of one that is likely to be run again in this transaction.
+    pub(crate) fn run(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
+        let is_it = |(text, _): &(&str, _)| std::ptr::eq(*text, sql.sqlite);
+        let at = match self.at_hand.iter().position(is_it) {
+            Some(at) => at,
+            None => {
+                let statement = self.conn.prepare_cached(sql.sqlite).map_err(refused)?;
+                self.at_hand.push((sql.sqlite, statement));
+                self.at_hand.len() - 1
+            }
+        };
+        let statement = &mut self.at_hand[at].1;
+        bind(statement, args)?;
+        statement.raw_execute().map(|n| n as u64).map_err(refused)
+    }
+
+    /// Runs a text of several statements.
+    pub(crate) fn script(&self, text: &str) -> Result<(), DbError> {
+        script(self.conn, text)
+    }
 }
 
 /// How many rows a statement changed.

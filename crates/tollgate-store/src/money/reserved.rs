@@ -14,6 +14,8 @@
 //!   done; it goes on only if that less G and W is at least g. Read C: C − G − g ≥ W ≥ 0 is (1), and with A + F ≥ C − W follows (2).
 //!   Read A: the batch is committed, F and W are at least 0, and (2) is what is left to keep. Chats that reserve at the
 //!   same time see each other in G, as the test and the addition share the lock.
+//!   What was read stands for the whole epoch: it is C or A whenever it is looked at. So many chats share one read; for no longer
+//!   than [`KNOWN`], as what other processes do moves no epoch.
 //! - **The writer takes t** (a hold, a debit, what a chat cost beyond its reservation): under the lock, only if A + F − G ≥ t,
 //!   which keeps (2); the new W is visible before the lock is free. (1) is not touched before the commit.
 //! - **A chat's settlement** moves its reservation into F and takes from A: (2) as above; of G it is still part, so that (1)
@@ -30,7 +32,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use tollgate_core::Amount;
 
 use super::Payer;
@@ -68,19 +72,27 @@ impl Room {
 #[derive(Debug, Default)]
 pub(crate) struct Reserved(Mutex<State>);
 
+/// Amounts by the id of a user or key.
+type Sums = HashMap<String, Amount, RandomState>;
+
 /// What the lock guards.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// G, of users and of keys; no entry is nothing.
-    users: HashMap<String, Amount>,
-    keys: HashMap<String, Amount>,
+    users: Sums,
+    keys: Sums,
     /// W, the same.
-    batch_users: HashMap<String, Amount>,
-    batch_keys: HashMap<String, Amount>,
+    batch_users: Sums,
+    batch_keys: Sums,
     /// Whose amounts are F.
     ending: Vec<Reservation>,
     epoch: u64,
+    /// What rows read in this epoch said, by key, and when.
+    rooms: HashMap<String, (Room, Instant), RandomState>,
 }
+
+/// How long what a row said is believed without looking at it again.
+const KNOWN: Duration = Duration::from_millis(50);
 
 /// What became of a try to reserve.
 #[derive(Debug)]
@@ -108,6 +120,21 @@ impl Reserved {
         [state.of_user(payer.user_id), state.of_key(payer.key_id)]
     }
 
+    /// Reserves `amount` if a row that was read a moment ago has it; none where the rows must be read.
+    pub(crate) fn reserve_known(
+        self: &Arc<Self>,
+        payer: Payer<'_>,
+        amount: Amount,
+    ) -> Option<Reservation> {
+        let mut state = self.lock();
+        let (room, read_at) = *state.rooms.get(payer.key_id)?;
+        let is_fresh = read_at.elapsed() < KNOWN;
+        match is_fresh && state.has(payer, amount, room) {
+            true => Some(self.set_aside(&mut state, payer, amount, room)),
+            false => None,
+        }
+    }
+
     /// Reserves `amount` if `room`, read after `epoch` was noted, has it.
     pub(crate) fn reserve(
         self: &Arc<Self>,
@@ -116,37 +143,35 @@ impl Reserved {
         room: Room,
         epoch: u64,
     ) -> Tried {
-        let Payer { user_id, key_id } = payer;
         let mut state = self.lock();
         if state.epoch != epoch {
             return Tried::Moved;
         }
-        let has = |room: Option<Amount>, reserved: Amount, taken: Amount| {
-            room.is_none_or(|room| room - reserved - taken >= amount)
-        };
-        let user_has = has(
-            room.user,
-            state.of_user(user_id),
-            get(&state.batch_users, user_id),
-        );
-        let key_has = has(
-            room.key,
-            state.of_key(key_id),
-            get(&state.batch_keys, key_id),
-        );
-        if !user_has || !key_has {
+        let known = (room, Instant::now());
+        state.rooms.insert(payer.key_id.to_owned(), known);
+        if !state.has(payer, amount, room) {
             return Tried::Short;
         }
+        Tried::Done(self.set_aside(&mut state, payer, amount, room))
+    }
+
+    fn set_aside(
+        self: &Arc<Self>,
+        state: &mut State,
+        payer: Payer<'_>,
+        amount: Amount,
+        room: Room,
+    ) -> Reservation {
         let share = Share {
             reserved: Arc::clone(self),
-            user_id: user_id.to_owned(),
-            key_id: key_id.to_owned(),
+            user_id: payer.user_id.to_owned(),
+            key_id: payer.key_id.to_owned(),
             limits: [room.user.is_some(), room.key.is_some()],
             amount,
             live: AtomicBool::new(true),
         };
         state.change(&share, amount);
-        Tried::Done(Reservation(Arc::new(share)))
+        Reservation(Arc::new(share))
     }
 
     /// The writer's batch is over: committed and on disk, or taken back.
@@ -155,6 +180,7 @@ impl Reserved {
         state.batch_users.clear();
         state.batch_keys.clear();
         state.epoch = state.epoch.wrapping_add(1);
+        state.rooms.clear();
         let ending = std::mem::take(&mut state.ending);
         for Reservation(share) in &ending {
             if committed {
@@ -169,6 +195,19 @@ impl Reserved {
 }
 
 impl State {
+    /// Whether that room, less what is reserved of it and what the batch takes, has `amount`.
+    fn has(&self, payer: Payer<'_>, amount: Amount, room: Room) -> bool {
+        let Payer { user_id, key_id } = payer;
+        let has = |room: Option<Amount>, reserved: Amount, taken: Amount| {
+            room.is_none_or(|room| room - reserved - taken >= amount)
+        };
+        has(
+            room.user,
+            self.of_user(user_id),
+            get(&self.batch_users, user_id),
+        ) && has(room.key, self.of_key(key_id), get(&self.batch_keys, key_id))
+    }
+
     pub(super) fn of_user(&self, id: &str) -> Amount {
         get(&self.users, id)
     }
@@ -210,12 +249,12 @@ impl State {
     }
 }
 
-fn get(sums: &HashMap<String, Amount>, id: &str) -> Amount {
+fn get(sums: &Sums, id: &str) -> Amount {
     sums.get(id).copied().unwrap_or_default()
 }
 
 /// Nothing has no entry.
-fn set(sums: &mut HashMap<String, Amount>, id: &str, amount: Amount) {
+fn set(sums: &mut Sums, id: &str, amount: Amount) {
     if amount == Amount::ZERO {
         sums.remove(id);
     } else if let Some(sum) = sums.get_mut(id) {

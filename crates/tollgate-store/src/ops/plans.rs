@@ -87,7 +87,7 @@ fn plan(conn: &rusqlite::Connection, sql: &Sql) -> Vec<String> {
 #[test]
 fn no_daily_statement_reads_a_whole_table() {
     let conn = rusqlite::Connection::open_in_memory().expect("a database");
-    migrate::migrate(&mut Tx::Sqlite(&conn))
+    migrate::migrate(&mut Tx::Sqlite(crate::db::sqlite::Open::new(&conn)))
         .now_or_never()
         .expect("SQLite answers without waiting")
         .expect("the schema is right");

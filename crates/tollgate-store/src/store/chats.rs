@@ -54,6 +54,9 @@ impl Store {
             key_id: &chat.key_id,
         };
         let reserved = &self.writer.reserved;
+        if let Some(reservation) = reserved.reserve_known(payer, amount) {
+            return Ok(Some(reservation));
+        }
         for _ in 0..LOOKS {
             let epoch = reserved.epoch();
             let args = args![payer.key_id, payer.user_id];

@@ -182,7 +182,7 @@ impl Store {
 fn audit_sqlite(path: &Path) -> Result<Vec<Violation>, StoreError> {
     let conn = sqlite::open_reader(path)?;
     sqlite::script(&conn, "BEGIN")?;
-    let found = audit::audit(&mut Tx::Sqlite(&conn))
+    let found = audit::audit(&mut Tx::Sqlite(sqlite::Open::new(&conn)))
         .now_or_never()
         .unwrap_or_else(|| unreachable!("SQLite answers without waiting"))?;
     sqlite::script(&conn, "COMMIT")?;

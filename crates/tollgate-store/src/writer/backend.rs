@@ -84,7 +84,7 @@ impl Link {
                     |e: DbError| StoreError::from(e).in_setup(&path.display().to_string());
                 let conn = sqlite::open(path).map_err(unusable)?;
                 sqlite::begin(&conn).map_err(unusable)?;
-                crate::migrate::migrate(&mut Tx::Sqlite(&conn))
+                crate::migrate::migrate(&mut Tx::Sqlite(sqlite::Open::new(&conn)))
                     .await
                     .map_err(|e| e.in_setup(&path.display().to_string()))?;
                 sqlite::script(&conn, "COMMIT").map_err(unusable)?;
@@ -92,12 +92,14 @@ impl Link {
             }
             Target::Postgres(config) => {
                 let mut connection = postgres::Connection::open(config).await?;
-                let mut tx = Tx::Postgres(connection.begin().await?);
-                crate::migrate::migrate(&mut tx)
-                    .await
-                    .map_err(|e| e.in_setup("the PostgreSQL database"))?;
-                if let Tx::Postgres(tx) = tx {
-                    tx.commit().await?;
+                {
+                    let mut tx = Tx::Postgres(connection.begin().await?);
+                    crate::migrate::migrate(&mut tx)
+                        .await
+                        .map_err(|e| e.in_setup("the PostgreSQL database"))?;
+                    if let Tx::Postgres(tx) = tx {
+                        tx.commit().await?;
+                    }
                 }
                 Ok(Self::Postgres {
                     config: config.clone(),
@@ -115,7 +117,13 @@ async fn commit_sqlite(
 ) -> Result<(), DbError> {
     sqlite::begin(conn)?;
     // What SQLite says not to have committed was not committed: nothing is tried again here.
-    let applied = apply(&mut Tx::Sqlite(conn), jobs, reserved, false).await;
+    let applied = apply(
+        &mut Tx::Sqlite(sqlite::Open::new(conn)),
+        jobs,
+        reserved,
+        false,
+    )
+    .await;
     crash::point("writer.before_commit");
     let ended = applied.and_then(|()| sqlite::commit(conn));
     if ended.is_ok() {
@@ -137,24 +145,37 @@ async fn commit_postgres(
         Some(conn) => conn,
         None => postgres::Connection::open(config).await?,
     };
-    let mut tx = Tx::Postgres(conn.begin().await?);
+    let begun = conn.begin().await?;
+    let (is_well, done) = in_postgres(begun, jobs, reserved, again).await;
+    if is_well {
+        *connection = Some(conn);
+    }
+    done
+}
+
+/// Does `jobs` in an open transaction and ends it; answers also whether the connection is good for another one.
+async fn in_postgres(
+    tx: postgres::Transaction<'_>,
+    jobs: &mut [Box<dyn Job>],
+    reserved: &Arc<Reserved>,
+    again: &Cell<bool>,
+) -> (bool, Result<(), DbError>) {
+    let mut tx = Tx::Postgres(tx);
     let applied = apply(&mut tx, jobs, reserved, again.get()).await;
     let Tx::Postgres(tx) = tx else {
         unreachable!("a PostgreSQL transaction was begun")
     };
     if let Err(e) = applied {
-        if tx.roll_back().await.is_ok() {
-            *connection = Some(conn);
-        }
-        return Err(e);
+        return (tx.roll_back().await.is_ok(), Err(e));
     }
     crash::point("writer.before_commit");
     // From here on a lost connection leaves open whether the commit happened.
     again.set(true);
-    tx.commit().await?;
+    if let Err(e) = tx.commit().await {
+        return (false, Err(e));
+    }
     crash::point("writer.after_commit");
-    *connection = Some(conn);
-    Ok(())
+    (true, Ok(()))
 }
 
 async fn apply(

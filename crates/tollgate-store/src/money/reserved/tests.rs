@@ -31,6 +31,8 @@ enum Step {
     Read(usize),
     /// and tries to reserve.
     Try(usize, i64),
+    /// A chat tries to reserve of what is known from another's read.
+    Known(usize, i64),
     Drop(usize),
     Begin,
     Hold(i64),
@@ -50,6 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => chat().prop_map(Step::Note),
         6 => chat().prop_map(Step::Read),
         8 => (chat(), 1..40i64).prop_map(|(chat, amount)| Step::Try(chat, amount)),
+        8 => (chat(), 1..40i64).prop_map(|(chat, amount)| Step::Known(chat, amount)),
         1 => chat().prop_map(Step::Drop),
         6 => Just(Step::Begin),
         4 => (1..40i64).prop_map(Step::Hold),
@@ -104,7 +107,7 @@ impl World {
             let _ = std::fs::remove_file(folder.join(format!("tollgate.db{end}")));
         }
         let writer = sqlite::open(&path).unwrap();
-        let migrated = migrate::migrate(&mut Tx::Sqlite(&writer)).now_or_never();
+        let migrated = migrate::migrate(&mut Tx::Sqlite(sqlite::Open::new(&writer))).now_or_never();
         migrated.unwrap().unwrap();
         writer.pragma_update(None, "synchronous", "off").unwrap();
         sqlite::script(&writer, &format!(
@@ -137,6 +140,12 @@ impl World {
             }
             Step::Read(chat) => self.read(chat),
             Step::Try(chat, amount) => self.try_to_reserve(chat, amount),
+            Step::Known(chat, amount) if self.chats[chat].reserved.is_none() => {
+                let known = self
+                    .reserved
+                    .reserve_known(PAYER, Amount::from_nanos(amount));
+                self.chats[chat].reserved = known.map(|reservation| (reservation, amount));
+            }
             Step::Drop(chat) if !self.chats[chat].ending => self.chats[chat].reserved = None,
             Step::Begin if matches!(self.phase, Phase::Idle) => self.begin(),
             Step::Commit => self.commit(),
@@ -171,7 +180,7 @@ impl World {
 
     fn begin(&mut self) {
         sqlite::begin(&self.writer).unwrap();
-        let mut tx = Tx::Sqlite(&self.writer);
+        let mut tx = Tx::Sqlite(sqlite::Open::new(&self.writer));
         let accounts = Accounts::load(
             &mut tx,
             BTreeSet::from([PAYER.user_id]),
@@ -236,7 +245,9 @@ impl World {
 
     fn commit(&mut self) {
         if let Phase::Open(accounts) = &self.phase {
-            accounts.write_back(&mut Tx::Sqlite(&self.writer)).unwrap();
+            accounts
+                .write_back(&mut Tx::Sqlite(sqlite::Open::new(&self.writer)))
+                .unwrap();
             sqlite::commit(&self.writer).unwrap();
             self.committed = self.after;
             self.phase = Phase::Committed;
