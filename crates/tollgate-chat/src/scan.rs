@@ -1,11 +1,14 @@
 //! A look at JSON text without building it: readers say what they want of a place, the rest is skipped.
 
+mod skim;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::error::Bad;
+use skim::Skim;
 
 /// A value that is neither list nor object.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,9 +46,37 @@ pub trait Look<'de>: Sized {
 /// Looks at a whole JSON text.
 pub fn scan<'de>(body: &'de [u8], look: impl Look<'de>) -> Result<(), Bad> {
     let text = std::str::from_utf8(body).map_err(|_| Bad::body("the body must be UTF-8"))?;
-    let mut json = serde_json::Deserializer::from_str(text);
+    let mut json = Skim::new(text);
     let seen = At(look).deserialize(&mut json).and_then(|()| json.end());
-    seen.map_err(|error| Bad::body(format!("the body must be valid JSON: {error}")))
+    seen.map_err(|error| {
+        // Its words say where it is, too.
+        let words = serde_json::from_str::<serde_json::Value>(text).err();
+        let words = words.map_or_else(|| error.to_string(), |error| error.to_string());
+        Bad::body(format!("the body must be valid JSON: {words}"))
+    })
+}
+
+/// A value as it stands in the text.
+pub struct Raw;
+
+impl<'de> DeserializeSeed<'de> for Raw {
+    type Value = &'de str;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<&'de str, D::Error> {
+        from.deserialize_newtype_struct(skim::AS_IT_STANDS, self)
+    }
+}
+
+impl<'de> Visitor<'de> for Raw {
+    type Value = &'de str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON as it stands")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<&'de str, E> {
+        Ok(text)
+    }
 }
 
 /// The next member's name.

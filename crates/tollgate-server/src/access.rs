@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use foldhash::fast::RandomState;
 use http::request::Parts;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use subtle::ConstantTimeEq as _;
 use tollgate_core::{ApiError, ErrorKind, id};
 use tollgate_store::{Key, Store, StoreError};
@@ -17,6 +17,9 @@ use crate::app::App;
 use crate::http::reply::Failure;
 use crate::http::trace::RequestNotes;
 use crate::limits::Permit;
+
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const GOOGLE_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 
 /// How often the store is asked whether users or keys changed. A revocation is seen within a second.
 const FRESHNESS: Duration = Duration::from_millis(300);
@@ -166,13 +169,8 @@ pub fn presented<'a>(headers: &'a HeaderMap, elsewhere: Option<&'a str>) -> Pres
         let (scheme, key) = v.to_str().ok()?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(key)
     });
-    let plain = |name| headers.get(name).and_then(|v| v.to_str().ok());
-    let all = [
-        bearer,
-        plain("x-api-key"),
-        plain("x-goog-api-key"),
-        elsewhere,
-    ];
+    let plain = |name: &HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    let all = [bearer, plain(&API_KEY), plain(&GOOGLE_KEY), elsewhere];
     all.map(|key| key.map(str::trim).filter(|key| !key.is_empty()))
 }
 

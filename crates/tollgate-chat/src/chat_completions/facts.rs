@@ -2,13 +2,12 @@
 
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::reply::is_truthy;
 use super::{error, usage};
 use crate::error::Garbled;
 use crate::hub::Usage;
-use crate::scan::{At, Look, Scalar, next_key, scan};
+use crate::scan::{At, Look, Raw, Scalar, next_key, scan};
 
 /// The facts of one reply or chunk.
 #[derive(Default)]
@@ -48,7 +47,7 @@ impl<'de> Look<'de> for Root<'_, 'de> {
         facts.is_object = true;
         while let Some(key) = next_key(&mut object)? {
             match &*key {
-                "model" => facts.model = Some(object.next_value::<&RawValue>()?.get()),
+                "model" => facts.model = Some(object.next_value_seed(Raw)?),
                 "usage" => {
                     let mut counts = usage::Counts::default();
                     object.next_value_seed(At(usage::Members(&mut counts)))?;

@@ -6,7 +6,6 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde::de::MapAccess;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::facts::{Facts, look};
 use super::request::{self, capped, effort_for};
@@ -14,7 +13,7 @@ use super::wire::is_documented;
 use crate::error::{Bad, Garbled};
 use crate::format::{Answer, Glance, Target};
 use crate::hub::{Effort, Sampling};
-use crate::scan::{Look, next_key, scan};
+use crate::scan::{Look, Raw, next_key, scan};
 
 /// One member of an object, as it stands in the text.
 struct Member<'a> {
@@ -209,7 +208,7 @@ struct Object<'m, 'a>(&'m mut Vec<Member<'a>>);
 impl<'de> Look<'de> for Object<'_, 'de> {
     fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         while let Some(name) = next_key(&mut object)? {
-            let value = object.next_value::<&RawValue>()?.get();
+            let value = object.next_value_seed(Raw)?;
             let change = Change::Keep;
             self.0.push(Member {
                 name,

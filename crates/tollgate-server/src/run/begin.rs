@@ -168,8 +168,9 @@ pub(super) fn report(seat: &Seat, model: &str, started: &Result<Started, Provide
         RateLimited => seat.failed(model, Trouble::RateLimited(error.retry_after)),
         KeyRefused => seat.failed(model, Trouble::KeyRefused),
         QuotaExhausted => seat.failed(model, Trouble::QuotaExhausted),
-        ModelMissing | ChannelUnfit => seat.failed(model, Trouble::ModelMissing),
-        Interrupted => {}
+        ModelMissing => seat.failed(model, Trouble::ModelMissing),
+        // Of this job alone: the channel is as well as before.
+        ChannelUnfit | Interrupted => {}
         Rejected | Failed | Moderated => seat.succeeded(),
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod postgres;
 pub(crate) mod sqlite;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// One statement. Both databases take the same text with `$1`, `$2`, … for its parameters; the first
 /// occurrences must stand in ascending order, because SQLite numbers named parameters as it meets
@@ -165,6 +166,29 @@ impl Tx<'_> {
         match self {
             Self::Sqlite(open) => open.query(sql, args),
             Self::Postgres(tx) => tx.query(sql, args).await,
+        }
+    }
+
+    /// Rows of these ids: `one` has a row's id as its parameter, `all` a JSON array of ids. Which is run is the database's: the
+    /// embedded one is asked many times in the time of one look at an array.
+    pub(crate) async fn rows_of(
+        &mut self,
+        one: &'static Sql,
+        all: &Sql,
+        ids: &BTreeSet<&str>,
+    ) -> Result<Vec<Row>, DbError> {
+        match self {
+            Self::Sqlite(open) => {
+                let mut found = Vec::with_capacity(ids.len());
+                for id in ids {
+                    found.extend(open.read(one, args![*id])?);
+                }
+                Ok(found)
+            }
+            Self::Postgres(tx) => {
+                let list = serde_json::json!(ids).to_string();
+                tx.query(all, args![&list]).await
+            }
         }
     }
 

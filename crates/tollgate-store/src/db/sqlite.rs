@@ -156,7 +156,11 @@ impl Readers {
 /// Rows of a statement.
 pub(crate) fn query(conn: &Connection, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
     let mut statement = conn.prepare_cached(sql.sqlite).map_err(refused)?;
-    bind(&mut statement, args)?;
+    rows(&mut statement, args)
+}
+
+fn rows(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
+    bind(statement, args)?;
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
     let mut found = Vec::new();
@@ -210,6 +214,21 @@ impl<'c> Open<'c> {
 
     /// The same of one that is likely to be run again in this transaction.
     pub(crate) fn run(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
+        let statement = self.at_hand(sql)?;
+        bind(statement, args)?;
+        statement.raw_execute().map(|n| n as u64).map_err(refused)
+    }
+
+    /// Rows of a statement that is likely to be run again in this transaction.
+    pub(crate) fn read(
+        &mut self,
+        sql: &'static Sql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, DbError> {
+        rows(self.at_hand(sql)?, args)
+    }
+
+    fn at_hand(&mut self, sql: &'static Sql) -> Result<&mut Statement<'c>, DbError> {
         let is_it = |(text, _): &(&str, _)| std::ptr::eq(*text, sql.sqlite);
         let at = match self.at_hand.iter().position(is_it) {
             Some(at) => at,
@@ -219,9 +238,7 @@ impl<'c> Open<'c> {
                 self.at_hand.len() - 1
             }
         };
-        let statement = &mut self.at_hand[at].1;
-        bind(statement, args)?;
-        statement.raw_execute().map(|n| n as u64).map_err(refused)
+        Ok(&mut self.at_hand[at].1)
     }
 
     /// Runs a text of several statements.

@@ -11,19 +11,26 @@ use super::reserved::{Reservation, Reserved, State};
 use crate::db::{DbError, Sql, Tx, args};
 use crate::model::Refusal;
 
-// The parameter is a JSON array of ids. The order matters on PostgreSQL, where rows are locked one by one.
-const LOAD_USERS: Sql = Sql::each(
-    "SELECT id, balance, held, used, unlimited, disabled_at FROM users
-     WHERE id IN (SELECT value FROM json_each($1))",
-    "SELECT id, balance, held, used, unlimited, disabled_at FROM users
-     WHERE id = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST($1 AS TEXT) AS json)))) ORDER BY id FOR UPDATE",
-);
-const LOAD_KEYS: Sql = Sql::each(
-    "SELECT id, held, used, quota, revoked_at FROM keys
-     WHERE id IN (SELECT value FROM json_each($1))",
-    "SELECT id, held, used, quota, revoked_at FROM keys
-     WHERE id = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST($1 AS TEXT) AS json)))) ORDER BY id FOR UPDATE",
-);
+macro_rules! user_columns {
+    () => {
+        "SELECT id, balance, held, used, unlimited, disabled_at FROM users "
+    };
+}
+macro_rules! key_columns {
+    () => {
+        "SELECT id, held, used, quota, revoked_at FROM keys "
+    };
+}
+/// Of a JSON array of ids. The order matters: rows are locked one by one.
+macro_rules! of_all {
+    () => {
+        "WHERE id = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST($1 AS TEXT) AS json)))) ORDER BY id FOR UPDATE"
+    };
+}
+const LOAD_USER: Sql = Sql::both(concat!(user_columns!(), "WHERE id = $1"));
+const LOAD_USERS: Sql = Sql::both(concat!(user_columns!(), of_all!()));
+const LOAD_KEY: Sql = Sql::both(concat!(key_columns!(), "WHERE id = $1"));
+const LOAD_KEYS: Sql = Sql::both(concat!(key_columns!(), of_all!()));
 // A movement that leaves less available than before must leave at least nothing.
 const MOVE_USER: Sql = Sql::both(
     "UPDATE users SET balance = balance + CAST($1 AS BIGINT), held = held + CAST($2 AS BIGINT), used = used + CAST($3 AS BIGINT)
@@ -80,7 +87,7 @@ impl Accounts {
             ..Self::default()
         };
         if !users.is_empty() {
-            for mut row in tx.query(&LOAD_USERS, args![&list(&users)]).await? {
+            for mut row in tx.rows_of(&LOAD_USER, &LOAD_USERS, &users).await? {
                 let account = UserAccount {
                     sums: [row.amount(1)?, row.amount(2)?, row.amount(3)?],
                     unlimited: row.int(4)? != 0,
@@ -92,7 +99,7 @@ impl Accounts {
             }
         }
         if !keys.is_empty() {
-            for mut row in tx.query(&LOAD_KEYS, args![&list(&keys)]).await? {
+            for mut row in tx.rows_of(&LOAD_KEY, &LOAD_KEYS, &keys).await? {
                 let account = KeyAccount {
                     sums: [row.amount(1)?, row.amount(2)?],
                     quota: row.opt_int(3)?.map(Amount::from_nanos),
@@ -305,8 +312,4 @@ fn shift<const N: usize>(
 fn sum(a: Amount, b: Amount) -> Result<Amount, DbError> {
     a.checked_add(b)
         .ok_or_else(|| DbError::Refused(format!("{a} and {b} are too large to add up")))
-}
-
-fn list(ids: &BTreeSet<&str>) -> String {
-    serde_json::json!(ids).to_string()
 }

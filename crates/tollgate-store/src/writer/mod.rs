@@ -28,8 +28,7 @@ const ENOUGH: usize = 64;
 const GATHER: (Duration, Duration) = (Duration::from_micros(300), Duration::from_micros(40));
 /// The same where this many wrote at the same time: what each waits longer, all save in commits.
 const MANY: usize = 16;
-const GATHER_MANY: (Duration, Duration) =
-    (Duration::from_micros(1_200), Duration::from_micros(150));
+const GATHER_MANY: (Duration, Duration) = (Duration::from_micros(600), Duration::from_micros(75));
 /// Operations that may wait; past it load is shed.
 const WAITING: usize = 16_384;
 /// How long an operation waits, tried again and again, while the database is away.
@@ -248,8 +247,11 @@ async fn run(
 /// their way back when the first of them asks again; without this, each would be given an fsync of its own. Who
 /// writes alone never waits.
 fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>, crowd: usize) {
-    let wanted = crowd.min(ENOUGH);
-    let (longest, look) = if crowd < MANY { GATHER } else { GATHER_MANY };
+    // Not for all of a large crowd: while the first of it are answered and come back, the rest of it works.
+    let (wanted, longest, look) = match crowd {
+        0..MANY => (crowd, GATHER.0, GATHER.1),
+        _ => ((crowd * 2 / 3).min(ENOUGH), GATHER_MANY.0, GATHER_MANY.1),
+    };
     let begun = Instant::now();
     while batch.len() < wanted && begun.elapsed() < longest {
         // The thread is the writer's own, and timers of the runtime are too coarse for this.
