@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_fakes::{Behaviour, Stage};
 
 use crate::gate::{Backend, on_both, on_one, status, until};
-use house::{HOUSES, House, PRICE, PURSE, Site, key, keys_of_tasks};
+use house::{HOUSES, House, OTHER_HOUSES, PRICE, PURSE, Site, key, keys_of_tasks};
 
 on_both!(
     what_is_taken_is_followed_to_its_end,
@@ -23,6 +23,7 @@ on_one!(
     polls_may_fail,
     results_may_be_late_and_may_never_come,
     a_lost_answer_is_never_asked_for_again,
+    every_other_queue_is_followed_and_paid_for,
 );
 
 const VARIABLE: &str = "TOLLGATE_CRASH_AT";
@@ -42,20 +43,40 @@ async fn in_each(story: impl AsyncFn(&'static House)) {
 }
 
 async fn what_is_taken_is_followed_to_its_end(backend: Backend) {
-    in_each(async |house| {
-        let site = Site::open(backend, house, 1, LONG).await;
-        let id = site.order("a pier [[fake:polls=4]]").await;
+    in_each(async |house| followed(backend, house).await).await;
+}
+
+async fn every_other_queue_is_followed_and_paid_for(backend: Backend) {
+    for house in OTHER_HOUSES {
+        eprintln!("at {}", house.name());
+        followed(backend, house).await;
+        failing(backend, house).await;
+        if house.fails_for_good {
+            given_up(backend, house).await;
+        } else {
+            taken_over(backend, house, &Behaviour::Fail).await;
+        }
+        taken_over(backend, house, &Behaviour::QuotaExhausted).await;
+        let (site, id) = crash(backend, house, "run.after_ticket", LONG).await;
         site.check_made(&site.client.ended(&id).await).await;
         assert_eq!(site.submissions(0).len(), 1);
-        assert_eq!(
-            site.polls(0),
-            4,
-            "asked until it was done, and then no more"
-        );
         site.check_purse(PRICE).await;
         site.close().await;
-    })
-    .await;
+    }
+}
+
+async fn followed(backend: Backend, house: &'static House) {
+    let site = Site::open(backend, house, 1, LONG).await;
+    let id = site.order("a pier [[fake:polls=4]]").await;
+    site.check_made(&site.client.ended(&id).await).await;
+    assert_eq!(site.submissions(0).len(), 1);
+    assert_eq!(
+        site.polls(0),
+        4 + usize::from(house.tells_apart),
+        "asked until it was done, and then no more"
+    );
+    site.check_purse(PRICE).await;
+    site.close().await;
 }
 
 async fn a_restart_goes_on_where_it_was(backend: Backend) {
@@ -208,21 +229,22 @@ async fn time_limits_hold_and_are_passed_on(backend: Backend) {
 }
 
 async fn failures_cost_nothing(backend: Backend) {
-    in_each(async |house| {
-        let site = Site::open(backend, house, 1, LONG).await;
-        for (prompt, code) in [
-            ("[[fake:blocked]]", "moderated"),
-            ("[[fake:content-filter]][[fake:polls=2]]", "moderated"),
-            (&format!("[[fake:{}]]", house.refusal), "invalid_request"),
-        ] {
-            let id = site.order(prompt).await;
-            site.check_failed(&site.client.ended(&id).await, code);
-        }
-        assert_eq!(site.submissions(0).len(), 3, "none was tried again");
-        site.check_purse(0.0).await;
-        site.close().await;
-    })
-    .await;
+    in_each(async |house| failing(backend, house).await).await;
+}
+
+async fn failing(backend: Backend, house: &'static House) {
+    let site = Site::open(backend, house, 1, LONG).await;
+    for (prompt, code) in [
+        ("[[fake:blocked]]", "moderated"),
+        ("[[fake:content-filter]][[fake:polls=2]]", "moderated"),
+        (&format!("[[fake:{}]]", house.refusal), "invalid_request"),
+    ] {
+        let id = site.order(prompt).await;
+        site.check_failed(&site.client.ended(&id).await, code);
+    }
+    assert_eq!(site.submissions(0).len(), 3, "none was tried again");
+    site.check_purse(0.0).await;
+    site.close().await;
 }
 
 async fn another_channel_takes_over(backend: Backend) {
@@ -234,18 +256,33 @@ async fn another_channel_takes_over(backend: Backend) {
             Behaviour::Overloaded,
             Behaviour::ModelMissing,
         ] {
-            let site = Site::open(backend, house, 2, LONG).await;
-            site.fakes[0].set(broken.clone());
-            let id = site.order("a pier").await;
-            let record = site.client.ended(&id).await;
-            site.check_made(&record).await;
-            assert!(!site.submissions(0).is_empty(), "{broken:?}");
-            assert_eq!(site.submissions(1).len(), 1, "{broken:?}");
-            site.check_purse(PRICE).await;
-            site.close().await;
+            taken_over(backend, house, &broken).await;
         }
     })
     .await;
+}
+
+async fn taken_over(backend: Backend, house: &'static House, broken: &Behaviour) {
+    let site = Site::open(backend, house, 2, LONG).await;
+    site.fakes[0].set(broken.clone());
+    let id = site.order("a pier").await;
+    site.check_made(&site.client.ended(&id).await).await;
+    assert!(!site.submissions(0).is_empty(), "{broken:?}");
+    assert_eq!(site.submissions(1).len(), 1, "{broken:?}");
+    site.check_purse(PRICE).await;
+    site.close().await;
+}
+
+/// The work itself failed: nobody else is asked for it.
+async fn given_up(backend: Backend, house: &'static House) {
+    let site = Site::open(backend, house, 2, LONG).await;
+    site.fakes[0].set(Behaviour::Fail);
+    let id = site.order("a pier").await;
+    site.check_failed(&site.client.ended(&id).await, "provider_error");
+    assert_eq!(site.submissions(0).len(), 1);
+    assert!(site.submissions(1).is_empty());
+    site.check_purse(0.0).await;
+    site.close().await;
 }
 
 async fn polls_may_fail(backend: Backend) {

@@ -42,6 +42,10 @@ pub(super) struct House {
     pub(super) refusal: &'static str,
     /// Whether it can be asked for what it got by our own id.
     pub(super) finds: bool,
+    /// Whether what has come of a task is asked for apart from its state.
+    pub(super) tells_apart: bool,
+    /// Whether a task that failed there for reasons untold is left at that: made again it would be paid for again.
+    pub(super) fails_for_good: bool,
 }
 
 /// What a house makes.
@@ -68,6 +72,8 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: Some(("DELETE", "/contents/generations/tasks/")),
         refusal: r#"status=400,{"error":{"code":"InvalidParameter","message":"no"}}"#,
         finds: false,
+        tells_apart: false,
+        fails_for_good: false,
     },
     House {
         provider: Provider::DashScope,
@@ -82,6 +88,8 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: Some(("POST", "/cancel")),
         refusal: r#"status=400,{"code":"InvalidParameter","message":"no"}"#,
         finds: false,
+        tells_apart: false,
+        fails_for_good: false,
     },
     House {
         provider: Provider::Xai,
@@ -96,6 +104,8 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: None,
         refusal: "status=400",
         finds: false,
+        tells_apart: false,
+        fails_for_good: false,
     },
     House {
         provider: Provider::Kling,
@@ -110,6 +120,8 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: None,
         refusal: r#"status=400,{"code":1201,"message":"no"}"#,
         finds: true,
+        tells_apart: false,
+        fails_for_good: false,
     },
     // By its older APIs.
     House {
@@ -125,6 +137,76 @@ pub(super) const HOUSES: &[House] = &[
         cancellation: None,
         refusal: r#"status=400,{"code":1201,"message":"no"}"#,
         finds: true,
+        tells_apart: false,
+        fails_for_good: false,
+    },
+];
+
+/// Those of which it is only told how work there begins and ends: what lies between is the gateway's, and the same for all.
+pub(super) const OTHER_HOUSES: &[House] = &[
+    House {
+        provider: Provider::Replicate,
+        model: "seedance-1.0-pro",
+        upstream: "seedance-1.0-pro",
+        price: "per_video",
+        path: "/v1/video/generations",
+        order: r#"{ "duration": 2, "aspect_ratio": "1:1", "resolution": "480p" }"#,
+        product: Product::Film(2_000),
+        running: "in_progress",
+        submission: "/seedance-1-pro/predictions",
+        cancellation: Some(("POST", "/cancel")),
+        refusal: r#"status=422,{"status":422,"title":"Input validation failed","detail":"no"}"#,
+        finds: false,
+        tells_apart: false,
+        fails_for_good: false,
+    },
+    House {
+        provider: Provider::Fal,
+        model: "seedance-1.0-pro",
+        upstream: "seedance-1.0-pro",
+        price: "per_video",
+        path: "/v1/video/generations",
+        order: r#"{ "duration": 2, "aspect_ratio": "1:1", "resolution": "480p" }"#,
+        product: Product::Film(2_000),
+        running: "in_progress",
+        submission: "/pro/text-to-video",
+        cancellation: Some(("PUT", "/cancel")),
+        refusal: r#"status=422,{"detail":[{"loc":["body","prompt"],"msg":"no","type":"value_error"}]}"#,
+        finds: false,
+        tells_apart: true,
+        fails_for_good: false,
+    },
+    House {
+        provider: Provider::Gemini,
+        model: "veo-3.1-flash",
+        upstream: "veo-3.1-flash",
+        price: "per_video",
+        path: "/v1/videos",
+        order: r#"{ "seconds": "4", "aspect_ratio": "16:9" }"#,
+        product: Product::Film(4_000),
+        running: "in_progress",
+        submission: ":predictLongRunning",
+        cancellation: None,
+        refusal: r#"status=400,{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"no"}}"#,
+        finds: false,
+        tells_apart: false,
+        fails_for_good: false,
+    },
+    House {
+        provider: Provider::OpenAi,
+        model: "sora-2",
+        upstream: "sora-2",
+        price: "per_video",
+        path: "/v1/videos",
+        order: r#"{ "seconds": "8", "aspect_ratio": "16:9" }"#,
+        product: Product::Film(8_000),
+        running: "in_progress",
+        submission: "/videos",
+        cancellation: None,
+        refusal: r#"status=400,{"error":{"message":"no","type":"invalid_request_error","code":"invalid_value"}}"#,
+        finds: false,
+        tells_apart: false,
+        fails_for_good: true,
     },
 ];
 
