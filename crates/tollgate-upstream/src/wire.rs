@@ -20,7 +20,9 @@ pub(crate) use ask::{Answer, Ask, judged, lost};
 pub(crate) use calls::{in_calls, unless_stopped};
 pub(crate) use changes::{Changes, chosen, is_of_ratio};
 pub(crate) use files::{Form, Slots};
-pub(crate) use queued::{ended, hand_over, most_telling, segment, unnamed, unpolled};
+pub(crate) use queued::{
+    ended, hand_over, lost_answer, most_telling, not_as_asked, segment, unnamed, unpolled,
+};
 pub(crate) use ratio::ratio;
 pub(crate) use results::{Came, Item};
 pub(crate) use said::Said;

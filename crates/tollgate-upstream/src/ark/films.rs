@@ -76,7 +76,7 @@ impl VideoProvider for Ark {
             Some(id) if is_task_id(id) => Ok(Started::Accepted(id.to_owned())),
             _ => {
                 let told = words::inside(&self.wire, &json["error"]);
-                Err(told.unwrap_or_else(|| super::lost_answer(&answer)))
+                Err(told.unwrap_or_else(|| crate::wire::lost_answer(&answer)))
             }
         }
     }
@@ -107,7 +107,7 @@ impl Queue for Ark {
                 ProviderErrorKind::Failed,
                 format!("the upstream's task is {state}"),
             ))),
-            _ => Err(super::no_answer(&answer)),
+            _ => Err(crate::wire::not_as_asked(&answer)),
         }
     }
 

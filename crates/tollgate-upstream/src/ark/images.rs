@@ -53,7 +53,7 @@ impl Ark {
         let json = answer.json();
         let Some(items) = json["data"].as_array() else {
             let told = words::inside(&self.wire, &json["error"]);
-            return Err(told.unwrap_or_else(|| super::lost_answer(&answer)));
+            return Err(told.unwrap_or_else(|| crate::wire::lost_answer(&answer)));
         };
         self.deliver(call, items, &json["error"]).await
     }

@@ -17,7 +17,7 @@ use self::models::Site;
 use crate::channel::Channel;
 use crate::egress;
 use crate::provider::{Attempt, Provider, ProviderError, ProviderErrorKind, Settings};
-use crate::wire::{Answer, Wire};
+use crate::wire::Wire;
 
 pub(crate) use self::carries::CARRIES;
 
@@ -59,28 +59,6 @@ impl Ark {
 fn request_id(attempt: &Attempt<'_>) -> HeaderValue {
     // Its characters are those of a header.
     HeaderValue::from_str(attempt.external_id).unwrap_or_else(|_| HeaderValue::from_static("-"))
-}
-
-/// A success that is none of Ark's: a proxy's page, an empty answer.
-fn no_answer(answer: &Answer) -> ProviderError {
-    ProviderError {
-        status: Some(answer.status.as_u16()),
-        ..ProviderError::new(
-            ProviderErrorKind::Retryable,
-            "the upstream's answer is not of the kind asked for",
-        )
-    }
-}
-
-/// The same in place of what was asked to be made: where it begins as an answer does, the rest was lost on its way.
-fn lost_answer(answer: &Answer) -> ProviderError {
-    if !answer.is_begun() {
-        return no_answer(answer);
-    }
-    ProviderError {
-        kind: ProviderErrorKind::Unknown,
-        ..no_answer(answer)
-    }
 }
 
 fn not_served(family: &str, served: &str) -> ProviderError {

@@ -53,7 +53,7 @@ impl Gemini {
     fn prediction(&self, sifted: &Sifted) -> Result<Bytes, ProviderError> {
         let json = sifted.answer.json();
         if !json.is_object() {
-            return Err(super::lost_answer(&sifted.answer));
+            return Err(crate::wire::lost_answer(&sifted.answer));
         }
         let predictions = json["predictions"].as_array();
         let predictions = predictions.map(Vec::as_slice).unwrap_or_default();

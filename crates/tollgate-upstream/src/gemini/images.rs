@@ -102,7 +102,7 @@ impl Gemini {
         let Some(candidates) = json["candidates"].as_array() else {
             return Err(match blocked.as_str() {
                 Some(reason) => blocked_prompt(reason),
-                None => super::lost_answer(&sifted.answer),
+                None => crate::wire::lost_answer(&sifted.answer),
             });
         };
         let parts = candidates

@@ -25,7 +25,7 @@ use crate::channel::Channel;
 use crate::chat::{ChatBody, ChatCall, ChatError, ChatErrorKind, ChatModel, ChatProvider};
 use crate::egress;
 use crate::provider::{Provider, ProviderError, ProviderErrorKind, Settings};
-use crate::wire::{self, Answer, Ask, Wire};
+use crate::wire::{self, Ask, Wire};
 
 pub(crate) use self::carries::CARRIES;
 
@@ -127,28 +127,6 @@ fn chat_error(error: &ProviderError) -> ChatError {
 fn path(model: &str) -> String {
     let folder = if model.contains('/') { "/" } else { "/models/" };
     [folder, &utf8_percent_encode(model, ID).to_string()].concat()
-}
-
-/// A success that is none of Google's: a proxy's page, an empty answer.
-fn no_answer(answer: &Answer) -> ProviderError {
-    ProviderError {
-        status: Some(answer.status.as_u16()),
-        ..ProviderError::new(
-            ProviderErrorKind::Retryable,
-            "the upstream's answer is not of the kind asked for",
-        )
-    }
-}
-
-/// The same in place of what was asked to be made: where it begins as an answer does, the rest was lost on its way.
-fn lost_answer(answer: &Answer) -> ProviderError {
-    if !answer.is_begun() {
-        return no_answer(answer);
-    }
-    ProviderError {
-        kind: ProviderErrorKind::Unknown,
-        ..no_answer(answer)
-    }
 }
 
 fn not_served(family: &str, served: &str) -> ProviderError {

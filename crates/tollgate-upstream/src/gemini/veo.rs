@@ -57,7 +57,7 @@ impl VideoProvider for Gemini {
         }
         match answer.json()["name"].as_str() {
             Some(name) if is_operation(name) => Ok(Started::Accepted(name.to_owned())),
-            _ => Err(super::lost_answer(&answer)),
+            _ => Err(crate::wire::lost_answer(&answer)),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Gemini {
     async fn told(&self, call: &QueueCall<'_>, answer: &Answer) -> Result<Polled, ProviderError> {
         let json = answer.json();
         if !json["name"].is_string() && !json["done"].is_boolean() {
-            return Err(super::no_answer(answer));
+            return Err(crate::wire::not_as_asked(answer));
         }
         if json["done"] != true {
             return Ok(Polled::Waiting(None));

@@ -117,6 +117,28 @@ pub(crate) fn most_telling(errors: Vec<ProviderError>) -> Option<ProviderError> 
     })
 }
 
+/// A success that is none of the provider's: a proxy's page, an empty answer.
+pub(crate) fn not_as_asked(answer: &Answer) -> ProviderError {
+    ProviderError {
+        status: Some(answer.status.as_u16()),
+        ..ProviderError::new(
+            ProviderErrorKind::Retryable,
+            "the upstream's answer is not of the kind asked for",
+        )
+    }
+}
+
+/// The same in place of what was asked to be made: where it begins as an answer does, the rest was lost on its way.
+pub(crate) fn lost_answer(answer: &Answer) -> ProviderError {
+    if !answer.is_begun() {
+        return not_as_asked(answer);
+    }
+    ProviderError {
+        kind: ProviderErrorKind::Unknown,
+        ..not_as_asked(answer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
