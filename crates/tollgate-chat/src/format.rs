@@ -90,6 +90,8 @@ pub struct Glance {
     pub payload_bytes: u64,
     /// Whether the client said anything about reasoning (`reasoning_effort`, `reasoning`, `thinking`, `thinkingConfig`).
     pub says_reasoning: bool,
+    /// Which members there are, as bits that are the format's own to read; 0 where it does not note them.
+    pub members: u32,
     /// Whether the bytes may go to an upstream of this format as they are. False where they hold spellings that only SPEC.md
     /// has (`max_tokens` and nested `function` tools of the responses format, `remote_mcp`): then they go through the hub.
     pub is_native: bool,

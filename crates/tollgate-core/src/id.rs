@@ -31,6 +31,13 @@ pub fn chat_id(now: Millis) -> String {
     timed_id(CHAT_PREFIX, now)
 }
 
+/// The id of the same chat request as if it had been made at `now`: its random digits stay.
+pub fn chat_id_at(id: &str, now: Millis) -> String {
+    let mut moved = time_prefix(CHAT_PREFIX, now);
+    moved.push_str(id.get(moved.len()..).unwrap_or_default());
+    moved
+}
+
 /// The smallest task id that could have been made at `at`: a bound for searches by time.
 pub fn task_id_floor(at: Millis) -> String {
     time_prefix(TASK_PREFIX, at)
@@ -158,6 +165,9 @@ mod tests {
             assert_eq!(chat_id_time(&id), Some(at));
             assert!(chat_id_floor(at) <= id && id < chat_id_floor(at + 1));
             assert!(!is_task_id(&id));
+            let later = chat_id_at(&id, at + 5);
+            assert_eq!(chat_id_time(&later), Some(at + 5));
+            assert!(later.len() == id.len() && later[15..] == id[15..]);
         }
         for odd in [
             "",

@@ -90,7 +90,7 @@ impl Access {
         let digest = id::key_digest(presented);
         let key = match self.remembered(&digest) {
             Some(key) => key,
-            None => self.look_up(&app.store, digest).await?,
+            None => Box::pin(self.look_up(&app.store, digest)).await?,
         };
         if key.revoked_at.is_some() {
             return Err(Denied::Unknown("this API key was revoked"));

@@ -124,31 +124,20 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
         session,
         look,
     };
-    let answering = asking.until_one_answers().await?;
-    let bill = asking.bill;
-    drop(body);
-
-    // 6. The reply: whole, or piece by piece. Either way its end is sent only after the charge is on disk.
-    answered(answering, bill, mount, &key, json_array).await
-}
-
-async fn answered(
-    answering: Answering,
-    mut bill: Bill,
-    mount: Mount,
-    key: &Key,
-    json_array: bool,
-) -> Result<Response, Refused> {
     let Answering {
         seat,
         dropped,
         reply,
-    } = answering;
+    } = asking.until_one_answers().await?;
+    let mut bill = asking.bill;
+    drop(body);
+
+    // 6. The reply: whole, or piece by piece. Either way its end is sent only after the charge is on disk.
     let mut response = match reply {
         Begun::Whole(reply, delivered) => {
             bill.delivered = delivered;
             bill.settle("done").await?;
-            whole_reply(mount, key, reply)
+            whole_reply(mount, &key, reply)
         }
         Begun::Stream(stream) => {
             let user_id = key.user_id.clone();

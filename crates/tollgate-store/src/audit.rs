@@ -19,14 +19,14 @@ struct Check {
 const CHECKS: &[Check] = &[
     Check {
         name: "user_sums",
-        says: "balance, held, used; then the same from the ledger",
+        says: "balance, held, used; then the same from the entries",
         sql: Sql::both(
             "SELECT u.id, u.balance, u.held, u.used, l.balance, l.held, l.used FROM users u
              LEFT JOIN (SELECT user_id,
                 CAST(SUM(CASE kind WHEN 'credit' THEN amount WHEN 'settle' THEN -amount WHEN 'charge' THEN -amount ELSE 0 END) AS BIGINT) AS balance,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
                 CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used
-                FROM ledger GROUP BY user_id) l ON l.user_id = u.id
+                FROM entries GROUP BY user_id) l ON l.user_id = u.id
              WHERE u.balance <> COALESCE(l.balance, 0) OR u.held <> COALESCE(l.held, 0) OR u.used <> COALESCE(l.used, 0)",
         ),
     },
@@ -40,14 +40,14 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "key_sums",
-        says: "held, used, quota; then the same from the ledger",
+        says: "held, used, quota; then the same from the entries",
         sql: Sql::both(
             "SELECT k.id, k.held, k.used, k.quota, l.held, l.used, l.quota FROM keys k
              LEFT JOIN (SELECT key_id,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
                 CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used,
                 CAST(SUM(CASE kind WHEN 'quota' THEN amount END) AS BIGINT) AS quota
-                FROM ledger WHERE key_id IS NOT NULL GROUP BY key_id) l ON l.key_id = k.id
+                FROM entries WHERE key_id IS NOT NULL GROUP BY key_id) l ON l.key_id = k.id
              WHERE k.held <> COALESCE(l.held, 0) OR k.used <> COALESCE(l.used, 0)
                 OR COALESCE(k.quota, -1) <> COALESCE(l.quota, -1)",
         ),

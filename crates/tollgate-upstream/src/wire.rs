@@ -65,12 +65,15 @@ impl Wire {
     }
 
     /// Sends `call`'s body to `uri` with the provider's `own` headers.
-    pub(crate) async fn post(
-        &self,
-        call: ChatCall<'_>,
+    pub(crate) fn post<'a, H>(
+        &'a self,
+        call: ChatCall<'a>,
         uri: Uri,
-        own: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
-    ) -> Result<ChatBody, ChatError> {
+        own: H,
+    ) -> impl Future<Output = Result<ChatBody, ChatError>> + Send + use<'a, H>
+    where
+        H: IntoIterator<Item = (HeaderName, HeaderValue)>,
+    {
         let mut request = Request::new(body(call.body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -84,12 +87,15 @@ impl Wire {
             first_byte: call.timeouts.first_byte,
             idle: call.timeouts.idle,
         };
-        let sent = self.client.send(request, timeouts).await;
-        let answer = sent.map_err(|error| ChatError::from(&error))?;
-        if answer.status().is_success() && is_as_asked(answer.headers(), call.stream) {
-            return Ok(ChatBody::Wire(answer.into_body()));
+        let sending = self.client.send(request, timeouts);
+        let (stream, format) = (call.stream, call.format);
+        async move {
+            let answer = sending.await.map_err(|error| ChatError::from(&error))?;
+            if answer.status().is_success() && is_as_asked(answer.headers(), stream) {
+                return Ok(ChatBody::Wire(answer.into_body()));
+            }
+            Err(Box::pin(self.refusal(answer, format)).await)
         }
-        Err(self.refusal(answer, call.format).await)
     }
 
     /// What an answer says that is not the one asked for.

@@ -8,6 +8,7 @@ use serde::de::MapAccess;
 use serde_json::Value;
 
 use super::facts::{Facts, look};
+use super::glance::{OTHERS, bit};
 use super::request::{self, capped, effort_for};
 use super::wire::is_documented;
 use crate::error::{Bad, Garbled};
@@ -34,6 +35,38 @@ enum Change {
 
 /// Passes a request on.
 pub(super) fn request(body: &Bytes, glance: &Glance, target: &Target<'_>) -> Result<Bytes, Bad> {
+    if stays(glance, target) {
+        return Ok(body.clone());
+    }
+    changed(body, glance, target)
+}
+
+/// Whether nothing of a request has to change, as far as a look at it has shown: most are sent for the model that they name,
+/// with nothing in them that some models refuse. What it says no to is looked at member by member.
+fn stays(glance: &Glance, target: &Target<'_>) -> bool {
+    const CAPS: [u32; 2] = [bit("max_tokens"), bit("max_completion_tokens")];
+    const SAMPLING: u32 = bit("temperature") | bit("top_p");
+    const STOP: u32 = bit("stop");
+    const FORMAT: u32 = bit("response_format");
+    let traits = target.traits;
+    let has = |bits: u32| glance.members & bits != 0;
+    let other_cap = CAPS[usize::from(!traits.max_completion_tokens)];
+    let cap_fits = glance
+        .max_tokens
+        .is_none_or(|asked| capped(asked, traits) == asked);
+    glance.members != 0
+        && !has(OTHERS | other_cap)
+        && cap_fits
+        && glance.model.as_deref() == Some(target.model)
+        && !(glance.stream || target.stream)
+        && (traits.sampling == Sampling::All || !has(SAMPLING))
+        && (traits.takes_stop || !has(STOP))
+        && (traits.json_schema || !has(FORMAT))
+        && !traits.needs_reasoning_back
+}
+
+/// The request with what has to change.
+fn changed(body: &Bytes, glance: &Glance, target: &Target<'_>) -> Result<Bytes, Bad> {
     let mut members = Vec::with_capacity(16);
     scan(body, Object(&mut members))?;
     if needs_hub(&members, target) {
@@ -287,4 +320,92 @@ pub(super) fn span_of(text: &[u8], piece: &str) -> Range<usize> {
     let start = (piece.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     let start = start.min(text.len());
     start..(start + piece.len()).min(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat_completions::glance::glance;
+    use crate::hub::{ModelTraits, Thinking};
+
+    #[test]
+    fn what_stays_by_its_look_stays_member_by_member() {
+        let members = [
+            r#""max_tokens":5"#,
+            r#""max_completion_tokens":5"#,
+            r#""max_tokens":null"#,
+            r#""temperature":1"#,
+            r#""top_p":0.5"#,
+            r#""stop":["a"]"#,
+            r#""stop":[]"#,
+            r#""stream":false"#,
+            r#""stream":true"#,
+            r#""response_format":{"type":"json_schema"}"#,
+            r#""tools":[]"#,
+            r#""user":"u""#,
+            r#""n":2"#,
+            r#""tool_choice":"required""#,
+            r#""reasoning_effort":"high""#,
+            r#""top_k":3"#,
+            r#""store":true"#,
+            r#""odd":1"#,
+            r#""messages":[{"role":"assistant","tool_calls":[]}]"#,
+        ];
+        let open = ModelTraits::default();
+        let strict = ModelTraits {
+            max_output: Some(4),
+            sampling: Sampling::None,
+            thinking: Thinking::No,
+            json_schema: false,
+            forced_tools: false,
+            max_completion_tokens: !open.max_completion_tokens,
+            strict_fields: true,
+            needs_reasoning_back: true,
+            takes_stop: false,
+            ..open
+        };
+        let renamed = ModelTraits {
+            max_completion_tokens: !open.max_completion_tokens,
+            strict_fields: true,
+            ..open
+        };
+        let one = ModelTraits {
+            sampling: Sampling::One,
+            ..open
+        };
+        let mut stayed = 0;
+        for first in 0..members.len() {
+            for second in first..members.len() {
+                let mut given = vec![r#""model":"m""#, members[first]];
+                given.extend((second > first).then_some(members[second]));
+                if !given.iter().any(|member| member.contains("messages")) {
+                    given.push(r#""messages":[{"role":"user","content":"hi"}]"#);
+                }
+                let body = Bytes::from(format!("{{{}}}", given.join(",")));
+                let Ok(seen) = glance(&body) else { continue };
+                for traits in [&open, &strict, &renamed, &one] {
+                    for (model, stream) in [("m", false), ("m", true), ("other", false)] {
+                        let target = Target {
+                            model,
+                            stream,
+                            traits,
+                            default_max_tokens: 9,
+                        };
+                        if stays(&seen, &target) {
+                            stayed += 1;
+                            assert_eq!(changed(&body, &seen, &target).unwrap(), body);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(stayed > 150, "{stayed}");
+    }
+
+    #[test]
+    fn the_look_knows_only_what_is_documented() {
+        for name in ["model", "messages", "functions", "prompt_cache_key"] {
+            assert!(bit(name) != 0 && is_documented(name));
+        }
+    }
 }

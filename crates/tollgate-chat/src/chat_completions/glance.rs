@@ -35,6 +35,26 @@ const FIELDS: &[(&str, Rule)] = &[
     ("prompt_cache_key", Rule::Text),
 ];
 
+/// What [`Glance::members`] has beside a bit for each of [`FIELDS`]: a member of another name.
+pub(super) const OTHERS: u32 = 1 << 31;
+
+/// The bit of a member among [`FIELDS`].
+pub(super) const fn bit(name: &str) -> u32 {
+    let mut at = 0;
+    while at < FIELDS.len() {
+        let (field, mut is_it, mut byte) = (FIELDS[at].0.as_bytes(), true, 0);
+        while byte < field.len() && byte < name.len() {
+            is_it &= field[byte] == name.as_bytes()[byte];
+            byte += 1;
+        }
+        if is_it && field.len() == name.len() {
+            return 1 << at;
+        }
+        at += 1;
+    }
+    panic!("no such field");
+}
+
 /// Looks at a request.
 pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
     let mut facts = Facts::default();
@@ -63,6 +83,7 @@ pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
     glance.max_tokens = facts.max_completion_tokens.or(glance.max_tokens);
     glance.n = glance.n.max(1);
     glance.is_native = true;
+    glance.members = facts.seen;
     Ok(glance)
 }
 
@@ -76,7 +97,7 @@ struct Facts {
     /// How many there are.
     messages: Option<usize>,
     says_something: bool,
-    /// One bit for each of [`FIELDS`].
+    /// As [`Glance::members`].
     seen: u32,
     bad: Option<Bad>,
 }
@@ -116,6 +137,7 @@ impl<'de> Look<'de> for Request<'_> {
                     object.next_value_seed(At(Member { facts, at }))?;
                 }
                 None => {
+                    facts.seen |= OTHERS;
                     facts.glance.says_reasoning |= [
                         "reasoning_effort",
                         "reasoning",
@@ -462,6 +484,20 @@ mod tests {
                 attachments: 3,
                 payload_bytes: 34,
                 says_reasoning: true,
+                members: [
+                    "model",
+                    "stream",
+                    "stream_options",
+                    "n",
+                    "max_tokens",
+                    "max_completion_tokens",
+                    "safety_identifier",
+                    "temperature",
+                    "messages",
+                ]
+                .map(bit)
+                .iter()
+                .fold(OTHERS, |all, bit| all | bit),
                 is_native: true,
             }
         );

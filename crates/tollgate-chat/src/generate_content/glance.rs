@@ -452,6 +452,7 @@ mod tests {
             attachments: 2,
             payload_bytes: 8,
             says_reasoning: true,
+            members: 0,
             is_native: true,
             ..Glance::default()
         };

@@ -70,6 +70,7 @@ pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
         attachments: attachments(text),
         payload_bytes: payload_bytes(text),
         says_reasoning: effort || body.thinking.is_some(),
+        members: 0,
         is_native: !holds_foreign_signatures(text),
     })
 }
@@ -402,6 +403,7 @@ mod tests {
             attachments: 2,
             payload_bytes: 12,
             says_reasoning: true,
+            members: 0,
             is_native: true,
             ..Glance::default()
         };

@@ -100,6 +100,7 @@ pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
         attachments: attachments(body),
         payload_bytes: payload_bytes(body)?,
         says_reasoning: wire.reasoning.is_some(),
+        members: 0,
         is_native: spelled_as_real && spec_cap.is_none() && memmem::find(body, OUR_MARK).is_none(),
     })
 }

@@ -230,9 +230,9 @@ fn plain_length(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     // Most strings are names: eight bytes at a time.
     while at < SHORT
-        && let Some(eight) = rest.get(at..at + 8)
+        && let Some(eight) = rest[at..].first_chunk()
     {
-        let found = special(eight);
+        let found = special(*eight);
         if found != 0 {
             at += found.trailing_zeros() as usize / 8;
             return (rest[at] >= 0x20).then_some(at);
@@ -249,13 +249,10 @@ fn plain_length(rest: &[u8]) -> Option<usize> {
 }
 
 /// The lowest high bit that is set is that of the first quote, backslash or control character among eight bytes.
-fn special(eight: &[u8]) -> u64 {
+fn special(eight: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let eight = eight
-        .iter()
-        .rev()
-        .fold(0, |all, byte| (all << 8) | u64::from(*byte));
+    let eight = u64::from_le_bytes(eight);
     let below = |bytes: u64, least: u64| bytes.wrapping_sub(ONES * least) & !bytes & HIGH;
     let is = |byte: u8| below(eight ^ (ONES * u64::from(byte)), 1);
     below(eight, 0x20) | is(b'"') | is(b'\\')

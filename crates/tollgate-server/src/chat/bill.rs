@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tollgate_chat::hub::Usage;
 use tollgate_chat::{Glance, tokens};
-use tollgate_core::{Amount, ApiError, ErrorKind};
+use tollgate_core::{Amount, ApiError, ErrorKind, id};
 use tollgate_store::{ChatEnd, ChatSettled, Hold, NewChat, StoreError, TokenPrices, TokenUnits};
 use tollgate_upstream::ChatError;
 
@@ -219,7 +219,12 @@ impl Bill {
         }
     }
 
-    fn settlement(&mut self, chat: NewChat, outcome: &'static str) -> Settlement {
+    fn settlement(&mut self, mut chat: NewChat, outcome: &'static str) -> Settlement {
+        let ended_at = self.app.clock.now();
+        if !matches!(self.hold, Hold::Stored) {
+            // Its row is written now: ids in the order of writing touch the fewest pages.
+            chat.id = id::chat_id_at(&chat.id, ended_at);
+        }
         let (units, estimated) = self.units(&chat);
         if let Some(permit) = &self.permit {
             permit.settle_tokens(units.total());
@@ -237,7 +242,7 @@ impl Bill {
                 serde_json::Value::Array(std::mem::take(&mut self.attempts)).to_string()
             },
             outcome,
-            ended_at: self.app.clock.now(),
+            ended_at,
         };
         Settlement {
             chat: Arc::new(chat),

@@ -111,8 +111,19 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let app = Arc::clone(&self.app);
         let (entry, request) = Entry::of(&app, request);
-        let answering = self.inner.call(request);
-        Box::pin(async move { Ok(entry.answered(&app, answering).await) })
+        let answering = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
+        Box::pin(async move {
+            let mut response = match answering.await {
+                Ok(Ok(response)) => response,
+                Ok(Err(never)) => match never {},
+                Err(panic) => after_panic(&*panic),
+            };
+            if let Some(leftover) = &entry.leftover {
+                leftover.clear(&mut response).await;
+            }
+            entry.sign(&app, &mut response);
+            Ok(response)
+        })
     }
 }
 
@@ -147,27 +158,9 @@ impl Entry {
         (entry, request)
     }
 
-    async fn answered(
-        self,
-        app: &App,
-        answering: impl Future<Output = Result<Response, Infallible>>,
-    ) -> Response {
-        let answered = AssertUnwindSafe(answering).catch_unwind().await;
-        let mut response = match answered {
-            Ok(Ok(response)) => response,
-            Ok(Err(never)) => match never {},
-            Err(panic) => after_panic(&*panic),
-        };
-        if let Some(leftover) = &self.leftover {
-            leftover.clear(&mut response).await;
-        }
-        self.sign(app, &mut response);
-        response
-    }
-
     /// Headers, numbers and the log line.
-    fn sign(self, app: &App, response: &mut Response) {
-        let (request_id, path) = (self.request_id, self.uri.path());
+    fn sign(&self, app: &App, response: &mut Response) {
+        let (request_id, path) = (&self.request_id, self.uri.path());
         let headers = response.headers_mut();
         headers.insert(HEADER, request_id.0.clone());
         if path.starts_with("/anthropic/") {

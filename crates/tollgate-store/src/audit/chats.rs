@@ -8,7 +8,7 @@ use crate::money::{Figures, PAGE_OF_CHATS};
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "chat_entries",
-        says: "held, settled, forgiven; then held, settled, released and charged from the ledger",
+        says: "held, settled, forgiven; then held, settled, released and charged from the entries",
         sql: Sql::both(
             "SELECT c.id, c.held, c.settled, c.forgiven, l.held, l.settled, l.released, l.charged FROM chats c
              LEFT JOIN (SELECT ref,
@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
                 CAST(SUM(CASE kind WHEN 'settle' THEN amount ELSE 0 END) AS BIGINT) AS settled,
                 CAST(SUM(CASE kind WHEN 'release' THEN amount ELSE 0 END) AS BIGINT) AS released,
                 CAST(SUM(CASE kind WHEN 'charge' THEN amount ELSE 0 END) AS BIGINT) AS charged
-                FROM ledger WHERE kind IN ('hold', 'settle', 'release', 'charge') GROUP BY ref) l ON l.ref = c.id
+                FROM entries WHERE kind IN ('hold', 'settle', 'release', 'charge') GROUP BY ref) l ON l.ref = c.id
              WHERE COALESCE(c.held, 0) <> COALESCE(l.held, 0)
                 OR COALESCE(c.settled, 0) <> COALESCE(l.settled, 0) + COALESCE(l.charged, 0)
                 OR (c.closed_at IS NOT NULL

@@ -85,9 +85,15 @@ impl From<tollgate_core::Amount> for Value<'_> {
     }
 }
 
+/// Builds the values of a row: `cells![a, b, c]`.
+macro_rules! cells {
+    ($($value:expr),* $(,)?) => { [$($crate::db::Value::from($value)),*] };
+}
+pub(crate) use cells;
+
 /// Builds a parameter list: `args![a, b, c]`.
 macro_rules! args {
-    ($($value:expr),* $(,)?) => { &[$($crate::db::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { &$crate::db::cells![$($value),*] };
 }
 pub(crate) use args;
 

@@ -99,7 +99,7 @@ CREATE INDEX chats_open ON chats (node) WHERE node IS NOT NULL;
 
 -- The books: credit, hold, settle, release, charge (a settlement that nothing was held for), and beside these what was
 -- granted: quota of a key, unlimited of a user. The key says it: one hold, one settlement, one release and one charge
--- for each submission, no more.
+-- for each submission, no more. A chat that no row was there for until its end is its own entry: see entries.
 CREATE TABLE ledger (
     ref     TEXT NOT NULL,
     kind    TEXT NOT NULL,
@@ -110,6 +110,13 @@ CREATE TABLE ledger (
     at      BIGINT NOT NULL,
     PRIMARY KEY (ref, kind)
 ) {clustered};
+
+-- Every movement of money: the ledger, and the charges of chats that were written at their end. Once is enough: a row that
+-- says what was charged, copied into a second table in the same breath, would prove nothing.
+CREATE VIEW entries AS
+    SELECT ref, kind, user_id, key_id, amount, note, at FROM ledger
+    UNION ALL
+    SELECT id, 'charge', user_id, key_id, settled, NULL, closed_at FROM chats WHERE held IS NULL AND settled <> 0;
 
 -- shown is what a record tells of the request and no other column holds: a JSON object. queued_attempt is the number
 -- of an open attempt that its provider has, or may have, in its queue.

@@ -124,7 +124,8 @@ impl TokenUnits {
 /// A chat request that begins.
 #[derive(Debug, Clone)]
 pub struct NewChat {
-    /// Made by [`tollgate_core::id::chat_id`].
+    /// Made by [`tollgate_core::id::chat_id`]; where nothing is held on disk, at the chat's end
+    /// ([`tollgate_core::id::chat_id_at`]), so that rows are written in the order of their ids.
     pub id: String,
     /// Who pays.
     pub user_id: String,

@@ -5,21 +5,26 @@
 //! A hold is an estimate. Where the tokens cost more, the rest is taken from what user and key have left, as far as it
 //! goes; what cannot be taken is forgiven.
 
+use std::sync::{Arc, LazyLock};
+
 use tollgate_core::Amount;
 
 use super::{Payer, Reservation, enter, seal, signed};
 use crate::batch::Batch;
-use crate::db::{DbError, Row, Sql, args};
+use crate::db::{DbError, Row, Sql, Tx, Value, args, cells};
 use crate::model::{ChatEnd, ChatSettled, NewChat, Refusal, TokenPrices, TokenUnits};
 
-const INSERT_CHAT: Sql = Sql::both(
+/// Into `chats`, in the order of [`row`]; the values are put behind it.
+const INTO_CHATS: &str =
     "INSERT INTO chats (id, user_id, key_id, model, format, streamed, request_id,
-                        input_price, cached_input_price, cache_write_price, output_price, reasoning_price,
-                        input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven,
-                        outcome, channel, upstream_model, attempts, node, opened_at, closed_at, seal)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-             $22, $23, $24, $25, $26, $27, $28, $29)",
-);
+    input_price, cached_input_price, cache_write_price, output_price, reasoning_price,
+    input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven,
+    outcome, channel, upstream_model, attempts, node, opened_at, closed_at, seal) VALUES ";
+const COLUMNS: usize = 29;
+/// One row, and as many as are written at once where there are enough of them.
+static INSERT_CHAT: LazyLock<Sql> = LazyLock::new(|| insertion(1));
+static INSERT_CHATS: LazyLock<Sql> = LazyLock::new(|| insertion(AT_ONCE));
+const AT_ONCE: usize = 8;
 pub(crate) const CLOSE_CHAT: Sql = Sql::both(
     "UPDATE chats SET input = $1, cached_input = $2, cache_write = $3, output = $4, reasoning = $5, estimated = $6,
                       settled = $7, forgiven = $8, outcome = $9, channel = $10, upstream_model = $11, attempts = $12,
@@ -132,29 +137,79 @@ pub(crate) fn open_chat(
         held: Some(held.nanos()),
         ..Figures::new(&chat.prices, worst)?
     };
-    insert(batch, chat, &figures, None, Some(node))?;
+    let row = row(chat, &figures, None, Some(node));
+    batch.run(&INSERT_CHAT, &row)?;
     enter(batch, &chat.id, "hold", payer, held, chat.opened_at)?;
     Ok(Ok(held))
 }
 
-/// Writes a chat request for which nothing is held on disk, opened and closed at once; returns what was charged.
+/// Writes a chat request for which nothing is held on disk, opened and closed at once; returns what was charged. The row is
+/// its own entry in the books.
 pub(crate) fn charge_chat(
     batch: &mut Batch<'_, '_>,
-    chat: &NewChat,
-    end: &ChatEnd,
+    chat: &Arc<NewChat>,
+    end: &Arc<ChatEnd>,
     reservation: Option<&Reservation>,
 ) -> Result<Amount, DbError> {
     let due = cost(chat, &end.units)?;
-    let payer = payer(chat);
-    let settled = batch.accounts.take(payer, due, reservation)?;
+    let settled = batch.accounts.take(payer(chat), due, reservation)?;
     let figures = Figures {
         estimated: end.estimated.into(),
         ended: Some([settled, due - settled].map(Amount::nanos)),
         ..Figures::new(&chat.prices, &end.units)?
     };
-    insert(batch, chat, &figures, Some(end), None)?;
-    enter(batch, &chat.id, "charge", payer, settled, end.ended_at)?;
+    batch.ended_chats.push(EndedChat {
+        chat: Arc::clone(chat),
+        end: Arc::clone(end),
+        figures,
+    });
     Ok(settled)
+}
+
+/// A chat that is written at its end, and was not yet.
+pub(crate) struct EndedChat {
+    chat: Arc<NewChat>,
+    end: Arc<ChatEnd>,
+    figures: Figures,
+}
+
+/// Writes them. In the order of their ids they all go to the table's end; several in one statement share its beginning and
+/// its end, which cost about as much as a row.
+pub(crate) fn write_ended(tx: &mut Tx<'_>, mut chats: Vec<EndedChat>) -> Result<(), DbError> {
+    chats.sort_unstable_by(|a, b| a.chat.id.cmp(&b.chat.id));
+    let (eights, rest) = chats.as_chunks::<AT_ONCE>();
+    for eight in eights {
+        let mut cells = Vec::with_capacity(AT_ONCE * COLUMNS);
+        for chat in eight {
+            cells.extend(chat.row());
+        }
+        tx.run(&INSERT_CHATS, &cells)?;
+    }
+    for chat in rest {
+        tx.run(&INSERT_CHAT, &chat.row())?;
+    }
+    Ok(())
+}
+
+impl EndedChat {
+    fn row(&self) -> [Value<'_>; COLUMNS] {
+        row(&self.chat, &self.figures, Some(&self.end), None)
+    }
+}
+
+/// The statement that inserts so many rows.
+fn insertion(rows: usize) -> Sql {
+    let mut text = INTO_CHATS.to_owned();
+    for cell in 0..rows * COLUMNS {
+        let before = match (cell, cell % COLUMNS) {
+            (0, _) => "(",
+            (_, 0) => "), (",
+            _ => ", ",
+        };
+        text.push_str(&format!("{before}${}", cell + 1));
+    }
+    text.push(')');
+    Sql::both(text.leak())
 }
 
 /// What is or was held for a chat request, if it is there.
@@ -238,50 +293,47 @@ pub(crate) async fn close_chat(
     Ok(Some(ChatSettled::Done { cost: settled }))
 }
 
-fn insert(
-    batch: &mut Batch<'_, '_>,
-    chat: &NewChat,
+/// The cells of a row, as [`INTO_CHATS`] names them.
+fn row<'a>(
+    chat: &'a NewChat,
     figures: &Figures,
-    end: Option<&ChatEnd>,
-    node: Option<&str>,
-) -> Result<(), DbError> {
+    end: Option<&'a ChatEnd>,
+    node: Option<&'a str>,
+) -> [Value<'a>; COLUMNS] {
     let [p0, p1, p2, p3, p4] = figures.prices;
     let [u0, u1, u2, u3, u4] = figures.units;
     let seal = figures.seal([&chat.id, &chat.user_id, &chat.key_id]);
-    batch.run(
-        &INSERT_CHAT,
-        args![
-            &chat.id,
-            &chat.user_id,
-            &chat.key_id,
-            &chat.model,
-            chat.format,
-            chat.streamed,
-            &chat.request_id,
-            p0,
-            p1,
-            p2,
-            p3,
-            p4,
-            u0,
-            u1,
-            u2,
-            u3,
-            u4,
-            figures.estimated,
-            figures.held,
-            figures.ended.map(|[settled, _]| settled),
-            figures.ended.map(|[_, forgiven]| forgiven),
-            end.map(|end| end.outcome),
-            end.and_then(|end| end.channel.as_ref()),
-            end.and_then(|end| end.upstream_model.as_ref()),
-            end.map_or("[]", details),
-            node,
-            chat.opened_at,
-            end.map(|end| end.ended_at),
-            seal
-        ],
-    )
+    cells![
+        &chat.id,
+        &chat.user_id,
+        &chat.key_id,
+        &chat.model,
+        chat.format,
+        chat.streamed,
+        &chat.request_id,
+        p0,
+        p1,
+        p2,
+        p3,
+        p4,
+        u0,
+        u1,
+        u2,
+        u3,
+        u4,
+        figures.estimated,
+        figures.held,
+        figures.ended.map(|[settled, _]| settled),
+        figures.ended.map(|[_, forgiven]| forgiven),
+        end.map(|end| end.outcome),
+        end.and_then(|end| end.channel.as_ref()),
+        end.and_then(|end| end.upstream_model.as_ref()),
+        end.map_or("[]", details),
+        node,
+        chat.opened_at,
+        end.map(|end| end.ended_at),
+        seal
+    ]
 }
 
 /// An empty text would say that they were forgotten.

@@ -22,7 +22,9 @@ use crate::model::{Charge, Delivered, Refusal};
 pub(crate) use accounts::Accounts;
 #[cfg(test)]
 pub(crate) use chat::{CLOSE_CHAT, READ_CHAT};
-pub(crate) use chat::{Figures, PAGE_OF_CHATS, charge_chat, chat_hold, close_chat, open_chat};
+pub(crate) use chat::{
+    EndedChat, Figures, PAGE_OF_CHATS, charge_chat, chat_hold, close_chat, open_chat, write_ended,
+};
 pub use reserved::Reservation;
 pub(crate) use reserved::{ROOM, Reserved, Room, Tried};
 pub(crate) use seal::seal;

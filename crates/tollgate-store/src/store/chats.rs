@@ -36,6 +36,22 @@ impl Store {
     ) -> Result<Result<Hold, Refusal>, StoreError> {
         let amount = cost(&chat.model, &chat.prices, worst)?;
         if !self.is_shared()
+            && let Some(reservation) = self.writer.reserved.reserve_known(payer(chat), amount)
+        {
+            return Ok(Ok(Hold::Reserved(reservation)));
+        }
+        // Apart, so that a request that need not wait has no place for what waits.
+        Box::pin(self.look_and_reserve(chat, worst, node, amount)).await
+    }
+
+    async fn look_and_reserve(
+        &self,
+        chat: &NewChat,
+        worst: &TokenUnits,
+        node: &str,
+        amount: Amount,
+    ) -> Result<Result<Hold, Refusal>, StoreError> {
+        if !self.is_shared()
             && let Some(reservation) = self.try_to_reserve(chat, amount).await?
         {
             return Ok(Ok(Hold::Reserved(reservation)));
@@ -49,14 +65,8 @@ impl Store {
         chat: &NewChat,
         amount: Amount,
     ) -> Result<Option<Reservation>, StoreError> {
-        let payer = Payer {
-            user_id: &chat.user_id,
-            key_id: &chat.key_id,
-        };
+        let payer = payer(chat);
         let reserved = &self.writer.reserved;
-        if let Some(reservation) = reserved.reserve_known(payer, amount) {
-            return Ok(Some(reservation));
-        }
         for _ in 0..LOOKS {
             let epoch = reserved.epoch();
             let args = args![payer.key_id, payer.user_id];
@@ -216,6 +226,13 @@ impl Drop for Unheard<'_> {
                 now: chat.opened_at,
             });
         }
+    }
+}
+
+fn payer(chat: &NewChat) -> Payer<'_> {
+    Payer {
+        user_id: &chat.user_id,
+        key_id: &chat.key_id,
     }
 }
 

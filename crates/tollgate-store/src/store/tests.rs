@@ -1,5 +1,6 @@
 //! Reservations beside the real writer, which is made to wait or to fail in the middle of a batch.
 
+use std::sync::Arc;
 use std::sync::mpsc;
 
 use async_trait::async_trait;
@@ -168,7 +169,8 @@ impl Write for Midway {
                 held.unwrap();
             }
             Work::Settle(reservation, cost) => {
-                money::charge_chat(batch, &self.chat, &end(*cost), Some(reservation))?;
+                let (chat, end) = (Arc::new(self.chat.clone()), Arc::new(end(*cost)));
+                money::charge_chat(batch, &chat, &end, Some(reservation))?;
             }
         }
         let gate = self.gate.lock().unwrap();

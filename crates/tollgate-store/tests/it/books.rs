@@ -176,7 +176,7 @@ async fn rows_that_vanish_or_double_are_noticed(db: &Db) {
     }
     // One that never cost anything is nothing to the books.
     let ids = db
-        .raw("SELECT DISTINCT ref FROM ledger WHERE ref LIKE 'chat_%'")
+        .raw("SELECT DISTINCT ref FROM entries WHERE ref LIKE 'chat_%'")
         .await
         .concat();
     assert_eq!(ids.len(), 6);
@@ -186,6 +186,12 @@ async fn rows_that_vanish_or_double_are_noticed(db: &Db) {
         let delete = format!("DELETE FROM chats WHERE id = '{id}'");
         let restore = format!("INSERT INTO chats SELECT * FROM kept_chats WHERE id = '{id}'");
         noticed(db, &store, &delete, &restore).await;
+        db.raw("UPDATE kept_chats SET id = id || 'x'").await;
+        let double = format!("INSERT INTO chats SELECT * FROM kept_chats WHERE id = '{id}x'");
+        let single = format!("DELETE FROM chats WHERE id = '{id}x'");
+        noticed(db, &store, &double, &single).await;
+        db.raw("UPDATE kept_chats SET id = SUBSTR(id, 1, LENGTH(id) - 1)")
+            .await;
     }
     let open = "id IN (SELECT id FROM charges WHERE closed_at IS NULL)";
     db.raw(&format!(

@@ -84,10 +84,14 @@ async fn chats_that_contradict_are_noticed(db: &Db) {
         let back = format!("UPDATE chats SET {column} = {old} WHERE id = '{id}'");
         noticed(db, &store, &change, &back).await;
     }
+    // A second charge of one that is its own entry.
+    let of = format!("SELECT id, 'charge', user_id, key_id, 1, NULL, 0 FROM chats WHERE {unheld}");
+    let charge = format!("INSERT INTO ledger {of}");
+    let back = "DELETE FROM ledger WHERE kind = 'charge' AND amount = 1";
+    noticed(db, &store, &charge, back).await;
     // Entries under another kind's name.
     for (from, to, row) in [
-        ("charge", "settle", unheld),
-        ("charge", "release", unheld),
+        ("charge", "release", "settled > held"),
         ("settle", "charge", done),
         ("hold", "charge", open),
         ("hold", "settle", open),

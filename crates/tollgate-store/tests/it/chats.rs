@@ -138,13 +138,13 @@ async fn without_a_limit_it_is_one_entry_at_the_end(db: &Db) {
     let bob = rich(&store, "bob", None).await;
     let key = store.key(&bob.key_id).await.unwrap().unwrap();
     assert!(!key.needs_hold() && key.user_unlimited);
-    let entries = db.number("SELECT COUNT(*) FROM ledger").await;
+    let entries = db.number("SELECT COUNT(*) FROM entries").await;
     let done = settle(&store, &chat(&bob, "3", "15"), false, tokens(1_000, 200)).await;
     assert_eq!(done, cost("0.006"));
     assert_eq!(sums(&store, &bob).await, ["-0.006", "0", "0.006"]);
     assert_eq!(key_sums(&store, &bob).await, ["0", "0.006"]);
-    assert_eq!(db.number("SELECT COUNT(*) FROM ledger").await, entries + 1);
-    let charged = "SELECT amount FROM ledger WHERE kind = 'charge'";
+    assert_eq!(db.number("SELECT COUNT(*) FROM entries").await, entries + 1);
+    let charged = "SELECT amount FROM entries WHERE kind = 'charge'";
     assert_eq!(db.number(charged).await, 6_000_000);
     assert_clean(&store).await;
 
@@ -177,7 +177,7 @@ async fn a_hold_that_does_not_fit_leaves_nothing_behind(db: &Db) {
         .unwrap();
     let small = with_key(&store, user.clone(), Some("0.3")).await;
     let large = with_key(&store, user, None).await;
-    let rows = "SELECT (SELECT COUNT(*) FROM chats) + (SELECT COUNT(*) FROM ledger)";
+    let rows = "SELECT (SELECT COUNT(*) FROM chats) + (SELECT COUNT(*) FROM entries)";
     let before = db.number(rows).await;
     let refused = hold(&store, &chat(&small, "1", "1"), tokens(300_000, 1)).await;
     let available = amount("0.3");

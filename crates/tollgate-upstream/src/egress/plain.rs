@@ -93,33 +93,36 @@ tokio::task_local! {
 impl Client {
     /// Sends `request`, whose URI is absolute, and returns once the head of the answer is there.
     /// No redirect is followed. Dropping the future or the body ends the exchange.
-    pub async fn send(
+    pub fn send(
         &self,
         mut request: Request<RequestBody>,
         timeouts: Timeouts,
-    ) -> Result<Response<ResponseBody>, EgressError> {
+    ) -> impl Future<Output = Result<Response<ResponseBody>, EgressError>> + Send + use<> {
         request
             .headers_mut()
             .entry(USER_AGENT)
             .or_insert(HeaderValue::from_static(super::USER_AGENT));
+        // The future that is waited for has no place for the request: thousands wait.
         let asking = CONNECT_LIMIT.scope(timeouts.connect, self.plain.0.request(request));
-        let response = timeout(timeouts.first_byte, asking)
-            .await
-            .map_err(|_| EgressError::TimedOut(timeouts.first_byte))?
-            .map_err(|error| {
-                tracing::debug!(?error, "a request to a provider failed");
-                if error.is_connect() {
-                    EgressError::Connect
-                } else {
-                    EgressError::Broken
-                }
-            })?;
-        Ok(response.map(|incoming| ResponseBody {
-            incoming,
-            idle: timeouts.idle,
-            waiting: None,
-            alarm: None,
-        }))
+        async move {
+            let response = timeout(timeouts.first_byte, asking)
+                .await
+                .map_err(|_| EgressError::TimedOut(timeouts.first_byte))?
+                .map_err(|error| {
+                    tracing::debug!(?error, "a request to a provider failed");
+                    if error.is_connect() {
+                        EgressError::Connect
+                    } else {
+                        EgressError::Broken
+                    }
+                })?;
+            Ok(response.map(|incoming| ResponseBody {
+                incoming,
+                idle: timeouts.idle,
+                waiting: None,
+                alarm: None,
+            }))
+        }
     }
 }
 

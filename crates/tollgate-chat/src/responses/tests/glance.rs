@@ -19,6 +19,7 @@ fn the_facts_are_seen() {
         n: 1,
         user: Some("k".to_owned()),
         says_reasoning: true,
+        members: 0,
         is_native: true,
         ..Glance::default()
     };
