@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 pub mod data_dir;
 pub mod delivery;
+pub mod entrance;
 pub mod errors;
 pub mod file_type;
 pub mod heartbeat;

@@ -4,14 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use http::{Request, Uri};
-use hyper::body::Incoming;
-use hyper::service::Service;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -19,6 +14,7 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::entrance::Entrance;
 
 /// How long a request's head may take, and how long a connection may be idle between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(15);
@@ -90,8 +86,13 @@ pub async fn bind(address: &str) -> Result<Listener, String> {
 
 /// Serves until `drain` fires; then accepts nothing more and returns when what was in flight has ended, or after
 /// `options.drain`.
-pub async fn serve(listener: Listener, router: Router, options: Options, drain: CancellationToken) {
-    let http = Arc::new(builder());
+pub async fn serve(
+    listener: Listener,
+    entrance: Entrance,
+    options: Options,
+    drain: CancellationToken,
+) {
+    let http = Arc::new(Http::new());
     let graceful = GracefulShutdown::new();
     let seats = Arc::new(Semaphore::new(options.max_connections));
     loop {
@@ -103,20 +104,29 @@ pub async fn serve(listener: Listener, router: Router, options: Options, drain: 
         let Some((stream, seat)) = accepted else {
             continue;
         };
-        let (http, router) = (Arc::clone(&http), router.clone());
+        let (http, entrance) = (Arc::clone(&http), entrance.clone());
         let (watcher, drain) = (graceful.watcher(), drain.clone());
         tokio::spawn(async move {
             let speaks = tokio::select! {
-                () = drain.cancelled() => false,
-                speaks = timeout(HEAD_TIME, speaks(&stream)) => speaks.unwrap_or(false),
+                () = drain.cancelled() => None,
+                speaks = timeout(HEAD_TIME, speaks(&stream)) => speaks.ok().flatten(),
             };
-            if speaks {
+            if let Some(speech) = speaks {
                 let mut stream = TimeoutStream::new(stream);
                 stream.set_write_timeout(Some(WRITE_TIME));
-                let service = Tidied(TowerToHyperService::new(router));
-                let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+                let stream = TokioIo::new(Box::pin(stream));
                 // An error here is the peer's: it went away, was too slow, or does not speak HTTP.
-                if let Err(e) = watcher.watch(connection.into_owned()).await {
+                let ended = match speech {
+                    Speech::Http1 => {
+                        let connection = http.one.serve_connection(stream, entrance);
+                        watcher.watch(connection).await
+                    }
+                    Speech::Http2 => {
+                        let connection = http.two.serve_connection(stream, entrance);
+                        watcher.watch(connection).await
+                    }
+                };
+                if let Err(e) = ended {
                     tracing::debug!(error = %e, "a connection ended badly");
                 }
             }
@@ -129,73 +139,48 @@ pub async fn serve(listener: Listener, router: Router, options: Options, drain: 
     }
 }
 
-/// Before routing: `//` in a path is `/`. Base URLs with a slash at their end are common.
-#[derive(Clone)]
-struct Tidied(TowerToHyperService<Router>);
-
-impl Service<Request<Incoming>> for Tidied {
-    type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
-    type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
-    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        if let Some(uri) = tidied(request.uri()) {
-            *request.uri_mut() = uri;
-        }
-        self.0.call(request)
-    }
+/// The protocol of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    Http1,
+    Http2,
 }
 
-/// The same place without doubled slashes, where there are any outside of the models' own names.
-fn tidied(uri: &Uri) -> Option<Uri> {
-    if !uri.path().contains("//") {
-        return None;
-    }
-    let mut path = String::with_capacity(uri.path().len());
-    for c in uri.path().chars() {
-        if !(c == '/' && path.ends_with('/')) {
-            path.push(c);
-        }
-    }
-    if let Some(query) = uri.query() {
-        path.push('?');
-        path.push_str(query);
-    }
-    let mut parts = uri.clone().into_parts();
-    parts.path_and_query = Some(path.parse().ok()?);
-    Uri::from_parts(parts).ok()
-}
-
-/// Waits until the peer has sent enough to tell HTTP/1 from HTTP/2. What serves the connection waits for that too,
-/// but without a time limit.
-async fn speaks(stream: &TcpStream) -> bool {
+/// Waits until the peer has sent enough to tell HTTP/1 from HTTP/2; none where it went away.
+async fn speaks(stream: &TcpStream) -> Option<Speech> {
     let mut begun = [0; H2_PREFACE.len()];
     loop {
         match stream.peek(&mut begun).await {
-            Ok(0) | Err(_) => return false,
-            Ok(n) if n == begun.len() || !H2_PREFACE.starts_with(&begun[..n]) => return true,
+            Ok(0) | Err(_) => return None,
+            Ok(_) if begun == H2_PREFACE => return Some(Speech::Http2),
+            Ok(n) if !H2_PREFACE.starts_with(&begun[..n]) => return Some(Speech::Http1),
             // A piece of the preface: what has come stays readable, so there is nothing to wait on but time.
             Ok(_) => tokio::time::sleep(PREFACE_PAUSE).await,
         }
     }
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(READ_BUFFER)
-        .keep_alive(true);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(H2_STREAMS)
-        .max_header_list_size(32 * 1024)
-        .keep_alive_interval(H2_PING)
-        .keep_alive_timeout(H2_PING);
-    builder
+/// What serves connections, by what they speak.
+struct Http {
+    one: http1::Builder,
+    two: http2::Builder<TokioExecutor>,
+}
+
+impl Http {
+    fn new() -> Self {
+        let mut one = http1::Builder::new();
+        one.timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME)
+            .max_buf_size(READ_BUFFER)
+            .keep_alive(true);
+        let mut two = http2::Builder::new(TokioExecutor::new());
+        two.timer(TokioTimer::new())
+            .max_concurrent_streams(H2_STREAMS)
+            .max_header_list_size(32 * 1024)
+            .keep_alive_interval(H2_PING)
+            .keep_alive_timeout(H2_PING);
+        Self { one, two }
+    }
 }
 
 async fn accept(
@@ -237,25 +222,25 @@ mod tests {
         };
         let patience = Duration::from_millis(100);
         for (sent, shows) in [
-            ("G", true),
-            ("POST", true),
-            ("PX", true),
-            ("", false),
-            ("P", false),
+            ("G", Some(Speech::Http1)),
+            ("POST", Some(Speech::Http1)),
+            ("PX", Some(Speech::Http1)),
+            ("", None),
+            ("P", None),
         ] {
             let (mut peer, stream) = pair().await;
             peer.write_all(sent.as_bytes()).await.unwrap();
             let shown = timeout(patience, speaks(&stream)).await;
-            assert_eq!(shown.is_ok(), shows, "{sent}");
+            assert_eq!(shown.ok().flatten(), shows, "{sent}");
         }
         let (mut peer, stream) = pair().await;
         let (first, rest) = H2_PREFACE.split_at(9);
         peer.write_all(first).await.unwrap();
         assert!(timeout(patience, speaks(&stream)).await.is_err());
         peer.write_all(rest).await.unwrap();
-        assert!(speaks(&stream).await);
+        assert_eq!(speaks(&stream).await, Some(Speech::Http2));
         let (peer, stream) = pair().await;
         drop(peer);
-        assert!(!speaks(&stream).await);
+        assert_eq!(speaks(&stream).await, None);
     }
 }

@@ -54,15 +54,19 @@ pub struct Request {
 }
 
 /// Answers a chat request.
-pub async fn relay(app: &Arc<App>, request: Request) -> Response {
+pub fn relay(app: Arc<App>, request: Request) -> impl Future<Output = Response> + Send + use<> {
     let mount = request.mount;
-    match Box::pin(answer(app, request)).await {
-        Ok(response) => response,
-        Err(refused) => refused.into_response(mount),
+    let answering = Box::pin(answer(app, request));
+    async move {
+        match answering.await {
+            Ok(response) => response,
+            Err(refused) => refused.into_response(mount),
+        }
     }
 }
 
-async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
+async fn answer(app: Arc<App>, request: Request) -> Result<Response, Refused> {
+    let app = &app;
     let Request {
         mount,
         path,

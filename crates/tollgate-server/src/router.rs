@@ -7,10 +7,24 @@ use axum::handler::Handler;
 use axum::routing::{MethodRouter, get, post};
 
 use crate::app::App;
+use crate::chat::mount::{self, Mount};
 use crate::http::{reply, trace};
 use crate::routes::{
     balance, callbacks, chat, files, health, images, models, pages, speech, tasks, uploads, videos,
 };
+
+/// The chat endpoints whose body names the model.
+pub const CHATS: [(&str, Mount); 7] = [
+    // In SPEC.md's envelope
+    ("/api/v1/chat/completions", mount::SPEC_CHAT),
+    ("/v1/responses", mount::SPEC_RESPONSES),
+    ("/v1/messages", mount::SPEC_MESSAGES),
+    // As the providers' own APIs
+    ("/v1/chat/completions", mount::BARE_CHAT),
+    ("/openai/v1/chat/completions", mount::BARE_CHAT),
+    ("/openai/v1/responses", mount::BARE_RESPONSES),
+    ("/anthropic/v1/messages", mount::BARE_MESSAGES),
+];
 
 /// The routes, with request ids, logs and metrics around them.
 pub fn router(app: &Arc<App>) -> Router {
@@ -61,13 +75,17 @@ pub fn router(app: &Arc<App>) -> Router {
     trace::around(routes, app).with_state(Arc::clone(app))
 }
 
-/// The chat endpoints, in each of their shapes.
+/// [`CHATS`], and what else is asked for beside them.
 fn chats() -> Router<Arc<App>> {
-    Router::new()
+    let mut routes = Router::new();
+    for (path, mount) in CHATS {
+        routes = routes.route(
+            path,
+            chat(move |parts, body| chat::in_body(mount, parts, body)),
+        );
+    }
+    routes
         // Chat, in SPEC.md's envelope
-        .route("/api/v1/chat/completions", chat(chat::completions))
-        .route("/v1/responses", chat(chat::responses))
-        .route("/v1/messages", chat(chat::messages))
         .route("/v1/messages/count_tokens", chat(chat::count_messages))
         .route(
             "/v1beta/models/{*named}",
@@ -78,9 +96,6 @@ fn chats() -> Router<Arc<App>> {
             get(chat::list_models).options(chat::preflight),
         )
         // Chat, as the providers' own APIs
-        .route("/v1/chat/completions", chat(chat::bare_completions))
-        .route("/openai/v1/chat/completions", chat(chat::bare_completions))
-        .route("/openai/v1/responses", chat(chat::bare_responses))
         .route(
             "/openai/v1/models",
             get(chat::list_models).options(chat::preflight),
@@ -89,7 +104,6 @@ fn chats() -> Router<Arc<App>> {
             "/openai/v1/models/{*named}",
             get(chat::get_model).options(chat::preflight),
         )
-        .route("/anthropic/v1/messages", chat(chat::bare_messages))
         .route(
             "/anthropic/v1/messages/count_tokens",
             chat(chat::bare_count_messages),

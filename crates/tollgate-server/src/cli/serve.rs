@@ -22,6 +22,7 @@ use crate::blobs::Blobs;
 use crate::callbacks::Callbacks;
 use crate::chat::memory::Memory;
 use crate::config::{Config, Overrides};
+use crate::entrance::Entrance;
 use crate::http::body::BodyBudget;
 use crate::limits::Limits;
 use crate::listen::{self, Listener};
@@ -30,7 +31,7 @@ use crate::pricing::Prices;
 use crate::records::Records;
 use crate::routing::Routing;
 use crate::workers::{self, Workers};
-use crate::{data_dir, heartbeat, log, openapi, router};
+use crate::{data_dir, heartbeat, log, openapi};
 
 /// How long settlements may go on after the last connection has ended.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -226,7 +227,7 @@ async fn until_stopped(
     let options = listen::Options::from(&app.config);
     let served = tokio::spawn(listen::serve(
         listener,
-        router::router(app),
+        Entrance::new(app),
         options,
         drain.clone(),
     ));

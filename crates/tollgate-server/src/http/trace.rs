@@ -102,29 +102,52 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let app = Arc::clone(&self.app);
-        let (entry, request) = Entry::of(&app, request);
-        let answering = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
-        Box::pin(async move {
-            let mut response = match answering.await {
-                Ok(Ok(response)) => response,
-                Ok(Err(never)) => match never {},
-                Err(panic) => after_panic(&*panic),
-            };
-            if let Some(leftover) = &entry.leftover {
-                leftover.clear(&mut response).await;
-            }
-            entry.sign(&app, &mut response);
-            Ok(response)
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
+        traced(&self.app, route, request, |mut request, id, notes| {
+            request.extensions_mut().insert(id);
+            request.extensions_mut().insert(notes);
+            self.inner.call(request)
         })
     }
+}
+
+/// An answer on its way.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+/// Answers one request by `answer`, with all of it around.
+pub fn traced<F>(
+    app: &Arc<App>,
+    route: &str,
+    mut request: Request,
+    answer: impl FnOnce(Request, RequestId, RequestNotes) -> F,
+) -> Answering
+where
+    F: Future<Output = Result<Response, Infallible>> + Send + 'static,
+{
+    let app = Arc::clone(app);
+    let entry = Entry::of(&app, route, &mut request);
+    let answering = answer(request, entry.request_id.clone(), entry.notes.clone());
+    let answering = AssertUnwindSafe(answering).catch_unwind();
+    Box::pin(async move {
+        let mut response = match answering.await {
+            Ok(Ok(response)) => response,
+            Ok(Err(never)) => match never {},
+            Err(panic) => after_panic(&*panic),
+        };
+        if let Some(leftover) = &entry.leftover {
+            leftover.clear(&mut response).await;
+        }
+        entry.sign(&app, &mut response);
+        Ok(response)
+    })
 }
 
 /// What is known of a request before it is answered.
@@ -140,22 +163,17 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(app: &App, mut request: Request) -> (Self, Request) {
-        let request_id = RequestId::of(&request);
-        let notes = RequestNotes::default();
-        request.extensions_mut().insert(request_id.clone());
-        request.extensions_mut().insert(notes.clone());
-        let entry = Self {
+    fn of(app: &App, route: &str, request: &mut Request) -> Self {
+        Self {
             begun: Instant::now(),
-            request_id,
-            notes,
+            request_id: RequestId::of(request),
+            notes: RequestNotes::default(),
             method: request.method().clone(),
             uri: request.uri().clone(),
-            route: route_metrics(&app.metrics, &request),
+            route: route_metrics(&app.metrics, route, request.method()),
             is_cross_origin: request.headers().contains_key(header::ORIGIN),
-            leftover: Leftover::watch(&mut request),
-        };
-        (entry, request)
+            leftover: Leftover::watch(request),
+        }
     }
 
     /// Headers, numbers and the log line.
@@ -217,13 +235,9 @@ fn open_to_browsers(response: &mut Response) {
     );
 }
 
-fn route_metrics(metrics: &Metrics, request: &Request) -> Arc<RouteMetrics> {
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or(NO_ROUTE, MatchedPath::as_str);
+fn route_metrics(metrics: &Metrics, route: &str, method: &Method) -> Arc<RouteMetrics> {
     // A method is the client's text: the ones that no route has share a name.
-    let method = match request.method().as_str() {
+    let method = match method.as_str() {
         known @ ("GET" | "POST" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "PATCH") => known,
         _ => "other",
     };

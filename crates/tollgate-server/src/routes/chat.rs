@@ -45,36 +45,6 @@ impl FromRequestParts<Arc<App>> for Parts {
     }
 }
 
-/// `POST /api/v1/chat/completions`.
-pub async fn completions(parts: Parts, body: Body) -> Response {
-    in_body(mount::SPEC_CHAT, parts, body).await
-}
-
-/// `POST /openai/v1/chat/completions`, `/v1/chat/completions`.
-pub async fn bare_completions(parts: Parts, body: Body) -> Response {
-    in_body(mount::BARE_CHAT, parts, body).await
-}
-
-/// `POST /v1/responses`.
-pub async fn responses(parts: Parts, body: Body) -> Response {
-    in_body(mount::SPEC_RESPONSES, parts, body).await
-}
-
-/// `POST /openai/v1/responses`.
-pub async fn bare_responses(parts: Parts, body: Body) -> Response {
-    in_body(mount::BARE_RESPONSES, parts, body).await
-}
-
-/// `POST /v1/messages`.
-pub async fn messages(parts: Parts, body: Body) -> Response {
-    in_body(mount::SPEC_MESSAGES, parts, body).await
-}
-
-/// `POST /anthropic/v1/messages`.
-pub async fn bare_messages(parts: Parts, body: Body) -> Response {
-    in_body(mount::BARE_MESSAGES, parts, body).await
-}
-
 /// `POST /v1/messages/count_tokens`.
 pub async fn count_messages(parts: Parts, body: Body) -> Response {
     count::messages(request(mount::SPEC_MESSAGES, parts, body)).await
@@ -129,9 +99,10 @@ pub async fn preflight(headers: HeaderMap) -> Response {
     (StatusCode::NO_CONTENT, allowed).into_response()
 }
 
-async fn in_body(mount: Mount, parts: Parts, body: Body) -> Response {
+/// A chat whose body names the model.
+pub async fn in_body(mount: Mount, parts: Parts, body: Body) -> Response {
     let (app, request) = request(mount, parts, body);
-    relay(&app, request).await
+    relay(app, request).await
 }
 
 async fn in_path(mount: Mount, parts: Parts, body: Body) -> Response {
@@ -157,7 +128,7 @@ async fn in_path(mount: Mount, parts: Parts, body: Body) -> Response {
     let sse = mount::query(&uri, "alt").is_some_and(|alt| alt == "sse");
     request.json_array = stream && mount.gemini && !sse;
     request.path = Some((model, stream));
-    relay(&app, request).await
+    relay(app, request).await
 }
 
 fn request(mount: Mount, parts: Parts, body: Body) -> (Arc<App>, Request) {

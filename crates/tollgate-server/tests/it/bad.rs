@@ -214,7 +214,8 @@ async fn bodies_are_refused(backend: Backend) {
 }
 
 /// A POST's head with the key.
-fn head(client: &Client, path: &str, headers: &str) -> String {
+/// The head of a POST with a key and these headers more.
+pub(crate) fn head(client: &Client, path: &str, headers: &str) -> String {
     let key = client.secret.as_deref().unwrap();
     format!(
         "POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}\r\n"

@@ -8,6 +8,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
+use tollgate_server::router;
 
 use crate::gate::{Backend, Gate, Setup, on_both, on_one};
 use crate::pictures::png;
@@ -136,10 +137,12 @@ async fn the_api_describes_itself(backend: Backend) {
         "{}",
         document["openapi"]
     );
+    let chats = router::CHATS.map(|(path, _)| path.to_owned());
     let routes: BTreeSet<String> = ROUTER
         .split(".route(")
         .skip(1)
-        .map(|rest| rest.split('"').nth(1).unwrap().replace("{*", "{"))
+        .filter_map(|rest| Some(rest.split('"').nth(1)?.replace("{*", "{")))
+        .chain(chats)
         .collect();
     let described: BTreeSet<String> = document["paths"]
         .as_object()

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::talk::Talk;
 use super::wire::Wire::{self, Chat, Generate, Messages, Responses};
+use crate::bad::head;
 use crate::gate::{Backend, Client, Gate, Reply, Setup, on_one, until};
 
 on_one!(
@@ -260,6 +261,14 @@ async fn bodies_that_are_none(backend: Backend) {
             )
             .await;
             odd.expect(200);
+            // One byte more than may come: said before it comes.
+            let mut raw = gate.raw().await;
+            let declared = "Content-Length: 67108865\r\nExpect: 100-continue\r\n";
+            raw.write(head(&client, &path, declared).as_bytes()).await;
+            let (status, _, body) = raw.answer().await.expect("an answer before the body");
+            assert_eq!(status, 413, "{path}");
+            let told = wire.error(413, &serde_json::from_slice(&body).unwrap());
+            assert!(told.contains("67108864"), "{told}");
         }
     }
     gate.close().await;

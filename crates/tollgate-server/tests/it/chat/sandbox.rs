@@ -11,6 +11,7 @@ use crate::gate::{Backend, Client, Gate, Setup, on_one};
 
 on_one!(
     every_format_whole_and_streamed,
+    a_stream_as_one_list,
     shapes_of_the_specification,
     directives,
     caps_and_stops,
@@ -83,6 +84,31 @@ async fn every_format_whole_and_streamed(backend: Backend) {
         .expect(200)
         .json();
     assert_eq!(Wire::Chat.said(&reply).text, "one two three");
+    gate.close().await;
+}
+
+/// What Google's own API answers where nobody asks for events: a JSON list that grows.
+async fn a_stream_as_one_list(backend: Backend) {
+    let gate = Gate::start(backend).await;
+    let client = gate.somebody().await;
+    let talk = Talk::saying(Wire::Generate, MODEL, true, SAY);
+    for version in ["v1beta", "v1"] {
+        let path = format!("/gemini/{version}/models/{MODEL}:streamGenerateContent");
+        let reply = client.post(&path, &talk.body).await.expect(200);
+        assert_eq!(reply.header("content-type"), "application/json");
+        let pieces = reply.json();
+        let pieces = pieces.as_array().expect("a list");
+        assert!(pieces.len() > 1, "{pieces:?}");
+        let text = |piece: &Value| {
+            let part = &piece["candidates"][0]["content"]["parts"][0]["text"];
+            part.as_str().unwrap_or_default().to_owned()
+        };
+        let said: String = pieces.iter().map(text).collect();
+        assert_eq!(said, "one two three");
+        let last = &pieces[pieces.len() - 1];
+        assert_eq!(last["candidates"][0]["finishReason"], "STOP");
+        assert_eq!(last["usageMetadata"]["candidatesTokenCount"], 4);
+    }
     gate.close().await;
 }
 
