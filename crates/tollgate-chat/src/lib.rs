@@ -18,6 +18,7 @@ pub mod messages;
 pub mod responses;
 pub mod scan;
 pub mod sse;
+mod text;
 pub mod tokens;
 
 pub use error::{Bad, ErrorWords, Garbled, WireError};

@@ -56,6 +56,11 @@ pub fn scan<'de>(body: &'de [u8], look: impl Look<'de>) -> Result<(), Bad> {
     })
 }
 
+/// Whether a text stands for itself between quotes: nothing in it has to be escaped.
+pub(crate) fn is_plain(text: &str) -> bool {
+    skim::plain_length(text.as_bytes()) == Some(text.len())
+}
+
 /// A value as it stands in the text.
 pub struct Raw;
 

@@ -128,34 +128,30 @@ async fn answer(app: Arc<App>, request: Request) -> Result<Response, Refused> {
         session,
         look,
     };
-    let Answering {
-        seat,
-        dropped,
-        reply,
-    } = asking.until_one_answers().await?;
+    let answering = asking.until_one_answers().await?;
     let mut bill = asking.bill;
     drop(body);
 
     // 6. The reply: whole, or piece by piece. Either way its end is sent only after the charge is on disk.
-    let mut response = match reply {
+    let mut response = match answering.reply {
         Begun::Whole(reply, delivered) => {
             bill.delivered = delivered;
             bill.settle("done").await?;
             whole_reply(mount, &key, reply)
         }
         Begun::Stream(stream) => {
-            let user_id = key.user_id.clone();
             let sending = Sending {
                 bill,
-                seat,
+                seat: answering.seat,
                 mount,
-                user_id,
+                user_id: key.user_id.clone(),
             };
             event_stream(stream.into_body(sending), json_array)
         }
     };
-    if !dropped.is_empty() {
-        response.headers_mut().insert(DROPPED, listed(&dropped));
+    if !answering.dropped.is_empty() {
+        let dropped = listed(&answering.dropped);
+        response.headers_mut().insert(DROPPED, dropped);
     }
     Ok(response)
 }

@@ -279,7 +279,7 @@ pub(super) fn write(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
     for (name, value) in reply.own.for_format(NAME).into_iter().flatten() {
         out.insert(name.clone(), value.clone());
     }
-    serde_json::to_vec(&out).unwrap_or_default()
+    crate::text::of_object(&out)
 }
 
 /// The upstream's id, or one that is made.

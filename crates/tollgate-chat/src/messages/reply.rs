@@ -115,7 +115,7 @@ pub(super) fn write(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
     put("stop_sequence", json!(sequence));
     put("usage", write_usage(reply, rendering));
     put_back(&reply.own, &mut out);
-    Value::Object(out).to_string().into_bytes()
+    crate::text::of_object(&out)
 }
 
 /// The upstream's id where it is of this format's kind, else one of ours.

@@ -69,7 +69,7 @@ pub(super) fn write_reply(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
         frame.served_by(tier);
     }
     let object = Value::Object(frame.finished(&output, outcome));
-    object.to_string().into_bytes()
+    crate::text::of(&object)
 }
 
 /// See [`crate::Format::spec_reply`]: SPEC.md's chat-shaped fields, and the native ones that hold what those cannot.
@@ -109,7 +109,7 @@ pub(super) fn spec_reply(bare: Vec<u8>) -> Vec<u8> {
         "created_at": response["created_at"].take(),
         "output": response["output"].take(),
     });
-    spec.to_string().into_bytes()
+    crate::text::of(&spec)
 }
 
 /// What a person would read of the output: texts and refusals.

@@ -226,7 +226,7 @@ impl<'de> Skim<'de> {
 }
 
 /// How many bytes of a string's rest stand for themselves; none where one may not stand there.
-fn plain_length(rest: &[u8]) -> Option<usize> {
+pub(super) fn plain_length(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     // Most strings are names: eight bytes at a time.
     while at < SHORT

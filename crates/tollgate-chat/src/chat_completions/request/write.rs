@@ -56,7 +56,7 @@ pub(in super::super) fn write(request: &Request, target: &Target<'_>) -> Result<
     put_rest(request, &mut body, &mut dropped);
     put_own(request, traits, &mut body, &mut dropped);
     Ok(Written {
-        body: serde_json::to_vec(&body).unwrap_or_default(),
+        body: crate::text::of_object(&body),
         dropped: dropped.0,
         renamed_tools: names.renamed(),
         json_tool: None,

@@ -46,7 +46,7 @@ pub(in super::super) fn write(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u
     {
         out.insert(name.clone(), value.clone());
     }
-    Value::Object(out).to_string().into_bytes()
+    crate::text::of_object(&out)
 }
 
 /// What is said of the prompt; `OTHER` where the reason is another vendor's.

@@ -50,7 +50,7 @@ pub(super) fn write_request(request: &Request, target: &Target<'_>) -> Result<Wr
         add_instruction(&mut body, &instruction);
     }
     Ok(Written {
-        body: Value::Object(body).to_string().into_bytes(),
+        body: crate::text::of_object(&body),
         dropped: writer.dropped,
         renamed_tools: writer.names.renamed(),
         json_tool: None,

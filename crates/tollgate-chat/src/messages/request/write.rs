@@ -55,7 +55,7 @@ pub(in crate::messages) fn write(request: &Request, target: &Target<'_>) -> Resu
     draft.lose_the_rest();
     put_back(&request.own, &mut body);
     Ok(Written {
-        body: Value::Object(body).to_string().into_bytes(),
+        body: crate::text::of_object(&body),
         dropped: draft.dropped,
         renamed_tools: draft.names.renamed(),
         json_tool: match output {

@@ -57,7 +57,7 @@ pub(in crate::responses) fn write_request(
     writing.own();
     let Writing { body, dropped, .. } = writing;
     Ok(Written {
-        body: serde_json::to_vec(&body).unwrap_or_default(),
+        body: crate::text::of_object(&body),
         dropped,
         renamed_tools: names.renamed(),
         ..Written::default()
