@@ -17,7 +17,7 @@ image_ms = 0
 [time_limits]
 image_s = 36000
 [workers]
-images = 1
+calls = 1
 [price."grok-imagine-1.0-partner"]
 per_image = 0.02
 "#;
