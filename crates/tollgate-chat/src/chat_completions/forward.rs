@@ -325,7 +325,7 @@ pub(super) fn span_of(text: &[u8], piece: &str) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat_completions::glance::glance;
+    use crate::chat_completions::glance::{FIELDS, glance};
     use crate::hub::{ModelTraits, Thinking};
 
     #[test]
@@ -404,8 +404,9 @@ mod tests {
 
     #[test]
     fn the_look_knows_only_what_is_documented() {
-        for name in ["model", "messages", "functions", "prompt_cache_key"] {
-            assert!(bit(name) != 0 && is_documented(name));
+        for (at, (name, _)) in FIELDS.iter().enumerate() {
+            assert!(is_documented(name), "{name}");
+            assert!(bit(name) == 1 << at && bit(name) != OTHERS, "{name}");
         }
     }
 }

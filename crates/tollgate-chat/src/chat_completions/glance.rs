@@ -9,7 +9,7 @@ use crate::media;
 use crate::scan::{At, Look, Rule, Scalar, next_key, scan};
 
 /// The members that are looked at, and what they must be. Everything else is for the upstream to judge.
-const FIELDS: &[(&str, Rule)] = &[
+pub(super) const FIELDS: &[(&str, Rule)] = &[
     ("model", Rule::Text),
     ("messages", Rule::List),
     ("stream", Rule::Flag),

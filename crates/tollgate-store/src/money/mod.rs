@@ -1,6 +1,6 @@
 //! The one module that moves money: hold, settle, release, charge, credit. Everything else asks it to.
 //!
-//! A user's row holds three sums over the ledger: `balance` (credits less settlements and charges), `held` (holds less
+//! A user's row holds three sums over the entries (the ledger, and chats that are their own entries): `balance` (credits less settlements and charges), `held` (holds less
 //! settlements and releases) and `used` (settlements and charges); a key's row holds the last two. Within a batch each row
 //! is read once, locked, moved in memory as often as the batch needs, and written back once by a guarded
 //! update. Two batches, of one node or of many, therefore cannot both spend the same money: the second one
