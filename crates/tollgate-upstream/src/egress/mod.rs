@@ -10,6 +10,7 @@ mod guarded;
 mod own;
 mod parts;
 mod plain;
+mod pool;
 mod post;
 mod resolve;
 
@@ -51,7 +52,7 @@ impl Default for ClientOptions {
 /// The HTTP client. Cloning is cheap; clones share connections.
 #[derive(Clone)]
 pub struct Client {
-    plain: plain::Pool,
+    plain: Arc<pool::Pool>,
     guarded: Arc<guarded::Fetcher>,
 }
 
@@ -68,7 +69,7 @@ impl Client {
     pub fn trusting(roots: rustls::RootCertStore, options: ClientOptions) -> Self {
         let tls = tls_config(roots);
         Self {
-            plain: plain::Pool::new(tls.clone(), options.connect_timeout),
+            plain: pool::Pool::new(tls.clone(), options.connect_timeout),
             guarded: Arc::new(guarded::Fetcher::new(tls, options)),
         }
     }

@@ -6,28 +6,19 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
 use http::header::{HeaderValue, USER_AGENT};
-use http::{Request, Response, Uri};
+use http::{Request, Response};
 use http_body_util::{Either, Full};
-use hyper::body::{Body as _, Incoming};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as Pooled;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::ClientConfig;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
-use tower_service::Service;
 
 use super::parts::{Parts, PartsBody};
+use super::pool::Reply;
 use super::{Client, EgressError};
 
-/// How long an unused connection is kept.
-const IDLE_CONNECTION: Duration = Duration::from_secs(90);
-/// How often an open connection that says nothing is asked whether it is still there.
-const ALIVE: Duration = Duration::from_secs(30);
-
 /// The body of a request: bytes, or [`Parts`] that are read while they are sent.
-pub type RequestBody = Either<Full<Bytes>, PartsBody>;
+/// Small: a connection has places for many requests.
+pub type RequestBody = Either<Full<Bytes>, Pin<Box<PartsBody>>>;
 
 /// A request body of `bytes`.
 pub fn body(bytes: impl Into<Bytes>) -> RequestBody {
@@ -36,7 +27,7 @@ pub fn body(bytes: impl Into<Bytes>) -> RequestBody {
 
 impl From<Parts> for RequestBody {
     fn from(parts: Parts) -> Self {
-        Self::Right(parts.into())
+        Self::Right(Box::pin(parts.into()))
     }
 }
 
@@ -51,45 +42,6 @@ pub struct Timeouts {
     pub idle: Duration,
 }
 
-/// Connections to providers.
-#[derive(Clone)]
-pub(super) struct Pool(Pooled<InTime<HttpsConnector<HttpConnector>>, RequestBody>);
-
-impl Pool {
-    pub(super) fn new(tls: ClientConfig, connect_timeout: Duration) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        // A chat's small chunks must not wait for one another.
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(ALIVE));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .enable_http2()
-            .wrap_connector(tcp);
-        let connector = InTime {
-            connector,
-            limit: connect_timeout,
-        };
-        Self(
-            Pooled::builder(TokioExecutor::new())
-                .timer(TokioTimer::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE_CONNECTION)
-                .http2_adaptive_window(true)
-                .http2_keep_alive_interval(ALIVE)
-                .build(connector),
-        )
-    }
-}
-
-tokio::task_local! {
-    /// The calling request's own limit for a connection: the pool asks the connector within the request's own poll and has
-    /// no other way to tell it.
-    static CONNECT_LIMIT: Option<Duration>;
-}
-
 impl Client {
     /// Sends `request`, whose URI is absolute, and returns once the head of the answer is there.
     /// No redirect is followed. Dropping the future or the body ends the exchange.
@@ -102,34 +54,24 @@ impl Client {
             .headers_mut()
             .entry(USER_AGENT)
             .or_insert(HeaderValue::from_static(super::USER_AGENT));
-        // The future that is waited for has no place for the request: thousands wait.
-        let asking = CONNECT_LIMIT.scope(timeouts.connect, self.plain.0.request(request));
-        async move {
-            let response = timeout(timeouts.first_byte, asking)
-                .await
-                .map_err(|_| EgressError::TimedOut(timeouts.first_byte))?
-                .map_err(|error| {
-                    tracing::debug!(?error, "a request to a provider failed");
-                    if error.is_connect() {
-                        EgressError::Connect
-                    } else {
-                        EgressError::Broken
-                    }
-                })?;
-            Ok(response.map(|incoming| ResponseBody {
-                incoming,
+        let asking = self.plain.ask(request, timeouts.connect);
+        // Not an async block: that would have two places for what it waits for.
+        timeout(timeouts.first_byte, asking).map(move |answer| {
+            let answer = answer.map_err(|_| EgressError::TimedOut(timeouts.first_byte))??;
+            Ok(answer.map(|reply| ResponseBody {
+                reply,
                 idle: timeouts.idle,
                 waiting: None,
                 alarm: None,
             }))
-        }
+        })
     }
 }
 
 /// The body of an answer, read part by part.
 #[derive(Debug)]
 pub struct ResponseBody {
-    incoming: Incoming,
+    reply: Reply,
     idle: Duration,
     /// Since when the next part is waited for, also by a [`ResponseBody::chunk`] that was dropped.
     waiting: Option<Instant>,
@@ -148,7 +90,7 @@ impl ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, EgressError>> {
         loop {
-            let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(context) else {
+            let Poll::Ready(frame) = self.reply.poll_frame(context) else {
                 ready!(self.poll_silence(context));
                 return Poll::Ready(Err(EgressError::TimedOut(self.idle)));
             };
@@ -208,34 +150,3 @@ impl ResponseBody {
 
 /// A wait beyond all counting.
 const FOREVER: Duration = Duration::from_secs(86_400 * 365);
-
-/// A connector that gives up: the one inside limits TCP alone, not resolving and TLS.
-#[derive(Clone)]
-struct InTime<C> {
-    connector: C,
-    limit: Duration,
-}
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
-
-impl<C> Service<Uri> for InTime<C>
-where
-    C: Service<Uri, Error = BoxError>,
-    C::Future: Send + 'static,
-    C::Response: 'static,
-{
-    type Response = C::Response;
-    type Error = BoxError;
-    type Future = Connecting<C::Response>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.connector.poll_ready(context)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let asked = CONNECT_LIMIT.try_with(|limit| *limit).ok().flatten();
-        let connecting = timeout(asked.unwrap_or(self.limit), self.connector.call(uri));
-        Box::pin(async move { connecting.await? })
-    }
-}

@@ -16,6 +16,7 @@ mod kling_films;
 mod media_fakes;
 mod openai_media;
 mod pages;
+mod pool;
 mod providers;
 mod references;
 mod replicate;

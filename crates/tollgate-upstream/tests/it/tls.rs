@@ -12,18 +12,24 @@ use crate::egress::answer;
 
 /// What proves on this side of a connection to be `name`, and who vouches for it.
 pub(crate) fn acceptor(name: &str) -> (TlsAcceptor, RootCertStore) {
+    speaking(name, &[])
+}
+
+/// The same of a server that offers to speak `protocols`.
+pub(crate) fn speaking(name: &str, protocols: &[&str]) -> (TlsAcceptor, RootCertStore) {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .unwrap();
+    config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
     (TlsAcceptor::from(Arc::new(config)), roots)
 }
 
