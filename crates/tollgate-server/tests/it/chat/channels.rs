@@ -18,6 +18,7 @@ on_one!(
     what_is_tired_rests,
     the_circuit_opens_and_closes,
     another_channel_only_before_the_first_byte,
+    a_connection_has_its_time,
     when_nothing_is_left,
     a_full_channel_is_passed_over,
     users_keep_to_their_channel,
@@ -190,6 +191,41 @@ async fn another_channel_only_before_the_first_byte(backend: Backend) {
         assert_eq!(pair.asked(), (1, 0), "{wire:?}: it has begun");
     }
     pair.gate.close().await;
+}
+
+async fn a_connection_has_its_time(backend: Backend) {
+    // Takes connections and never speaks TLS: without a limit of its own this would last as long as the first byte may.
+    let mute = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/v1", mute.local_addr().unwrap());
+    let b = fake(Provider::OpenAi).await;
+    for (everywhere, here) in [
+        ("", "connect_s = 1\n"),
+        ("time_limits.chat_connect_s = 1\n", ""),
+    ] {
+        let a = format!(
+            "[[channel]]\nname = \"a\"\nkind = \"openai\"\nbase_url = \"{url}\"\napi_keys = [\"k\"]\nmodels = [\"{MODEL}\"]\n{here}"
+        );
+        let config = [
+            everywhere,
+            &a,
+            &channel("b", Provider::OpenAi, &b, "priority = 1"),
+        ]
+        .concat();
+        let gate = Setup::new(backend).config(&config).start().await;
+        let client = gate.somebody().await;
+        assert_eq!(ask(&client, MODEL).await, 200);
+        let attempts = records(&gate, "channel, attempts").await;
+        let [record] = &attempts[..] else {
+            panic!("{attempts:?}")
+        };
+        assert_eq!(record[0], "b");
+        assert!(
+            record[1].contains("\"outcome\":\"Connect\""),
+            "{}",
+            record[1]
+        );
+        gate.close().await;
+    }
 }
 
 async fn when_nothing_is_left(backend: Backend) {
