@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -39,7 +38,6 @@ impl Entrance {
     }
 
     fn chat(&self, path: &str, mount: Mount, request: Request<Incoming>) -> Answering {
-        let request = request.map(Body::new);
         trace::traced(&self.app, path, request, |request, request_id, notes| {
             let (parts, body) = request.into_parts();
             let request = relay::Request {

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::BoxError;
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderValue, Version, header};
+use http::{HeaderValue, Request, Version, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::timeout;
@@ -29,19 +29,23 @@ pub(super) struct Leftover(Arc<Mutex<Option<Body>>>);
 
 impl Leftover {
     /// Watches the request's body; none for a request that has none, or holds it back until it is asked for.
-    pub(super) fn watch(request: &mut Request) -> Option<Self> {
-        let has_none = HttpBody::is_end_stream(request.body());
+    pub(super) fn watch<B>(request: Request<B>) -> (Option<Self>, Request<Body>)
+    where
+        B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+    {
+        let has_none = request.body().is_end_stream();
         let is_old = matches!(request.version(), Version::HTTP_10 | Version::HTTP_11);
         if has_none || !is_old || request.headers().contains_key(header::EXPECT) {
-            return None;
+            return (None, request.map(Body::new));
         }
         let leftover = Self::default();
-        let body = std::mem::take(request.body_mut());
-        *request.body_mut() = Body::new(Watched {
-            body: Some(body),
-            leftover: leftover.clone(),
+        let request = request.map(|body| {
+            Body::new(Watched {
+                body: Some(body),
+                leftover: leftover.clone(),
+            })
         });
-        Some(leftover)
+        (Some(leftover), request)
     }
 
     /// Throws away what nobody read, before the answer is sent.
@@ -75,19 +79,25 @@ async fn throw_away(mut body: Body) -> bool {
 }
 
 /// A body that goes back when it is dropped before its end.
-struct Watched {
-    body: Option<Body>,
+struct Watched<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    body: Option<B>,
     leftover: Leftover,
 }
 
-impl HttpBody for Watched {
+impl<B> HttpBody for Watched<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
@@ -108,11 +118,13 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl<B> Drop for Watched<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
     fn drop(&mut self) {
-        let rest = self.body.take().filter(|body| !body.is_end_stream());
-        if rest.is_some() {
-            *self.leftover.place() = rest;
+        if let Some(rest) = self.body.take().filter(|body| !body.is_end_stream()) {
+            *self.leftover.place() = Some(Body::new(rest));
         }
     }
 }

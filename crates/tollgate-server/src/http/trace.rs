@@ -8,11 +8,13 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse as _, Response};
+use axum::{BoxError, Router};
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
+use hyper::body::Body as HttpBody;
 use tollgate_core::{ApiError, id};
 use tollgate_store::Key;
 use tower_layer::Layer;
@@ -40,7 +42,7 @@ impl RequestId {
         self.0.to_str().unwrap_or_default()
     }
 
-    fn of(request: &Request) -> Self {
+    fn of<B>(request: &http::Request<B>) -> Self {
         let taken = request
             .headers()
             .get(HEADER)
@@ -123,17 +125,20 @@ where
 pub type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// Answers one request by `answer`, with all of it around.
-pub fn traced<F>(
+pub fn traced<B, F>(
     app: &Arc<App>,
     route: &str,
-    mut request: Request,
+    request: http::Request<B>,
     answer: impl FnOnce(Request, RequestId, RequestNotes) -> F,
 ) -> Answering
 where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
     F: Future<Output = Result<Response, Infallible>> + Send + 'static,
 {
     let app = Arc::clone(app);
-    let entry = Entry::of(&app, route, &mut request);
+    let mut entry = Entry::of(&app, route, &request);
+    let (leftover, request) = Leftover::watch(request);
+    entry.leftover = leftover;
     let answering = answer(request, entry.request_id.clone(), entry.notes.clone());
     let answering = AssertUnwindSafe(answering).catch_unwind();
     Box::pin(async move {
@@ -163,7 +168,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(app: &App, route: &str, request: &mut Request) -> Self {
+    fn of<B>(app: &App, route: &str, request: &http::Request<B>) -> Self {
         Self {
             begun: Instant::now(),
             request_id: RequestId::of(request),
@@ -172,7 +177,7 @@ impl Entry {
             uri: request.uri().clone(),
             route: route_metrics(&app.metrics, route, request.method()),
             is_cross_origin: request.headers().contains_key(header::ORIGIN),
-            leftover: Leftover::watch(request),
+            leftover: None,
         }
     }
 
