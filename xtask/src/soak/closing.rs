@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::time::sleep;
 
+use super::chats::Bill;
 use super::customer::{check_picture, download, path};
 use super::notes::{Notes, count};
 use super::site::{Account, Site};
@@ -34,8 +35,9 @@ pub(super) async fn check(site: &Site, client: &Client, notes: &Notes) -> Durati
     let waited = began.elapsed();
     check_promises(site, client, notes, &records).await;
     check_uploads(site, client, notes).await;
-    for (account, records) in site.accounts.iter().zip(&records) {
-        if let Err(wrong) = check_money(site, client, account, records).await {
+    for (at, (account, records)) in site.accounts.iter().zip(&records).enumerate() {
+        let chats = notes.chats_of(at);
+        if let Err(wrong) = check_money(site, client, account, records, chats).await {
             notes.violation(format!("user {}: {wrong}", account.user));
         }
     }
@@ -150,13 +152,14 @@ async fn check_uploads(site: &Site, client: &Client, notes: &Notes) {
     }
 }
 
-/// A user has used what its tasks cost, its keys together too, and has left what remains of the
+/// A user has used what its tasks and chats cost, its keys together too, and has left what remains of the
 /// credits.
 async fn check_money(
     site: &Site,
     client: &Client,
     account: &Account,
     records: &Records,
+    chats: Bill,
 ) -> Result<(), String> {
     let balance = |key, path: &'static str| async move {
         let url = format!("http://{}{path}", site.addresses[0]);
@@ -173,8 +176,10 @@ async fn check_money(
     let cost: i64 = costs
         .sum::<Option<i64>>()
         .ok_or("a record without a cost")?;
-    if cost != used {
-        return Err(format!("its tasks cost {cost} and it used {used}"));
+    if !chats.allows(used, cost) {
+        return Err(format!(
+            "its tasks cost {cost}, its chats {chats:?}, and it used {used}"
+        ));
     }
     let mut used_by_keys = 0;
     for key in &account.keys {

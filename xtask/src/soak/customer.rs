@@ -1,4 +1,4 @@
-//! One customer of the gateway: orders pictures, looks after them, cancels some, uploads others;
+//! One customer of the gateway: orders pictures, looks after them, cancels some, uploads others, chats;
 //! never gives up because a connection broke.
 
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::chats;
 use super::notes::{Notes, Promise, count};
 use super::order::Order;
 use super::site::Site;
@@ -65,11 +66,12 @@ impl Customer {
     /// Does one thing after the other until `until`.
     pub(super) async fn live(mut self, until: Instant) {
         while Instant::now() < until {
-            match self.dice.below(12) {
+            match self.dice.below(16) {
                 0 => self.upload().await,
                 1..=6 if self.open.len() < PATIENCE => self.order().await,
                 7 if self.dice.once_in(6) => self.cancel().await,
                 8 => self.look_at_balance().await,
+                9..=12 => self.chat().await,
                 _ => self.look().await,
             }
             // The gateway is to spend its time on pictures, not on polls.
@@ -284,6 +286,13 @@ impl Customer {
             let what = format!("{path} of customer {}: {balance}", self.number);
             self.notes.violation(what);
         }
+    }
+
+    async fn chat(&mut self) {
+        let key = self.dice.pick(&self.keys).clone();
+        let address = self.dice.pick(&self.addresses).clone();
+        let (client, notes) = (&self.client, &self.notes);
+        chats::chat(&mut self.dice, client, notes, self.account, &key, &address).await;
     }
 
     async fn upload(&mut self) {

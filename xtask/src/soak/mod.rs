@@ -3,11 +3,12 @@
 //! every file whole, and the books must close.
 //!
 //! 1. [`site`] starts the gateways and makes users and keys.
-//! 2. [`customer`]s submit, poll, cancel, upload and download until the time is up, and write
+//! 2. [`customer`]s submit, poll, cancel, upload, download and chat until the time is up, and write
 //!    down what they were promised ([`notes`]); [`chaos`] kills and restarts beside them.
 //! 3. [`closing`] waits for the last task and compares everything with the notes.
 
 mod chaos;
+mod chats;
 mod closing;
 mod customer;
 mod notes;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::chats::Bill;
 use super::order::Order;
 use super::verdict::Cancel;
 
@@ -42,6 +43,9 @@ pub(super) struct Counts {
     pub(super) completed: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) cancelled: AtomicU64,
+    pub(super) chats: AtomicU64,
+    /// Chats without their end.
+    pub(super) chats_cut_off: AtomicU64,
 }
 
 /// Adds one.
@@ -55,6 +59,7 @@ pub(super) struct Notes {
     pub(super) counts: Counts,
     promises: Mutex<HashMap<String, Promise>>,
     uploads: Mutex<Vec<(String, Bytes)>>,
+    chats: Mutex<HashMap<usize, Bill>>,
     restarts: Mutex<Vec<Duration>>,
     violations: Mutex<Vec<String>>,
 }
@@ -117,6 +122,22 @@ impl Notes {
         locked(&self.uploads).clone()
     }
 
+    /// Notes what a chat of an account cost, or what it may have cost at the most.
+    pub(super) fn chatted(&self, account: usize, known: i64, perhaps: i64) {
+        let mut chats = locked(&self.chats);
+        let bill = chats.entry(account).or_default();
+        bill.known += known;
+        bill.perhaps += perhaps;
+    }
+
+    /// What the chats of an account cost.
+    pub(super) fn chats_of(&self, account: usize) -> Bill {
+        locked(&self.chats)
+            .get(&account)
+            .copied()
+            .unwrap_or_default()
+    }
+
     /// Notes a kill, and how long the restart after it took until the gateway listened.
     pub(super) fn restarted(&self, took: Duration) {
         locked(&self.restarts).push(took);
@@ -147,6 +168,8 @@ impl Notes {
             ("  completed", number(&counts.completed)),
             ("  failed as ordered", number(&counts.failed)),
             ("  cancelled", number(&counts.cancelled)),
+            ("chats", number(&counts.chats)),
+            ("  cut off", number(&counts.chats_cut_off)),
             ("polls", number(&counts.polls)),
             ("uploads", locked(&self.uploads).len().to_string()),
             ("files downloaded and decoded", number(&counts.downloads)),

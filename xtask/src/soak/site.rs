@@ -22,6 +22,9 @@ per_image = 0.02
 [price."gpt-image-1-official"]
 per_image = 0.04
 when = [ { quality = "high", per_image = 0.107 } ]
+[price."gpt-5"]
+input_per_million = 1.25
+output_per_million = 10.0
 "#;
 
 /// A user and what it was credited with, in billionths; none for one without limit.
