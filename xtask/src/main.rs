@@ -9,6 +9,7 @@ mod gateway;
 mod http;
 mod postgres;
 mod process;
+mod profile;
 mod repo;
 mod sdk;
 mod soak;
@@ -43,6 +44,8 @@ enum Command {
     Soak(soak::Options),
     /// Measure what Tollgate promises, beside a bare server
     Bench(bench::Options),
+    /// Record what a busy gateway runs, for release builds to be laid out by
+    Profile(profile::Options),
     /// Mutated input for every parser of the chat formats, a minute each
     Fuzz(fuzz::Options),
     /// One fuzz target
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Sdk(options) => sdk::run(options),
         Command::Soak(options) => soak::run(options),
         Command::Bench(options) => bench::run(options),
+        Command::Profile(options) => profile::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::FuzzOne(options) => fuzz::run_one(&options),
         Command::BareServer(options) => bench::serve_bare(&options),

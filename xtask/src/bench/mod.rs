@@ -14,7 +14,7 @@ mod submit;
 mod table;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ValueEnum;
@@ -108,6 +108,15 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
 }
 
+/// Puts the loads of most parts on `binary`, whatever the figures.
+pub(crate) fn load(binary: &Path, seconds: u64) -> Outcome {
+    let mut table = Table::default();
+    polls::measure(binary, seconds, &mut table)?;
+    submit::measure(binary, seconds, &mut table)?;
+    memory::measure(binary, &mut table)?;
+    chat::measure(binary, seconds, &mut table)
+}
+
 /// A load generator that is slow itself measures itself.
 pub(crate) fn again_in_release() -> Outcome {
     let mut cargo = Command::new("cargo");
@@ -124,7 +133,7 @@ pub(crate) fn again_in_release() -> Outcome {
     cargo.args(std::env::args_os().skip(1));
     match cargo.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("bench: see above".to_owned()),
+        Ok(_) => Err("see above".to_owned()),
         Err(e) => Err(format!("cannot run cargo: {e}")),
     }
 }

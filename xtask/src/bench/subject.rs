@@ -12,6 +12,7 @@ use super::load::{Answer, Connection, Requests, Target, request};
 use crate::gateway::Gateway;
 
 const SETTINGS: &str = r#"
+drain_s = 1
 [sandbox]
 image_ms = 0
 [time_limits]

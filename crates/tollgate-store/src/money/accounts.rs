@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tollgate_core::Amount;
 
 use super::Payer;
-use super::reserved::{Reservation, Reserved, State};
+use super::reserved::{Reservation, Reserved, Room, State};
 use crate::db::{DbError, Sql, Tx, args};
 use crate::model::Refusal;
 
@@ -18,7 +18,7 @@ macro_rules! user_columns {
 }
 macro_rules! key_columns {
     () => {
-        "SELECT id, held, used, quota, revoked_at FROM keys "
+        "SELECT id, held, used, quota, revoked_at, user_id FROM keys "
     };
 }
 /// Of a JSON array of ids. The order matters: rows are locked one by one.
@@ -56,6 +56,7 @@ struct UserAccount {
 
 #[derive(Debug)]
 struct KeyAccount {
+    user_id: String,
     quota: Option<Amount>,
     revoked: bool,
     /// Held, used.
@@ -101,6 +102,7 @@ impl Accounts {
         if !keys.is_empty() {
             for mut row in tx.rows_of(&LOAD_KEY, &LOAD_KEYS, &keys).await? {
                 let account = KeyAccount {
+                    user_id: row.text(5)?,
                     sums: [row.amount(1)?, row.amount(2)?],
                     quota: row.opt_int(3)?.map(Amount::from_nanos),
                     revoked: row.opt_int(4)?.is_some(),
@@ -140,6 +142,23 @@ impl Accounts {
             }
         }
         Ok(())
+    }
+
+    /// Lets those who reserve know what the rows leave available once the batch is committed, so that nobody need read
+    /// them. Only of a batch that does nothing to users and keys but move their money.
+    pub(crate) fn foretell(&self) {
+        let rooms = self.keys.iter().filter_map(|(id, key)| {
+            let user = self.users.get(&key.user_id)?;
+            let [balance, held, _] = user.sums;
+            let [key_held, key_used] = key.sums;
+            let room = Room {
+                user: (!user.unlimited).then(|| balance - held),
+                key: key.quota.map(|quota| quota - key_held - key_used),
+            };
+            let may_spend = !user.disabled && !key.revoked;
+            (may_spend && room.is_limited()).then(|| (id.clone(), room))
+        });
+        self.reserved.foretell(rooms.collect());
     }
 
     /// Sets `amount` aside if user and key can both bear it.

@@ -23,6 +23,8 @@
 //! - **The batch ends.** Committed, A becomes C; F leaves G and W goes, in one lock with the epoch: (2) becomes (1).
 //!   Between the commit and that lock a reader counts F or W twice, which errs on the safe side. Rolled back, W goes
 //!   and F is forgotten.
+//! - **What the writer knows.** Of a batch that only moves money, it knows what the rows say once it is committed. That is C
+//!   of the epoch that then begins, as good as read at its beginning: while writes come fast, nobody reads the rows.
 //! - **A reservation is dropped** unsettled: G goes down, C stays.
 //!
 //! Whoever finds too little here goes the way of the stored hold, where the writer decides alone; so nobody is refused
@@ -48,11 +50,16 @@ pub(crate) const ROOM: Sql = Sql::both(
 /// What two committed rows leave available; none without a limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    user: Option<Amount>,
-    key: Option<Amount>,
+    pub(super) user: Option<Amount>,
+    pub(super) key: Option<Amount>,
 }
 
 impl Room {
+    /// Whether user or key have a limit: who has none reserves nothing.
+    pub(super) fn is_limited(&self) -> bool {
+        self.user.is_some() || self.key.is_some()
+    }
+
     /// From a row of [`ROOM`]; none where user or key may not spend any more.
     pub(crate) fn read(row: &mut Row) -> Result<Option<Self>, DbError> {
         if row.opt_int(3)?.is_some() || row.opt_int(7)?.is_some() {
@@ -89,6 +96,8 @@ pub(crate) struct State {
     epoch: u64,
     /// What rows read in this epoch said, by key, and when.
     rooms: HashMap<String, (Room, Instant), RandomState>,
+    /// The same for the epoch that begins if the open batch is committed.
+    foretold: Vec<(String, (Room, Instant))>,
 }
 
 /// How long what a row said is believed without looking at it again.
@@ -174,6 +183,13 @@ impl Reserved {
         Reservation(Arc::new(share))
     }
 
+    /// What rows say, by key, if the open batch is committed.
+    pub(super) fn foretell(&self, rooms: Vec<(String, Room)>) {
+        let now = Instant::now();
+        let known = rooms.into_iter().map(|(key, room)| (key, (room, now)));
+        self.lock().foretold = known.collect();
+    }
+
     /// The writer's batch is over: committed and on disk, or taken back.
     pub(crate) fn end_batch(&self, committed: bool) {
         let mut state = self.lock();
@@ -181,6 +197,10 @@ impl Reserved {
         state.batch_keys.clear();
         state.epoch = state.epoch.wrapping_add(1);
         state.rooms.clear();
+        let foretold = std::mem::take(&mut state.foretold);
+        if committed {
+            state.rooms.extend(foretold);
+        }
         let ending = std::mem::take(&mut state.ending);
         for Reservation(share) in &ending {
             if committed {

@@ -68,6 +68,10 @@ impl Write for HoldChat {
         payers(&self.chat.user_id, &self.chat.key_id)
     }
 
+    fn only_moves_money(&self) -> bool {
+        true
+    }
+
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError> {
         if batch.again {
             // Held for before by this very write, tried before.
@@ -95,6 +99,10 @@ impl Write for SettleChat {
 
     fn payers(&self) -> Payers<'_> {
         payers(&self.chat.user_id, &self.chat.key_id)
+    }
+
+    fn only_moves_money(&self) -> bool {
+        true
     }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<ChatSettled, DbError> {

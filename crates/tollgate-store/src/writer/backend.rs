@@ -192,8 +192,12 @@ async fn apply(
     )
     .await?;
     let mut batch = Batch::new(tx, accounts, again);
-    for job in jobs {
+    for job in &mut *jobs {
         job.apply(&mut batch).await?;
     }
-    batch.close().await
+    batch.close().await?;
+    if jobs.iter().all(|job| job.only_moves_money()) {
+        batch.accounts.foretell();
+    }
+    Ok(())
 }

@@ -47,6 +47,11 @@ pub(crate) trait Write: Send + 'static {
         Payers::default()
     }
 
+    /// Whether it does nothing to users and keys but move their money.
+    fn only_moves_money(&self) -> bool {
+        false
+    }
+
     /// Does it. An answer that refuses must have written nothing.
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError>;
 
@@ -64,6 +69,7 @@ pub(crate) struct Payers<'a> {
 #[async_trait(?Send)]
 trait Job: Send {
     fn payers(&self) -> Payers<'_>;
+    fn only_moves_money(&self) -> bool;
     /// How long it has been waiting for its answer.
     fn waited(&self) -> Duration;
     async fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<(), DbError>;
@@ -81,6 +87,10 @@ struct Pending<W: Write> {
 impl<W: Write> Job for Pending<W> {
     fn payers(&self) -> Payers<'_> {
         self.write.payers()
+    }
+
+    fn only_moves_money(&self) -> bool {
+        self.write.only_moves_money()
     }
 
     fn waited(&self) -> Duration {

@@ -147,7 +147,7 @@ impl Site {
 
 fn settings(upstream: &str) -> String {
     format!(
-        "[[channel]]\nname = \"same\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\napi_keys = [\"k\"]\nmodels = [\"gpt-5\"]\n\
+        "drain_s = 1\n[[channel]]\nname = \"same\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\napi_keys = [\"k\"]\nmodels = [\"gpt-5\"]\n\
          [[channel]]\nname = \"other\"\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\napi_keys = [\"k\"]\n\
          models = [\"claude-haiku-4-5-20251001\"]\n\
          [price.\"gpt-5\"]\ninput_per_million = 1.25\noutput_per_million = 10.0\n\

@@ -31,7 +31,7 @@ enum Step {
     Read(usize),
     /// and tries to reserve.
     Try(usize, i64),
-    /// A chat tries to reserve of what is known from another's read.
+    /// A chat tries to reserve of what is known from another's read, or from the writer.
     Known(usize, i64),
     Drop(usize),
     Begin,
@@ -248,6 +248,7 @@ impl World {
             accounts
                 .write_back(&mut Tx::Sqlite(sqlite::Open::new(&self.writer)))
                 .unwrap();
+            accounts.foretell();
             sqlite::commit(&self.writer).unwrap();
             self.committed = self.after;
             self.phase = Phase::Committed;
@@ -255,7 +256,8 @@ impl World {
     }
 
     fn roll_back(&mut self) {
-        if matches!(self.phase, Phase::Open(_)) {
+        if let Phase::Open(accounts) = &self.phase {
+            accounts.foretell();
             sqlite::roll_back(&self.writer);
             self.after = self.committed;
             self.phase = Phase::RolledBack;
