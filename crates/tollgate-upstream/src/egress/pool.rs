@@ -211,38 +211,43 @@ impl Pool {
         shelf: &Shelf,
         limit: Option<Duration>,
     ) -> Result<Taken, EgressError> {
-        let failed = |error: &dyn std::fmt::Debug| {
-            tracing::debug!(?error, "no connection to a provider could be made");
-            EgressError::Connect
-        };
         let connecting = async {
             let stream = self.connector.clone().call(uri.clone()).await;
-            let stream = stream.map_err(|error| failed(&error))?;
-            if !stream.connected().is_negotiated_h2() {
-                let (sender, connection) = http1::handshake(stream)
-                    .await
-                    .map_err(|error| failed(&error))?;
-                let connection = Some(connection);
-                return Ok(Taken::Line(Box::new(Line { sender, connection })));
+            let stream = stream.map_err(|error| not_made(&error))?;
+            // Boxed: while a connection is waited for there need be no place for what comes then.
+            if stream.connected().is_negotiated_h2() {
+                let sender = Box::pin(open_shared(stream)).await;
+                Ok(Taken::Shared(
+                    shelf.share(sender.map_err(|e| not_made(&e))?),
+                ))
+            } else {
+                let line = Box::pin(Line::open(stream)).await;
+                Ok(Taken::Line(line.map_err(|e| not_made(&e))?))
             }
-            let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-                .timer(TokioTimer::new())
-                .adaptive_window(true)
-                .keep_alive_interval(ALIVE)
-                .handshake(stream)
-                .await
-                .map_err(|error| failed(&error))?;
-            tokio::spawn(async move {
-                // Its errors come out of the requests as well.
-                let _ = connection.await;
-            });
-            Ok(Taken::Shared(shelf.share(sender)))
         };
         let limit = limit.unwrap_or(self.connect_timeout);
-        timeout(limit, connecting)
-            .await
-            .map_err(|error| failed(&error))?
+        timeout(limit, connecting).await.map_err(|e| not_made(&e))?
     }
+}
+
+fn not_made(error: &dyn std::fmt::Debug) -> EgressError {
+    tracing::debug!(?error, "no connection to a provider could be made");
+    EgressError::Connect
+}
+
+/// Speaks HTTP/2 over `stream`, in a task that ends with the last who can send a request.
+async fn open_shared(stream: Stream) -> hyper::Result<http2::SendRequest<RequestBody>> {
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .adaptive_window(true)
+        .keep_alive_interval(ALIVE)
+        .handshake(stream)
+        .await?;
+    tokio::spawn(async move {
+        // Its errors come out of the requests as well.
+        let _ = connection.await;
+    });
+    Ok(sender)
 }
 
 /// Closes what was not used for long, for as long as the pool is there.
@@ -323,6 +328,13 @@ impl Shelf {
 }
 
 impl Line {
+    /// Speaks HTTP/1.1 over `stream`.
+    async fn open(stream: Stream) -> hyper::Result<Box<Self>> {
+        let (sender, connection) = http1::handshake(stream).await?;
+        let connection = Some(connection);
+        Ok(Box::new(Self { sender, connection }))
+    }
+
     /// Drives the connection; whether it is over.
     fn drive(&mut self, context: &mut Context<'_>) -> bool {
         let Some(connection) = &mut self.connection else {
