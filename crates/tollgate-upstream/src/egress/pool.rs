@@ -192,14 +192,14 @@ impl Pool {
             return Ok(Arc::clone(shelf));
         }
         drop(shelves);
-        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
-        if shelves.is_empty() {
-            tokio::spawn(sweep(Arc::downgrade(self)));
-        }
         let shelf = Shelf {
             host: host(uri)?,
             rest: Mutex::default(),
         };
+        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        if shelves.is_empty() {
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
         let shelf = shelves.entry(origin).or_insert_with(|| Arc::new(shelf));
         Ok(Arc::clone(shelf))
     }
