@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     // What ran while building counted as well.
     let _ = fs::remove_dir_all(&counts);
-    bench::load(&target.join("release/tollgate"), options.seconds)?;
+    bench::put_loads(&target.join("release/tollgate"), options.seconds)?;
     let written = TempDir::within(&target, "profile")?;
     let profile = written.path().join("release.profdata");
     write(&merge, &counts, &profile)?;

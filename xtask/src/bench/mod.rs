@@ -109,7 +109,7 @@ pub(crate) fn run(options: Options) -> Outcome {
 }
 
 /// Puts the loads of most parts on `binary`, whatever the figures.
-pub(crate) fn load(binary: &Path, seconds: u64) -> Outcome {
+pub(crate) fn put_loads(binary: &Path, seconds: u64) -> Outcome {
     let mut table = Table::default();
     polls::measure(binary, seconds, &mut table)?;
     submit::measure(binary, seconds, &mut table)?;
