@@ -70,6 +70,22 @@ async fn ask(client: &Client, address: SocketAddr) -> Result<Bytes, EgressError>
     answer.into_body().collect(1000).await
 }
 
+/// A request over a new connection, answered whole; the server's end of that.
+async fn first(
+    client: &Client,
+    address: SocketAddr,
+    lines: &mut mpsc::UnboundedReceiver<Line>,
+) -> Line {
+    let (answer, line) = tokio::join!(ask(client, address), async {
+        let mut line = lines.recv().await.unwrap();
+        assert!(line.request().await.is_some());
+        line.say(ANSWER).await;
+        line
+    });
+    assert_eq!(answer.unwrap(), "word");
+    line
+}
+
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nword";
 const CHUNKS: &str =
     "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nwo\r\n2\r\nrd\r\n0\r\n\r\n";
@@ -113,13 +129,7 @@ async fn one_that_was_closed_meanwhile_is_replaced() {
     let (address, mut lines) = server().await;
     let client = client();
     for _ in 0..3 {
-        let (answer, mut line) = tokio::join!(ask(&client, address), async {
-            let mut line = lines.recv().await.unwrap();
-            assert!(line.request().await.is_some());
-            line.say(ANSWER).await;
-            line
-        });
-        assert_eq!(answer.unwrap(), "word");
+        let mut line = first(&client, address, &mut lines).await;
         line.0.shutdown().await.unwrap();
         drop(line);
         // Until the end has come through the loopback device.
@@ -131,13 +141,7 @@ async fn one_that_was_closed_meanwhile_is_replaced() {
 async fn what_ends_before_its_answer_is_broken_and_is_not_sent_again() {
     let (address, mut lines) = server().await;
     let client = client();
-    let (answer, mut line) = tokio::join!(ask(&client, address), async {
-        let mut line = lines.recv().await.unwrap();
-        assert!(line.request().await.is_some());
-        line.say(ANSWER).await;
-        line
-    });
-    assert_eq!(answer.unwrap(), "word");
+    let mut line = first(&client, address, &mut lines).await;
     // On a kept connection as well: the other side may have done what it was asked for.
     let (answer, ()) = tokio::join!(ask(&client, address), async move {
         assert!(line.request().await.is_some());
