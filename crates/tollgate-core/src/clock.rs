@@ -1,4 +1,4 @@
-//! Time as the rest of Tollgate sees it: whole milliseconds since 1970, from a clock that tests can set.
+//! [`Clock`]: the current time in milliseconds since 1970, from the system or set by a test.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,13 +15,13 @@ pub const HOUR: Millis = 3_600 * SECOND;
 /// One day in [`Millis`].
 pub const DAY: Millis = 24 * HOUR;
 
-/// Where the time comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync {
-    /// The time now, in milliseconds since 1970.
+    /// The current time.
     fn now(&self) -> Millis;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -33,17 +33,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move: for tests of expiry and leases.
+/// A clock that only moves when [`advance`](Self::advance) is called, for tests of expiry and leases.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock standing at `now`.
+    /// A clock that shows `now`.
     pub fn new(now: Millis) -> Self {
         Self(AtomicI64::new(now))
     }
 
-    /// Moves the clock by `by` milliseconds.
+    /// Moves the clock forward by `by` milliseconds.
     pub fn advance(&self, by: Millis) {
         self.0.fetch_add(by, Ordering::SeqCst);
     }

@@ -1,18 +1,18 @@
-//! Crash points: places where a test ends the process as a power cut would.
+//! Crash points: places where a test can abort the process, as a power failure would.
 //!
-//! `TOLLGATE_CRASH_AT=NAME` (or `NAME:N` for the N-th passage) in the environment of a debug build aborts it at
-//! [`point`]`(NAME)`. In release builds there is nothing.
+//! With `TOLLGATE_CRASH_AT=NAME` in its environment, a debug build aborts when it reaches [`point`]`(NAME)`; with
+//! `NAME:N`, when it reaches it for the N-th time. In release builds [`point`] does nothing.
 
-/// Ends the process here if the environment says so. Every name is listed in [`POINTS`].
+/// Aborts the process if the environment selects this crash point. `name` must be listed in [`POINTS`].
 #[inline]
 pub fn point(name: &'static str) {
     #[cfg(debug_assertions)]
-    armed::pass(name);
+    armed::abort_if_selected(name);
     #[cfg(not(debug_assertions))]
     let _ = name;
 }
 
-/// Every crash point, in the order in which a task passes them; tests go through all of them.
+/// Every crash point, in the order in which a task reaches them. A test crashes at each of them.
 pub const POINTS: &[&str] = &[
     "writer.before_batch",
     "writer.before_commit",
@@ -21,12 +21,12 @@ pub const POINTS: &[&str] = &[
     "run.after_claim",
     "run.after_attempt",
     "run.after_start",
-    "run.after_ticket",
+    "run.after_provider_job_id",
     "run.before_poll",
     "run.result_stored",
     "run.before_finish",
     "run.after_finish",
-    "callback.after_post",
+    "webhook.after_post",
     "blob.before_rename",
     "blob.after_rename",
 ];
@@ -38,28 +38,28 @@ mod armed {
 
     struct Armed {
         name: String,
-        passages: AtomicU64,
+        remaining: AtomicU64,
     }
 
     static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
 
-    fn read() -> Option<Armed> {
+    fn read_environment() -> Option<Armed> {
         let text = std::env::var("TOLLGATE_CRASH_AT").ok()?;
         let (name, nth) = text.split_once(':').unwrap_or((&text, "1"));
         Some(Armed {
             name: name.to_owned(),
-            passages: AtomicU64::new(nth.parse().unwrap_or(1)),
+            remaining: AtomicU64::new(nth.parse().unwrap_or(1)),
         })
     }
 
-    pub(super) fn pass(name: &'static str) {
+    pub(super) fn abort_if_selected(name: &'static str) {
         debug_assert!(
             super::POINTS.contains(&name),
             "crash point {name} is not listed"
         );
-        if let Some(armed) = ARMED.get_or_init(read)
+        if let Some(armed) = ARMED.get_or_init(read_environment)
             && armed.name == name
-            && armed.passages.fetch_sub(1, Ordering::SeqCst) == 1
+            && armed.remaining.fetch_sub(1, Ordering::SeqCst) == 1
         {
             std::process::abort();
         }

@@ -1,8 +1,8 @@
-//! What a client is told when something is wrong: one error, shaped by each endpoint's envelope.
+//! [`ApiError`]: an error for the client, which each endpoint writes in its own JSON envelope. See docs/errors.md.
 
 use std::fmt;
 
-/// The kinds of SPEC.md › Errors and DECISIONS.md › Status codes.
+/// The kinds of errors, each with an HTTP status and the `type` of the standard envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// 400 `invalid_request_error`.
@@ -19,7 +19,7 @@ pub enum ErrorKind {
     MethodNotAllowed,
     /// 409 `invalid_request_error`: an idempotency key reused, a finished task cancelled.
     Conflict,
-    /// 410 `not_found_error`: a link past its `expires_at`.
+    /// 410 `not_found_error`: an expired link.
     Gone,
     /// 413 `invalid_request_error`.
     TooLarge,
@@ -31,9 +31,9 @@ pub enum ErrorKind {
     Internal,
     /// 502 `bad_gateway`.
     BadGateway,
-    /// 504 `bad_gateway`: the upstream did not answer in time.
+    /// 504 `bad_gateway`: the upstream timed out.
     GatewayTimeout,
-    /// 503 `unavailable`: the server itself sheds load.
+    /// 503 `unavailable`: the server is overloaded.
     Unavailable,
 }
 
@@ -79,19 +79,19 @@ impl ErrorKind {
     }
 }
 
-/// An error for the client. The message names the field, what came and what is allowed.
+/// An error for the client. The message names the field, the value received and the values allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
-    /// Decides status and `type`.
+    /// Determines the HTTP status and `type`.
     pub kind: ErrorKind,
-    /// One sentence for a person. Holds no secret and no internals.
+    /// One sentence for a person; must not contain secrets or internals.
     pub message: String,
-    /// Seconds after which another try makes sense; becomes `retry-after`.
+    /// Seconds after which to retry, for the header `retry-after`.
     pub retry_after: Option<u32>,
 }
 
 impl ApiError {
-    /// An error of `kind` that says `message`.
+    /// An error of `kind` with `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -100,17 +100,17 @@ impl ApiError {
         }
     }
 
-    /// 400: the request is wrong, `message` says where and what is allowed.
+    /// 400: the request is invalid; `message` says where and what is allowed.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidRequest, message)
     }
 
-    /// 404 with the same words whether the thing is unknown or somebody else's.
+    /// 404. The message must be the same whether the object does not exist or belongs to somebody else.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// 500. What went wrong is for the log, not for the client.
+    /// 500. The cause belongs in the log, not in the response.
     pub fn internal() -> Self {
         Self::new(ErrorKind::Internal, "internal error")
     }

@@ -1,54 +1,54 @@
-//! Ids that cannot be guessed: tasks and chats (sortable by time), keys, files, requests.
+//! Random ids of tasks and chats (sortable by time), API keys, files and requests, and the hash of API keys.
 
 use std::fmt::Write as _;
 
 use rand::RngExt as _;
+use rand::distr::{Alphanumeric, SampleString as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Millis;
 
-/// Crockford's base 32: sorts like the number it writes, has no letters that look alike.
+/// Crockford's base 32: sorts like the encoded number, without letters that look alike.
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What every task id begins with (SPEC.md › Task submission receipts).
+/// The prefix of task ids.
 pub const TASK_PREFIX: &str = "task_";
-/// What the id of every chat request begins with.
+/// The prefix of chat request ids.
 const CHAT_PREFIX: &str = "chat_";
-/// Length of a task id: prefix, 10 digits of time, 20 random digits (100 bits).
+/// The length of a task id: prefix, 10 digits of time, 20 random digits (100 bits).
 pub const TASK_ID_LEN: usize = 35;
-/// How many digits of an id say when it was made.
+/// The number of digits that encode the creation time.
 const TIME_DIGITS: usize = 10;
 
-/// A new task id: `task_`, the time in 10 base-32 digits, then 100 random bits. Ids made in
-/// different milliseconds sort by time.
+/// A new task id: `task_`, the time in 10 base-32 digits, then 100 random bits. Ids from different milliseconds sort
+/// by time.
 pub fn task_id(now: Millis) -> String {
     timed_id(TASK_PREFIX, now)
 }
 
-/// A new id of a chat request: `chat_`, then as [`task_id`].
+/// A new chat request id: `chat_`, then as [`task_id`].
 pub fn chat_id(now: Millis) -> String {
     timed_id(CHAT_PREFIX, now)
 }
 
-/// The id of the same chat request as if it had been made at `now`: its random digits stay.
-pub fn chat_id_at(id: &str, now: Millis) -> String {
+/// A chat request id with its time replaced by `now` and its random digits kept.
+pub fn chat_id_with_time(id: &str, now: Millis) -> String {
     let mut moved = time_prefix(CHAT_PREFIX, now);
     moved.push_str(id.get(moved.len()..).unwrap_or_default());
     moved
 }
 
-/// The smallest task id that could have been made at `at`: a bound for searches by time.
-pub fn task_id_floor(at: Millis) -> String {
+/// The smallest possible task id from `at` on, as a bound for searches by time.
+pub fn min_task_id_at(at: Millis) -> String {
     time_prefix(TASK_PREFIX, at)
 }
 
-/// The smallest chat id that could have been made at `at`.
-pub fn chat_id_floor(at: Millis) -> String {
+/// The smallest possible chat request id from `at` on.
+pub fn min_chat_id_at(at: Millis) -> String {
     time_prefix(CHAT_PREFIX, at)
 }
 
-/// When a chat id was made, or none where it is none of ours.
+/// The creation time in a chat request id. `None` if `id` is not one.
 pub fn chat_id_time(id: &str) -> Option<Millis> {
     let digits = id.strip_prefix(CHAT_PREFIX)?.get(..TIME_DIGITS)?;
     digits.bytes().try_fold(0, |time, digit| {
@@ -57,7 +57,7 @@ pub fn chat_id_time(id: &str) -> Option<Millis> {
     })
 }
 
-/// Whether `text` has the form of a task id. Anything else is not worth a look into the database.
+/// Whether `text` has the form of a task id; other texts need no database lookup.
 pub fn is_task_id(text: &str) -> bool {
     text.len() == TASK_ID_LEN
         && text
@@ -81,14 +81,14 @@ fn time_prefix(prefix: &str, now: Millis) -> String {
     id
 }
 
-/// A random name of 130 bits for a stored file.
+/// A new name for a stored file: 130 random bits.
 pub fn file_name() -> String {
     let mut name = String::with_capacity(26);
     push_random32(&mut name, 26);
     name
 }
 
-/// A request id for requests that bring none: `req_` and 100 random bits.
+/// A new request id, for requests without one: `req_` and 100 random bits.
 pub fn request_id() -> String {
     let mut id = String::with_capacity(24);
     id.push_str("req_");
@@ -96,7 +96,7 @@ pub fn request_id() -> String {
     id
 }
 
-/// A short id with a prefix, for keys, users and ledger entries: 80 random bits.
+/// A new short id with a prefix, for keys, users and ledger entries: 80 random bits.
 pub fn short_id(prefix: &str) -> String {
     let mut id = String::with_capacity(prefix.len() + 16);
     id.push_str(prefix);
@@ -106,27 +106,24 @@ pub fn short_id(prefix: &str) -> String {
 
 /// A new API key: `sk-` and 48 random characters (285 bits).
 pub fn api_key() -> String {
-    let mut rng = rand::rng();
     let mut key = String::with_capacity(51);
     key.push_str("sk-");
-    for _ in 0..48 {
-        key.push(char::from(BASE62[rng.random_range(0..62)]));
-    }
+    Alphanumeric.append_string(&mut rand::rng(), &mut key, 48);
     key
 }
 
-/// What is stored of a key: its SHA-256 in hex. A key has 285 random bits, so a slow hash would
-/// add nothing.
+/// The hash under which a key is stored: SHA-256 in hex. A key has 285 random bits, so a slow password hash is not
+/// needed.
 pub fn key_hash(key: &str) -> String {
     hex(&key_digest(key))
 }
 
-/// The 32 bytes that [`key_hash`] writes.
+/// The 32 bytes of [`key_hash`].
 pub fn key_digest(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-/// Lower-case hex.
+/// `bytes` in lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -152,8 +149,8 @@ mod tests {
         let (early, late) = (task_id(1_700_000_000_000), task_id(1_700_000_000_001));
         assert!(early < late);
         assert!(is_task_id(&early) && is_task_id(&late));
-        assert!(task_id_floor(1_700_000_000_001) > early);
-        assert!(task_id_floor(1_700_000_000_001) <= late);
+        assert!(min_task_id_at(1_700_000_000_001) > early);
+        assert!(min_task_id_at(1_700_000_000_001) <= late);
         assert!(!is_task_id("task_x"));
         assert!(!is_task_id(&early.replace("task_", "task-")));
     }
@@ -163,9 +160,9 @@ mod tests {
         for at in [0, 1, 1_700_000_000_000, 1_700_000_000_001] {
             let id = chat_id(at);
             assert_eq!(chat_id_time(&id), Some(at));
-            assert!(chat_id_floor(at) <= id && id < chat_id_floor(at + 1));
+            assert!(min_chat_id_at(at) <= id && id < min_chat_id_at(at + 1));
             assert!(!is_task_id(&id));
-            let later = chat_id_at(&id, at + 5);
+            let later = chat_id_with_time(&id, at + 5);
             assert_eq!(chat_id_time(&later), Some(at + 5));
             assert!(later.len() == id.len() && later[15..] == id[15..]);
         }

@@ -1,7 +1,6 @@
-//! The words that every other crate speaks: money, ids, task states, errors, secrets, the clock.
+//! Types that every other crate uses: money, ids, task states, errors, secrets, the clock.
 //!
-//! Nothing here knows tokio, HTTP or SQL (`cargo xtask tidy` checks that), so all of it can be
-//! tested and reasoned about alone.
+//! Depends neither on tokio nor on HTTP or SQL crates, which `cargo xtask tidy` checks.
 
 pub mod clock;
 pub mod crash;

@@ -1,4 +1,4 @@
-//! Money: integers of one billionth of a unit. Floats exist only at the JSON edge.
+//! [`Amount`]: money as an integer number of billionths of a currency unit; a float only in JSON.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
@@ -9,15 +9,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Nano-units in one unit of the currency.
 pub const NANOS: i64 = 1_000_000_000;
 
-/// The largest amount that any operation takes, either sign: one billion units. Small enough that
-/// thousands of them add up inside an `i64` without care, large enough for any balance.
+/// The largest amount of a single operation, either sign: one billion units. Nine of them fit in an `i64`.
 pub const MAX: Amount = Amount(1_000_000_000 * NANOS);
 
 /// An amount of the configured currency in billionths of a unit, from about -9.2 to 9.2 billion units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Amount(i64);
 
-/// Why a text or number is no amount.
+/// A text or number is not a valid amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AmountError;
 
@@ -30,31 +29,32 @@ impl fmt::Display for AmountError {
 impl std::error::Error for AmountError {}
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// That many billionths.
+    /// An amount of `nanos` billionths of a unit.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// The billionths.
+    /// The number of billionths of a unit.
     pub const fn nanos(self) -> i64 {
         self.0
     }
 
-    /// Whether it is below zero.
+    /// Whether it is less than zero.
     pub const fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// The sum, or none where it leaves the range of `i64`.
+    /// The sum. `None` if it exceeds the range of `i64`.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// `units` × this price ÷ `per`, rounded half up once (CONTRACT.md › Sharper points), or none
-    /// above [`MAX`].
+    /// `units` × this price ÷ `per`, rounded half up once. `None` if the result exceeds [`MAX`].
+    ///
+    /// See docs/pricing.md.
     ///
     /// ```
     /// use tollgate_core::Amount;
@@ -69,9 +69,8 @@ impl Amount {
         (nanos.checked_abs()? <= MAX.0).then_some(Self(nanos))
     }
 
-    /// The number for the JSON edge: the nearest `f64`, which prints the same nine decimals for
-    /// every amount below nine million units.
-    #[allow(clippy::cast_precision_loss)] // the edge is where precision ends
+    /// The nearest `f64`, for JSON. Exact to nine decimals for amounts below nine million units.
+    #[allow(clippy::cast_precision_loss)] // documented above
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / NANOS as f64
     }
@@ -85,23 +84,23 @@ impl FromStr for Amount {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
+        let (integer, decimals) = digits.split_once('.').unwrap_or((digits, ""));
         let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-        if (whole.is_empty() && decimals.is_empty())
-            || !all_digits(whole)
+        if (integer.is_empty() && decimals.is_empty())
+            || !all_digits(integer)
             || !all_digits(decimals)
-            || whole.len() > 10
+            || integer.len() > 10
             || decimals.len() > 9
         {
             return Err(AmountError);
         }
-        let whole: i64 = if whole.is_empty() {
+        let integer: i64 = if integer.is_empty() {
             0
         } else {
-            whole.parse().map_err(|_| AmountError)?
+            integer.parse().map_err(|_| AmountError)?
         };
         let decimals: i64 = format!("{decimals:0<9}").parse().map_err(|_| AmountError)?;
-        let nanos = whole
+        let nanos = integer
             .checked_mul(NANOS)
             .and_then(|n| n.checked_add(decimals))
             .filter(|n| *n <= MAX.0)
@@ -113,15 +112,15 @@ impl FromStr for Amount {
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
-        let (whole, part) = (
+        let (integer, part) = (
             self.0.unsigned_abs() / NANOS.unsigned_abs(),
             self.0.unsigned_abs() % NANOS.unsigned_abs(),
         );
         if part == 0 {
-            return write!(f, "{sign}{whole}");
+            return write!(f, "{sign}{integer}");
         }
         let decimals = format!("{part:09}");
-        write!(f, "{sign}{whole}.{}", decimals.trim_end_matches('0'))
+        write!(f, "{sign}{integer}.{}", decimals.trim_end_matches('0'))
     }
 }
 
@@ -132,20 +131,20 @@ impl Serialize for Amount {
 }
 
 impl<'de> Deserialize<'de> for Amount {
-    /// From a number or a decimal text. A number is read by its shortest decimal form, so `0.1` is
-    /// exactly a tenth.
+    /// From a number or a decimal string. A number is converted by its shortest decimal form, so `0.1` is exactly a
+    /// tenth.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Form {
-            Whole(i64),
+        enum Representation {
+            Integer(i64),
             Decimal(f64),
             Text(String),
         }
-        let text = match Form::deserialize(d)? {
-            Form::Whole(n) => n.to_string(),
-            Form::Decimal(n) => format!("{n}"),
-            Form::Text(t) => t,
+        let text = match Representation::deserialize(d)? {
+            Representation::Integer(n) => n.to_string(),
+            Representation::Decimal(n) => format!("{n}"),
+            Representation::Text(t) => t,
         };
         text.parse().map_err(serde::de::Error::custom)
     }

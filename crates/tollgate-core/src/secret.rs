@@ -1,26 +1,26 @@
-//! A string that does not print: provider keys, the admin key, database passwords.
+//! [`Secret`]: a string that is never printed, for provider keys, the admin key and database passwords.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 use subtle::ConstantTimeEq;
 
-/// A secret text. `Debug` and `Display` show `***`; only [`Secret::expose`] gives the text.
+/// A secret string. `Debug` and `Display` print `***`; only [`Secret::expose`] returns the string.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a text that must not be printed.
+    /// Wraps a string that must not be printed.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself. Call it only where the secret is used, never to log it.
+    /// The string itself. Must not be logged.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether `other` is this secret, in a time that does not depend on where they differ.
+    /// Compares with `other` in constant time.
     pub fn matches(&self, other: &str) -> bool {
         self.0.as_bytes().ct_eq(other.as_bytes()).into()
     }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_prints() {
+    fn secrets_are_printed_as_asterisks_and_match_only_themselves() {
         let secret = Secret::new("sk-very-secret");
         assert_eq!(format!("{secret} {secret:?}"), "*** ***");
         assert!(secret.matches("sk-very-secret"));

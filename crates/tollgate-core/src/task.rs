@@ -1,17 +1,17 @@
-//! A task's states and the only moves between them.
+//! Task kinds, task states with their transitions, and [`Adjustment`]s of request values. See docs/tasks.md.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a task makes.
+/// The kind of result that a task produces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
-    /// One or more pictures.
+    /// One or more images.
     Image,
-    /// A film.
+    /// A video.
     Video,
-    /// A text spoken.
+    /// Speech from text.
     Speech,
 }
 
@@ -28,25 +28,24 @@ impl TaskKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with that name. `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.name() == name)
     }
 }
 
-/// Where a task stands. The names are those of SPEC.md › States and transitions; each family's
-/// record may call them otherwise.
+/// The state of a task. Some response formats use other names; see docs/tasks.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskState {
-    /// Accepted, held for, waiting for a worker.
+    /// Accepted; its price is held; waiting for a worker.
     Submitted = 0,
-    /// A worker has it.
+    /// Claimed by a worker.
     InProgress = 1,
-    /// Ended with at least one result. Final.
+    /// Ended with at least one result; charged. Final.
     Completed = 2,
-    /// Ended without a result. Final; costs nothing.
+    /// Ended without a result; not charged. Final.
     Failed = 3,
-    /// Ended by its user. Final; costs nothing.
+    /// Cancelled by its user; not charged. Final.
     Cancelled = 4,
 }
 
@@ -60,12 +59,12 @@ impl TaskState {
         Self::Cancelled,
     ];
 
-    /// The number that the database keeps.
+    /// The number stored in the database.
     pub fn number(self) -> i64 {
         self as i64
     }
 
-    /// The state of that number.
+    /// The state with that number. `None` if there is none.
     pub fn from_number(number: i64) -> Option<Self> {
         usize::try_from(number)
             .ok()
@@ -88,8 +87,8 @@ impl TaskState {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
-    /// Whether a task may go from here to `next`. Going on (`InProgress` to itself) is a new lease.
-    pub fn may_become(self, next: Self) -> bool {
+    /// Whether a task may change from this state to `next`. `InProgress` to itself is a new lease.
+    pub fn can_become(self, next: Self) -> bool {
         match self {
             Self::Submitted => next != Self::Submitted,
             Self::InProgress => next != Self::Submitted,
@@ -98,22 +97,21 @@ impl TaskState {
     }
 }
 
-/// A request value that the rules changed silently. Receipts and records carry these
-/// (DECISIONS.md › Paths and shapes).
+/// A request value that was changed or ignored instead of being rejected. Receipts and records list them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Adjustment {
     /// The request field, such as `n`.
     pub field: String,
-    /// What the client sent.
+    /// The value that the client sent.
     pub asked: Value,
-    /// What is used instead; `null` when the field is ignored.
+    /// The value used instead; `null` if the field is ignored.
     pub used: Value,
-    /// One short sentence.
+    /// The reason, as one short sentence.
     pub why: String,
 }
 
 impl Adjustment {
-    /// Records that `field` was `asked` and `used` is used, because of `why`.
+    /// An adjustment of `field` from `asked` to `used` for the reason `why`.
     pub fn new(
         field: impl Into<String>,
         asked: impl Into<Value>,
@@ -134,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_found_by_their_names() {
+    fn kinds_are_found_by_name() {
         for kind in TaskKind::ALL {
             assert_eq!(TaskKind::from_name(kind.name()), Some(kind));
         }
@@ -142,16 +140,16 @@ mod tests {
     }
 
     #[test]
-    fn final_states_never_change() {
+    fn final_states_have_no_transitions() {
         for from in TaskState::ALL {
             for to in TaskState::ALL {
                 if from.is_final() {
-                    assert!(!from.may_become(to), "{from:?} -> {to:?}");
+                    assert!(!from.can_become(to), "{from:?} -> {to:?}");
                 }
             }
             assert_eq!(TaskState::from_number(from.number()), Some(from));
         }
-        assert!(TaskState::Submitted.may_become(TaskState::Cancelled));
-        assert!(!TaskState::InProgress.may_become(TaskState::Submitted));
+        assert!(TaskState::Submitted.can_become(TaskState::Cancelled));
+        assert!(!TaskState::InProgress.can_become(TaskState::Submitted));
     }
 }

@@ -1,16 +1,16 @@
-//! The catalogue: every model id, the family or endpoint it belongs to, and ids that an operator adds.
+//! The model catalogue: every built-in model id with its family or endpoint, and the ids that configuration adds.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 use tollgate_core::ApiError;
 
-use crate::image::Family;
+use crate::endpoint::{Endpoint, RequestLayout};
+use crate::family::AnyFamily;
 use crate::text;
-use crate::{AnyFamily, Endpoint, RequestShape};
 
-/// Models that make no tasks, by the endpoint that an error sends their callers to.
-const OTHERS: &[(Endpoint, &[&str])] = &[
+/// The built-in chat models, by the endpoint that errors name for them.
+const CHAT_MODELS: &[(Endpoint, &[&str])] = &[
     (
         Endpoint::ChatCompletions,
         &[
@@ -43,58 +43,49 @@ const OTHERS: &[(Endpoint, &[&str])] = &[
 /// The longest model id that configuration may add, in bytes.
 const NAME_MAX: usize = 128;
 
-/// A model id that configuration adds (`[[model]] name, like`).
+/// A model id that configuration adds: a `[[model]]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraModel {
     /// The new id, 1 to 128 printable characters without spaces.
     pub name: String,
-    /// A model id of the built-in catalogue, or a family's name (then its first model).
+    /// The model whose rules it follows: a built-in model id, or a family's name (which means its first model).
     pub like: String,
 }
 
-/// An image model of the catalogue.
-#[derive(Debug, Clone)]
-pub struct ImageModel {
-    /// The id that clients send.
-    pub name: String,
-    /// The built-in id whose rules it follows: itself, except for models that configuration adds.
-    pub like: &'static str,
-    /// The parameters it takes.
-    pub family: &'static Family,
-}
-
-/// A model of the catalogue that makes tasks, whatever it makes.
+/// An image, video or speech model.
 #[derive(Debug, Clone)]
 pub struct TaskModel {
     /// The id that clients send.
     pub name: String,
-    /// The built-in id whose rules it follows: itself, except for models that configuration adds.
-    pub like: &'static str,
-    /// The parameters it takes.
+    /// The built-in id whose rules it follows: its own id, except for models that configuration adds.
+    pub base_model: &'static str,
+    /// The family that declares its parameters.
     pub family: AnyFamily,
 }
 
 enum Entry {
-    Task(TaskModel, Option<ImageModel>),
+    Task(TaskModel),
     Chat(Endpoint),
 }
 
-/// Every model id. Ids are case-sensitive.
+/// The known model ids. They are case-sensitive.
 pub struct Catalogue {
     entries: HashMap<String, Entry>,
 }
 
 impl Catalogue {
-    /// The built-in models and `extra`. The error is a sentence for the operator.
+    /// The built-in models and `extra`.
+    ///
+    /// # Errors
+    /// A sentence for the operator if an extra model has a bad name, a name already used, or an unknown `like`.
     pub fn new(extra: &[ExtraModel]) -> Result<Self, String> {
         let mut entries = HashMap::new();
         for family in AnyFamily::all() {
-            for &like in family.models() {
-                let entry = task_entry(like, like, family);
-                entries.insert(like.to_owned(), entry);
+            for &id in family.models() {
+                entries.insert(id.to_owned(), task_entry(id, id, family));
             }
         }
-        for (endpoint, names) in OTHERS {
+        for (endpoint, names) in CHAT_MODELS {
             for name in *names {
                 entries.insert((*name).to_owned(), Entry::Chat(*endpoint));
             }
@@ -102,7 +93,7 @@ impl Catalogue {
         let mut added = Vec::with_capacity(extra.len());
         for model in extra {
             check_name(&model.name)?;
-            added.push((model.name.clone(), like(&entries, model)?));
+            added.push((model.name.clone(), resolve_like(&entries, model)?));
         }
         for (name, entry) in added {
             if entries.contains_key(&name) {
@@ -113,72 +104,63 @@ impl Catalogue {
         Ok(Self { entries })
     }
 
-    /// The image model of that id, if it belongs to `endpoint`. 404 for an unknown id; 400 that
-    /// names the right endpoint for a model of another one.
-    pub fn image(&self, model: &str, endpoint: Endpoint) -> Result<&ImageModel, ApiError> {
+    /// The image, video or speech model with that id, if `endpoint` serves it.
+    ///
+    /// # Errors
+    /// 404 if the id is unknown; 400 that names the right endpoint if another one serves the model.
+    pub fn task_model(&self, model: &str, endpoint: Endpoint) -> Result<&TaskModel, ApiError> {
         match self.entries.get(model) {
-            Some(Entry::Task(_, Some(found))) if found.family.endpoint == endpoint => Ok(found),
-            entry => Err(misplaced(model, entry)),
+            Some(Entry::Task(found)) if found.family.endpoint() == endpoint.canonical() => {
+                Ok(found)
+            }
+            entry => Err(wrong_endpoint(model, entry)),
         }
     }
 
-    /// The model of that id, if it belongs to `endpoint` or to the one that `endpoint` is a further way in to. 404
-    /// for an unknown id; 400 that names the right endpoint for a model of another one.
-    pub fn task(&self, model: &str, endpoint: Endpoint) -> Result<&TaskModel, ApiError> {
-        match self.entries.get(model) {
-            Some(Entry::Task(found, _)) if found.family.endpoint() == endpoint.home() => Ok(found),
-            entry => Err(misplaced(model, entry)),
-        }
-    }
-
-    /// The model that a request asks for, named in the field that its shape has for that. Errors as
-    /// [`Catalogue::task`]'s; 400 when no model is named.
-    pub fn asked(
+    /// The model that a request body names in the model field of the endpoint's layout.
+    ///
+    /// # Errors
+    /// Those of [`Catalogue::task_model`]; 400 if the body names no model.
+    pub fn requested_model(
         &self,
         body: &Map<String, Value>,
         endpoint: Endpoint,
     ) -> Result<&TaskModel, ApiError> {
-        self.task(model_name(body, endpoint.shape())?, endpoint)
+        self.task_model(model_name(body, endpoint.request_layout())?, endpoint)
     }
 
-    /// Whether that id is a chat model: every chat model is served in all four formats. 404 for an unknown id; 400 that
-    /// names the right endpoint for a model of another one.
-    pub fn chat(&self, model: &str) -> Result<(), ApiError> {
+    /// Checks that `model` is a chat model. Every chat model is served in all four chat formats.
+    ///
+    /// # Errors
+    /// 404 if the id is unknown; 400 that names the right endpoint if it is not a chat model.
+    pub fn check_chat_model(&self, model: &str) -> Result<(), ApiError> {
         match self.entries.get(model) {
             Some(Entry::Chat(endpoint)) if endpoint.is_chat() => Ok(()),
-            entry => Err(misplaced(model, entry)),
+            entry => Err(wrong_endpoint(model, entry)),
         }
     }
 
-    /// Every chat model's id, in no particular order.
+    /// The ids of the chat models, in no particular order.
     pub fn chat_models(&self) -> impl Iterator<Item = &str> {
         self.models()
             .filter(|(_, endpoint)| endpoint.is_chat())
             .map(|(name, _)| name)
     }
 
-    /// The endpoint of a model id, none when it is unknown.
+    /// The endpoint of a model id. `None` if the id is unknown.
     pub fn endpoint(&self, model: &str) -> Option<Endpoint> {
         self.entries.get(model).map(Entry::endpoint)
     }
 
-    /// Every image model, in no particular order.
-    pub fn image_models(&self) -> impl Iterator<Item = &ImageModel> {
-        self.entries.values().filter_map(|entry| match entry {
-            Entry::Task(_, model) => model.as_ref(),
-            Entry::Chat(_) => None,
-        })
-    }
-
-    /// Every model that makes tasks, in no particular order.
+    /// The image, video and speech models, in no particular order.
     pub fn task_models(&self) -> impl Iterator<Item = &TaskModel> {
         self.entries.values().filter_map(|entry| match entry {
-            Entry::Task(model, _) => Some(model),
+            Entry::Task(model) => Some(model),
             Entry::Chat(_) => None,
         })
     }
 
-    /// Every model id with its endpoint, in no particular order.
+    /// The model ids with their endpoints, in no particular order.
     pub fn models(&self) -> impl Iterator<Item = (&str, Endpoint)> {
         self.entries
             .iter()
@@ -189,18 +171,18 @@ impl Catalogue {
 impl Entry {
     fn endpoint(&self) -> Endpoint {
         match self {
-            Self::Task(model, _) => model.family.endpoint(),
+            Self::Task(model) => model.family.endpoint(),
             Self::Chat(endpoint) => *endpoint,
         }
     }
 }
 
-/// Why `model` is not served here: 404 or 400.
-fn misplaced(model: &str, entry: Option<&Entry>) -> ApiError {
+/// The error if `model` is not served at the endpoint of a request: 404 or 400.
+fn wrong_endpoint(model: &str, entry: Option<&Entry>) -> ApiError {
     let Some(right) = entry.map(Entry::endpoint) else {
         return ApiError::not_found(format!(
             "model {} is not in the catalogue; GET /v1/models lists the models",
-            text::quote(model)
+            text::show_text(model)
         ));
     };
     let article = if right.noun().starts_with('i') {
@@ -208,28 +190,23 @@ fn misplaced(model: &str, entry: Option<&Entry>) -> ApiError {
     } else {
         "a"
     };
-    let (model, noun) = (text::quote(model), right.noun());
+    let (model, noun) = (text::show_text(model), right.noun());
     ApiError::invalid(format!(
         "model {model} is {article} {noun} model: send it to {right}"
     ))
 }
 
-fn task_entry(name: &str, like: &'static str, family: AnyFamily) -> Entry {
-    let name = name.to_owned();
-    let image = match family {
-        AnyFamily::Image(family) => Some(ImageModel {
-            name: name.clone(),
-            like,
-            family,
-        }),
-        AnyFamily::Video(_) | AnyFamily::Speech(_) => None,
-    };
-    Entry::Task(TaskModel { name, like, family }, image)
+fn task_entry(name: &str, base_model: &'static str, family: AnyFamily) -> Entry {
+    Entry::Task(TaskModel {
+        name: name.to_owned(),
+        base_model,
+        family,
+    })
 }
 
-/// The model that a body names.
-fn model_name(body: &Map<String, Value>, shape: RequestShape) -> Result<&str, ApiError> {
-    let field = shape.model_field();
+/// The model id that a request body names.
+fn model_name(body: &Map<String, Value>, layout: RequestLayout) -> Result<&str, ApiError> {
+    let field = layout.model_field();
     match body.get(field) {
         Some(Value::String(name)) if !name.trim().is_empty() => Ok(name),
         None | Some(Value::Null) => Err(ApiError::invalid(format!(
@@ -237,21 +214,23 @@ fn model_name(body: &Map<String, Value>, shape: RequestShape) -> Result<&str, Ap
         ))),
         Some(other) => Err(ApiError::invalid(format!(
             "`{field}` must be a string that names a model, got {}",
-            text::show(other)
+            text::show_json(other)
         ))),
     }
 }
 
-/// The entry that `model` asks for with its `like`.
-fn like(built_in: &HashMap<String, Entry>, model: &ExtraModel) -> Result<Entry, String> {
+/// The entry for an extra model, resolved from its `like`.
+fn resolve_like(built_in: &HashMap<String, Entry>, model: &ExtraModel) -> Result<Entry, String> {
     match (built_in.get(&model.like), AnyFamily::by_name(&model.like)) {
-        (Some(Entry::Task(found, _)), _) => Ok(task_entry(&model.name, found.like, found.family)),
+        (Some(Entry::Task(found)), _) => {
+            Ok(task_entry(&model.name, found.base_model, found.family))
+        }
         (Some(Entry::Chat(endpoint)), _) => Ok(Entry::Chat(*endpoint)),
         (None, Some(family)) => Ok(task_entry(&model.name, family.models()[0], family)),
         (None, None) => Err(format!(
             "model \"{}\" is like \"{}\", which is neither a built-in model nor a family ({})",
-            text::name(&model.name),
-            text::name(&model.like),
+            text::show_name(&model.name),
+            text::show_name(&model.like),
             AnyFamily::all()
                 .map(AnyFamily::name)
                 .collect::<Vec<_>>()
@@ -265,7 +244,7 @@ fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(printable) {
         return Err(format!(
             "model name \"{}\" must be 1 to {NAME_MAX} printable characters without spaces",
-            text::name(name)
+            text::show_name(name)
         ));
     }
     Ok(())

@@ -1,46 +1,46 @@
-//! The endpoints that models belong to, as error messages and documents name them.
+//! The endpoints to which requests for models are sent, and the JSON layouts of their request bodies.
 
 use std::fmt;
 
-/// Where a model is asked (SPEC.md › Endpoints). Displays as method and path.
+/// An endpoint that takes requests for models. Displays as method and path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Endpoint {
-    /// Pictures from text, with or without references.
+    /// Images from text, with or without reference images.
     ImageGenerations,
-    /// Pictures changed.
+    /// Edits of images.
     ImageEdits,
-    /// Chat, the path that SPEC.md lists most chat models under.
+    /// Chat completions, the main endpoint of most chat models.
     ChatCompletions,
-    /// Chat models that SPEC.md lists only under the responses format.
+    /// Chat models whose main endpoint is the Responses API.
     Responses,
     /// Video.
     VideoGenerations,
-    /// Video, under the path of OpenAI's API.
+    /// Video, at the path of OpenAI's API.
     Videos,
     /// Speech.
     AudioSpeech,
-    /// Speech, with a provider's own field names.
+    /// Speech, with the field names of `/native/v1/audio/tts`.
     NativeSpeech,
-    /// Speech, as a task of a kind with its fields in `metadata`.
+    /// Speech, with `task_type: "tts"` and its fields in `metadata`.
     MultimodalAudio,
 }
 
-/// How a request body is laid out.
+/// The JSON layout of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RequestShape {
-    /// As the family's section of SPEC.md has it.
-    Usual,
+pub enum RequestLayout {
+    /// As in the first field table of the family's page in docs/models.
+    Standard,
     /// `{model_name, text, voice_id, voice_speed, voice_language}`.
     NativeSpeech,
     /// `{model, task_type: "tts", metadata: {text, voice_id, voice_language, voice_speed}}`.
     MultimodalSpeech,
 }
 
-impl RequestShape {
+impl RequestLayout {
     /// The field that names the model.
     pub fn model_field(self) -> &'static str {
         match self {
-            Self::Usual | Self::MultimodalSpeech => "model",
+            Self::Standard | Self::MultimodalSpeech => "model",
             Self::NativeSpeech => "model_name",
         }
     }
@@ -62,8 +62,8 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint that its models belong to: itself, unless it is a further way in to another one.
-    pub fn home(self) -> Self {
+    /// The endpoint of which this one is an alias; itself if it is none.
+    pub fn canonical(self) -> Self {
         match self {
             Self::Videos => Self::VideoGenerations,
             Self::NativeSpeech | Self::MultimodalAudio => Self::AudioSpeech,
@@ -71,8 +71,8 @@ impl Endpoint {
         }
     }
 
-    /// Further ways in to what this endpoint does.
-    pub fn also(self) -> &'static [Self] {
+    /// Other endpoints for the same models.
+    pub fn aliases(self) -> &'static [Self] {
         match self {
             Self::VideoGenerations => &[Self::Videos],
             Self::AudioSpeech => &[Self::NativeSpeech, Self::MultimodalAudio],
@@ -80,21 +80,21 @@ impl Endpoint {
         }
     }
 
-    /// How its request bodies are laid out.
-    pub fn shape(self) -> RequestShape {
+    /// The layout of its request bodies.
+    pub fn request_layout(self) -> RequestLayout {
         match self {
-            Self::NativeSpeech => RequestShape::NativeSpeech,
-            Self::MultimodalAudio => RequestShape::MultimodalSpeech,
-            _ => RequestShape::Usual,
+            Self::NativeSpeech => RequestLayout::NativeSpeech,
+            Self::MultimodalAudio => RequestLayout::MultimodalSpeech,
+            _ => RequestLayout::Standard,
         }
     }
 
-    /// Whether its models chat.
+    /// Whether it serves chat models.
     pub fn is_chat(self) -> bool {
         matches!(self, Self::ChatCompletions | Self::Responses)
     }
 
-    /// What its models are, for a sentence: `image`, `video`, …
+    /// The kind of its models, for error messages: `image`, `video`, …
     pub fn noun(self) -> &'static str {
         match self {
             Self::ImageGenerations => "image",

@@ -1,50 +1,37 @@
-//! A family of any kind, and what all of them have.
+//! [`AnyFamily`]: one interface to the image, video and speech families.
 
 use std::fmt;
 
 use serde_json::Value;
 use tollgate_core::{ApiError, TaskKind};
 
-use crate::form::field::Field;
-use crate::form::{self, Form};
-use crate::image::ImageFacts;
-use crate::input::{InputRole, InputRules};
+use crate::endpoint::{Endpoint, RequestLayout};
+use crate::fields::field::Field;
+use crate::fields::schema::body_schema;
+use crate::fields::spec::RequestSpec;
+use crate::image::metadata::ImageMetadata;
+use crate::input::input_image::InputRole;
+use crate::input::limits::InputLimits;
 use crate::job::Job;
-use crate::shape::Shape;
-use crate::{Endpoint, RequestShape, image, speech, video};
+use crate::link_ttl::LinkTtl;
+use crate::response::data::{ReceiptData, RecordData};
+use crate::response::format::ResponseFormat;
+use crate::response::{speech::SPEECH, video::VIDEO};
+use crate::{image, speech, video};
 
-/// How long links to results work (CONTRACT.md › `expiry.images_s`, `expiry.long_s`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkLife {
-    /// 24 hours unless configured otherwise.
-    Usual,
-    /// 72 hours unless configured otherwise.
-    Long,
-}
-
-impl LinkLife {
-    /// The hours that SPEC.md promises.
-    pub fn hours(self) -> u32 {
-        match self {
-            Self::Usual => 24,
-            Self::Long => 72,
-        }
-    }
-}
-
-/// A family of any kind. Families are the same when their names are.
+/// A family of any kind. Two are equal if their names are.
 #[derive(Clone, Copy)]
 pub enum AnyFamily {
-    /// Its models make pictures.
+    /// Generates or edits images.
     Image(&'static image::Family),
-    /// Its models make films.
+    /// Generates videos.
     Video(&'static video::Family),
-    /// Its models speak.
+    /// Converts text to speech.
     Speech(&'static speech::Family),
 }
 
 impl AnyFamily {
-    /// Every family: pictures, then films, then speech.
+    /// Every family: image, then video, then speech.
     pub fn all() -> impl Iterator<Item = Self> {
         let images = image::FAMILIES.iter().map(|family| Self::Image(family));
         let videos = video::FAMILIES.iter().map(|family| Self::Video(family));
@@ -52,12 +39,12 @@ impl AnyFamily {
         images.chain(videos).chain(speech)
     }
 
-    /// The family of that name, such as a stored job's.
+    /// The family with that name, such as the `family` of a stored job.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::all().find(|family| family.name() == name)
     }
 
-    /// Its short name: `like = …` in the configuration, the name of its docs page, the stored job's `family`.
+    /// Its identifier: `like = …` in the configuration, the name of its docs page, `family` of stored jobs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image(family) => family.name,
@@ -66,22 +53,22 @@ impl AnyFamily {
         }
     }
 
-    /// Its name for people.
+    /// Its display name.
     pub fn title(self) -> &'static str {
-        self.form().title
+        self.request_spec().title
     }
 
-    /// Its model ids. The first is the usual one.
+    /// Its model ids, the primary one first.
     pub fn models(self) -> &'static [&'static str] {
-        self.form().models
+        self.request_spec().models
     }
 
-    /// Its request fields in that shape, those that every family has and the one that names the model aside.
-    pub fn fields(self, shape: RequestShape) -> &'static [Field] {
-        self.form_in(shape).fields
+    /// Its own request fields in that layout: without the model field and those that every family has.
+    pub fn fields(self, layout: RequestLayout) -> &'static [Field] {
+        self.request_spec_for(layout).fields
     }
 
-    /// What its models make.
+    /// The kind of its results.
     pub fn kind(self) -> TaskKind {
         match self {
             Self::Image(_) => TaskKind::Image,
@@ -90,7 +77,7 @@ impl AnyFamily {
         }
     }
 
-    /// Where it is asked; [`Endpoint::also`] names further ways in.
+    /// The endpoint that serves it; [`Endpoint::aliases`] has the alternatives.
     pub fn endpoint(self) -> Endpoint {
         match self {
             Self::Image(family) => family.endpoint,
@@ -99,16 +86,16 @@ impl AnyFamily {
         }
     }
 
-    /// How long its results are kept.
-    pub fn links(self) -> LinkLife {
+    /// How long links to its results stay valid.
+    pub fn link_ttl(self) -> LinkTtl {
         match self {
-            Self::Image(family) => family.links,
-            Self::Video(family) => family.links,
-            Self::Speech(family) => family.links,
+            Self::Image(family) => family.link_ttl,
+            Self::Video(family) => family.link_ttl,
+            Self::Speech(family) => family.link_ttl,
         }
     }
 
-    /// Whether prompts pass the safety review unless the configuration says otherwise.
+    /// Whether prompts pass the safety review by default.
     pub fn safety_review(self) -> bool {
         match self {
             Self::Image(family) => family.safety_review,
@@ -117,40 +104,47 @@ impl AnyFamily {
         }
     }
 
-    /// What its reference images must be.
-    pub fn inputs(self) -> InputRules {
-        self.form().inputs
+    /// The limits of its reference images.
+    pub fn input_limits(self) -> InputLimits {
+        self.request_spec().input_limits
     }
 
-    /// Checks a picture's file against the family's limits. `field` names it in errors;
-    /// `first_reference`, where known, is what a mask's size must equal.
+    /// Checks an image file against the family's limits. `field` names it in errors; `first_reference`, if known, has
+    /// the size that a mask must have.
     ///
     /// # Errors
-    /// 400 that names the limit.
-    pub fn check_input(
+    /// 400 that names the field and the limit.
+    pub fn check_input_image(
         self,
         role: InputRole,
         field: &str,
-        facts: &ImageFacts,
-        first_reference: Option<&ImageFacts>,
+        metadata: &ImageMetadata,
+        first_reference: Option<&ImageMetadata>,
     ) -> Result<(), ApiError> {
         match self {
-            Self::Image(family) => family.check_input(role, field, facts, first_reference),
-            Self::Video(_) | Self::Speech(_) => self.inputs().check(field, facts),
+            Self::Image(family) => family.check_input_image(role, field, metadata, first_reference),
+            Self::Video(_) | Self::Speech(_) => self.input_limits().check(field, metadata),
         }
     }
 
-    /// Settles what depends on the references: a size that follows one of them is filled in as soon as that one's
-    /// facts are known, and whatever the family checks against the references' sizes is checked. `references` are in
-    /// the job's order, none where not known yet; may be called again when more is known.
+    /// Fills in a size that follows a reference image, and checks the job against its references' sizes.
+    ///
+    /// `references` are in the job's order, `None` for those whose metadata is not known yet. May be called again when
+    /// more is known.
     ///
     /// # Errors
-    /// 400 where the references do not fit the job; 500 where the job is of another kind.
-    pub fn settle(self, job: &mut Job, references: &[Option<ImageFacts>]) -> Result<(), ApiError> {
+    /// 400 if the references do not fit the job; 500 if the job is of another kind.
+    pub fn apply_reference_metadata(
+        self,
+        job: &mut Job,
+        references: &[Option<ImageMetadata>],
+    ) -> Result<(), ApiError> {
         match (self, job) {
-            (Self::Image(family), Job::Image(job)) => family.settle(job, references),
+            (Self::Image(family), Job::Image(job)) => {
+                family.apply_reference_metadata(job, references)
+            }
             (Self::Video(family), Job::Video(job)) => {
-                family.settle(job, references);
+                family.apply_reference_metadata(job, references);
                 Ok(())
             }
             (Self::Speech(_), Job::Speech(_)) => Ok(()),
@@ -158,12 +152,12 @@ impl AnyFamily {
         }
     }
 
-    /// The JSON Schema of its requests in that shape.
-    pub fn schema(self, shape: RequestShape) -> Value {
-        form::body_schema(&self.form_in(shape))
+    /// The JSON Schema of its request bodies in that layout.
+    pub fn schema(self, layout: RequestLayout) -> Value {
+        body_schema(&self.request_spec_for(layout))
     }
 
-    /// Its docs page, in Markdown.
+    /// Its page in docs/models/, in Markdown.
     pub fn page(self) -> String {
         match self {
             Self::Image(family) => image::page(family),
@@ -172,25 +166,44 @@ impl AnyFamily {
         }
     }
 
-    /// How its receipts and records look.
-    pub fn shape(self) -> &'static Shape {
+    /// The JSON format of its receipts and records.
+    pub fn response_format(self) -> &'static ResponseFormat {
         match self {
-            Self::Image(family) => family.shape,
-            Self::Video(_) => &crate::shape::VIDEO,
-            Self::Speech(_) => &crate::shape::SPEECH,
+            Self::Image(family) => family.response,
+            Self::Video(_) => &VIDEO,
+            Self::Speech(_) => &SPEECH,
         }
     }
 
-    /// What its requests in the usual shape hold.
-    pub(crate) fn form(self) -> Form {
-        self.form_in(RequestShape::Usual)
+    /// The response to a submission.
+    pub fn receipt(self, data: &ReceiptData<'_>) -> Value {
+        self.response_format().receipt(data)
     }
 
-    fn form_in(self, shape: RequestShape) -> Form {
+    /// The response to `GET /v1/tasks/<id>`.
+    pub fn record(self, data: &RecordData<'_>) -> Value {
+        self.response_format().record(data)
+    }
+
+    /// The record as batches and lists contain it: without the `{code, data}` envelope.
+    pub fn bare_record(self, data: &RecordData<'_>) -> Value {
+        self.response_format().bare_record(data)
+    }
+
+    /// The response to `GET /v1/images/generations/<id>`: the same flat object for every kind of task.
+    pub fn generation_record(self, data: &RecordData<'_>) -> Value {
+        self.response_format().generation_record(data)
+    }
+
+    fn request_spec(self) -> RequestSpec {
+        self.request_spec_for(RequestLayout::Standard)
+    }
+
+    fn request_spec_for(self, layout: RequestLayout) -> RequestSpec {
         match self {
-            Self::Image(family) => family.form(),
-            Self::Video(family) => family.form(),
-            Self::Speech(family) => family.form(shape),
+            Self::Image(family) => family.request_spec(),
+            Self::Video(family) => family.request_spec(),
+            Self::Speech(family) => family.request_spec(layout),
         }
     }
 }
@@ -204,7 +217,7 @@ impl PartialEq for AnyFamily {
 impl Eq for AnyFamily {}
 
 impl fmt::Debug for AnyFamily {
-    /// Its name: the declaration is too long for a log line.
+    /// The name only: the declaration is too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AnyFamily({})", self.name())
     }

@@ -1,29 +1,37 @@
-//! What each model takes: families, the catalogue of model ids, and the normalised job that providers get.
+//! The image, video and speech models: which request fields each takes, validation of requests, and the jobs that
+//! providers receive.
 //!
-//! Knows no tokio, no HTTP server and no SQL: JSON in, a job or a clear error out.
+//! JSON in, a [`Job`] or an error for the client out; no tokio, no HTTP server, no SQL.
 //!
-//! Each kind of model has a module with its families and its job; this root is the one layer over them, in which
-//! [`AnyFamily`], [`Job`], [`read`] and the records ([`receipt`], [`record`]) are the same for every kind.
+//! Layers, lowest first: [`input`] (reference images), [`fields`] (declarations of request fields), [`response`]
+//! (receipts and records), then [`image`], [`video`] and [`speech`] with one file per model family, then [`AnyFamily`],
+//! [`Job`], [`parse_request`] and the [`Catalogue`] of model ids. docs/models/ is generated from the declarations.
 
 pub mod catalogue;
 mod endpoint;
 mod family;
-pub mod form;
+pub mod fields;
 pub mod image;
 pub mod input;
 mod job;
-pub mod shape;
+mod link_ttl;
+mod media_job;
+mod non_default_fields;
+mod parse;
+pub mod response;
 pub mod speech;
 mod submission;
 mod text;
 pub mod video;
 
 pub use catalogue::{Catalogue, ExtraModel, TaskModel};
-pub use endpoint::{Endpoint, RequestShape};
-pub use family::{AnyFamily, LinkLife};
-pub use job::{Job, MediaJob, Units, choices};
-pub use shape::{
-    ReceiptFacts, ResultFile, TaskFacts, bare_record, generation_record, receipt, record,
-    video_resource,
-};
-pub use submission::{PriceFacts, Submission, read};
+pub use endpoint::{Endpoint, RequestLayout};
+pub use family::AnyFamily;
+pub use job::Job;
+pub use link_ttl::LinkTtl;
+pub use media_job::{MediaJob, Units};
+pub use non_default_fields::non_default_fields;
+pub use parse::parse_request;
+pub use response::data::{ReceiptData, RecordData, ResultFile};
+pub use response::video::video_resource;
+pub use submission::{PriceFactors, Submission};

@@ -1,80 +1,50 @@
-//! A request that was found good, whatever it asks for, and the one way to read requests.
+//! [`Submission`]: a validated request before its input images are stored.
 
-use serde_json::{Map, Value};
-use tollgate_core::{Adjustment, ApiError};
+use tollgate_core::Adjustment;
 
-use crate::catalogue::TaskModel;
-use crate::endpoint::RequestShape;
-use crate::family::AnyFamily;
-use crate::form::Draft;
-use crate::image::{self, InputImage, Source};
-use crate::input::Input;
-use crate::job::{Job, MediaJob};
-use crate::{speech, video};
+use crate::fields::draft::Draft;
+use crate::input::input_image::{ImageSource, Input, InputImage};
+use crate::job::Job;
+use crate::media_job::MediaJob;
 
-/// A request that was found good.
+/// A validated request.
 #[derive(Debug, Clone)]
 pub struct Submission<J = Job> {
-    /// Its pictures: references in order, then the mask. Their files' limits are not checked yet
-    /// ([`AnyFamily::check_input`]).
+    /// Its input images: references in order, then the mask. Their files are not checked against the family's limits
+    /// yet ([`AnyFamily::check_input_image`](crate::AnyFamily::check_input_image)).
     pub inputs: Vec<Input>,
-    /// What the rules changed silently.
+    /// Request values that were changed or ignored.
     pub adjustments: Vec<Adjustment>,
-    /// What a price may depend on.
-    pub price: PriceFacts,
-    /// Where the task's record is POSTed when the task ends: an http or https URL of at most 2048 bytes. Whether it
-    /// may be reached is the egress guard's business.
+    /// What its price may depend on.
+    pub price: PriceFactors,
+    /// The webhook URL to which the task's record is POSTed when the task ends: http or https, at most 2048 bytes. Not
+    /// checked by the egress guard yet.
     pub callback_url: Option<String>,
     job: J,
 }
 
-/// What a price may depend on, beside the model and how much is asked for.
+/// What a price may depend on besides the model and the quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PriceFacts {
-    /// `size` as asked or by default, such as `16:9`, `auto`, `2K` or `1024x1024`; empty for speech.
+pub struct PriceFactors {
+    /// `size` as requested or by default, such as `16:9`, `auto`, `2K` or `1024x1024`; empty for speech.
     pub size: String,
-    /// Such as `2048x1152`; none while the size follows a reference that is not known yet, and for speech.
+    /// Such as `2048x1152`. `None` for speech, and while the size follows a reference that is not known yet.
     pub pixels: Option<String>,
-    /// The tier, such as `2K` or `720p`, where there are tiers.
+    /// The resolution tier, such as `2K` or `720p`. `None` if the family has no tiers.
     pub resolution: Option<String>,
-    /// The quality, where there are qualities.
+    /// The quality. `None` if the family has no `quality` field.
     pub quality: Option<String>,
 }
 
-/// Reads a request for `model` in one of the shapes that requests have. With `strict`, fields that would be ignored
-/// are an error.
-///
-/// `null` counts as absent everywhere. Errors are 400 and name the field as the client wrote it, what came and what is
-/// allowed.
-pub fn read(
-    model: &TaskModel,
-    shape: RequestShape,
-    body: &Map<String, Value>,
-    strict: bool,
-) -> Result<Submission, ApiError> {
-    let (name, like) = (model.name.as_str(), model.like);
-    match model.family {
-        AnyFamily::Image(family) => {
-            image::read_for(name, like, family, body, strict).map(|s| s.map(Job::Image))
-        }
-        AnyFamily::Video(family) => {
-            video::read_for(name, like, family, body, strict).map(|s| s.map(Job::Video))
-        }
-        AnyFamily::Speech(family) => {
-            speech::read_for(name, like, family, shape, body, strict).map(|s| s.map(Job::Speech))
-        }
-    }
-}
-
-/// What a draft holds beside the job's own values.
-pub(crate) struct Found {
+/// The parts of a draft that every kind of submission has besides its job.
+pub(crate) struct CommonParts {
     inputs: Vec<Input>,
     adjustments: Vec<Adjustment>,
     callback_url: Option<String>,
 }
 
-impl Found {
-    /// Takes it out of `draft`.
+impl CommonParts {
+    /// Moves them out of `draft`.
     pub(crate) fn take(draft: &mut Draft<'_>) -> Self {
         Self {
             inputs: std::mem::take(&mut draft.inputs),
@@ -85,33 +55,33 @@ impl Found {
 }
 
 impl<J: MediaJob> Submission<J> {
-    /// `job` with what else was found. `size` and `quality` are what a price may depend on.
-    pub(crate) fn new(found: Found, job: J, size: String, quality: Option<String>) -> Self {
-        let mut price = PriceFacts {
+    /// A submission of `job`. `size` and `quality` are as in [`PriceFactors`].
+    pub(crate) fn new(parts: CommonParts, job: J, size: String, quality: Option<String>) -> Self {
+        let mut price = PriceFactors {
             size,
             quality,
-            ..PriceFacts::default()
+            ..PriceFactors::default()
         };
-        price.settled(&job);
+        price.update_from(&job);
         Self {
-            inputs: found.inputs,
-            adjustments: found.adjustments,
+            inputs: parts.inputs,
+            adjustments: parts.adjustments,
             price,
-            callback_url: found.callback_url,
+            callback_url: parts.callback_url,
             job,
         }
     }
 
-    /// The job as far as it is known: without its pictures.
+    /// The job without its input images.
     pub fn job(&self) -> &J {
         &self.job
     }
 
-    /// The whole job. `sources` says where each of `inputs` is, in their order.
+    /// The job with its input images. `sources` says where each of `inputs` is, in their order.
     ///
     /// # Panics
-    /// When there are not as many sources as inputs.
-    pub fn into_job(self, sources: Vec<Source>) -> J {
+    /// If there are not as many sources as inputs.
+    pub fn into_job(self, sources: Vec<ImageSource>) -> J {
         assert_eq!(
             sources.len(),
             self.inputs.len(),
@@ -120,25 +90,27 @@ impl<J: MediaJob> Submission<J> {
         let mut job = self.job;
         for (input, source) in self.inputs.into_iter().zip(sources) {
             let field = input.field;
-            job.add_picture(input.role, InputImage { field, source });
+            job.add_input_image(input.role, InputImage { field, source });
         }
         job
     }
 
-    fn map<K>(self, job: impl FnOnce(J) -> K) -> Submission<K> {
+    /// The same submission with `convert` applied to its job.
+    pub(crate) fn map<K>(self, convert: impl FnOnce(J) -> K) -> Submission<K> {
         Submission {
             inputs: self.inputs,
             adjustments: self.adjustments,
             price: self.price,
             callback_url: self.callback_url,
-            job: job(self.job),
+            job: convert(self.job),
         }
     }
 }
 
-impl PriceFacts {
-    /// Takes over what [`AnyFamily::settle`] has settled in `job`.
-    pub fn settled(&mut self, job: &impl MediaJob) {
+impl PriceFactors {
+    /// Takes over the pixel size and tier of `job` after
+    /// [`AnyFamily::apply_reference_metadata`](crate::AnyFamily::apply_reference_metadata).
+    pub fn update_from(&mut self, job: &impl MediaJob) {
         self.pixels = job.pixels().map(|pixels| pixels.to_string());
         self.resolution = job.tier().map(str::to_owned);
     }

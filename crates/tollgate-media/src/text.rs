@@ -1,17 +1,26 @@
-//! Client text made fit for messages and records: cut short, control characters escaped.
+//! Client-supplied text prepared for error messages and adjustments: truncated, control characters escaped.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
+use tollgate_core::ApiError;
 
-/// Bytes of client text that a message quotes.
-const QUOTED: usize = 60;
-/// Bytes of a client value that an adjustment keeps.
-const KEPT: usize = 200;
+/// The most bytes of client text that an error message quotes.
+const MESSAGE_BYTES: usize = 60;
+/// The most bytes of a client value that an adjustment keeps.
+const ADJUSTMENT_BYTES: usize = 200;
 
-/// A JSON value as a message shows it: its JSON text, at most about 60 bytes of it.
-pub(crate) fn show(value: &Value) -> String {
-    let (text, cut) = json_prefix(value, QUOTED);
+/// 400: `field` must be `expected`, but `got` was received.
+pub(crate) fn invalid_value(field: &str, expected: &str, got: &Value) -> ApiError {
+    ApiError::invalid(format!(
+        "`{field}` must be {expected}, got {}",
+        show_json(got)
+    ))
+}
+
+/// A JSON value for an error message: the first 60 bytes or so of its JSON text.
+pub(crate) fn show_json(value: &Value) -> String {
+    let (text, cut) = json_prefix(value, MESSAGE_BYTES);
     let mut shown = escape(&text);
     if cut {
         shown.push('…');
@@ -19,24 +28,24 @@ pub(crate) fn show(value: &Value) -> String {
     shown
 }
 
-/// A text as a message shows it: quoted, escaped, at most about 60 bytes of it.
-pub(crate) fn quote(text: &str) -> String {
-    let kept = prefix(text, QUOTED);
+/// A text for an error message: quoted and escaped, the first 60 bytes or so.
+pub(crate) fn show_text(text: &str) -> String {
+    let kept = prefix(text, MESSAGE_BYTES);
     let more = if kept.len() < text.len() { "…" } else { "" };
     format!("\"{}{more}\"", escape(kept))
 }
 
-/// A field name that a client made up, as messages and adjustments show it.
-pub(crate) fn name(text: &str) -> String {
-    let kept = prefix(text, QUOTED);
+/// A client-supplied name for an error message or adjustment: escaped, the first 60 bytes or so.
+pub(crate) fn show_name(text: &str) -> String {
+    let kept = prefix(text, MESSAGE_BYTES);
     let more = if kept.len() < text.len() { "…" } else { "" };
     format!("{}{more}", escape(kept))
 }
 
-/// A client's value as an adjustment keeps it: itself when it is small, else the beginning of its
-/// JSON text.
-pub(crate) fn clip(value: &Value) -> Value {
-    let (text, cut) = json_prefix(value, KEPT);
+/// A client's value for an adjustment: the value itself if its JSON text has at most 200 bytes, else the start of that
+/// text.
+pub(crate) fn clip_json(value: &Value) -> Value {
+    let (text, cut) = json_prefix(value, ADJUSTMENT_BYTES);
     if cut {
         Value::String(format!("{}…", escape(&text)))
     } else {
@@ -49,16 +58,16 @@ fn prefix(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// The beginning of a value's JSON text, at most `bytes` bytes, and whether more follows. Costs no
-/// more than it returns, however large the value is.
+/// The first `bytes` bytes of a value's JSON text, and whether more follows. Stops serialising there, so the cost does
+/// not depend on the size of the value.
 fn json_prefix(value: &Value, bytes: usize) -> (String, bool) {
-    struct Head {
+    struct Prefix {
         kept: Vec<u8>,
-        room: usize,
+        capacity: usize,
     }
-    impl Write for Head {
+    impl Write for Prefix {
         fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-            let fits = data.len().min(self.room - self.kept.len());
+            let fits = data.len().min(self.capacity - self.kept.len());
             self.kept.extend_from_slice(&data[..fits]);
             if fits < data.len() {
                 return Err(io::ErrorKind::WriteZero.into());
@@ -69,16 +78,16 @@ fn json_prefix(value: &Value, bytes: usize) -> (String, bool) {
             Ok(())
         }
     }
-    let mut head = Head {
+    let mut out = Prefix {
         kept: Vec::new(),
-        room: bytes,
+        capacity: bytes,
     };
-    let cut = serde_json::to_writer(&mut head, value).is_err();
-    let text = String::from_utf8_lossy(&head.kept);
+    let cut = serde_json::to_writer(&mut out, value).is_err();
+    let text = String::from_utf8_lossy(&out.kept);
     (text.trim_end_matches('\u{fffd}').to_owned(), cut)
 }
 
-/// The text with control characters and those that turn the writing direction escaped.
+/// Escapes control characters and those that change the writing direction.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -106,12 +115,12 @@ mod tests {
             (json!("é".repeat(500)), &format!("\"{}…", "é".repeat(29))),
             (json!({"a": [1, null]}), "{\"a\":[1,null]}"),
         ] {
-            assert_eq!(show(&value), shown);
+            assert_eq!(show_json(&value), shown);
         }
-        assert_eq!(quote("x\ny"), "\"x\\u{a}y\"");
-        assert_eq!(name(&"x".repeat(100)).chars().count(), 61);
-        assert_eq!(clip(&json!([1])), json!([1]));
-        let clipped = clip(&json!("x".repeat(10_000_000)));
+        assert_eq!(show_text("x\ny"), "\"x\\u{a}y\"");
+        assert_eq!(show_name(&"x".repeat(100)).chars().count(), 61);
+        assert_eq!(clip_json(&json!([1])), json!([1]));
+        let clipped = clip_json(&json!("x".repeat(10_000_000)));
         assert!(clipped.as_str().is_some_and(|s| s.len() < 210));
     }
 }

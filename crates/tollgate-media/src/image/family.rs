@@ -1,129 +1,124 @@
-//! A family: everything that one section of SPEC.md says about its models, as one declaration.
+//! [`Family`]: the declaration of image models with the same parameters.
 
 use std::fmt;
 
 use tollgate_core::ApiError;
 
-use super::facts::ImageFacts;
-use super::field::Field;
-use super::job::{ImageFormat, ImageJob};
+use super::format::ImageFormat;
+use super::job::ImageJob;
+use super::metadata::ImageMetadata;
 use super::size::Sizes;
-use crate::Endpoint;
-use crate::form::Form;
-use crate::input::{InputRole, InputRules};
-use crate::shape::Shape;
+use crate::endpoint::Endpoint;
+use crate::fields::field::Field;
+use crate::fields::spec::{RequestSpec, Rule};
+use crate::input::input_image::InputRole;
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::response::format::ResponseFormat;
 
-pub use crate::family::LinkLife;
-pub use crate::form::Rule;
-
-/// Image models that share one parameter section of SPEC.md. Validation, the OpenAPI schema and the
-/// docs page are all read off this.
+/// Image models with the same parameters. The parser, the OpenAPI schema and the docs page derive from it.
 pub struct Family {
-    /// Its short name: `like = …` in the configuration, the name of its docs page, `ImageJob::family`.
+    /// Its identifier: `like = …` in the configuration, the name of its docs page, `ImageJob::family`.
     pub name: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'static str,
     /// A few sentences that open its docs page.
     pub about: &'static str,
-    /// Its model ids. The first is the usual one.
+    /// Its model ids, the primary one first.
     pub models: &'static [&'static str],
-    /// Where it is asked.
+    /// The endpoint that serves it.
     pub endpoint: Endpoint,
-    /// Its request fields, `model` aside, in SPEC.md's order.
+    /// Its request fields except `model`, in the order of the docs page.
     pub fields: &'static [Field],
-    /// Fields that it takes without effect, each with the reason; they become adjustments.
+    /// Fields that are accepted without effect, each with the reason; they become adjustments.
     pub ignored: &'static [(&'static str, &'static str)],
-    /// The sizes it makes.
+    /// The sizes it can generate.
     pub sizes: Sizes,
-    /// What its reference images and mask must be.
-    pub inputs: InputRules,
-    /// The format of its results when no `output_format` field says otherwise.
+    /// The limits of its reference images and mask.
+    pub input_limits: InputLimits,
+    /// The format of its results if it has no field `output_format`.
     pub output: ImageFormat,
-    /// What no table says. Applied in order after every field was read by itself.
+    /// Rules that involve more than one field, applied in order after every field has been validated by itself.
     pub rules: &'static [Rule],
-    /// A check of the normalised job that needs the references' sizes.
-    pub with_facts: Option<JobCheck>,
-    /// How its receipts and records look.
-    pub shape: &'static Shape,
-    /// How long its results are kept.
-    pub links: LinkLife,
-    /// Whether prompts pass the safety review unless the configuration says otherwise.
+    /// A check of the job that needs the sizes of its references.
+    pub reference_check: Option<ReferenceCheck>,
+    /// The JSON format of its receipts and records.
+    pub response: &'static ResponseFormat,
+    /// How long links to its results stay valid.
+    pub link_ttl: LinkTtl,
+    /// Whether prompts pass the safety review by default.
     pub safety_review: bool,
 }
 
-/// Checks a job against what is known of its references, in their order.
-pub type JobCheck = fn(&ImageJob, &[Option<ImageFacts>]) -> Result<(), ApiError>;
+/// Checks a job against the metadata of its references, in their order; `None` if not known yet.
+pub type ReferenceCheck = fn(&ImageJob, &[Option<ImageMetadata>]) -> Result<(), ApiError>;
 
 impl fmt::Debug for Family {
-    /// Its name: the declaration is too long for a log line.
+    /// The name only: the declaration is too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Family({})", self.name)
     }
 }
 
 impl Family {
-    /// The family of that name, such as a stored job's.
-    pub fn by_name(name: &str) -> Option<&'static Self> {
-        super::FAMILIES
-            .iter()
-            .find(|family| family.name == name)
-            .copied()
-    }
-
-    /// Settles what depends on the references: a size that follows one of them is filled in as soon
-    /// as that one's facts are known, and whatever the family checks against the references' sizes
-    /// is checked. `references` are in the job's order, none where not known yet; may be called again
-    /// when more is known.
-    pub fn settle(
+    /// Fills in a size that follows a reference image, and checks the job against its references' sizes. `references`
+    /// are in the job's order, `None` for those whose metadata is not known yet.
+    ///
+    /// # Errors
+    /// 400 if the references do not fit the job.
+    pub fn apply_reference_metadata(
         &self,
         job: &mut ImageJob,
-        references: &[Option<ImageFacts>],
+        references: &[Option<ImageMetadata>],
     ) -> Result<(), ApiError> {
         if job.size.pixels.is_none() {
-            self.sizes.follow(&mut job.size, references);
+            self.sizes.fill_from_references(&mut job.size, references);
         }
-        self.with_facts
+        self.reference_check
             .map_or(Ok(()), |check| check(job, references))
     }
 
-    /// Checks a picture's file against the family's limits. `field` names it in errors;
-    /// `first_reference`, where known, is what a mask's size must equal.
-    pub fn check_input(
+    /// Checks an image file against the family's limits. `field` names it in errors; `first_reference`, if known, has
+    /// the size that a mask must have.
+    ///
+    /// # Errors
+    /// 400 that names the field and the limit.
+    pub fn check_input_image(
         &self,
         role: InputRole,
         field: &str,
-        facts: &ImageFacts,
-        first_reference: Option<&ImageFacts>,
+        metadata: &ImageMetadata,
+        first_reference: Option<&ImageMetadata>,
     ) -> Result<(), ApiError> {
-        self.inputs.check(field, facts)?;
+        self.input_limits.check(field, metadata)?;
         if role != InputRole::Mask {
             return Ok(());
         }
-        if !facts.has_alpha {
+        if !metadata.has_alpha {
             return Err(ApiError::invalid(format!(
                 "`{field}` must have an alpha channel, got a {} without one",
-                facts.format.name()
+                metadata.format.name()
             )));
         }
         match first_reference {
-            Some(first) if first.size != facts.size => Err(ApiError::invalid(format!(
+            Some(first) if first.size != metadata.size => Err(ApiError::invalid(format!(
                 "`{field}` must have the size of the first reference image ({}), got {}",
-                first.size, facts.size
+                first.size, metadata.size
             ))),
             _ => Ok(()),
         }
     }
 
-    /// What its requests hold.
-    pub(crate) fn form(&'static self) -> Form {
-        Form {
+    /// The declaration of its requests.
+    pub(crate) fn request_spec(&'static self) -> RequestSpec {
+        RequestSpec {
             title: self.title,
             about: self.about,
             models: self.models,
             model_field: "model",
             fields: self.fields,
             ignored: self.ignored,
-            inputs: self.inputs,
+            input_limits: self.input_limits,
             rules: self.rules,
             sizes: &self.sizes,
         }

@@ -1,34 +1,35 @@
-//! Gemini 2.5 Flash Image (SPEC.md › gemini-2.5-flash-image-preview).
+//! Gemini 2.5 Flash Image: `gemini-2.5-flash-image-preview` and `…-official`.
+//! Docs page: docs/models/gemini-2.5-flash-image.md.
 
-use super::family::{Family, LinkLife};
-use super::field::Field;
+use super::family::Family;
 use super::gemini;
-use super::job::ImageFormat;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::fields::field::Field;
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "gemini-2.5-flash-image",
     title: "Gemini 2.5 Flash Image",
-    about: "Pictures from text and up to 14 references, about one megapixel each. The `-official` model is served by the provider's own channel.",
+    about: "Images from text and up to 14 references, about one megapixel each. The `-official` model is served by the provider's own channel.",
     models: &[
         "gemini-2.5-flash-image-preview",
         "gemini-2.5-flash-image-preview-official",
     ],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::prompt("What to make.").at_most(1000),
+        Field::prompt("The prompt: what to generate.").max_chars(1000),
         gemini::SIZE,
-        Field::resolution("The only tier."),
+        Field::resolution("The resolution tier; there is only one."),
         Field::n(4),
         gemini::OFFICIAL_FALLBACK,
         gemini::REFERENCES,
     ],
     ignored: &[],
     // The provider's own sizes.
-    sizes: Sizes::Ratios(RatioSizes {
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &["1K"],
         default_tier: 0,
         rows: &[
@@ -43,17 +44,17 @@ pub(super) static FAMILY: Family = Family {
             row("16:9", &[(1344, 768)]),
             row("21:9", &[(1536, 672)]),
         ],
-        default: DefaultSize::Follow("1:1"),
-        auto: Auto::No,
-        pixels: PixelsAsked::No,
-        also: &[],
+        default: DefaultSize::FollowReference("1:1"),
+        auto: AutoSize::Rejected,
+        pixels: PixelSizes::Rejected,
+        extra_sizes: &[],
         fallback: None,
     }),
-    inputs: gemini::INPUTS,
+    input_limits: gemini::INPUTS,
     output: ImageFormat::Png,
     rules: &[gemini::FALLBACK_NOT_WITH_OFFICIAL],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,48 +1,50 @@
-//! Gemini 3.1 Flash Image (SPEC.md › gemini-3.1-flash-image-preview).
+//! Gemini 3.1 Flash Image: `gemini-3.1-flash-image-preview` and `…-official`.
+//! Docs page: docs/models/gemini-3.1-flash-image.md.
 
 use tollgate_core::ApiError;
 
-use super::family::{Family, LinkLife, Rule};
-use super::field::{Field, Preset};
+use super::family::Family;
 use super::gemini;
-use super::job::ImageFormat;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::fields::field::{DefaultValue, Field};
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "gemini-3.1-flash-image",
     title: "Gemini 3.1 Flash Image",
-    about: "Pictures from text and up to 14 references in 14 ratios at four tiers, after a search of the web if wanted. Of the references, at most 10 objects and 4 characters are suggested. The `-official` model is served by the provider's own channel.",
+    about: "Images from text and up to 14 references in 14 ratios at four tiers, after a search of the web if wanted. Of the references, at most 10 objects and 4 characters are suggested. The `-official` model is served by the provider's own channel.",
     models: &[
         "gemini-3.1-flash-image-preview",
         "gemini-3.1-flash-image-preview-official",
     ],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::prompt("What to make."),
+        Field::prompt("The prompt: what to generate."),
         gemini::SIZE,
-        Field::resolution("The tier, priced apart."),
+        Field::resolution("The resolution tier; each has its own price."),
         Field::n(4),
         gemini::OFFICIAL_FALLBACK,
         gemini::REFERENCES,
         Field::flag(
             "engine_search",
-            "Whether the model may search web text first.",
+            "Whether the model may search the web for text first.",
         )
-        .or(Preset::Flag(false))
-        .also(&["google_search"]),
+        .default_to(DefaultValue::Flag(false))
+        .aliases(&["google_search"]),
         Field::flag(
             "engine_image_search",
-            "Whether it may search pictures too; needs `engine_search`.",
+            "Whether it may also search the web for images; needs `engine_search`.",
         )
-        .or(Preset::Flag(false))
-        .also(&["google_image_search", "image_search"]),
+        .default_to(DefaultValue::Flag(false))
+        .aliases(&["google_image_search", "image_search"]),
     ],
     ignored: &[],
     // The provider's own sizes.
-    sizes: Sizes::Ratios(RatioSizes {
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &["0.5K", "1K", "2K", "4K"],
         default_tier: 1,
         rows: &[
@@ -103,13 +105,13 @@ pub(super) static FAMILY: Family = Family {
                 &[(1536, 192), (3072, 384), (6144, 768), (12288, 1536)],
             ),
         ],
-        default: DefaultSize::Follow("1:1"),
-        auto: Auto::No,
-        pixels: PixelsAsked::No,
-        also: &[],
+        default: DefaultSize::FollowReference("1:1"),
+        auto: AutoSize::Rejected,
+        pixels: PixelSizes::Rejected,
+        extra_sizes: &[],
         fallback: None,
     }),
-    inputs: gemini::INPUTS,
+    input_limits: gemini::INPUTS,
     output: ImageFormat::Png,
     rules: &[
         gemini::FALLBACK_NOT_WITH_OFFICIAL,
@@ -125,8 +127,8 @@ pub(super) static FAMILY: Family = Family {
             },
         },
     ],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

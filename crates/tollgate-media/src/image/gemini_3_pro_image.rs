@@ -1,34 +1,35 @@
-//! Gemini 3 Pro Image (SPEC.md › gemini-3-pro-image-preview).
+//! Gemini 3 Pro Image: `gemini-3-pro-image-preview` and `…-official`.
+//! Docs page: docs/models/gemini-3-pro-image.md.
 
-use super::family::{Family, LinkLife};
-use super::field::Field;
+use super::family::Family;
 use super::gemini;
-use super::job::ImageFormat;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::fields::field::Field;
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "gemini-3-pro-image",
     title: "Gemini 3 Pro Image",
-    about: "Pictures from text and up to 14 references at 1K, 2K and 4K. 4K takes long. The `-official` model is served by the provider's own channel.",
+    about: "Images from text and up to 14 references at 1K, 2K and 4K. 4K takes long. The `-official` model is served by the provider's own channel.",
     models: &[
         "gemini-3-pro-image-preview",
         "gemini-3-pro-image-preview-official",
     ],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::prompt("What to make."),
+        Field::prompt("The prompt: what to generate."),
         gemini::SIZE,
-        Field::resolution("The tier."),
+        Field::resolution("The resolution tier."),
         Field::n(4),
         gemini::OFFICIAL_FALLBACK,
         gemini::REFERENCES,
     ],
     ignored: &[],
     // The provider's own sizes.
-    sizes: Sizes::Ratios(RatioSizes {
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &["1K", "2K", "4K"],
         default_tier: 0,
         rows: &[
@@ -43,17 +44,17 @@ pub(super) static FAMILY: Family = Family {
             row("16:9", &[(1376, 768), (2752, 1536), (5504, 3072)]),
             row("21:9", &[(1584, 672), (3168, 1344), (6336, 2688)]),
         ],
-        default: DefaultSize::Follow("1:1"),
-        auto: Auto::No,
-        pixels: PixelsAsked::No,
-        also: &[],
+        default: DefaultSize::FollowReference("1:1"),
+        auto: AutoSize::Rejected,
+        pixels: PixelSizes::Rejected,
+        extra_sizes: &[],
         fallback: None,
     }),
-    inputs: gemini::INPUTS,
+    input_limits: gemini::INPUTS,
     output: ImageFormat::Png,
     rules: &[gemini::FALLBACK_NOT_WITH_OFFICIAL],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,59 +1,62 @@
-//! gpt-image-1-official and gpt-image-1.5-official (SPEC.md › section of that name).
+//! GPT Image 1 and 1.5: `gpt-image-1-official` and `gpt-image-1.5-official`.
+//! Docs page: docs/models/gpt-image-1.md.
 
 use tollgate_core::ApiError;
 
-use super::family::{Family, LinkLife, Rule};
-use super::field::{Field, Preset};
-use super::input::InputRules;
-use super::job::ImageFormat;
+use super::family::Family;
 use super::rules;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::fields::field::{DefaultValue, Field};
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "gpt-image-1",
     title: "GPT Image 1 and 1.5",
-    about: "Pictures from text, edits of one reference, or fusions of 2 to 15. `gpt-image-1-official` is the stable, general model; `gpt-image-1.5-official` is newer and edits better. Charged per picture made.",
+    about: "Images from text, edits of one reference, or fusions of 2 to 15. `gpt-image-1-official` is the stable, general model; `gpt-image-1.5-official` is newer and edits better. Charged per generated image.",
     models: &["gpt-image-1-official", "gpt-image-1.5-official"],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::prompt("What to make, in Chinese or English."),
-        Field::size("A ratio, or its pixel size, which means the same."),
+        Field::prompt("The prompt, in Chinese or English: what to generate."),
+        Field::size("A ratio or a pixel size."),
         Field::n(4).clamped(),
         Field::choice(
             "quality",
             &["auto", "low", "medium", "high"],
-            "How carefully to draw.",
+            "The rendering quality.",
         )
-        .or(Preset::Text("auto")),
+        .default_to(DefaultValue::Text("auto")),
         Field::choice(
             "background",
             &["auto", "opaque", "transparent"],
             "`transparent` is best with png and not allowed with jpeg.",
         )
-        .or(Preset::Text("auto")),
-        Field::choice("moderation", &["auto", "low"], "`low` is looser.").or(Preset::Text("auto")),
+        .default_to(DefaultValue::Text("auto")),
+        Field::choice("moderation", &["auto", "low"], "`low` filters less.")
+            .default_to(DefaultValue::Text("auto")),
         Field::choice(
             "output_format",
             &["png", "jpeg"],
             "The format of the result files.",
         )
-        .or(Preset::Text("png")),
+        .default_to(DefaultValue::Text("png")),
         Field::int(
             "output_compression",
             0,
             100,
             "Quality of jpeg files in percent; no effect on png.",
         ),
-        Field::references(
+        Field::image_urls(
             "Public, stable URLs of reference images: one is edited, 2 to 15 are fused.",
         ),
-        Field::mask("URL of the inpainting mask: its fully transparent pixels are repainted."),
+        Field::mask_url("URL of the inpainting mask; its fully transparent pixels are repainted."),
     ],
     ignored: &[],
-    sizes: Sizes::Ratios(RatioSizes {
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &[],
         default_tier: 0,
         rows: &[
@@ -62,14 +65,14 @@ pub(super) static FAMILY: Family = Family {
             row("2:3", &[(1024, 1536)]),
         ],
         default: DefaultSize::Ratio("1:1"),
-        auto: Auto::No,
-        pixels: PixelsAsked::AsRatio,
-        also: &[],
+        auto: AutoSize::Rejected,
+        pixels: PixelSizes::AsRatio,
+        extra_sizes: &[],
         fallback: None,
     }),
-    inputs: InputRules {
+    input_limits: InputLimits {
         max_count: 15,
-        ..InputRules::SANE
+        ..InputLimits::DEFAULT
     },
     output: ImageFormat::Png,
     rules: &[
@@ -94,8 +97,8 @@ pub(super) static FAMILY: Family = Family {
             },
         },
     ],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,50 +1,52 @@
-//! gpt-image-2-official (SPEC.md › gpt-image-2-official).
+//! GPT Image 2: `gpt-image-2-official`. Docs page: docs/models/gpt-image-2.md.
 
-use super::family::{Family, LinkLife, Rule};
-use super::field::{Field, Preset};
-use super::input::InputRules;
-use super::job::{ImageFormat, PixelSize};
+use super::family::Family;
 use super::rules;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::fields::field::{DefaultValue, Field};
+use crate::fields::spec::Rule;
+use crate::image::format::{ImageFormat, PixelSize};
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "gpt-image-2",
     title: "GPT Image 2",
-    about: "Pictures from text, or from text and up to 16 reference images, in 15 ratios at three tiers. A high-quality picture at 4k can take more than two minutes. Every prompt passes a safety review before the submission is taken.",
+    about: "Images from text, or from text and up to 16 reference images, in 15 ratios at three tiers. A high-quality image at 4k can take more than two minutes. Every prompt passes a safety review before the submission is accepted.",
     models: &["gpt-image-2-official"],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt(
-            "What to make, in Chinese or English. A prompt that the safety review refuses is an error at once.",
+            "The prompt, in Chinese or English: what to generate. A prompt that the safety review rejects is an error of the submission.",
         ),
         Field::size(
             "A ratio, `auto` (the first reference's ratio, else 1:1) or a pixel size of the table.",
         ),
         Field::resolution(
-            "The tier of a ratio. With a pixel size it must be that size's own tier.",
+            "The resolution tier. With a pixel size it must be the tier of that size.",
         ),
         Field::choice(
             "quality",
             &["auto", "low", "medium", "high"],
             "`auto` usually equals low.",
         )
-        .or(Preset::Text("auto")),
+        .default_to(DefaultValue::Text("auto")),
         Field::choice(
             "background",
             &["auto", "opaque", "transparent"],
             "`transparent` is not supported and becomes `auto`.",
         )
-        .or(Preset::Text("auto")),
-        Field::choice("moderation", &["auto", "low"], "`low` is looser.").or(Preset::Text("auto")),
+        .default_to(DefaultValue::Text("auto")),
+        Field::choice("moderation", &["auto", "low"], "`low` filters less.")
+            .default_to(DefaultValue::Text("auto")),
         Field::choice(
             "output_format",
             &["png", "jpeg", "webp"],
             "The format of the result files.",
         )
-        .or(Preset::Text("png")),
+        .default_to(DefaultValue::Text("png")),
         Field::int(
             "output_compression",
             0,
@@ -52,13 +54,13 @@ pub(super) static FAMILY: Family = Family {
             "Quality of jpeg and webp files in percent; no effect on png.",
         ),
         Field::n(4),
-        Field::references(
+        Field::image_urls(
             "Public, stable URLs of reference images; their presence selects image-to-image.",
         ),
-        Field::mask("URL of the inpainting mask: its fully transparent pixels are repainted."),
+        Field::mask_url("URL of the inpainting mask; its fully transparent pixels are repainted."),
     ],
     ignored: &[],
-    sizes: Sizes::Ratios(RatioSizes {
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &["1k", "2k", "4k"],
         default_tier: 0,
         rows: &[
@@ -79,26 +81,26 @@ pub(super) static FAMILY: Family = Family {
             row("9:21", &[(864, 2016), (1152, 2688), (1648, 3840)]),
         ],
         default: DefaultSize::Ratio("1:1"),
-        auto: Auto::Free,
-        pixels: PixelsAsked::InTable,
-        also: &[
+        auto: AutoSize::OptionalReference,
+        pixels: PixelSizes::InTable,
+        extra_sizes: &[
             (PixelSize::new(1881, 836), 0),
             (PixelSize::new(887, 1774), 0),
         ],
         fallback: None,
     }),
-    inputs: InputRules::SANE,
+    input_limits: InputLimits::DEFAULT,
     output: ImageFormat::Png,
     rules: &[
         rules::MASK_NEEDS_REFERENCES,
         Rule {
-            text: "`background: transparent` is silently downgraded to `auto`.",
+            text: "`background: transparent` is replaced by `auto`.",
             apply: |draft| {
                 if draft.text("background") == Some("transparent") {
                     draft.adjust(
                         "background",
                         "auto",
-                        "this model makes no transparent backgrounds",
+                        "this model does not support transparent backgrounds",
                     );
                 }
                 Ok(())
@@ -112,8 +114,8 @@ pub(super) static FAMILY: Family = Family {
             },
         },
     ],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: true,
 };

@@ -1,34 +1,34 @@
-//! gpt-image-2.5-async (SPEC.md › section of that name).
+//! GPT Image 2.5 (asynchronous): `gpt-image-2.5-async`. Docs page: docs/models/gpt-image-2.5-async.md.
 
-use super::family::{Family, LinkLife};
-use super::field::{Field, Preset};
-use super::input::InputRules;
-use super::job::{ImageFormat, PixelSize};
-use super::shape::GPT_ASYNC;
-use super::size::{ListedSizes, Sizes};
-use crate::Endpoint;
+use super::family::Family;
+use crate::endpoint::Endpoint;
+use crate::fields::field::{DefaultValue, Field};
+use crate::image::format::{ImageFormat, PixelSize};
+use crate::image::size::{PixelList, Sizes};
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::response::GPT_IMAGE_ASYNC;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "gpt-image-2.5-async",
     title: "GPT Image 2.5 (asynchronous)",
-    about: "One picture from text, with receipts and records of their own shape. Poll every 3 to 5 seconds, for at most 10 minutes; to stop polling does not cancel the task.",
+    about: "One image from text, with receipts and records in a format of their own. Poll every 3 to 5 seconds, for at most 10 minutes; stopping to poll does not cancel the task.",
     models: &["gpt-image-2.5-async"],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        // SPEC.md does not mark it required, but nothing else says what to draw.
-        Field::prompt("What to make."),
+        // Required because no other field says what to generate.
+        Field::prompt("The prompt: what to generate."),
         Field::size("One of the pixel sizes of the table."),
-        // SPEC.md shows `medium` alone; the values are the provider's.
+        // The values of OpenAI's API.
         Field::choice(
             "quality",
             &["auto", "low", "medium", "high", "xhigh", "max"],
-            "How carefully to draw.",
+            "The rendering quality.",
         )
-        .or(Preset::Text("auto")),
+        .default_to(DefaultValue::Text("auto")),
     ],
     ignored: &[],
-    sizes: Sizes::Listed(ListedSizes {
+    sizes: Sizes::Listed(PixelList {
         groups: &[
             (
                 "standard",
@@ -62,11 +62,11 @@ pub(super) static FAMILY: Family = Family {
         ],
         default: PixelSize::new(1024, 1024),
     }),
-    inputs: InputRules::NONE,
+    input_limits: InputLimits::NONE,
     output: ImageFormat::Png,
     rules: &[],
-    with_facts: None,
-    shape: &GPT_ASYNC,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &GPT_IMAGE_ASYNC,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,28 +1,28 @@
-//! grok-imagine-1.0-partner (SPEC.md › section of that name).
+//! Grok Imagine: `grok-imagine-1.0-partner`. Docs page: docs/models/grok-imagine.md.
 
-use super::family::{Family, LinkLife};
-use super::field::Field;
-use super::input::InputRules;
-use super::job::ImageFormat;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use super::family::Family;
+use crate::endpoint::Endpoint;
+use crate::fields::field::Field;
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "grok-imagine",
     title: "Grok Imagine",
-    about: "Up to 10 pictures from text. The sizes are of about one megapixel.",
+    about: "Up to 10 images from text. The sizes are of about one megapixel.",
     models: &["grok-imagine-1.0-partner"],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::prompt("What to make, in Chinese or English."),
+        Field::prompt("The prompt, in Chinese or English: what to generate."),
         Field::size("A ratio."),
         Field::n(10),
     ],
     ignored: &[],
-    // SPEC.md has ratios without pixels: multiples of 16 around one megapixel.
-    sizes: Sizes::Ratios(RatioSizes {
+    // The provider names ratios only; these are multiples of 16 with about one megapixel.
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &[],
         default_tier: 0,
         rows: &[
@@ -33,16 +33,16 @@ pub(super) static FAMILY: Family = Family {
             row("2:3", &[(832, 1248)]),
         ],
         default: DefaultSize::Ratio("1:1"),
-        auto: Auto::No,
-        pixels: PixelsAsked::No,
-        also: &[],
+        auto: AutoSize::Rejected,
+        pixels: PixelSizes::Rejected,
+        extra_sizes: &[],
         fallback: None,
     }),
-    inputs: InputRules::NONE,
+    input_limits: InputLimits::NONE,
     output: ImageFormat::Jpeg,
     rules: &[],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

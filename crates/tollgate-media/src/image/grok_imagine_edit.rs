@@ -1,30 +1,30 @@
-//! grok-imagine-1.0-edit-partner (SPEC.md › Image editing).
+//! Grok Imagine edits: `grok-imagine-1.0-edit-partner`. Docs page: docs/models/grok-imagine-edit.md.
 
-use super::family::{Family, LinkLife};
-use super::field::Field;
-use super::input::InputRules;
-use super::job::ImageFormat;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use super::family::Family;
+use crate::endpoint::Endpoint;
+use crate::fields::field::Field;
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "grok-imagine-edit",
     title: "Grok Imagine edits",
-    about: "Changes a picture as the prompt says. The results have the ratio of the table nearest to the picture's own.",
+    about: "Edits an image as the prompt says. The results have the ratio of the table that is nearest to that of the image.",
     models: &["grok-imagine-1.0-edit-partner"],
     endpoint: Endpoint::ImageEdits,
     fields: &[
-        Field::prompt("What to change, in Chinese or English."),
-        Field::references(
+        Field::prompt("The prompt: what to change, in Chinese or English."),
+        Field::image_urls(
             "URLs or data URIs. Only the first is used; the others are listed as adjustments.",
         )
         .required(),
         Field::n(10),
     ],
     ignored: &[],
-    sizes: Sizes::Ratios(RatioSizes {
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &[],
         default_tier: 0,
         rows: &[
@@ -38,21 +38,21 @@ pub(super) static FAMILY: Family = Family {
             row("2:1", &[(1408, 704)]),
             row("1:2", &[(704, 1408)]),
         ],
-        default: DefaultSize::Follow("1:1"),
-        auto: Auto::No,
-        pixels: PixelsAsked::No,
-        also: &[],
+        default: DefaultSize::FollowReference("1:1"),
+        auto: AutoSize::Rejected,
+        pixels: PixelSizes::Rejected,
+        extra_sizes: &[],
         fallback: None,
     }),
-    inputs: InputRules {
-        data_uris: InputRules::SANE.formats,
-        only_first: true,
-        ..InputRules::SANE
+    input_limits: InputLimits {
+        data_uris: InputLimits::DEFAULT.formats,
+        first_only: true,
+        ..InputLimits::DEFAULT
     },
     output: ImageFormat::Jpeg,
     rules: &[],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,21 +1,22 @@
-//! imagen-4.0-partner (SPEC.md › section of that name).
+//! Imagen 4: `imagen-4.0-partner`. Docs page: docs/models/imagen-4.md.
 
 use serde_json::json;
 use tollgate_core::ApiError;
 
-use super::family::{Family, LinkLife};
-use super::field::{Field, Special};
-use super::input::InputRules;
-use super::job::ImageFormat;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use super::family::Family;
+use crate::endpoint::Endpoint;
+use crate::fields::field::{CustomField, Field};
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// A field that must be absent, since the model makes pictures from text alone.
-static TEXT_ONLY: Special = Special {
+/// A field that must be absent, since the model makes images from text alone.
+static TEXT_ONLY: CustomField = CustomField {
     json_type: "none",
-    what: "must be absent",
-    read: |field, _| {
+    values: "must be absent",
+    parse: |field, _| {
         Err(ApiError::invalid(format!(
             "`{field}` must be absent: this model only supports text-to-image"
         )))
@@ -23,26 +24,25 @@ static TEXT_ONLY: Special = Special {
     schema: || json!({ "not": {} }),
 };
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "imagen-4",
     title: "Imagen 4",
-    about: "One picture from text, and from text only.",
+    about: "One image from text, and from text only.",
     models: &["imagen-4.0-partner"],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::prompt("What to make, in Chinese or English."),
+        Field::prompt("The prompt, in Chinese or English: what to generate."),
         Field::n(1),
-        Field::size("A ratio. One that is not supported, such as 21:9, becomes 16:9."),
-        Field::special("image", &TEXT_ONLY, "Only text-to-image is supported."),
-        Field::special("image_urls", &TEXT_ONLY, "Only text-to-image is supported."),
+        Field::size("A ratio. One that is not supported, such as 21:9, is replaced by 16:9."),
+        Field::custom("image", &TEXT_ONLY, "Only text-to-image is supported."),
+        Field::custom("image_urls", &TEXT_ONLY, "Only text-to-image is supported."),
     ],
     ignored: &[
         ("mask", "this model only supports text-to-image"),
-        ("quality", "this model has no qualities"),
+        ("quality", "this model has no quality setting"),
     ],
-    // SPEC.md has ratios without pixels: these are the provider's at 1K.
-    sizes: Sizes::Ratios(RatioSizes {
+    // The provider's sizes at 1K.
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &[],
         default_tier: 0,
         rows: &[
@@ -53,16 +53,16 @@ pub(super) static FAMILY: Family = Family {
             row("9:16", &[(768, 1408)]),
         ],
         default: DefaultSize::Ratio("16:9"),
-        auto: Auto::No,
-        pixels: PixelsAsked::No,
-        also: &[],
+        auto: AutoSize::Rejected,
+        pixels: PixelSizes::Rejected,
+        extra_sizes: &[],
         fallback: Some("16:9"),
     }),
-    inputs: InputRules::NONE,
+    input_limits: InputLimits::NONE,
     output: ImageFormat::Png,
     rules: &[],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

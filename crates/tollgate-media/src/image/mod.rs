@@ -1,14 +1,15 @@
-//! Image models: their families, each declared once in a file of its own, and what follows from that.
+//! Image models: one file per family (such as `seedream_5_lite.rs`), and what the families share.
 //!
-//! To add a family: write its file beside the others and its line in [`FAMILIES`].
+//! To add a family: write its file and list it in `families.rs`; CONTRIBUTING.md has the checklist.
 
-pub mod facts;
+pub mod families;
 pub mod family;
+pub mod format;
 pub mod job;
+pub mod metadata;
 mod page;
-mod read;
+mod parse;
 mod rules;
-mod schema;
 pub mod size;
 
 mod gemini;
@@ -26,31 +27,11 @@ mod seedream_4_5;
 mod seedream_5_lite;
 mod wan2_7;
 
-use crate::form::{Draft, field, values};
-use crate::{input, shape};
-
-pub use crate::input::{Input, InputRole, InputSource};
-pub use crate::submission::PriceFacts;
-pub use facts::{FactsError, ImageFacts};
-pub use family::{Family, LinkLife};
-pub use job::{Background, ImageFormat, ImageJob, InputImage, Moderation, PixelSize, Size, Source};
+pub use crate::input::{ImageSource, InputImage};
+pub use families::FAMILIES;
+pub use family::Family;
+pub use format::{ImageFormat, PixelSize};
+pub use job::{Background, ImageJob, Moderation, Size};
+pub use metadata::{ImageMetadata, ImageMetadataError};
 pub use page::page;
-pub(crate) use read::read_for;
-pub use read::{Submission, read};
-pub use schema::schema;
-
-/// Every family.
-pub static FAMILIES: &[&Family] = &[
-    &gpt_image_2::FAMILY,
-    &gpt_image_1::FAMILY,
-    &gpt_image_2_5_async::FAMILY,
-    &seedream_4_5::FAMILY,
-    &seedream_5_lite::FAMILY,
-    &grok_imagine::FAMILY,
-    &grok_imagine_edit::FAMILY,
-    &imagen_4::FAMILY,
-    &gemini_2_5_flash_image::FAMILY,
-    &gemini_3_1_flash_image::FAMILY,
-    &gemini_3_pro_image::FAMILY,
-    &wan2_7::FAMILY,
-];
+pub use parse::{Submission, parse_request};

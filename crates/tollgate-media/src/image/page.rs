@@ -1,100 +1,111 @@
-//! The docs page of an image family, in Markdown.
+//! The docs page of an image family (docs/models/*.md), in Markdown.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, json};
 
 use super::family::Family;
-use super::field::Kind;
 use super::size::{
-    Auto, DefaultSize, FreeSizes, ListedSizes, PixelsAsked, RatioSizes, Scene, Sizes,
+    AutoSize, DefaultSize, PixelList, PixelRangeSizes, PixelSizes, RatioTable, SizeMode, Sizes,
 };
-use crate::form::{self, FormSizes as _};
-use crate::{AnyFamily, Endpoint};
+use crate::endpoint::Endpoint;
+use crate::fields::field::FieldKind;
+use crate::fields::page::{
+    Overview, write_example, write_field_table, write_input_limits, write_overview,
+    write_responses, write_rules,
+};
+use crate::fields::spec::SizeSpec as _;
 
-/// The docs page of `family`: fields, sizes, limits, odd rules, answers, an example.
+/// The docs page of `family`.
 pub fn page(family: &'static Family) -> String {
-    let form = family.form();
+    let spec = family.request_spec();
     let mut page = String::new();
-    form::front(&mut page, AnyFamily::Image(family), &[]);
-    page.push_str("## Fields\n\n");
-    form::field_table(&mut page, &form);
-    sizes(&mut page, &family.sizes);
-    form::inputs(&mut page, &family.inputs);
-    form::rule_list(&mut page, family.rules, family.ignored);
-    let _ = writeln!(page, "## Answers\n\n{}\n", family.shape.about);
-    example(&mut page, family);
+    let overview = Overview {
+        family: family.name,
+        endpoint: family.endpoint,
+        link_ttl: family.link_ttl,
+        safety_review: family.safety_review,
+    };
+    write_overview(&mut page, &spec, &overview);
+    page.push_str("## Request fields\n\n");
+    write_field_table(&mut page, &spec);
+    write_sizes(&mut page, &family.sizes);
+    write_input_limits(&mut page, &family.input_limits);
+    write_rules(&mut page, family.rules, family.ignored);
+    write_responses(&mut page, family.response.about);
+    let body = example_body(family);
+    write_example(&mut page, family.endpoint.path(), &body);
     page
 }
 
-fn sizes(page: &mut String, sizes: &Sizes) {
+fn write_sizes(page: &mut String, sizes: &Sizes) {
     page.push_str("## Sizes\n\n");
     match sizes {
-        Sizes::Ratios(sizes) => ratio_sizes(page, sizes),
-        Sizes::Listed(sizes) => listed_sizes(page, sizes),
-        Sizes::Free(sizes) => free_sizes(page, sizes),
+        Sizes::Ratios(sizes) => write_ratio_table(page, sizes),
+        Sizes::Listed(sizes) => write_pixel_list(page, sizes),
+        Sizes::PixelRange(sizes) => write_pixel_ranges(page, sizes),
     }
 }
 
-fn ratio_sizes(page: &mut String, sizes: &RatioSizes) {
+fn write_ratio_table(page: &mut String, sizes: &RatioTable) {
     let tiers = if sizes.tiers.is_empty() {
         &["pixels"]
     } else {
         sizes.tiers
     };
-    let _ = writeln!(page, "| size | {} |", tiers.join(" | "));
+    let _ = writeln!(page, "| `size` | {} |", tiers.join(" | "));
     let _ = writeln!(page, "|---|{}", "---|".repeat(tiers.len()));
     for row in sizes.rows {
         let cells: Vec<String> = row.pixels.iter().map(|(w, h)| format!("{w}x{h}")).collect();
         let _ = writeln!(page, "| `{}` | {} |", row.ratio, cells.join(" | "));
     }
     page.push('\n');
-    if sizes.auto != Auto::No {
+    if sizes.auto != AutoSize::Rejected {
         let alone = match sizes.auto {
-            Auto::NeedsReference => "it needs one",
-            Auto::Free | Auto::No => "without one it is the default",
+            AutoSize::NeedsReference => "without one it is an error",
+            AutoSize::OptionalReference | AutoSize::Rejected => "without one, the default ratio",
         };
         let _ = writeln!(
             page,
-            "- `auto` is the ratio nearest to the first reference's; {alone}."
+            "- `auto` selects the ratio nearest to that of the first reference image; {alone}."
         );
     }
-    if let DefaultSize::Follow(ratio) = sizes.default {
+    if let DefaultSize::FollowReference(ratio) = sizes.default {
         let _ = writeln!(
             page,
-            "- Unless `size` says otherwise, the ratio nearest to the first reference's; without one `{ratio}`."
+            "- Default: the ratio nearest to that of the first reference image, or `{ratio}` without references."
         );
     }
     match sizes.pixels {
-        PixelsAsked::InTable => page.push_str(
-            "- `size` may also be a pixel size of the table, at any tier unless `resolution` names one.\n",
+        PixelSizes::InTable => page.push_str(
+            "- `size` may also be a pixel size from the table. Its tier must be the value of `resolution`, if that is sent.\n",
         ),
-        PixelsAsked::AsRatio => {
-            page.push_str("- `size` may also be a pixel size of the table and then means its ratio.\n");
+        PixelSizes::AsRatio => {
+            page.push_str("- `size` may also be a pixel size from the table, which means the same as its ratio.\n");
         }
-        PixelsAsked::No => {}
+        PixelSizes::Rejected => {}
     }
-    for (size, level) in sizes.also {
+    for (size, level) in sizes.extra_sizes {
         let _ = writeln!(
             page,
-            "- `{size}` is taken too, at tier `{}`.",
+            "- `{size}` is accepted too, at tier `{}`.",
             sizes.tiers[*level]
         );
     }
     if let Some(fallback) = sizes.fallback {
         let _ = writeln!(
             page,
-            "- Any other ratio becomes `{fallback}` (an adjustment)."
+            "- Any other ratio is replaced by `{fallback}` and reported in `adjustments`."
         );
     }
     if !sizes.tiers.is_empty() {
-        page.push_str("- Tier names are read without regard to case.\n");
+        page.push_str("- Tier names are case-insensitive.\n");
     }
     page.push('\n');
 }
 
-fn listed_sizes(page: &mut String, sizes: &ListedSizes) {
-    page.push_str("| group | sizes |\n|---|---|\n");
+fn write_pixel_list(page: &mut String, sizes: &PixelList) {
+    page.push_str("| Group | `size` |\n|---|---|\n");
     for (group, sizes) in sizes.groups {
         let sizes: Vec<String> = sizes.iter().map(|(w, h)| format!("`{w}x{h}`")).collect();
         let _ = writeln!(page, "| {group} | {} |", sizes.join(", "));
@@ -102,31 +113,35 @@ fn listed_sizes(page: &mut String, sizes: &ListedSizes) {
     page.push('\n');
 }
 
-fn free_sizes(page: &mut String, sizes: &FreeSizes) {
-    for scene in sizes.scenes {
-        free_scene(page, sizes, scene);
+fn write_pixel_ranges(page: &mut String, sizes: &PixelRangeSizes) {
+    for mode in sizes.modes {
+        write_size_mode(page, sizes, mode);
     }
-    page.push_str("- A tier is a square, except in edit mode: there the size has the last picture's ratio and about the tier's area, as far as the range of sides allows, in multiples of 16.\n");
-    let _ = writeln!(page, "- A ratio is made at {}.", sizes.ratio_tier);
+    page.push_str("- A tier means a square image. With reference images it means an image with the aspect ratio of the last one and about the area of the tier, with sides in multiples of 16 within the allowed range.\n");
+    let _ = writeln!(page, "- A ratio means the tier {}.", sizes.ratio_tier);
     page.push_str(
-        "- Tier names are read without regard to case; pixels are written with `x` or `*`.\n\n",
+        "- Tier names are case-insensitive. Width and height are separated by `x` or `*`.\n\n",
     );
 }
 
-fn free_scene(page: &mut String, sizes: &FreeSizes, scene: &Scene) {
-    let (min, max) = (scene.min_side, scene.max_side);
-    let _ = writeln!(page, "For {}, {min} to {max} pixels a side:\n", scene.name);
-    page.push_str("| size | pixels |\n|---|---|\n");
-    for (name, side) in &sizes.tiers[..scene.tiers] {
+fn write_size_mode(page: &mut String, sizes: &PixelRangeSizes, mode: &SizeMode) {
+    let (min, max) = (mode.min_side, mode.max_side);
+    let _ = writeln!(
+        page,
+        "{}; pixel sizes may have {min} to {max} pixels on each side:\n",
+        mode.name
+    );
+    page.push_str("| `size` | Pixels |\n|---|---|\n");
+    for (name, side) in &sizes.tiers[..mode.tiers] {
         let _ = writeln!(page, "| `{name}` | {side}x{side} |");
     }
-    for (ratio, (width, height)) in scene.ratios {
+    for (ratio, (width, height)) in mode.ratios {
         let _ = writeln!(page, "| `{ratio}` | {width}x{height} |");
     }
     page.push('\n');
 }
 
-fn example(page: &mut String, family: &Family) {
+fn example_body(family: &Family) -> Map<String, serde_json::Value> {
     let edits = family.endpoint == Endpoint::ImageEdits;
     let prompt = if edits {
         "Make it night"
@@ -138,19 +153,18 @@ fn example(page: &mut String, family: &Family) {
     body.insert("prompt".to_owned(), prompt.into());
     for field in family.fields {
         match field.kind {
-            Kind::References if field.required => {
+            FieldKind::ImageUrls if field.required => {
                 body.insert(
                     field.name.to_owned(),
                     json!(["https://example.com/photo.jpg"]),
                 );
             }
-            Kind::Size => {
+            FieldKind::Size => {
                 let value = family.sizes.default().unwrap_or_else(|| "16:9".to_owned());
                 body.insert(field.name.to_owned(), value.into());
             }
             _ => {}
         }
     }
-    page.push_str("## Example\n\n");
-    form::curl(page, family.endpoint.path(), &body);
+    body
 }

@@ -1,13 +1,13 @@
-//! Odd rules that several families share.
+//! Rules that several image families share.
 
 use tollgate_core::ApiError;
 
-use super::Draft;
-use super::family::Rule;
-use super::input::InputRole;
-use super::job::ImageFormat;
+use crate::fields::draft::Draft;
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
+use crate::input::input_image::InputRole;
 
-/// A mask without a picture that it masks.
+/// A mask without an image that it masks.
 pub(super) const MASK_NEEDS_REFERENCES: Rule = Rule {
     text: "`mask_url` requires `image_urls`; the mask must have an alpha channel and the pixel size of the first reference.",
     apply: |draft| {

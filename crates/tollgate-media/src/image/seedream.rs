@@ -1,26 +1,26 @@
-//! What the two Seedream families share: fields, input limits and the group rule.
+//! Fields, input limits and the group rule that the Seedream families share.
 
 use serde_json::{Value, json};
 
-use super::family::Rule;
-use super::field::{Field, Preset};
-use super::input::{InputRules, MB};
-use super::job::ImageFormat;
+use crate::fields::field::{DefaultValue, Field};
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
+use crate::input::limits::{InputLimits, MB};
 
 pub(super) const SIZE: Field = Field::size(
-    "A ratio, or `auto`: the one nearest to the first reference's; needs `image_urls`.",
+    "A ratio, or `auto`: the ratio nearest to that of the first reference image; needs `image_urls`.",
 );
 
-pub(super) const REFERENCES: Field = Field::references(
+pub(super) const REFERENCES: Field = Field::image_urls(
     "URLs or data URIs of reference images; their presence selects image-to-image.",
 );
 
 pub(super) const GROUP: Field = Field::choice(
     "sequential_image_generation",
     &["disabled", "auto"],
-    "`disabled` makes one picture even with several references, `auto` a group.",
+    "`disabled` generates one image even with several references, `auto` a group.",
 )
-.or(Preset::Text("disabled"));
+.default_to(DefaultValue::Text("disabled"));
 
 pub(super) const GROUP_OPTIONS: Field = Field::object(
     "sequential_image_generation_options",
@@ -28,35 +28,36 @@ pub(super) const GROUP_OPTIONS: Field = Field::object(
         "max_images",
         1,
         15,
-        "How many pictures the group may have.",
+        "Largest number of images in the group.",
     )],
     "Used when `sequential_image_generation` is `auto`.",
 );
 
 pub(super) const WATERMARK: Field =
-    Field::flag("watermark", "Whether a visible watermark is added.").or(Preset::Flag(false));
+    Field::flag("watermark", "Whether a visible watermark is added.")
+        .default_to(DefaultValue::Flag(false));
 
 /// Each side longer than 14 px, the area at most 6000x6000.
-pub(super) const INPUTS: InputRules = InputRules {
+pub(super) const INPUTS: InputLimits = InputLimits {
     max_count: 10,
     data_uris: &[ImageFormat::Jpeg, ImageFormat::Png],
     max_bytes: 10 * MB,
     min_side: 15,
     max_ratio: 3.0,
     max_pixels: 6000 * 6000,
-    ..InputRules::SANE
+    ..InputLimits::DEFAULT
 };
 
 /// Group mode: settles `n`, `sequential_image_generation` and its options.
 pub(super) const GROUP_MODE: Rule = Rule {
-    text: "`n` above 1 sets `sequential_image_generation` to `auto`. With `auto` and `max_images` k, k pictures are asked and held for (with `n` above 1 as well, the smaller of the two). Without group mode `max_images` has no effect.",
+    text: "`n` above 1 sets `sequential_image_generation` to `auto`. With `auto` and `max_images` k, k images are requested and their price is held (with `n` above 1 as well, the smaller of the two). Without group mode, `max_images` has no effect.",
     apply: |draft| {
         const MODE: &str = "sequential_image_generation";
         const OPTIONS: &str = "sequential_image_generation_options";
         let n = draft.int("n").unwrap_or(1);
         if n > 1 && draft.text(MODE) != Some("auto") {
-            if draft.asked(MODE) {
-                draft.adjust(MODE, "auto", "`n` above 1 asks for a group");
+            if draft.is_requested(MODE) {
+                draft.adjust(MODE, "auto", "`n` above 1 requests a group");
             } else {
                 draft.set(MODE, "auto");
             }
@@ -78,11 +79,11 @@ pub(super) const GROUP_MODE: Rule = Rule {
             None => n,
         };
         if count != n {
-            if draft.asked("n") {
+            if draft.is_requested("n") {
                 draft.adjust(
                     "n",
                     count,
-                    "`max_images` decides how many pictures the group has",
+                    "`max_images` decides how many images the group has",
                 );
             } else {
                 draft.set("n", count);

@@ -1,31 +1,33 @@
-//! Seedream 4.5 (SPEC.md › doubao-seedance-4-5 family).
+//! Seedream 4.5: `doubao-seedance-4-5`, `doubao-seedream-4-5` and two other spellings.
+//! Docs page: docs/models/seedream-4.5.md.
 
 use serde_json::json;
 use tollgate_core::ApiError;
 
-use super::family::{Family, LinkLife, Rule};
-use super::field::{Field, Preset};
-use super::job::ImageFormat;
+use super::family::Family;
 use super::seedream;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::fields::field::{DefaultValue, Field};
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
 /// References and results together.
-const MAX_PICTURES: i64 = 15;
+const MAX_IMAGES: i64 = 15;
 
 const MODE: Field = Field::choice(
     "mode",
     &["standard", "fast"],
     "`standard` is better, `fast` is faster.",
 )
-.or(Preset::Text("standard"));
+.default_to(DefaultValue::Text("standard"));
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "seedream-4.5",
     title: "Seedream 4.5",
-    about: "Pictures from text or references at 2K and 4K, singly or as a group of up to 15 that belong together. A group needs at least one reference.",
+    about: "Images from text or references at 2K and 4K, one at a time or as a group of up to 15 that belong together. A group needs at least one reference.",
     models: &[
         "doubao-seedance-4-5",
         "Doubao-Seedream-4.5",
@@ -34,9 +36,9 @@ pub(super) static FAMILY: Family = Family {
     ],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::prompt("What to make."),
+        Field::prompt("The prompt: what to generate."),
         seedream::SIZE,
-        Field::resolution("The tier. 1K is not supported."),
+        Field::resolution("The resolution tier. 1K is not supported."),
         Field::n(15),
         seedream::REFERENCES,
         Field::object(
@@ -54,9 +56,8 @@ pub(super) static FAMILY: Family = Family {
         seedream::WATERMARK,
     ],
     ignored: &[("output_format", "the results of this model are always jpeg")],
-    // SPEC.md has 1:1 and 16:9. The others are the provider's, with the two 4K sides that are no
-    // multiples of 16 rounded to the next one.
-    sizes: Sizes::Ratios(RatioSizes {
+    // The provider's sizes, with two 4K sides rounded up to multiples of 16.
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &["2K", "4K"],
         default_tier: 0,
         rows: &[
@@ -71,17 +72,17 @@ pub(super) static FAMILY: Family = Family {
             row("9:21", &[(1296, 3024), (2656, 6192)]),
         ],
         default: DefaultSize::Ratio("1:1"),
-        auto: Auto::NeedsReference,
-        pixels: PixelsAsked::No,
-        also: &[],
+        auto: AutoSize::NeedsReference,
+        pixels: PixelSizes::Rejected,
+        extra_sizes: &[],
         fallback: None,
     }),
-    inputs: seedream::INPUTS,
+    input_limits: seedream::INPUTS,
     output: ImageFormat::Jpeg,
     rules: &[
         seedream::GROUP_MODE,
         Rule {
-            text: "A group needs at least one reference image: text alone cannot make several pictures.",
+            text: "A group needs at least one reference image: text alone yields one image.",
             apply: |draft| match draft.int("n") {
                 Some(n) if n > 1 && draft.references() == 0 => Err(ApiError::invalid(format!(
                     "`n` must be 1 without `image_urls` (a group needs at least one reference image), got {n}"
@@ -90,13 +91,13 @@ pub(super) static FAMILY: Family = Family {
             },
         },
         Rule {
-            text: "Reference images and pictures to make are at most 15 together.",
+            text: "References and generated images together must not exceed 15.",
             apply: |draft| {
                 let n = draft.int("n").unwrap_or(1);
                 let references = i64::try_from(draft.references()).unwrap_or(i64::MAX);
-                if n.saturating_add(references) > MAX_PICTURES {
+                if n.saturating_add(references) > MAX_IMAGES {
                     return Err(ApiError::invalid(format!(
-                        "`n` and the number of `image_urls` must be at most {MAX_PICTURES} together, got {n} and {references}"
+                        "`n` and the number of `image_urls` must be at most {MAX_IMAGES} together, got {n} and {references}"
                     )));
                 }
                 Ok(())
@@ -121,8 +122,8 @@ pub(super) static FAMILY: Family = Family {
             },
         },
     ],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Usual,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

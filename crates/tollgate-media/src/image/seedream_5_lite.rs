@@ -1,19 +1,19 @@
-//! Seedream 5.0 Lite (SPEC.md › doubao-seedream-5-0-lite family).
+//! Seedream 5.0 Lite: `doubao-seedream-5-0-lite` and two other spellings. Docs page: docs/models/seedream-5-lite.md.
 
-use super::family::{Family, LinkLife};
-use super::field::{Field, Preset};
-use super::input::InputRules;
-use super::job::ImageFormat;
+use super::family::Family;
 use super::seedream;
-use super::shape::STANDARD;
-use super::size::{Auto, DefaultSize, PixelsAsked, RatioSizes, Sizes, row};
-use crate::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::fields::field::{DefaultValue, Field};
+use crate::image::format::ImageFormat;
+use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, row};
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::response::STANDARD;
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "seedream-5-lite",
     title: "Seedream 5.0 Lite",
-    about: "Pictures from text or references, singly or as a group of up to 4 (with `max_images` 15) that belong together. Groups need no reference. Links last 72 hours.",
+    about: "Images from text or references, one at a time or as a group of up to 4 (with `max_images` 15) that belong together. Groups need no reference. Links last 72 hours.",
     models: &[
         "doubao-seedream-5-0-lite",
         "doubao-seedream-5.0-lite",
@@ -21,9 +21,9 @@ pub(super) static FAMILY: Family = Family {
     ],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::prompt("What to make."),
+        Field::prompt("The prompt: what to generate."),
         seedream::SIZE,
-        Field::resolution("The tier. 1K and 4K are not supported."),
+        Field::resolution("The resolution tier. 1K and 4K are not supported."),
         Field::n(4),
         seedream::REFERENCES,
         Field::choice(
@@ -31,13 +31,13 @@ pub(super) static FAMILY: Family = Family {
             &["jpeg", "png"],
             "The format of the result files.",
         )
-        .or(Preset::Text("jpeg")),
+        .default_to(DefaultValue::Text("jpeg")),
         seedream::GROUP,
         seedream::GROUP_OPTIONS,
         seedream::WATERMARK,
     ],
     ignored: &[],
-    sizes: Sizes::Ratios(RatioSizes {
+    sizes: Sizes::Ratios(RatioTable {
         tiers: &["2K", "3K"],
         default_tier: 0,
         rows: &[
@@ -51,20 +51,20 @@ pub(super) static FAMILY: Family = Family {
             row("21:9", &[(3136, 1344), (4704, 2016)]),
         ],
         default: DefaultSize::Ratio("1:1"),
-        auto: Auto::NeedsReference,
-        pixels: PixelsAsked::No,
-        also: &[],
+        auto: AutoSize::NeedsReference,
+        pixels: PixelSizes::Rejected,
+        extra_sizes: &[],
         fallback: None,
     }),
-    // SPEC.md states no number; 14 is the provider's.
-    inputs: InputRules {
+    // The provider's limit on reference images.
+    input_limits: InputLimits {
         max_count: 14,
         ..seedream::INPUTS
     },
     output: ImageFormat::Jpeg,
     rules: &[seedream::GROUP_MODE],
-    with_facts: None,
-    shape: &STANDARD,
-    links: LinkLife::Long,
+    reference_check: None,
+    response: &STANDARD,
+    link_ttl: LinkTtl::Long,
     safety_review: false,
 };

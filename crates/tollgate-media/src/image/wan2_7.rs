@@ -1,23 +1,25 @@
-//! wan2.7-image-pro and wan2.7-image (SPEC.md › section of that name).
+//! Wan 2.7: `wan2.7-image-pro` and `wan2.7-image`. Docs page: docs/models/wan2.7.md.
 
 mod boxes;
 mod palette;
 
 use tollgate_core::ApiError;
 
-use super::Draft;
-use super::family::{Family, LinkLife, Rule};
-use super::field::{Field, Preset};
-use super::input::{InputRules, MB};
-use super::job::ImageFormat;
-use super::shape::PROCESSING;
-use super::size::{FreeSizes, Scene, Sizes};
-use crate::Endpoint;
+use super::family::Family;
+use crate::endpoint::Endpoint;
+use crate::fields::draft::Draft;
+use crate::fields::field::{DefaultValue, Field};
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
+use crate::image::size::{PixelRangeSizes, SizeMode, Sizes};
+use crate::input::limits::{InputLimits, MB};
+use crate::link_ttl::LinkTtl;
+use crate::response::WAN;
 
-/// The model that makes 4K from text.
+/// The only model with 4K, which it generates from text.
 const PRO: &str = "wan2.7-image-pro";
-/// The most pictures outside group mode.
-const MAX_SINGLE: i64 = 4;
+/// The largest `n` outside group mode.
+const MAX_N: i64 = 4;
 const FORMATS: &[ImageFormat] = &[
     ImageFormat::Jpeg,
     ImageFormat::Png,
@@ -25,8 +27,8 @@ const FORMATS: &[ImageFormat] = &[
     ImageFormat::Bmp,
 ];
 
-/// One picture from text by the pro model.
-static PRO_TEXT: Scene = Scene {
+/// Text-to-image with the pro model.
+static PRO_TEXT_TO_IMAGE: SizeMode = SizeMode {
     name: "text-to-image of wan2.7-image-pro",
     tiers: 3,
     min_side: 768,
@@ -42,8 +44,8 @@ static PRO_TEXT: Scene = Scene {
     ],
 };
 
-/// Everything else: no side is longer than 2048.
-static USUAL: Scene = Scene {
+/// Everything else; sides are at most 2048 pixels.
+static OTHER_USES: SizeMode = SizeMode {
     name: "wan2.7-image, edits and groups",
     tiers: 2,
     min_side: 768,
@@ -59,68 +61,73 @@ static USUAL: Scene = Scene {
     ],
 };
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "wan2.7",
     title: "Wan 2.7",
-    about: "Pictures from text, edits of up to 9 pictures with marked regions, and groups of up to 12 consistent pictures. Charged per picture made, whatever its size; input is free.",
+    about: "Images from text, edits of up to 9 images with marked regions, and groups of up to 12 consistent images. Charged per generated image, whatever its size; input is free.",
     models: &[PRO, "wan2.7-image"],
     endpoint: Endpoint::ImageGenerations,
     fields: &[
-        Field::text("prompt", "What to make. Required without `image_urls`.").at_most(5000),
-        Field::references(
-            "URLs or data URIs of the pictures to edit; their presence selects edit mode.",
+        Field::text(
+            "prompt",
+            "The prompt: what to generate. Required without `image_urls`.",
+        )
+        .max_chars(5000),
+        Field::image_urls(
+            "URLs or data URIs of the images to edit; their presence selects edit mode.",
         ),
         Field::int(
             "n",
             1,
             12,
-            "How many pictures to make: at most 4, or 12 with `enable_sequential`.",
+            "How many images to make: at most 4, or 12 with `enable_sequential`.",
         )
-        .or(Preset::Int(1)),
-        Field::size("A tier, a ratio (made at 2K) or pixels such as `1024x1024` or `1024*1024`."),
+        .default_to(DefaultValue::Int(1)),
+        Field::size(
+            "A tier, a ratio (at tier 2K) or a pixel size such as `1024x1024` or `1024*1024`.",
+        ),
         Field::flag(
             "thinking_mode",
-            "Stronger reasoning: better and slower. No effect with `enable_sequential`.",
+            "More reasoning: better results, slower. No effect with `enable_sequential`.",
         ),
         Field::flag(
             "enable_sequential",
-            "Group mode: pictures that belong together.",
+            "Group mode: images that belong together.",
         )
-        .or(Preset::Flag(false)),
+        .default_to(DefaultValue::Flag(false)),
         Field::int(
             "seed",
             0,
             2_147_483_647,
             "The same seed and parameters give similar results.",
         ),
-        Field::text("negative_prompt", "What to avoid."),
+        Field::text("negative_prompt", "What the result must not show."),
         Field::flag(
             "watermark",
             "Whether an \"AI generated\" mark is added at the bottom right.",
         )
-        .or(Preset::Flag(false)),
-        Field::special(
+        .default_to(DefaultValue::Flag(false)),
+        Field::custom(
             "bbox_list",
             &boxes::BOXES,
-            "Regions to edit, one list per picture of `image_urls` (`[]` for none, at most 2 boxes each), in pixels of that picture from its top left corner.",
+            "Regions to edit, one list per image of `image_urls` (`[]` for none, at most 2 boxes each), in pixels of that image from its top left corner.",
         ),
-        Field::special(
+        Field::custom(
             "color_palette",
             &palette::PALETTE,
             "Colours with their shares; 8 are suggested, the shares sum to 100.00%. Not in group mode.",
         ),
     ],
     ignored: &[],
-    sizes: Sizes::Free(FreeSizes {
+    sizes: Sizes::PixelRange(PixelRangeSizes {
         tiers: &[("1K", 1024), ("2K", 2048), ("4K", 4096)],
         default: "2K",
         ratio_tier: "2K",
-        scenes: &[&PRO_TEXT, &USUAL],
-        scene,
-        following: &USUAL,
+        modes: &[&PRO_TEXT_TO_IMAGE, &OTHER_USES],
+        mode_of,
+        reference_mode: &OTHER_USES,
     }),
-    inputs: InputRules {
+    input_limits: InputLimits {
         max_count: 9,
         formats: FORMATS,
         data_uris: FORMATS,
@@ -128,20 +135,20 @@ pub(super) static FAMILY: Family = Family {
         min_side: 240,
         max_side: 8000,
         max_ratio: 8.0,
-        ..InputRules::SANE
+        ..InputLimits::DEFAULT
     },
     output: ImageFormat::Png,
     rules: &[
         Rule {
             text: "`prompt` is required for text-to-image and optional in edit mode.",
-            apply: prompt_or_pictures,
+            apply: prompt_or_images,
         },
         Rule {
             text: "`n` is at most 4, in group mode 12.",
             apply: |draft| match draft.int("n") {
-                Some(n) if n > MAX_SINGLE && !draft.flag("enable_sequential") => {
+                Some(n) if n > MAX_N && !draft.flag("enable_sequential") => {
                     Err(ApiError::invalid(format!(
-                        "`n` must be from 1 to {MAX_SINGLE} unless `enable_sequential` is true (then 1 to 12), got {n}"
+                        "`n` must be from 1 to {MAX_N} unless `enable_sequential` is true (then 1 to 12), got {n}"
                     )))
                 }
                 _ => Ok(()),
@@ -157,24 +164,24 @@ pub(super) static FAMILY: Family = Family {
             },
         },
         palette::NOT_IN_GROUPS,
-        boxes::ONE_LIST_PER_PICTURE,
+        boxes::ONE_LIST_PER_IMAGE,
     ],
-    with_facts: Some(boxes::inside_pictures),
-    shape: &PROCESSING,
-    links: LinkLife::Usual,
+    reference_check: Some(boxes::check_inside_images),
+    response: &WAN,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };
 
-fn scene(draft: &Draft<'_>) -> &'static Scene {
+fn mode_of(draft: &Draft<'_>) -> &'static SizeMode {
     let from_text = draft.references() == 0 && !draft.flag("enable_sequential");
-    if from_text && draft.like == PRO {
-        &PRO_TEXT
+    if from_text && draft.base_model == PRO {
+        &PRO_TEXT_TO_IMAGE
     } else {
-        &USUAL
+        &OTHER_USES
     }
 }
 
-fn prompt_or_pictures(draft: &mut Draft<'_>) -> Result<(), ApiError> {
+fn prompt_or_images(draft: &mut Draft<'_>) -> Result<(), ApiError> {
     let blank = draft
         .text("prompt")
         .is_none_or(|text| text.trim().is_empty());

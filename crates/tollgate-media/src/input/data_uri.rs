@@ -1,4 +1,4 @@
-//! Pictures inside a request: `data:image/png;base64,…`, decoded strictly.
+//! Images inside a request: data URIs (`data:image/png;base64,…`) and plain base64, decoded strictly.
 
 use std::io::Cursor;
 
@@ -6,26 +6,35 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tollgate_core::ApiError;
 
-use super::{InputRules, InputSource, names};
-use crate::image::{ImageFacts, ImageFormat, facts};
+use super::input_image::InputSource;
+use super::limits::{InputLimits, format_names};
+use crate::image::format::ImageFormat;
+use crate::image::metadata::ImageMetadata;
 use crate::text;
 
-/// What every data URI begins with.
+/// The scheme of data URIs.
 const SCHEME: &str = "data:";
-/// No shorter text is taken for base64: no picture is that small, but a misspelt URL may be.
-const BARE_MIN: usize = 64;
+/// The shortest text, in bytes, that is read as base64. No image is smaller, but a misspelt URL may be.
+const MIN_BASE64: usize = 64;
 
-/// Whether `text` means to be a data URI.
+/// Whether `text` starts with the scheme of data URIs.
 pub(crate) fn is_data_uri(text: &str) -> bool {
     text.get(..SCHEME.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(SCHEME))
 }
 
-/// Reads a data URI; 400 that names `field` for whatever is wrong with it.
-pub(crate) fn read(rules: &InputRules, field: &str, uri: &str) -> Result<InputSource, ApiError> {
-    let wrong = |problem: String| ApiError::invalid(format!("`{field}` {problem}"));
-    if rules.data_uris.is_empty() {
-        return Err(wrong(
+/// Decodes a data URI and reads the image's header.
+///
+/// # Errors
+/// 400 that names `field` if it is not a base64 data URI of an accepted format, or the bytes are not such an image.
+pub(crate) fn parse_data_uri(
+    limits: &InputLimits,
+    field: &str,
+    uri: &str,
+) -> Result<InputSource, ApiError> {
+    let invalid = |problem: String| ApiError::invalid(format!("`{field}` {problem}"));
+    if limits.data_uris.is_empty() {
+        return Err(invalid(
             "must be a URL: this model takes no image data; upload the file with \
              POST /v1/uploads/images and send the URL it returns"
                 .to_owned(),
@@ -36,67 +45,78 @@ pub(crate) fn read(rules: &InputRules, field: &str, uri: &str) -> Result<InputSo
         .and_then(|rest| rest.split_once(','))
         .and_then(|(head, data)| Some((head.strip_suffix(";base64")?, data)))
     else {
-        return Err(wrong(format!(
+        return Err(invalid(format!(
             "must have the form data:image/png;base64,…, got {}",
-            text::quote(uri)
+            text::show_text(uri)
         )));
     };
-    let Some(format) = format_of(media_type).filter(|f| rules.data_uris.contains(f)) else {
-        return Err(wrong(format!(
+    let Some(format) = media_type_format(media_type).filter(|f| limits.data_uris.contains(f))
+    else {
+        return Err(invalid(format!(
             "must be a data URI of {}, got {}",
-            names(rules.data_uris),
-            text::quote(media_type)
+            format_names(limits.data_uris),
+            text::show_text(media_type)
         )));
     };
-    let (facts, bytes) = decode(rules, field, data)?;
-    if facts.format != format {
-        return Err(wrong(format!(
+    let (metadata, bytes) = decode(limits, field, data)?;
+    if metadata.format != format {
+        return Err(invalid(format!(
             "says {}, but its bytes are {}",
             format.media_type(),
-            facts.format.media_type()
+            metadata.format.media_type()
         )));
     }
-    Ok(InputSource::Data { facts, bytes })
+    Ok(InputSource::Data { metadata, bytes })
 }
 
-/// Whether `text` can be nothing but base64: long, and of no other characters.
-pub(crate) fn is_bare(text: &str) -> bool {
+/// Whether `text` must be base64: long enough, and without other characters.
+pub(crate) fn is_base64(text: &str) -> bool {
     let digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
-    text.len() >= BARE_MIN && text.bytes().all(digit)
+    text.len() >= MIN_BASE64 && text.bytes().all(digit)
 }
 
-/// Reads base64 without a data URI's head; 400 that names `field` for whatever is wrong with it.
-pub(crate) fn read_bare(
-    rules: &InputRules,
+/// Decodes an image in plain base64, without the head of a data URI.
+///
+/// # Errors
+/// 400 that names `field` if it is not valid base64 of an image in an accepted format.
+pub(crate) fn parse_base64(
+    limits: &InputLimits,
     field: &str,
     data: &str,
 ) -> Result<InputSource, ApiError> {
-    let (facts, bytes) = decode(rules, field, data)?;
-    if !rules.data_uris.contains(&facts.format) {
+    let (metadata, bytes) = decode(limits, field, data)?;
+    if !limits.data_uris.contains(&metadata.format) {
         return Err(ApiError::invalid(format!(
             "`{field}` must be base64 of {}, got {}",
-            names(rules.data_uris),
-            facts.format.name()
+            format_names(limits.data_uris),
+            metadata.format.name()
         )));
     }
-    Ok(InputSource::Data { facts, bytes })
+    Ok(InputSource::Data { metadata, bytes })
 }
 
-/// A picture's facts and bytes from its base64.
-fn decode(rules: &InputRules, field: &str, data: &str) -> Result<(ImageFacts, Vec<u8>), ApiError> {
-    let wrong = |problem: String| ApiError::invalid(format!("`{field}` {problem}"));
-    rules.check_bytes(field, decoded_bytes(data))?;
-    let bytes = STANDARD
-        .decode(data)
-        .map_err(|error| wrong(format!("must hold valid base64, but has {}", place(&error))))?;
+/// Decodes base64 and reads the header of the image in it.
+fn decode(
+    limits: &InputLimits,
+    field: &str,
+    data: &str,
+) -> Result<(ImageMetadata, Vec<u8>), ApiError> {
+    let invalid = |problem: String| ApiError::invalid(format!("`{field}` {problem}"));
+    limits.check_bytes(field, decoded_bytes(data))?;
+    let bytes = STANDARD.decode(data).map_err(|error| {
+        invalid(format!(
+            "must hold valid base64, but has {}",
+            describe_error(&error)
+        ))
+    })?;
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let facts = facts::read(Cursor::new(&bytes), length)
-        .map_err(|error| wrong(format!("must hold an image, but {error}")))?;
-    Ok((facts, bytes))
+    let metadata = ImageMetadata::read(Cursor::new(&bytes), length)
+        .map_err(|error| invalid(format!("must hold an image, but {error}")))?;
+    Ok((metadata, bytes))
 }
 
 /// The format of a media type; `image/jpg` is read as `image/jpeg`.
-fn format_of(media_type: &str) -> Option<ImageFormat> {
+fn media_type_format(media_type: &str) -> Option<ImageFormat> {
     let named = |name: &str| media_type.eq_ignore_ascii_case(name);
     if named("image/jpg") {
         return Some(ImageFormat::Jpeg);
@@ -112,8 +132,8 @@ fn decoded_bytes(data: &str) -> u64 {
     u64::try_from(digits).unwrap_or(u64::MAX) / 4 * 3
 }
 
-/// A base64 error in words that hold nothing of the data.
-fn place(error: &base64::DecodeError) -> String {
+/// A base64 error as text that quotes none of the data.
+fn describe_error(error: &base64::DecodeError) -> String {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
     match error {
         InvalidByte(at, _) => format!("an illegal character at position {at}"),

@@ -1,30 +1,33 @@
-//! The form of the URLs that clients give. Where one leads is the egress guard's business.
+//! Syntax check of URLs from clients. Whether the gateway may connect to one is decided by the egress guard.
 
 use tollgate_core::ApiError;
 
 use crate::text;
 
-/// The longest URL taken, in bytes.
-pub(super) const MAX_URL: usize = 8192;
+/// The longest image URL accepted, in bytes.
+pub(crate) const MAX_URL: usize = 8192;
 
-/// 400 unless `url` is an absolute http or https URL of at most `max` bytes.
-pub(crate) fn check(field: &str, url: &str, max: usize) -> Result<(), ApiError> {
+/// Checks that `url` is an absolute http or https URL of at most `max` bytes.
+///
+/// # Errors
+/// 400 that names `field`.
+pub(crate) fn check_url(field: &str, url: &str, max: usize) -> Result<(), ApiError> {
     if url.len() > max {
         return Err(ApiError::invalid(format!(
             "`{field}` must be a URL of at most {max} bytes, got {} bytes",
             url.len()
         )));
     }
-    if has_http_form(url) {
+    if is_http_url(url) {
         return Ok(());
     }
     Err(ApiError::invalid(format!(
         "`{field}` must be an absolute http or https URL, got {}",
-        text::quote(url)
+        text::show_text(url)
     )))
 }
 
-fn has_http_form(url: &str) -> bool {
+fn is_http_url(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else {
         return false;
     };
@@ -34,10 +37,10 @@ fn has_http_form(url: &str) -> bool {
         .any(|s| scheme.eq_ignore_ascii_case(s));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host_and_port = authority.rsplit('@').next().unwrap_or_default();
-    known && url.chars().all(clean) && has_host_form(host_and_port)
+    known && url.chars().all(clean) && is_host_and_port(host_and_port)
 }
 
-fn has_host_form(text: &str) -> bool {
+fn is_host_and_port(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((host, "")) => (host, None),
@@ -65,8 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absolute_http_urls_only() {
-        for good in [
+    fn only_absolute_http_urls_are_accepted() {
+        for valid in [
             "https://example.com/a.png?x=1#f",
             "HTTP://127.0.0.1:8080/files/x",
             "https://user:pw@example.com",
@@ -75,9 +78,9 @@ mod tests {
             "https://bücher.example/ü",
             "http://host:/",
         ] {
-            assert!(check("u", good, MAX_URL).is_ok(), "{good}");
+            assert!(check_url("u", valid, MAX_URL).is_ok(), "{valid}");
         }
-        for bad in [
+        for invalid in [
             "",
             "a.png",
             "//example.com/a",
@@ -98,11 +101,11 @@ mod tests {
             "http://[zz]/",
             "http://a:1:2/",
         ] {
-            assert!(check("u", bad, MAX_URL).is_err(), "{bad}");
+            assert!(check_url("u", invalid, MAX_URL).is_err(), "{invalid}");
         }
         let long = |n: usize| format!("https://a/{}", "x".repeat(n - 10));
-        assert!(check("u", &long(MAX_URL), MAX_URL).is_ok());
-        let error = check("u", &long(MAX_URL + 1), MAX_URL).unwrap_err();
+        assert!(check_url("u", &long(MAX_URL), MAX_URL).is_ok());
+        let error = check_url("u", &long(MAX_URL + 1), MAX_URL).unwrap_err();
         assert!(error.message.len() < 300, "{error}");
     }
 }

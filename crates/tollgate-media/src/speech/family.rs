@@ -1,39 +1,39 @@
-//! A speech family: everything that SPEC.md says about its models, as one declaration.
+//! [`Family`]: the declaration of speech models with the same parameters.
 
 use std::fmt;
 
-use crate::form::field::Field;
-use crate::form::{Form, NoSizes, Rule};
-use crate::input::InputRules;
-use crate::{LinkLife, RequestShape};
+use crate::endpoint::RequestLayout;
+use crate::fields::field::Field;
+use crate::fields::spec::{NoSizes, RequestSpec, Rule};
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
 
-/// Speech models that share their parameters. Validation, the OpenAPI schema and the docs page are all read off this.
+/// Speech models with the same parameters. The parser, the OpenAPI schema and the docs page derive from it.
 pub struct Family {
-    /// Its short name: `like = …` in the configuration, the name of its docs page, `SpeechJob::family`.
+    /// Its identifier: `like = …` in the configuration, the name of its docs page, `SpeechJob::family`.
     pub name: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'static str,
     /// A few sentences that open its docs page.
     pub about: &'static str,
-    /// Its model ids. The first is the usual one.
+    /// Its model ids, the primary one first.
     pub models: &'static [&'static str],
-    /// Its request fields in each shape, the one that names the model aside.
-    pub fields: Shapes,
-    /// Fields that it takes without effect, each with the reason; they become adjustments.
+    /// Its request fields in each layout, without the model field.
+    pub fields: FieldsByLayout,
+    /// Fields that are accepted without effect, each with the reason; they become adjustments.
     pub ignored: &'static [(&'static str, &'static str)],
-    /// What no table says.
+    /// Rules that involve more than one field.
     pub rules: &'static [Rule],
-    /// How long its results are kept.
-    pub links: LinkLife,
-    /// Whether texts pass the safety review unless the configuration says otherwise.
+    /// How long links to its results stay valid.
+    pub link_ttl: LinkTtl,
+    /// Whether texts pass the safety review by default.
     pub safety_review: bool,
 }
 
-/// The fields of each request shape. Fields that mean the same stand under any of the names that
-/// [`SpeechJob`](super::SpeechJob) is read from.
-pub struct Shapes {
+/// The fields of each request layout. Fields with the same meaning have different names in each.
+pub struct FieldsByLayout {
     /// Of `POST /v1/audio/speech`.
-    pub usual: &'static [Field],
+    pub standard: &'static [Field],
     /// Of `POST /native/v1/audio/tts`.
     pub native: &'static [Field],
     /// Of `POST /v1/multimodal/audio/generations`.
@@ -41,32 +41,32 @@ pub struct Shapes {
 }
 
 impl fmt::Debug for Family {
-    /// Its name: the declaration is too long for a log line.
+    /// The name only: the declaration is too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Family({})", self.name)
     }
 }
 
 impl Family {
-    /// Its request fields in that shape.
-    pub fn fields(&self, shape: RequestShape) -> &'static [Field] {
-        match shape {
-            RequestShape::Usual => self.fields.usual,
-            RequestShape::NativeSpeech => self.fields.native,
-            RequestShape::MultimodalSpeech => self.fields.multimodal,
+    /// Its request fields in that layout.
+    pub fn fields(&self, layout: RequestLayout) -> &'static [Field] {
+        match layout {
+            RequestLayout::Standard => self.fields.standard,
+            RequestLayout::NativeSpeech => self.fields.native,
+            RequestLayout::MultimodalSpeech => self.fields.multimodal,
         }
     }
 
-    /// What its requests in that shape hold.
-    pub(crate) fn form(&'static self, shape: RequestShape) -> Form {
-        Form {
+    /// The declaration of its requests in that layout.
+    pub(crate) fn request_spec(&'static self, layout: RequestLayout) -> RequestSpec {
+        RequestSpec {
             title: self.title,
             about: self.about,
             models: self.models,
-            model_field: shape.model_field(),
-            fields: self.fields(shape),
+            model_field: layout.model_field(),
+            fields: self.fields(layout),
             ignored: self.ignored,
-            inputs: InputRules::NONE,
+            input_limits: InputLimits::NONE,
             rules: self.rules,
             sizes: &NoSizes,
         }

@@ -1,15 +1,15 @@
-//! The normalised speech job: what a family's validation makes of a request and what a provider gets.
+//! [`SpeechJob`]: a validated speech request, as providers receive it.
 //!
-//! It is stored with the task as JSON, so every change here must still read what older versions wrote.
+//! Stored with the task as JSON, so every version must still read the jobs that older versions wrote.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::image::{InputImage, PixelSize};
-use crate::input::InputRole;
-use crate::job::{MediaJob, Units};
+use crate::image::format::PixelSize;
+use crate::input::input_image::{InputImage, InputRole};
+use crate::media_job::{MediaJob, Units};
 
-/// One text to speak, normalised: every value legal for its family.
+/// One text to speak: every value valid for its family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpeechJob {
     /// The model id as the client wrote it.
@@ -18,28 +18,28 @@ pub struct SpeechJob {
     pub family: String,
     /// What to say: 1 to 4096 Unicode scalar values, not blank. A provider with a smaller limit splits it.
     pub text: String,
-    /// The provider's id of a voice; none leaves it to the channel.
+    /// The provider's voice id. `None` leaves it to the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,
-    /// 0.25 to 4.0, 1 being the usual pace.
+    /// Speaking rate, 0.25 to 4.0; 1 is normal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
     /// Such as `zh` or `en`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// How to say it.
+    /// Style or expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// The client's own id for the task, told again in its records.
+    /// The client's own id for the task, repeated in its records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_task_id: Option<String>,
-    /// What only this family has, under SPEC.md's field names.
+    /// Fields of this family alone, by their request names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
 impl SpeechJob {
-    /// How long the text is, in Unicode scalar values (DECISIONS.md › Values).
+    /// The length of the text in Unicode scalar values, which is the billed quantity.
     pub fn characters(&self) -> u32 {
         u32::try_from(self.text.chars().count()).unwrap_or(u32::MAX)
     }
@@ -70,15 +70,15 @@ impl MediaJob for SpeechJob {
         None
     }
 
-    fn shown(&self) -> Map<String, Value> {
+    fn echoed_fields(&self) -> Map<String, Value> {
         let id = self.external_task_id.iter();
         id.map(|id| ("external_task_id".to_owned(), id.as_str().into()))
             .collect()
     }
 
-    fn pictures(&self) -> Vec<(InputRole, &InputImage)> {
+    fn input_images(&self) -> Vec<(InputRole, &InputImage)> {
         Vec::new()
     }
 
-    fn add_picture(&mut self, _: InputRole, _: InputImage) {}
+    fn add_input_image(&mut self, _: InputRole, _: InputImage) {}
 }

@@ -1,39 +1,38 @@
-//! native-v3 (SPEC.md › Speech synthesis).
+//! Native speech v3: `native-v3` and `kling-v3`. Docs page: docs/models/native-v3.md.
 
-use super::family::{Family, Shapes};
-use crate::LinkLife;
-use crate::form::field::Field;
+use super::family::{Family, FieldsByLayout};
+use crate::fields::field::Field;
+use crate::link_ttl::LinkTtl;
 
-/// The longest text, in Unicode scalar values. SPEC.md names no limit; this is the greatest that a provider takes at
-/// once, and adapters of providers that take less split the text.
+/// The longest text, in Unicode scalar values: the largest limit of a provider. Adapters of providers with smaller
+/// limits split the text.
 const MAX_TEXT: usize = 4096;
-/// The slowest and fastest pace that SPEC.md names.
+/// The lowest and highest speaking rate.
 const SPEEDS: (f64, f64) = (0.25, 4.0);
 
-const TEXT: &str = "What to say.";
-const VOICE: &str = "The id of a voice that the channel's provider has.";
-const SPEED: &str =
-    "The pace; 1 is the usual one. A channel with a smaller range takes the nearest.";
+const TEXT: &str = "The text to speak.";
+const VOICE: &str = "A voice id of the channel's provider.";
+const SPEED: &str = "Speaking rate; 1 is normal. Clamped to the range of the channel.";
 const LANGUAGE: &str = "The voice's language, such as `zh` or `en`.";
 
 const INSTRUCTIONS: Field = Field::text(
     "instructions",
-    "Style or expression, where the channel's provider takes it.",
+    "Style or expression, if the channel's provider supports it.",
 )
-.at_most(4096);
+.max_chars(4096);
 const EXTERNAL_TASK_ID: Field = Field::text(
     "external_task_id",
-    "Your own id for the task, told again in its records.",
+    "Your own id for the task, repeated in its records.",
 )
-.at_most(256)
-.or_in_metadata();
+.max_chars(256)
+.allowed_in_metadata();
 
 const fn text(name: &'static str) -> Field {
-    Field::text(name, TEXT).at_most(MAX_TEXT).required()
+    Field::text(name, TEXT).max_chars(MAX_TEXT).required()
 }
 
 const fn voice(name: &'static str) -> Field {
-    Field::text(name, VOICE).at_most(256)
+    Field::text(name, VOICE).max_chars(256)
 }
 
 const fn speed(name: &'static str) -> Field {
@@ -41,17 +40,16 @@ const fn speed(name: &'static str) -> Field {
 }
 
 const fn language(name: &'static str) -> Field {
-    Field::text(name, LANGUAGE).at_most(35)
+    Field::text(name, LANGUAGE).max_chars(35)
 }
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "native-v3",
     title: "Native speech v3",
-    about: "Speaks a text. Asynchronous: the call returns a task, whose record names the audio file when it is there. There is no voice cloning.",
+    about: "Converts text to speech. Asynchronous: the response is a receipt, and the task's record contains the link to the audio file once it is completed. Voice cloning is not supported.",
     models: &["native-v3", "kling-v3"],
-    fields: Shapes {
-        usual: &[
+    fields: FieldsByLayout {
+        standard: &[
             text("input"),
             voice("voice"),
             speed("speed"),
@@ -68,7 +66,7 @@ pub(super) static FAMILY: Family = Family {
             EXTERNAL_TASK_ID,
         ],
         multimodal: &[
-            Field::choice("task_type", &["tts"], "What to do.").required(),
+            Field::choice("task_type", &["tts"], "The kind of task.").required(),
             Field::object(
                 "metadata",
                 &[
@@ -78,16 +76,19 @@ pub(super) static FAMILY: Family = Family {
                     language("voice_language"),
                     INSTRUCTIONS,
                 ],
-                "The fields themselves.",
+                "The speech parameters.",
             ),
             EXTERNAL_TASK_ID,
         ],
     },
     ignored: &[
-        ("response_format", "the channel decides the audio's format"),
-        ("stream_format", "speech is a task, not a stream"),
+        ("response_format", "the channel determines the audio format"),
+        (
+            "stream_format",
+            "speech is generated as a task, not as a stream",
+        ),
     ],
     rules: &[],
-    links: LinkLife::Usual,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

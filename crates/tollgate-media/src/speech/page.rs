@@ -1,34 +1,39 @@
-//! The docs page of a speech family, in Markdown.
+//! The docs page of a speech family (docs/models/*.md), in Markdown.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
 use super::family::Family;
-use crate::{AnyFamily, Endpoint, form, shape};
+use crate::endpoint::{Endpoint, RequestLayout};
+use crate::fields::page::{
+    Overview, write_example, write_field_table, write_overview, write_responses, write_rules,
+};
+use crate::response::speech::SPEECH;
 
-/// The docs page of `family`: the fields of every shape, answers, an example.
+/// The docs page of `family`, with a field table for each endpoint.
 pub fn page(family: &'static Family) -> String {
-    let any = AnyFamily::Speech(family);
-    let also = any.endpoint().also();
+    let endpoint = Endpoint::AudioSpeech;
     let mut page = String::new();
-    form::front(&mut page, any, also);
-    for endpoint in std::iter::once(&any.endpoint()).chain(also) {
-        let heading = match *endpoint {
-            Endpoint::AudioSpeech => "## Fields".to_owned(),
-            other => format!("## Fields of `{other}`"),
-        };
-        let _ = writeln!(page, "{heading}\n");
-        form::field_table(&mut page, &family.form(endpoint.shape()));
+    let overview = Overview {
+        family: family.name,
+        endpoint,
+        link_ttl: family.link_ttl,
+        safety_review: family.safety_review,
+    };
+    let spec = family.request_spec(RequestLayout::Standard);
+    write_overview(&mut page, &spec, &overview);
+    for endpoint in std::iter::once(&endpoint).chain(endpoint.aliases()) {
+        let _ = writeln!(page, "## Request fields of `{endpoint}`\n");
+        write_field_table(&mut page, &family.request_spec(endpoint.request_layout()));
     }
-    form::rule_list(&mut page, family.rules, family.ignored);
-    let _ = writeln!(page, "## Answers\n\n{}\n", shape::SPEECH.about);
-    page.push_str("## Example\n\n");
-    form::curl(&mut page, any.endpoint().path(), &example(family));
+    write_rules(&mut page, family.rules, family.ignored);
+    write_responses(&mut page, SPEECH.about);
+    write_example(&mut page, endpoint.path(), &example_body(family));
     page
 }
 
-fn example(family: &Family) -> Map<String, Value> {
+fn example_body(family: &Family) -> Map<String, Value> {
     let body = json!({
         "model": family.models[0],
         "input": "The light on the cape turns once in twelve seconds.",

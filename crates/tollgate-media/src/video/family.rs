@@ -1,62 +1,63 @@
-//! A video family: everything that SPEC.md and a provider say about its models, as one declaration.
+//! [`Family`]: the declaration of video models with the same parameters.
 
 use std::fmt;
 
 use super::job::{ImageUse, VideoJob};
 use super::size::FrameSizes;
-use crate::LinkLife;
-use crate::form::field::Field;
-use crate::form::length::Lengths;
-use crate::form::{Form, Rule};
-use crate::image::ImageFacts;
-use crate::input::InputRules;
+use crate::fields::duration::Durations;
+use crate::fields::field::Field;
+use crate::fields::spec::{RequestSpec, Rule};
+use crate::image::metadata::ImageMetadata;
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
 
-/// Video models that share their parameters. Validation, the OpenAPI schema and the docs page are all read off this.
+/// Video models with the same parameters. The parser, the OpenAPI schema and the docs page derive from it.
 pub struct Family {
-    /// Its short name: `like = …` in the configuration, the name of its docs page, `VideoJob::family`.
+    /// Its identifier: `like = …` in the configuration, the name of its docs page, `VideoJob::family`.
     pub name: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'static str,
     /// A few sentences that open its docs page.
     pub about: &'static str,
-    /// Its model ids. The first is the usual one.
+    /// Its model ids, the primary one first.
     pub models: &'static [&'static str],
-    /// Its request fields, `model` aside, in SPEC.md's order.
+    /// Its request fields except `model`, in the order of the docs page.
     pub fields: &'static [Field],
-    /// Fields that it takes without effect, each with the reason; they become adjustments.
+    /// Fields that are accepted without effect, each with the reason; they become adjustments.
     pub ignored: &'static [(&'static str, &'static str)],
-    /// How long its films last.
-    pub lengths: &'static Lengths,
-    /// The frames it makes.
+    /// The durations of its videos.
+    pub durations: &'static Durations,
+    /// The sizes of its videos.
     pub sizes: FrameSizes,
-    /// How many images it takes as frames: 1, the first one; 2, the last one too. More than that are references.
+    /// The most images that are used as frames: 1 for the first frame, 2 for first and last frame. More images than that
+    /// are references.
     pub frames: usize,
-    /// What its images must be.
-    pub inputs: InputRules,
-    /// What no table says. Applied in order when length and size are known.
+    /// The limits of its reference images.
+    pub input_limits: InputLimits,
+    /// Rules that involve more than one field, applied in order when duration and size are known.
     pub rules: &'static [Rule],
-    /// How long its results are kept.
-    pub links: LinkLife,
-    /// Whether prompts pass the safety review unless the configuration says otherwise.
+    /// How long links to its results stay valid.
+    pub link_ttl: LinkTtl,
+    /// Whether prompts pass the safety review by default.
     pub safety_review: bool,
 }
 
 impl fmt::Debug for Family {
-    /// Its name: the declaration is too long for a log line.
+    /// The name only: the declaration is too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Family({})", self.name)
     }
 }
 
 impl Family {
-    /// Fills in a size that follows the first frame, as soon as that one's facts are known.
-    pub fn settle(&self, job: &mut VideoJob, images: &[Option<ImageFacts>]) {
+    /// Fills in a size that follows the first frame, if the metadata of that image is known.
+    pub fn apply_reference_metadata(&self, job: &mut VideoJob, images: &[Option<ImageMetadata>]) {
         if let (None, Some(Some(first))) = (job.size.pixels, images.first()) {
-            self.sizes.follow(&mut job.size, first.size);
+            self.sizes.fill_from_first_frame(&mut job.size, first.size);
         }
     }
 
-    /// What that many images are to the film.
+    /// How a job uses `count` images. `None` if there are none.
     pub(crate) fn image_use(&self, count: usize) -> Option<ImageUse> {
         match count {
             0 => None,
@@ -66,16 +67,16 @@ impl Family {
         }
     }
 
-    /// What its requests hold.
-    pub(crate) fn form(&'static self) -> Form {
-        Form {
+    /// The declaration of its requests.
+    pub(crate) fn request_spec(&'static self) -> RequestSpec {
+        RequestSpec {
             title: self.title,
             about: self.about,
             models: self.models,
             model_field: "model",
             fields: self.fields,
             ignored: self.ignored,
-            inputs: self.inputs,
+            input_limits: self.input_limits,
             rules: self.rules,
             sizes: &self.sizes,
         }

@@ -1,45 +1,48 @@
-//! grok-imagine-video-1.5 (SPEC.md › Video generation; the values are the provider's).
+//! Grok Imagine Video: `grok-imagine-video-1.5`. Docs page: docs/models/grok-imagine-video.md.
 
 use tollgate_core::ApiError;
 
 use super::family::Family;
-use super::read::{length_field, tier_field};
-use super::size::{Follow, FrameSizes};
-use crate::LinkLife;
-use crate::form::Rule;
-use crate::form::field::Field;
-use crate::form::length::Lengths;
-use crate::image::ImageFormat;
+use super::rules::{length_field, tier_field};
+use super::size::{FollowFirstFrame, FrameSizes};
+use crate::fields::duration::Durations;
+use crate::fields::field::Field;
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
 use crate::image::size::row;
-use crate::input::InputRules;
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
 
-static LENGTHS: Lengths = Lengths::Between {
+static DURATIONS: Durations = Durations::Between {
     min: 1,
     max: 15,
     default: 6,
 };
-/// The longest film with references, in seconds.
+/// The longest video with references, in seconds.
 const MAX_WITH_REFERENCES: i64 = 10;
 const FORMATS: &[ImageFormat] = &[ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::Webp];
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "grok-imagine-video",
     title: "Grok Imagine Video 1.5",
-    about: "Films of 1 to 15 seconds up to 1080p, from text, from one image as the first frame, or with up to 7 images as references.",
+    about: "Videos of 1 to 15 seconds up to 1080p, from text, from one image as the first frame, or with up to 7 images as references.",
     models: &["grok-imagine-video-1.5"],
     fields: &[
-        Field::prompt("Content, motion, camera and style."),
-        Field::picture("The first frame.").also(&["input_reference"]),
-        Field::pictures("One: the first frame. Several: references."),
-        Field::seconds(&LENGTHS),
-        Field::length("duration", &LENGTHS, "The same as a number."),
-        Field::size("The frame, as pixels."),
-        Field::ratio("aspect_ratio", "The frame's ratio, in place of `size`."),
-        Field::resolution("The tier, in place of `size`."),
+        Field::prompt("The prompt: content, motion, camera and style."),
+        Field::image("The first frame.").aliases(&["input_reference"]),
+        Field::images("One: the first frame. Several: references."),
+        Field::seconds(&DURATIONS),
+        Field::duration(
+            "duration",
+            &DURATIONS,
+            "The same as `seconds`, as an integer.",
+        ),
+        Field::size("The pixel size."),
+        Field::ratio("aspect_ratio", "The aspect ratio, instead of `size`."),
+        Field::resolution("The resolution tier, instead of `size`."),
     ],
     ignored: &[],
-    lengths: &LENGTHS,
+    durations: &DURATIONS,
     // The provider names ratios and lines; the long side is the ratio's, made even.
     sizes: FrameSizes {
         tiers: &["480p", "720p", "1080p"],
@@ -54,17 +57,17 @@ pub(super) static FAMILY: Family = Family {
             row("2:3", &[(480, 720), (720, 1080), (1080, 1620)]),
         ],
         default_ratio: "16:9",
-        follow: Follow::Unasked,
+        follow: FollowFirstFrame::ByDefault,
     },
     frames: 1,
-    inputs: InputRules {
+    input_limits: InputLimits {
         max_count: 7,
         formats: FORMATS,
         data_uris: FORMATS,
-        ..InputRules::SANE
+        ..InputLimits::DEFAULT
     },
     rules: &[Rule {
-        text: "Films with several images last at most 10 seconds, at 480p or 720p.",
+        text: "With several images, the duration is at most 10 seconds and the resolution 480p or 720p.",
         apply: |draft| {
             let count = draft.references();
             if count < 2 {
@@ -86,6 +89,6 @@ pub(super) static FAMILY: Family = Family {
             Ok(())
         },
     }],
-    links: LinkLife::Usual,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,29 +1,27 @@
-//! The normalised video job: what a family's validation makes of a request and what a provider gets.
+//! [`VideoJob`]: a validated video request with every default filled in, as providers receive it.
 //!
-//! It is stored with the task as JSON, so every change here must still read what older versions wrote.
+//! Stored with the task as JSON, so every version must still read the jobs that older versions wrote.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::image::{InputImage, PixelSize};
-use crate::input::InputRole;
-use crate::job::{MediaJob, Units};
+use crate::image::format::PixelSize;
+use crate::input::input_image::{InputImage, InputRole};
+use crate::media_job::{MediaJob, Units};
 
-/// The frame of the film to make. `pixels` is what the gateway promises; `ratio` and `resolution` are there for
-/// providers that take those instead.
+/// The requested size. Clients get `pixels`; `ratio` and `resolution` are for providers that accept those instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VideoSize {
-    /// The exact size, even numbers, once it is known. None only while it follows an image that has not been fetched
-    /// yet; [`Family::settle`](super::Family::settle) fills it in.
+    /// The exact size, both numbers even. `None` only while it follows an image that is not fetched yet; [`Family::apply_reference_metadata`](super::Family::apply_reference_metadata) fills it in.
     pub pixels: Option<PixelSize>,
-    /// The ratio as the family writes it, such as `16:9`. None: it follows the first frame, also when that is known
-    /// and `pixels` is filled in.
+    /// The ratio as the family writes it, such as `16:9`. `None` if it follows the first frame, even after `pixels` is
+    /// filled in.
     pub ratio: Option<String>,
     /// The tier as the family writes it, such as `720p`.
     pub resolution: Option<String>,
 }
 
-/// What a job's images are to the film.
+/// How a job uses its images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageUse {
@@ -31,51 +29,51 @@ pub enum ImageUse {
     FirstFrame,
     /// The two images are the first and the last frame.
     FirstAndLast,
-    /// They show what is to appear in the film, as no frame of it.
+    /// They show what should appear in the video; none of them is a frame.
     References,
 }
 
-/// One film to make, normalised: every default filled in, every value legal for its family.
+/// One video request: every default filled in, every value valid for its family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VideoJob {
     /// The model id as the client wrote it.
     pub model: String,
     /// The family's name, such as `seedance-2.0`.
     pub family: String,
-    /// The text. Empty only where the family allows none (seedance with images).
+    /// The prompt. Empty only if the family allows that (Seedance with images).
     pub prompt: String,
-    /// How long the film lasts, in seconds.
+    /// The duration in seconds.
     pub seconds: u32,
-    /// Its frame.
+    /// Its size.
     pub size: VideoSize,
-    /// Images, in the client's order. Their presence selects image-to-video.
+    /// Input images in the client's order. If there are any, the request is image-to-video.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<InputImage>,
-    /// What they are to the film; none without images.
+    /// How they are used. `None` without images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_use: Option<ImageUse>,
-    /// What to avoid, where the family takes it.
+    /// What the video must not show. `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub negative_prompt: Option<String>,
-    /// 0 to 4294967295; the same seed and parameters give similar results. None: a new one each time.
+    /// 0 to 4294967295; the same seed and parameters give similar results. `None` for a random one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// Whether the film has sound, where the family can choose.
+    /// Whether the video has audio. `None` if the family has no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate_audio: Option<bool>,
-    /// Whether the last frame is delivered too, as a picture.
+    /// Whether the last frame is returned too, as an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_last_frame: Option<bool>,
-    /// Whether the camera stands still; none leaves it to the model.
+    /// Whether the camera is fixed; none leaves it to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera_fixed: Option<bool>,
-    /// Whether a visible mark is added, where the family can choose.
+    /// Whether a visible watermark is added. `None` if the family has no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watermark: Option<bool>,
-    /// Which people may appear: `allow_all`, `allow_adult` or `dont_allow`; none leaves it to the provider.
+    /// Which people may appear: `allow_all`, `allow_adult` or `dont_allow`. `None` leaves it to the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person_generation: Option<String>,
-    /// What only this family has, under SPEC.md's field names.
+    /// Fields of this family alone, by their request names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
@@ -105,8 +103,8 @@ impl MediaJob for VideoJob {
         self.size.resolution.as_deref()
     }
 
-    /// `seconds` as a string and `size`: the pixels, or the tier while they are not known.
-    fn shown(&self) -> Map<String, Value> {
+    /// `seconds` as a string, and `size`: the pixels, or the tier while they are not known.
+    fn echoed_fields(&self) -> Map<String, Value> {
         let tier = || self.size.resolution.clone().unwrap_or_default();
         let pixels = self.size.pixels.map(|pixels| pixels.to_string());
         let size = pixels.unwrap_or_else(tier);
@@ -118,14 +116,14 @@ impl MediaJob for VideoJob {
         .collect()
     }
 
-    fn pictures(&self) -> Vec<(InputRole, &InputImage)> {
+    fn input_images(&self) -> Vec<(InputRole, &InputImage)> {
         let images = self.images.iter().enumerate();
         images
             .map(|(index, image)| (InputRole::Reference(index), image))
             .collect()
     }
 
-    fn add_picture(&mut self, _: InputRole, image: InputImage) {
+    fn add_input_image(&mut self, _: InputRole, image: InputImage) {
         self.images.push(image);
     }
 }

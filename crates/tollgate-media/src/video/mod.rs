@@ -1,11 +1,13 @@
-//! Video models: their families, each declared once in a file of its own, and what follows from that.
+//! Video models: one file per family (such as `sora_2.rs`), and what the families share.
 //!
-//! To add a family: write its file beside the others and its line in [`FAMILIES`].
+//! To add a family: write its file and list it in `families.rs`; CONTRIBUTING.md has the checklist.
 
+pub mod families;
 mod family;
-mod job;
+pub mod job;
 mod page;
-mod read;
+mod parse;
+mod rules;
 mod size;
 
 mod grok_imagine_video;
@@ -16,18 +18,9 @@ mod seedance_2_0;
 mod sora_2;
 mod veo_3_1;
 
+pub use families::FAMILIES;
 pub use family::Family;
 pub use job::{ImageUse, VideoJob, VideoSize};
 pub use page::page;
-pub(crate) use read::read_for;
-pub use size::{Follow, FrameSizes};
-
-/// Every family.
-pub static FAMILIES: &[&Family] = &[
-    &sora_2::FAMILY,
-    &veo_3_1::FAMILY,
-    &grok_imagine_video::FAMILY,
-    &seedance_1_0::FAMILY,
-    &seedance_1_5_pro::FAMILY,
-    &seedance_2_0::FAMILY,
-];
+pub(crate) use parse::parse_request;
+pub use size::{FollowFirstFrame, FrameSizes};

@@ -1,52 +1,54 @@
-//! What the Seedance families share: fields, input limits, frames and rules.
+//! Fields, sizes, input limits and the rule that the Seedance families share.
 
-use super::read::prompt_or_images;
-use crate::form::Rule;
-use crate::form::field::{Field, Preset};
-use crate::image::ImageFormat;
+use super::rules::prompt_or_images;
+use crate::fields::field::{DefaultValue, Field};
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
 use crate::image::size::{Row, row};
-use crate::input::{InputRules, MB};
+use crate::input::limits::{InputLimits, MB};
 
 pub(super) const PROMPT: Field = Field::text(
     "prompt",
-    "Content, motion, camera and style. Required without an image.",
+    "The prompt: content, motion, camera and style. Required without an image.",
 );
 pub(super) const SIZE: Field = Field::size(
-    "The frame, as pixels of the table, or of a table's ratio with the tier's number of lines.",
+    "A pixel size from the table, or one with a ratio of the table and as many lines as the tier says.",
 );
 pub(super) const RATIO: Field = Field::ratio(
     "aspect_ratio",
-    "The frame's ratio; `adaptive`: the one of the table nearest to the first frame's, as it is by default when there is a first frame.",
+    "The aspect ratio. `adaptive` selects the one nearest to that of the first frame, which is the default if there is a first frame.",
 );
-pub(super) const RESOLUTION: Field = Field::resolution("The tier.");
+pub(super) const RESOLUTION: Field = Field::resolution("The resolution tier.");
 
 pub(super) const GENERATE_AUDIO: Field =
-    Field::flag("generate_audio", "Whether the film has sound.").or(Preset::Flag(true));
+    Field::flag("generate_audio", "Whether the video has sound.")
+        .default_to(DefaultValue::Flag(true));
 pub(super) const RETURN_LAST_FRAME: Field = Field::flag(
     "return_last_frame",
-    "Whether the last frame comes too, as `metadata.last_frame_url`.",
+    "Whether to return the last frame too, as `metadata.last_frame_url`.",
 )
-.or(Preset::Flag(false));
+.default_to(DefaultValue::Flag(false));
 pub(super) const CAMERA_FIXED: Field = Field::flag(
     "camera_fixed",
-    "Whether the camera stands still; no effect with references.",
+    "Whether the camera is fixed; no effect with references.",
 );
 pub(super) const SEED: Field = Field::int(
     "seed",
     -1,
     4_294_967_295,
-    "The same seed and parameters give similar results; -1 is any.",
+    "The same seed and parameters give similar results; -1 means a random one.",
 );
 pub(super) const WATERMARK: Field =
-    Field::flag("watermark", "Whether a visible mark is added.").or(Preset::Flag(false));
+    Field::flag("watermark", "Whether a visible watermark is added.")
+        .default_to(DefaultValue::Flag(false));
 
 /// Hints for those who send what stands in `metadata` beside it.
 pub(super) const IN_METADATA: &[(&str, &str)] = &[
-    ("generate_audio", "it is read from `metadata`"),
-    ("return_last_frame", "it is read from `metadata`"),
-    ("camera_fixed", "it is read from `metadata`"),
-    ("seed", "it is read from `metadata`"),
-    ("watermark", "it is read from `metadata`"),
+    ("generate_audio", "send it in `metadata`"),
+    ("return_last_frame", "send it in `metadata`"),
+    ("camera_fixed", "send it in `metadata`"),
+    ("seed", "send it in `metadata`"),
+    ("watermark", "send it in `metadata`"),
 ];
 
 const FORMATS: &[ImageFormat] = &[
@@ -58,14 +60,14 @@ const FORMATS: &[ImageFormat] = &[
 ];
 
 /// The provider's limits: 0.4 to 2.5, 300 to 6000 pixels a side, 30 MB.
-pub(super) const INPUTS: InputRules = InputRules {
+pub(super) const INPUTS: InputLimits = InputLimits {
     formats: FORMATS,
     data_uris: FORMATS,
     max_bytes: 30 * MB,
     min_side: 300,
     max_side: 6000,
     max_ratio: 2.5,
-    ..InputRules::SANE
+    ..InputLimits::DEFAULT
 };
 
 pub(super) const TIERS: &[&str] = &["480p", "720p", "1080p"];

@@ -1,19 +1,21 @@
-//! seedance-1.0-fast, -mini and -pro (SPEC.md › Video generation; the values are the provider's).
+//! Seedance 1.0: `seedance-1.0-pro`, `-fast` and `-mini`. Docs page: docs/models/seedance-1.0.md.
 
 use serde_json::Value;
 use tollgate_core::{Adjustment, ApiError};
 
 use super::family::Family;
-use super::read::tier_field;
+use super::rules::tier_field;
 use super::seedance;
-use super::size::{Follow, FrameSizes};
-use crate::LinkLife;
-use crate::form::field::Field;
-use crate::form::length::Lengths;
-use crate::form::{Draft, Rule};
+use super::size::{FollowFirstFrame, FrameSizes};
+use crate::fields::draft::Draft;
+use crate::fields::duration::Durations;
+use crate::fields::field::Field;
+use crate::fields::spec::Rule;
 use crate::image::size::row;
-use crate::input::{InputRules, InputSource};
-use crate::text;
+use crate::input::input_image::InputSource;
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
+use crate::text::clip_json;
 
 /// The model that takes references.
 const MINI: &str = "seedance-1.0-mini";
@@ -22,7 +24,7 @@ const FAST: &str = "seedance-1.0-fast";
 /// First and last frame.
 const FRAMES: usize = 2;
 
-static LENGTHS: Lengths = Lengths::Between {
+static DURATIONS: Durations = Durations::Between {
     min: 2,
     max: 12,
     default: 5,
@@ -35,27 +37,30 @@ const METADATA: &[Field] = &[
     seedance::WATERMARK,
 ];
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "seedance-1.0",
     title: "Seedance 1.0",
-    about: "Silent films of 2 to 12 seconds up to 1080p, from text or images: the first is the first frame, a second the last frame.",
+    about: "Videos without audio of 2 to 12 seconds up to 1080p, from text or images: the first is the first frame, a second the last frame.",
     models: &["seedance-1.0-pro", FAST, MINI],
     fields: &[
         seedance::PROMPT,
-        Field::picture("The first frame.").also(&["input_reference"]),
-        Field::pictures(
+        Field::image("The first frame.").aliases(&["input_reference"]),
+        Field::images(
             "First frame and last frame; with seedance-1.0-mini three or four are references. seedance-1.0-fast uses the first only.",
         ),
-        Field::seconds(&LENGTHS),
-        Field::length("duration", &LENGTHS, "The same as a number."),
+        Field::seconds(&DURATIONS),
+        Field::duration(
+            "duration",
+            &DURATIONS,
+            "The same as `seconds`, as an integer.",
+        ),
         seedance::SIZE,
         seedance::RATIO,
         seedance::RESOLUTION,
-        Field::object("metadata", METADATA, "The provider's own parameters."),
+        Field::object("metadata", METADATA, "Parameters of the provider."),
     ],
     ignored: seedance::IN_METADATA,
-    lengths: &LENGTHS,
+    durations: &DURATIONS,
     sizes: FrameSizes {
         tiers: seedance::TIERS,
         default_tier: seedance::USUAL_TIER,
@@ -68,10 +73,10 @@ pub(super) static FAMILY: Family = Family {
             row("21:9", &[(960, 416), (1504, 640), (2176, 928)]),
         ],
         default_ratio: "16:9",
-        follow: Follow::Named("adaptive"),
+        follow: FollowFirstFrame::ByValue("adaptive"),
     },
     frames: FRAMES,
-    inputs: InputRules {
+    input_limits: InputLimits {
         max_count: 4,
         ..seedance::INPUTS
     },
@@ -81,21 +86,21 @@ pub(super) static FAMILY: Family = Family {
             text: "seedance-1.0-pro takes at most 2 images, seedance-1.0-mini 4.",
             apply: |draft| {
                 let count = draft.references();
-                if count > FRAMES && draft.like != MINI {
+                if count > FRAMES && draft.base_model != MINI {
                     return Err(ApiError::invalid(format!(
                         "`images` must be at most {FRAMES} for {}: first and last frame, got {count}",
-                        draft.like
+                        draft.base_model
                     )));
                 }
                 Ok(())
             },
         },
         Rule {
-            text: "seedance-1.0-fast takes no last frame: a second image is not used.",
+            text: "seedance-1.0-fast does not support a last frame: a second image is ignored.",
             apply: no_last_frame,
         },
         Rule {
-            text: "With references (three or four images) there is no 1080p, and `metadata.camera_fixed` has no effect.",
+            text: "With references (three or four images) 1080p is not supported, and `metadata.camera_fixed` has no effect.",
             apply: |draft| {
                 let count = draft.references();
                 if count <= FRAMES {
@@ -112,20 +117,20 @@ pub(super) static FAMILY: Family = Family {
             },
         },
     ],
-    links: LinkLife::Usual,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };
 
 fn no_last_frame(draft: &mut Draft<'_>) -> Result<(), ApiError> {
-    if draft.like != FAST || draft.references() != FRAMES {
+    if draft.base_model != FAST || draft.references() != FRAMES {
         return Ok(());
     }
     if let Some(last) = draft.inputs.pop() {
         let asked = match &last.source {
-            InputSource::Url(url) => text::clip(&Value::from(url.as_str())),
+            InputSource::Url(url) => clip_json(&Value::from(url.as_str())),
             InputSource::Data { .. } => "image data".into(),
         };
-        let why = "this model takes no last frame";
+        let why = "this model does not support a last frame";
         draft
             .adjustments
             .push(Adjustment::new(last.field, asked, Value::Null, why));

@@ -1,14 +1,14 @@
-//! seedance-1.5-pro (SPEC.md › Video generation; the values are the provider's).
+//! Seedance 1.5 Pro: `seedance-1.5-pro`. Docs page: docs/models/seedance-1.5-pro.md.
 
 use super::family::Family;
 use super::seedance;
-use super::size::{Follow, FrameSizes};
-use crate::LinkLife;
-use crate::form::field::Field;
-use crate::form::length::Lengths;
-use crate::input::InputRules;
+use super::size::{FollowFirstFrame, FrameSizes};
+use crate::fields::duration::Durations;
+use crate::fields::field::Field;
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
 
-static LENGTHS: Lengths = Lengths::Between {
+static DURATIONS: Durations = Durations::Between {
     min: 4,
     max: 12,
     default: 5,
@@ -22,38 +22,41 @@ const METADATA: &[Field] = &[
     seedance::WATERMARK,
 ];
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "seedance-1.5-pro",
     title: "Seedance 1.5 Pro",
-    about: "Films of 4 to 12 seconds with sound up to 1080p, from text or images: the first is the first frame, a second the last frame.",
+    about: "Videos of 4 to 12 seconds with audio up to 1080p, from text or images: the first is the first frame, a second the last frame.",
     models: &["seedance-1.5-pro"],
     fields: &[
         seedance::PROMPT,
-        Field::picture("The first frame.").also(&["input_reference"]),
-        Field::pictures("First frame and last frame."),
-        Field::seconds(&LENGTHS),
-        Field::length("duration", &LENGTHS, "The same as a number."),
+        Field::image("The first frame.").aliases(&["input_reference"]),
+        Field::images("First frame and last frame."),
+        Field::seconds(&DURATIONS),
+        Field::duration(
+            "duration",
+            &DURATIONS,
+            "The same as `seconds`, as an integer.",
+        ),
         seedance::SIZE,
         seedance::RATIO,
         seedance::RESOLUTION,
-        Field::object("metadata", METADATA, "The provider's own parameters."),
+        Field::object("metadata", METADATA, "Parameters of the provider."),
     ],
     ignored: seedance::IN_METADATA,
-    lengths: &LENGTHS,
+    durations: &DURATIONS,
     sizes: FrameSizes {
         tiers: seedance::TIERS,
         default_tier: seedance::USUAL_TIER,
         rows: seedance::ROWS,
         default_ratio: "16:9",
-        follow: Follow::Named("adaptive"),
+        follow: FollowFirstFrame::ByValue("adaptive"),
     },
     frames: 2,
-    inputs: InputRules {
+    input_limits: InputLimits {
         max_count: 2,
         ..seedance::INPUTS
     },
     rules: &[seedance::PROMPT_OR_IMAGES],
-    links: LinkLife::Usual,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,21 +1,21 @@
-//! seedance-2.0 and seedance-2.0-fast (SPEC.md › Video generation; the values are the provider's).
+//! Seedance 2.0: `seedance-2.0` and `seedance-2.0-fast`. Docs page: docs/models/seedance-2.0.md.
 
 use tollgate_core::ApiError;
 
 use super::family::Family;
-use super::read::tier_field;
+use super::rules::tier_field;
 use super::seedance;
-use super::size::{Follow, FrameSizes};
-use crate::LinkLife;
-use crate::form::Rule;
-use crate::form::field::Field;
-use crate::form::length::Lengths;
-use crate::input::InputRules;
+use super::size::{FollowFirstFrame, FrameSizes};
+use crate::fields::duration::Durations;
+use crate::fields::field::Field;
+use crate::fields::spec::Rule;
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
 
 /// The model without the highest tier.
 const FAST: &str = "seedance-2.0-fast";
 
-static LENGTHS: Lengths = Lengths::Between {
+static DURATIONS: Durations = Durations::Between {
     min: 4,
     max: 15,
     default: 5,
@@ -28,43 +28,46 @@ const METADATA: &[Field] = &[
     seedance::WATERMARK,
 ];
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "seedance-2.0",
     title: "Seedance 2.0",
-    about: "Films of 4 to 15 seconds with sound up to 1080p, from text, from one image as the first frame, or with up to 9 images as references.",
+    about: "Videos of 4 to 15 seconds with audio up to 1080p, from text, from one image as the first frame, or with up to 9 images as references.",
     models: &["seedance-2.0", FAST],
     fields: &[
         seedance::PROMPT,
-        Field::picture("The first frame.").also(&["input_reference"]),
-        Field::pictures("One: the first frame. Several: references."),
-        Field::seconds(&LENGTHS),
-        Field::length("duration", &LENGTHS, "The same as a number."),
+        Field::image("The first frame.").aliases(&["input_reference"]),
+        Field::images("One: the first frame. Several: references."),
+        Field::seconds(&DURATIONS),
+        Field::duration(
+            "duration",
+            &DURATIONS,
+            "The same as `seconds`, as an integer.",
+        ),
         seedance::SIZE,
         seedance::RATIO,
         seedance::RESOLUTION,
-        Field::object("metadata", METADATA, "The provider's own parameters."),
+        Field::object("metadata", METADATA, "Parameters of the provider."),
     ],
     ignored: seedance::IN_METADATA,
-    lengths: &LENGTHS,
+    durations: &DURATIONS,
     sizes: FrameSizes {
         tiers: seedance::TIERS,
         default_tier: seedance::USUAL_TIER,
         rows: seedance::ROWS,
         default_ratio: "16:9",
-        follow: Follow::Named("adaptive"),
+        follow: FollowFirstFrame::ByValue("adaptive"),
     },
     frames: 1,
-    inputs: InputRules {
+    input_limits: InputLimits {
         max_count: 9,
         ..seedance::INPUTS
     },
     rules: &[
         seedance::PROMPT_OR_IMAGES,
         Rule {
-            text: "seedance-2.0-fast makes no 1080p.",
+            text: "seedance-2.0-fast does not support 1080p.",
             apply: |draft| {
-                if draft.like == FAST && draft.text("resolution") == Some("1080p") {
+                if draft.base_model == FAST && draft.text("resolution") == Some("1080p") {
                     return Err(ApiError::invalid(format!(
                         "`{}` must be 480p or 720p for {FAST}, got 1080p",
                         tier_field(draft)
@@ -74,6 +77,6 @@ pub(super) static FAMILY: Family = Family {
             },
         },
     ],
-    links: LinkLife::Usual,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,70 +1,71 @@
-//! Frames: how `size`, `aspect_ratio` and `resolution` become pixels.
+//! [`FrameSizes`]: how `size`, `aspect_ratio` and `resolution` of a video request select a pixel size.
 
 use serde_json::{Value, json};
 use tollgate_core::{Adjustment, ApiError};
 
 use super::job::VideoSize;
-use crate::form::values::wrong;
-use crate::form::{Draft, FormSizes};
-use crate::image::PixelSize;
-use crate::image::size::{Row, parse_pixels, ratio_of, shape_of};
-use crate::text;
+use crate::fields::draft::Draft;
+use crate::fields::spec::SizeSpec;
+use crate::image::format::PixelSize;
+use crate::image::size::Row;
+use crate::image::size::ratio_table::parse_ratio;
+use crate::text::{invalid_value, show_name};
 
-/// The frames that a family makes: a table of ratios by tiers.
+/// The sizes of a family's videos: a table by ratio and tier.
 pub struct FrameSizes {
-    /// The tiers that `resolution` takes, smallest first.
+    /// The values of `resolution`, smallest first.
     pub tiers: &'static [&'static str],
     /// Index of the default one.
     pub default_tier: usize,
-    /// The ratios that `aspect_ratio` takes, each with its pixels at every tier.
+    /// The values of `aspect_ratio`, each with its pixel size at every tier.
     pub rows: &'static [Row],
-    /// The ratio of a request that names none, unless it follows the first frame.
+    /// The ratio of a request without one, unless it follows the first frame.
     pub default_ratio: &'static str,
     /// Whether the ratio follows the first frame.
-    pub follow: Follow,
+    pub follow: FollowFirstFrame,
 }
 
-/// When the ratio is the one of the table nearest to the first frame's.
+/// When the ratio of the table nearest to that of the first frame is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Follow {
+pub enum FollowFirstFrame {
     /// Never.
     Never,
-    /// When there is a first frame and no ratio is asked for.
-    Unasked,
-    /// Then, and when `aspect_ratio` is this word.
-    Named(&'static str),
+    /// If there is a first frame and the request names no ratio.
+    ByDefault,
+    /// Then, and if `aspect_ratio` has this value.
+    ByValue(&'static str),
 }
 
-/// The field that names ratio and tier at once.
+/// The field that selects ratio and tier together.
 const SIZE: &str = "size";
-/// Sizes within this factor of a ratio are meant as that ratio: 854x480 is 16:9.
+/// Sizes within this factor of a ratio count as that ratio: 854x480 is 16:9.
 const TOLERANCE: f64 = 1.01;
-/// Up to this many sizes are listed one by one in an error.
-const LISTED: usize = 6;
+/// The most sizes that an error lists one by one.
+const MAX_LISTED: usize = 6;
 
-/// A cell of the table.
+/// A cell of the table: a ratio at a tier.
 #[derive(Clone, Copy)]
 struct Cell {
     row: &'static Row,
     level: usize,
 }
 
-/// What the client wants.
-struct Wishes {
+/// The ratio and tier that the client requests.
+struct RequestedFrame {
     /// A value of `aspect_ratio`.
-    ratio: Option<Wish<&'static str>>,
+    ratio: Option<FromField<&'static str>>,
     /// A tier's index.
-    tier: Option<Wish<usize>>,
+    tier: Option<FromField<usize>>,
 }
 
-/// A value that the client wants, and which field says so.
+/// A value with the field that contains it.
 #[derive(Clone, Copy)]
-struct Wish<T> {
+struct FromField<T> {
     field: &'static str,
     value: T,
 }
 
-impl<T> Wish<T> {
+impl<T> FromField<T> {
     fn new(field: &'static str, value: T) -> Self {
         Self { field, value }
     }
@@ -75,19 +76,25 @@ impl<T> Wish<T> {
 }
 
 impl FrameSizes {
-    /// The frame that a request asks for, and how it asks. `has_first_frame`: whether there is one to follow.
-    pub(super) fn choose(
+    /// The size of a request, and its `size` as requested or by default. `has_first_frame` says whether an image is the
+    /// first frame, so that the ratio may follow it.
+    ///
+    /// # Errors
+    /// 400 if `size` is not allowed or contradicts the other fields.
+    pub(super) fn resolve(
         &self,
         draft: &mut Draft<'_>,
         has_first_frame: bool,
     ) -> Result<(VideoSize, String), ApiError> {
         let size = draft.text("size").map(str::to_owned);
-        let wishes = self.wishes(draft, size.as_deref())?;
-        let ratio = wishes.ratio.map(|wish| wish.value);
-        let level = wishes.tier.map_or(self.default_tier, |wish| wish.value);
+        let requested = self.requested_frame(draft, size.as_deref())?;
+        let ratio = requested.ratio.map(|requested| requested.value);
+        let level = requested
+            .tier
+            .map_or(self.default_tier, |requested| requested.value);
         let follows = match (ratio, self.follow) {
-            (None, Follow::Unasked | Follow::Named(_)) => has_first_frame,
-            (Some(ratio), Follow::Named(word)) if ratio == word => {
+            (None, FollowFirstFrame::ByDefault | FollowFirstFrame::ByValue(_)) => has_first_frame,
+            (Some(ratio), FollowFirstFrame::ByValue(word)) if ratio == word => {
                 if !has_first_frame {
                     return Err(ApiError::invalid(format!(
                         "`aspect_ratio` \"{word}\" follows the first frame and needs an image that is one, got none"
@@ -99,10 +106,10 @@ impl FrameSizes {
         };
         let row = self.row(ratio.unwrap_or(self.default_ratio));
         let pixels = (!follows).then(|| self.pixels(Cell { row, level }));
-        if let (Some(asked), Some(pixels)) = (&size, pixels) {
-            note_size(draft, asked, pixels, row.ratio, self.tiers[level]);
+        if let (Some(sent), Some(pixels)) = (&size, pixels) {
+            report_size(draft, sent, pixels, row.ratio, self.tiers[level]);
         }
-        let asked = size.unwrap_or_else(|| match ratio {
+        let sent = size.unwrap_or_else(|| match ratio {
             Some(ratio) => ratio.to_owned(),
             None if follows => "auto".to_owned(),
             None => self.default_ratio.to_owned(),
@@ -112,17 +119,17 @@ impl FrameSizes {
             ratio: (!follows).then(|| row.ratio.to_owned()),
             resolution: Some(self.tiers[level].to_owned()),
         };
-        Ok((frame, asked))
+        Ok((frame, sent))
     }
 
-    /// Fills in `size` after a first frame of `first` pixels: the nearest ratio, by factors.
-    pub(super) fn follow(&self, size: &mut VideoSize, first: PixelSize) {
+    /// Fills in `size` for a first frame of `first` pixels: the row whose ratio is nearest on a logarithmic scale.
+    pub(super) fn fill_from_first_frame(&self, size: &mut VideoSize, first: PixelSize) {
         let tier = size.resolution.as_deref();
         let level = self.tiers.iter().position(|name| Some(*name) == tier);
         let level = level.unwrap_or(self.default_tier);
-        let wanted = shape_of(first).ln();
+        let wanted = first.aspect_ratio().ln();
         let distance =
-            |row: &Row| ratio_of(row.ratio).map_or(f64::MAX, |r| (r.ln() - wanted).abs());
+            |row: &Row| parse_ratio(row.ratio).map_or(f64::MAX, |r| (r.ln() - wanted).abs());
         let nearest = self
             .rows
             .iter()
@@ -132,76 +139,96 @@ impl FrameSizes {
         }
     }
 
-    /// What is wanted, by whichever fields. `size` must not contradict the other two; what stands in `metadata` wins
-    /// over all three, with a word on what it changed.
-    fn wishes(&self, draft: &mut Draft<'_>, size: Option<&str>) -> Result<Wishes, ApiError> {
-        let mut wishes = Wishes {
-            ratio: Wish::of("aspect_ratio", self.asked_ratio(draft.text("aspect_ratio"))),
-            tier: Wish::of("resolution", self.asked_tier(draft.text("resolution"))),
+    /// The requested ratio and tier, from whichever fields have them. `size` must not contradict the other two;
+    /// `metadata` takes precedence over all three, with an adjustment for each value that it replaces.
+    fn requested_frame(
+        &self,
+        draft: &mut Draft<'_>,
+        size: Option<&str>,
+    ) -> Result<RequestedFrame, ApiError> {
+        let mut requested = RequestedFrame {
+            ratio: FromField::of("aspect_ratio", self.find_ratio(draft.text("aspect_ratio"))),
+            tier: FromField::of("resolution", self.find_tier(draft.text("resolution"))),
         };
         if let Some(size) = size {
-            let cell = self.cell(size)?;
+            let cell = self.find_cell(size)?;
             let own = cell.row.ratio;
-            match wishes.ratio.get_or_insert(Wish::new(SIZE, own)).value {
+            match requested
+                .ratio
+                .get_or_insert(FromField::new(SIZE, own))
+                .value
+            {
                 same if same == own => {}
-                other => return Err(contradiction(size, own, "aspect_ratio", other)),
+                other => return Err(contradiction_error(size, own, "aspect_ratio", other)),
             }
             let own = self.tiers[cell.level];
-            let tier = wishes.tier.get_or_insert(Wish::new(SIZE, cell.level));
+            let tier = requested
+                .tier
+                .get_or_insert(FromField::new(SIZE, cell.level));
             match self.tiers[tier.value] {
                 same if same == own => {}
-                other => return Err(contradiction(size, own, "resolution", other)),
+                other => return Err(contradiction_error(size, own, "resolution", other)),
             }
         }
         let member = |draft: &Draft<'_>, name| {
             let value = draft.member("metadata", name).and_then(Value::as_str);
             value.map(str::to_owned)
         };
-        if let Some(wins) = self.asked_ratio(member(draft, "aspectRatio").as_deref()) {
-            overrule(draft, wishes.ratio, &wins, wins, "aspectRatio");
-            wishes.ratio = Wish::of("metadata", Some(wins));
+        if let Some(wins) = self.find_ratio(member(draft, "aspectRatio").as_deref()) {
+            report_override(draft, requested.ratio, &wins, wins, "aspectRatio");
+            requested.ratio = FromField::of("metadata", Some(wins));
         }
-        if let Some(wins) = self.asked_tier(member(draft, "resolution").as_deref()) {
+        if let Some(wins) = self.find_tier(member(draft, "resolution").as_deref()) {
             let used = self.tiers[wins];
-            overrule(draft, wishes.tier, &wins, used, "resolution");
-            wishes.tier = Wish::of("metadata", Some(wins));
+            report_override(draft, requested.tier, &wins, used, "resolution");
+            requested.tier = FromField::of("metadata", Some(wins));
         }
-        Ok(wishes)
+        Ok(requested)
     }
 
-    fn asked_ratio(&self, asked: Option<&str>) -> Option<&'static str> {
-        self.ratios()
-            .into_iter()
-            .find(|ratio| Some(*ratio) == asked)
+    fn find_ratio(&self, sent: Option<&str>) -> Option<&'static str> {
+        self.ratios().into_iter().find(|ratio| Some(*ratio) == sent)
     }
 
-    fn asked_tier(&self, asked: Option<&str>) -> Option<usize> {
-        let asked = asked?;
-        self.tiers.iter().position(|tier| *tier == asked)
+    fn find_tier(&self, sent: Option<&str>) -> Option<usize> {
+        let sent = sent?;
+        self.tiers.iter().position(|tier| *tier == sent)
     }
 
-    /// The cell that a pixel size means: the one of just that size, else the one whose ratio and nominal lines it has.
-    fn cell(&self, size: &str) -> Result<Cell, ApiError> {
-        let found = parse_pixels(size, &['x', '*']).and_then(|asked| {
-            let exact = self.cells().find(|cell| self.pixels(*cell) == asked);
-            exact.or_else(|| self.cells().find(|cell| self.means(*cell, asked)))
+    /// The cell for a pixel size: the one with exactly that size, else the one with its ratio and nominal lines.
+    ///
+    /// # Errors
+    /// 400 if there is none.
+    fn find_cell(&self, size: &str) -> Result<Cell, ApiError> {
+        let found = PixelSize::parse(size, &['x', '*']).and_then(|sent| {
+            let exact = self.cells().find(|cell| self.pixels(*cell) == sent);
+            exact.or_else(|| {
+                self.cells()
+                    .find(|cell| self.matches_nominally(*cell, sent))
+            })
         });
-        found.ok_or_else(|| wrong("size", &self.wants(size), &text::name(size).into()))
+        found.ok_or_else(|| {
+            invalid_value(
+                "size",
+                &self.describe_allowed(size),
+                &show_name(size).into(),
+            )
+        })
     }
 
-    /// Whether `asked` has the cell's ratio, about, and its tier's number of lines.
-    fn means(&self, cell: Cell, asked: PixelSize) -> bool {
-        let Some(ratio) = ratio_of(cell.row.ratio) else {
+    /// Whether `sent` has about the ratio of the cell, and as many lines as its tier says.
+    fn matches_nominally(&self, cell: Cell, sent: PixelSize) -> bool {
+        let Some(ratio) = parse_ratio(cell.row.ratio) else {
             return false;
         };
-        let off = shape_of(asked) / ratio;
-        let lines = asked.width.min(asked.height);
+        let off = sent.aspect_ratio() / ratio;
+        let lines = sent.width.min(sent.height);
         lines_of(self.tiers[cell.level]) == Some(lines) && off.max(1.0 / off) <= TOLERANCE
     }
 
-    /// What `size` may be, for an error about `asked`.
-    fn wants(&self, asked: &str) -> String {
-        let hint = if ratio_of(asked).is_some() {
+    /// The allowed values of `size`, for an error about `sent`.
+    fn describe_allowed(&self, sent: &str) -> String {
+        let hint = if parse_ratio(sent).is_some() {
             " (a ratio goes in `aspect_ratio`)"
         } else {
             ""
@@ -210,7 +237,7 @@ impl FrameSizes {
             .cells()
             .map(|cell| self.pixels(cell).to_string())
             .collect();
-        if sizes.len() <= LISTED {
+        if sizes.len() <= MAX_LISTED {
             return format!("one of {}{hint}", sizes.join(", "));
         }
         let row = self.row(self.default_ratio);
@@ -236,22 +263,22 @@ impl FrameSizes {
         PixelSize::new(width, height)
     }
 
-    /// The row of a ratio that the declaration itself names; the tests see that it is there.
+    /// The row of a ratio that the declaration itself names; a test checks that it exists.
     fn row(&self, ratio: &str) -> &'static Row {
         let named = self.rows.iter().find(|row| row.ratio == ratio);
         named.unwrap_or(&self.rows[0])
     }
 }
 
-impl FormSizes for FrameSizes {
+impl SizeSpec for FrameSizes {
     fn tiers(&self) -> (&'static [&'static str], usize) {
         (self.tiers, self.default_tier)
     }
 
     fn ratios(&self) -> Vec<&'static str> {
         let word = match self.follow {
-            Follow::Named(word) => Some(word),
-            Follow::Never | Follow::Unasked => None,
+            FollowFirstFrame::ByValue(word) => Some(word),
+            FollowFirstFrame::Never | FollowFirstFrame::ByDefault => None,
         };
         self.rows.iter().map(|row| row.ratio).chain(word).collect()
     }
@@ -259,7 +286,7 @@ impl FormSizes for FrameSizes {
     fn default(&self) -> Option<String> {
         let row = self.row(self.default_ratio);
         let level = self.default_tier;
-        let fixed = self.follow == Follow::Never;
+        let fixed = self.follow == FollowFirstFrame::Never;
         fixed.then(|| self.pixels(Cell { row, level }).to_string())
     }
 
@@ -272,45 +299,45 @@ impl FormSizes for FrameSizes {
     }
 }
 
-/// Notes that a film asked for as `asked` is made in `used` pixels, where that is another size.
-fn note_size(draft: &mut Draft<'_>, asked: &str, used: PixelSize, ratio: &str, tier: &str) {
+/// Adds an adjustment if the size `sent` by the client differs from the size `used`.
+fn report_size(draft: &mut Draft<'_>, sent: &str, used: PixelSize, ratio: &str, tier: &str) {
     let used = used.to_string();
-    if asked.replace('*', "x") == used {
+    if sent.replace('*', "x") == used {
         return;
     }
     let metadata = ["aspectRatio", "resolution"].map(|name| draft.member("metadata", name));
     let overruled = metadata.iter().any(Option::is_some);
     let by = if overruled {
-        " that `metadata` asks for"
+        " that `metadata` requests"
     } else {
         ""
     };
     let why = format!("the model's {ratio} frame at {tier}{by}");
     draft
         .adjustments
-        .push(Adjustment::new(SIZE, asked, used, why));
+        .push(Adjustment::new(SIZE, sent, used, why));
 }
 
-/// Notes that `metadata` overrules what another field wants, where it wants something else. What `size` becomes is
-/// only known when both wishes are.
-fn overrule<T: PartialEq>(
+/// Adds an adjustment if `metadata` replaces a different value of another field. `size` is reported by [`report_size`],
+/// because it depends on both ratio and tier.
+fn report_override<T: PartialEq>(
     draft: &mut Draft<'_>,
-    wish: Option<Wish<T>>,
+    requested: Option<FromField<T>>,
     wins: &T,
     used: &str,
     member: &'static str,
 ) {
-    let asked = wish.filter(|wish| wish.field != SIZE && wish.value != *wins);
-    if let Some(Wish { field, .. }) = asked {
-        let asked = draft.value(field).cloned().unwrap_or_default();
-        let why = format!("`metadata.{member}` wins");
+    let sent = requested.filter(|requested| requested.field != SIZE && requested.value != *wins);
+    if let Some(FromField { field, .. }) = sent {
+        let sent = draft.value(field).cloned().unwrap_or_default();
+        let why = format!("`metadata.{member}` takes precedence");
         draft
             .adjustments
-            .push(Adjustment::new(field, asked, used, why));
+            .push(Adjustment::new(field, sent, used, why));
     }
 }
 
-/// The lines of a tier such as `720p`; `4k` has 2160.
+/// The number of lines of a tier such as `720p`; 2160 for `4k`. `None` if it has another form.
 fn lines_of(tier: &str) -> Option<u32> {
     match tier {
         "4k" => Some(2160),
@@ -318,9 +345,9 @@ fn lines_of(tier: &str) -> Option<u32> {
     }
 }
 
-fn contradiction(size: &str, own: &str, field: &str, other: &str) -> ApiError {
+fn contradiction_error(size: &str, own: &str, field: &str, other: &str) -> ApiError {
     ApiError::invalid(format!(
         "`size` {} is {own}, but `{field}` is {other}: leave one out",
-        text::name(size)
+        show_name(size)
     ))
 }

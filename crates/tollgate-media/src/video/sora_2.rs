@@ -1,54 +1,57 @@
-//! sora-2 (SPEC.md › Video generation).
+//! Sora 2: `sora-2`. Docs page: docs/models/sora-2.md.
 
 use super::family::Family;
-use super::size::{Follow, FrameSizes};
-use crate::LinkLife;
-use crate::form::field::Field;
-use crate::form::length::Lengths;
-use crate::image::ImageFormat;
+use super::size::{FollowFirstFrame, FrameSizes};
+use crate::fields::duration::Durations;
+use crate::fields::field::Field;
+use crate::image::format::ImageFormat;
 use crate::image::size::row;
-use crate::input::InputRules;
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
 
-static LENGTHS: Lengths = Lengths::Listed {
+static DURATIONS: Durations = Durations::Listed {
     values: &[8, 12],
     default: 8,
 };
 const FORMATS: &[ImageFormat] = &[ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::Webp];
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "sora-2",
     title: "Sora 2",
-    about: "Films of 8 or 12 seconds with sound, at 720p, from text or from one image. There is no reference video or audio.",
+    about: "Videos of 8 or 12 seconds with audio, at 720p, from text or from one image. There is no reference video or audio.",
     models: &["sora-2"],
     fields: &[
-        Field::prompt("Content, motion, camera and style.").at_most(32_000),
-        Field::picture("The image that the film starts from; scaled and cropped to the frame.")
-            .also(&["input_reference"]),
-        Field::pictures("The same as a list. Only the first is used."),
-        Field::seconds(&LENGTHS),
-        Field::length("duration", &LENGTHS, "The same as a number."),
-        Field::size("The frame, as pixels."),
-        Field::ratio("aspect_ratio", "The frame's ratio, in place of `size`."),
-        Field::resolution("The tier; there is only one."),
+        Field::prompt("The prompt: content, motion, camera and style.").max_chars(32_000),
+        Field::image("The first frame; scaled and cropped to the video's size.")
+            .aliases(&["input_reference"]),
+        Field::images("The same as `image`, as a list. Only the first image is used."),
+        Field::seconds(&DURATIONS),
+        Field::duration(
+            "duration",
+            &DURATIONS,
+            "The same as `seconds`, as an integer.",
+        ),
+        Field::size("The pixel size."),
+        Field::ratio("aspect_ratio", "The aspect ratio, instead of `size`."),
+        Field::resolution("The resolution tier; there is only one."),
     ],
     ignored: &[],
-    lengths: &LENGTHS,
+    durations: &DURATIONS,
     sizes: FrameSizes {
         tiers: &["720p"],
         default_tier: 0,
         rows: &[row("16:9", &[(1280, 720)]), row("9:16", &[(720, 1280)])],
         default_ratio: "16:9",
-        follow: Follow::Never,
+        follow: FollowFirstFrame::Never,
     },
     frames: 1,
-    inputs: InputRules {
+    input_limits: InputLimits {
         formats: FORMATS,
         data_uris: FORMATS,
-        only_first: true,
-        ..InputRules::SANE
+        first_only: true,
+        ..InputLimits::DEFAULT
     },
     rules: &[],
-    links: LinkLife::Usual,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,89 +1,86 @@
-//! veo-3.1-flash and veo-3.1-pro (SPEC.md › Video generation; the values are the provider's).
+//! Veo 3.1: `veo-3.1-flash` and `veo-3.1-pro`. Docs page: docs/models/veo-3.1.md.
 
 use tollgate_core::ApiError;
 
 use super::family::Family;
-use super::read::length_field;
-use super::size::{Follow, FrameSizes};
-use crate::LinkLife;
-use crate::form::Rule;
-use crate::form::field::{Field, Preset};
-use crate::form::length::Lengths;
-use crate::image::ImageFormat;
+use super::rules::length_field;
+use super::size::{FollowFirstFrame, FrameSizes};
+use crate::fields::duration::Durations;
+use crate::fields::field::{DefaultValue, Field};
+use crate::fields::spec::Rule;
+use crate::image::format::ImageFormat;
 use crate::image::size::row;
-use crate::input::InputRules;
+use crate::input::limits::InputLimits;
+use crate::link_ttl::LinkTtl;
 
-static LENGTHS: Lengths = Lengths::Listed {
+static DURATIONS: Durations = Durations::Listed {
     values: &[4, 6, 8],
     default: 8,
 };
-/// The only length of films above 720p.
+/// The only length of videos above 720p.
 const FULL_LENGTH: i64 = 8;
 const FORMATS: &[ImageFormat] = &[ImageFormat::Jpeg, ImageFormat::Png];
 
 const METADATA: &[Field] = &[
-    Field::length(
+    Field::duration(
         "durationSeconds",
-        &LENGTHS,
-        "Wins over `seconds` and `duration`.",
+        &DURATIONS,
+        "Takes precedence over `seconds` and `duration`.",
     ),
-    Field::ratio("aspectRatio", "Wins over `aspect_ratio` and `size`."),
+    Field::ratio(
+        "aspectRatio",
+        "Takes precedence over `aspect_ratio` and `size`.",
+    ),
     Field::tier(
         "resolution",
-        "Wins over the `resolution` beside it and `size`.",
+        "Takes precedence over the top-level `resolution` and `size`.",
     ),
-    Field::text("negativePrompt", "What to avoid."),
+    Field::text("negativePrompt", "What the result must not show."),
     Field::choice(
         "personGeneration",
         &["allow_all", "allow_adult", "dont_allow"],
-        "Which people may appear; the provider's own rule by default.",
+        "Which people may appear. Default: the provider's rule.",
     ),
     Field::int(
         "seed",
         0,
         4_294_967_295,
-        "The same seed and parameters give similar results, where the channel takes it.",
+        "The same seed and parameters give similar results, if the channel supports it.",
     ),
     Field::flag(
         "generateAudio",
-        "Whether the film has sound, where the channel can choose.",
+        "Whether the video has sound, if the channel supports the choice.",
     )
-    .or(Preset::Flag(true)),
+    .default_to(DefaultValue::Flag(true)),
 ];
 
-/// The declaration.
 pub(super) static FAMILY: Family = Family {
     name: "veo-3.1",
     title: "Veo 3.1",
-    about: "Films of 4, 6 or 8 seconds with sound, up to 4k, from text or from one image.",
+    about: "Videos of 4, 6 or 8 seconds with audio, up to 4k, from text or from one image.",
     models: &["veo-3.1-flash", "veo-3.1-pro"],
     fields: &[
-        Field::prompt("Content, motion, camera and style."),
-        Field::picture("The first frame.").also(&["input_reference"]),
-        Field::pictures("The same as a list. Only the first is used."),
-        Field::seconds(&LENGTHS),
-        Field::length("duration", &LENGTHS, "The same as a number."),
-        Field::size("The frame, as pixels."),
-        Field::ratio("aspect_ratio", "The frame's ratio, in place of `size`."),
-        Field::resolution("The tier, in place of `size`."),
-        Field::object("metadata", METADATA, "The provider's own parameters."),
+        Field::prompt("The prompt: content, motion, camera and style."),
+        Field::image("The first frame.").aliases(&["input_reference"]),
+        Field::images("The same as `image`, as a list. Only the first image is used."),
+        Field::seconds(&DURATIONS),
+        Field::duration(
+            "duration",
+            &DURATIONS,
+            "The same as `seconds`, as an integer.",
+        ),
+        Field::size("The pixel size."),
+        Field::ratio("aspect_ratio", "The aspect ratio, instead of `size`."),
+        Field::resolution("The resolution tier, instead of `size`."),
+        Field::object("metadata", METADATA, "Parameters of the provider."),
     ],
     ignored: &[
-        (
-            "negative_prompt",
-            "this model reads `metadata.negativePrompt`",
-        ),
-        ("seed", "this model reads `metadata.seed`"),
-        (
-            "generate_audio",
-            "this model reads `metadata.generateAudio`",
-        ),
-        (
-            "metadata.generate_audio",
-            "this model reads `metadata.generateAudio`",
-        ),
+        ("negative_prompt", "send `metadata.negativePrompt`"),
+        ("seed", "send `metadata.seed`"),
+        ("generate_audio", "send `metadata.generateAudio`"),
+        ("metadata.generate_audio", "send `metadata.generateAudio`"),
     ],
-    lengths: &LENGTHS,
+    durations: &DURATIONS,
     sizes: FrameSizes {
         tiers: &["720p", "1080p", "4k"],
         default_tier: 0,
@@ -92,17 +89,17 @@ pub(super) static FAMILY: Family = Family {
             row("9:16", &[(720, 1280), (1080, 1920), (2160, 3840)]),
         ],
         default_ratio: "16:9",
-        follow: Follow::Never,
+        follow: FollowFirstFrame::Never,
     },
     frames: 1,
-    inputs: InputRules {
+    input_limits: InputLimits {
         formats: FORMATS,
         data_uris: FORMATS,
-        only_first: true,
-        ..InputRules::SANE
+        first_only: true,
+        ..InputLimits::DEFAULT
     },
     rules: &[Rule {
-        text: "Films at 1080p and 4k last 8 seconds.",
+        text: "The duration must be 8 seconds at 1080p and 4k.",
         apply: |draft| {
             let tier = draft.text("resolution").unwrap_or_default();
             match draft.int("seconds") {
@@ -116,6 +113,6 @@ pub(super) static FAMILY: Family = Family {
             }
         },
     }],
-    links: LinkLife::Usual,
+    link_ttl: LinkTtl::Standard,
     safety_review: false,
 };

@@ -1,9 +1,10 @@
-//! The catalogue: every id of SPEC.md, the endpoint it belongs to, and ids that configuration adds.
+//! The catalogue: every id of the docs pages.
 
 use serde_json::{Map, json};
 use tollgate_core::{ErrorKind, TaskKind};
-use tollgate_media::image::{self, FAMILIES, LinkLife};
-use tollgate_media::{AnyFamily, Catalogue, Endpoint, ExtraModel, MediaJob as _, RequestShape};
+use tollgate_media::LinkTtl;
+use tollgate_media::image::FAMILIES;
+use tollgate_media::{AnyFamily, Catalogue, Endpoint, ExtraModel, MediaJob as _, RequestLayout};
 
 use crate::CATALOGUE;
 
@@ -46,17 +47,25 @@ fn every_image_model_has_its_family() {
         ("wan2.7-image", "wan2.7"),
     ];
     for (id, family) in expected {
-        let found = CATALOGUE.image(id, Endpoint::ImageGenerations).unwrap();
+        let found = CATALOGUE
+            .task_model(id, Endpoint::ImageGenerations)
+            .unwrap();
         assert_eq!(
-            (found.name.as_str(), found.like, found.family.name),
+            (found.name.as_str(), found.base_model, found.family.name()),
             (id, id, family)
         );
     }
     let edit = CATALOGUE
-        .image("grok-imagine-1.0-edit-partner", Endpoint::ImageEdits)
+        .task_model("grok-imagine-1.0-edit-partner", Endpoint::ImageEdits)
         .unwrap();
-    assert_eq!(edit.family.name, "grok-imagine-edit");
-    assert_eq!(CATALOGUE.image_models().count(), expected.len() + 1);
+    assert_eq!(edit.family.name(), "grok-imagine-edit");
+    assert_eq!(
+        CATALOGUE
+            .task_models()
+            .filter(|found| found.family.kind() == TaskKind::Image)
+            .count(),
+        expected.len() + 1
+    );
     assert_eq!(
         FAMILIES.iter().map(|f| f.models.len()).sum::<usize>(),
         expected.len() + 1
@@ -85,7 +94,9 @@ fn other_models_are_sent_to_their_endpoint() {
         ("native-v3", "POST /v1/audio/speech"),
         ("grok-imagine-1.0-edit-partner", "POST /v1/images/edits"),
     ] {
-        let error = CATALOGUE.image(id, Endpoint::ImageGenerations).unwrap_err();
+        let error = CATALOGUE
+            .task_model(id, Endpoint::ImageGenerations)
+            .unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidRequest);
         assert!(
             error.message.contains(id) && error.message.contains(right),
@@ -93,7 +104,7 @@ fn other_models_are_sent_to_their_endpoint() {
         );
     }
     let error = CATALOGUE
-        .image("gpt-image-2-official", Endpoint::ImageEdits)
+        .task_model("gpt-image-2-official", Endpoint::ImageEdits)
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidRequest);
     assert!(
@@ -105,7 +116,7 @@ fn other_models_are_sent_to_their_endpoint() {
 
 #[test]
 fn every_video_and_speech_model_has_its_family() {
-    let films = [
+    let videos = [
         ("sora-2", "sora-2"),
         ("veo-3.1-flash", "veo-3.1"),
         ("veo-3.1-pro", "veo-3.1"),
@@ -118,7 +129,7 @@ fn every_video_and_speech_model_has_its_family() {
         ("seedance-2.0-fast", "seedance-2.0"),
     ];
     let speech = [("native-v3", "native-v3"), ("kling-v3", "native-v3")];
-    let (film, audio) = (
+    let (video, audio) = (
         &[Endpoint::VideoGenerations, Endpoint::Videos][..],
         &[
             Endpoint::AudioSpeech,
@@ -127,23 +138,23 @@ fn every_video_and_speech_model_has_its_family() {
         ][..],
     );
     for (models, ways, others, kind) in [
-        (&films[..], film, audio, TaskKind::Video),
-        (&speech[..], audio, film, TaskKind::Speech),
+        (&videos[..], video, audio, TaskKind::Video),
+        (&speech[..], audio, video, TaskKind::Speech),
     ] {
         for (id, family) in models {
             for endpoint in ways {
-                let found = CATALOGUE.task(id, *endpoint).unwrap();
+                let found = CATALOGUE.task_model(id, *endpoint).unwrap();
                 assert_eq!(
-                    (found.name.as_str(), found.like, found.family.name()),
+                    (found.name.as_str(), found.base_model, found.family.name()),
                     (*id, *id, *family)
                 );
                 assert_eq!(
                     (found.family.kind(), found.family.endpoint()),
-                    (kind, endpoint.home())
+                    (kind, endpoint.canonical())
                 );
             }
             for endpoint in others {
-                let error = CATALOGUE.task(id, *endpoint).unwrap_err();
+                let error = CATALOGUE.task_model(id, *endpoint).unwrap_err();
                 assert_eq!(error.kind, ErrorKind::InvalidRequest);
                 assert!(error.message.contains(ways[0].path()), "{error}");
             }
@@ -151,48 +162,54 @@ fn every_video_and_speech_model_has_its_family() {
     }
     assert_eq!(
         CATALOGUE.task_models().count(),
-        22 + films.len() + speech.len()
+        22 + videos.len() + speech.len()
     );
-    for image in CATALOGUE.image_models() {
-        let found = CATALOGUE.task(&image.name, image.family.endpoint).unwrap();
-        assert_eq!(
-            (found.like, found.family.name()),
-            (image.like, image.family.name)
-        );
-    }
-    let error = CATALOGUE.task("gpt-5", Endpoint::Videos).unwrap_err();
+    let error = CATALOGUE.task_model("gpt-5", Endpoint::Videos).unwrap_err();
     assert!(
         error.message.contains("POST /api/v1/chat/completions"),
         "{error}"
     );
-    let error = CATALOGUE.task("sora-3", Endpoint::Videos).unwrap_err();
+    let error = CATALOGUE
+        .task_model("sora-3", Endpoint::Videos)
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
 }
 
 #[test]
-fn configuration_adds_films_and_speech() {
+fn configuration_adds_videos_and_speech() {
     let catalogue = Catalogue::new(&[
         extra("my-mini", "seedance-1.0-mini"),
         extra("my-veo", "veo-3.1"),
         extra("my-voice", "kling-v3"),
     ])
     .unwrap();
-    let film = |id: &str| catalogue.task(id, Endpoint::Videos).unwrap();
+    let video = |id: &str| catalogue.task_model(id, Endpoint::Videos).unwrap();
     assert_eq!(
-        (film("my-mini").like, film("my-veo").like),
+        (video("my-mini").base_model, video("my-veo").base_model),
         ("seedance-1.0-mini", "veo-3.1-flash")
     );
-    let voice = catalogue.task("my-voice", Endpoint::NativeSpeech).unwrap();
-    assert_eq!((voice.like, voice.family.name()), ("kling-v3", "native-v3"));
+    let voice = catalogue
+        .task_model("my-voice", Endpoint::NativeSpeech)
+        .unwrap();
+    assert_eq!(
+        (voice.base_model, voice.family.name()),
+        ("kling-v3", "native-v3")
+    );
     // A new id follows the rules of the very model that it is like.
     let body = json!({ "prompt": "x", "images": ["https://a/1", "https://a/2", "https://a/3"] });
-    let read =
-        |model| tollgate_media::read(model, RequestShape::Usual, body.as_object().unwrap(), true);
-    assert_eq!(read(film("my-mini")).unwrap().job().model(), "my-mini");
+    let read = |model| {
+        tollgate_media::parse_request(
+            model,
+            RequestLayout::Standard,
+            body.as_object().unwrap(),
+            true,
+        )
+    };
+    assert_eq!(read(video("my-mini")).unwrap().job().model(), "my-mini");
     assert!(
         read(
             CATALOGUE
-                .task("seedance-1.0-pro", Endpoint::Videos)
+                .task_model("seedance-1.0-pro", Endpoint::Videos)
                 .unwrap()
         )
         .is_err()
@@ -208,7 +225,9 @@ fn unknown_models_are_not_found() {
         "\u{0}",
         &"x".repeat(100_000),
     ] {
-        let error = CATALOGUE.image(id, Endpoint::ImageGenerations).unwrap_err();
+        let error = CATALOGUE
+            .task_model(id, Endpoint::ImageGenerations)
+            .unwrap_err();
         assert_eq!(error.kind, ErrorKind::NotFound);
         assert!(error.message.len() < 200 && !error.message.contains('\0'));
         assert_eq!(CATALOGUE.endpoint(id), None);
@@ -225,8 +244,12 @@ fn configuration_adds_models() {
         extra("my-nano", "gemini-3-pro-image-preview-official"),
     ])
     .unwrap();
-    let image = |id: &str| catalogue.image(id, Endpoint::ImageGenerations).unwrap();
-    assert_eq!(image("my-lite").like, "doubao-seedream-5-0-lite");
+    let image = |id: &str| {
+        catalogue
+            .task_model(id, Endpoint::ImageGenerations)
+            .unwrap()
+    };
+    assert_eq!(image("my-lite").base_model, "doubao-seedream-5-0-lite");
     assert_eq!(
         catalogue.endpoint("my-chat"),
         Some(Endpoint::ChatCompletions)
@@ -235,15 +258,15 @@ fn configuration_adds_models() {
     let body = |value: serde_json::Value| -> Map<_, _> { value.as_object().unwrap().clone() };
     let four_k = body(json!({ "prompt": "x", "size": "4K" }));
     assert_eq!(
-        image::read(image("my-wan"), &four_k, true)
+        crate::parse(image("my-wan"), &four_k, true)
             .unwrap()
             .job()
             .model,
         "my-wan"
     );
-    assert!(image::read(image("my-plain-wan"), &four_k, true).is_err());
+    assert!(crate::parse(image("my-plain-wan"), &four_k, true).is_err());
     let fallback = body(json!({ "prompt": "x", "official_fallback": true }));
-    assert!(image::read(image("my-nano"), &fallback, true).is_err());
+    assert!(crate::parse(image("my-nano"), &fallback, true).is_err());
 }
 
 #[test]
@@ -272,7 +295,7 @@ fn bad_configuration_is_one_sentence() {
 fn families_keep_their_promises() {
     let long: Vec<&str> = FAMILIES
         .iter()
-        .filter(|family| family.links == LinkLife::Long)
+        .filter(|family| family.link_ttl == LinkTtl::Long)
         .map(|family| family.name)
         .collect();
     assert_eq!(long, ["seedream-5-lite"]);
@@ -284,23 +307,23 @@ fn families_keep_their_promises() {
     assert_eq!(reviewed, ["gpt-image-2"]);
     for family in FAMILIES {
         assert_eq!(
-            image::Family::by_name(family.name).map(|f| f.name),
+            tollgate_media::image::families::by_name(family.name).map(|f| f.name),
             Some(family.name)
         );
         assert_eq!(FAMILIES.iter().filter(|f| f.name == family.name).count(), 1);
     }
-    assert!(image::Family::by_name("nothing").is_none());
+    assert!(tollgate_media::image::families::by_name("nothing").is_none());
     for family in AnyFamily::all() {
         assert_eq!(AnyFamily::by_name(family.name()), Some(family));
         let same = AnyFamily::all().filter(|other| *other == family).count();
         assert_eq!(same, 1, "{family:?}");
         if family.kind() != TaskKind::Image {
             assert_eq!(
-                (family.links(), family.safety_review()),
-                (LinkLife::Usual, false)
+                (family.link_ttl(), family.safety_review()),
+                (LinkTtl::Standard, false)
             );
         }
     }
     assert_eq!(AnyFamily::by_name("nothing"), None);
-    assert_eq!((LinkLife::Usual.hours(), LinkLife::Long.hours()), (24, 72));
+    assert_eq!((LinkTtl::Standard.hours(), LinkTtl::Long.hours()), (24, 72));
 }

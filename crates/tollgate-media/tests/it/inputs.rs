@@ -1,9 +1,10 @@
 //! Data URIs, and the limits of reference images and masks.
 
 use serde_json::json;
-use tollgate_media::image::{ImageFacts, ImageFormat, InputRole, InputSource, PixelSize};
+use tollgate_media::image::{ImageFormat, ImageMetadata, PixelSize};
+use tollgate_media::input::{InputRole, InputSource};
 
-use crate::{data_uri, facts, model, picture, refuse, submit};
+use crate::{data_uri, image_file, metadata, model, rejection, submit};
 
 const MB: u64 = 1_048_576;
 
@@ -28,10 +29,10 @@ fn data_uris_are_decoded_where_the_family_takes_them() {
         ("grok-imagine-1.0-edit-partner", &[Jpeg, Png, Webp, Gif]),
     ] {
         for format in ImageFormat::ALL {
-            let file = picture(format, 300, 240, false);
+            let file = image_file(format, 300, 240, false);
             let body = one(&data_uri(format.media_type(), &file));
             if !taken.contains(&format) {
-                let message = refuse(id, &body);
+                let message = rejection(id, &body);
                 let expected = if taken.is_empty() {
                     no
                 } else {
@@ -44,11 +45,11 @@ fn data_uris_are_decoded_where_the_family_takes_them() {
                 continue;
             }
             let got = submit(id, &body);
-            let InputSource::Data { facts, bytes } = &got.inputs[0].source else {
+            let InputSource::Data { metadata, bytes } = &got.inputs[0].source else {
                 panic!("{id}: not data");
             };
             assert_eq!(
-                (facts.format, facts.size),
+                (metadata.format, metadata.size),
                 (format, PixelSize::new(300, 240))
             );
             assert_eq!(bytes, &file);
@@ -59,7 +60,7 @@ fn data_uris_are_decoded_where_the_family_takes_them() {
 
 #[test]
 fn media_types_are_read_without_regard_to_case() {
-    let file = picture(ImageFormat::Jpeg, 20, 20, false);
+    let file = image_file(ImageFormat::Jpeg, 20, 20, false);
     for media_type in ["image/jpeg", "image/jpg", "IMAGE/JPEG"] {
         submit("doubao-seedream-4-5", &one(&data_uri(media_type, &file)));
     }
@@ -68,7 +69,7 @@ fn media_types_are_read_without_regard_to_case() {
 #[test]
 fn bad_data_uris() {
     let id = "doubao-seedream-4-5";
-    let png = picture(ImageFormat::Png, 20, 20, false);
+    let png = image_file(ImageFormat::Png, 20, 20, false);
     let good = data_uri("image/png", &png);
     let huge = "A".repeat(20_000_000);
     for (uri, word) in [
@@ -113,7 +114,7 @@ fn bad_data_uris() {
         ),
         (format!("data:image/{huge};base64,AAAA"), "…"),
     ] {
-        let message = refuse(id, &one(&uri));
+        let message = rejection(id, &one(&uri));
         assert!(
             message.contains("`image_urls[0]`") && message.contains(word),
             "{message}"
@@ -121,35 +122,35 @@ fn bad_data_uris() {
     }
 }
 
-/// Checks limits: which facts pass, and the words of the refusal of those that do not.
-fn check(id: &str, good: &[ImageFacts], bad: &[(ImageFacts, &str)]) {
+/// Checks limits: which metadata is accepted, and the words of the refusal of those that do not.
+fn check(id: &str, good: &[ImageMetadata], bad: &[(ImageMetadata, &str)]) {
     let family = model(id).family;
     let role = InputRole::Reference(0);
-    for facts in good {
+    for metadata in good {
         family
-            .check_input(role, "f", facts, None)
-            .unwrap_or_else(|e| panic!("{id} {facts:?}: {e}"));
+            .check_input_image(role, "f", metadata, None)
+            .unwrap_or_else(|e| panic!("{id} {metadata:?}: {e}"));
     }
-    for (facts, word) in bad {
+    for (metadata, word) in bad {
         let error = family
-            .check_input(role, "image_urls[0]", facts, None)
+            .check_input_image(role, "image_urls[0]", metadata, None)
             .unwrap_err();
         assert!(error.message.contains("`image_urls[0]`"), "{error}");
-        assert!(error.message.contains(word), "{id} {facts:?}: {error}");
+        assert!(error.message.contains(word), "{id} {metadata:?}: {error}");
     }
 }
 
-fn bytes(bytes: u64) -> ImageFacts {
-    ImageFacts {
+fn bytes(bytes: u64) -> ImageMetadata {
+    ImageMetadata {
         bytes,
-        ..facts(1000, 1000)
+        ..metadata(1000, 1000)
     }
 }
 
-fn format(format: ImageFormat) -> ImageFacts {
-    ImageFacts {
+fn format(format: ImageFormat) -> ImageMetadata {
+    ImageMetadata {
         format,
-        ..facts(1000, 1000)
+        ..metadata(1000, 1000)
     }
 }
 
@@ -160,11 +161,11 @@ fn limits_of_references() {
             id,
             &[
                 bytes(10 * MB),
-                facts(15, 15),
-                facts(15, 45),
-                facts(45, 15),
-                facts(6000, 6000),
-                facts(10_000, 3600),
+                metadata(15, 15),
+                metadata(15, 45),
+                metadata(45, 15),
+                metadata(6000, 6000),
+                metadata(10_000, 3600),
                 format(ImageFormat::Webp),
             ],
             &[
@@ -172,11 +173,11 @@ fn limits_of_references() {
                     bytes(10 * MB + 1),
                     "at most 10485760 bytes (10 MB), got 10485761",
                 ),
-                (facts(14, 20), "15 to"),
-                (facts(20, 14), "got 20x14"),
-                (facts(15, 46), "1:3 to 3:1"),
-                (facts(46, 15), "got 46x15"),
-                (facts(6001, 6000), "at most 36000000 pixels"),
+                (metadata(14, 20), "15 to"),
+                (metadata(20, 14), "got 20x14"),
+                (metadata(15, 46), "1:3 to 3:1"),
+                (metadata(46, 15), "got 46x15"),
+                (metadata(6001, 6000), "at most 36000000 pixels"),
                 (format(ImageFormat::Bmp), "got bmp"),
             ],
         );
@@ -188,7 +189,7 @@ fn limits_of_references() {
                 bytes(10 * MB),
                 format(ImageFormat::Webp),
                 format(ImageFormat::Jpeg),
-                facts(1, 500),
+                metadata(1, 500),
             ],
             &[
                 (bytes(10 * MB + 1), "10 MB"),
@@ -200,17 +201,17 @@ fn limits_of_references() {
         "wan2.7-image",
         &[
             bytes(20 * MB),
-            facts(240, 240),
-            facts(240, 1920),
-            facts(8000, 8000),
-            facts(8000, 1000),
+            metadata(240, 240),
+            metadata(240, 1920),
+            metadata(8000, 8000),
+            metadata(8000, 1000),
             format(ImageFormat::Bmp),
         ],
         &[
             (bytes(20 * MB + 1), "20 MB"),
-            (facts(239, 500), "240 to 8000"),
-            (facts(8001, 5000), "240 to 8000"),
-            (facts(240, 1921), "1:8 to 8:1"),
+            (metadata(239, 500), "240 to 8000"),
+            (metadata(8001, 5000), "240 to 8000"),
+            (metadata(240, 1921), "1:8 to 8:1"),
             (format(ImageFormat::Gif), "jpeg, png, webp, bmp, got gif"),
         ],
     );
@@ -223,13 +224,13 @@ fn limits_of_references() {
             id,
             &[
                 bytes(20 * MB),
-                facts(1, 1),
-                facts(8000, 8000),
+                metadata(1, 1),
+                metadata(8000, 8000),
                 format(ImageFormat::Gif),
             ],
             &[
                 (bytes(20 * MB + 1), "20 MB"),
-                (facts(8000, 8001), "64000000 pixels"),
+                (metadata(8000, 8001), "64000000 pixels"),
             ],
         );
     }
@@ -239,18 +240,18 @@ fn limits_of_references() {
 fn masks_have_alpha_and_the_size_of_the_first_reference() {
     for id in ["gpt-image-2-official", "gpt-image-1.5-official"] {
         let family = model(id).family;
-        let check = |mask: &ImageFacts, first: Option<&ImageFacts>| {
+        let check = |mask: &ImageMetadata, first: Option<&ImageMetadata>| {
             family
-                .check_input(InputRole::Mask, "mask_url", mask, first)
+                .check_input_image(InputRole::Mask, "mask_url", mask, first)
                 .map_err(|e| e.message)
         };
-        assert_eq!(check(&facts(10, 10), Some(&facts(10, 10))), Ok(()));
-        assert_eq!(check(&facts(10, 10), None), Ok(()));
-        let message = check(&facts(10, 11), Some(&facts(10, 10))).unwrap_err();
+        assert_eq!(check(&metadata(10, 10), Some(&metadata(10, 10))), Ok(()));
+        assert_eq!(check(&metadata(10, 10), None), Ok(()));
+        let message = check(&metadata(10, 11), Some(&metadata(10, 10))).unwrap_err();
         assert!(message.contains("(10x10), got 10x11"), "{message}");
-        let opaque = ImageFacts {
+        let opaque = ImageMetadata {
             has_alpha: false,
-            ..facts(10, 10)
+            ..metadata(10, 10)
         };
         assert!(check(&opaque, None).unwrap_err().contains("alpha channel"));
         assert!(check(&bytes(21 * MB), None).unwrap_err().contains("20 MB"));

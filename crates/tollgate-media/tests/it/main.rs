@@ -1,57 +1,76 @@
-//! Tests of the families of every kind through the crate's public face: SPEC.md's tables, row by row.
+//! Tests of the model families through the public API of the crate.
 
-mod bad;
-mod bad_wan;
-mod callbacks;
 mod catalogue;
-mod documents;
-mod facts;
-mod good;
+mod image_metadata;
 mod inputs;
+mod invalid_requests;
+mod invalid_wan_requests;
 mod properties;
-mod settle;
-mod shapes;
+mod reference_sizes;
+mod responses;
+mod schemas_and_pages;
 mod sizes;
 mod speech;
+mod valid_requests;
 mod video;
 mod video_images;
+mod webhooks;
 
 use std::sync::LazyLock;
 
-use serde_json::Value;
-use tollgate_core::{Adjustment, ErrorKind};
-use tollgate_media::catalogue::ImageModel;
+use serde_json::{Map, Value};
+use tollgate_core::{Adjustment, ApiError, ErrorKind};
 use tollgate_media::image::{
-    self, ImageFacts, ImageFormat, ImageJob, PixelSize, Source, Submission,
+    self, ImageFormat, ImageJob, ImageMetadata, ImageSource, PixelSize, Submission,
 };
-use tollgate_media::{Catalogue, Endpoint};
+use tollgate_media::{AnyFamily, Catalogue, Endpoint, TaskModel};
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::new(&[]).unwrap());
 
-/// A reference that no data URI is.
+/// A reference image by URL.
 const URL: &str = "https://example.com/a.png";
 
-/// That many references.
+/// `count` reference images.
 fn urls(count: usize) -> Value {
     vec![URL; count].into()
 }
 
-/// The model of that id, at whichever image endpoint.
-fn model(id: &str) -> &'static ImageModel {
+/// The image model with that id.
+fn model(id: &str) -> &'static TaskModel {
     let endpoint = CATALOGUE.endpoint(id).unwrap_or(Endpoint::ImageGenerations);
-    CATALOGUE.image(id, endpoint).unwrap()
+    CATALOGUE.task_model(id, endpoint).unwrap()
 }
 
-/// Reads a request that is good. A missing prompt is filled in.
+/// The family of the image model with that id.
+fn image_family(id: &str) -> &'static image::Family {
+    match model(id).family {
+        AnyFamily::Image(family) => family,
+        _ => panic!("{id} is not an image model"),
+    }
+}
+
+/// Parses a request for an image model.
+fn parse(
+    model: &TaskModel,
+    body: &Map<String, Value>,
+    strict: bool,
+) -> Result<Submission, ApiError> {
+    let AnyFamily::Image(family) = model.family else {
+        panic!("{} is not an image model", model.name);
+    };
+    image::parse_request(&model.name, model.base_model, family, body, strict)
+}
+
+/// Parses a valid request. A missing prompt is filled in.
 fn submit(id: &str, body: &Value) -> Submission {
-    let read = image::read(model(id), &with_prompt(body), false);
-    read.unwrap_or_else(|error| panic!("{id} {body}: {error}"))
+    let submission = parse(model(id), &with_prompt(body), false);
+    submission.unwrap_or_else(|error| panic!("{id} {body}: {error}"))
 }
 
-/// Reads a request that is bad: the message.
-fn refuse(id: &str, body: &Value) -> String {
-    match image::read(model(id), &with_prompt(body), false) {
-        Ok(submission) => panic!("{id} {body} was taken: {:?}", submission.job()),
+/// The error message of an invalid request. A missing prompt is filled in.
+fn rejection(id: &str, body: &Value) -> String {
+    match parse(model(id), &with_prompt(body), false) {
+        Ok(submission) => panic!("{id} {body} was accepted: {:?}", submission.job()),
         Err(error) => {
             assert_eq!(
                 error.kind,
@@ -71,26 +90,26 @@ fn with_prompt(body: &Value) -> serde_json::Map<String, Value> {
     body
 }
 
-/// The job with every input under a made-up name.
+/// The job, with its inputs stored under the names of their fields.
 fn job(submission: Submission) -> ImageJob {
     let sources = submission
         .inputs
         .iter()
-        .map(|input| Source::Stored(input.field.clone()));
+        .map(|input| ImageSource::Stored(input.field.clone()));
     let sources = sources.collect();
     submission.into_job(sources)
 }
 
 /// The adjustments as `(field, asked, used)`.
-fn changes(adjustments: &[Adjustment]) -> Vec<(String, Value, Value)> {
+fn adjustment_values(adjustments: &[Adjustment]) -> Vec<(String, Value, Value)> {
     let all = adjustments.iter();
     all.map(|a| (a.field.clone(), a.asked.clone(), a.used.clone()))
         .collect()
 }
 
-/// Facts of a good PNG of that size.
-fn facts(width: u32, height: u32) -> ImageFacts {
-    ImageFacts {
+/// The metadata of a PNG with alpha of that size.
+fn metadata(width: u32, height: u32) -> ImageMetadata {
+    ImageMetadata {
         format: ImageFormat::Png,
         size: PixelSize::new(width, height),
         has_alpha: true,
@@ -98,8 +117,8 @@ fn facts(width: u32, height: u32) -> ImageFacts {
     }
 }
 
-/// A real picture of that size as a file.
-fn picture(format: ImageFormat, width: u32, height: u32, alpha: bool) -> Vec<u8> {
+/// An image file of that size.
+fn image_file(format: ImageFormat, width: u32, height: u32, alpha: bool) -> Vec<u8> {
     let colour = if alpha {
         ::image::ColorType::Rgba8
     } else {

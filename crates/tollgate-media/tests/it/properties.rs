@@ -4,8 +4,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use tollgate_core::TaskKind;
-use tollgate_media::form::field::Field;
-use tollgate_media::image::{Source, facts};
+use tollgate_media::fields::Field;
+use tollgate_media::image::{ImageMetadata, ImageSource};
 use tollgate_media::{AnyFamily, Endpoint, Job, MediaJob as _, TaskModel, Units};
 
 use crate::CATALOGUE;
@@ -100,20 +100,20 @@ fn body(names: Vec<&'static str>) -> impl Strategy<Value = Map<String, Value>> {
 fn request() -> impl Strategy<Value = (&'static TaskModel, Endpoint, Map<String, Value>)> {
     let ways: Vec<_> = AnyFamily::all()
         .flat_map(|family| {
-            let ways =
-                std::iter::once(family.endpoint()).chain(family.endpoint().also().iter().copied());
+            let ways = std::iter::once(family.endpoint())
+                .chain(family.endpoint().aliases().iter().copied());
             let models = family.models().iter();
             let all = ways.flat_map(move |way| models.clone().map(move |id| (*id, way)));
             all.collect::<Vec<_>>()
         })
         .collect();
     prop::sample::select(ways).prop_flat_map(|(id, way)| {
-        let model = CATALOGUE.task(id, way).unwrap();
+        let model = CATALOGUE.task_model(id, way).unwrap();
         let fields = model
             .family
-            .fields(way.shape())
+            .fields(way.request_layout())
             .iter()
-            .chain([&Field::CALLBACK]);
+            .chain([&Field::CALLBACK_URL]);
         let names = fields
             .flat_map(|field| std::iter::once(field.name).chain(field.aliases.iter().copied()));
         body(names.collect()).prop_map(move |body| (model, way, body))
@@ -142,12 +142,12 @@ fn check(job: &Job, family: AnyFamily) -> Result<(), TestCaseError> {
             prop_assert!(job.speed.is_none_or(|speed| (0.25..=4.0).contains(&speed)));
         }
     }
-    prop_assert!(job.pictures().len() <= family.inputs().max_count + 1);
+    prop_assert!(job.input_images().len() <= family.input_limits().max_count + 1);
     if family.kind() != TaskKind::Speech {
         let pixels = job.pixels().unwrap();
         prop_assert!(pixels.width.min(pixels.height) >= 192 && pixels.pixels() < 20_000_000);
     }
-    prop_assert!(serde_json::to_string(&job.shown()).unwrap().len() < 2000);
+    prop_assert!(serde_json::to_string(&job.echoed_fields()).unwrap().len() < 2000);
     Ok(())
 }
 
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn any_body_is_an_error_or_a_legal_job((model, way, body) in request(), strict: bool, width in 1..9000_u32, height in 1..9000_u32) {
         let family = model.family;
-        match tollgate_media::read(model, way.shape(), &body, strict) {
+        match tollgate_media::parse_request(model, way.request_layout(), &body, strict) {
             Err(error) => {
                 prop_assert_eq!(error.kind.status(), 400);
                 prop_assert!(error.message.chars().count() <= 330 && error.message.contains('`'), "{}", error);
@@ -166,16 +166,16 @@ proptest! {
             Ok(submission) => {
                 let price = submission.price.clone();
                 prop_assert!(submission.callback_url.as_ref().is_none_or(|url| url.len() <= 2048));
-                let sources = vec![Source::Url("https://a/b".to_owned()); submission.inputs.len()];
+                let sources = vec![ImageSource::Url("https://a/b".to_owned()); submission.inputs.len()];
                 let adjusted = serde_json::to_string(&submission.adjustments).unwrap();
                 prop_assert!(adjusted.len() < 20_000);
                 let mut job = submission.into_job(sources);
                 prop_assert_eq!((job.kind(), job.family(), job.model()), (family.kind(), family.name(), model.name.as_str()));
                 prop_assert_eq!(price.pixels.is_none(), job.pixels().is_none());
-                let known = vec![Some(crate::facts(width, height)); job.pictures().len()];
+                let known = vec![Some(crate::metadata(width, height)); job.input_images().len()];
                 let speaks = family.kind() == TaskKind::Speech;
                 prop_assert!(speaks || job.pixels().is_some() || !known.is_empty());
-                if family.settle(&mut job, &known).is_ok() {
+                if family.apply_reference_metadata(&mut job, &known).is_ok() {
                     check(&job, family)?;
                 }
                 let stored = job.to_text().unwrap();
@@ -185,8 +185,8 @@ proptest! {
     }
 
     #[test]
-    fn any_model_name_is_found_or_refused(name in ".{0,60}") {
-        let found = CATALOGUE.task(&name, Endpoint::ImageGenerations);
+    fn any_model_name_is_found_or_rejected(name in ".{0,60}") {
+        let found = CATALOGUE.task_model(&name, Endpoint::ImageGenerations);
         prop_assert_eq!(found.is_ok(), CATALOGUE.endpoint(&name).is_some());
     }
 
@@ -201,7 +201,7 @@ proptest! {
             b"BM",
         ];
         let file = [starts[start], &tail].concat();
-        if let Ok(found) = facts::read(std::io::Cursor::new(&file), file.len() as u64) {
+        if let Ok(found) = ImageMetadata::read(std::io::Cursor::new(&file), file.len() as u64) {
             prop_assert!(found.size.width > 0 && found.size.height > 0);
         }
     }

@@ -1,9 +1,9 @@
-//! Every size of every table, written as SPEC.md (or, where it is silent, the provider) writes it.
+//! Every size of every table, written as the docs pages.
 
 use serde_json::json;
 use tollgate_media::image::PixelSize;
 
-use crate::{changes, submit};
+use crate::{adjustment_values, submit};
 
 /// Checks a table: a header of tiers, then rows of a ratio and its pixels.
 fn check_table(models: &[&str], table: &str) {
@@ -308,7 +308,7 @@ fn imagen_falls_back_to_16_9() {
         let got = submit("imagen-4.0-partner", &json!({ "size": asked }));
         assert_eq!(got.price.pixels.as_deref(), Some("1408x768"));
         assert_eq!(
-            changes(&got.adjustments),
+            adjustment_values(&got.adjustments),
             [("size".to_owned(), json!(asked), json!("16:9"))]
         );
     }

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use tollgate_core::{ApiError, ErrorKind};
 use tollgate_media::speech::SpeechJob;
-use tollgate_media::{Endpoint, Job, MediaJob as _, RequestShape, Submission, Units};
+use tollgate_media::{Endpoint, Job, MediaJob as _, RequestLayout, Submission, Units};
 
-use crate::{CATALOGUE, changes};
+use crate::{CATALOGUE, adjustment_values};
 
 fn read(endpoint: Endpoint, body: &Value, strict: bool) -> Result<Submission, ApiError> {
     let body = body.as_object().unwrap();
-    let model = CATALOGUE.asked(body, endpoint)?;
-    tollgate_media::read(model, endpoint.shape(), body, strict)
+    let model = CATALOGUE.requested_model(body, endpoint)?;
+    tollgate_media::parse_request(model, endpoint.request_layout(), body, strict)
 }
 
 fn submit(endpoint: Endpoint, body: &Value) -> Submission {
@@ -24,7 +24,7 @@ fn speech(submission: &Submission) -> &SpeechJob {
     }
 }
 
-fn refuse(endpoint: Endpoint, body: &Value) -> String {
+fn rejection(endpoint: Endpoint, body: &Value) -> String {
     let error = read(endpoint, body, false).unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidRequest, "{error}");
     error.message
@@ -71,7 +71,7 @@ fn three_shapes_make_one_job() {
         );
         assert_eq!(submission.job().units(), Units::Characters(8));
         assert_eq!(
-            Value::Object(submission.job().shown()),
+            Value::Object(submission.job().echoed_fields()),
             json!({ "external_task_id": "x-1" })
         );
         let text = submission.job().to_text().unwrap();
@@ -94,7 +94,7 @@ fn little_is_required() {
         ("kling-v3", "native-v3")
     );
     assert_eq!((&job.voice, job.speed, &job.language), (&None, None, &None));
-    assert_eq!(job.shown(), serde_json::Map::new());
+    assert_eq!(job.echoed_fields(), serde_json::Map::new());
     assert_eq!(job.to_owned().characters(), 1);
 }
 
@@ -108,7 +108,7 @@ fn the_formats_have_no_effect() {
         ("text", json!("b")),
     ];
     let said = said.map(|(field, asked)| (field.to_owned(), asked, Value::Null));
-    assert_eq!(changes(&submission.adjustments), said);
+    assert_eq!(adjustment_values(&submission.adjustments), said);
     assert_eq!(speech(&submission).text, "a");
     let error = read(Endpoint::AudioSpeech, &body, true).unwrap_err();
     assert!(error.message.contains("`response_format`"), "{error}");
@@ -225,9 +225,9 @@ fn errors_name_the_field_as_it_was_written() {
             "`metadata` must be an object, got \"a\"",
         ),
     ] {
-        assert_eq!(refuse(endpoint, &body), message);
+        assert_eq!(rejection(endpoint, &body), message);
     }
-    assert_eq!(RequestShape::NativeSpeech.model_field(), "model_name");
+    assert_eq!(RequestLayout::NativeSpeech.model_field(), "model_name");
 }
 
 fn merged(mut body: Value, more: Value) -> Value {

@@ -1,28 +1,28 @@
-//! The video families: SPEC.md's table and the providers' rules, row by row.
+//! The video families: the docs pages.
 
 use serde_json::{Value, json};
 use tollgate_core::{ApiError, ErrorKind};
 use tollgate_media::image::PixelSize;
 use tollgate_media::video::{FAMILIES, VideoJob};
-use tollgate_media::{Endpoint, Job, MediaJob as _, RequestShape, Submission, Units};
+use tollgate_media::{Endpoint, Job, MediaJob as _, RequestLayout, Submission, Units};
 
-use crate::{CATALOGUE, URL, changes};
+use crate::{CATALOGUE, URL, adjustment_values};
 
 fn read(id: &str, body: &Value, strict: bool) -> Result<Submission, ApiError> {
     let mut body = body.as_object().unwrap().clone();
     body.entry("prompt").or_insert_with(|| "a fox".into());
-    let model = CATALOGUE.task(id, Endpoint::Videos).unwrap();
-    tollgate_media::read(model, RequestShape::Usual, &body, strict)
+    let model = CATALOGUE.task_model(id, Endpoint::Videos).unwrap();
+    tollgate_media::parse_request(model, RequestLayout::Standard, &body, strict)
 }
 
 pub(crate) fn submit(id: &str, body: &Value) -> Submission {
     read(id, body, false).unwrap_or_else(|error| panic!("{id} {body}: {error}"))
 }
 
-pub(crate) fn film(submission: &Submission) -> &VideoJob {
+pub(crate) fn video(submission: &Submission) -> &VideoJob {
     match submission.job() {
         Job::Video(job) => job,
-        other => panic!("no film: {other:?}"),
+        other => panic!("no video: {other:?}"),
     }
 }
 
@@ -30,10 +30,10 @@ pub(crate) fn film(submission: &Submission) -> &VideoJob {
 pub(crate) fn job(id: &str, body: &Value) -> VideoJob {
     let submission = submit(id, body);
     assert_eq!(submission.adjustments, [], "{id} {body}");
-    film(&submission).clone()
+    video(&submission).clone()
 }
 
-pub(crate) fn refuse(id: &str, body: &Value) -> String {
+pub(crate) fn rejection(id: &str, body: &Value) -> String {
     match read(id, body, false) {
         Ok(submission) => panic!("{id} {body} was taken: {:?}", submission.job()),
         Err(error) => {
@@ -77,7 +77,7 @@ fn defaults() {
         ("seedance-2.0-fast", "seedance-2.0", 5, "720p", "1280x720"),
     ] {
         let submission = submit(id, &json!({}));
-        let job = film(&submission);
+        let job = video(&submission);
         assert_eq!((job.model.as_str(), job.family.as_str()), (id, family));
         assert_eq!((job.seconds, pixels(job).as_str()), (seconds, size), "{id}");
         assert_eq!(job.size.ratio.as_deref(), Some("16:9"));
@@ -90,7 +90,7 @@ fn defaults() {
         assert_eq!(submission.price.pixels.as_deref(), Some(size));
         assert_eq!(submission.price.resolution.as_deref(), Some(tier));
         let shown = json!({ "seconds": seconds.to_string(), "size": size });
-        assert_eq!(Value::Object(submission.job().shown()), shown);
+        assert_eq!(Value::Object(submission.job().echoed_fields()), shown);
     }
     let seedance = job("seedance-1.5-pro", &json!({}));
     assert_eq!(
@@ -136,7 +136,7 @@ fn lengths() {
                 ("seconds", json!(seconds)),
                 ("duration", json!(seconds)),
             ] {
-                let message = refuse(id, &json!({ field: value }));
+                let message = rejection(id, &json!({ field: value }));
                 assert!(
                     message.starts_with(&format!("`{field}` must be ")),
                     "{message}"
@@ -174,7 +174,7 @@ fn lengths() {
             "`seconds` must be 8 or 12, in whole seconds, got true",
         ),
     ] {
-        assert_eq!(refuse("sora-2", &body), message);
+        assert_eq!(rejection("sora-2", &body), message);
     }
     assert_eq!(job("sora-2", &json!({ "seconds": null })).seconds, 8);
 }
@@ -215,7 +215,7 @@ fn every_cell_of_every_table_is_made_as_asked() {
                 .iter()
                 .any(|row| row.ratio == family.sizes.default_ratio)
         );
-        assert!(family.lengths.allow(family.lengths.default()));
+        assert!(family.durations.contains(family.durations.default()));
     }
 }
 
@@ -229,9 +229,9 @@ fn sizes_of_a_ratio_and_its_lines_mean_the_models_own() {
         ("grok-imagine-video-1.5", "848x480", "854x480"),
     ] {
         let submission = submit(id, &json!({ "size": asked }));
-        assert_eq!(pixels(film(&submission)), used, "{id}");
+        assert_eq!(pixels(video(&submission)), used, "{id}");
         assert_eq!(
-            changes(&submission.adjustments),
+            adjustment_values(&submission.adjustments),
             [("size".to_owned(), json!(asked), json!(used))]
         );
         assert_eq!(submission.price.size, asked);
@@ -318,7 +318,7 @@ fn bad_sizes() {
             "needs an image that is one, got none",
         ),
     ] {
-        let message = refuse(id, &body);
+        let message = rejection(id, &body);
         assert!(message.contains(words), "{id} {body}: {message}");
     }
 }
@@ -335,7 +335,7 @@ fn metadata_wins_over_what_stands_beside_it() {
             },
         }),
     );
-    let asked = film(&submission);
+    let asked = video(&submission);
     assert_eq!((asked.seconds, pixels(asked).as_str()), (8, "1080x1920"));
     assert_eq!(asked.negative_prompt.as_deref(), Some("rain"));
     assert_eq!(asked.person_generation.as_deref(), Some("allow_adult"));
@@ -347,13 +347,13 @@ fn metadata_wins_over_what_stands_beside_it() {
         ("resolution", json!("720p"), json!("1080p")),
     ];
     let said = said.map(|(field, asked, used)| (field.to_owned(), asked, used));
-    assert_eq!(changes(&submission.adjustments), said);
+    assert_eq!(adjustment_values(&submission.adjustments), said);
 
     let body = json!({ "size": "1920x1080", "metadata": { "aspectRatio": "9:16" } });
     let submission = submit("veo-3.1-pro", &body);
-    assert_eq!(pixels(film(&submission)), "1080x1920");
+    assert_eq!(pixels(video(&submission)), "1080x1920");
     assert_eq!(
-        changes(&submission.adjustments),
+        adjustment_values(&submission.adjustments),
         [("size".to_owned(), json!("1920x1080"), json!("1080x1920"))]
     );
     // Nothing to say where they agree.
@@ -366,7 +366,7 @@ fn metadata_of_each_family() {
     let full = json!({ "metadata": {
         "generate_audio": false, "return_last_frame": true, "camera_fixed": true, "seed": 4_294_967_295_u32, "watermark": true,
     } });
-    let job_of = |id: &str| film(&submit(id, &full)).clone();
+    let job_of = |id: &str| video(&submit(id, &full)).clone();
     let pro = job_of("seedance-1.5-pro");
     assert_eq!(
         (
@@ -409,7 +409,7 @@ fn metadata_of_each_family() {
     }
     let sora = submit("sora-2", &json!({ "metadata": { "seed": 1 }, "n": 2 }));
     assert_eq!(
-        changes(&sora.adjustments),
+        adjustment_values(&sora.adjustments),
         [
             ("metadata.seed".to_owned(), json!(1), Value::Null),
             ("n".to_owned(), json!(2), Value::Null),
@@ -418,7 +418,7 @@ fn metadata_of_each_family() {
     let any = job("seedance-2.0", &json!({ "metadata": { "seed": -1 } }));
     assert_eq!(any.seed, None);
     let hint = submit("seedance-2.0", &json!({ "watermark": true }));
-    assert_eq!(hint.adjustments[0].why, "it is read from `metadata`");
+    assert_eq!(hint.adjustments[0].why, "send it in `metadata`");
     for (id, body, words) in [
         (
             "veo-3.1-pro",
@@ -471,7 +471,7 @@ fn metadata_of_each_family() {
             "from -1 to 4294967295",
         ),
     ] {
-        let message = refuse(id, &body);
+        let message = rejection(id, &body);
         assert!(message.contains(words), "{id} {body}: {message}");
     }
 }
@@ -480,7 +480,7 @@ fn metadata_of_each_family() {
 fn prompts() {
     let blank = json!({ "prompt": "  " });
     for family in FAMILIES {
-        let message = refuse(family.models[0], &blank);
+        let message = rejection(family.models[0], &blank);
         assert!(
             message.starts_with("`prompt` is required and must not be empty"),
             "{message}"
@@ -490,5 +490,5 @@ fn prompts() {
         assert_eq!(read(family.models[0], &with_image, false).is_ok(), optional);
     }
     let long = json!({ "prompt": "x".repeat(32_001) });
-    assert!(refuse("sora-2", &long).contains("at most 32000 characters, got 32001"));
+    assert!(rejection("sora-2", &long).contains("at most 32000 characters, got 32001"));
 }

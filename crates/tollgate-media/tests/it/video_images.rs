@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use tollgate_core::TaskKind;
-use tollgate_media::image::{ImageFormat, InputImage, Source};
+use tollgate_media::image::{ImageFormat, ImageSource, InputImage};
 use tollgate_media::input::InputRole;
-use tollgate_media::video::{FAMILIES, Follow, ImageUse};
+use tollgate_media::video::{FAMILIES, FollowFirstFrame, ImageUse};
 use tollgate_media::{AnyFamily, Endpoint, Job, MediaJob as _};
 
-use crate::video::{film, job, pixels, refuse, submit};
-use crate::{CATALOGUE, URL, changes, facts, picture, urls};
+use crate::video::{job, pixels, rejection, submit, video};
+use crate::{CATALOGUE, URL, adjustment_values, image_file, metadata, urls};
 
 #[test]
 fn images_are_frames_or_references() {
@@ -39,18 +39,22 @@ fn images_are_frames_or_references() {
         for (index, expected) in uses.iter().enumerate() {
             let submission = submit(id, &json!({ "images": urls(index + 1) }));
             assert_eq!(submission.adjustments, [], "{id} {index}");
-            assert_eq!(film(&submission).image_use, Some(*expected), "{id} {index}");
+            assert_eq!(
+                video(&submission).image_use,
+                Some(*expected),
+                "{id} {index}"
+            );
             assert_eq!(submission.inputs.len(), index + 1);
         }
         if !["sora-2", "veo-3.1-pro"].contains(&id) {
-            refuse(id, &json!({ "images": urls(uses.len() + 1) }));
+            rejection(id, &json!({ "images": urls(uses.len() + 1) }));
         }
     }
     for id in ["sora-2", "veo-3.1-flash"] {
         let submission = submit(id, &json!({ "images": [URL, "https://example.com/b.png"] }));
         assert_eq!(submission.inputs.len(), 1);
         assert_eq!(
-            changes(&submission.adjustments),
+            adjustment_values(&submission.adjustments),
             [(
                 "images[1]".to_owned(),
                 json!("https://example.com/b.png"),
@@ -62,9 +66,9 @@ fn images_are_frames_or_references() {
         "seedance-1.0-fast",
         &json!({ "image": URL, "images": ["https://example.com/b.png"] }),
     );
-    assert_eq!(film(&fast).image_use, Some(FirstFrame));
+    assert_eq!(video(&fast).image_use, Some(FirstFrame));
     assert_eq!(
-        changes(&fast.adjustments),
+        adjustment_values(&fast.adjustments),
         [(
             "images[0]".to_owned(),
             json!("https://example.com/b.png"),
@@ -72,8 +76,8 @@ fn images_are_frames_or_references() {
         )]
     );
     assert_eq!(
-        fast.into_job(vec![Source::Url(URL.to_owned())])
-            .pictures()
+        fast.into_job(vec![ImageSource::Url(URL.to_owned())])
+            .input_images()
             .len(),
         1
     );
@@ -109,7 +113,7 @@ fn images_are_frames_or_references() {
             "`size` must be 480p or 720p with several images",
         ),
     ] {
-        let message = refuse(id, &body);
+        let message = rejection(id, &body);
         assert!(message.contains(words), "{id} {body}: {message}");
     }
     let mini = submit(
@@ -117,12 +121,12 @@ fn images_are_frames_or_references() {
         &json!({ "images": urls(3), "metadata": { "camera_fixed": true } }),
     );
     assert_eq!(mini.adjustments[0].field, "metadata.camera_fixed");
-    assert_eq!(film(&mini).camera_fixed, None);
+    assert_eq!(video(&mini).camera_fixed, None);
 }
 
 #[test]
 fn images_come_in_many_forms() {
-    let png = picture(ImageFormat::Png, 320, 320, false);
+    let png = image_file(ImageFormat::Png, 320, 320, false);
     let data = crate::data_uri("image/png", &png);
     let bare = data.split_once(',').unwrap().1.to_owned();
     for (body, field) in [
@@ -204,22 +208,23 @@ fn images_come_in_many_forms() {
             "`image` must hold an image",
         ),
     ] {
-        let message = refuse("seedance-1.5-pro", &body);
+        let message = rejection("seedance-1.5-pro", &body);
         assert!(message.contains(words), "{body}: {message}");
     }
-    let gif = crate::data_uri("image/gif", &picture(ImageFormat::Gif, 320, 320, false));
+    let gif = crate::data_uri("image/gif", &image_file(ImageFormat::Gif, 320, 320, false));
     let bare_gif = gif.split_once(',').unwrap().1;
     assert!(
-        refuse("veo-3.1-pro", &json!({ "image": gif })).contains("must be a data URI of jpeg, png")
+        rejection("veo-3.1-pro", &json!({ "image": gif }))
+            .contains("must be a data URI of jpeg, png")
     );
     assert!(
-        refuse("veo-3.1-pro", &json!({ "image": bare_gif }))
+        rejection("veo-3.1-pro", &json!({ "image": bare_gif }))
             .contains("must be base64 of jpeg, png, got gif")
     );
 }
 
 #[test]
-fn a_film_without_a_ratio_follows_its_first_frame() {
+fn a_video_without_a_ratio_follows_its_first_frame() {
     let images = |count| json!({ "images": urls(count), "resolution": "720p" });
     for (id, count, first, expected) in [
         ("seedance-1.5-pro", 1, (800, 1400), "720x1280"),
@@ -229,29 +234,33 @@ fn a_film_without_a_ratio_follows_its_first_frame() {
         ("grok-imagine-video-1.5", 1, (600, 400), "1080x720"),
     ] {
         let submission = submit(id, &images(count));
-        let shown = json!({ "seconds": film(&submission).seconds.to_string(), "size": "720p" });
-        assert_eq!(Value::Object(submission.job().shown()), shown);
+        let shown = json!({ "seconds": video(&submission).seconds.to_string(), "size": "720p" });
+        assert_eq!(Value::Object(submission.job().echoed_fields()), shown);
         assert_eq!(
             (submission.price.size.as_str(), &submission.price.pixels),
             ("auto", &None)
         );
         let mut price = submission.price.clone();
         let family = CATALOGUE
-            .task(id, Endpoint::VideoGenerations)
+            .task_model(id, Endpoint::VideoGenerations)
             .unwrap()
             .family;
-        let mut job = submission.into_job(vec![Source::Url(URL.to_owned()); count]);
-        let known = |known: bool| vec![known.then(|| facts(first.0, first.1)); count];
-        family.settle(&mut job, &known(false)).unwrap();
+        let mut job = submission.into_job(vec![ImageSource::Url(URL.to_owned()); count]);
+        let known = |known: bool| vec![known.then(|| crate::metadata(first.0, first.1)); count];
+        family
+            .apply_reference_metadata(&mut job, &known(false))
+            .unwrap();
         assert_eq!(job.pixels(), None);
-        family.settle(&mut job, &known(true)).unwrap();
-        price.settled(&job);
+        family
+            .apply_reference_metadata(&mut job, &known(true))
+            .unwrap();
+        price.update_from(&job);
         assert_eq!(price.pixels.as_deref(), Some(expected), "{id}");
-        assert_eq!(job.shown()["size"], expected);
-        let Job::Video(film) = &job else {
-            panic!("no film")
+        assert_eq!(job.echoed_fields()["size"], expected);
+        let Job::Video(video) = &job else {
+            panic!("no video")
         };
-        assert_eq!(film.size.ratio, None);
+        assert_eq!(video.size.ratio, None);
     }
     // Asked for by name, with a first frame; references are none.
     let named = submit(
@@ -259,10 +268,10 @@ fn a_film_without_a_ratio_follows_its_first_frame() {
         &json!({ "image": URL, "aspect_ratio": "adaptive" }),
     );
     assert_eq!(
-        (pixels(film(&named)).as_str(), named.price.size.as_str()),
+        (pixels(video(&named)).as_str(), named.price.size.as_str()),
         ("follows", "adaptive")
     );
-    refuse(
+    rejection(
         "seedance-2.0",
         &json!({ "images": urls(2), "aspect_ratio": "adaptive" }),
     );
@@ -270,7 +279,10 @@ fn a_film_without_a_ratio_follows_its_first_frame() {
     // A ratio that was asked for stays, and so does every frame of families that do not follow.
     let asked = json!({ "image": URL, "aspect_ratio": "1:1" });
     assert_eq!(pixels(&job("seedance-1.5-pro", &asked)), "960x960");
-    for family in FAMILIES.iter().filter(|f| f.sizes.follow == Follow::Never) {
+    for family in FAMILIES
+        .iter()
+        .filter(|f| f.sizes.follow == FollowFirstFrame::Never)
+    {
         assert_eq!(
             pixels(&job(family.models[0], &json!({ "image": URL }))),
             "1280x720"
@@ -282,13 +294,13 @@ fn a_film_without_a_ratio_follows_its_first_frame() {
 fn files_are_checked_against_the_providers_limits() {
     let family = |id: &str| {
         CATALOGUE
-            .task(id, Endpoint::VideoGenerations)
+            .task_model(id, Endpoint::VideoGenerations)
             .unwrap()
             .family
     };
     let role = InputRole::Reference(0);
     let check = |id: &str, width, height| {
-        let found = family(id).check_input(role, "image", &facts(width, height), None);
+        let found = family(id).check_input_image(role, "image", &metadata(width, height), None);
         found.map_err(|error| error.message)
     };
     assert_eq!(check("seedance-1.0-pro", 300, 750), Ok(()));
@@ -303,25 +315,28 @@ fn files_are_checked_against_the_providers_limits() {
             .contains("a ratio from 1:2.5 to 2.5:1")
     );
     assert_eq!(check("veo-3.1-pro", 10, 1000), Ok(()));
-    assert_eq!(family("seedance-2.0").inputs().max_bytes, 30 * 1_048_576);
-    assert_eq!(family("sora-2").inputs().max_bytes, 20 * 1_048_576);
+    assert_eq!(
+        family("seedance-2.0").input_limits().max_bytes,
+        30 * 1_048_576
+    );
+    assert_eq!(family("sora-2").input_limits().max_bytes, 20 * 1_048_576);
 }
 
 #[test]
 fn a_stored_job_reads_back() {
     let body = json!({ "image": URL, "metadata": { "seed": 5, "negativePrompt": "x" } });
-    let source = vec![Source::Stored("f".to_owned())];
+    let source = vec![ImageSource::Stored("f".to_owned())];
     let job = submit("veo-3.1-pro", &body).into_job(source);
     let text = job.to_text().unwrap();
     assert_eq!(Job::from_text(job.kind(), &text).unwrap(), job);
-    let Job::Video(film) = &job else {
-        panic!("no film")
+    let Job::Video(video) = &job else {
+        panic!("no video")
     };
     let image = InputImage {
         field: "image".to_owned(),
-        source: Source::Stored("f".to_owned()),
+        source: ImageSource::Stored("f".to_owned()),
     };
-    assert_eq!(film.images, [image]);
+    assert_eq!(video.images, [image]);
     assert_eq!(AnyFamily::by_name(job.family()).unwrap().kind(), job.kind());
     assert!(Job::from_text(TaskKind::Speech, &text).is_err());
 }

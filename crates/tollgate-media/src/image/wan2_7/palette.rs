@@ -1,21 +1,20 @@
-//! `color_palette`: the colours of a picture with their shares.
+//! `color_palette` of wan2.7: colours with their percentages.
 
 use serde_json::{Value, json};
 use tollgate_core::ApiError;
 
-use crate::image::family::Rule;
-use crate::image::field::Special;
-use crate::image::values::wrong;
-use crate::text;
+use crate::fields::field::CustomField;
+use crate::fields::spec::Rule;
+use crate::text::{invalid_value, show_text};
 
 /// 100.00% in hundredths of a percent.
-const WHOLE: u32 = 10_000;
+const FULL_SHARE: u32 = 10_000;
 
 /// `[{hex, ratio}, …]`.
-pub(super) static PALETTE: Special = Special {
+pub(super) static PALETTE: CustomField = CustomField {
     json_type: "array",
-    what: "3 to 10 `{hex, ratio}`",
-    read,
+    values: "3 to 10 `{hex, ratio}`",
+    parse,
     schema: || {
         json!({
             "type": "array",
@@ -34,11 +33,11 @@ pub(super) static PALETTE: Special = Special {
     },
 };
 
-/// A group has no palette.
+/// The palette is not available in group mode.
 pub(super) const NOT_IN_GROUPS: Rule = Rule {
     text: "`color_palette` is not allowed in group mode.",
     apply: |draft| {
-        if draft.asked("color_palette") && draft.flag("enable_sequential") {
+        if draft.is_requested("color_palette") && draft.flag("enable_sequential") {
             return Err(ApiError::invalid(
                 "`color_palette` must be absent when `enable_sequential` is true",
             ));
@@ -47,22 +46,22 @@ pub(super) const NOT_IN_GROUPS: Rule = Rule {
     },
 };
 
-fn read(field: &str, value: &Value) -> Result<Value, ApiError> {
+fn parse(field: &str, value: &Value) -> Result<Value, ApiError> {
     let items = match value.as_array() {
         Some(items) if (3..=10).contains(&items.len()) => items,
         Some(items) => {
             return Err(ApiError::invalid(format!(
-                "`{field}` must hold 3 to 10 colours, got {}",
+                "`{field}` must have 3 to 10 colours, got {}",
                 items.len()
             )));
         }
-        None => return Err(wrong(field, "a list of 3 to 10 colours", value)),
+        None => return Err(invalid_value(field, "a list of 3 to 10 colours", value)),
     };
     let mut sum = 0;
     for (index, item) in items.iter().enumerate() {
-        sum += share(&format!("{field}[{index}]"), item)?;
+        sum += parse_share(&format!("{field}[{index}]"), item)?;
     }
-    if sum != WHOLE {
+    if sum != FULL_SHARE {
         return Err(ApiError::invalid(format!(
             "`{field}` ratios must sum to 100.00%, got {}.{:02}%",
             sum / 100,
@@ -73,9 +72,9 @@ fn read(field: &str, value: &Value) -> Result<Value, ApiError> {
 }
 
 /// Checks one colour and returns its share in hundredths of a percent.
-fn share(field: &str, item: &Value) -> Result<u32, ApiError> {
+fn parse_share(field: &str, item: &Value) -> Result<u32, ApiError> {
     let Some(members) = item.as_object() else {
-        return Err(wrong(
+        return Err(invalid_value(
             field,
             "{\"hex\": \"#RRGGBB\", \"ratio\": \"25.00%\"}",
             item,
@@ -86,23 +85,23 @@ fn share(field: &str, item: &Value) -> Result<u32, ApiError> {
         .find(|name| *name != "hex" && *name != "ratio")
     {
         return Err(ApiError::invalid(format!(
-            "`{field}` must hold hex and ratio only, got {}",
-            text::quote(other)
+            "`{field}` must have hex and ratio only, got {}",
+            show_text(other)
         )));
     }
     let hex = members.get("hex").unwrap_or(&Value::Null);
     if !hex.as_str().is_some_and(is_hex) {
-        return Err(wrong(
+        return Err(invalid_value(
             &format!("{field}.hex"),
             "a colour such as \"#C8A37E\"",
             hex,
         ));
     }
     let ratio = members.get("ratio").unwrap_or(&Value::Null);
-    let parsed = ratio.as_str().and_then(hundredths);
+    let parsed = ratio.as_str().and_then(parse_hundredths);
     parsed.ok_or_else(|| {
-        let wants = "a percentage with at most two decimals such as \"25.00%\"";
-        wrong(&format!("{field}.ratio"), wants, ratio)
+        let expected = "a percentage with at most two decimals such as \"25.00%\"";
+        invalid_value(&format!("{field}.ratio"), expected, ratio)
     })
 }
 
@@ -112,7 +111,7 @@ fn is_hex(text: &str) -> bool {
 }
 
 /// `25%`, `25.5%` or `25.50%` in hundredths of a percent, above 0 and at most 100%.
-fn hundredths(text: &str) -> Option<u32> {
+fn parse_hundredths(text: &str) -> Option<u32> {
     let number = text.strip_suffix('%')?;
     let (whole, decimals) = match number.split_once('.') {
         Some((_, "")) => return None,
@@ -124,5 +123,5 @@ fn hundredths(text: &str) -> Option<u32> {
         return None;
     }
     let value: u32 = format!("{whole}{decimals:0<2}").parse().ok()?;
-    (1..=WHOLE).contains(&value).then_some(value)
+    (1..=FULL_SHARE).contains(&value).then_some(value)
 }

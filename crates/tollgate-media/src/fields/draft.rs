@@ -1,0 +1,163 @@
+//! [`Draft`]: the validated field values of a request before they become a job.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tollgate_core::Adjustment;
+
+use crate::input::input_image::{Input, InputRole};
+use crate::input::limits::InputLimits;
+
+/// The values of a request, each valid by itself, for the rules to check and adjust.
+pub(crate) struct Draft<'a> {
+    /// The model id as the client wrote it.
+    pub(crate) model: &'a str,
+    /// The built-in id whose rules it follows.
+    pub(crate) base_model: &'static str,
+    /// The limits of its reference images.
+    pub(crate) input_limits: InputLimits,
+    /// Reference images in order, then the mask.
+    pub(crate) inputs: Vec<Input>,
+    /// Values changed or ignored so far.
+    pub(crate) adjustments: Vec<Adjustment>,
+    values: BTreeMap<&'static str, FieldValue>,
+}
+
+/// A field's value and its origin.
+struct FieldValue {
+    value: Value,
+    /// Whether the client sent it; otherwise it is a default or set by a rule.
+    requested: bool,
+}
+
+impl<'a> Draft<'a> {
+    /// An empty draft of a request for `model`.
+    pub(crate) fn new(model: &'a str, base_model: &'static str, input_limits: InputLimits) -> Self {
+        Self {
+            model,
+            base_model,
+            input_limits,
+            inputs: Vec::new(),
+            adjustments: Vec::new(),
+            values: BTreeMap::new(),
+        }
+    }
+
+    /// Stores the value that the client sent for `field`.
+    pub(crate) fn set_requested(&mut self, field: &'static str, value: Value) {
+        self.values.insert(
+            field,
+            FieldValue {
+                value,
+                requested: true,
+            },
+        );
+    }
+
+    /// Sets `field` without an adjustment, keeping whether the client sent it.
+    pub(crate) fn set(&mut self, field: &'static str, value: impl Into<Value>) {
+        let requested = self.is_requested(field);
+        let value = value.into();
+        self.values.insert(field, FieldValue { value, requested });
+    }
+
+    /// Removes `field` without an adjustment.
+    pub(crate) fn remove(&mut self, field: &str) -> Option<Value> {
+        self.values
+            .remove(field)
+            .map(|field_value| field_value.value)
+    }
+
+    /// Replaces the value of `field` by `used`, with an adjustment that says why.
+    pub(crate) fn adjust(
+        &mut self,
+        field: &'static str,
+        used: impl Into<Value>,
+        why: impl Into<String>,
+    ) {
+        let used = used.into();
+        let requested = self.value(field).cloned().unwrap_or_default();
+        self.set(field, used.clone());
+        self.adjustments
+            .push(Adjustment::new(field, requested, used, why));
+    }
+
+    /// Removes `field`, with an adjustment that says why.
+    pub(crate) fn drop_field(&mut self, field: &'static str, why: impl Into<String>) {
+        if let Some(requested) = self.remove(field) {
+            self.adjustments
+                .push(Adjustment::new(field, requested, Value::Null, why));
+        }
+    }
+
+    /// Whether the client sent `field` with a value other than null.
+    pub(crate) fn is_requested(&self, field: &str) -> bool {
+        self.values
+            .get(field)
+            .is_some_and(|field_value| field_value.requested)
+    }
+
+    /// The field's value, requested or default.
+    pub(crate) fn value(&self, field: &str) -> Option<&Value> {
+        self.values.get(field).map(|field_value| &field_value.value)
+    }
+
+    /// A string field's value.
+    pub(crate) fn text(&self, field: &str) -> Option<&str> {
+        self.value(field).and_then(Value::as_str)
+    }
+
+    /// A member of an object field.
+    pub(crate) fn member(&self, object: &str, name: &str) -> Option<&Value> {
+        self.value(object).and_then(|object| object.get(name))
+    }
+
+    /// Removes a member of an object field, with an adjustment that says why.
+    pub(crate) fn drop_member(&mut self, object: &str, name: &str, why: &str) {
+        let members = self.values.get_mut(object);
+        let members = members.and_then(|field_value| field_value.value.as_object_mut());
+        if let Some(requested) = members.and_then(|members| members.remove(name)) {
+            let field = format!("{object}.{name}");
+            self.adjustments
+                .push(Adjustment::new(field, requested, Value::Null, why));
+        }
+    }
+
+    /// A number field's value.
+    pub(crate) fn int(&self, field: &str) -> Option<i64> {
+        self.value(field).and_then(Value::as_i64)
+    }
+
+    /// A boolean field's value; false if absent.
+    pub(crate) fn flag(&self, field: &str) -> bool {
+        self.value(field).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// Number of reference images.
+    pub(crate) fn references(&self) -> usize {
+        let is_reference = |input: &&Input| matches!(input.role, InputRole::Reference(_));
+        self.inputs.iter().filter(is_reference).count()
+    }
+
+    /// Moves the members of an object field out of the draft.
+    pub(crate) fn take_object(&mut self, field: &str) -> Map<String, Value> {
+        match self.remove(field) {
+            Some(Value::Object(members)) => members,
+            _ => Map::new(),
+        }
+    }
+
+    /// Moves a field's value out of the draft, deserialised. `None` if it is absent or not a `T`.
+    pub(crate) fn take<T: DeserializeOwned>(&mut self, field: &str) -> Option<T> {
+        self.remove(field)
+            .and_then(|value| serde_json::from_value(value).ok())
+    }
+
+    /// The values that were not moved out.
+    pub(crate) fn into_remaining(self) -> Map<String, Value> {
+        let left = self.values.into_iter();
+        left.map(|(name, field_value)| (name.to_owned(), field_value.value))
+            .collect()
+    }
+}
