@@ -1,24 +1,24 @@
-//! What the store says when it cannot do a thing.
+//! The errors of the store's methods.
 
 use crate::db::DbError;
 
-/// Why an operation failed. Refusals that belong to an operation's meaning (no money, no such task) are in
-/// its result instead.
+/// Why a method of the store failed. Outcomes that belong to an operation's meaning (insufficient balance, no such task) are
+/// in its result instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The database does not answer; the operation may be tried again.
+    /// The database does not answer. The operation may be retried.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
-    /// Too many writes are waiting: load must be shed.
+    /// The writer's queue is full: shed load.
     #[error("too many writes are waiting")]
     Overloaded,
     /// The database cannot be used as it is: one sentence for the operator.
     #[error("{0}")]
     Setup(String),
-    /// A user, key or amount that the operator named cannot be used so.
+    /// An argument (a user, a key, an amount, …) is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// A statement failed for a reason that a new try will not change: for the log.
+    /// A statement failed for a reason that a retry will not change: for the log.
     #[error("{0}")]
     Broken(String),
 }
@@ -26,17 +26,17 @@ pub enum StoreError {
 impl From<DbError> for StoreError {
     fn from(e: DbError) -> Self {
         match e {
-            DbError::Away(why) => Self::Unavailable(why),
-            DbError::Shape(what) | DbError::Refused(what) => Self::Broken(what),
+            DbError::Unavailable(why) => Self::Unavailable(why),
+            DbError::UnexpectedData(what) | DbError::Failed(what) => Self::Broken(what),
         }
     }
 }
 
 impl StoreError {
-    /// While a database is being opened, what is broken is for the operator to put right.
-    pub(crate) fn in_setup(self, what: &str) -> Self {
+    /// The error as one of opening `database`: what is broken then is for the operator to mend.
+    pub(crate) fn in_setup(self, database: &str) -> Self {
         match self {
-            Self::Broken(why) => Self::Setup(format!("cannot use {what}: {why}")),
+            Self::Broken(why) => Self::Setup(format!("cannot use {database}: {why}")),
             other => other,
         }
     }

@@ -1,23 +1,46 @@
-//! Users, keys, tasks and money, in SQLite or PostgreSQL.
+//! Users, keys, tasks, chats, webhooks and the money ledger, in SQLite or PostgreSQL.
 //!
-//! Reads go straight to the database; every write goes through one group-commit writer per process, so
-//! that what it answers is on disk. Only the module `money` moves money. The two databases take the same statements
-//! but for row locks.
+//! Reads go straight to the database. Every write goes through one group-commit writer per process (`writer`) and is on
+//! disk when it returns. Only `ledger` moves money. One file or folder for each aggregate: its types, its SQL, its methods
+//! of [`Store`].
 
+mod attempts;
 mod audit;
-mod batch;
-mod changes;
+mod chats;
 mod db;
 mod error;
-mod migrate;
-pub mod model;
-mod money;
-mod ops;
+mod keys;
+mod ledger;
+#[cfg(test)]
+mod query_plans;
+mod retention;
 mod store;
+mod task_versions;
+mod tasks;
+mod totals;
+mod users;
+mod webhook_secrets;
+mod webhooks;
 mod writer;
 
+pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
+pub use audit::AuditViolation;
+pub use chats::prices::{TokenCounts, TokenPrices};
+pub use chats::record::{ChatEnd, NewChat, SettleOutcome};
+pub use chats::settle::ChatHold;
 pub use error::StoreError;
-pub use model::*;
-pub use money::Reservation;
-pub use store::{Location, Store};
+pub use keys::{Key, KeyLimits, NewKey};
+pub use ledger::account::Rejection;
+pub use ledger::charges::{Charge, Delivered};
+pub use ledger::reservations::Reservation;
+pub use store::{DatabaseLocation, Store};
+pub use tasks::finish::{CancelOutcome, FinishOutcome, TaskEnd, TaskFinish};
+pub use tasks::lease::LeasedTask;
+pub use tasks::record::{Task, TaskPage};
+pub use tasks::submit::{IdempotencyRecord, NewTask, SubmitOutcome};
+pub use totals::StoreTotals;
+pub use users::{RateLimits, User};
+pub use webhooks::{
+    DeliveryAttempt, DeliveryResult, DueWebhook, NextDelivery, WebhookLog, WebhookState,
+};
 pub use writer::WriterStats;

@@ -1,14 +1,14 @@
-//! The audit of chat requests: their entries, their arithmetic, and who has the open ones.
+//! Checks of chat requests: their ledger entries, amounts, checksums, and the nodes of the open ones.
 
-use super::{Check, cells};
+use super::check::{AuditViolation, Check, cells_to_text};
+use crate::chats::record::ChatEnd;
 use crate::db::{DbError, Sql, Tx, args};
-use crate::model::{ChatEnd, Violation};
-use crate::money::{Figures, PAGE_OF_CHATS};
+use crate::ledger::chat_rows::{ChatAmounts, READ_CHATS_AFTER};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "chat_entries",
-        says: "held, settled, forgiven; then held, settled, released and charged from the entries",
+        details: "held, settled, written off; then held, settled, released and charged from the entries",
         sql: Sql::both(
             "SELECT c.id, c.held, c.settled, c.forgiven, l.held, l.settled, l.released, l.charged FROM chats c
              LEFT JOIN (SELECT ref,
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "chat_owners",
-        says: "user and key of a chat: one is missing, or the key is another user's",
+        details: "user and key of a chat: one is missing, or the key is another user's",
         sql: Sql::both(
             "SELECT c.id, c.user_id, c.key_id FROM chats c
              LEFT JOIN users u ON u.id = c.user_id LEFT JOIN keys k ON k.id = c.key_id
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "chat_shape",
-        says: "held, settled, forgiven, outcome, node: an ended chat has all but held and node, an open one those two and no other; a lost one was held for, and nothing of it is owed",
+        details: "held, settled, written off, outcome, node: a closed chat has settled, written off and outcome; an open one has held and node only; a lost one has a hold, and nothing settled or written off",
         sql: Sql::both(
             "SELECT id, held, settled, forgiven, outcome, node FROM chats
              WHERE (closed_at IS NULL) <> (settled IS NULL) OR (closed_at IS NULL) <> (forgiven IS NULL)
@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "open_chats",
-        says: "a chat is open and its node unknown, or others have outlived that by an hour and not released it",
+        details: "an open chat whose node is unknown, or has been dead for an hour in which no other node released the chat",
         sql: Sql::both(
             "SELECT c.id, c.node, n.alive_until FROM chats c LEFT JOIN nodes n ON n.id = c.node
              WHERE c.node IS NOT NULL
@@ -57,51 +57,59 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Every hold, and every settlement with what was forgiven, is the sum of price × tokens, rounded half up once, and
-/// every chat is as it was sealed.
-pub(super) async fn arithmetic(tx: &mut Tx<'_>, found: &mut Vec<Violation>) -> Result<(), DbError> {
+/// Checks that every hold, and every settlement with what was written off, is the sum of price × tokens, rounded half up once;
+/// and the checksum of every chat.
+pub(super) async fn check_amounts(
+    tx: &mut Tx<'_>,
+    found: &mut Vec<AuditViolation>,
+) -> Result<(), DbError> {
     let mut after = String::new();
     loop {
-        let rows = tx.query(&PAGE_OF_CHATS, args![&after]).await?;
+        let rows = tx.query(&READ_CHATS_AFTER, args![&after]).await?;
         if rows.is_empty() {
             return Ok(());
         }
         for mut row in rows {
-            let shown = cells(&row, 3);
-            let figures = Figures::read(&row, 5)?;
+            let shown = cells_to_text(&row, 3);
+            let amounts = ChatAmounts::read(&row, 5)?;
             let (id, user, key) = (row.text(0)?, row.text(1)?, row.text(2)?);
-            let mut wrong = |check, says| {
-                found.push(Violation {
+            let mut violated = |check, problem| {
+                found.push(AuditViolation {
                     check,
                     subject: id.clone(),
                     detail: format!(
-                        "{says}, the seal and outcome and then five prices, five counts, estimated, held, settled, forgiven: {shown}"
+                        "{problem}: checksum, outcome, five prices, five counts, estimated, held, settled, written off: {shown}"
                     ),
                 });
             };
-            if !adds_up(&figures) {
-                wrong("chat_arithmetic", "the amounts are not those of the tokens");
+            if !amounts_agree(&amounts) {
+                violated(
+                    "chat_arithmetic",
+                    "the amounts are not the cost of the tokens",
+                );
             }
-            if figures.seal([&id, &user, &key]) != row.int(3)? {
-                wrong("chat_seal", "a cell is not as it was written");
+            if amounts.checksum([&id, &user, &key]) != row.int(3)? {
+                violated("chat_seal", "the checksum does not match");
             }
             after = id;
         }
     }
 }
 
-/// Whether the amounts of a chat, open or ended, follow from its tokens.
-fn adds_up(figures: &Figures) -> bool {
-    let Some(cost) = figures.cost() else {
+/// Whether the amounts of a chat, open or closed, are the cost of its tokens.
+fn amounts_agree(amounts: &ChatAmounts) -> bool {
+    let Some(cost) = amounts.cost() else {
         return false;
     };
-    match figures.ended {
-        None => figures.held == Some(cost.nanos()),
-        Some([settled, forgiven]) => {
-            settled >= 0 && forgiven >= 0 && settled.checked_add(forgiven) == Some(cost.nanos())
+    match amounts.closed {
+        None => amounts.held == Some(cost.nanos()),
+        Some([settled, written_off]) => {
+            settled >= 0
+                && written_off >= 0
+                && settled.checked_add(written_off) == Some(cost.nanos())
         }
     }
 }
 
-/// The outcome that the statements above have.
-const _: () = assert!(matches!(ChatEnd::LOST.as_bytes(), b"lost"));
+/// The outcome in the statements above.
+const _: () = assert!(matches!(ChatEnd::OUTCOME_LOST.as_bytes(), b"lost"));

@@ -1,4 +1,4 @@
-//! PostgreSQL: connecting (TLS when the URL asks for it), prepared statements, pipelined batches.
+//! The PostgreSQL driver: connecting (TLS with `sslmode=require`), prepared statements, pipelined batches, a pool of readers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,27 +12,27 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{DbError, Row, Sql, Value};
+use super::sql::{DbError, Row, Sql, Value};
 
-/// How long a connection may take to come up.
-const CONNECT: Duration = Duration::from_secs(4);
-/// How long a silent server counts as there; a cut network says nothing.
-const SILENCE: Duration = Duration::from_secs(5);
-/// What every connection of the writer begins with. A lock that takes longer is held by a node that hangs; the
-/// server ends such a node's transaction in time for the others, who have patience for one more try.
-const SET_UP: &str = "SET synchronous_commit = on; SET lock_timeout = '4s'; \
+/// Timeout of connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a server may stay silent before the connection counts as lost (keepalive and TCP user timeout).
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Settings of every writer connection. A lock that is not granted in 4 s is held by a node that hangs. The
+/// server ends an idle transaction after 5 s, in time for one more try of the others.
+const SESSION_SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '4s'; \
                       SET idle_in_transaction_session_timeout = '5s'; SET client_min_messages = warning";
-/// Connections for readers.
+/// Connections in the pool of readers.
 const READERS: usize = 8;
 
-/// Reads a `postgres://` URL. TLS is spoken with `sslmode=require`, and then certificates are checked.
+/// Parses a `postgres://` URL. TLS is used with `sslmode=require`; certificates are then verified.
 pub(crate) fn config(url: &str) -> Result<Config, DbError> {
     let mut config: Config = url
         .parse()
-        .map_err(|e| DbError::Refused(format!("database.url is no PostgreSQL URL: {e}")))?;
-    config.connect_timeout(CONNECT);
-    config.tcp_user_timeout(SILENCE);
-    config.keepalives_idle(SILENCE);
+        .map_err(|e| DbError::Failed(format!("database.url is not a PostgreSQL URL: {e}")))?;
+    config.connect_timeout(CONNECT_TIMEOUT);
+    config.tcp_user_timeout(SILENCE_TIMEOUT);
+    config.keepalives_idle(SILENCE_TIMEOUT);
     config.application_name("tollgate");
     Ok(config)
 }
@@ -43,7 +43,7 @@ fn tls() -> MakeRustlsConnect {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .expect("the ring provider speaks the default TLS versions")
+        .expect("the ring provider supports the default TLS versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
     MakeRustlsConnect::new(config)
@@ -52,50 +52,53 @@ fn tls() -> MakeRustlsConnect {
 /// One connection with its prepared statements.
 pub(crate) struct Connection {
     client: Client,
-    /// By the address of their text: every statement is a `&'static str`.
+    /// Keyed by the address of the SQL text: every statement is a `&'static str`.
     statements: HashMap<usize, Statement>,
 }
 
 impl Connection {
-    /// Connects; the connection's own loop runs on the current runtime.
+    /// Connects. The connection's driver task runs on the current runtime.
     pub(crate) async fn open(config: &Config) -> Result<Self, DbError> {
         let client = if config.get_ssl_mode() != SslMode::Require {
-            let (client, driver) = config.connect(NoTls).await.map_err(away)?;
+            let (client, driver) = config.connect(NoTls).await.map_err(unavailable)?;
             tokio::spawn(async move { drop(driver.await) });
             client
         } else {
-            let (client, driver) = config.connect(tls()).await.map_err(away)?;
+            let (client, driver) = config.connect(tls()).await.map_err(unavailable)?;
             tokio::spawn(async move { drop(driver.await) });
             client
         };
-        client.batch_execute(SET_UP).await.map_err(away)?;
+        client
+            .batch_execute(SESSION_SETTINGS)
+            .await
+            .map_err(unavailable)?;
         Ok(Self {
             client,
             statements: HashMap::new(),
         })
     }
 
-    /// Whether the server hung up.
+    /// Whether the connection is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// Begins a transaction.
+    /// Begins a read-write transaction.
     pub(crate) async fn begin(&mut self) -> Result<Transaction<'_>, DbError> {
-        // Not left to the server's default: a statement after a lock was waited for must see what the other
+        // Not left to the server's default: a statement that waited for a lock must see what the other
         // transaction committed.
         self.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
             .await
     }
 
-    /// Begins a read-only transaction that sees one moment.
+    /// Begins a read-only transaction on one snapshot.
     pub(crate) async fn begin_snapshot(&mut self) -> Result<Transaction<'_>, DbError> {
         self.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             .await
     }
 
     async fn begin_with(&mut self, begin: &str) -> Result<Transaction<'_>, DbError> {
-        self.client.batch_execute(begin).await.map_err(refused)?;
+        self.client.batch_execute(begin).await.map_err(db_error)?;
         Ok(Transaction {
             conn: self,
             queued: Vec::new(),
@@ -106,20 +109,20 @@ impl Connection {
         if let Some(statement) = self.statements.get(&sql.postgres.as_ptr().addr()) {
             return Ok(statement.clone());
         }
-        let statement = self.client.prepare(sql.postgres).await.map_err(refused)?;
+        let statement = self.client.prepare(sql.postgres).await.map_err(db_error)?;
         self.statements
             .insert(sql.postgres.as_ptr().addr(), statement.clone());
         Ok(statement)
     }
 }
 
-/// An open transaction. Dropped without [`Transaction::commit`], the connection must be thrown away.
+/// An open transaction. If it is dropped without [`Transaction::commit`] or a rollback, the connection must be discarded.
 pub(crate) struct Transaction<'c> {
     conn: &'c mut Connection,
     queued: Vec<Queued>,
 }
 
-/// A statement on its way, and how many rows it must change.
+/// A statement that waits to be sent, and how many rows it must change.
 struct Queued {
     sql: &'static Sql,
     args: Vec<Value<'static>>,
@@ -144,13 +147,13 @@ impl Transaction<'_> {
             .client
             .execute_raw(&statement, args.iter().map(Parameter))
             .await
-            .map_err(refused)
+            .map_err(db_error)
     }
 
-    /// Runs a text of several statements.
+    /// Runs several statements separated by semicolons.
     pub(crate) async fn script(&mut self, text: &str) -> Result<(), DbError> {
         self.flush().await?;
-        self.conn.client.batch_execute(text).await.map_err(refused)
+        self.conn.client.batch_execute(text).await.map_err(db_error)
     }
 
     pub(crate) fn queue(&mut self, sql: &'static Sql, args: &[Value<'_>], expected: Option<u64>) {
@@ -176,7 +179,7 @@ impl Transaction<'_> {
         self.send(queued.collect()).await
     }
 
-    /// Sends what is queued in one go; the server runs it in order.
+    /// Sends the queued statements in one round trip. The server runs them in order.
     pub(crate) async fn flush(&mut self) -> Result<(), DbError> {
         if self.queued.is_empty() {
             return Ok(());
@@ -195,46 +198,46 @@ impl Transaction<'_> {
         for (statement, one) in &ready {
             let args = one.args.iter().map(Parameter);
             let mut answer = Box::pin(client.execute_raw(statement, args));
-            // The first poll puts a statement on the wire: so they go out in the order they were queued in.
+            // The first poll sends a statement: they go out in the order of the queue.
             let early = futures_util::poll!(&mut answer);
             answers.push((answer, early));
         }
         let mut counts = Vec::with_capacity(ready.len());
         for ((answer, early), (_, one)) in answers.into_iter().zip(&ready) {
-            let answer = match early {
-                Poll::Ready(answer) => answer,
+            let result = match early {
+                Poll::Ready(result) => result,
                 Poll::Pending => answer.await,
             };
-            let changed = answer.map_err(refused)?;
+            let changed = result.map_err(db_error)?;
             if let Some(expected) = one.expected {
-                super::exactly(expected, changed, one.sql)?;
+                super::sql::expect_changed(expected, changed, one.sql)?;
             }
             counts.push(changed);
         }
         Ok(counts)
     }
 
-    /// Commits. An `Away` error leaves open whether the commit happened.
+    /// Commits. After an `Unavailable` error it is unknown whether the commit happened.
     pub(crate) async fn commit(mut self) -> Result<(), DbError> {
         self.flush().await?;
         self.conn
             .client
             .batch_execute("COMMIT")
             .await
-            .map_err(refused)
+            .map_err(db_error)
     }
 
-    /// Takes everything back.
+    /// Rolls back.
     pub(crate) async fn roll_back(self) -> Result<(), DbError> {
         self.conn
             .client
             .batch_execute("ROLLBACK")
             .await
-            .map_err(refused)
+            .map_err(db_error)
     }
 }
 
-/// Connections for readers, kept and replaced by a pool.
+/// A pool of connections for readers.
 pub(crate) struct Readers(deadpool_postgres::Pool);
 
 impl Readers {
@@ -246,13 +249,13 @@ impl Readers {
         };
         deadpool_postgres::Pool::builder(manager)
             .max_size(READERS)
-            .wait_timeout(Some(CONNECT))
-            .create_timeout(Some(CONNECT))
-            .recycle_timeout(Some(CONNECT))
+            .wait_timeout(Some(CONNECT_TIMEOUT))
+            .create_timeout(Some(CONNECT_TIMEOUT))
+            .recycle_timeout(Some(CONNECT_TIMEOUT))
             .runtime(deadpool_postgres::Runtime::Tokio1)
             .build()
             .map(Self)
-            .map_err(|e| DbError::Refused(e.to_string()))
+            .map_err(|e| DbError::Failed(e.to_string()))
     }
 
     pub(crate) async fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
@@ -260,8 +263,11 @@ impl Readers {
             .0
             .get()
             .await
-            .map_err(|e| DbError::Away(e.to_string()))?;
-        let statement = client.prepare_cached(sql.postgres).await.map_err(refused)?;
+            .map_err(|e| DbError::Unavailable(e.to_string()))?;
+        let statement = client
+            .prepare_cached(sql.postgres)
+            .await
+            .map_err(db_error)?;
         rows(&client, &statement, args).await
     }
 }
@@ -275,8 +281,8 @@ async fn rows(
     let stream = client
         .query_raw(statement, args.iter().map(Parameter))
         .await
-        .map_err(refused)?;
-    let found: Vec<tokio_postgres::Row> = stream.try_collect().await.map_err(refused)?;
+        .map_err(db_error)?;
+    let found: Vec<tokio_postgres::Row> = stream.try_collect().await.map_err(db_error)?;
     found.iter().map(row).collect()
 }
 
@@ -286,17 +292,17 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, DbError> {
         cells.push(match *column.type_() {
             Type::INT8 => row
                 .try_get::<_, Option<i64>>(i)
-                .map_err(refused)?
+                .map_err(db_error)?
                 .map_or(Value::Null, Value::Int),
             Type::INT4 => row
                 .try_get::<_, Option<i32>>(i)
-                .map_err(refused)?
+                .map_err(db_error)?
                 .map_or(Value::Null, |n| Value::Int(n.into())),
             Type::TEXT | Type::VARCHAR => row
                 .try_get::<_, Option<String>>(i)
-                .map_err(refused)?
+                .map_err(db_error)?
                 .map_or(Value::Null, |t| Value::Text(Cow::Owned(t))),
-            ref other => return Err(DbError::Shape(format!("a column of type {other}"))),
+            ref other => return Err(DbError::UnexpectedData(format!("a column of type {other}"))),
         });
     }
     Ok(Row(cells))
@@ -329,16 +335,16 @@ impl ToSql for Parameter<'_> {
 }
 
 #[allow(clippy::needless_pass_by_value)] // the shape that map_err takes
-fn away(e: tokio_postgres::Error) -> DbError {
-    DbError::Away(words(&e))
+fn unavailable(e: tokio_postgres::Error) -> DbError {
+    DbError::Unavailable(message(&e))
 }
 
 #[allow(clippy::needless_pass_by_value)] // the shape that map_err takes
-fn refused(e: tokio_postgres::Error) -> DbError {
-    let may_go_better = match e.code() {
-        // 57P..: the server is going down or coming up, or an operator ended the session. 25P03: our
-        // transaction stood still too long. 40...: a deadlock or serialisation failure. 53...: out of
-        // connections or disk. 55P03: a lock not had in time. All may go better in a moment.
+fn db_error(e: tokio_postgres::Error) -> DbError {
+    let is_transient = match e.code() {
+        // 57P..: the server is shutting down or starting, or an operator ended the session. 25P03: our
+        // transaction was idle too long. 40...: a deadlock or serialisation failure. 53...: out of
+        // connections or disk. 55P03: lock timeout. A later try may succeed after each of them.
         Some(code) => {
             let code = code.code();
             ["57P", "08", "40", "53"]
@@ -346,18 +352,18 @@ fn refused(e: tokio_postgres::Error) -> DbError {
                 .any(|class| code.starts_with(class))
                 || matches!(code, "55P03" | "25P03")
         }
-        // What has no code comes from this side: a broken connection, or a value that does not fit its column.
+        // An error without a code comes from the client: a broken connection, or a value that does not fit its column.
         None => e.is_closed() || e.source().is_some_and(|s| s.is::<std::io::Error>()),
     };
-    if may_go_better {
-        DbError::Away(words(&e))
+    if is_transient {
+        DbError::Unavailable(message(&e))
     } else {
-        DbError::Refused(words(&e))
+        DbError::Failed(message(&e))
     }
 }
 
-/// The error with its causes, without the connection's parameters.
-fn words(e: &tokio_postgres::Error) -> String {
+/// The error with its cause, without the connection parameters (they hold the password).
+fn message(e: &tokio_postgres::Error) -> String {
     match e.source() {
         Some(source) => format!("{e}: {source}"),
         None => e.to_string(),

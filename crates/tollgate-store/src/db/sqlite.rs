@@ -1,4 +1,4 @@
-//! SQLite: opening it durably, running statements, a few connections for readers.
+//! The SQLite driver: opening a file durably (WAL, synchronous=full), cached statements, a pool of read-only connections.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -12,35 +12,35 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, ErrorCode, Statement};
 
-use super::{DbError, Row, Sql, Value};
+use super::sql::{DbError, Row, Sql, Value};
 
-/// How long a writer waits for another process (a command beside the server).
-const BUSY: Duration = Duration::from_secs(10);
-/// How long a reader waits; it never has to but in the moment in which another process recovers the file.
-const READER_BUSY: Duration = Duration::from_secs(2);
-/// What the write-ahead log shrinks back to after a long reader, such as an audit, has made it grow.
-const LOG_BYTES: i64 = 64 << 20;
+/// Busy timeout of the writer: how long it waits for another process (a CLI command beside the server).
+const WRITER_BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Busy timeout of a reader. A reader only ever waits while another process recovers the file.
+const READER_BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Size in bytes to which the write-ahead log shrinks after a long read, such as an audit, has made it grow.
+const WAL_MAX_BYTES: i64 = 64 << 20;
 const BEGIN: Sql = Sql::both("BEGIN IMMEDIATE");
 const COMMIT: Sql = Sql::both("COMMIT");
 
 /// Opens the database for writing: WAL, every commit synced to disk before it is acknowledged.
 pub(crate) fn open(path: &Path) -> Result<Connection, DbError> {
-    make_file(path).map_err(|e| DbError::Refused(e.to_string()))?;
-    let conn = Connection::open(path).map_err(refused)?;
-    set_up(&conn, BUSY)?;
-    write_ahead(&conn)?;
+    create_file(path).map_err(|e| DbError::Failed(e.to_string()))?;
+    let conn = Connection::open(path).map_err(db_error)?;
+    configure(&conn, WRITER_BUSY_TIMEOUT)?;
+    enable_wal(&conn)?;
     conn.pragma_update(None, "synchronous", "full")
-        .map_err(refused)?;
+        .map_err(db_error)?;
     conn.pragma_update(None, "wal_autocheckpoint", 4000)
-        .map_err(refused)?;
-    conn.pragma_update(None, "journal_size_limit", LOG_BYTES)
-        .map_err(refused)?;
+        .map_err(db_error)?;
+    conn.pragma_update(None, "journal_size_limit", WAL_MAX_BYTES)
+        .map_err(db_error)?;
     Ok(conn)
 }
 
-/// Made by hand, so that the file (and its -wal and -shm, which copy its mode) is nobody else's, and its name
-/// is on disk before anything in it is acknowledged.
-fn make_file(path: &Path) -> std::io::Result<()> {
+/// Creates the file with mode 0600, which SQLite copies to -wal and -shm, and syncs the directory so that the name
+/// is on disk before anything in the file is acknowledged.
+fn create_file(path: &Path) -> std::io::Result<()> {
     OpenOptions::new()
         .write(true)
         .create(true)
@@ -53,15 +53,15 @@ fn make_file(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Turns the write-ahead log on. SQLite does not wait here for another process that is doing just the same.
-fn write_ahead(conn: &Connection) -> Result<(), DbError> {
-    let begun = Instant::now();
+/// Turns the write-ahead log on. Retries by itself: the busy timeout does not apply when two processes do this at once.
+fn enable_wal(conn: &Connection) -> Result<(), DbError> {
+    let started = Instant::now();
     loop {
         match conn
             .pragma_update(None, "journal_mode", "wal")
-            .map_err(refused)
+            .map_err(db_error)
         {
-            Err(DbError::Away(_)) if begun.elapsed() < BUSY => {
+            Err(DbError::Unavailable(_)) if started.elapsed() < WRITER_BUSY_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(10));
             }
             result => return result,
@@ -69,43 +69,43 @@ fn write_ahead(conn: &Connection) -> Result<(), DbError> {
     }
 }
 
-fn set_up(conn: &Connection, busy: Duration) -> Result<(), DbError> {
-    conn.busy_timeout(busy).map_err(refused)?;
+fn configure(conn: &Connection, busy: Duration) -> Result<(), DbError> {
+    conn.busy_timeout(busy).map_err(db_error)?;
     conn.pragma_update(None, "foreign_keys", true)
-        .map_err(refused)?;
+        .map_err(db_error)?;
     conn.pragma_update(None, "temp_store", "memory")
-        .map_err(refused)?;
-    // A plan that depends on the values bound to it is made anew for each of them, at ten times the cost of a read.
+        .map_err(db_error)?;
+    // Without the stable query planner, a plan is remade for new parameter values, at ten times the cost of a read.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
-        .map_err(refused)?;
+        .map_err(db_error)?;
     conn.set_prepared_statement_cache_capacity(128);
     Ok(())
 }
 
 /// Opens the database for reading only.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, DbError> {
-    let conn = Connection::open(path).map_err(refused)?;
-    set_up(&conn, READER_BUSY)?;
+    let conn = Connection::open(path).map_err(db_error)?;
+    configure(&conn, READER_BUSY_TIMEOUT)?;
     conn.pragma_update(None, "query_only", true)
-        .map_err(refused)?;
+        .map_err(db_error)?;
     Ok(conn)
 }
 
-/// Begins a transaction that will write: no other process can from here on.
+/// Begins a write transaction. No other process can write until it ends.
 pub(crate) fn begin(conn: &Connection) -> Result<(), DbError> {
-    // Still in one: an operation panicked, or a rollback failed.
+    // A transaction is still open if an operation panicked or a rollback failed.
     if !conn.is_autocommit() {
         roll_back(conn);
     }
     execute(conn, &BEGIN, &[]).map(drop)
 }
 
-/// Commits; on disk when it returns.
+/// Commits. The transaction is on disk when this returns.
 pub(crate) fn commit(conn: &Connection) -> Result<(), DbError> {
     execute(conn, &COMMIT, &[]).map(drop)
 }
 
-/// Takes everything back, unless SQLite has done so itself.
+/// Rolls back, unless SQLite has already done so.
 pub(crate) fn roll_back(conn: &Connection) {
     if !conn.is_autocommit()
         && let Err(e) = script(conn, "ROLLBACK")
@@ -114,8 +114,8 @@ pub(crate) fn roll_back(conn: &Connection) {
     }
 }
 
-/// Connections for readers: a point read takes a few microseconds out of the page cache, so it runs where it
-/// is asked for instead of on another thread.
+/// A pool of read-only connections. A point read takes a few microseconds from the page cache, so it runs on the
+/// caller's thread.
 pub(crate) struct Readers {
     connections: Vec<Mutex<Connection>>,
     next: AtomicUsize,
@@ -133,12 +133,12 @@ impl Readers {
         })
     }
 
-    /// Rows of a statement, read from the newest commit.
+    /// Runs a query against the newest commit.
     pub(crate) fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
-        query(&self.free(), sql, args)
+        query(&self.pick(), sql, args)
     }
 
-    fn free(&self) -> MutexGuard<'_, Connection> {
+    fn pick(&self) -> MutexGuard<'_, Connection> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         for step in 0..self.connections.len() {
             match self.connections[(start + step) % self.connections.len()].try_lock() {
@@ -153,9 +153,9 @@ impl Readers {
     }
 }
 
-/// Rows of a statement.
+/// Runs a query and returns its rows.
 pub(crate) fn query(conn: &Connection, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
-    let mut statement = conn.prepare_cached(sql.sqlite).map_err(refused)?;
+    let mut statement = conn.prepare_cached(sql.sqlite).map_err(db_error)?;
     rows(&mut statement, args)
 }
 
@@ -164,17 +164,17 @@ fn rows(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<Vec<Row>, D
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
     let mut found = Vec::new();
-    while let Some(row) = rows.next().map_err(refused)? {
+    while let Some(row) = rows.next().map_err(db_error)? {
         let mut cells = Vec::with_capacity(columns);
         for i in 0..columns {
-            cells.push(match row.get_ref(i).map_err(refused)? {
+            cells.push(match row.get_ref(i).map_err(db_error)? {
                 ValueRef::Null => Value::Null,
                 ValueRef::Integer(n) => Value::Int(n),
                 ValueRef::Text(t) => {
                     Value::Text(Cow::Owned(String::from_utf8_lossy(t).into_owned()))
                 }
                 other => {
-                    return Err(DbError::Shape(format!(
+                    return Err(DbError::UnexpectedData(format!(
                         "a cell of type {:?}",
                         other.data_type()
                     )));
@@ -186,72 +186,76 @@ fn rows(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<Vec<Row>, D
     Ok(found)
 }
 
-/// The connection within one transaction. Statements that a batch runs again and again stay at hand until its end: taking one
-/// out of the cache and putting it back costs about as much as a small insert.
-pub(crate) struct Open<'c> {
+/// The connection within one transaction. Statements that a batch repeats stay prepared until its end: taking one
+/// out of the statement cache and putting it back costs about as much as a small insert.
+pub(crate) struct Transaction<'c> {
     conn: &'c Connection,
-    at_hand: Vec<(&'static str, CachedStatement<'c>)>,
+    prepared: Vec<(&'static str, CachedStatement<'c>)>,
 }
 
-impl<'c> Open<'c> {
-    /// With nothing at hand.
+impl<'c> Transaction<'c> {
+    /// A transaction that is already open on `conn`.
     pub(crate) fn new(conn: &'c Connection) -> Self {
         Self {
             conn,
-            at_hand: Vec::new(),
+            prepared: Vec::new(),
         }
     }
 
-    /// Rows of a statement.
+    /// Runs a query and returns its rows.
     pub(crate) fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
         query(self.conn, sql, args)
     }
 
-    /// How many rows a statement changed.
+    /// Runs a statement and returns how many rows it changed.
     pub(crate) fn execute(&self, sql: &Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
         execute(self.conn, sql, args)
     }
 
-    /// The same of one that is likely to be run again in this transaction.
-    pub(crate) fn run(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
-        let statement = self.at_hand(sql)?;
+    /// [`Transaction::execute`] of a statement that the transaction repeats; keeps it prepared.
+    pub(crate) fn execute_repeated(
+        &mut self,
+        sql: &'static Sql,
+        args: &[Value<'_>],
+    ) -> Result<u64, DbError> {
+        let statement = self.prepared(sql)?;
         bind(statement, args)?;
-        statement.raw_execute().map(|n| n as u64).map_err(refused)
+        statement.raw_execute().map(|n| n as u64).map_err(db_error)
     }
 
-    /// Rows of a statement that is likely to be run again in this transaction.
-    pub(crate) fn read(
+    /// [`Transaction::query`] of a statement that the transaction repeats; keeps it prepared.
+    pub(crate) fn query_repeated(
         &mut self,
         sql: &'static Sql,
         args: &[Value<'_>],
     ) -> Result<Vec<Row>, DbError> {
-        rows(self.at_hand(sql)?, args)
+        rows(self.prepared(sql)?, args)
     }
 
-    fn at_hand(&mut self, sql: &'static Sql) -> Result<&mut Statement<'c>, DbError> {
-        let is_it = |(text, _): &(&str, _)| std::ptr::eq(*text, sql.sqlite);
-        let at = match self.at_hand.iter().position(is_it) {
+    fn prepared(&mut self, sql: &'static Sql) -> Result<&mut Statement<'c>, DbError> {
+        let is_same = |(text, _): &(&str, _)| std::ptr::eq(*text, sql.sqlite);
+        let at = match self.prepared.iter().position(is_same) {
             Some(at) => at,
             None => {
-                let statement = self.conn.prepare_cached(sql.sqlite).map_err(refused)?;
-                self.at_hand.push((sql.sqlite, statement));
-                self.at_hand.len() - 1
+                let statement = self.conn.prepare_cached(sql.sqlite).map_err(db_error)?;
+                self.prepared.push((sql.sqlite, statement));
+                self.prepared.len() - 1
             }
         };
-        Ok(&mut self.at_hand[at].1)
+        Ok(&mut self.prepared[at].1)
     }
 
-    /// Runs a text of several statements.
+    /// Runs several statements separated by semicolons.
     pub(crate) fn script(&self, text: &str) -> Result<(), DbError> {
         script(self.conn, text)
     }
 }
 
-/// How many rows a statement changed.
+/// Runs a statement and returns how many rows it changed.
 pub(crate) fn execute(conn: &Connection, sql: &Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
-    let mut statement = conn.prepare_cached(sql.sqlite).map_err(refused)?;
+    let mut statement = conn.prepare_cached(sql.sqlite).map_err(db_error)?;
     bind(&mut statement, args)?;
-    statement.raw_execute().map(|n| n as u64).map_err(refused)
+    statement.raw_execute().map(|n| n as u64).map_err(db_error)
 }
 
 fn bind(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<(), DbError> {
@@ -271,27 +275,29 @@ fn bind(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<(), DbError
             Value::Int(n) => statement.raw_bind_parameter(i + 1, n),
             Value::Text(t) => statement.raw_bind_parameter(i + 1, t.as_ref()),
         }
-        .map_err(refused)?;
+        .map_err(db_error)?;
     }
     Ok(())
 }
 
-/// Runs a text of several statements.
+/// Runs several statements separated by semicolons.
 pub(crate) fn script(conn: &Connection, text: &str) -> Result<(), DbError> {
-    conn.execute_batch(text).map_err(refused)
+    conn.execute_batch(text).map_err(db_error)
 }
 
 #[allow(clippy::needless_pass_by_value)] // the shape that map_err takes
-pub(crate) fn refused(e: rusqlite::Error) -> DbError {
+pub(crate) fn db_error(e: rusqlite::Error) -> DbError {
     match e.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            DbError::Away("another process is writing and does not end".to_owned())
+            DbError::Unavailable("another process holds the write lock of the database".to_owned())
         }
-        // A full or failing disk: nothing was committed, and it may go better in a moment.
-        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => DbError::Away(e.to_string()),
+        // A full or failing disk: nothing was committed, and a later try may succeed.
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+            DbError::Unavailable(e.to_string())
+        }
         Some(ErrorCode::NotADatabase) => {
-            DbError::Refused("the file is not a SQLite database".to_owned())
+            DbError::Failed("the file is not a SQLite database".to_owned())
         }
-        _ => DbError::Refused(e.to_string()),
+        _ => DbError::Failed(e.to_string()),
     }
 }

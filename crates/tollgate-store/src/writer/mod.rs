@@ -1,122 +1,44 @@
-//! The group-commit writer: every write of this process goes through one thread, and all that wait when it
-//! turns round share one transaction and one fsync.
+//! The group-commit writer: every write of this process goes through one thread, and all writes that wait when it is free share
+//! one transaction and one fsync.
 
-mod backend;
+pub(crate) mod batch;
+mod connection;
+mod write;
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use tollgate_core::crash;
 
-use crate::batch::Batch;
-use crate::changes::Changes;
 use crate::db::DbError;
 use crate::error::StoreError;
-use crate::money::Reserved;
-use backend::Backend;
-pub(crate) use backend::Target;
+use crate::ledger::reservations::Reservations;
+use crate::task_versions::TaskVersions;
+pub(crate) use connection::Target;
+use connection::WriterConnection;
+pub(crate) use write::{AccountIds, Write};
+use write::{Job, Pending};
 
-/// Operations that may share a transaction.
-const BATCH: usize = 512;
-/// Operations that are worth a transaction: no batch waits to become larger.
-const ENOUGH: usize = 64;
-/// How long a batch may wait for operations that others are about to ask for, and how often it then looks.
+/// Operations in a batch, at most.
+const BATCH_MAX: usize = 512;
+/// Operations that are worth a transaction: a batch does not wait to become larger.
+const BATCH_TARGET: usize = 64;
+/// How long a batch waits for operations that are about to come, and how often it looks for them meanwhile.
 const GATHER: (Duration, Duration) = (Duration::from_micros(300), Duration::from_micros(40));
-/// The same where this many wrote at the same time: what each waits longer, all save in commits.
-const MANY: usize = 16;
-const GATHER_MANY: (Duration, Duration) = (Duration::from_micros(600), Duration::from_micros(75));
-/// Operations that may wait; past it load is shed.
-const WAITING: usize = 16_384;
-/// How long an operation waits, tried again and again, while the database is away.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause between such tries.
-const PAUSE: Duration = Duration::from_millis(100);
+/// A backlog from which [`GATHER_BUSY`] is used instead: each operation waits longer, and all save commits.
+const BUSY_BACKLOG: usize = 16;
+const GATHER_BUSY: (Duration, Duration) = (Duration::from_micros(600), Duration::from_micros(75));
+/// Operations that may wait in the queue; beyond that a write fails with [`StoreError::Overloaded`].
+const QUEUE_CAPACITY: usize = 16_384;
+/// How long an operation is retried while the database is unavailable.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause between the retries.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// One write. It is applied again when its batch failed, so it keeps what it needs.
-#[async_trait(?Send)]
-pub(crate) trait Write: Send + 'static {
-    /// What it answers.
-    type Out: Send + 'static;
-
-    /// The users and keys whose money it moves: read and locked before it is applied.
-    fn payers(&self) -> Payers<'_> {
-        Payers::default()
-    }
-
-    /// Whether it does nothing to users and keys but move their money.
-    fn only_moves_money(&self) -> bool {
-        false
-    }
-
-    /// Does it. An answer that refuses must have written nothing.
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError>;
-
-    /// Notes the tasks of which readers now see something else.
-    fn changed(&self, _out: &Self::Out, _changes: &Changes) {}
-}
-
-#[derive(Default)]
-pub(crate) struct Payers<'a> {
-    pub(crate) user: Option<&'a str>,
-    pub(crate) key: Option<&'a str>,
-}
-
-/// A [`Write`] with its answer's way back, the type of the answer forgotten.
-#[async_trait(?Send)]
-trait Job: Send {
-    fn payers(&self) -> Payers<'_>;
-    fn only_moves_money(&self) -> bool;
-    /// How long it has been waiting for its answer.
-    fn waited(&self) -> Duration;
-    async fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<(), DbError>;
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>, changes: &Changes);
-}
-
-struct Pending<W: Write> {
-    write: W,
-    since: Instant,
-    out: Option<W::Out>,
-    reply: oneshot::Sender<Result<W::Out, StoreError>>,
-}
-
-#[async_trait(?Send)]
-impl<W: Write> Job for Pending<W> {
-    fn payers(&self) -> Payers<'_> {
-        self.write.payers()
-    }
-
-    fn only_moves_money(&self) -> bool {
-        self.write.only_moves_money()
-    }
-
-    fn waited(&self) -> Duration {
-        self.since.elapsed()
-    }
-
-    async fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        self.out = Some(self.write.apply(batch).await?);
-        Ok(())
-    }
-
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>, changes: &Changes) {
-        let Pending {
-            write, out, reply, ..
-        } = *self;
-        match (&committed, &out) {
-            (Ok(()), Some(out)) => write.changed(out, changes),
-            _ => changes.note_all(),
-        }
-        let missing = || StoreError::Broken("a committed write has no answer".to_owned());
-        // An error here: nobody listens any more, the request was given up. The write stands all the same.
-        let _ = reply.send(committed.and_then(|()| out.ok_or_else(missing)));
-    }
-}
-
-/// What the writer has done, for metrics.
+/// Counters of the writer, for metrics.
 #[derive(Debug, Default)]
 pub struct WriterStats {
     commits: AtomicU64,
@@ -130,42 +52,44 @@ impl WriterStats {
             .fetch_add(operations as u64, Ordering::Relaxed);
     }
 
-    /// Transactions committed.
+    /// Transactions committed since the start.
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// Operations committed in them.
+    /// Operations committed in these transactions.
     pub fn operations(&self) -> u64 {
         self.operations.load(Ordering::Relaxed)
     }
 }
 
-/// Where the answer to a write comes out.
-type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+/// Receives the result of a write.
+type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
 
-/// The handle: clones share the thread, which ends with the last of them.
+/// The handle on the writer thread. Clones share the thread, which ends with the last of them.
 #[derive(Clone)]
 pub(crate) struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
     pub(crate) stats: Arc<WriterStats>,
-    pub(crate) changes: Arc<Changes>,
-    /// What no batch takes: it belongs to running chats.
-    pub(crate) reserved: Arc<Reserved>,
+    pub(crate) task_versions: Arc<TaskVersions>,
+    /// The money that running chats hold in memory.
+    pub(crate) reservations: Arc<Reservations>,
 }
 
 impl Writer {
     /// Opens the database, brings its schema up to date and starts the thread.
     pub(crate) async fn start(target: Target) -> Result<Self, StoreError> {
-        let (queue, jobs) = mpsc::channel(WAITING);
+        let (queue, jobs) = mpsc::channel(QUEUE_CAPACITY);
         let (ready, opened) = oneshot::channel();
-        let stats = Arc::new(WriterStats::default());
-        let counters = Arc::clone(&stats);
-        let changes = Arc::new(Changes::default());
-        let noted = Arc::clone(&changes);
-        let reserved = Arc::new(Reserved::default());
-        let kept = Arc::clone(&reserved);
-        let broken =
+        let writer = Self {
+            queue,
+            stats: Arc::default(),
+            task_versions: Arc::default(),
+            reservations: Arc::default(),
+        };
+        let (stats, versions) = (Arc::clone(&writer.stats), Arc::clone(&writer.task_versions));
+        let reservations = Arc::clone(&writer.reservations);
+        let not_started =
             |e: std::io::Error| StoreError::Setup(format!("cannot start the writer thread: {e}"));
         std::thread::Builder::new()
             .name("store-writer".to_owned())
@@ -173,100 +97,93 @@ impl Writer {
                 let runtime = tokio::runtime::Builder::new_current_thread();
                 match { runtime }.enable_all().build() {
                     Ok(runtime) => runtime.block_on(async {
-                        match Backend::open(&target, kept).await {
-                            Ok(backend) => {
+                        match WriterConnection::open(&target, reservations).await {
+                            Ok(connection) => {
                                 let _ = ready.send(Ok(()));
-                                run(backend, jobs, counters, noted).await;
+                                run(connection, jobs, stats, versions).await;
                             }
                             Err(e) => drop(ready.send(Err(e))),
                         }
                     }),
                     Err(e) => {
-                        let _ = ready.send(Err(broken(e)));
+                        let _ = ready.send(Err(not_started(e)));
                     }
                 }
             })
-            .map_err(broken)?;
-        opened
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Broken("the writer thread ended".to_owned())))?;
-        Ok(Self {
-            queue,
-            stats,
-            changes,
-            reserved,
-        })
+            .map_err(not_started)?;
+        opened.await.unwrap_or_else(|_| Err(thread_ended()))?;
+        Ok(writer)
     }
 
-    /// Does one write; returns when it is on disk.
+    /// Runs one write in the next batch. It is on disk when this returns.
     pub(crate) async fn write<W: Write>(&self, write: W) -> Result<W::Out, StoreError> {
-        self.ask(write)?
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Broken("the writer thread ended".to_owned())))
+        let result = self.enqueue(write)?.await;
+        result.unwrap_or_else(|_| Err(thread_ended()))
     }
 
-    /// Has one write done, after those that were asked for before; nobody hears what becomes of it.
-    pub(crate) fn post<W: Write>(&self, write: W) {
-        if let Err(e) = self.ask(write) {
-            tracing::error!(error = %e, "a write was not taken");
+    /// Queues a write without waiting for its result. It runs after the writes that were queued before.
+    pub(crate) fn write_detached<W: Write>(&self, write: W) {
+        if let Err(e) = self.enqueue(write) {
+            tracing::error!(error = %e, "a detached write was not queued");
         }
     }
 
-    fn ask<W: Write>(&self, write: W) -> Result<Answer<W::Out>, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let job = Box::new(Pending {
-            write,
-            since: Instant::now(),
-            out: None,
-            reply,
-        });
+    fn enqueue<W: Write>(&self, write: W) -> Result<ResultReceiver<W::Out>, StoreError> {
+        let (reply, result) = oneshot::channel();
+        let job = Box::new(Pending::new(write, reply));
         self.queue.try_send(job).map_err(|e| match e {
             mpsc::error::TrySendError::Full(_) => StoreError::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => {
-                StoreError::Broken("the writer thread ended".to_owned())
-            }
+            mpsc::error::TrySendError::Closed(_) => thread_ended(),
         })?;
-        Ok(answer)
+        Ok(result)
     }
+}
+
+fn thread_ended() -> StoreError {
+    StoreError::Broken("the writer thread has ended".to_owned())
 }
 
 async fn run(
-    mut backend: Backend,
+    mut connection: WriterConnection,
     mut jobs: mpsc::Receiver<Box<dyn Job>>,
     stats: Arc<WriterStats>,
-    changes: Arc<Changes>,
+    versions: Arc<TaskVersions>,
 ) {
-    // How many wrote at the same time when the last batch was done: those in it, and those behind it.
-    let mut crowd = 0;
+    // The operations of the last batch and those that were queued when it ended: how many callers write at the same time.
+    let mut backlog = 0;
     loop {
-        let mut batch = Vec::with_capacity(BATCH);
-        if jobs.recv_many(&mut batch, BATCH).await == 0 {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        if jobs.recv_many(&mut batch, BATCH_MAX).await == 0 {
             return;
         }
-        gather(&mut jobs, &mut batch, crowd);
+        gather(&mut jobs, &mut batch, backlog);
         crash::point("writer.before_batch");
         let size = batch.len();
-        let done = commit(&mut backend, batch, &stats).await;
-        crowd = size + jobs.len();
-        done.into_iter()
-            .for_each(|(job, result)| job.answer(result, &changes));
+        let results = commit(&mut connection, batch, &stats).await;
+        backlog = size + jobs.len();
+        for (job, result) in results {
+            job.reply(result, &versions);
+        }
     }
 }
 
-/// Waits a moment for the rest of the crowd. On a fast disk most of those who were just answered are still on
-/// their way back when the first of them asks again; without this, each would be given an fsync of its own. Who
-/// writes alone never waits.
-fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>, crowd: usize) {
-    // Not for all of a large crowd: while the first of it are answered and come back, the rest of it works.
-    let (wanted, longest, look) = match crowd {
-        0..MANY => (crowd, GATHER.0, GATHER.1),
-        _ => ((crowd * 2 / 3).min(ENOUGH), GATHER_MANY.0, GATHER_MANY.1),
+/// Waits a moment for the rest of the backlog. On a fast disk most callers that have just got their reply are about to write
+/// again when the first of them does; without the wait each would get an fsync of its own. A single caller never waits.
+fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>, backlog: usize) {
+    // Not for all of a large backlog: while the first of it get their replies and return, the rest works.
+    let (wanted, timeout, interval) = match backlog {
+        0..BUSY_BACKLOG => (backlog, GATHER.0, GATHER.1),
+        _ => (
+            (backlog * 2 / 3).min(BATCH_TARGET),
+            GATHER_BUSY.0,
+            GATHER_BUSY.1,
+        ),
     };
-    let begun = Instant::now();
-    while batch.len() < wanted && begun.elapsed() < longest {
-        // The thread is the writer's own, and timers of the runtime are too coarse for this.
-        std::thread::sleep(look);
-        while batch.len() < BATCH
+    let started = Instant::now();
+    while batch.len() < wanted && started.elapsed() < timeout {
+        // The thread is the writer's own, and the runtime's timers are too coarse for this.
+        std::thread::sleep(interval);
+        while batch.len() < BATCH_MAX
             && let Ok(job) = jobs.try_recv()
         {
             batch.push(job);
@@ -274,21 +191,25 @@ fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>
     }
 }
 
-/// An operation and what became of it.
-type Done = (Box<dyn Job>, Result<(), StoreError>);
+/// An operation and its result.
+type JobResult = (Box<dyn Job>, Result<(), StoreError>);
 
-/// Commits a batch. If the database refuses it as a whole, its halves are tried apart, and theirs, until the
-/// operation that does not go is alone: it does not take the others with it.
-async fn commit(backend: &mut Backend, batch: Vec<Box<dyn Job>>, stats: &WriterStats) -> Vec<Done> {
-    // Once a try may have been committed, that holds for all parts of the batch.
-    let again = Cell::new(false);
-    let mut done = Vec::with_capacity(batch.len());
+/// Commits a batch. If the batch fails, its halves are tried apart, and their halves, until the operation that fails is alone:
+/// it does not make the others fail.
+async fn commit(
+    connection: &mut WriterConnection,
+    batch: Vec<Box<dyn Job>>,
+    stats: &WriterStats,
+) -> Vec<JobResult> {
+    // Once a commit is in doubt, it is so for all parts of the batch.
+    let commit_in_doubt = Cell::new(false);
+    let mut results = Vec::with_capacity(batch.len());
     let mut parts = vec![batch];
     while let Some(mut part) = parts.pop() {
-        match patiently(backend, &mut part, &again).await {
+        match commit_with_retry(connection, &mut part, &commit_in_doubt).await {
             Ok(()) => {
                 stats.count(part.len());
-                done.extend(part.into_iter().map(|job| (job, Ok(()))));
+                results.extend(part.into_iter().map(|job| (job, Ok(()))));
             }
             Err(e) if part.len() > 1 && !matches!(e, StoreError::Unavailable(_)) => {
                 tracing::warn!(error = %e, operations = part.len(), "a batch failed; its halves are tried apart");
@@ -298,27 +219,27 @@ async fn commit(backend: &mut Backend, batch: Vec<Box<dyn Job>>, stats: &WriterS
             }
             Err(e) => {
                 tracing::error!(error = %e, operations = part.len(), "a write failed");
-                done.extend(part.into_iter().map(|job| (job, Err(e.clone()))));
+                results.extend(part.into_iter().map(|job| (job, Err(e.clone()))));
             }
         }
     }
-    done
+    results
 }
 
-/// Commits, and while the database is away tries again, until the longest waiting operation has waited
-/// [`PATIENCE`]. The others then fail early: what comes later would only wait behind them.
-async fn patiently(
-    backend: &mut Backend,
+/// Commits; while the database is unavailable, retries until the operation that has waited longest has waited
+/// [`RETRY_TIMEOUT`]. The others then fail early: later operations would only queue behind them.
+async fn commit_with_retry(
+    connection: &mut WriterConnection,
     batch: &mut [Box<dyn Job>],
-    again: &Cell<bool>,
+    commit_in_doubt: &Cell<bool>,
 ) -> Result<(), StoreError> {
     let longest = |batch: &[Box<dyn Job>]| batch.iter().map(|job| job.waited()).max();
     loop {
-        match backend.commit(batch, again).await {
+        match connection.commit(batch, commit_in_doubt).await {
             Ok(()) => return Ok(()),
-            Err(DbError::Away(why)) if longest(batch) < Some(PATIENCE) => {
-                tracing::warn!(error = %why, "the database is away; trying again");
-                tokio::time::sleep(PAUSE).await;
+            Err(DbError::Unavailable(why)) if longest(batch) < Some(RETRY_TIMEOUT) => {
+                tracing::warn!(error = %why, "the database is unavailable; retrying");
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
             Err(e) => return Err(e.into()),
         }

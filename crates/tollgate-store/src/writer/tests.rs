@@ -1,61 +1,64 @@
-//! What one operation that goes wrong does to the others of its batch: nothing.
+//! An operation that fails or panics does not make the others of its batch fail.
 
+use async_trait::async_trait;
+
+use super::batch::Batch;
 use super::*;
 use crate::db::{Sql, args};
 
-const NOTE: Sql = Sql::both("INSERT INTO meta (name, value) VALUES ($1, 1)");
+const INSERT_ROW: Sql = Sql::both("INSERT INTO meta (name, value) VALUES ($1, 1)");
 
-/// Writes a row, and then goes wrong in its own way.
-struct Odd {
+/// Writes a row, and then succeeds or fails.
+struct TestWrite {
     name: String,
-    way: Way,
+    behavior: Behavior,
 }
 
 #[derive(Clone, Copy)]
-enum Way {
-    Well,
-    Refused,
+enum Behavior {
+    Succeed,
+    Fail,
     Panic,
 }
 
 #[async_trait(?Send)]
-impl Write for Odd {
+impl Write for TestWrite {
     type Out = String;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<String, DbError> {
-        batch.run(&NOTE, args![&self.name])?;
-        match self.way {
-            Way::Well => Ok(self.name.clone()),
-            Way::Refused => Err(DbError::Refused("odd".to_owned())),
-            Way::Panic => panic!("odd"),
+        batch.queue(&INSERT_ROW, args![&self.name])?;
+        match self.behavior {
+            Behavior::Succeed => Ok(self.name.clone()),
+            Behavior::Fail => Err(DbError::Failed("test".to_owned())),
+            Behavior::Panic => panic!("test"),
         }
     }
 }
 
 #[tokio::test]
-async fn an_operation_that_panics_or_is_refused_fails_alone() {
+async fn an_operation_that_panics_or_fails_does_not_fail_its_batch() {
     let folder = std::env::temp_dir().join(format!("tollgate-writer-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let target = Target::Sqlite(folder.join("tollgate.db"));
     let writer = Writer::start(target).await.expect("the writer starts");
     let writes = (0..200).map(|i| {
-        let way = match i % 50 {
-            17 => Way::Panic,
-            33 => Way::Refused,
-            _ => Way::Well,
+        let behavior = match i % 50 {
+            17 => Behavior::Panic,
+            33 => Behavior::Fail,
+            _ => Behavior::Succeed,
         };
         let name = format!("row {i}");
-        let write = writer.write(Odd {
+        let write = writer.write(TestWrite {
             name: name.clone(),
-            way,
+            behavior,
         });
-        async move { (way, name, write.await) }
+        async move { (behavior, name, write.await) }
     });
-    for (way, name, result) in futures_util::future::join_all(writes).await {
-        match way {
-            Way::Well => assert_eq!(result, Ok(name)),
-            Way::Refused => assert!(matches!(result, Err(StoreError::Broken(_))), "{result:?}"),
-            Way::Panic => {
+    for (behavior, name, result) in futures_util::future::join_all(writes).await {
+        match behavior {
+            Behavior::Succeed => assert_eq!(result, Ok(name)),
+            Behavior::Fail => assert!(matches!(result, Err(StoreError::Broken(_))), "{result:?}"),
+            Behavior::Panic => {
                 let panicked = StoreError::Broken("an operation panicked".to_owned());
                 assert_eq!(result, Err(panicked));
             }

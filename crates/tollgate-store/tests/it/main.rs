@@ -1,27 +1,27 @@
 //! The store's tests: one suite, each test on SQLite and, when `TOLLGATE_TEST_POSTGRES_URL` names a server, on
 //! PostgreSQL, in a database of its own.
 
-mod access;
-mod away;
-mod books;
-mod callbacks;
-mod chat_books;
-mod chat_nodes;
-mod chat_storm;
+mod audit_chats;
+mod audit_money;
+mod audit_tasks;
+mod chat_concurrency;
 mod chats;
-mod crowd;
-mod db;
-mod end;
+mod concurrency;
+mod databases;
+mod finish;
+mod fixtures;
 mod idempotency;
-mod lease;
-mod lost;
+mod leases;
+mod list_and_purge;
+mod lost_commits;
 mod model;
-mod money;
 mod opening;
-mod pages;
+mod orphaned_chats;
+mod postgres_outage;
+mod postgres_server;
 mod proxy;
-mod queued;
-mod reserved;
-mod server;
-mod work_books;
-mod world;
+mod queued_attempts;
+mod reservations;
+mod task_charges;
+mod users_and_keys;
+mod webhooks;

@@ -1,4 +1,4 @@
-//! Random histories against a model that fits on a page: the store does what it does, and the books close.
+//! Model test: random histories of operations against a small model; the sums match and the audit passes.
 
 mod chats;
 
@@ -7,15 +7,17 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tollgate_core::{Amount, Millis};
-use tollgate_store::{AttemptBegun, Cancelled, Ended, Leased, Refusal, Store, Submitted};
-
-use crate::db::{Db, on_both};
-use crate::world::{
-    NOW, Payer, accepted_of, assert_clean, begin_attempt, calling, delivered, failed, finish,
-    keyed, payer, queued, rich, task_at, try_again,
+use tollgate_store::{
+    CancelOutcome, FinishOutcome, LeasedTask, Rejection, StartOutcome, Store, SubmitOutcome,
 };
 
-on_both!(random_histories_close_their_books);
+use crate::databases::{Db, on_both};
+use crate::fixtures::{
+    NOW, TestAccount, account, assert_clean, delivered, failed, finish, provider_job, queued,
+    retry_task, start_attempt, task_at, unlimited_account, with_idempotency_key, with_webhook,
+};
+
+on_both!(random_histories_match_the_model_and_pass_the_audit);
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -88,7 +90,7 @@ struct Known {
     units: u64,
     fence: i64,
     leased: bool,
-    done: bool,
+    ended: bool,
     /// The number of the attempt that a provider has in its queue.
     queued: Option<i64>,
     calls: bool,
@@ -118,38 +120,38 @@ impl Account {
         self.quota.map(|quota| quota - taken)
     }
 
-    fn refuses(&self, cost: i64) -> Option<Refusal> {
+    fn refuses(&self, cost: i64) -> Option<Rejection> {
         let too_little = |left: Option<i64>| {
             let left = left.filter(|left| cost > 0 && *left < cost);
             left.map(Amount::from_nanos)
         };
         if self.revoked {
-            return Some(Refusal::Gone);
+            return Some(Rejection::AccountInactive);
         }
         let balance = too_little(self.balance_left());
         let quota = too_little(self.quota_left());
         balance
-            .map(|available| Refusal::UserBalance { available })
-            .or(quota.map(|available| Refusal::KeyQuota { available }))
+            .map(|available| Rejection::InsufficientBalance { available })
+            .or(quota.map(|available| Rejection::InsufficientQuota { available }))
     }
 }
 
-struct World {
+struct Model {
     store: Store,
-    payers: Vec<Payer>,
+    owners: Vec<TestAccount>,
     accounts: Vec<Account>,
     tasks: BTreeMap<String, Known>,
-    leases: Vec<Leased>,
+    leases: Vec<LeasedTask>,
     keys: BTreeMap<(usize, u8), (String, String)>,
     chats: Vec<chats::Known>,
     now: Millis,
 }
 
-impl World {
+impl Model {
     async fn new(store: &Store, tag: usize) -> Self {
-        let mut world = Self {
+        let mut model = Self {
             store: store.clone(),
-            payers: Vec::new(),
+            owners: Vec::new(),
             accounts: Vec::new(),
             tasks: BTreeMap::new(),
             leases: Vec::new(),
@@ -157,33 +159,33 @@ impl World {
             chats: Vec::new(),
             now: NOW,
         };
-        world.beat().await;
+        model.heartbeat().await;
         for who in 0..4 {
             let name = format!("u{tag}-{who}");
             let quota = (who % 2 == 1).then_some(150);
             let limited = who < 2;
-            let payer = if limited {
+            let owner = if limited {
                 let balance = Amount::from_nanos(100).to_string();
-                let first = payer(store, &name, &balance).await;
+                let first = account(store, &name, &balance).await;
                 match quota {
                     None => first,
                     Some(_) => {
                         let user = store.user(&first.user_id).await.unwrap().unwrap();
-                        crate::world::with_key(store, user, Some("0.00000015")).await
+                        crate::fixtures::with_key(store, user, Some("0.00000015")).await
                     }
                 }
             } else {
-                rich(store, &name, quota.map(|_| "0.00000015")).await
+                unlimited_account(store, &name, quota.map(|_| "0.00000015")).await
             };
-            world.payers.push(payer);
-            world.accounts.push(Account {
+            model.owners.push(owner);
+            model.accounts.push(Account {
                 limited,
                 quota,
                 balance: if limited { 100 } else { 0 },
                 ..Account::default()
             });
         }
-        world
+        model
     }
 
     async fn take(&mut self, step: Step) {
@@ -196,10 +198,14 @@ impl World {
             } => self.submit(who, units, price, key).await,
             Step::Claim { limit } => {
                 let until = self.now + 30_000;
-                let leased = self.store.claim("w", limit, until, self.now).await.unwrap();
+                let leased = self
+                    .store
+                    .claim_tasks("w", limit, until, self.now)
+                    .await
+                    .unwrap();
                 for leased in leased {
                     let known = self.tasks.get_mut(&leased.task.id).unwrap();
-                    assert!(!known.done, "a finished task was leased");
+                    assert!(!known.ended, "a finished task was leased");
                     known.fence += 1;
                     known.leased = true;
                     assert_eq!(leased.fence, known.fence);
@@ -218,49 +224,52 @@ impl World {
                 let left = account.balance_left().unwrap_or(0);
                 let allowed = !account.limited || nanos >= 0 || left + nanos >= 0;
                 let amount = Amount::from_nanos(nanos);
-                let name = &self.payers[who].name;
-                let credited = self.store.credit(name, amount, None, self.now).await;
+                let name = &self.owners[who].name;
+                let credited = self.store.credit_user(name, amount, None, self.now).await;
                 assert_eq!(credited.is_ok(), allowed, "{credited:?}");
                 if allowed {
                     account.balance += nanos;
                 }
             }
             Step::HandBack => {
-                let leased = self.tasks.values_mut().filter(|t| t.leased && !t.done);
+                let leased = self.tasks.values_mut().filter(|t| t.leased && !t.ended);
                 let count = leased.map(|t| t.leased = false).count() as u64;
-                assert_eq!(self.store.hand_back(Some("w"), self.now).await, Ok(count));
+                assert_eq!(
+                    self.store.release_leases(Some("w"), self.now).await,
+                    Ok(count)
+                );
             }
             Step::Revoke { who } => {
-                let id = &self.payers[who].key_id;
+                let id = &self.owners[who].key_id;
                 self.store.revoke_key(id, self.now).await.unwrap();
                 self.accounts[who].revoked = true;
             }
             Step::Wait { by } => self.now += by,
-            Step::Purge => drop(self.store.purge(self.now, self.now).await.unwrap()),
+            Step::Purge => drop(self.store.purge_expired(self.now, self.now).await.unwrap()),
             Step::Chat(step) => self.chat(step).await,
         }
     }
 
     async fn submit(&mut self, who: usize, units: u64, price: i64, key: Option<u8>) {
-        let mut new = task_at(&self.payers[who], units, "0", self.now);
+        let mut new = task_at(&self.owners[who], units, "0", self.now);
         new.charge.price = Amount::from_nanos(price);
         let calls = units > 2;
         if calls {
-            new = calling(new);
+            new = with_webhook(new);
         }
         let fingerprint = format!("{units} {price}");
         if let Some(key) = key {
-            new = keyed(new, &key.to_string(), &fingerprint);
+            new = with_idempotency_key(new, &key.to_string(), &fingerprint);
         }
         let id = new.id.clone();
         let receipt = new.idempotency.as_ref().map(|i| i.receipt.clone());
-        let result = self.store.submit(new).await.unwrap();
+        let result = self.store.submit_task(new).await.unwrap();
         if let Some((first, receipt)) = key.and_then(|key| self.keys.get(&(who, key))) {
             let receipt = receipt.clone();
             let expected = if *first == fingerprint {
-                Submitted::Repeated { receipt }
+                SubmitOutcome::Replayed { receipt }
             } else {
-                Submitted::KeyReused
+                SubmitOutcome::KeyReused
             };
             assert_eq!(result, expected);
             return;
@@ -268,9 +277,9 @@ impl World {
         let account = &mut self.accounts[who];
         let cost = price * units as i64;
         match account.refuses(cost) {
-            Some(refusal) => assert_eq!(result, Submitted::Refused(refusal)),
+            Some(rejection) => assert_eq!(result, SubmitOutcome::Rejected(rejection)),
             None => {
-                assert_eq!(result, Submitted::Accepted);
+                assert_eq!(result, SubmitOutcome::Accepted);
                 account.held += cost;
                 let known = Known {
                     who,
@@ -278,7 +287,7 @@ impl World {
                     units,
                     fence: 0,
                     leased: false,
-                    done: false,
+                    ended: false,
                     queued: None,
                     calls,
                 };
@@ -291,9 +300,9 @@ impl World {
     }
 
     /// Whether the lease is still the task's, and the task unfinished.
-    fn standing(&self, leased: &Leased) -> (bool, bool) {
+    fn standing(&self, leased: &LeasedTask) -> (bool, bool) {
         let known = &self.tasks[&leased.task.id];
-        (known.leased && known.fence == leased.fence, known.done)
+        (known.leased && known.fence == leased.fence, known.ended)
     }
 
     async fn finish(&mut self, pick: usize, units: Option<u64>) {
@@ -301,28 +310,28 @@ impl World {
             return;
         }
         let leased = self.leases[pick % self.leases.len()].clone();
-        let (current, done) = self.standing(&leased);
+        let (current, ended) = self.standing(&leased);
         let end = units.map_or_else(failed, delivered);
-        let ended = finish(&self.store, &leased, end, self.now).await;
-        if done || !current {
-            let expected = if done {
-                Ended::Already
+        let outcome = finish(&self.store, &leased, end, self.now).await;
+        if ended || !current {
+            let expected = if ended {
+                FinishOutcome::AlreadyFinal
             } else {
-                Ended::LostLease
+                FinishOutcome::LeaseLost
             };
-            assert_eq!(ended, expected);
+            assert_eq!(outcome, expected);
             return;
         }
         let known = self.tasks.get_mut(&leased.task.id).unwrap();
-        known.done = true;
+        known.ended = true;
         let account = &mut self.accounts[known.who];
         let settled = known.price * units.unwrap_or(0).min(known.units) as i64;
         account.held -= known.price * known.units as i64;
         account.used += settled;
         account.balance -= settled;
         assert_eq!(
-            ended,
-            Ended::Done {
+            outcome,
+            FinishOutcome::Finished {
                 cost: Amount::from_nanos(settled)
             }
         );
@@ -333,15 +342,15 @@ impl World {
             return;
         }
         let leased = self.leases[pick % self.leases.len()].clone();
-        let (current, done) = self.standing(&leased);
-        // What a provider has in its queue is ended, not begun again beside it.
+        let (current, ended) = self.standing(&leased);
+        // An attempt in a provider's queue is ended, and no other is started beside it.
         let number = match self.tasks[&leased.task.id].queued {
-            Some(number) if current && !done => Some(number),
-            _ => begin_attempt(&self.store, &leased, self.now).await,
+            Some(number) if current && !ended => Some(number),
+            _ => start_attempt(&self.store, &leased, self.now).await,
         };
-        assert_eq!(number.is_some(), current && !done);
+        assert_eq!(number.is_some(), current && !ended);
         let Some(number) = number else { return };
-        assert!(try_again(&self.store, &leased, number, self.now + 5, self.now).await);
+        assert!(retry_task(&self.store, &leased, number, self.now + 5, self.now).await);
         let known = self.tasks.get_mut(&leased.task.id).unwrap();
         (known.leased, known.queued) = (false, None);
     }
@@ -351,20 +360,20 @@ impl World {
             return;
         }
         let leased = self.leases[pick % self.leases.len()].clone();
-        let (current, done) = self.standing(&leased);
+        let (current, ended) = self.standing(&leased);
         // Another moment than that of every other attempt, so that it is another.
         self.now += 1;
-        let begun = self.store.begin_attempt(queued(&leased, self.now)).await;
+        let started = self.store.start_attempt(queued(&leased, self.now)).await;
         let known = self.tasks.get_mut(&leased.task.id).unwrap();
-        let number = match begun.unwrap() {
-            AttemptBegun::LostLease => return assert!(done || !current),
-            AttemptBegun::StillOpen => return assert!(known.queued.is_some()),
-            AttemptBegun::Begun(number) => number,
+        let number = match started.unwrap() {
+            StartOutcome::LeaseLost => return assert!(ended || !current),
+            StartOutcome::EarlierStillQueued => return assert!(known.queued.is_some()),
+            StartOutcome::Started(number) => number,
         };
-        assert!(current && !done && known.queued.is_none());
+        assert!(current && !ended && known.queued.is_none());
         known.queued = Some(number);
-        let accepted = accepted_of(&leased, number, "op", self.now);
-        assert_eq!(self.store.accepted(accepted).await, Ok(true));
+        let accepted = provider_job(&leased, number, "op", self.now);
+        assert_eq!(self.store.record_provider_job(accepted).await, Ok(true));
     }
 
     async fn cancel(&mut self, pick: usize) {
@@ -374,36 +383,36 @@ impl World {
         let at = pick % self.tasks.len();
         let (id, known) = self.tasks.iter_mut().nth(at).unwrap();
         let Some(task) = self.store.task(id).await.unwrap() else {
-            assert!(known.done, "an unfinished task was purged");
+            assert!(known.ended, "an unfinished task was purged");
             return;
         };
-        let cancelled = self.store.cancel(&task, self.now).await.unwrap();
-        if known.done {
-            assert_eq!(cancelled, Cancelled::AlreadyFinal);
+        let cancelled = self.store.cancel_task(&task, self.now).await.unwrap();
+        if known.ended {
+            assert_eq!(cancelled, CancelOutcome::AlreadyFinal);
             return;
         }
-        assert_eq!(cancelled, Cancelled::Done);
-        known.done = true;
+        assert_eq!(cancelled, CancelOutcome::Cancelled);
+        known.ended = true;
         self.accounts[known.who].held -= known.price * known.units as i64;
     }
 
-    /// The store's sums are the model's, its callbacks those of the ends, and the books close.
+    /// The store's sums and webhooks are those of the model, and the audit passes.
     async fn check(&self) {
         for (id, known) in &self.tasks {
-            let log = self.store.callback_log(id).await.unwrap();
+            let log = self.store.webhook_log(id).await.unwrap();
             let is_there = self.store.task(id).await.unwrap().is_some();
-            assert_eq!(log.is_some(), known.calls && known.done && is_there);
+            assert_eq!(log.is_some(), known.calls && known.ended && is_there);
         }
-        for (payer, account) in self.payers.iter().zip(&self.accounts) {
-            let user = self.store.user(&payer.user_id).await.unwrap().unwrap();
-            let sums = [user.balance, user.held, user.used].map(Amount::nanos);
-            assert_eq!(sums, [account.balance, account.held, account.used]);
-            let key = self.store.key(&payer.key_id).await.unwrap().unwrap();
+        for (owner, account) in self.owners.iter().zip(&self.accounts) {
+            let user = self.store.user(&owner.user_id).await.unwrap().unwrap();
+            let user_sums = [user.balance, user.held, user.used].map(Amount::nanos);
+            assert_eq!(user_sums, [account.balance, account.held, account.used]);
+            let key = self.store.key(&owner.key_id).await.unwrap().unwrap();
             assert_eq!(
                 [key.held, key.used].map(Amount::nanos),
                 [account.held, account.used]
             );
-            let reserved = self.store.reserved(&payer.user_id, &payer.key_id);
+            let reserved = self.store.reserved_amounts(&owner.user_id, &owner.key_id);
             let limits = [account.limited, account.quota.is_some()];
             let counted = limits.map(|limit| if limit { account.reserved } else { 0 });
             assert_eq!(reserved.map(Amount::nanos), counted);
@@ -412,7 +421,7 @@ impl World {
     }
 }
 
-async fn random_histories_close_their_books(db: &Db) {
+async fn random_histories_match_the_model_and_pass_the_audit(db: &Db) {
     let mut runner = TestRunner::new(Config {
         cases: 40,
         failure_persistence: None,
@@ -426,16 +435,16 @@ async fn random_histories_close_their_books(db: &Db) {
             .run(&prop::collection::vec(step(), 1..60), |steps| {
                 tag.set(tag.get() + 1);
                 runtime.block_on(async {
-                    let mut world = World::new(&store, tag.get()).await;
+                    let mut model = Model::new(&store, tag.get()).await;
                     for step in steps {
-                        world.take(step).await;
+                        model.take(step).await;
                     }
-                    world.check().await;
+                    model.check().await;
                     // What this history leaves behind is no business of the next.
-                    world.die().await;
-                    for id in world.tasks.keys() {
+                    model.die().await;
+                    for id in model.tasks.keys() {
                         if let Some(task) = store.task(id).await.unwrap() {
-                            store.cancel(&task, world.now).await.unwrap();
+                            store.cancel_task(&task, model.now).await.unwrap();
                         }
                     }
                 });

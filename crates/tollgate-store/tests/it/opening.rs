@@ -1,34 +1,33 @@
-//! Opening: migrations, and databases that are none of ours.
+//! Opening a database: migrations, and databases that cannot be used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use tollgate_store::{Location, Store, StoreError};
+use tollgate_store::{DatabaseLocation, Store, StoreError};
 
-use crate::db::{Db, Folder, on_both, runtime};
-use crate::world::{NOW, amount, assert_clean, payer, submit, sums, task};
+use crate::databases::{Db, Folder, on_both, runtime};
+use crate::fixtures::{NOW, account, amount, assert_clean, submit, task, user_sums};
 
 on_both!(
-    what_was_written_is_there_again,
-    a_newer_version_is_left_alone,
-    nodes_that_start_at_once_wait_for_each_other,
-    somebody_elses_tables_are_left_alone,
-    a_text_is_only_ever_a_text,
+    data_survives_a_reopen,
+    a_newer_schema_version_is_rejected,
+    concurrent_starts_migrate_once,
+    a_foreign_database_is_rejected_unchanged,
+    texts_are_never_parsed_as_sql,
 );
 
-async fn what_was_written_is_there_again(db: &Db) {
+async fn data_survives_a_reopen(db: &Db) {
     let store = db.open().await;
     assert_clean(&store).await;
-    let ann = payer(&store, "ann", "1").await;
+    let ann = account(&store, "ann", "1").await;
     let id = submit(&store, task(&ann, 1, "0.5")).await;
     drop(store);
     let store = db.open().await;
-    assert_eq!(sums(&store, &ann).await, ["1", "0.5", "0"]);
+    assert_eq!(user_sums(&store, &ann).await, ["1", "0.5", "0"]);
     assert!(store.task(&id).await.unwrap().is_some());
-    assert_clean(&store).await;
 }
 
-async fn a_newer_version_is_left_alone(db: &Db) {
+async fn a_newer_schema_version_is_rejected(db: &Db) {
     drop(db.open().await);
     let version = "FROM meta WHERE name = 'schema_version'";
     assert_eq!(db.number(&format!("SELECT value {version}")).await, 1);
@@ -46,7 +45,7 @@ async fn a_newer_version_is_left_alone(db: &Db) {
     assert_eq!(db.number(&format!("SELECT value {version}")).await, 7);
 }
 
-async fn nodes_that_start_at_once_wait_for_each_other(db: &Db) {
+async fn concurrent_starts_migrate_once(db: &Db) {
     let mut starting = tokio::task::JoinSet::new();
     for _ in 0..4 {
         let location = db.location.clone();
@@ -58,7 +57,7 @@ async fn nodes_that_start_at_once_wait_for_each_other(db: &Db) {
     assert_eq!(db.open().await.access_version().await, Ok(1));
 }
 
-async fn somebody_elses_tables_are_left_alone(db: &Db) {
+async fn a_foreign_database_is_rejected_unchanged(db: &Db) {
     db.raw("CREATE TABLE users (mine TEXT)").await;
     let Err(StoreError::Setup(sentence)) = Store::open(&db.location).await else {
         panic!("it opened");
@@ -66,15 +65,15 @@ async fn somebody_elses_tables_are_left_alone(db: &Db) {
     assert!(sentence.contains("users"), "{sentence}");
     db.raw("SELECT mine FROM users").await;
     let meta = match db.location {
-        Location::Sqlite(_) => "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'meta'",
-        Location::Postgres(_) => "SELECT COUNT(*) FROM pg_class WHERE relname = 'meta'",
+        DatabaseLocation::Sqlite(_) => "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'meta'",
+        DatabaseLocation::Postgres(_) => "SELECT COUNT(*) FROM pg_class WHERE relname = 'meta'",
     };
     assert_eq!(db.number(meta).await, 0);
 }
 
-async fn a_text_is_only_ever_a_text(db: &Db) {
+async fn texts_are_never_parsed_as_sql(db: &Db) {
     let store = db.open().await;
-    let ann = payer(&store, "ann", "1").await;
+    let ann = account(&store, "ann", "1").await;
     let mut new = task(&ann, 1, "0");
     let odd = "'); DELETE FROM tasks; --\u{0}\n\"$1 {rows} BIGINT";
     odd.clone_into(&mut new.model);
@@ -86,19 +85,20 @@ async fn a_text_is_only_ever_a_text(db: &Db) {
         odd.replace('\0', "_")
     );
     store
-        .credit("ann", amount("1"), Some(odd), NOW)
+        .credit_user("ann", amount("1"), Some(odd), NOW)
         .await
         .unwrap();
-    assert_clean(&store).await;
 }
 
 #[test]
-fn a_sqlite_file_is_for_its_owner_alone_and_synced() {
+fn sqlite_files_have_mode_0600() {
     let folder = Folder::new();
     let path = folder.0.join("tollgate.db");
     runtime().block_on(async {
-        let store = Store::open(&Location::Sqlite(path.clone())).await.unwrap();
-        payer(&store, "ann", "1").await;
+        let store = Store::open(&DatabaseLocation::Sqlite(path.clone()))
+            .await
+            .unwrap();
+        account(&store, "ann", "1").await;
         for suffix in ["", "-wal", "-shm"] {
             let file = folder.0.join(format!("tollgate.db{suffix}"));
             let mode = fs::metadata(&file).unwrap().permissions().mode();
@@ -108,7 +108,7 @@ fn a_sqlite_file_is_for_its_owner_alone_and_synced() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_said_to_be_none() {
+fn a_file_that_is_no_database_is_rejected() {
     let folder = Folder::new();
     let path = folder.0.join("tollgate.db");
     fs::write(
@@ -117,7 +117,7 @@ fn a_file_that_is_no_database_is_said_to_be_none() {
     )
     .unwrap();
     let before = fs::read(&path).unwrap();
-    let opened = runtime().block_on(Store::open(&Location::Sqlite(path.clone())));
+    let opened = runtime().block_on(Store::open(&DatabaseLocation::Sqlite(path.clone())));
     let sentence = format!(
         "cannot use {}: the file is not a SQLite database",
         path.display()
@@ -127,16 +127,18 @@ fn a_file_that_is_no_database_is_said_to_be_none() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_said_in_one_sentence() {
+fn setup_errors_are_one_sentence_without_the_password() {
     let folder = Folder::new();
     let open = |location| runtime().block_on(Store::open(&location)).map(drop);
-    let missing = open(Location::Sqlite(folder.0.join("none").join("tollgate.db")));
+    let missing = open(DatabaseLocation::Sqlite(
+        folder.0.join("none").join("tollgate.db"),
+    ));
     let Err(StoreError::Setup(sentence)) = missing else {
         panic!("{missing:?}");
     };
     assert!(sentence.contains("No such file or directory"), "{sentence}");
 
-    let no_url = open(Location::Postgres(
+    let no_url = open(DatabaseLocation::Postgres(
         "postgres://u:secret@h:port/d".to_owned(),
     ));
     let Err(StoreError::Setup(sentence)) = no_url else {
@@ -154,7 +156,7 @@ fn what_cannot_be_reached_is_said_in_one_sentence() {
         .local_addr()
         .unwrap()
         .port();
-    let away = open(Location::Postgres(format!(
+    let away = open(DatabaseLocation::Postgres(format!(
         "postgres://u:secret@127.0.0.1:{port}/d"
     )));
     let Err(StoreError::Unavailable(sentence)) = away else {

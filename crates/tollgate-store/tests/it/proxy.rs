@@ -1,4 +1,4 @@
-//! A wire to PostgreSQL that can be told to go dead, or to lose the answer to a commit.
+//! A TCP proxy to PostgreSQL that can go silent, or lose the reply to a commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,92 +7,97 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tollgate_store::Location;
+use tollgate_store::DatabaseLocation;
 
 /// Passes connections on to a database.
 pub(crate) struct Proxy {
-    /// The same database, by way of this wire.
-    pub(crate) location: Location,
-    wire: Wire,
+    /// The same database, by way of this proxy.
+    pub(crate) location: DatabaseLocation,
+    proxy: Shared,
 }
 
 #[derive(Clone)]
-struct Wire {
+struct Shared {
     dead: Arc<watch::Sender<bool>>,
     /// Commits whose answers are still to be lost.
     to_lose: Arc<AtomicU32>,
 }
 
 impl Proxy {
-    /// A wire to the database of a `postgres://user@host:port/name` URL.
+    /// A proxy to the database of a `postgres://user@host:port/name` URL.
     pub(crate) async fn new(url: &str) -> Self {
         let (user, rest) = url.split_once('@').expect("a URL with a user");
         let (server, name) = rest.split_once('/').expect("a URL with a database");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let wire = Wire {
+        let proxy = Shared {
             dead: Arc::new(watch::Sender::new(false)),
             to_lose: Arc::default(),
         };
-        tokio::spawn(accept(listener, server.to_owned(), wire.clone()));
+        tokio::spawn(accept(listener, server.to_owned(), proxy.clone()));
         Self {
-            location: Location::Postgres(format!("{user}@127.0.0.1:{port}/{name}")),
-            wire,
+            location: DatabaseLocation::Postgres(format!("{user}@127.0.0.1:{port}/{name}")),
+            proxy,
         }
     }
 
     /// From now on nothing comes through, and nobody hangs up.
-    pub(crate) fn go_dead(&self) {
-        self.wire.dead.send_replace(true);
+    pub(crate) fn go_silent(&self) {
+        self.proxy.dead.send_replace(true);
     }
 
     /// Everything that was held up comes through.
-    pub(crate) fn go_on(&self) {
-        self.wire.dead.send_replace(false);
+    pub(crate) fn resume(&self) {
+        self.proxy.dead.send_replace(false);
     }
 
-    /// Lets the next commit reach the server and be done, and breaks the connection instead of its answer.
+    /// Lets the next commit reach the server and be applied, and breaks the connection instead of forwarding the reply.
     pub(crate) fn lose_next_commit(&self) {
-        self.wire.to_lose.fetch_add(1, Ordering::SeqCst);
+        self.proxy.to_lose.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Whether an answer that was to be lost is not lost yet.
-    pub(crate) fn has_one_to_lose(&self) -> bool {
-        self.wire.to_lose.load(Ordering::SeqCst) > 0
+    pub(crate) fn has_commit_to_lose(&self) -> bool {
+        self.proxy.to_lose.load(Ordering::SeqCst) > 0
     }
 }
 
-async fn accept(listener: TcpListener, server: String, wire: Wire) {
+async fn accept(listener: TcpListener, server: String, proxy: Shared) {
     loop {
         let (client, _) = listener.accept().await.unwrap();
-        let (server, wire) = (server.clone(), wire.clone());
+        let (server, proxy) = (server.clone(), proxy.clone());
         tokio::spawn(async move {
             if let Ok(server) = TcpStream::connect(server).await {
-                pass(client, server, wire).await;
+                pass(client, server, proxy).await;
             }
         });
     }
 }
 
-async fn pass(client: TcpStream, server: TcpStream, wire: Wire) {
+async fn pass(client: TcpStream, server: TcpStream, proxy: Shared) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let lost = AtomicBool::new(false);
     // Whichever way ends first takes the other with it: the connection breaks.
     tokio::select! {
-        () = upwards(from_client, to_server, &wire, &lost) => {}
-        () = downwards(from_server, to_client, &wire, &lost) => {}
+        () = upwards(from_client, to_server, &proxy, &lost) => {}
+        () = downwards(from_server, to_client, &proxy, &lost) => {}
     }
 }
 
-async fn upwards(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: &Wire, lost: &AtomicBool) {
-    let mut dead = wire.dead.subscribe();
+async fn upwards(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    proxy: &Shared,
+    lost: &AtomicBool,
+) {
+    let mut dead = proxy.dead.subscribe();
     let mut bytes = vec![0; 1 << 16];
     while let Ok(n @ 1..) = from.read(&mut bytes).await {
         let _ = dead.wait_for(|dead| !dead).await;
         if bytes[..n].windows(7).any(|w| w == b"COMMIT\0") {
             let one_less = |n: u32| n.checked_sub(1);
-            let taken = wire
+            let taken = proxy
                 .to_lose
                 .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
             lost.store(taken.is_ok(), Ordering::SeqCst);
@@ -106,10 +111,10 @@ async fn upwards(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: &Wire, l
 async fn downwards(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    wire: &Wire,
+    proxy: &Shared,
     lost: &AtomicBool,
 ) {
-    let mut dead = wire.dead.subscribe();
+    let mut dead = proxy.dead.subscribe();
     let mut bytes = vec![0; 1 << 16];
     while let Ok(n @ 1..) = from.read(&mut bytes).await {
         let _ = dead.wait_for(|dead| !dead).await;

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use tollgate_core::{Amount, clock, id};
-use tollgate_store::{ChatEnd, ChatSettled, Hold, NewChat};
+use tollgate_store::{ChatEnd, ChatHold, NewChat, SettleOutcome};
 
-use super::{Account, World};
-use crate::world::{NODE, chat, chat_end, hold, reserve, tokens};
+use super::{Account, Model};
+use crate::fixtures::{NODE, chat, chat_end, hold, reserve, tokens};
 
 #[derive(Debug, Clone)]
 pub(super) enum Step {
@@ -55,9 +55,9 @@ pub(super) struct Known {
     chat: NewChat,
     prices: [i64; 2],
     held: i64,
-    hold: Hold,
+    hold: ChatHold,
     /// What was answered at its end.
-    ended: Option<ChatSettled>,
+    ended: Option<SettleOutcome>,
 }
 
 /// At prices of so many billionths a token.
@@ -65,8 +65,8 @@ fn cost(prices: [i64; 2], counts: [u64; 2]) -> i64 {
     prices[0] * counts[0].cast_signed() + prices[1] * counts[1].cast_signed()
 }
 
-fn is_stored(hold: &Hold) -> bool {
-    matches!(hold, Hold::Stored)
+fn is_stored(hold: &ChatHold) -> bool {
+    matches!(hold, ChatHold::Stored)
 }
 
 impl Account {
@@ -83,10 +83,10 @@ impl Account {
     }
 }
 
-impl World {
-    pub(super) async fn beat(&self) {
+impl Model {
+    pub(super) async fn heartbeat(&self) {
         let alive_until = self.now + clock::HOUR;
-        self.store.beat(NODE, alive_until).await.unwrap();
+        self.store.heartbeat(NODE, alive_until).await.unwrap();
     }
 
     pub(super) async fn chat(&mut self, step: Step) {
@@ -102,12 +102,12 @@ impl World {
             Step::Charge { who, prices, used } => {
                 let new = self.new_chat(who, prices);
                 let taken = self.accounts[who].take(cost(prices, used));
-                let done = self
+                let settled = self
                     .store
-                    .settle_chat(new, &Hold::None, self.end(used))
+                    .settle_chat(new, &ChatHold::None, self.end(used))
                     .await;
                 let cost = Amount::from_nanos(taken);
-                assert_eq!(done, Ok(ChatSettled::Done { cost }));
+                assert_eq!(settled, Ok(SettleOutcome::Settled { cost }));
             }
             Step::Die => self.die().await,
         }
@@ -119,7 +119,7 @@ impl World {
         NewChat {
             id: id::chat_id(self.now),
             opened_at: self.now,
-            ..chat(&self.payers[who], &input, &output)
+            ..chat(&self.owners[who], &input, &output)
         }
     }
 
@@ -136,13 +136,13 @@ impl World {
         let worst = tokens(worst[0], worst[1]);
         let result = if stored {
             let result = hold(&self.store, &chat, worst).await;
-            result.map(|held| (Hold::Stored, held.nanos()))
+            result.map(|held| (ChatHold::Stored, held.nanos()))
         } else {
             let result = reserve(&self.store, &chat, worst).await;
             result.map(|hold| (hold, held))
         };
-        if let Some(refusal) = self.accounts[who].refuses(held) {
-            assert_eq!(result.map(|_| ()), Err(refusal));
+        if let Some(rejection) = self.accounts[who].refuses(held) {
+            assert_eq!(result.map(|_| ()), Err(rejection));
             return;
         }
         let (hold, amount) = result.unwrap();
@@ -188,7 +188,7 @@ impl World {
             account.balance -= from_hold;
             account.used += from_hold;
             let cost = Amount::from_nanos(from_hold + account.take(due - from_hold));
-            ChatSettled::Done { cost }
+            SettleOutcome::Settled { cost }
         });
         assert_eq!(ended, Ok(expected));
         known.ended = Some(expected);
@@ -215,12 +215,12 @@ impl World {
         let mut count = 0;
         for chat in open {
             self.accounts[chat.who].held -= chat.held;
-            chat.ended = Some(ChatSettled::Lost);
+            chat.ended = Some(SettleOutcome::AlreadyReleased);
             count += 1;
         }
         let after = self.now + clock::HOUR;
-        let released = self.store.release_dead_chats(after, "other").await;
+        let released = self.store.release_orphaned_chats(after, "other").await;
         assert_eq!(released, Ok(count));
-        self.beat().await;
+        self.heartbeat().await;
     }
 }

@@ -1,0 +1,115 @@
+//! Checks of money: balances, quotas and charges against the ledger entries.
+
+use super::check::Check;
+use crate::db::Sql;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "user_sums",
+        details: "balance, held, used; then the same from the entries",
+        sql: Sql::both(
+            "SELECT u.id, u.balance, u.held, u.used, l.balance, l.held, l.used FROM users u
+             LEFT JOIN (SELECT user_id,
+                CAST(SUM(CASE kind WHEN 'credit' THEN amount WHEN 'settle' THEN -amount WHEN 'charge' THEN -amount ELSE 0 END) AS BIGINT) AS balance,
+                CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
+                CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used
+                FROM entries GROUP BY user_id) l ON l.user_id = u.id
+             WHERE u.balance <> COALESCE(l.balance, 0) OR u.held <> COALESCE(l.held, 0) OR u.used <> COALESCE(l.used, 0)",
+        ),
+    },
+    Check {
+        name: "unlimited_users",
+        details: "unlimited, and the ledger entry of it",
+        sql: Sql::both(
+            "SELECT u.id, u.unlimited, l.ref FROM users u LEFT JOIN ledger l ON l.ref = u.id AND l.kind = 'unlimited'
+             WHERE u.unlimited NOT IN (0, 1) OR (u.unlimited = 1) <> (l.ref IS NOT NULL)",
+        ),
+    },
+    Check {
+        name: "key_sums",
+        details: "held, used, quota; then the same from the entries",
+        sql: Sql::both(
+            "SELECT k.id, k.held, k.used, k.quota, l.held, l.used, l.quota FROM keys k
+             LEFT JOIN (SELECT key_id,
+                CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
+                CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used,
+                CAST(SUM(CASE kind WHEN 'quota' THEN amount END) AS BIGINT) AS quota
+                FROM entries WHERE key_id IS NOT NULL GROUP BY key_id) l ON l.key_id = k.id
+             WHERE k.held <> COALESCE(l.held, 0) OR k.used <> COALESCE(l.used, 0)
+                OR COALESCE(k.quota, -1) <> COALESCE(l.quota, -1)",
+        ),
+    },
+    Check {
+        name: "never_overdrawn",
+        details: "balance and held of a limited user",
+        sql: Sql::both(
+            "SELECT id, balance, held FROM users WHERE (unlimited = 0 AND balance - held < 0) OR held < 0 OR used < 0",
+        ),
+    },
+    Check {
+        name: "quota_kept",
+        details: "quota, held, used",
+        sql: Sql::both("SELECT id, quota, held, used FROM keys WHERE held < 0 OR used < 0 OR held + used > quota"),
+    },
+    Check {
+        name: "charge_entries",
+        details: "held, settled, released; then the same from the ledger",
+        sql: Sql::both(
+            "SELECT c.id, c.held, c.settled, c.released, l.held, l.settled, l.released FROM charges c
+             LEFT JOIN (SELECT ref,
+                CAST(SUM(CASE kind WHEN 'hold' THEN amount ELSE 0 END) AS BIGINT) AS held,
+                CAST(SUM(CASE kind WHEN 'settle' THEN amount ELSE 0 END) AS BIGINT) AS settled,
+                CAST(SUM(CASE kind WHEN 'release' THEN amount ELSE 0 END) AS BIGINT) AS released
+                FROM ledger WHERE kind IN ('hold', 'settle', 'release') GROUP BY ref) l ON l.ref = c.id
+             WHERE c.held <> COALESCE(l.held, 0) OR COALESCE(c.settled, 0) <> COALESCE(l.settled, 0)
+                OR COALESCE(c.released, 0) <> COALESCE(l.released, 0)
+                OR (c.closed_at IS NULL) <> (c.settled IS NULL) OR (c.closed_at IS NULL) <> (c.released IS NULL)
+                OR (c.closed_at IS NULL) <> (c.units_settled IS NULL)
+                OR (c.closed_at IS NOT NULL AND c.settled + c.released <> c.held)",
+        ),
+    },
+    Check {
+        name: "entry_owners",
+        details: "a ledger entry without its charge or chat, user or key, of an unknown kind, negative where that is not allowed, or of another user or key",
+        sql: Sql::both(
+            "SELECT l.ref, l.kind, l.user_id, l.key_id, l.amount FROM ledger l
+             LEFT JOIN charges c ON c.id = l.ref LEFT JOIN chats t ON t.id = l.ref LEFT JOIN users u ON u.id = l.user_id LEFT JOIN keys k ON k.id = l.key_id
+             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'unlimited', 'quota', 'hold', 'settle', 'release', 'charge')
+                OR (l.kind IN ('credit', 'unlimited')) <> (l.key_id IS NULL)
+                OR (l.kind = 'unlimited' AND (l.amount <> 0 OR l.ref <> l.user_id))
+                OR (l.kind = 'quota' AND l.ref <> l.key_id)
+                OR (l.key_id IS NOT NULL AND (k.id IS NULL OR k.user_id <> l.user_id OR l.amount < 0))
+                OR (c.id IS NOT NULL AND t.id IS NOT NULL)
+                OR (l.kind IN ('hold', 'settle', 'release')
+                    AND (COALESCE(c.user_id, t.user_id, '') <> l.user_id OR COALESCE(c.key_id, t.key_id, '') <> l.key_id))
+                OR (l.kind = 'charge' AND (t.id IS NULL OR t.user_id <> l.user_id OR t.key_id <> l.key_id))",
+        ),
+    },
+    Check {
+        name: "charge_owners",
+        details: "user and key of a charge: one is missing, or the key is another user's",
+        sql: Sql::both(
+            "SELECT c.id, c.user_id, c.key_id FROM charges c
+             LEFT JOIN users u ON u.id = c.user_id LEFT JOIN keys k ON k.id = c.key_id
+             WHERE u.id IS NULL OR k.id IS NULL OR k.user_id <> c.user_id",
+        ),
+    },
+    Check {
+        name: "task_charges",
+        details: "state and cost of a task; then what its charge settled and when it closed",
+        sql: Sql::both(
+            "SELECT t.id, t.state, t.cost, c.settled, c.closed_at FROM tasks t LEFT JOIN charges c ON c.id = t.id
+             WHERE c.id IS NULL OR c.user_id <> t.user_id OR c.key_id <> t.key_id OR t.cost <> COALESCE(c.settled, 0)
+                OR (t.state < 2) <> (c.closed_at IS NULL)
+                OR (t.state IN (3, 4) AND COALESCE(c.units_settled, 0) <> 0)
+                OR (t.state = 2 AND COALESCE(c.units_settled, 0) < 1)",
+        ),
+    },
+    Check {
+        name: "open_charges",
+        details: "a charge is open and no unfinished task has it",
+        sql: Sql::both(
+            "SELECT c.id, c.held FROM charges c LEFT JOIN tasks t ON t.id = c.id WHERE c.closed_at IS NULL AND t.id IS NULL",
+        ),
+    },
+];

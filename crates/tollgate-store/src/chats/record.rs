@@ -1,0 +1,76 @@
+//! The record of a chat request: what is known when it begins, when it ends, and the outcome of settling it.
+
+use tollgate_core::{Amount, Millis};
+
+use super::prices::{TokenCounts, TokenPrices};
+use crate::ledger::account::Account;
+
+/// A chat request that begins.
+#[derive(Debug, Clone)]
+pub struct NewChat {
+    /// From [`tollgate_core::id::chat_id`]. If nothing is held on disk, from [`tollgate_core::id::chat_id_with_time`] when the chat
+    /// ends, so that rows are inserted in the order of their ids.
+    pub id: String,
+    /// The user who pays.
+    pub user_id: String,
+    /// The key of the request.
+    pub key_id: String,
+    /// The model as the client named it.
+    pub model: String,
+    /// The client's format: `chat_completions`, `messages`, …
+    pub format: &'static str,
+    /// Whether the client requested a stream.
+    pub streamed: bool,
+    /// The request's id, for logs.
+    pub request_id: String,
+    /// The prices, frozen when the request came.
+    pub prices: TokenPrices,
+    /// When the request came.
+    pub opened_at: Millis,
+}
+
+impl NewChat {
+    /// Who pays.
+    pub(crate) fn account(&self) -> Account<'_> {
+        Account {
+            user_id: &self.user_id,
+            key_id: &self.key_id,
+        }
+    }
+}
+
+/// The end of a chat request.
+#[derive(Debug, Clone)]
+pub struct ChatEnd {
+    /// The tokens to charge; all 0 if the request failed.
+    pub tokens: TokenCounts,
+    /// Whether the gateway counted the tokens itself, because the provider's counts are missing or implausible.
+    pub estimated: bool,
+    /// The channel that answered, if one did.
+    pub channel: Option<String>,
+    /// The provider's id of the model.
+    pub upstream_model: Option<String>,
+    /// A JSON array of `{channel, outcome, status, error, ms}`; `[]` if the first attempt succeeded.
+    pub attempts: String,
+    /// `done`, `cut`, `client_gone`, `failed`, …; never [`ChatEnd::OUTCOME_LOST`].
+    pub outcome: &'static str,
+    /// When it ended.
+    pub ended_at: Millis,
+}
+
+impl ChatEnd {
+    /// The outcome that only [`crate::Store::release_orphaned_chats`] writes.
+    pub const OUTCOME_LOST: &'static str = "lost";
+}
+
+/// The outcome of settling a chat request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettleOutcome {
+    /// Settled, now or by an earlier call.
+    Settled {
+        /// The amount charged.
+        cost: Amount,
+    },
+    /// Nothing is charged: this node counted as dead, and its hold was released.
+    AlreadyReleased,
+}

@@ -1,0 +1,275 @@
+//! Holding money for chat requests before the provider is called, and settling them at the end.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tollgate_core::Amount;
+
+use super::orphans::{ReleaseChat, ReleaseReason};
+use super::prices::{TokenCounts, TokenPrices};
+use super::record::{ChatEnd, NewChat, SettleOutcome};
+use crate::db::{DbError, args};
+use crate::error::StoreError;
+use crate::ledger::account::{Account, Rejection};
+use crate::ledger::chats::{charge_chat, close_chat, held_amount, open_chat};
+use crate::ledger::reservations::{Headroom, READ_HEADROOM, Reservation, ReserveOutcome};
+use crate::store::Store;
+use crate::writer::batch::Batch;
+use crate::writer::{AccountIds, Write};
+
+/// How often the rows are read for one reservation. That a batch ends during each of the reads is rare.
+const HEADROOM_READS: usize = 3;
+
+/// What is held for a chat request while it runs.
+#[derive(Debug, Clone)]
+pub enum ChatHold {
+    /// Nothing: neither user nor key has a limit.
+    None,
+    /// In memory: as long as a clone of the reservation lives, or until the settlement is on disk.
+    Reserved(Reservation),
+    /// On disk: until the request is settled or its node counts as dead.
+    Stored,
+}
+
+/// Chat requests.
+///
+/// A key that [`crate::Key::needs_hold`] holds before the provider is called and settles at the end; any other key only
+/// settles. A stored hold that its process does not settle is released by [`Store::release_orphaned_chats`].
+impl Store {
+    /// Holds the cost of `max_tokens`: in memory if this process has the database to itself and the headroom certainly
+    /// suffices; otherwise by [`Store::hold_chat`], which alone can reject it.
+    ///
+    /// # Errors
+    /// As [`Store::hold_chat`].
+    pub async fn reserve_chat(
+        &self,
+        chat: &NewChat,
+        max_tokens: &TokenCounts,
+        node: &str,
+    ) -> Result<Result<ChatHold, Rejection>, StoreError> {
+        let amount = cost(&chat.model, &chat.prices, max_tokens)?;
+        if !self.is_shared()
+            && let Some(reservation) = self
+                .writer
+                .reservations
+                .reserve_from_cache(chat.account(), amount)
+        {
+            return Ok(Ok(ChatHold::Reserved(reservation)));
+        }
+        // Boxed, so that the future of a request that need not wait stays small.
+        Box::pin(self.read_and_reserve(chat, max_tokens, node, amount)).await
+    }
+
+    async fn read_and_reserve(
+        &self,
+        chat: &NewChat,
+        max_tokens: &TokenCounts,
+        node: &str,
+        amount: Amount,
+    ) -> Result<Result<ChatHold, Rejection>, StoreError> {
+        if !self.is_shared()
+            && let Some(reservation) = self.try_to_reserve(chat, amount).await?
+        {
+            return Ok(Ok(ChatHold::Reserved(reservation)));
+        }
+        let held = self.hold_chat(chat, max_tokens, node).await?;
+        Ok(held.map(|_| ChatHold::Stored))
+    }
+
+    async fn try_to_reserve(
+        &self,
+        chat: &NewChat,
+        amount: Amount,
+    ) -> Result<Option<Reservation>, StoreError> {
+        let account = chat.account();
+        let reservations = &self.writer.reservations;
+        for _ in 0..HEADROOM_READS {
+            let epoch = reservations.epoch();
+            let args = args![account.key_id, account.user_id];
+            let headroom = self.first(&READ_HEADROOM, args, Headroom::read).await?;
+            let Some(headroom) = headroom.flatten() else {
+                return Ok(None);
+            };
+            match reservations.reserve(account, amount, headroom, epoch) {
+                ReserveOutcome::Reserved(reservation) => return Ok(Some(reservation)),
+                ReserveOutcome::Insufficient => return Ok(None),
+                ReserveOutcome::Stale => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The amounts that running chats have reserved of a user's balance and of a key's quota, which their rows do not show.
+    /// Call it before reading the rows: then a charge that is being written is at worst counted twice.
+    pub fn reserved_amounts(&self, user_id: &str, key_id: &str) -> [Amount; 2] {
+        let account = Account { user_id, key_id };
+        self.writer.reservations.sums(account)
+    }
+
+    /// Holds the cost of `max_tokens`; the hold is on disk when this returns. `node` must send a [`Store::heartbeat`]. If the
+    /// future is dropped, or times out, the hold is released.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if `max_tokens` has no cost ([`TokenPrices::cost`]).
+    pub async fn hold_chat(
+        &self,
+        chat: &NewChat,
+        max_tokens: &TokenCounts,
+        node: &str,
+    ) -> Result<Result<Amount, Rejection>, StoreError> {
+        cost(&chat.model, &chat.prices, max_tokens)?;
+        let mut guard = ReleaseOnDrop {
+            store: self,
+            chat: Some(chat),
+        };
+        let hold = HoldChat {
+            chat: chat.clone(),
+            max_tokens: *max_tokens,
+            node: node.to_owned(),
+        };
+        let held = self.write(hold).await;
+        // After a timeout the hold may still be written.
+        if !matches!(held, Err(StoreError::Unavailable(_))) {
+            guard.chat = None;
+        }
+        held
+    }
+
+    /// Settles a chat request: its charge and its record are on disk when this returns. Without a stored hold the row is
+    /// opened and closed in this one write. A cost beyond the hold, or beyond what user and key have available, is charged as
+    /// far as possible and written off beyond that. Idempotent: a second call returns the outcome of the first. A request that
+    /// failed is settled with no tokens.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if its tokens have no cost ([`TokenPrices::cost`]); nothing is written.
+    pub async fn settle_chat(
+        &self,
+        chat: impl Into<Arc<NewChat>>,
+        hold: &ChatHold,
+        end: impl Into<Arc<ChatEnd>>,
+    ) -> Result<SettleOutcome, StoreError> {
+        let (chat, end) = (chat.into(), end.into());
+        cost(&chat.model, &chat.prices, &end.tokens)?;
+        if end.outcome == ChatEnd::OUTCOME_LOST {
+            let why = format!("chat {} cannot be settled with outcome \"lost\"", chat.id);
+            return Err(StoreError::Invalid(why));
+        }
+        let (is_stored, reservation) = match hold {
+            ChatHold::None => (false, None),
+            ChatHold::Reserved(reservation) => (false, Some(reservation.clone())),
+            ChatHold::Stored => (true, None),
+        };
+        let retry = (!is_stored).then(|| SettleChat {
+            chat: Arc::clone(&chat),
+            end: Arc::clone(&end),
+            may_exist: true,
+            reservation: reservation.clone(),
+        });
+        let settle = SettleChat {
+            chat,
+            end,
+            may_exist: is_stored,
+            reservation,
+        };
+        match (self.write(settle).await, retry) {
+            // The row may exist from an earlier call that timed out. That is rare, so it is not looked for before.
+            (Err(StoreError::Broken(_)), Some(retry)) => self.write(retry).await,
+            (settled, _) => settled,
+        }
+    }
+}
+
+/// Releases the hold of a chat if it is dropped before the outcome of the hold is known. The release is queued behind it.
+struct ReleaseOnDrop<'a> {
+    store: &'a Store,
+    chat: Option<&'a NewChat>,
+}
+
+impl Drop for ReleaseOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(chat) = self.chat {
+            self.store.writer.write_detached(ReleaseChat {
+                id: chat.id.clone(),
+                user_id: chat.user_id.clone(),
+                key_id: chat.key_id.clone(),
+                reason: ReleaseReason::Abandoned,
+                now: chat.opened_at,
+            });
+        }
+    }
+}
+
+/// Holds the worst case of a request.
+struct HoldChat {
+    chat: NewChat,
+    max_tokens: TokenCounts,
+    node: String,
+}
+
+#[async_trait(?Send)]
+impl Write for HoldChat {
+    type Out = Result<Amount, Rejection>;
+
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::both(&self.chat.user_id, &self.chat.key_id)
+    }
+
+    fn only_moves_money(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError> {
+        if batch.commit_in_doubt
+            && let Some(held) = held_amount(batch, &self.chat.id).await?
+        {
+            return Ok(Ok(held));
+        }
+        open_chat(batch, &self.chat, &self.max_tokens, &self.node)
+    }
+}
+
+/// Settles a request.
+struct SettleChat {
+    chat: Arc<NewChat>,
+    end: Arc<ChatEnd>,
+    /// Whether the chat may have a row, from its hold or an earlier settlement: then the row is read first. Otherwise it is
+    /// inserted without a read.
+    may_exist: bool,
+    /// Ends when this write is on disk.
+    reservation: Option<Reservation>,
+}
+
+#[async_trait(?Send)]
+impl Write for SettleChat {
+    type Out = SettleOutcome;
+
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::both(&self.chat.user_id, &self.chat.key_id)
+    }
+
+    fn only_moves_money(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<SettleOutcome, DbError> {
+        let Self { chat, end, .. } = self;
+        if (self.may_exist || batch.commit_in_doubt)
+            && let Some(settled) = close_chat(batch, &chat.id, chat.account(), end).await?
+        {
+            return Ok(settled);
+        }
+        let cost = charge_chat(batch, chat, end, self.reservation.as_ref())?;
+        Ok(SettleOutcome::Settled { cost })
+    }
+}
+
+fn cost(model: &str, prices: &TokenPrices, tokens: &TokenCounts) -> Result<Amount, StoreError> {
+    prices.cost(tokens).ok_or_else(|| {
+        StoreError::Invalid(format!(
+            "the cost of {tokens:?} of {model:?} at {prices:?} is out of range"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Schema migrations: brings a database up to this version at start, and rejects a newer one.
+
+use super::sql::{DbError, Sql, args};
+use super::transaction::Tx;
+use crate::error::StoreError;
+
+/// Every migration, in order. A database's version is the number of migrations applied to it. Never change one that was
+/// released: add the next.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
+
+const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";
+const SELECT_VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'schema_version'");
+const SET_VERSION: Sql = Sql::both(
+    "INSERT INTO meta (name, value) VALUES ('schema_version', $1)
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+);
+
+/// Applies the missing migrations in one transaction. Nodes that start at the same time wait for each other (advisory lock).
+pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    if let Tx::Postgres(pg) = tx {
+        pg.script("SELECT pg_advisory_xact_lock(7053116)").await?;
+    }
+    script(tx, META).await?;
+    let version = match tx.first(&SELECT_VERSION, &[]).await? {
+        Some(row) => row.int(0)?,
+        None => 0,
+    };
+    let known = MIGRATIONS.len() as i64;
+    if version > known {
+        return Err(StoreError::Setup(format!(
+            "the database has schema version {version} and this program knows only {known}: run a newer tollgate, or restore a backup from before the upgrade"
+        )));
+    }
+    for text in MIGRATIONS
+        .iter()
+        .skip(usize::try_from(version).unwrap_or(0))
+    {
+        script(tx, text).await?;
+    }
+    if version < known {
+        tx.execute(&SET_VERSION, args![known]).await?;
+    }
+    Ok(())
+}
+
+/// Runs a migration, with its placeholders replaced for the database.
+async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
+    match tx {
+        Tx::Sqlite(open) => {
+            let text = text
+                .replace("BIGINT", "INTEGER")
+                .replace("{rows}", "STRICT")
+                .replace("{clustered}", "STRICT, WITHOUT ROWID");
+            open.script(&text)
+        }
+        Tx::Postgres(pg) => {
+            // Ids and cursors need byte order, whatever the collation of the database.
+            let text = text
+                .replace(" TEXT", " TEXT COLLATE \"C\"")
+                .replace("{rows}", "")
+                .replace("{clustered}", "");
+            pg.script(&text).await
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! API keys: create, revoke, find, with what authentication needs of their user.
+
+use async_trait::async_trait;
+use tollgate_core::{Amount, Millis};
+
+use crate::db::{DbError, Row, Sql, args};
+use crate::error::StoreError;
+use crate::ledger::account::Account;
+use crate::ledger::entries::grant_quota;
+use crate::store::Store;
+use crate::users::{RateLimits, check_range, raise_access_version};
+use crate::writer::batch::Batch;
+use crate::writer::{AccountIds, Write};
+
+/// The columns that [`read_key`] reads, in its order.
+macro_rules! select_keys {
+    () => {
+        "SELECT k.id, k.label, k.user_id, u.name, k.quota, k.held, k.used, k.rpm, k.tpm, k.max_concurrency, \
+         k.models, k.bare_envelope, k.expires_at, k.revoked_at, u.disabled_at, u.unlimited, u.rpm, u.tpm, u.max_concurrency \
+         FROM keys k JOIN users u ON u.id = k.user_id"
+    };
+}
+pub(crate) const KEY_BY_HASH: Sql = Sql::both(concat!(select_keys!(), " WHERE k.hash = $1"));
+pub(crate) const KEY_BY_ID: Sql = Sql::both(concat!(select_keys!(), " WHERE k.id = $1"));
+const ALL_KEYS: Sql = Sql::both(concat!(select_keys!(), " ORDER BY k.created_at, k.id"));
+const INSERT_KEY: Sql = Sql::both(
+    "INSERT INTO keys (id, user_id, label, hash, quota, held, used, rpm, tpm, max_concurrency, models, bare_envelope,
+                       expires_at, created_at)
+     VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $8, $9, $10, $11, $12)
+     ON CONFLICT DO NOTHING",
+);
+const REVOKE_KEY: Sql = Sql::both(
+    "UPDATE keys SET revoked_at = COALESCE(revoked_at, CAST($1 AS BIGINT)) WHERE id = $2",
+);
+
+/// A key to create.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// `key_` and 16 random characters.
+    pub id: String,
+    /// SHA-256 of the key, in hex.
+    pub hash: String,
+    /// The name of its user.
+    pub user: String,
+    /// A label for people.
+    pub label: String,
+    /// What it may spend in total; `None` means no limit but its user's.
+    pub quota: Option<Amount>,
+    /// Its limits.
+    pub limits: KeyLimits,
+    /// Now.
+    pub now: Millis,
+}
+
+/// What a key may do, beside its quota.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyLimits {
+    /// Its own rate limits, beside those of its user.
+    pub rates: RateLimits,
+    /// The models it may use; `None` means all.
+    pub models: Option<Vec<String>>,
+    /// When it expires.
+    pub expires_at: Option<Millis>,
+    /// Whether chat responses come without the gateway's envelope (`--envelope none`).
+    pub bare_envelope: bool,
+}
+
+/// A key, with what authentication needs of its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// `key_` and 16 random characters.
+    pub id: String,
+    /// A label for people.
+    pub label: String,
+    /// Its user's id.
+    pub user_id: String,
+    /// Its user's name.
+    pub user: String,
+    /// What it may spend in total; `None` means no limit but its user's.
+    pub quota: Option<Amount>,
+    /// Held for unfinished tasks and chats.
+    pub held: Amount,
+    /// Settled charges.
+    pub used: Amount,
+    /// Its limits.
+    pub limits: KeyLimits,
+    /// When it was revoked, if it was.
+    pub revoked_at: Option<Millis>,
+    /// Whether its user is unlimited.
+    pub user_unlimited: bool,
+    /// The rate limits of its user.
+    pub user_rates: RateLimits,
+    /// When its user was disabled, if it was.
+    pub user_disabled_at: Option<Millis>,
+}
+
+impl Key {
+    /// Whether a chat request must be held for, because the key or its user has a limit.
+    pub fn needs_hold(&self) -> bool {
+        self.quota.is_some() || !self.user_unlimited
+    }
+}
+
+/// Keys.
+impl Store {
+    /// Creates a key of an existing user.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if there is no such user, or the quota is out of range or negative.
+    pub async fn create_key(&self, key: NewKey) -> Result<Key, StoreError> {
+        if let Some(quota) = key.quota {
+            check_range(quota)?;
+            if quota.is_negative() {
+                return Err(StoreError::Invalid(format!(
+                    "the quota is {quota}; it must be 0 or more"
+                )));
+            }
+        }
+        let user_id = self.user_by_name(&key.user).await?.id;
+        let id = key.id.clone();
+        self.write(CreateKey { key, user_id }).await?;
+        self.key(&id)
+            .await?
+            .ok_or_else(|| StoreError::Broken(format!("key {id} does not exist")))
+    }
+
+    /// Revokes a key.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if there is no such key.
+    pub async fn revoke_key(&self, id: &str, now: Millis) -> Result<Key, StoreError> {
+        let revoke = RevokeKey {
+            id: id.to_owned(),
+            now,
+        };
+        self.write(revoke).await?;
+        self.key(id).await?.ok_or_else(|| {
+            StoreError::Invalid(format!("there is no key {id:?}: see `tollgate key list`"))
+        })
+    }
+
+    /// Every key, oldest first.
+    pub async fn list_keys(&self) -> Result<Vec<Key>, StoreError> {
+        let mut rows = self.query(&ALL_KEYS, &[]).await?;
+        Ok(rows.iter_mut().map(read_key).collect::<Result<_, _>>()?)
+    }
+
+    /// The key with that id.
+    pub async fn key(&self, id: &str) -> Result<Option<Key>, StoreError> {
+        self.first(&KEY_BY_ID, args![id], read_key).await
+    }
+
+    /// The key with that hash ([`tollgate_core::id::key_hash`]).
+    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<Key>, StoreError> {
+        self.first(&KEY_BY_HASH, args![hash], read_key).await
+    }
+}
+
+struct CreateKey {
+    key: NewKey,
+    user_id: String,
+}
+
+#[async_trait(?Send)]
+impl Write for CreateKey {
+    type Out = ();
+
+    /// Moves no money, but the user's row, which the new row references, must be locked in the order of all rows.
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::user(&self.user_id)
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        let NewKey {
+            id,
+            hash,
+            label,
+            quota,
+            limits,
+            now,
+            ..
+        } = &self.key;
+        let models = limits
+            .models
+            .as_ref()
+            .map(|models| serde_json::json!(models).to_string());
+        let [rpm, tpm, max_concurrency] = limits.rates.to_columns();
+        let args = args![
+            id,
+            &self.user_id,
+            label,
+            hash,
+            *quota,
+            rpm,
+            tpm,
+            max_concurrency,
+            models.as_ref(),
+            limits.bare_envelope,
+            limits.expires_at,
+            *now
+        ];
+        let inserted = batch.execute(&INSERT_KEY, args).await?;
+        if let (1, Some(quota)) = (inserted, quota) {
+            let account = Account {
+                user_id: &self.user_id,
+                key_id: id,
+            };
+            grant_quota(batch, account, *quota, *now)?;
+        }
+        raise_access_version(batch)
+    }
+}
+
+struct RevokeKey {
+    id: String,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for RevokeKey {
+    type Out = ();
+
+    /// Moves no money, but its row must be locked in the order of all rows.
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::key(&self.id)
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        batch.queue(&REVOKE_KEY, args![self.now, &self.id])?;
+        raise_access_version(batch)
+    }
+}
+
+/// A key from `select_keys`.
+fn read_key(row: &mut Row) -> Result<Key, DbError> {
+    let models = row.opt_text(10)?;
+    Ok(Key {
+        id: row.text(0)?,
+        label: row.text(1)?,
+        user_id: row.text(2)?,
+        user: row.text(3)?,
+        quota: row.opt_int(4)?.map(Amount::from_nanos),
+        held: row.amount(5)?,
+        used: row.amount(6)?,
+        limits: KeyLimits {
+            rates: RateLimits::read(row, 7)?,
+            models: models
+                .map(|m| {
+                    serde_json::from_str(&m)
+                        .map_err(|e| DbError::UnexpectedData(format!("models of a key: {e}")))
+                })
+                .transpose()?,
+            bare_envelope: row.int(11)? != 0,
+            expires_at: row.opt_int(12)?,
+        },
+        revoked_at: row.opt_int(13)?,
+        user_disabled_at: row.opt_int(14)?,
+        user_unlimited: row.int(15)? != 0,
+        user_rates: RateLimits::read(row, 16)?,
+    })
+}

@@ -1,0 +1,342 @@
+//! The balances of the users and keys of a batch: read and locked once, moved in memory, written back once with guarded
+//! updates. Amounts that chats have reserved ([`super::reservations`]) are not available here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tollgate_core::Amount;
+
+use super::account::{Account, Rejection};
+use super::reservations::{Headroom, Reservation, ReservationState, Reservations};
+use crate::db::{DbError, Sql, Tx, args};
+
+macro_rules! user_columns {
+    () => {
+        "SELECT id, balance, held, used, unlimited, disabled_at FROM users "
+    };
+}
+macro_rules! key_columns {
+    () => {
+        "SELECT id, held, used, quota, revoked_at, user_id FROM keys "
+    };
+}
+/// The rows of a JSON array of ids, locked in the order of the ids.
+macro_rules! of_ids {
+    () => {
+        "WHERE id = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST($1 AS TEXT) AS json)))) ORDER BY id FOR UPDATE"
+    };
+}
+const LOAD_USER: Sql = Sql::both(concat!(user_columns!(), "WHERE id = $1"));
+const LOAD_USERS: Sql = Sql::both(concat!(user_columns!(), of_ids!()));
+const LOAD_KEY: Sql = Sql::both(concat!(key_columns!(), "WHERE id = $1"));
+const LOAD_KEYS: Sql = Sql::both(concat!(key_columns!(), of_ids!()));
+// The guard: a movement that lowers what is available must leave at least 0 available.
+const MOVE_USER: Sql = Sql::both(
+    "UPDATE users SET balance = balance + CAST($1 AS BIGINT), held = held + CAST($2 AS BIGINT), used = used + CAST($3 AS BIGINT)
+     WHERE id = $4 AND (unlimited = 1 OR CAST($1 AS BIGINT) >= CAST($2 AS BIGINT)
+                        OR balance + CAST($1 AS BIGINT) - held - CAST($2 AS BIGINT) >= 0)",
+);
+const MOVE_KEY: Sql = Sql::both(
+    "UPDATE keys SET held = held + CAST($1 AS BIGINT), used = used + CAST($2 AS BIGINT)
+     WHERE id = $3 AND (quota IS NULL OR CAST($1 AS BIGINT) + CAST($2 AS BIGINT) <= 0
+                        OR held + CAST($1 AS BIGINT) + used + CAST($2 AS BIGINT) <= quota)",
+);
+
+#[derive(Debug)]
+struct UserBalance {
+    unlimited: bool,
+    disabled: bool,
+    /// Balance, held, used: as in the row plus `moved`.
+    sums: [Amount; 3],
+    /// What this batch has moved of each.
+    moved: [Amount; 3],
+    /// The reservations that end with this batch.
+    ended_reservations: Amount,
+}
+
+#[derive(Debug)]
+struct KeyBalance {
+    user_id: String,
+    quota: Option<Amount>,
+    revoked: bool,
+    /// Held, used: as in the row plus `moved`.
+    sums: [Amount; 2],
+    moved: [Amount; 2],
+    ended_reservations: Amount,
+}
+
+/// The users and keys of a batch, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Balances {
+    users: BTreeMap<String, UserBalance>,
+    keys: BTreeMap<String, KeyBalance>,
+    reservations: Arc<Reservations>,
+}
+
+impl Balances {
+    /// Reads and locks these rows: users before keys, each in the order of their ids, so that two batches cannot deadlock. A
+    /// row that does not exist is left out.
+    pub(crate) async fn load(
+        tx: &mut Tx<'_>,
+        users: BTreeSet<&str>,
+        keys: BTreeSet<&str>,
+        reservations: Arc<Reservations>,
+    ) -> Result<Self, DbError> {
+        let mut balances = Self {
+            reservations,
+            ..Self::default()
+        };
+        if !users.is_empty() {
+            for mut row in tx.query_by_ids(&LOAD_USER, &LOAD_USERS, &users).await? {
+                let user = UserBalance {
+                    sums: [row.amount(1)?, row.amount(2)?, row.amount(3)?],
+                    unlimited: row.int(4)? != 0,
+                    disabled: row.opt_int(5)?.is_some(),
+                    moved: [Amount::ZERO; 3],
+                    ended_reservations: Amount::ZERO,
+                };
+                balances.users.insert(row.text(0)?, user);
+            }
+        }
+        if !keys.is_empty() {
+            for mut row in tx.query_by_ids(&LOAD_KEY, &LOAD_KEYS, &keys).await? {
+                let key = KeyBalance {
+                    user_id: row.text(5)?,
+                    sums: [row.amount(1)?, row.amount(2)?],
+                    quota: row.opt_int(3)?.map(Amount::from_nanos),
+                    revoked: row.opt_int(4)?.is_some(),
+                    moved: [Amount::ZERO; 2],
+                    ended_reservations: Amount::ZERO,
+                };
+                balances.keys.insert(row.text(0)?, key);
+            }
+        }
+        Ok(balances)
+    }
+
+    /// Adds a user that this transaction has inserted.
+    pub(super) fn add_new_user(&mut self, user_id: &str, unlimited: bool) {
+        let user = UserBalance {
+            unlimited,
+            disabled: false,
+            sums: [Amount::ZERO; 3],
+            moved: [Amount::ZERO; 3],
+            ended_reservations: Amount::ZERO,
+        };
+        self.users.insert(user_id.to_owned(), user);
+    }
+
+    /// Writes the movements back: one guarded update for each row that moved.
+    pub(crate) fn write_back(&self, tx: &mut Tx<'_>) -> Result<(), DbError> {
+        for (id, user) in &self.users {
+            let [balance, held, used] = user.moved;
+            if user.moved != [Amount::ZERO; 3] {
+                tx.queue_one(&MOVE_USER, args![balance, held, used, id])?;
+            }
+        }
+        for (id, key) in &self.keys {
+            let [held, used] = key.moved;
+            if key.moved != [Amount::ZERO; 2] {
+                tx.queue_one(&MOVE_KEY, args![held, used, id])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Primes the reservations with the headroom that the rows have once this batch is committed, so that the next chats need
+    /// not read them. Only for a batch that does nothing to users and keys but move their money.
+    pub(crate) fn prime_reservations(&self) {
+        let headrooms = self.keys.iter().filter_map(|(id, key)| {
+            let user = self.users.get(&key.user_id)?;
+            let [balance, held, _] = user.sums;
+            let [key_held, key_used] = key.sums;
+            let headroom = Headroom {
+                user: (!user.unlimited).then(|| balance - held),
+                key: key.quota.map(|quota| quota - key_held - key_used),
+            };
+            let may_spend = !user.disabled && !key.revoked;
+            (may_spend && headroom.is_limited()).then(|| (id.clone(), headroom))
+        });
+        self.reservations.prime(headrooms.collect());
+    }
+
+    /// Holds `amount` if both the user and the key cover it.
+    pub(super) fn hold(
+        &mut self,
+        account: Account<'_>,
+        amount: Amount,
+    ) -> Result<Result<(), Rejection>, DbError> {
+        let (Some(user), Some(key)) = (
+            self.users.get_mut(account.user_id),
+            self.keys.get_mut(account.key_id),
+        ) else {
+            return Ok(Err(Rejection::AccountInactive));
+        };
+        if user.disabled || key.revoked {
+            return Ok(Err(Rejection::AccountInactive));
+        }
+        if amount == Amount::ZERO {
+            return Ok(Ok(()));
+        }
+        let mut reserved = self.reservations.lock();
+        let available = user.available(&reserved, account.user_id)?;
+        if !user.unlimited && available < amount {
+            return Ok(Err(Rejection::InsufficientBalance { available }));
+        }
+        if let Some(available) = key.available(&reserved, account.key_id)?
+            && available < amount
+        {
+            return Ok(Err(Rejection::InsufficientQuota { available }));
+        }
+        user.apply([Amount::ZERO, amount, Amount::ZERO])?;
+        key.apply([amount, Amount::ZERO])?;
+        user.publish_taken(&mut reserved, account.user_id)?;
+        key.publish_taken(&mut reserved, account.key_id)?;
+        Ok(Ok(()))
+    }
+
+    /// Closes a hold: `settled` of it is spent, the rest is released.
+    pub(super) fn close_hold(
+        &mut self,
+        account: Account<'_>,
+        held: Amount,
+        settled: Amount,
+    ) -> Result<(), DbError> {
+        let (user, key) = find(&mut self.users, &mut self.keys, account)?;
+        user.apply([-settled, -held, settled])?;
+        key.apply([-held, settled])
+    }
+
+    /// Spends `due`, or as much of it as is available: from `reservation`, which ends with this batch, and from what is
+    /// neither held nor reserved. Returns the amount spent.
+    pub(super) fn charge(
+        &mut self,
+        account: Account<'_>,
+        due: Amount,
+        reservation: Option<&Reservation>,
+    ) -> Result<Amount, DbError> {
+        let (user, key) = find(&mut self.users, &mut self.keys, account)?;
+        let mut reserved = self.reservations.lock();
+        if let Some(reservation) = reservation {
+            if !reservation.belongs_to(account) {
+                let what = format!("a reservation does not belong to {account:?}");
+                return Err(DbError::Failed(what));
+            }
+            let amount = reserved.end(reservation);
+            user.ended_reservations = sum(user.ended_reservations, amount)?;
+            key.ended_reservations = sum(key.ended_reservations, amount)?;
+        }
+        let mut spent = due;
+        if !user.unlimited {
+            spent = spent.min(user.available(&reserved, account.user_id)?);
+        }
+        if let Some(available) = key.available(&reserved, account.key_id)? {
+            spent = spent.min(available);
+        }
+        user.apply([-spent, Amount::ZERO, spent])?;
+        key.apply([Amount::ZERO, spent])?;
+        user.publish_taken(&mut reserved, account.user_id)?;
+        key.publish_taken(&mut reserved, account.key_id)?;
+        Ok(spent)
+    }
+
+    /// Adds to a balance or, if the amount is negative, takes from it; never takes what is held or reserved.
+    pub(super) fn credit(
+        &mut self,
+        user_id: &str,
+        amount: Amount,
+    ) -> Result<Result<(), Rejection>, DbError> {
+        let Some(user) = self.users.get_mut(user_id) else {
+            return Ok(Err(Rejection::AccountInactive));
+        };
+        let mut reserved = self.reservations.lock();
+        let available = user.available(&reserved, user_id)?;
+        if !user.unlimited && amount.is_negative() && available < -amount {
+            return Ok(Err(Rejection::InsufficientBalance { available }));
+        }
+        user.apply([amount, Amount::ZERO, Amount::ZERO])?;
+        user.publish_taken(&mut reserved, user_id)?;
+        Ok(Ok(()))
+    }
+}
+
+/// The user and the key of a charge, which must be loaded.
+fn find<'b>(
+    users: &'b mut BTreeMap<String, UserBalance>,
+    keys: &'b mut BTreeMap<String, KeyBalance>,
+    account: Account<'_>,
+) -> Result<(&'b mut UserBalance, &'b mut KeyBalance), DbError> {
+    let (user, key) = (users.get_mut(account.user_id), keys.get_mut(account.key_id));
+    user.zip(key).ok_or_else(|| {
+        DbError::UnexpectedData(format!("user or key of a charge is missing: {account:?}"))
+    })
+}
+
+impl UserBalance {
+    /// What is neither held nor reserved. Never negative, though another process may have taken what is reserved here.
+    fn available(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
+        let [balance, held, _] = self.sums;
+        let reserved = sum(reserved.of_user(id), -self.ended_reservations)?;
+        Ok(sum(sum(balance, -held)?, -reserved)?.max(Amount::ZERO))
+    }
+
+    fn apply(&mut self, by: [Amount; 3]) -> Result<(), DbError> {
+        apply_movement(&mut self.sums, &mut self.moved, by)
+    }
+
+    /// Publishes what this batch has taken, under the lock under which it was found available.
+    fn publish_taken(&self, reserved: &mut ReservationState, id: &str) -> Result<(), DbError> {
+        if !self.unlimited {
+            let [balance, held, _] = self.moved;
+            let taken = sum(sum(held, -balance)?, -self.ended_reservations)?;
+            reserved.set_taken_of_user(id, taken);
+        }
+        Ok(())
+    }
+}
+
+impl KeyBalance {
+    /// What is left of the quota, never negative; `None` without a quota.
+    fn available(&self, reserved: &ReservationState, id: &str) -> Result<Option<Amount>, DbError> {
+        let Some(quota) = self.quota else {
+            return Ok(None);
+        };
+        let [held, used] = self.sums;
+        let reserved = sum(reserved.of_key(id), -self.ended_reservations)?;
+        let left = sum(sum(sum(quota, -used)?, -held)?, -reserved)?;
+        Ok(Some(left.max(Amount::ZERO)))
+    }
+
+    fn apply(&mut self, by: [Amount; 2]) -> Result<(), DbError> {
+        apply_movement(&mut self.sums, &mut self.moved, by)
+    }
+
+    /// As [`UserBalance::publish_taken`].
+    fn publish_taken(&self, reserved: &mut ReservationState, id: &str) -> Result<(), DbError> {
+        if self.quota.is_some() {
+            let [held, used] = self.moved;
+            let taken = sum(sum(held, used)?, -self.ended_reservations)?;
+            reserved.set_taken_of_key(id, taken);
+        }
+        Ok(())
+    }
+}
+
+/// Adds `by` to the sums and to what was moved. A sum that leaves the range of an amount fails the operation and with it the
+/// batch, whose other operations are then retried without it.
+fn apply_movement<const N: usize>(
+    sums: &mut [Amount; N],
+    moved: &mut [Amount; N],
+    by: [Amount; N],
+) -> Result<(), DbError> {
+    for ((total, moved), by) in sums.iter_mut().zip(moved).zip(by) {
+        *total = sum(*total, by)?;
+        *moved = sum(*moved, by)?;
+    }
+    Ok(())
+}
+
+fn sum(a: Amount, b: Amount) -> Result<Amount, DbError> {
+    a.checked_add(b)
+        .ok_or_else(|| DbError::Failed(format!("the sum of {a} and {b} is out of range")))
+}

@@ -1,0 +1,161 @@
+//! Charges of tasks (table `charges`): the full price is held at submission; at the end what was delivered is settled and the
+//! rest is released (refunded).
+
+use tollgate_core::{Amount, Millis, TaskKind, money};
+
+use super::account::{Account, Rejection};
+use super::checksum::row_checksum;
+use super::entries::insert_entry;
+use crate::db::{DbError, Sql, args};
+use crate::writer::batch::Batch;
+
+const OPEN_CHARGE: Sql = Sql::both(
+    "INSERT INTO charges (id, user_id, key_id, model, price, per, units, held, opened_at, seal)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+);
+pub(crate) const READ_OPEN_CHARGE: Sql = Sql::both(
+    "SELECT user_id, key_id, price, per, units, held FROM charges WHERE id = $1 AND closed_at IS NULL",
+);
+pub(crate) const CLOSE_CHARGE: Sql = Sql::both(
+    "UPDATE charges SET units_settled = $1, settled = $2, released = $3, closed_at = $4, seal = $5
+     WHERE id = $6 AND closed_at IS NULL",
+);
+
+/// The price of one submission, frozen when it is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// Price of `per` units.
+    pub price: Amount,
+    /// How many units the price is for: 1 for images and seconds, 1,000 or 1,000,000 for characters.
+    pub per: u64,
+    /// Units ordered. The hold covers all of them.
+    pub units: u64,
+}
+
+impl Charge {
+    /// The cost of `units`: price × units ÷ per, rounded half up once. `None` if the price is negative, or price or cost is
+    /// above [`money::MAX`].
+    pub fn cost(&self, units: u64) -> Option<Amount> {
+        let in_range = !self.price.is_negative() && self.price <= money::MAX;
+        in_range
+            .then(|| self.price.times(units, self.per))
+            .flatten()
+    }
+}
+
+/// How much of its order a completed task delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivered {
+    /// So many units. Units beyond the order are free.
+    Units(u64),
+    /// All units ordered.
+    FullOrder,
+}
+
+impl Delivered {
+    /// What `files` result files are worth: each image is a unit; one video or speech file is the full order, however many
+    /// seconds or characters were ordered.
+    pub fn from_files(kind: TaskKind, files: u64) -> Self {
+        if kind == TaskKind::Image || files == 0 {
+            Self::Units(files)
+        } else {
+            Self::FullOrder
+        }
+    }
+
+    /// The units to settle, of `ordered` units.
+    pub(crate) fn units(self, ordered: u64) -> u64 {
+        match self {
+            Self::Units(units) => units.min(ordered),
+            Self::FullOrder => ordered,
+        }
+    }
+}
+
+/// Opens the charge `id` and holds its full price. A rejection has written nothing.
+pub(crate) fn open_charge(
+    batch: &mut Batch<'_, '_>,
+    id: &str,
+    account: Account<'_>,
+    model: &str,
+    charge: &Charge,
+    now: Millis,
+) -> Result<Result<Amount, Rejection>, DbError> {
+    let held = charge.cost(charge.units).ok_or_else(|| {
+        DbError::Failed(format!(
+            "the price of {model} times {} is negative or too large",
+            charge.units
+        ))
+    })?;
+    if let Err(rejection) = batch.balances.hold(account, held)? {
+        return Ok(Err(rejection));
+    }
+    let Account { user_id, key_id } = account;
+    let (price, per, units) = (
+        charge.price,
+        to_signed(charge.per)?,
+        to_signed(charge.units)?,
+    );
+    let checksum = row_checksum(
+        [id, user_id, key_id],
+        &[price.nanos(), per, units, held.nanos()],
+    );
+    let args = args![
+        id, user_id, key_id, model, price, per, units, held, now, checksum
+    ];
+    batch.queue(&OPEN_CHARGE, args)?;
+    insert_entry(batch, id, "hold", account, held, now)?;
+    Ok(Ok(held))
+}
+
+/// Closes the charge `id`: settles what was delivered, releases the rest of the hold. Returns the settled amount.
+pub(crate) async fn close_charge(
+    batch: &mut Batch<'_, '_>,
+    id: &str,
+    account: Account<'_>,
+    delivered: Delivered,
+    now: Millis,
+) -> Result<Amount, DbError> {
+    let open = batch.first(&READ_OPEN_CHARGE, args![id]).await?;
+    let mut row =
+        open.ok_or_else(|| DbError::UnexpectedData(format!("charge {id} is not open")))?;
+    let Account { user_id, key_id } = account;
+    if row.text(0)? != user_id || row.text(1)? != key_id {
+        return Err(DbError::Failed(format!(
+            "charge {id} does not belong to {account:?}"
+        )));
+    }
+    let (price, per, ordered) = (row.amount(2)?, row.int(3)?, row.int(4)?);
+    let charge = Charge {
+        price,
+        per: to_unsigned(per)?,
+        units: to_unsigned(ordered)?,
+    };
+    let held = row.amount(5)?;
+    let units = delivered.units(charge.units);
+    // Rounding cannot make part of the units cost more than all of them; the hold is the upper limit in any case.
+    let settled = charge.cost(units).unwrap_or(held).min(held);
+    let released = held - settled;
+    batch.balances.close_hold(account, held, settled)?;
+    let units = to_signed(units)?;
+    let [price, held, paid, refunded] = [price, held, settled, released].map(Amount::nanos);
+    let checksum = row_checksum(
+        [id, user_id, key_id],
+        &[price, per, ordered, held, units, paid, refunded],
+    );
+    batch.queue_one(
+        &CLOSE_CHARGE,
+        args![units, settled, released, now, checksum, id],
+    )?;
+    insert_entry(batch, id, "settle", account, settled, now)?;
+    insert_entry(batch, id, "release", account, released, now)?;
+    Ok(settled)
+}
+
+fn to_signed(n: u64) -> Result<i64, DbError> {
+    i64::try_from(n).map_err(|_| DbError::Failed(format!("{n} is too large")))
+}
+
+fn to_unsigned(n: i64) -> Result<u64, DbError> {
+    u64::try_from(n).map_err(|_| DbError::UnexpectedData(format!("{n} is negative")))
+}

@@ -1,0 +1,215 @@
+//! Rows of the table `chats`: the amounts of a chat request, their checksum, and inserting rows, several in one statement.
+
+use std::sync::{Arc, LazyLock};
+
+use tollgate_core::Amount;
+
+use super::checksum::row_checksum;
+use crate::chats::prices::{TokenCounts, TokenPrices};
+use crate::chats::record::{ChatEnd, NewChat};
+use crate::db::{DbError, Row, Sql, Tx, Value, cells};
+
+/// The columns in the order of [`chat_row`]; the values are appended.
+const INSERT_INTO_CHATS: &str =
+    "INSERT INTO chats (id, user_id, key_id, model, format, streamed, request_id,
+    input_price, cached_input_price, cache_write_price, output_price, reasoning_price,
+    input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven,
+    outcome, channel, upstream_model, attempts, node, opened_at, closed_at, seal) VALUES ";
+const COLUMNS: usize = 29;
+pub(super) static INSERT_CHAT: LazyLock<Sql> = LazyLock::new(|| insert_statement(1));
+static INSERT_CHATS: LazyLock<Sql> = LazyLock::new(|| insert_statement(ROWS_PER_INSERT));
+/// Rows that [`INSERT_CHATS`] inserts.
+const ROWS_PER_INSERT: usize = 8;
+
+/// The columns that [`ChatAmounts::read`] reads, in its order.
+macro_rules! amount_columns {
+    () => {
+        "input_price, cached_input_price, cache_write_price, output_price, reasoning_price, \
+         input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven"
+    };
+}
+pub(crate) const READ_CHAT: Sql = Sql::both(concat!(
+    "SELECT user_id, key_id, outcome, ",
+    amount_columns!(),
+    " FROM chats WHERE id = $1"
+));
+pub(crate) const READ_CHATS_AFTER: Sql = Sql::both(concat!(
+    "SELECT id, user_id, key_id, seal, outcome, ",
+    amount_columns!(),
+    " FROM chats WHERE id > $1 ORDER BY id LIMIT 1000"
+));
+
+/// The amounts of a row of `chats`, unchecked: prices and amounts in billionths, counts in tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChatAmounts {
+    pub(crate) prices: [i64; 5],
+    pub(crate) tokens: [i64; 5],
+    /// 1 if the token counts are the gateway's estimate.
+    pub(crate) estimated: i64,
+    /// `None` if nothing was held on disk.
+    pub(crate) held: Option<i64>,
+    /// Settled and written off; `None` while the chat is open.
+    pub(crate) closed: Option<[i64; 2]>,
+}
+
+impl ChatAmounts {
+    pub(super) fn new(prices: &TokenPrices, tokens: &TokenCounts) -> Result<Self, DbError> {
+        let mut amounts = Self {
+            prices: prices.to_columns().map(Amount::nanos),
+            tokens: [0; 5],
+            estimated: 0,
+            held: None,
+            closed: None,
+        };
+        for (cell, count) in amounts.tokens.iter_mut().zip(tokens.to_columns()) {
+            *cell = i64::try_from(count)
+                .map_err(|_| DbError::Failed(format!("{count} tokens are too many")))?;
+        }
+        Ok(amounts)
+    }
+
+    /// Reads the columns from `first` on.
+    pub(crate) fn read(row: &Row, first: usize) -> Result<Self, DbError> {
+        let mut numbers = [0; 11];
+        for (at, number) in numbers.iter_mut().enumerate() {
+            *number = row.int(first + at)?;
+        }
+        let [p0, p1, p2, p3, p4, t0, t1, t2, t3, t4, estimated] = numbers;
+        let closed = row.opt_int(first + 12)?.zip(row.opt_int(first + 13)?);
+        Ok(Self {
+            prices: [p0, p1, p2, p3, p4],
+            tokens: [t0, t1, t2, t3, t4],
+            estimated,
+            held: row.opt_int(first + 11)?,
+            closed: closed.map(<[i64; 2]>::from),
+        })
+    }
+
+    /// What the tokens cost; `None` if a number is out of range.
+    pub(crate) fn cost(&self) -> Option<Amount> {
+        let mut tokens = [0; 5];
+        for (token, cell) in tokens.iter_mut().zip(self.tokens) {
+            *token = u64::try_from(cell).ok()?;
+        }
+        let prices = TokenPrices::from_columns(self.prices.map(Amount::from_nanos));
+        prices.cost(&TokenCounts::from_columns(tokens))
+    }
+
+    /// The checksum of a row with these amounts and these ids (chat, user, key).
+    pub(crate) fn checksum(&self, ids: [&str; 3]) -> i64 {
+        let mut numbers = [0; 15];
+        numbers[..5].copy_from_slice(&self.prices);
+        numbers[5..10].copy_from_slice(&self.tokens);
+        numbers[10] = self.estimated;
+        numbers[11] = i64::from(self.held.is_some());
+        numbers[12] = self.held.unwrap_or(0);
+        match self.closed {
+            None => row_checksum(ids, &numbers[..13]),
+            Some(closed) => {
+                numbers[13..].copy_from_slice(&closed);
+                row_checksum(ids, &numbers)
+            }
+        }
+    }
+}
+
+/// A chat that is inserted when it ends, opened and closed at once, and waits for that in a batch.
+pub(crate) struct EndedChat {
+    pub(super) chat: Arc<NewChat>,
+    pub(super) end: Arc<ChatEnd>,
+    pub(super) amounts: ChatAmounts,
+}
+
+impl EndedChat {
+    fn row(&self) -> [Value<'_>; COLUMNS] {
+        chat_row(&self.chat, &self.amounts, Some(&self.end), None)
+    }
+}
+
+/// Inserts ended chats. Sorted by id, they are all appended at the table's end; several in one statement share its fixed cost,
+/// which is about that of a row.
+pub(crate) fn insert_ended_chats(
+    tx: &mut Tx<'_>,
+    mut chats: Vec<EndedChat>,
+) -> Result<(), DbError> {
+    chats.sort_unstable_by(|a, b| a.chat.id.cmp(&b.chat.id));
+    let (groups, rest) = chats.as_chunks::<ROWS_PER_INSERT>();
+    for group in groups {
+        let mut cells = Vec::with_capacity(ROWS_PER_INSERT * COLUMNS);
+        for chat in group {
+            cells.extend(chat.row());
+        }
+        tx.queue(&INSERT_CHATS, &cells)?;
+    }
+    for chat in rest {
+        tx.queue(&INSERT_CHAT, &chat.row())?;
+    }
+    Ok(())
+}
+
+/// The statement that inserts so many rows.
+fn insert_statement(rows: usize) -> Sql {
+    let mut text = INSERT_INTO_CHATS.to_owned();
+    for cell in 0..rows * COLUMNS {
+        let before = match (cell, cell % COLUMNS) {
+            (0, _) => "(",
+            (_, 0) => "), (",
+            _ => ", ",
+        };
+        text.push_str(&format!("{before}${}", cell + 1));
+    }
+    text.push(')');
+    Sql::both(text.leak())
+}
+
+/// The cells of a row, in the order of [`INSERT_INTO_CHATS`].
+pub(super) fn chat_row<'a>(
+    chat: &'a NewChat,
+    amounts: &ChatAmounts,
+    end: Option<&'a ChatEnd>,
+    node: Option<&'a str>,
+) -> [Value<'a>; COLUMNS] {
+    let [p0, p1, p2, p3, p4] = amounts.prices;
+    let [t0, t1, t2, t3, t4] = amounts.tokens;
+    let checksum = amounts.checksum([&chat.id, &chat.user_id, &chat.key_id]);
+    cells![
+        &chat.id,
+        &chat.user_id,
+        &chat.key_id,
+        &chat.model,
+        chat.format,
+        chat.streamed,
+        &chat.request_id,
+        p0,
+        p1,
+        p2,
+        p3,
+        p4,
+        t0,
+        t1,
+        t2,
+        t3,
+        t4,
+        amounts.estimated,
+        amounts.held,
+        amounts.closed.map(|[settled, _]| settled),
+        amounts.closed.map(|[_, written_off]| written_off),
+        end.map(|end| end.outcome),
+        end.and_then(|end| end.channel.as_ref()),
+        end.and_then(|end| end.upstream_model.as_ref()),
+        end.map_or("[]", attempts_column),
+        node,
+        chat.opened_at,
+        end.map(|end| end.ended_at),
+        checksum
+    ]
+}
+
+/// The column `attempts`, where an empty text means that the details were purged.
+pub(super) fn attempts_column(end: &ChatEnd) -> &str {
+    if end.attempts.is_empty() {
+        "[]"
+    } else {
+        &end.attempts
+    }
+}

@@ -1,0 +1,161 @@
+//! Money of chat requests: the worst case is held before the provider is called, and the counted tokens are settled at the end.
+//! A chat without a hold on disk is charged in one write at its end; so is one that is reserved in memory.
+//!
+//! A hold is an estimate. If the tokens cost more, the rest is taken from what user and key have available; what they cannot
+//! pay is written off (column `forgiven`).
+
+use std::sync::Arc;
+
+use tollgate_core::Amount;
+
+use super::account::{Account, Rejection};
+use super::chat_rows::{ChatAmounts, EndedChat, INSERT_CHAT, READ_CHAT, attempts_column, chat_row};
+use super::entries::insert_entry;
+use super::reservations::Reservation;
+use crate::chats::prices::{TokenCounts, TokenPrices};
+use crate::chats::record::{ChatEnd, NewChat, SettleOutcome};
+use crate::db::{DbError, Sql, args};
+use crate::writer::batch::Batch;
+
+pub(crate) const CLOSE_CHAT: Sql = Sql::both(
+    "UPDATE chats SET input = $1, cached_input = $2, cache_write = $3, output = $4, reasoning = $5, estimated = $6,
+                      settled = $7, forgiven = $8, outcome = $9, channel = $10, upstream_model = $11, attempts = $12,
+                      node = NULL, closed_at = $13, seal = $14
+     WHERE id = $15 AND closed_at IS NULL",
+);
+
+/// Inserts an open chat and holds the cost of `max_tokens`. A rejection has written nothing.
+pub(crate) fn open_chat(
+    batch: &mut Batch<'_, '_>,
+    chat: &NewChat,
+    max_tokens: &TokenCounts,
+    node: &str,
+) -> Result<Result<Amount, Rejection>, DbError> {
+    let held = cost(chat, max_tokens)?;
+    let account = chat.account();
+    if let Err(rejection) = batch.balances.hold(account, held)? {
+        return Ok(Err(rejection));
+    }
+    let amounts = ChatAmounts {
+        held: Some(held.nanos()),
+        ..ChatAmounts::new(&chat.prices, max_tokens)?
+    };
+    batch.queue(&INSERT_CHAT, &chat_row(chat, &amounts, None, Some(node)))?;
+    insert_entry(batch, &chat.id, "hold", account, held, chat.opened_at)?;
+    Ok(Ok(held))
+}
+
+/// Charges a chat that has no hold on disk: its row is opened and closed at once, and is its own ledger entry. Returns the
+/// settled amount.
+pub(crate) fn charge_chat(
+    batch: &mut Batch<'_, '_>,
+    chat: &Arc<NewChat>,
+    end: &Arc<ChatEnd>,
+    reservation: Option<&Reservation>,
+) -> Result<Amount, DbError> {
+    let due = cost(chat, &end.tokens)?;
+    let settled = batch.balances.charge(chat.account(), due, reservation)?;
+    let amounts = ChatAmounts {
+        estimated: end.estimated.into(),
+        closed: Some([settled, due - settled].map(Amount::nanos)),
+        ..ChatAmounts::new(&chat.prices, &end.tokens)?
+    };
+    batch.ended_chats.push(EndedChat {
+        chat: Arc::clone(chat),
+        end: Arc::clone(end),
+        amounts,
+    });
+    Ok(settled)
+}
+
+/// The amount that was held for a chat on disk, open or closed; `None` if there was no hold.
+pub(crate) async fn held_amount(
+    batch: &mut Batch<'_, '_>,
+    id: &str,
+) -> Result<Option<Amount>, DbError> {
+    let row = batch.first(&READ_CHAT, args![id]).await?;
+    let amounts = row.map(|row| ChatAmounts::read(&row, 3)).transpose()?;
+    Ok(amounts
+        .and_then(|amounts| amounts.held)
+        .map(Amount::from_nanos))
+}
+
+/// Closes a chat that has a hold on disk. If it is closed already, returns that outcome; `None` if it has no row.
+pub(crate) async fn close_chat(
+    batch: &mut Batch<'_, '_>,
+    id: &str,
+    account: Account<'_>,
+    end: &ChatEnd,
+) -> Result<Option<SettleOutcome>, DbError> {
+    let Some(mut row) = batch.first(&READ_CHAT, args![id]).await? else {
+        return Ok(None);
+    };
+    let Account { user_id, key_id } = account;
+    if row.text(0)? != user_id || row.text(1)? != key_id {
+        return Err(DbError::Failed(format!(
+            "chat {id} does not belong to {account:?}"
+        )));
+    }
+    let open = ChatAmounts::read(&row, 3)?;
+    if let Some([settled, _]) = open.closed {
+        let is_lost = row.opt_text(2)?.as_deref() == Some(ChatEnd::OUTCOME_LOST);
+        let cost = Amount::from_nanos(settled);
+        return Ok(Some(if is_lost && end.outcome != ChatEnd::OUTCOME_LOST {
+            SettleOutcome::AlreadyReleased
+        } else {
+            SettleOutcome::Settled { cost }
+        }));
+    }
+    let prices = TokenPrices::from_columns(open.prices.map(Amount::from_nanos));
+    let mut closed = ChatAmounts {
+        estimated: end.estimated.into(),
+        held: open.held,
+        ..ChatAmounts::new(&prices, &end.tokens)?
+    };
+    let due = closed
+        .cost()
+        .ok_or_else(|| cost_out_of_range(id, &prices, &end.tokens))?;
+    let held = Amount::from_nanos(open.held.unwrap_or(0));
+    let from_hold = due.min(held);
+    batch.balances.close_hold(account, held, from_hold)?;
+    let beyond_hold = batch.balances.charge(account, due - from_hold, None)?;
+    let settled = from_hold + beyond_hold;
+    closed.closed = Some([settled, due - settled].map(Amount::nanos));
+    let [t0, t1, t2, t3, t4] = closed.tokens;
+    let (at, checksum) = (end.ended_at, closed.checksum([id, user_id, key_id]));
+    batch.queue_one(
+        &CLOSE_CHAT,
+        args![
+            t0,
+            t1,
+            t2,
+            t3,
+            t4,
+            end.estimated,
+            settled,
+            due - settled,
+            end.outcome,
+            end.channel.as_ref(),
+            end.upstream_model.as_ref(),
+            attempts_column(end),
+            at,
+            checksum,
+            id
+        ],
+    )?;
+    insert_entry(batch, id, "settle", account, from_hold, at)?;
+    insert_entry(batch, id, "release", account, held - from_hold, at)?;
+    insert_entry(batch, id, "charge", account, beyond_hold, at)?;
+    Ok(Some(SettleOutcome::Settled { cost: settled }))
+}
+
+fn cost(chat: &NewChat, tokens: &TokenCounts) -> Result<Amount, DbError> {
+    let cost = chat.prices.cost(tokens);
+    cost.ok_or_else(|| cost_out_of_range(&chat.id, &chat.prices, tokens))
+}
+
+fn cost_out_of_range(id: &str, prices: &TokenPrices, tokens: &TokenCounts) -> DbError {
+    DbError::Failed(format!(
+        "the cost of chat {id} is out of range: {tokens:?} at {prices:?}"
+    ))
+}

@@ -1,0 +1,118 @@
+//! Ledger entries (table `ledger`): credits and opening balances, and the entry of each movement of a charge.
+
+use tollgate_core::{Amount, Millis};
+
+use super::account::{Account, Rejection};
+use crate::db::{DbError, Sql, args};
+use crate::writer::batch::Batch;
+
+const INSERT_ENTRY: Sql = Sql::both(
+    "INSERT INTO ledger (ref, kind, user_id, key_id, amount, note, at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+);
+/// Finds a credit that an earlier try of the same write has committed.
+pub(crate) const ENTRY_EXISTS: Sql = Sql::both("SELECT ref FROM ledger WHERE ref = $1");
+
+/// An entry that concerns a user and none of its keys.
+pub(crate) struct UserEntry<'a> {
+    /// Unique among the entries of its kind.
+    pub(crate) reference: &'a str,
+    pub(crate) user_id: &'a str,
+    pub(crate) amount: Amount,
+    pub(crate) note: Option<&'a str>,
+    pub(crate) now: Millis,
+}
+
+/// Adds to a user's balance or, if the amount is negative, takes from it; never takes what is held or reserved. An amount of
+/// 0 makes no entry.
+pub(crate) fn credit(
+    batch: &mut Batch<'_, '_>,
+    entry: &UserEntry<'_>,
+) -> Result<Result<(), Rejection>, DbError> {
+    if let Err(rejection) = batch.balances.credit(entry.user_id, entry.amount)? {
+        return Ok(Err(rejection));
+    }
+    if entry.amount != Amount::ZERO {
+        insert_user_entry(batch, "credit", entry)?;
+    }
+    Ok(Ok(()))
+}
+
+/// Opens the account of a user that this transaction has inserted, with its opening balance.
+pub(crate) fn open_account(
+    batch: &mut Batch<'_, '_>,
+    unlimited: bool,
+    opening: &UserEntry<'_>,
+) -> Result<Result<(), Rejection>, DbError> {
+    batch.balances.add_new_user(opening.user_id, unlimited);
+    if unlimited {
+        // An entry, so that the audit notices when the flag is changed.
+        let flag = UserEntry {
+            reference: opening.user_id,
+            amount: Amount::ZERO,
+            note: None,
+            ..*opening
+        };
+        insert_user_entry(batch, "unlimited", &flag)?;
+    }
+    credit(batch, opening)
+}
+
+/// Enters the quota of a new key, so that the audit notices when it is changed.
+pub(crate) fn grant_quota(
+    batch: &mut Batch<'_, '_>,
+    account: Account<'_>,
+    quota: Amount,
+    now: Millis,
+) -> Result<(), DbError> {
+    insert(batch, account.key_id, "quota", account, quota, now)
+}
+
+/// Enters a movement of the charge `reference`; an amount of 0 makes no entry.
+pub(super) fn insert_entry(
+    batch: &mut Batch<'_, '_>,
+    reference: &str,
+    kind: &str,
+    account: Account<'_>,
+    amount: Amount,
+    now: Millis,
+) -> Result<(), DbError> {
+    if amount == Amount::ZERO {
+        return Ok(());
+    }
+    insert(batch, reference, kind, account, amount, now)
+}
+
+fn insert_user_entry(
+    batch: &mut Batch<'_, '_>,
+    kind: &str,
+    entry: &UserEntry<'_>,
+) -> Result<(), DbError> {
+    let &UserEntry {
+        reference,
+        user_id,
+        amount,
+        note,
+        now,
+    } = entry;
+    let no_key = None::<&str>;
+    batch.queue(
+        &INSERT_ENTRY,
+        args![reference, kind, user_id, no_key, amount, note, now],
+    )
+}
+
+fn insert(
+    batch: &mut Batch<'_, '_>,
+    reference: &str,
+    kind: &str,
+    account: Account<'_>,
+    amount: Amount,
+    now: Millis,
+) -> Result<(), DbError> {
+    let Account { user_id, key_id } = account;
+    let no_note = None::<&str>;
+    batch.queue(
+        &INSERT_ENTRY,
+        args![reference, kind, user_id, key_id, amount, no_note, now],
+    )
+}

@@ -1,0 +1,148 @@
+//! The handle on the database: opening it, reads through a pool of connections, writes through the group-commit writer. Each
+//! aggregate adds its methods in its own file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use crate::db::{DbError, Row, Sql, Value, postgres, sqlite};
+use crate::error::StoreError;
+use crate::writer::{Target, Write, Writer, WriterStats};
+
+/// Timeout of a read.
+const READ_TIMEOUT: Duration = Duration::from_secs(4);
+/// Timeout of a write. The write may still happen after that; every write can be retried.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Connections for SQLite readers. A read takes microseconds.
+const SQLITE_READERS: usize = 4;
+
+/// Where the database is.
+#[derive(Debug, Clone)]
+pub enum DatabaseLocation {
+    /// A SQLite file, in an existing folder.
+    Sqlite(PathBuf),
+    /// A `postgres://` URL.
+    Postgres(String),
+}
+
+/// A handle on the store. Clones share everything.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) writer: Writer,
+    pub(crate) readers: Arc<Readers>,
+}
+
+/// Connections for reading, and what opens another one.
+pub(crate) enum Readers {
+    Sqlite {
+        path: PathBuf,
+        pool: sqlite::Readers,
+    },
+    Postgres {
+        config: Box<tokio_postgres::Config>,
+        pool: postgres::Readers,
+    },
+}
+
+impl Store {
+    /// Opens the database and brings its schema up to date.
+    ///
+    /// # Errors
+    /// [`StoreError::Setup`] if it is no database, not one of this program or of a newer version;
+    /// [`StoreError::Unavailable`] if it does not answer.
+    pub async fn open(location: &DatabaseLocation) -> Result<Self, StoreError> {
+        let (writer, readers) = match location {
+            DatabaseLocation::Sqlite(path) => {
+                let path = path.clone();
+                let writer = Writer::start(Target::Sqlite(path.clone())).await?;
+                let pool = sqlite::Readers::open(&path, SQLITE_READERS)?;
+                (writer, Readers::Sqlite { path, pool })
+            }
+            DatabaseLocation::Postgres(url) => {
+                let config = postgres::config(url)
+                    .map_err(|e| StoreError::from(e).in_setup("database.url"))?;
+                let config = Box::new(config);
+                let writer = Writer::start(Target::Postgres(config.clone())).await?;
+                let pool = postgres::Readers::new(&config)?;
+                (writer, Readers::Postgres { config, pool })
+            }
+        };
+        Ok(Self {
+            writer,
+            readers: Arc::new(readers),
+        })
+    }
+
+    /// Counters of the writer.
+    pub fn stats(&self) -> &WriterStats {
+        &self.writer.stats
+    }
+
+    /// Whether other processes may work on the same database.
+    pub fn is_shared(&self) -> bool {
+        matches!(*self.readers, Readers::Postgres { .. })
+    }
+
+    /// Runs a query on a reader's connection.
+    pub(crate) async fn query(
+        &self,
+        sql: &Sql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        match &*self.readers {
+            Readers::Sqlite { pool, .. } => Ok(pool.query(sql, args)?),
+            Readers::Postgres { pool, .. } => {
+                // A connection that broke while it was idle reports it only now: retry once on another one.
+                let read = async {
+                    match pool.query(sql, args).await {
+                        Err(DbError::Unavailable(_)) => pool.query(sql, args).await,
+                        other => other,
+                    }
+                };
+                match tokio::time::timeout(READ_TIMEOUT, read).await {
+                    Ok(rows) => Ok(rows?),
+                    Err(_) => Err(timed_out(READ_TIMEOUT)),
+                }
+            }
+        }
+    }
+
+    /// [`Store::query`] of a query that may take long: on SQLite, on a thread for blocking work.
+    pub(crate) async fn query_slow(&self, sql: &'static Sql) -> Result<Vec<Row>, StoreError> {
+        if self.is_shared() {
+            return self.query(sql, &[]).await;
+        }
+        let store = self.clone();
+        tokio::task::spawn_blocking(move || store.query(sql, &[]).now_or_never())
+            .await
+            .map_err(|e| StoreError::Broken(format!("a query ended: {e}")))?
+            .unwrap_or_else(|| unreachable!("SQLite answers without waiting"))
+    }
+
+    /// Runs a query and converts its first row, if there is one.
+    pub(crate) async fn first<T>(
+        &self,
+        sql: &Sql,
+        args: &[Value<'_>],
+        read: fn(&mut Row) -> Result<T, DbError>,
+    ) -> Result<Option<T>, StoreError> {
+        match self.query(sql, args).await?.first_mut() {
+            Some(row) => Ok(Some(read(row)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs a write in the writer's next batch; it is on disk when this returns.
+    pub(crate) async fn write<W: Write>(&self, write: W) -> Result<W::Out, StoreError> {
+        match tokio::time::timeout(WRITE_TIMEOUT, self.writer.write(write)).await {
+            Ok(result) => result,
+            Err(_) => Err(timed_out(WRITE_TIMEOUT)),
+        }
+    }
+}
+
+fn timed_out(limit: Duration) -> StoreError {
+    StoreError::Unavailable(format!("no answer within {} s", limit.as_secs()))
+}

@@ -1,0 +1,67 @@
+//! A version number for each task's record, so that a caller can cache the record until it changes.
+//!
+//! Only for SQLite, where this process alone changes tasks, all of them through the writer. A version is raised after the
+//! commit and before the writer replies, so a caller that has a reply never sees an older record.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Tasks share slots by the last characters of their ids, which are random. A collision costs one needless read.
+const SLOTS: usize = 4096;
+
+/// Counts the changes of tasks.
+pub(crate) struct TaskVersions {
+    slots: Vec<AtomicU64>,
+    /// Writes of which it is unknown what they changed: they raise the version of every task.
+    all: AtomicU64,
+}
+
+impl Default for TaskVersions {
+    fn default() -> Self {
+        Self {
+            slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            all: AtomicU64::new(0),
+        }
+    }
+}
+
+impl TaskVersions {
+    /// Raises the version of one task.
+    pub(crate) fn raise(&self, task_id: &str) {
+        self.slots[slot(task_id)].fetch_add(1, Ordering::Release);
+    }
+
+    /// Raises the version of every task.
+    pub(crate) fn raise_all(&self) {
+        self.all.fetch_add(1, Ordering::Release);
+    }
+
+    /// The current version. Take it before reading the task: while it is the same, so is the record.
+    pub(crate) fn version(&self, task_id: &str) -> u64 {
+        let all = self.all.load(Ordering::Acquire);
+        self.slots[slot(task_id)]
+            .load(Ordering::Acquire)
+            .wrapping_add(all)
+    }
+}
+
+fn slot(task_id: &str) -> usize {
+    let last = task_id.bytes().rev().take(4);
+    last.fold(0, |slot, byte| slot * 31 + usize::from(byte)) % SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_raises_the_version_of_its_task_only() {
+        let versions = TaskVersions::default();
+        let before = ["task_aaaa", "task_aaab"].map(|id| versions.version(id));
+        versions.raise("task_aaaa");
+        assert_ne!(versions.version("task_aaaa"), before[0]);
+        assert_eq!(versions.version("task_aaab"), before[1]);
+        versions.raise_all();
+        assert_ne!(versions.version("task_aaab"), before[1]);
+        assert_eq!(versions.version(""), versions.version(""));
+    }
+}

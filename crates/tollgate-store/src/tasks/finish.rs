@@ -1,0 +1,291 @@
+//! The end of a task: state, result, settlement and webhook in one transaction, once. Finished by its worker or cancelled by
+//! its user.
+
+use async_trait::async_trait;
+use tollgate_core::{Amount, Millis, TaskState};
+
+use super::record::Task;
+use crate::attempts::{AttemptEnd, end_attempt, end_open_attempts};
+use crate::db::{DbError, Sql, args};
+use crate::error::StoreError;
+use crate::ledger::account::Account;
+use crate::ledger::charges::{Delivered, close_charge};
+use crate::store::Store;
+use crate::task_versions::TaskVersions;
+use crate::webhooks::insert_webhook;
+use crate::writer::batch::Batch;
+use crate::writer::{AccountIds, Write};
+
+pub(crate) const LOCK_TASK: Sql = Sql::per_database(
+    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url FROM tasks WHERE id = $1",
+    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url FROM tasks WHERE id = $1 FOR UPDATE",
+);
+pub(crate) const END_TASK: Sql = Sql::both(
+    "UPDATE tasks SET state = $1, progress = COALESCE(CAST($2 AS BIGINT), progress), ended_at = $3, owner = NULL,
+                      queued_attempt = NULL, result = $4, error_code = $5, error_message = $6, cost = $7
+     WHERE id = $8 AND state < 2",
+);
+
+/// The end of a task, written by the worker that holds its lease.
+#[derive(Debug, Clone)]
+pub struct TaskFinish {
+    /// The task.
+    pub task_id: String,
+    /// The user who pays.
+    pub user_id: String,
+    /// The key it was submitted with.
+    pub key_id: String,
+    /// The fencing token of the lease.
+    pub fence: i64,
+    /// How it ended.
+    pub end: TaskEnd,
+    /// The attempt that ends with it.
+    pub attempt: Option<AttemptEnd>,
+    /// Now.
+    pub now: Millis,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone)]
+pub enum TaskEnd {
+    /// It delivered results.
+    Completed {
+        /// How much to settle; not 0 units.
+        delivered: Delivered,
+        /// The result, as a JSON object whose `files` has an entry for each file.
+        result: String,
+    },
+    /// It delivered nothing and costs nothing.
+    Failed {
+        /// `provider_error`, `timeout`, …
+        code: String,
+        /// One sentence for the client.
+        message: String,
+    },
+}
+
+/// The outcome of [`Store::finish_task`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishOutcome {
+    /// Written.
+    Finished {
+        /// What was charged.
+        cost: Amount,
+    },
+    /// The task had ended before.
+    AlreadyFinal,
+    /// Another worker holds the lease, or nobody does.
+    LeaseLost,
+}
+
+/// The outcome of [`Store::cancel_task`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// Cancelled; its hold is released. A provider may still have it: see [`Store::last_queued_attempt`].
+    Cancelled,
+    /// The task had ended before.
+    AlreadyFinal,
+    /// The user has no such task.
+    NotFound,
+}
+
+/// Ends of tasks.
+impl Store {
+    /// Ends a task under its lease: state, result, settlement and release in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if it is completed with 0 units delivered.
+    pub async fn finish_task(&self, finish: TaskFinish) -> Result<FinishOutcome, StoreError> {
+        let nothing = Delivered::Units(0);
+        if matches!(finish.end, TaskEnd::Completed { delivered, .. } if delivered == nothing) {
+            return Err(StoreError::Invalid(format!(
+                "task {} cannot be completed with 0 units delivered",
+                finish.task_id
+            )));
+        }
+        self.write(finish).await
+    }
+
+    /// Cancels an unfinished task of the user and releases its hold, whoever has the lease.
+    pub async fn cancel_task(&self, task: &Task, now: Millis) -> Result<CancelOutcome, StoreError> {
+        let cancel = CancelTask {
+            task_id: task.id.clone(),
+            user_id: task.user_id.clone(),
+            key_id: task.key_id.clone(),
+            now,
+        };
+        self.write(cancel).await
+    }
+}
+
+/// What decides whether a task may end, from its locked row.
+struct LockedTask {
+    /// `None` if the number is unknown: then nothing may change the task.
+    state: Option<TaskState>,
+    fence: i64,
+    is_leased: bool,
+    user_id: String,
+    ended_at: Option<Millis>,
+    cost: Amount,
+    key_id: String,
+    callback_url: Option<String>,
+}
+
+impl LockedTask {
+    async fn lock(batch: &mut Batch<'_, '_>, task_id: &str) -> Result<Option<Self>, DbError> {
+        let Some(mut row) = batch.first(&LOCK_TASK, args![task_id]).await? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            state: TaskState::from_number(row.int(0)?),
+            fence: row.int(1)?,
+            is_leased: row.opt_text(2)?.is_some(),
+            user_id: row.text(3)?,
+            ended_at: row.opt_int(4)?,
+            cost: row.amount(5)?,
+            key_id: row.text(6)?,
+            callback_url: row.opt_text(7)?,
+        }))
+    }
+
+    fn is_final(&self) -> bool {
+        self.state.is_none_or(TaskState::is_final)
+    }
+
+    fn ended_as(&self, state: TaskState, at: Millis) -> bool {
+        self.state == Some(state) && self.ended_at == Some(at)
+    }
+
+    /// Inserts the webhook of a task that ends now, if the client gave a URL.
+    fn insert_webhook(
+        &self,
+        batch: &mut Batch<'_, '_>,
+        task_id: &str,
+        now: Millis,
+    ) -> Result<(), DbError> {
+        match &self.callback_url {
+            Some(url) => insert_webhook(batch, task_id, &self.key_id, url, now),
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait(?Send)]
+impl Write for TaskFinish {
+    type Out = FinishOutcome;
+
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::both(&self.user_id, &self.key_id)
+    }
+
+    fn note_changed_tasks(&self, _: &FinishOutcome, versions: &TaskVersions) {
+        versions.raise(&self.task_id);
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<FinishOutcome, DbError> {
+        let (task_id, now) = (&self.task_id, self.now);
+        let (state, delivered) = match &self.end {
+            TaskEnd::Completed { delivered, .. } => (TaskState::Completed, *delivered),
+            TaskEnd::Failed { .. } => (TaskState::Failed, Delivered::Units(0)),
+        };
+        // 1. Only the holder of the lease may end the task, and only once.
+        let Some(task) = LockedTask::lock(batch, task_id).await? else {
+            return Ok(FinishOutcome::AlreadyFinal);
+        };
+        if task.is_final() {
+            // The same end under the same lease is an earlier try of this write whose commit was in doubt.
+            let is_ours =
+                batch.commit_in_doubt && task.fence == self.fence && task.ended_as(state, now);
+            return Ok(if is_ours {
+                FinishOutcome::Finished { cost: task.cost }
+            } else {
+                FinishOutcome::AlreadyFinal
+            });
+        }
+        if task.fence != self.fence || !task.is_leased {
+            return Ok(FinishOutcome::LeaseLost);
+        }
+        // 2. Settle what was delivered, release the rest.
+        let account = Account {
+            user_id: &self.user_id,
+            key_id: &self.key_id,
+        };
+        let cost = close_charge(batch, task_id, account, delivered, now).await?;
+        // 3. Write the state and the result or the error.
+        let (state, null) = (state.number(), None::<&str>);
+        match &self.end {
+            TaskEnd::Completed { result, .. } => batch.queue_one(
+                &END_TASK,
+                args![state, Some(100), now, result, null, null, cost, task_id],
+            )?,
+            TaskEnd::Failed { code, message } => batch.queue_one(
+                &END_TASK,
+                args![state, None::<i64>, now, null, code, message, cost, task_id],
+            )?,
+        }
+        // 4. End the attempt, and any that a lost lease left open.
+        if let Some(attempt) = &self.attempt {
+            end_attempt(batch, task_id, attempt, now)?;
+        }
+        end_open_attempts(batch, task_id, "interrupted", now)?;
+        // 5. Queue the webhook.
+        task.insert_webhook(batch, task_id, now)?;
+        Ok(FinishOutcome::Finished { cost })
+    }
+}
+
+struct CancelTask {
+    task_id: String,
+    user_id: String,
+    key_id: String,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for CancelTask {
+    type Out = CancelOutcome;
+
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::both(&self.user_id, &self.key_id)
+    }
+
+    fn note_changed_tasks(&self, _: &CancelOutcome, versions: &TaskVersions) {
+        versions.raise(&self.task_id);
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<CancelOutcome, DbError> {
+        let (task_id, now) = (&self.task_id, self.now);
+        let task = LockedTask::lock(batch, task_id).await?;
+        let Some(task) = task.filter(|task| task.user_id == self.user_id) else {
+            return Ok(CancelOutcome::NotFound);
+        };
+        if task.is_final() {
+            // The user may have sent the request twice; only a retry of this very write reports success.
+            let is_ours = batch.commit_in_doubt && task.ended_as(TaskState::Cancelled, now);
+            return Ok(if is_ours {
+                CancelOutcome::Cancelled
+            } else {
+                CancelOutcome::AlreadyFinal
+            });
+        }
+        let account = Account {
+            user_id: &self.user_id,
+            key_id: &self.key_id,
+        };
+        let cost = close_charge(batch, task_id, account, Delivered::Units(0), now).await?;
+        let args = args![
+            TaskState::Cancelled.number(),
+            None::<i64>,
+            now,
+            None::<&str>,
+            "cancelled",
+            "cancelled by its user",
+            cost,
+            task_id
+        ];
+        batch.queue_one(&END_TASK, args)?;
+        end_open_attempts(batch, task_id, "cancelled", now)?;
+        task.insert_webhook(batch, task_id, now)?;
+        Ok(CancelOutcome::Cancelled)
+    }
+}

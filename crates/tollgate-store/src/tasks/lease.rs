@@ -1,0 +1,308 @@
+//! The task queue and its leases: a worker claims due tasks, renews its leases, postpones or releases tasks.
+//!
+//! A leased task is not due before its lease expires: `due_at` is both the order of the queue and the end of the lease, so a
+//! worker that died needs no cleanup. `fence` is a fencing token, raised by each claim: a writer with an older one has lost
+//! the lease. So has one whose task was postponed or released: the task has no owner until the next claim.
+
+use async_trait::async_trait;
+use tollgate_core::{Millis, TaskState};
+
+use super::record::{TASK_COLUMNS_COUNT, Task, read_task, task_columns};
+use crate::attempts::{QueuedAttempt, read_open_queued_attempts};
+use crate::db::{DbError, Row, Sql, Value, args};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::task_versions::TaskVersions;
+use crate::webhooks::RELEASE_ALL_WEBHOOKS;
+use crate::writer::Write;
+use crate::writer::batch::Batch;
+
+/// Due tasks, the longest due first. PostgreSQL skips rows that another node is claiming.
+macro_rules! due_tasks {
+    ($lock:literal) => {
+        concat!(
+            "SELECT ",
+            task_columns!(),
+            ", job, fence, failed_attempts, request_id, queued_attempt FROM tasks
+             WHERE state < 2 AND due_at <= $1 ORDER BY due_at LIMIT $2",
+            $lock
+        )
+    };
+}
+
+pub(crate) const DUE_TASKS: Sql =
+    Sql::per_database(due_tasks!(""), due_tasks!(" FOR UPDATE SKIP LOCKED"));
+pub(crate) const LEASE_TASK: Sql = Sql::both(
+    "UPDATE tasks SET owner = $1, due_at = $2, fence = $3, state = 1, started_at = $4 WHERE id = $5 AND state < 2",
+);
+pub(crate) const RENEW_LEASE: Sql = Sql::both(
+    "UPDATE tasks SET due_at = $1 WHERE id = $2 AND fence = $3 AND owner = $4 AND state = 1",
+);
+pub(crate) const SET_PROGRESS: Sql = Sql::both(
+    "UPDATE tasks SET progress = $1 WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
+);
+pub(crate) const POSTPONE_TASK: Sql = Sql::both(
+    "UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
+);
+// Only tasks in progress have an owner.
+pub(crate) const RELEASE_LEASES: Sql =
+    Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2");
+pub(crate) const RELEASE_ALL_LEASES: Sql =
+    Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL");
+pub(crate) const NEXT_DUE_AT: Sql = Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2");
+
+/// A task that a worker has leased.
+#[derive(Debug, Clone)]
+pub struct LeasedTask {
+    /// The task.
+    pub task: Task,
+    /// The normalised job, as JSON.
+    pub job: String,
+    /// The fencing token of the lease. Writes of the worker fail once a later lease has raised it.
+    pub fence: i64,
+    /// Attempts that have failed.
+    pub failed_attempts: i64,
+    /// The id of the submitting request, for logs.
+    pub request_id: String,
+    /// The attempt of an earlier lease that is still in a provider's queue: poll it instead of starting another.
+    pub open: Option<QueuedAttempt>,
+}
+
+/// The task queue.
+impl Store {
+    /// Leases up to `limit` due tasks to `owner` until `until`, the longest due first.
+    pub async fn claim_tasks(
+        &self,
+        owner: &str,
+        limit: usize,
+        until: Millis,
+        now: Millis,
+    ) -> Result<Vec<LeasedTask>, StoreError> {
+        let claim = ClaimTasks {
+            owner: owner.to_owned(),
+            limit: limit as i64,
+            until,
+            now,
+        };
+        self.write(claim).await
+    }
+
+    /// Renews leases (task id and fence) until `until`. Returns the ids of the tasks whose lease is lost.
+    pub async fn renew_leases(
+        &self,
+        owner: &str,
+        leases: Vec<(String, i64)>,
+        until: Millis,
+    ) -> Result<Vec<String>, StoreError> {
+        let renew = RenewLeases {
+            owner: owner.to_owned(),
+            leases,
+            until,
+        };
+        self.write(renew).await
+    }
+
+    /// Sets the progress of a leased task, 0 to 100 percent. Does nothing if the lease is lost.
+    pub async fn set_progress(
+        &self,
+        task_id: &str,
+        fence: i64,
+        percent: u8,
+    ) -> Result<(), StoreError> {
+        let progress = SetProgress {
+            task_id: task_id.to_owned(),
+            fence,
+            percent: percent.min(100),
+        };
+        self.write(progress).await
+    }
+
+    /// Gives a leased task back to the queue until `due_at`: no channel has capacity now, or its provider is still working on
+    /// it. An open attempt stays open. Does nothing if the lease is lost.
+    pub async fn postpone_task(
+        &self,
+        task_id: &str,
+        fence: i64,
+        due_at: Millis,
+    ) -> Result<(), StoreError> {
+        let postpone = PostponeTask {
+            task_id: task_id.to_owned(),
+            fence,
+            due_at,
+        };
+        self.write(postpone).await
+    }
+
+    /// Releases the task leases of `owner` (drain) or, with `None`, of all owners, webhooks included (start of a single node,
+    /// when no other can be working). Returns the number of tasks released.
+    pub async fn release_leases(
+        &self,
+        owner: Option<&str>,
+        now: Millis,
+    ) -> Result<u64, StoreError> {
+        let release = ReleaseLeases {
+            owner: owner.map(str::to_owned),
+            now,
+        };
+        self.write(release).await
+    }
+
+    /// When the next task is due or the next lease expires; `None` if there is no unfinished task.
+    pub async fn next_task_due_at(&self) -> Result<Option<Millis>, StoreError> {
+        let at = self.first(&NEXT_DUE_AT, &[], |row| row.opt_int(0)).await?;
+        Ok(at.flatten())
+    }
+}
+
+/// A claim that was committed but whose reply was lost leaves tasks leased to nobody; they are due again when the lease
+/// expires.
+struct ClaimTasks {
+    owner: String,
+    limit: i64,
+    until: Millis,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for ClaimTasks {
+    type Out = Vec<LeasedTask>;
+
+    fn note_changed_tasks(&self, claimed: &Vec<LeasedTask>, versions: &TaskVersions) {
+        claimed
+            .iter()
+            .for_each(|leased| versions.raise(&leased.task.id));
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<LeasedTask>, DbError> {
+        let due = batch.query(&DUE_TASKS, args![self.now, self.limit]).await?;
+        let mut claimed = Vec::with_capacity(due.len());
+        let mut queued = Vec::new();
+        for row in due {
+            let is_queued = row.opt_int(TASK_COLUMNS_COUNT + 4)?.is_some();
+            let leased = self.lease(batch, row)?;
+            queued.extend(is_queued.then(|| leased.task.id.clone()));
+            claimed.push(leased);
+        }
+        // Most tasks have no attempt in a provider's queue and need no second query.
+        if !queued.is_empty() {
+            let mut open = read_open_queued_attempts(batch, &queued).await?;
+            for leased in &mut claimed {
+                leased.open = open.remove(&leased.task.id);
+            }
+        }
+        Ok(claimed)
+    }
+}
+
+impl ClaimTasks {
+    fn lease(&self, batch: &mut Batch<'_, '_>, mut row: Row) -> Result<LeasedTask, DbError> {
+        let mut leased = LeasedTask {
+            job: row.text(TASK_COLUMNS_COUNT)?,
+            fence: row.int(TASK_COLUMNS_COUNT + 1)? + 1,
+            failed_attempts: row.int(TASK_COLUMNS_COUNT + 2)?,
+            request_id: row.text(TASK_COLUMNS_COUNT + 3)?,
+            open: None,
+            task: read_task(&mut row)?,
+        };
+        let started_at = leased.task.started_at.unwrap_or(self.now);
+        leased.task.state = TaskState::InProgress;
+        leased.task.started_at = Some(started_at);
+        let args = args![
+            &self.owner,
+            self.until,
+            leased.fence,
+            started_at,
+            &leased.task.id
+        ];
+        batch.queue_one(&LEASE_TASK, args)?;
+        Ok(leased)
+    }
+}
+
+struct RenewLeases {
+    owner: String,
+    leases: Vec<(String, i64)>,
+    until: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for RenewLeases {
+    type Out = Vec<String>;
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<String>, DbError> {
+        let lists = self.leases.iter().map(|(id, fence)| {
+            args![self.until, id, *fence, &self.owner]
+                .iter()
+                .map(|arg: &Value<'_>| arg.clone().into_owned())
+                .collect()
+        });
+        let renewed = batch.execute_each(&RENEW_LEASE, lists.collect()).await?;
+        let lost = self
+            .leases
+            .iter()
+            .zip(renewed)
+            .filter(|(_, rows)| *rows == 0);
+        Ok(lost.map(|((id, _), _)| id.clone()).collect())
+    }
+}
+
+struct SetProgress {
+    task_id: String,
+    fence: i64,
+    percent: u8,
+}
+
+#[async_trait(?Send)]
+impl Write for SetProgress {
+    type Out = ();
+
+    fn note_changed_tasks(&self, (): &(), versions: &TaskVersions) {
+        versions.raise(&self.task_id);
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        let args = args![i64::from(self.percent), &self.task_id, self.fence];
+        batch.queue(&SET_PROGRESS, args)
+    }
+}
+
+struct PostponeTask {
+    task_id: String,
+    fence: i64,
+    due_at: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for PostponeTask {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        batch.queue(
+            &POSTPONE_TASK,
+            args![self.due_at, &self.task_id, self.fence],
+        )
+    }
+}
+
+struct ReleaseLeases {
+    owner: Option<String>,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for ReleaseLeases {
+    type Out = u64;
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<u64, DbError> {
+        match &self.owner {
+            Some(owner) => batch.execute(&RELEASE_LEASES, args![self.now, owner]).await,
+            None => {
+                batch.queue(&RELEASE_ALL_WEBHOOKS, args![self.now])?;
+                batch.execute(&RELEASE_ALL_LEASES, args![self.now]).await
+            }
+        }
+    }
+}
+
+/// The state numbers in the statements above.
+const _: () = assert!(TaskState::InProgress as i64 == 1 && TaskState::Completed as i64 == 2);

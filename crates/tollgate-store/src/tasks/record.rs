@@ -1,0 +1,151 @@
+//! The record of a task, and a user's list of tasks in pages.
+
+use tollgate_core::{Amount, Millis, TaskKind, TaskState};
+
+use crate::db::{DbError, Row, Sql, args};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// Tasks in a page, at most.
+const PAGE_MAX: usize = 100;
+
+/// The columns that [`read_task`] reads, in its order.
+macro_rules! task_columns {
+    () => {
+        "id, user_id, key_id, kind, family, model, state, progress, created_at, started_at, ended_at, deadline_at, \
+         adjustments, result, error_code, error_message, cost, shown, callback_url"
+    };
+}
+pub(super) use task_columns;
+
+/// The number of columns in `task_columns`.
+pub(super) const TASK_COLUMNS_COUNT: usize = 19;
+
+pub(crate) const TASK_BY_ID: Sql = Sql::both(concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM tasks WHERE id = $1"
+));
+pub(crate) const TASKS_OF_USER: Sql = Sql::both(concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM tasks WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+));
+
+/// A task as a worker or a reader sees it.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// The user who pays.
+    pub user_id: String,
+    /// The key it was submitted with.
+    pub key_id: String,
+    /// What it generates.
+    pub kind: TaskKind,
+    /// The family's name.
+    pub family: String,
+    /// The model as the client named it.
+    pub model: String,
+    /// Its state.
+    pub state: TaskState,
+    /// Progress in percent, 0 to 100.
+    pub progress: i64,
+    /// When it was submitted.
+    pub created_at: Millis,
+    /// When a worker first leased it.
+    pub started_at: Option<Millis>,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+    /// When it fails with a timeout.
+    pub deadline_at: Millis,
+    /// The adjustments, as a JSON array.
+    pub adjustments: String,
+    /// Fields of the request that the record shows and no other column holds, as a JSON object.
+    pub shown: String,
+    /// The URL of the webhook, if the client gave one.
+    pub callback_url: Option<String>,
+    /// The result, as a JSON object.
+    pub result: Option<String>,
+    /// Code and message of a failure.
+    pub error: Option<(String, String)>,
+    /// The amount charged.
+    pub cost: Amount,
+}
+
+/// A page of a user's tasks.
+#[derive(Debug, Clone)]
+pub struct TaskPage {
+    /// Newest first.
+    pub tasks: Vec<Task>,
+    /// The cursor of the next page, if there is one.
+    pub next: Option<String>,
+}
+
+/// Records of tasks.
+impl Store {
+    /// The task with that id, whoever it belongs to.
+    pub async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
+        self.first(&TASK_BY_ID, args![id], read_task).await
+    }
+
+    /// A version of what [`Store::task`] returns: take it before reading the task; while it is unchanged, the record may be
+    /// served from a cache. `None` if other processes change tasks too.
+    pub fn task_version(&self, task_id: &str) -> Option<u64> {
+        (!self.is_shared()).then(|| self.writer.task_versions.version(task_id))
+    }
+
+    /// A page of a user's tasks, newest first: `limit` (1 to 100) tasks older than `cursor`.
+    pub async fn list_tasks(
+        &self,
+        user_id: &str,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<TaskPage, StoreError> {
+        let limit = limit.clamp(1, PAGE_MAX);
+        // '~' sorts after every character of an id.
+        let before = cursor.unwrap_or("~");
+        let args = args![user_id, before, limit as i64 + 1];
+        let mut rows = self.query(&TASKS_OF_USER, args).await?;
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let tasks = rows
+            .iter_mut()
+            .map(read_task)
+            .collect::<Result<Vec<_>, _>>()?;
+        let next = tasks.last().filter(|_| has_more).map(|t| t.id.clone());
+        Ok(TaskPage { tasks, next })
+    }
+}
+
+/// A task from `task_columns`.
+pub(super) fn read_task(row: &mut Row) -> Result<Task, DbError> {
+    let kind = row.text(3)?;
+    let state = row.int(6)?;
+    let error_code = row.opt_text(14)?;
+    Ok(Task {
+        id: row.text(0)?,
+        user_id: row.text(1)?,
+        key_id: row.text(2)?,
+        kind: TaskKind::from_name(&kind)
+            .ok_or_else(|| DbError::UnexpectedData(format!("unknown task kind {kind}")))?,
+        family: row.text(4)?,
+        model: row.text(5)?,
+        state: TaskState::from_number(state)
+            .ok_or_else(|| DbError::UnexpectedData(format!("unknown task state {state}")))?,
+        progress: row.int(7)?,
+        created_at: row.int(8)?,
+        started_at: row.opt_int(9)?,
+        ended_at: row.opt_int(10)?,
+        deadline_at: row.int(11)?,
+        adjustments: row.text(12)?,
+        result: row.opt_text(13)?,
+        error: match error_code {
+            Some(code) => Some((code, row.opt_text(15)?.unwrap_or_default())),
+            None => None,
+        },
+        cost: row.amount(16)?,
+        shown: row.text(17)?,
+        callback_url: row.opt_text(18)?,
+    })
+}

@@ -1,0 +1,219 @@
+//! Submissions: the idempotency record, the hold and the task in one transaction.
+
+use async_trait::async_trait;
+use tollgate_core::{Millis, TaskKind, TaskState, clock};
+
+use crate::db::{DbError, Sql, args};
+use crate::error::StoreError;
+use crate::ledger::account::{Account, Rejection};
+use crate::ledger::charges::{Charge, open_charge};
+use crate::store::Store;
+use crate::writer::batch::Batch;
+use crate::writer::{AccountIds, Write};
+
+/// How long an idempotency record is valid.
+pub(crate) const IDEMPOTENCY_TTL: Millis = clock::DAY;
+
+pub(crate) const TASK_EXISTS: Sql = Sql::both("SELECT id FROM tasks WHERE id = $1");
+pub(crate) const IDEMPOTENCY_RECORD: Sql = Sql::both(
+    "SELECT fingerprint, receipt, created_at FROM idempotency WHERE user_id = $1 AND key = $2",
+);
+// A record that is replaced has expired: [`find_earlier`] has not returned it.
+const PUT_IDEMPOTENCY_RECORD: Sql = Sql::both(
+    "INSERT INTO idempotency (user_id, key, fingerprint, task_id, receipt, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (user_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, task_id = excluded.task_id,
+                                              receipt = excluded.receipt, created_at = excluded.created_at",
+);
+const INSERT_TASK: Sql = Sql::both(
+    "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
+                        fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14)",
+);
+
+/// A submission.
+#[derive(Debug, Clone)]
+pub struct NewTask {
+    /// From [`tollgate_core::id::task_id`].
+    pub id: String,
+    /// The user who pays.
+    pub user_id: String,
+    /// The key of the request.
+    pub key_id: String,
+    /// What it generates.
+    pub kind: TaskKind,
+    /// The family's name.
+    pub family: String,
+    /// The model as the client named it.
+    pub model: String,
+    /// When it was submitted.
+    pub created_at: Millis,
+    /// When it fails with a timeout.
+    pub deadline_at: Millis,
+    /// The normalised job, as JSON.
+    pub job: String,
+    /// The adjustments, as a JSON array.
+    pub adjustments: String,
+    /// Fields of the request that the record shows and no other column holds, as a JSON object.
+    pub shown: String,
+    /// The URL of the webhook, if the client gave one.
+    pub callback_url: Option<String>,
+    /// The id of the request, for logs.
+    pub request_id: String,
+    /// Its price.
+    pub charge: Charge,
+    /// From the `Idempotency-Key` header.
+    pub idempotency: Option<IdempotencyRecord>,
+}
+
+/// An `Idempotency-Key` and what is stored under it.
+#[derive(Debug, Clone)]
+pub struct IdempotencyRecord {
+    /// The header's value, 1 to 255 characters.
+    pub key: String,
+    /// A hash of path and body; equal for equal JSON values.
+    pub fingerprint: String,
+    /// The response to the submission, replayed byte for byte.
+    pub receipt: String,
+}
+
+/// The outcome of a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SubmitOutcome {
+    /// Accepted: the task and its hold are on disk.
+    Accepted,
+    /// A repetition of an earlier submission with the same key and fingerprint.
+    Replayed {
+        /// The receipt of the first submission, byte for byte.
+        receipt: String,
+    },
+    /// The key was used before with another fingerprint.
+    KeyReused,
+    /// The hold was rejected; nothing was written.
+    Rejected(Rejection),
+}
+
+/// Submissions.
+impl Store {
+    /// Accepts a submission: the idempotency record, the hold and the task are on disk when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if its price is negative or too large.
+    pub async fn submit_task(&self, task: NewTask) -> Result<SubmitOutcome, StoreError> {
+        if task.charge.cost(task.charge.units).is_none() {
+            return Err(StoreError::Invalid(format!(
+                "the price of {:?} times {} is negative or too large",
+                task.model, task.charge.units
+            )));
+        }
+        self.write(task).await
+    }
+
+    /// Fingerprint and receipt stored under an `Idempotency-Key` of a user, if it was used in the last 24 h.
+    pub async fn find_receipt(
+        &self,
+        user_id: &str,
+        key: &str,
+        now: Millis,
+    ) -> Result<Option<(String, String)>, StoreError> {
+        let mut rows = self.query(&IDEMPOTENCY_RECORD, args![user_id, key]).await?;
+        match rows.first_mut() {
+            Some(row) if row.int(2)? > now - IDEMPOTENCY_TTL => {
+                Ok(Some((row.text(0)?, row.text(1)?)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+#[async_trait(?Send)]
+impl Write for NewTask {
+    type Out = SubmitOutcome;
+
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::both(&self.user_id, &self.key_id)
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<SubmitOutcome, DbError> {
+        // 1. An earlier try of this write may have been committed.
+        if batch.commit_in_doubt && batch.first(&TASK_EXISTS, args![&self.id]).await?.is_some() {
+            return Ok(SubmitOutcome::Accepted);
+        }
+        // 2. An earlier submission may have the same idempotency key.
+        if let Some(earlier) = find_earlier(batch, self).await? {
+            return Ok(earlier);
+        }
+        // 3. Hold the price; a rejection has written nothing.
+        let account = Account {
+            user_id: &self.user_id,
+            key_id: &self.key_id,
+        };
+        let held = open_charge(
+            batch,
+            &self.id,
+            account,
+            &self.model,
+            &self.charge,
+            self.created_at,
+        )?;
+        if let Err(rejection) = held {
+            return Ok(SubmitOutcome::Rejected(rejection));
+        }
+        // 4. Queue the task for a worker.
+        batch.queue(
+            &INSERT_TASK,
+            args![
+                &self.id,
+                &self.user_id,
+                &self.key_id,
+                self.kind.name(),
+                &self.family,
+                &self.model,
+                TaskState::Submitted.number(),
+                self.created_at,
+                self.deadline_at,
+                &self.job,
+                &self.adjustments,
+                &self.shown,
+                self.callback_url.as_ref(),
+                &self.request_id
+            ],
+        )?;
+        // 5. Store the idempotency record.
+        if let Some(record) = &self.idempotency {
+            let args = args![
+                &self.user_id,
+                &record.key,
+                &record.fingerprint,
+                &self.id,
+                &record.receipt,
+                self.created_at
+            ];
+            batch.queue(&PUT_IDEMPOTENCY_RECORD, args)?;
+        }
+        Ok(SubmitOutcome::Accepted)
+    }
+}
+
+/// The outcome if an earlier submission has the same idempotency key.
+async fn find_earlier(
+    batch: &mut Batch<'_, '_>,
+    task: &NewTask,
+) -> Result<Option<SubmitOutcome>, DbError> {
+    let Some(record) = &task.idempotency else {
+        return Ok(None);
+    };
+    let args = args![&task.user_id, &record.key];
+    let Some(mut row) = batch.first(&IDEMPOTENCY_RECORD, args).await? else {
+        return Ok(None);
+    };
+    if row.int(2)? <= task.created_at - IDEMPOTENCY_TTL {
+        return Ok(None);
+    }
+    Ok(Some(if row.text(0)? == record.fingerprint {
+        SubmitOutcome::Replayed {
+            receipt: row.text(1)?,
+        }
+    } else {
+        SubmitOutcome::KeyReused
+    }))
+}

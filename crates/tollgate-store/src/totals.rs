@@ -1,0 +1,69 @@
+//! Totals over all tasks, webhooks and users, for metrics and the health check.
+
+use tollgate_core::{Amount, Millis, money};
+
+use crate::db::{DbError, Row, Sql};
+use crate::error::StoreError;
+use crate::store::Store;
+
+pub(crate) const UNFINISHED: Sql = Sql::both(
+    "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END), MIN(CASE state WHEN 0 THEN due_at END),
+            (SELECT COUNT(*) FROM callbacks WHERE state = 'waiting')
+     FROM tasks WHERE state < 2",
+);
+// Units and billionths are summed apart: the sum of many balances in billionths may exceed 64 bits.
+const SUMS: Sql = Sql::both(
+    "SELECT CAST(COALESCE(SUM(balance / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(balance % 1000000000), 0) AS BIGINT),
+            CAST(COALESCE(SUM(held / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(held % 1000000000), 0) AS BIGINT),
+            CAST(COALESCE(SUM(used / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(used % 1000000000), 0) AS BIGINT)
+     FROM users",
+);
+
+/// Totals for metrics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreTotals {
+    /// Tasks that wait for their first lease.
+    pub submitted: i64,
+    /// Tasks in progress.
+    pub in_progress: i64,
+    /// When the oldest waiting task became due.
+    pub oldest_due_at: Option<Millis>,
+    /// Webhooks that are still to be delivered.
+    pub pending_webhooks: i64,
+    /// Sum over users, saturating.
+    pub balance: Amount,
+    /// Sum over users, saturating.
+    pub held: Amount,
+    /// Sum over users, saturating.
+    pub used: Amount,
+}
+
+/// Totals.
+impl Store {
+    /// The totals; an error if the database does not answer.
+    pub async fn totals(&self) -> Result<StoreTotals, StoreError> {
+        let unfinished = self.query_slow(&UNFINISHED).await?;
+        let sums = self.query_slow(&SUMS).await?;
+        match (&unfinished[..], &sums[..]) {
+            ([unfinished], [sums]) => Ok(read_totals(unfinished, sums)?),
+            _ => Err(StoreError::Broken("totals: no row".to_owned())),
+        }
+    }
+}
+
+/// From the rows of [`UNFINISHED`] and [`SUMS`].
+fn read_totals(unfinished: &Row, sums: &Row) -> Result<StoreTotals, DbError> {
+    let sum = |at: usize| -> Result<Amount, DbError> {
+        let nanos = sums.int(at)?.saturating_mul(money::NANOS);
+        Ok(Amount::from_nanos(nanos.saturating_add(sums.int(at + 1)?)))
+    };
+    Ok(StoreTotals {
+        submitted: unfinished.int(0)?,
+        in_progress: unfinished.int(1)?,
+        oldest_due_at: unfinished.opt_int(2)?,
+        pending_webhooks: unfinished.int(3)?,
+        balance: sum(0)?,
+        held: sum(2)?,
+        used: sum(4)?,
+    })
+}

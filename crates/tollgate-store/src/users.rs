@@ -1,0 +1,341 @@
+//! Users: create, credit, disable, find; and the version of all users and keys, for caches of them.
+
+use async_trait::async_trait;
+use tollgate_core::{Amount, Millis, id, money};
+
+use crate::db::{DbError, Row, Sql, args};
+use crate::error::StoreError;
+use crate::ledger::account::Rejection;
+use crate::ledger::entries::{ENTRY_EXISTS, UserEntry, credit, open_account};
+use crate::store::Store;
+use crate::writer::batch::Batch;
+use crate::writer::{AccountIds, Write};
+
+/// The columns that [`read_user`] reads, in its order.
+macro_rules! select_users {
+    () => {
+        "SELECT id, name, unlimited, balance, held, used, disabled_at, rpm, tpm, max_concurrency FROM users"
+    };
+}
+pub(crate) const USER_BY_ID: Sql = Sql::both(concat!(select_users!(), " WHERE id = $1"));
+pub(crate) const USER_BY_NAME: Sql = Sql::both(concat!(select_users!(), " WHERE name = $1"));
+const ALL_USERS: Sql = Sql::both(concat!(select_users!(), " ORDER BY created_at, id"));
+const ANY_USER: Sql = Sql::both("SELECT id FROM users LIMIT 1");
+const INSERT_USER: Sql = Sql::both(
+    "INSERT INTO users (id, name, unlimited, balance, held, used, rpm, tpm, max_concurrency, created_at)
+     VALUES ($1, $2, $3, 0, 0, 0, $4, $5, $6, $7)
+     ON CONFLICT DO NOTHING",
+);
+const USER_EXISTS: Sql = Sql::both("SELECT id FROM users WHERE id = $1");
+const DISABLE_USER: Sql = Sql::both(
+    "UPDATE users SET disabled_at = COALESCE(disabled_at, CAST($1 AS BIGINT)) WHERE id = $2",
+);
+pub(crate) const ACCESS_VERSION: Sql =
+    Sql::both("SELECT value FROM meta WHERE name = 'access_version'");
+const RAISE_ACCESS_VERSION: Sql =
+    Sql::both("UPDATE meta SET value = value + 1 WHERE name = 'access_version'");
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// `user_` and 16 random characters.
+    pub id: String,
+    /// Unique, chosen by the operator.
+    pub name: String,
+    /// Whether the balance is no limit and may become negative.
+    pub unlimited: bool,
+    /// Credits less settled charges.
+    pub balance: Amount,
+    /// Held for unfinished tasks and chats.
+    pub held: Amount,
+    /// Settled charges.
+    pub used: Amount,
+    /// Limits of all its keys together.
+    pub rates: RateLimits,
+    /// When it was disabled, if it was.
+    pub disabled_at: Option<Millis>,
+}
+
+/// Rate limits; `None` means no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RateLimits {
+    /// POST requests in a sliding minute.
+    pub rpm: Option<u32>,
+    /// Chat tokens in a sliding minute.
+    pub tpm: Option<u32>,
+    /// Requests in flight.
+    pub max_concurrency: Option<u32>,
+}
+
+impl RateLimits {
+    /// The values of the columns `rpm`, `tpm` and `max_concurrency`.
+    pub(crate) fn to_columns(self) -> [Option<i64>; 3] {
+        [self.rpm, self.tpm, self.max_concurrency].map(|limit| limit.map(i64::from))
+    }
+
+    /// From the three columns from `first` on.
+    pub(crate) fn read(row: &Row, first: usize) -> Result<Self, DbError> {
+        let limit = |column| {
+            let limit = row.opt_int(column)?;
+            Ok::<_, DbError>(limit.and_then(|n| u32::try_from(n).ok()))
+        };
+        Ok(Self {
+            rpm: limit(first)?,
+            tpm: limit(first + 1)?,
+            max_concurrency: limit(first + 2)?,
+        })
+    }
+}
+
+/// Users.
+impl Store {
+    /// Creates a user with an opening balance and the rate limits of all its keys together.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if the name is taken, or the opening balance is out of range or negative.
+    pub async fn create_user(
+        &self,
+        name: &str,
+        unlimited: bool,
+        opening: Amount,
+        rates: RateLimits,
+        now: Millis,
+    ) -> Result<User, StoreError> {
+        check_range(opening)?;
+        if opening.is_negative() && !unlimited {
+            return Err(StoreError::Invalid(format!(
+                "the opening balance is {opening}; it must be 0 or more"
+            )));
+        }
+        let user_id = id::short_id("user_");
+        let create = CreateUser {
+            id: user_id.clone(),
+            name: name.to_owned(),
+            unlimited,
+            opening,
+            rates,
+            reference: id::short_id("credit_"),
+            now,
+        };
+        if !self.write(create).await? {
+            return Err(StoreError::Invalid(format!(
+                "there is a user {name:?} already: choose another name"
+            )));
+        }
+        self.user(&user_id)
+            .await?
+            .ok_or_else(|| StoreError::Broken(format!("user {user_id} does not exist")))
+    }
+
+    /// Adds to a user's balance or, if the amount is negative, takes from it. Returns the user afterwards.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if there is no such user, the amount is out of range, or more would be taken than is available.
+    pub async fn credit_user(
+        &self,
+        name: &str,
+        amount: Amount,
+        note: Option<&str>,
+        now: Millis,
+    ) -> Result<User, StoreError> {
+        check_range(amount)?;
+        let user = self.user_by_name(name).await?;
+        if user.balance.checked_add(amount).is_none() {
+            return Err(StoreError::Invalid(format!(
+                "the balance of {name:?} is {}: {amount} more is out of range",
+                user.balance
+            )));
+        }
+        let credit = CreditUser {
+            reference: id::short_id("credit_"),
+            user_id: user.id,
+            amount,
+            note: note.map(str::to_owned),
+            now,
+        };
+        match self.write(credit).await? {
+            Ok(()) => self.user_by_name(name).await,
+            Err(Rejection::InsufficientBalance { available }) => Err(StoreError::Invalid(format!(
+                "only {available} of the balance of {name:?} can be taken: the rest is held or spent"
+            ))),
+            Err(_) => Err(StoreError::Broken(format!("user {name:?} does not exist"))),
+        }
+    }
+
+    /// Disables a user: requests with its keys get 403 from then on.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if there is no such user.
+    pub async fn disable_user(&self, name: &str, now: Millis) -> Result<User, StoreError> {
+        let user_id = self.user_by_name(name).await?.id;
+        self.write(DisableUser { user_id, now }).await?;
+        self.user_by_name(name).await
+    }
+
+    /// Every user, oldest first.
+    pub async fn list_users(&self) -> Result<Vec<User>, StoreError> {
+        let mut rows = self.query(&ALL_USERS, &[]).await?;
+        Ok(rows.iter_mut().map(read_user).collect::<Result<_, _>>()?)
+    }
+
+    /// The user with that id.
+    pub async fn user(&self, id: &str) -> Result<Option<User>, StoreError> {
+        self.first(&USER_BY_ID, args![id], read_user).await
+    }
+
+    /// The user with that name.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if there is none.
+    pub async fn user_by_name(&self, name: &str) -> Result<User, StoreError> {
+        self.first(&USER_BY_NAME, args![name], read_user)
+            .await?
+            .ok_or_else(|| {
+                StoreError::Invalid(format!(
+                    "there is no user {name:?}: see `tollgate user list`"
+                ))
+            })
+    }
+
+    /// Whether there is any user.
+    pub async fn has_users(&self) -> Result<bool, StoreError> {
+        Ok(!self.query(&ANY_USER, &[]).await?.is_empty())
+    }
+
+    /// A number that is raised whenever a user or key is created, disabled or revoked: cached users and keys are then stale.
+    /// Movements of money do not raise it.
+    pub async fn access_version(&self) -> Result<i64, StoreError> {
+        let version = self.first(&ACCESS_VERSION, &[], |row| row.int(0)).await?;
+        version.ok_or_else(|| StoreError::Broken("meta has no access_version".to_owned()))
+    }
+}
+
+/// Creates a user with its opening balance. Returns false if the name is taken.
+struct CreateUser {
+    id: String,
+    name: String,
+    unlimited: bool,
+    opening: Amount,
+    rates: RateLimits,
+    /// Of the ledger entry of the opening balance.
+    reference: String,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for CreateUser {
+    type Out = bool;
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
+        let [rpm, tpm, max_concurrency] = self.rates.to_columns();
+        let args = args![
+            &self.id,
+            &self.name,
+            self.unlimited,
+            rpm,
+            tpm,
+            max_concurrency,
+            self.now
+        ];
+        if batch.execute(&INSERT_USER, args).await? == 0 {
+            // The name is taken, unless the row with this id comes from an earlier try of this write.
+            return Ok(batch.first(&USER_EXISTS, args![&self.id]).await?.is_some());
+        }
+        let opening = UserEntry {
+            reference: &self.reference,
+            user_id: &self.id,
+            amount: self.opening,
+            note: Some("opening balance"),
+            now: self.now,
+        };
+        open_account(batch, self.unlimited, &opening)?
+            .map_err(|rejection| DbError::Failed(format!("opening balance: {rejection:?}")))?;
+        raise_access_version(batch)?;
+        Ok(true)
+    }
+}
+
+/// Credits a user. The reference makes a retry idempotent.
+struct CreditUser {
+    reference: String,
+    user_id: String,
+    amount: Amount,
+    note: Option<String>,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for CreditUser {
+    type Out = Result<(), Rejection>;
+
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::user(&self.user_id)
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError> {
+        if batch.commit_in_doubt {
+            let entry = batch.first(&ENTRY_EXISTS, args![&self.reference]).await?;
+            if entry.is_some() {
+                return Ok(Ok(()));
+            }
+        }
+        let entry = UserEntry {
+            reference: &self.reference,
+            user_id: &self.user_id,
+            amount: self.amount,
+            note: self.note.as_deref(),
+            now: self.now,
+        };
+        credit(batch, &entry)
+    }
+}
+
+struct DisableUser {
+    user_id: String,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for DisableUser {
+    type Out = ();
+
+    /// Moves no money, but its row must be locked in the order of all rows.
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::user(&self.user_id)
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        batch.queue(&DISABLE_USER, args![self.now, &self.user_id])?;
+        raise_access_version(batch)
+    }
+}
+
+/// Raises [`Store::access_version`].
+pub(crate) fn raise_access_version(batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+    batch.queue(&RAISE_ACCESS_VERSION, &[])
+}
+
+/// Rejects an amount beyond ±[`money::MAX`].
+pub(crate) fn check_range(amount: Amount) -> Result<(), StoreError> {
+    if amount > money::MAX || amount < -money::MAX {
+        return Err(StoreError::Invalid(format!(
+            "the amount is {amount}; it must be between -{0} and {0}",
+            money::MAX
+        )));
+    }
+    Ok(())
+}
+
+/// A user from `select_users`.
+fn read_user(row: &mut Row) -> Result<User, DbError> {
+    Ok(User {
+        id: row.text(0)?,
+        name: row.text(1)?,
+        unlimited: row.int(2)? != 0,
+        balance: row.amount(3)?,
+        held: row.amount(4)?,
+        used: row.amount(5)?,
+        disabled_at: row.opt_int(6)?,
+        rates: RateLimits::read(row, 7)?,
+    })
+}

@@ -1,0 +1,355 @@
+//! The webhook outbox (tables `callbacks` and `callback_tries`): inserted with a task's end, claimed, tried, delivered or given
+//! up.
+//!
+//! A webhook that somebody is delivering is not due before its lease expires, as with tasks. Each claim gives it the next
+//! attempt number, and only the attempt with the newest number decides on a retry or on giving up. Any attempt may record that
+//! it was delivered.
+
+use async_trait::async_trait;
+use tollgate_core::Millis;
+
+use crate::db::{DbError, Row, Sql, args};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::writer::Write;
+use crate::writer::batch::Batch;
+
+const INSERT_WEBHOOK: Sql = Sql::both(
+    "INSERT INTO callbacks (task_id, key_id, url, state, due_at, attempts, first_at)
+     VALUES ($1, $2, $3, 'waiting', $4, 0, $4)",
+);
+pub(crate) const DUE_WEBHOOKS: Sql = Sql::per_database(
+    "SELECT task_id, key_id, url, attempts, first_at FROM callbacks
+     WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $2",
+    "SELECT task_id, key_id, url, attempts, first_at FROM callbacks
+     WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED",
+);
+pub(crate) const LEASE_WEBHOOK: Sql = Sql::both(
+    "UPDATE callbacks SET owner = $1, due_at = $2, attempts = $3 WHERE task_id = $4 AND state = 'waiting'",
+);
+// It was not tried, so the claim does not count as an attempt.
+pub(crate) const UNCLAIM_WEBHOOK: Sql = Sql::both(
+    "UPDATE callbacks SET owner = NULL, due_at = $1, attempts = attempts - 1
+     WHERE task_id = $2 AND owner = $3 AND state = 'waiting'",
+);
+pub(crate) const RELEASE_ALL_WEBHOOKS: Sql = Sql::both(
+    "UPDATE callbacks SET owner = NULL, due_at = $1 WHERE state = 'waiting' AND owner IS NOT NULL",
+);
+pub(crate) const LOCK_WEBHOOK: Sql = Sql::per_database(
+    "SELECT attempts FROM callbacks WHERE task_id = $1",
+    "SELECT attempts FROM callbacks WHERE task_id = $1 FOR UPDATE",
+);
+const INSERT_DELIVERY_ATTEMPT: Sql = Sql::both(
+    "INSERT INTO callback_tries (task_id, number, at, took_ms, status, error) VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (task_id, number) DO NOTHING",
+);
+pub(crate) const SET_DELIVERED: Sql = Sql::both(
+    "UPDATE callbacks SET state = 'delivered', owner = NULL, ended_at = $1 WHERE task_id = $2 AND state <> 'delivered'",
+);
+pub(crate) const RETRY_WEBHOOK: Sql = Sql::both(
+    "UPDATE callbacks SET owner = NULL, due_at = $1 WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
+);
+pub(crate) const GIVE_UP_WEBHOOK: Sql = Sql::both(
+    "UPDATE callbacks SET state = 'given_up', owner = NULL, ended_at = $1
+     WHERE task_id = $2 AND attempts = $3 AND state = 'waiting'",
+);
+pub(crate) const NEXT_WEBHOOK_DUE_AT: Sql =
+    Sql::both("SELECT MIN(due_at) FROM callbacks WHERE state = 'waiting'");
+pub(crate) const WEBHOOK_LOG: Sql = Sql::both(
+    "SELECT c.url, c.state, c.due_at, t.number, t.at, t.took_ms, t.status, t.error
+     FROM callbacks c LEFT JOIN callback_tries t ON t.task_id = c.task_id WHERE c.task_id = $1 ORDER BY t.number",
+);
+
+/// A webhook that its claimer is to deliver now. Until the lease expires nobody else does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueWebhook {
+    /// The task that has ended.
+    pub task_id: String,
+    /// The key it was submitted with: its secret signs the webhook.
+    pub key_id: String,
+    /// The URL to post to.
+    pub url: String,
+    /// Delivery attempts before this one, those whose node died included; this one has the next number.
+    pub tries: i64,
+    /// When the task ended.
+    pub first_at: Millis,
+}
+
+/// The result of a delivery attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryResult {
+    /// The task.
+    pub task_id: String,
+    /// The number of the attempt, from 1: [`DueWebhook::tries`] + 1.
+    pub number: i64,
+    /// When it began.
+    pub at: Millis,
+    /// Its duration in milliseconds.
+    pub took_ms: i64,
+    /// The HTTP status, if there was a response.
+    pub status: Option<u16>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// What happens next.
+    pub next: NextDelivery,
+}
+
+/// What happens after a delivery attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextDelivery {
+    /// Nothing: it was delivered.
+    Delivered,
+    /// Another attempt, at that time.
+    RetryAt(Millis),
+    /// Nothing: no more attempts are made.
+    GivenUp,
+}
+
+/// The state of a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookState {
+    /// Still to be delivered.
+    Waiting,
+    /// Delivered. Final.
+    Delivered,
+    /// No more attempts are made.
+    GivenUp,
+}
+
+impl WebhookState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Waiting, Self::Delivered, Self::GivenUp];
+
+    /// The name in the database and in responses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Delivered => "delivered",
+            Self::GivenUp => "given_up",
+        }
+    }
+
+    /// The state with that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// A webhook and its delivery attempts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookLog {
+    /// The URL.
+    pub url: String,
+    /// Its state.
+    pub state: WebhookState,
+    /// While it waits: when it is tried next or, during an attempt, when the lease of that attempt expires.
+    pub next_at: Option<Millis>,
+    /// The recorded attempts, in order. An attempt whose node died is not recorded.
+    pub tries: Vec<DeliveryAttempt>,
+}
+
+/// A recorded delivery attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryAttempt {
+    /// Its number, from 1.
+    pub number: i64,
+    /// When it began.
+    pub at: Millis,
+    /// Its duration in milliseconds.
+    pub took_ms: i64,
+    /// The HTTP status, if there was a response.
+    pub status: Option<u16>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// The webhook outbox.
+impl Store {
+    /// Leases up to `limit` due webhooks to `owner` until `until`, the longest due first.
+    pub async fn claim_webhooks(
+        &self,
+        owner: &str,
+        limit: usize,
+        until: Millis,
+        now: Millis,
+    ) -> Result<Vec<DueWebhook>, StoreError> {
+        let claim = ClaimWebhooks {
+            owner: owner.to_owned(),
+            limit: limit as i64,
+            until,
+            now,
+        };
+        self.write(claim).await
+    }
+
+    /// Returns webhooks that `owner` has claimed and not tried, until `due_at`. The claim does not count as an attempt.
+    pub async fn unclaim_webhooks(
+        &self,
+        owner: &str,
+        task_ids: Vec<String>,
+        due_at: Millis,
+    ) -> Result<(), StoreError> {
+        let unclaim = UnclaimWebhooks {
+            owner: owner.to_owned(),
+            task_ids,
+            due_at,
+        };
+        self.write(unclaim).await
+    }
+
+    /// When the next webhook is due or the next lease expires; `None` if none waits.
+    pub async fn next_webhook_due_at(&self) -> Result<Option<Millis>, StoreError> {
+        let at = self.first(&NEXT_WEBHOOK_DUE_AT, &[], |row| row.opt_int(0));
+        Ok(at.await?.flatten())
+    }
+
+    /// Records a delivery attempt and what happens next. Idempotent. Of an attempt whose webhook was claimed again since, only
+    /// a delivery counts. A delivered webhook stays delivered.
+    pub async fn record_delivery(&self, result: DeliveryResult) -> Result<(), StoreError> {
+        self.write(result).await
+    }
+
+    /// A task's webhook and its attempts; `None` if the task has no webhook or has not ended.
+    pub async fn webhook_log(&self, task_id: &str) -> Result<Option<WebhookLog>, StoreError> {
+        let mut rows = self.query(&WEBHOOK_LOG, args![task_id]).await?;
+        Ok(read_log(&mut rows)?)
+    }
+}
+
+/// Inserts a webhook, in the transaction that ends its task.
+pub(crate) fn insert_webhook(
+    batch: &mut Batch<'_, '_>,
+    task_id: &str,
+    key_id: &str,
+    url: &str,
+    now: Millis,
+) -> Result<(), DbError> {
+    batch.queue_one(&INSERT_WEBHOOK, args![task_id, key_id, url, now])
+}
+
+/// A claim that was committed but whose reply was lost leaves webhooks leased to nobody; they are due again when the lease
+/// expires.
+struct ClaimWebhooks {
+    owner: String,
+    limit: i64,
+    until: Millis,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for ClaimWebhooks {
+    type Out = Vec<DueWebhook>;
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<DueWebhook>, DbError> {
+        let mut claimed = Vec::new();
+        let due = args![self.now, self.limit];
+        for mut row in batch.query(&DUE_WEBHOOKS, due).await? {
+            let webhook = DueWebhook {
+                task_id: row.text(0)?,
+                key_id: row.text(1)?,
+                url: row.text(2)?,
+                tries: row.int(3)?,
+                first_at: row.int(4)?,
+            };
+            let number = webhook.tries + 1;
+            let args = args![&self.owner, self.until, number, &webhook.task_id];
+            batch.queue_one(&LEASE_WEBHOOK, args)?;
+            claimed.push(webhook);
+        }
+        Ok(claimed)
+    }
+}
+
+struct UnclaimWebhooks {
+    owner: String,
+    task_ids: Vec<String>,
+    due_at: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for UnclaimWebhooks {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        for task_id in &self.task_ids {
+            batch.queue(&UNCLAIM_WEBHOOK, args![self.due_at, task_id, &self.owner])?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait(?Send)]
+impl Write for DeliveryResult {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        let Self {
+            task_id, number, ..
+        } = self;
+        // A webhook that was purged with its task meanwhile gets no attempt.
+        if batch.first(&LOCK_WEBHOOK, args![task_id]).await?.is_none() {
+            return Ok(());
+        }
+        let status = self.status.map(i64::from);
+        let (at, took_ms, error) = (self.at, self.took_ms, self.error.as_ref());
+        batch.queue(
+            &INSERT_DELIVERY_ATTEMPT,
+            args![task_id, *number, at, took_ms, status, error],
+        )?;
+        let ended_at = at.saturating_add(took_ms);
+        match self.next {
+            NextDelivery::Delivered => batch.queue(&SET_DELIVERED, args![ended_at, task_id]),
+            NextDelivery::RetryAt(due_at) => {
+                batch.queue(&RETRY_WEBHOOK, args![due_at, task_id, *number])
+            }
+            NextDelivery::GivenUp => {
+                batch.queue(&GIVE_UP_WEBHOOK, args![ended_at, task_id, *number])
+            }
+        }
+    }
+}
+
+/// A log from the rows of [`WEBHOOK_LOG`]: each has the webhook, and an attempt or nulls.
+fn read_log(rows: &mut [Row]) -> Result<Option<WebhookLog>, DbError> {
+    let Some(first) = rows.first_mut() else {
+        return Ok(None);
+    };
+    let name = first.text(1)?;
+    let state = WebhookState::from_name(&name)
+        .ok_or_else(|| DbError::UnexpectedData(format!("unknown webhook state {name}")))?;
+    let due_at = first.int(2)?;
+    let mut log = WebhookLog {
+        url: first.text(0)?,
+        state,
+        next_at: (state == WebhookState::Waiting).then_some(due_at),
+        tries: Vec::with_capacity(rows.len()),
+    };
+    for row in rows {
+        if let Some(number) = row.opt_int(3)? {
+            let status = row.opt_int(6)?;
+            log.tries.push(DeliveryAttempt {
+                number,
+                at: row.int(4)?,
+                took_ms: row.int(5)?,
+                status: status.and_then(|status| u16::try_from(status).ok()),
+                error: row.opt_text(7)?,
+            });
+        }
+    }
+    Ok(Some(log))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statements_contain_every_state_name() {
+        for state in WebhookState::ALL {
+            let name = format!("'{}'", state.name());
+            let statements = [&SET_DELIVERED, &GIVE_UP_WEBHOOK, &INSERT_WEBHOOK];
+            assert!(statements.iter().any(|sql| sql.sqlite.contains(&name)));
+            assert_eq!(WebhookState::from_name(state.name()), Some(state));
+        }
+    }
+}

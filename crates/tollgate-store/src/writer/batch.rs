@@ -1,0 +1,89 @@
+//! The open transaction that the operations of a batch share, with the balances that they move.
+
+use crate::db::{DbError, Row, Sql, Tx, Value};
+use crate::ledger::balances::Balances;
+use crate::ledger::chat_rows::{EndedChat, insert_ended_chats};
+
+/// A batch: one transaction, many operations.
+pub(crate) struct Batch<'t, 'c> {
+    tx: &'t mut Tx<'c>,
+    /// Users and keys, loaded and locked when the batch began; written back once when it ends.
+    pub(crate) balances: Balances,
+    /// Whether an earlier try of this batch may have been committed, because the reply to its commit was lost. An operation
+    /// then looks first whether it is applied already.
+    pub(crate) commit_in_doubt: bool,
+    /// Inserted together, at the end of the batch or before the next statement that could read them.
+    pub(crate) ended_chats: Vec<EndedChat>,
+}
+
+impl<'t, 'c> Batch<'t, 'c> {
+    pub(super) fn new(tx: &'t mut Tx<'c>, balances: Balances, commit_in_doubt: bool) -> Self {
+        Self {
+            tx,
+            balances,
+            commit_in_doubt,
+            ended_chats: Vec::new(),
+        }
+    }
+
+    /// As [`Tx::query`].
+    pub(crate) async fn query(
+        &mut self,
+        sql: &Sql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, DbError> {
+        self.tx()?.query(sql, args).await
+    }
+
+    /// As [`Tx::first`].
+    pub(crate) async fn first(
+        &mut self,
+        sql: &Sql,
+        args: &[Value<'_>],
+    ) -> Result<Option<Row>, DbError> {
+        self.tx()?.first(sql, args).await
+    }
+
+    /// As [`Tx::execute`].
+    pub(crate) async fn execute(&mut self, sql: &Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
+        self.tx()?.execute(sql, args).await
+    }
+
+    /// As [`Tx::queue`].
+    pub(crate) fn queue(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
+        self.tx()?.queue(sql, args)
+    }
+
+    /// As [`Tx::queue_one`].
+    pub(crate) fn queue_one(
+        &mut self,
+        sql: &'static Sql,
+        args: &[Value<'_>],
+    ) -> Result<(), DbError> {
+        self.tx()?.queue_one(sql, args)
+    }
+
+    /// As [`Tx::execute_each`].
+    pub(crate) async fn execute_each(
+        &mut self,
+        sql: &'static Sql,
+        lists: Vec<Vec<Value<'static>>>,
+    ) -> Result<Vec<u64>, DbError> {
+        self.tx()?.execute_each(sql, lists).await
+    }
+
+    /// Writes the balances back: one update for each user and key, however many movements there were.
+    pub(super) async fn close(&mut self) -> Result<(), DbError> {
+        self.tx()?;
+        self.balances.write_back(self.tx)?;
+        self.tx.flush().await
+    }
+
+    /// The transaction, after inserting the ended chats.
+    fn tx(&mut self) -> Result<&mut Tx<'c>, DbError> {
+        if !self.ended_chats.is_empty() {
+            insert_ended_chats(self.tx, std::mem::take(&mut self.ended_chats))?;
+        }
+        Ok(self.tx)
+    }
+}

@@ -1,0 +1,211 @@
+//! The writer's connection: opening it, committing one batch at a time, reconnecting when it is lost.
+
+use std::cell::Cell;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tollgate_core::crash;
+
+use super::batch::Batch;
+use super::write::Job;
+use crate::db::{DbError, Tx, migrate::migrate, postgres, sqlite};
+use crate::error::StoreError;
+use crate::ledger::balances::Balances;
+use crate::ledger::reservations::Reservations;
+
+/// Timeout of a transaction on PostgreSQL, after which the connection counts as lost. SQLite runs in this thread and has a
+/// busy timeout.
+const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The database to write.
+#[derive(Clone)]
+pub(crate) enum Target {
+    Sqlite(PathBuf),
+    Postgres(Box<tokio_postgres::Config>),
+}
+
+/// A connection for writing, and the reservations that its batches must leave alone.
+pub(super) struct WriterConnection {
+    link: Link,
+    reservations: Arc<Reservations>,
+}
+
+enum Link {
+    Sqlite(rusqlite::Connection),
+    Postgres {
+        config: Box<tokio_postgres::Config>,
+        /// Taken out while a transaction is open, so that a connection that fails is not used again.
+        connection: Option<postgres::Connection>,
+    },
+}
+
+impl WriterConnection {
+    /// Connects and brings the schema up to date.
+    pub(super) async fn open(
+        target: &Target,
+        reservations: Arc<Reservations>,
+    ) -> Result<Self, StoreError> {
+        let link = Link::open(target).await?;
+        Ok(Self { link, reservations })
+    }
+
+    /// Applies `jobs` in one transaction and commits it. Reads and sets `commit_in_doubt` ([`Batch::commit_in_doubt`]).
+    pub(super) async fn commit(
+        &mut self,
+        jobs: &mut [Box<dyn Job>],
+        commit_in_doubt: &Cell<bool>,
+    ) -> Result<(), DbError> {
+        let Self { link, reservations } = self;
+        let work = AssertUnwindSafe(async {
+            match link {
+                Link::Sqlite(conn) => commit_sqlite(conn, jobs, reservations).await,
+                Link::Postgres { config, connection } => {
+                    let work =
+                        commit_postgres(config, connection, jobs, reservations, commit_in_doubt);
+                    tokio::time::timeout(TRANSACTION_TIMEOUT, work)
+                        .await
+                        .unwrap_or_else(|_| {
+                            Err(DbError::Unavailable("no answer within 5 s".to_owned()))
+                        })
+                }
+            }
+        });
+        // An uncaught panic would end the thread, and with it every later write of the process.
+        let result = work
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Err(DbError::Failed("an operation panicked".to_owned())));
+        self.reservations.end_batch(result.is_ok());
+        result
+    }
+}
+
+impl Link {
+    async fn open(target: &Target) -> Result<Self, StoreError> {
+        match target {
+            Target::Sqlite(path) => {
+                let unusable =
+                    |e: DbError| StoreError::from(e).in_setup(&path.display().to_string());
+                let conn = sqlite::open(path).map_err(unusable)?;
+                sqlite::begin(&conn).map_err(unusable)?;
+                migrate(&mut Tx::Sqlite(sqlite::Transaction::new(&conn)))
+                    .await
+                    .map_err(|e| e.in_setup(&path.display().to_string()))?;
+                sqlite::script(&conn, "COMMIT").map_err(unusable)?;
+                Ok(Self::Sqlite(conn))
+            }
+            Target::Postgres(config) => {
+                let mut connection = postgres::Connection::open(config).await?;
+                {
+                    let mut tx = Tx::Postgres(connection.begin().await?);
+                    migrate(&mut tx)
+                        .await
+                        .map_err(|e| e.in_setup("the PostgreSQL database"))?;
+                    if let Tx::Postgres(tx) = tx {
+                        tx.commit().await?;
+                    }
+                }
+                Ok(Self::Postgres {
+                    config: config.clone(),
+                    connection: Some(connection),
+                })
+            }
+        }
+    }
+}
+
+async fn commit_sqlite(
+    conn: &rusqlite::Connection,
+    jobs: &mut [Box<dyn Job>],
+    reservations: &Arc<Reservations>,
+) -> Result<(), DbError> {
+    sqlite::begin(conn)?;
+    // SQLite never leaves a commit in doubt.
+    let applied = apply(
+        &mut Tx::Sqlite(sqlite::Transaction::new(conn)),
+        jobs,
+        reservations,
+        false,
+    )
+    .await;
+    crash::point("writer.before_commit");
+    let ended = applied.and_then(|()| sqlite::commit(conn));
+    if ended.is_ok() {
+        crash::point("writer.after_commit");
+    } else {
+        sqlite::roll_back(conn);
+    }
+    ended
+}
+
+async fn commit_postgres(
+    config: &tokio_postgres::Config,
+    connection: &mut Option<postgres::Connection>,
+    jobs: &mut [Box<dyn Job>],
+    reservations: &Arc<Reservations>,
+    commit_in_doubt: &Cell<bool>,
+) -> Result<(), DbError> {
+    let mut conn = match connection.take().filter(|c| !c.is_closed()) {
+        Some(conn) => conn,
+        None => postgres::Connection::open(config).await?,
+    };
+    let tx = conn.begin().await?;
+    let (is_usable, result) = commit_in_transaction(tx, jobs, reservations, commit_in_doubt).await;
+    if is_usable {
+        *connection = Some(conn);
+    }
+    result
+}
+
+/// Applies `jobs` in an open transaction and ends it. Returns also whether the connection can be used again.
+async fn commit_in_transaction(
+    tx: postgres::Transaction<'_>,
+    jobs: &mut [Box<dyn Job>],
+    reservations: &Arc<Reservations>,
+    commit_in_doubt: &Cell<bool>,
+) -> (bool, Result<(), DbError>) {
+    let mut tx = Tx::Postgres(tx);
+    let applied = apply(&mut tx, jobs, reservations, commit_in_doubt.get()).await;
+    let Tx::Postgres(tx) = tx else {
+        unreachable!("the transaction is one of PostgreSQL")
+    };
+    if let Err(e) = applied {
+        return (tx.roll_back().await.is_ok(), Err(e));
+    }
+    crash::point("writer.before_commit");
+    // From here on it is unknown after a lost connection whether the commit happened.
+    commit_in_doubt.set(true);
+    if let Err(e) = tx.commit().await {
+        return (false, Err(e));
+    }
+    crash::point("writer.after_commit");
+    (true, Ok(()))
+}
+
+/// Loads and locks the balances, applies the jobs, writes the balances back.
+async fn apply(
+    tx: &mut Tx<'_>,
+    jobs: &mut [Box<dyn Job>],
+    reservations: &Arc<Reservations>,
+    commit_in_doubt: bool,
+) -> Result<(), DbError> {
+    let balances = Balances::load(
+        tx,
+        jobs.iter().filter_map(|job| job.accounts().user).collect(),
+        jobs.iter().filter_map(|job| job.accounts().key).collect(),
+        Arc::clone(reservations),
+    )
+    .await?;
+    let mut batch = Batch::new(tx, balances, commit_in_doubt);
+    for job in &mut *jobs {
+        job.apply(&mut batch).await?;
+    }
+    batch.close().await?;
+    if jobs.iter().all(|job| job.only_moves_money()) {
+        batch.balances.prime_reservations();
+    }
+    Ok(())
+}

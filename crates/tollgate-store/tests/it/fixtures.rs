@@ -1,0 +1,412 @@
+//! Fixtures and builders for the tests: users with keys, tasks, attempts, chats, and shorthands for the store's methods.
+
+use tollgate_core::{Amount, Millis, TaskKind, id};
+use tollgate_store::{
+    AttemptEnd, CancelOutcome, Charge, ChatEnd, ChatHold, Delivered, FinishOutcome,
+    IdempotencyRecord, KeyLimits, LeasedTask, NewAttempt, NewChat, NewKey, NewTask, ProviderJob,
+    RateLimits, Rejection, SettleOutcome, StartOutcome, Store, StoreError, SubmitOutcome, Task,
+    TaskEnd, TaskFinish, TaskRetry, TokenCounts, TokenPrices, User,
+};
+
+use crate::databases::Db;
+
+/// The time of most tests.
+pub(crate) const NOW: Millis = 1_790_000_000_000;
+
+/// The node of most tests.
+pub(crate) const NODE: &str = "node_1";
+
+/// A user and one of its keys.
+#[derive(Debug, Clone)]
+pub(crate) struct TestAccount {
+    pub(crate) name: String,
+    pub(crate) user_id: String,
+    pub(crate) key_id: String,
+}
+
+pub(crate) fn amount(text: &str) -> Amount {
+    text.parse().unwrap()
+}
+
+/// A user with `balance` and a key without a quota.
+pub(crate) async fn account(store: &Store, name: &str, balance: &str) -> TestAccount {
+    let user = store
+        .create_user(name, false, amount(balance), RateLimits::default(), NOW)
+        .await
+        .unwrap();
+    with_key(store, user, None).await
+}
+
+/// A user without a limit, and a key with `quota`.
+pub(crate) async fn unlimited_account(
+    store: &Store,
+    name: &str,
+    quota: Option<&str>,
+) -> TestAccount {
+    let user = store
+        .create_user(name, true, Amount::ZERO, RateLimits::default(), NOW)
+        .await
+        .unwrap();
+    with_key(store, user, quota).await
+}
+
+pub(crate) async fn with_key(store: &Store, user: User, quota: Option<&str>) -> TestAccount {
+    let key = store.create_key(new_key(&user.name, quota)).await.unwrap();
+    TestAccount {
+        name: user.name,
+        user_id: user.id,
+        key_id: key.id,
+    }
+}
+
+pub(crate) fn new_key(user: &str, quota: Option<&str>) -> NewKey {
+    NewKey {
+        id: id::short_id("key_"),
+        hash: id::key_hash(&id::api_key()),
+        user: user.to_owned(),
+        label: "test".to_owned(),
+        quota: quota.map(amount),
+        limits: KeyLimits::default(),
+        now: NOW,
+    }
+}
+
+/// A submission of `units` at `price` each.
+pub(crate) fn task(account: &TestAccount, units: u64, price: &str) -> NewTask {
+    task_at(account, units, price, NOW)
+}
+
+pub(crate) fn task_at(account: &TestAccount, units: u64, price: &str, now: Millis) -> NewTask {
+    NewTask {
+        id: id::task_id(now),
+        user_id: account.user_id.clone(),
+        key_id: account.key_id.clone(),
+        kind: TaskKind::Image,
+        family: "seedream".to_owned(),
+        model: "seedream-5".to_owned(),
+        created_at: now,
+        deadline_at: now + 600_000,
+        job: r#"{"prompt":"a lighthouse"}"#.to_owned(),
+        adjustments: "[]".to_owned(),
+        shown: "{}".to_owned(),
+        callback_url: None,
+        request_id: "req_1".to_owned(),
+        charge: Charge {
+            price: amount(price),
+            per: 1,
+            units,
+        },
+        idempotency: None,
+    }
+}
+
+/// The same with an `Idempotency-Key`; the receipt names the task.
+pub(crate) fn with_idempotency_key(mut task: NewTask, key: &str, fingerprint: &str) -> NewTask {
+    task.idempotency = Some(IdempotencyRecord {
+        key: key.to_owned(),
+        fingerprint: fingerprint.to_owned(),
+        receipt: format!("{{\"id\":\"{}\"}}", task.id),
+    });
+    task
+}
+
+/// Submits, and asserts that it is accepted. Returns the id.
+pub(crate) async fn submit(store: &Store, task: NewTask) -> String {
+    let id = task.id.clone();
+    assert_eq!(store.submit_task(task).await, Ok(SubmitOutcome::Accepted));
+    id
+}
+
+/// Leases everything that is due to worker `w`, for 30 s.
+pub(crate) async fn claim_tasks(store: &Store, now: Millis) -> Vec<LeasedTask> {
+    store
+        .claim_tasks("w", 100, now + 30_000, now)
+        .await
+        .unwrap()
+}
+
+/// Leases the one task that is due.
+pub(crate) async fn claim_one(store: &Store, now: Millis) -> LeasedTask {
+    let mut leased = claim_tasks(store, now).await;
+    assert_eq!(leased.len(), 1);
+    leased.remove(0)
+}
+
+pub(crate) fn delivered(files: u64) -> TaskEnd {
+    let shown = vec![serde_json::json!({"name": "x"}); files as usize];
+    TaskEnd::Completed {
+        delivered: Delivered::from_files(TaskKind::Image, files),
+        result: serde_json::json!({ "files": shown }).to_string(),
+    }
+}
+
+pub(crate) fn failed() -> TaskEnd {
+    TaskEnd::Failed {
+        code: "provider_error".to_owned(),
+        message: "it broke".to_owned(),
+    }
+}
+
+pub(crate) fn task_finish(leased: &LeasedTask, end: TaskEnd, now: Millis) -> TaskFinish {
+    TaskFinish {
+        task_id: leased.task.id.clone(),
+        user_id: leased.task.user_id.clone(),
+        key_id: leased.task.key_id.clone(),
+        fence: leased.fence,
+        end,
+        attempt: None,
+        now,
+    }
+}
+
+pub(crate) async fn finish(
+    store: &Store,
+    leased: &LeasedTask,
+    end: TaskEnd,
+    now: Millis,
+) -> FinishOutcome {
+    store
+        .finish_task(task_finish(leased, end, now))
+        .await
+        .unwrap()
+}
+
+/// An attempt of a provider that answers at once.
+pub(crate) fn attempt(leased: &LeasedTask, now: Millis) -> NewAttempt {
+    NewAttempt {
+        task_id: leased.task.id.clone(),
+        fence: leased.fence,
+        channel: "main".to_owned(),
+        external_id: None,
+        queued: false,
+        key_fingerprint: None,
+        abandon_queued_as: None,
+        now,
+    }
+}
+
+/// An attempt of a provider that takes work into its queue.
+pub(crate) fn queued(leased: &LeasedTask, now: Millis) -> NewAttempt {
+    NewAttempt {
+        external_id: Some(format!("tg-{}", leased.fence)),
+        queued: true,
+        key_fingerprint: Some("3f9a".to_owned()),
+        ..attempt(leased, now)
+    }
+}
+
+/// Starts an attempt of a provider that answers at once; `None` if the lease is lost.
+pub(crate) async fn start_attempt(store: &Store, leased: &LeasedTask, now: Millis) -> Option<i64> {
+    begin(store, attempt(leased, now)).await
+}
+
+/// Starts an attempt; `None` if the lease is lost.
+pub(crate) async fn begin(store: &Store, start: NewAttempt) -> Option<i64> {
+    match store.start_attempt(start).await.unwrap() {
+        StartOutcome::Started(number) => Some(number),
+        StartOutcome::LeaseLost => None,
+        StartOutcome::EarlierStillQueued => panic!("one is still open"),
+    }
+}
+
+/// The provider's acceptance of an attempt.
+pub(crate) fn provider_job(
+    leased: &LeasedTask,
+    number: i64,
+    provider_job_id: &str,
+    now: Millis,
+) -> ProviderJob {
+    ProviderJob {
+        task_id: leased.task.id.clone(),
+        fence: leased.fence,
+        number,
+        provider_job_id: provider_job_id.to_owned(),
+        adjustments: None,
+        now,
+    }
+}
+
+/// Starts a queued attempt and records its provider job id. Returns the attempt's number.
+pub(crate) async fn enqueue(
+    store: &Store,
+    leased: &LeasedTask,
+    provider_job_id: &str,
+    now: Millis,
+) -> i64 {
+    let number = begin(store, queued(leased, now)).await.unwrap();
+    let accepted = provider_job(leased, number, provider_job_id, now);
+    assert_eq!(store.record_provider_job(accepted).await, Ok(true));
+    number
+}
+
+/// The same submission with a callback URL.
+pub(crate) fn with_webhook(mut task: NewTask) -> NewTask {
+    task.callback_url = Some("https://example.com/hook?a=1".to_owned());
+    task
+}
+
+pub(crate) async fn retry_task(
+    store: &Store,
+    leased: &LeasedTask,
+    number: i64,
+    due_at: Millis,
+    now: Millis,
+) -> bool {
+    let retry = TaskRetry {
+        task_id: leased.task.id.clone(),
+        fence: leased.fence,
+        attempt: attempt_end(number),
+        due_at,
+        now,
+    };
+    store.retry_task(retry).await.unwrap()
+}
+
+pub(crate) fn attempt_end(number: i64) -> AttemptEnd {
+    AttemptEnd {
+        number,
+        outcome: "failed",
+        error: Some("status 500".to_owned()),
+    }
+}
+
+/// Balance, held and used of a user, as text.
+pub(crate) async fn user_sums(store: &Store, account: &TestAccount) -> [String; 3] {
+    let user = store.user(&account.user_id).await.unwrap().unwrap();
+    [user.balance, user.held, user.used].map(|a| a.to_string())
+}
+
+/// Held and used of a key, as text.
+pub(crate) async fn key_sums(store: &Store, account: &TestAccount) -> [String; 2] {
+    let key = store.key(&account.key_id).await.unwrap().unwrap();
+    [key.held, key.used].map(|a| a.to_string())
+}
+
+pub(crate) fn insufficient_balance(available: &str) -> SubmitOutcome {
+    SubmitOutcome::Rejected(Rejection::InsufficientBalance {
+        available: amount(available),
+    })
+}
+
+pub(crate) fn insufficient_quota(available: &str) -> SubmitOutcome {
+    SubmitOutcome::Rejected(Rejection::InsufficientQuota {
+        available: amount(available),
+    })
+}
+
+/// Opens a store whose node is alive for the next 30 s.
+pub(crate) async fn node(db: &Db) -> Store {
+    let store = db.open().await;
+    store.heartbeat(NODE, NOW + 30_000).await.unwrap();
+    store
+}
+
+/// A chat request at these prices per million input and output tokens.
+pub(crate) fn chat(account: &TestAccount, input: &str, output: &str) -> NewChat {
+    let (input, output) = (amount(input), amount(output));
+    NewChat {
+        id: id::chat_id(NOW),
+        user_id: account.user_id.clone(),
+        key_id: account.key_id.clone(),
+        model: "gpt-5".to_owned(),
+        format: "messages",
+        streamed: true,
+        request_id: "req_1".to_owned(),
+        prices: TokenPrices {
+            input,
+            cached_input: input,
+            cache_write: input,
+            output,
+            reasoning: output,
+        },
+        opened_at: NOW,
+    }
+}
+
+/// Counts of input and output tokens.
+pub(crate) fn tokens(input: u64, output: u64) -> TokenCounts {
+    TokenCounts {
+        input,
+        output,
+        ..TokenCounts::default()
+    }
+}
+
+/// A successful end.
+pub(crate) fn chat_end(units: TokenCounts) -> ChatEnd {
+    ChatEnd {
+        tokens: units,
+        estimated: false,
+        channel: Some("main".to_owned()),
+        upstream_model: Some("gpt-5-mini".to_owned()),
+        attempts: "[]".to_owned(),
+        outcome: "done",
+        ended_at: NOW + 1,
+    }
+}
+
+pub(crate) async fn hold(
+    store: &Store,
+    chat: &NewChat,
+    worst: TokenCounts,
+) -> Result<Amount, Rejection> {
+    store.hold_chat(chat, &worst, NODE).await.unwrap()
+}
+
+pub(crate) async fn reserve(
+    store: &Store,
+    chat: &NewChat,
+    worst: TokenCounts,
+) -> Result<ChatHold, Rejection> {
+    store.reserve_chat(chat, &worst, NODE).await.unwrap()
+}
+
+/// `Stored` after [`hold`], `None` without a hold.
+pub(crate) fn stored(held: bool) -> ChatHold {
+    if held {
+        ChatHold::Stored
+    } else {
+        ChatHold::None
+    }
+}
+
+pub(crate) async fn settle(
+    store: &Store,
+    chat: &NewChat,
+    held: bool,
+    units: TokenCounts,
+) -> SettleOutcome {
+    settle_hold(store, chat, &stored(held), units).await
+}
+
+pub(crate) async fn settle_hold(
+    store: &Store,
+    chat: &NewChat,
+    hold: &ChatHold,
+    units: TokenCounts,
+) -> SettleOutcome {
+    let end = chat_end(units);
+    store.settle_chat(chat.clone(), hold, end).await.unwrap()
+}
+
+pub(crate) fn cost(text: &str) -> SettleOutcome {
+    let cost = amount(text);
+    SettleOutcome::Settled { cost }
+}
+
+/// Asserts that the audit finds no violation. The harness does so at the end of every test.
+pub(crate) async fn assert_clean(store: &Store) {
+    let violations = store.audit().await.unwrap();
+    assert!(violations.is_empty(), "{violations:#?}");
+}
+
+/// Cancels an unfinished task.
+pub(crate) async fn cancel(store: &Store, task: &Task, now: Millis) {
+    let cancelled = store.cancel_task(task, now).await;
+    assert_eq!(cancelled, Ok(CancelOutcome::Cancelled));
+}
+
+/// Asserts that the result is [`StoreError::Invalid`].
+pub(crate) fn assert_invalid<T: std::fmt::Debug>(result: &Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::Invalid(_))), "{result:?}");
+}

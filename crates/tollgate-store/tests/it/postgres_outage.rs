@@ -1,0 +1,76 @@
+//! PostgreSQL goes down and comes back: writes are retried, then fail as unavailable; nothing is applied twice.
+
+use std::time::Duration;
+
+use tollgate_store::{DatabaseLocation, Store, StoreError, SubmitOutcome};
+
+use crate::databases::runtime;
+use crate::fixtures::{account, assert_clean, submit, task, user_sums};
+use crate::postgres_server::Server;
+
+/// Runs a test with a server of its own, if there can be one.
+fn with_server(test: impl AsyncFnOnce(&mut Server)) {
+    match Server::new() {
+        Some(mut server) => runtime().block_on(test(&mut server)),
+        None => eprintln!("SKIPPED: no PostgreSQL server can be started here"),
+    }
+}
+
+/// A server takes connections a moment before it takes statements.
+async fn open(server: &Server) -> Store {
+    loop {
+        match Store::open(&DatabaseLocation::Postgres(server.url())).await {
+            Err(StoreError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+            opened => return opened.expect("the store opens"),
+        }
+    }
+}
+
+#[test]
+fn writes_are_retried_until_postgres_is_back() {
+    with_server(async |server| {
+        let store = open(server).await;
+        let ann = account(&store, "ann", "1").await;
+        let kept = submit(&store, task(&ann, 1, "0.1")).await;
+        server.stop();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..5 {
+            let (store, new) = (store.clone(), task(&ann, 1, "0.1"));
+            waiting.spawn(async move { store.submit_task(new).await });
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.start();
+        for submitted in waiting.join_all().await {
+            assert_eq!(submitted, Ok(SubmitOutcome::Accepted));
+        }
+        assert!(store.task(&kept).await.unwrap().is_some());
+        assert_eq!(user_sums(&store, &ann).await, ["1", "0.6", "0"]);
+        assert_clean(&store).await;
+    });
+}
+
+#[test]
+fn reads_and_writes_are_unavailable_while_postgres_is_down() {
+    with_server(async |server| {
+        let store = open(server).await;
+        let ann = account(&store, "ann", "1").await;
+        server.stop();
+        let (write, read) = tokio::join!(
+            store.submit_task(task(&ann, 1, "0.1")),
+            store.user(&ann.user_id),
+        );
+        assert!(
+            matches!(write, Err(StoreError::Unavailable(_))),
+            "{write:?}"
+        );
+        assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+        assert!(matches!(
+            store.totals().await,
+            Err(StoreError::Unavailable(_))
+        ));
+        server.start();
+        submit(&store, task(&ann, 1, "0.1")).await;
+        assert_eq!(user_sums(&store, &ann).await, ["1", "0.1", "0"]);
+        assert_clean(&store).await;
+    });
+}

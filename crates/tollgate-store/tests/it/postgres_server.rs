@@ -1,0 +1,134 @@
+//! A PostgreSQL server of a test's own, which the test can stop and start.
+
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::databases::Folder;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A cluster in a temporary folder; its server runs between [`Server::start`] and [`Server::stop`].
+pub(crate) struct Server {
+    bin: PathBuf,
+    /// PostgreSQL refuses to run as root.
+    run_as: Option<(u32, u32)>,
+    port: u16,
+    running: Option<Child>,
+    folder: Folder,
+}
+
+impl Server {
+    /// Makes a cluster and starts it; `None` if PostgreSQL is not installed.
+    pub(crate) fn new() -> Option<Self> {
+        let bin = find()?;
+        let run_as =
+            (id(&["-u"])? == 0).then(|| Some((id(&["-u", "postgres"])?, id(&["-g", "postgres"])?)));
+        let run_as = match run_as {
+            Some(ids) => Some(ids?),
+            None => None,
+        };
+        let folder = Folder::new();
+        if let Some((user, group)) = run_as {
+            chown(&folder.0, Some(user), Some(group)).unwrap();
+        }
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let mut server = Self {
+            bin,
+            run_as,
+            port,
+            running: None,
+            folder,
+        };
+        let mut initdb = server.command("initdb");
+        initdb.args([
+            "--username=tollgate",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+        ]);
+        initdb
+            .args(["--no-sync", "--pgdata"])
+            .arg(server.folder.0.join("data"));
+        assert!(initdb.status().unwrap().success(), "initdb");
+        server.start();
+        Some(server)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://tollgate@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Starts the server, and returns when it takes connections.
+    pub(crate) fn start(&mut self) {
+        let mut postgres = self.command("postgres");
+        postgres.arg("-D").arg(self.folder.0.join("data"));
+        postgres.args(["-p", &self.port.to_string()]);
+        let socket = "unix_socket_directories=";
+        for setting in ["listen_addresses=127.0.0.1", socket, "fsync=off"] {
+            postgres.args(["-c", setting]);
+        }
+        self.running = Some(postgres.spawn().unwrap());
+        let started = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(started.elapsed() < LIMIT, "postgres does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Stops the server as a crash would: connections break without a message.
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut child) = self.running.take() {
+            let pid = child.id().to_string();
+            let _ = Command::new("kill").args(["-s", "QUIT", &pid]).status();
+            let _ = child.wait();
+        }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.bin.join(program));
+        command.current_dir(&self.folder.0).env("LC_ALL", "C");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some((user, group)) = self.run_as {
+            command.uid(user).gid(group);
+        }
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The folder with the newest `initdb` and `postgres`.
+fn find() -> Option<PathBuf> {
+    let debian = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten();
+    let mut bins: Vec<_> = debian
+        .flatten()
+        .map(|entry| entry.path().join("bin"))
+        .collect();
+    bins.sort();
+    bins.reverse();
+    bins.extend(std::env::split_paths(&std::env::var_os("PATH")?));
+    let complete = |bin: &PathBuf| ["initdb", "postgres"].iter().all(|p| bin.join(p).is_file());
+    bins.into_iter().find(complete)
+}
+
+fn id(args: &[&str]) -> Option<u32> {
+    let output = Command::new("id").args(args).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+}
