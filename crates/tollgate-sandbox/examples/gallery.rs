@@ -1,6 +1,6 @@
-//! Makes sandbox pictures of many sizes and prompts into a folder and prints how long each took.
+//! Makes sandbox images of many sizes and prompts into a folder and prints how long each took.
 //!
-//! `cargo run --release -p tollgate-upstream --example sandbox_gallery -- /tmp/gallery`
+//! `cargo run --release -p tollgate-sandbox --example gallery -- /tmp/gallery`
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::Settings;
 use tollgate_upstream::{
-    Attempt, Channel, Delivery, ImageCall, InputFile, Made, ProviderError, sandbox,
+    Attempt, Channel, ImageCall, InputFile, ProviderError, ResultData, ResultSink,
 };
 
 const PROMPTS: &[(&str, u32, u32, &str)] = &[
@@ -68,10 +68,10 @@ struct Folder {
 }
 
 #[async_trait::async_trait]
-impl Delivery for Folder {
-    async fn deliver(&self, made: Made) -> Result<(), ProviderError> {
-        let Made::Bytes(bytes) = made else {
-            panic!("the sandbox hands its pictures over whole");
+impl ResultSink for Folder {
+    async fn deliver(&self, made: ResultData) -> Result<(), ProviderError> {
+        let ResultData::Bytes(bytes) = made else {
+            panic!("the sandbox hands its images over whole");
         };
         println!("   {} bytes", bytes.len());
         std::fs::write(&self.path, &bytes).expect("the folder is writable");
@@ -80,7 +80,7 @@ impl Delivery for Folder {
 
     fn progress(&self, _percent: u8) {}
 
-    fn adjusted(&self, adjustment: Adjustment) {
+    fn record_adjustment(&self, adjustment: Adjustment) {
         println!("   {adjustment:?}");
     }
 }
@@ -114,7 +114,7 @@ async fn make(folder: &Path, name: &str, job: &ImageJob) {
     make_from(folder, name, job, &[], None).await;
 }
 
-/// An earlier picture of the gallery as an input.
+/// An earlier image of the gallery as an input.
 fn input(folder: &Path, name: &str, width: u32, height: u32) -> InputFile {
     let path = folder.join(name);
     InputFile {
@@ -135,8 +135,8 @@ async fn make_from(
 ) {
     let channel = Arc::new(Channel::new("sandbox", "sandbox"));
     let egress = Client::new(ClientOptions::default());
-    let provider = sandbox::open(&channel, &Settings::default(), &egress);
-    let images = provider.image.expect("the sandbox makes pictures");
+    let provider = tollgate_sandbox::open(&channel, &Settings::default(), &egress);
+    let images = provider.image.expect("the sandbox makes images");
     let delivery = Folder {
         path: folder.join(format!("{name}.{}", job.output_format.extension())),
     };
@@ -149,7 +149,7 @@ async fn make_from(
             model: &model,
             key: None,
             failed_attempts: 0,
-            delivery: &delivery,
+            sink: &delivery,
             cancel: CancellationToken::new(),
         },
         job,

@@ -1,0 +1,64 @@
+//! The images of a chat request: their number and sizes.
+
+use std::io::Cursor;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tollgate_chat::hub::{PartKind, Request, Source};
+use tollgate_media::image::ImageMetadata;
+
+/// Base64 characters decoded at first, as sizes are near the start of a file. A multiple of four.
+const HEAD: usize = 64 * 1024;
+
+/// The number of images in the conversation.
+pub(super) fn count(request: &Request) -> u64 {
+    all(request).count() as u64
+}
+
+/// A sentence about the images in the conversation. `None` if there are none.
+pub(super) fn sentence(request: &Request) -> Option<String> {
+    let sources: Vec<_> = all(request).collect();
+    let sizes: Vec<String> = sources.iter().map(|source| size(source)).collect();
+    match sizes.as_slice() {
+        [] => None,
+        [one] => Some(format!("I see one image ({one}).")),
+        many => Some(format!(
+            "I see {} images ({}).",
+            many.len(),
+            many.join(", ")
+        )),
+    }
+}
+
+/// Every image, those in tool results included.
+fn all(request: &Request) -> impl Iterator<Item = &Source> {
+    let parts = request.turns.iter().flat_map(|turn| &turn.parts);
+    let flat = parts.flat_map(|part| match &part.kind {
+        PartKind::ToolResult { content, .. } => content.iter().collect(),
+        _ => vec![part],
+    });
+    flat.filter_map(|part| match &part.kind {
+        PartKind::Image { source, .. } => Some(source),
+        _ => None,
+    })
+}
+
+fn size(source: &Source) -> String {
+    let size = match source {
+        Source::Base64 { data, .. } => size_in(data),
+        _ => None,
+    };
+    size.unwrap_or_else(|| "of unknown size".to_owned())
+}
+
+fn size_in(data: &str) -> Option<String> {
+    let read = |data: &[u8]| {
+        let bytes = STANDARD.decode(data).ok()?;
+        let length = bytes.len() as u64;
+        let facts = ImageMetadata::read(Cursor::new(bytes), length).ok()?;
+        Some(format!("{}x{}", facts.size.width, facts.size.height))
+    };
+    let data = data.as_bytes();
+    let head = data.get(..HEAD).and_then(read);
+    head.or_else(|| read(data))
+}

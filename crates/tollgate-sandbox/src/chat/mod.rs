@@ -1,0 +1,210 @@
+//! The sandbox as a chat provider: speaks every chat format, follows the directives, counts its tokens.
+
+mod images;
+mod response;
+mod schema_instance;
+mod stream;
+mod text;
+mod text_limit;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream as futures_stream;
+use sha2::{Digest as _, Sha256};
+use tollgate_chat::hub::{
+    Effort, ModelCapabilities, Part, PartKind, Reasoning, Request, ResponseBuilder, Role,
+};
+use tollgate_chat::{FORMATS, Format, InvalidRequest, RenderOptions, UpstreamError};
+
+use crate::directives::{Directives, FailureMode};
+use response::Response;
+use stream::EventStream;
+use tollgate_upstream::channel::Channel;
+use tollgate_upstream::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
+use tollgate_upstream::egress::EgressError;
+use tollgate_upstream::error::{ProviderError, UpstreamErrorKind};
+
+/// The most tokens of one response.
+const MAX_OUTPUT: u64 = 128_000;
+
+/// Generates chat responses from the request alone.
+pub(super) struct SandboxChat {
+    /// Time to the first byte without a `delay` directive.
+    time: Duration,
+    formats: Vec<&'static dyn Format>,
+}
+
+impl SandboxChat {
+    pub(super) fn new(channel: &Channel, time: Duration) -> Self {
+        Self {
+            time,
+            formats: channel.chat_formats(FORMATS),
+        }
+    }
+
+    async fn respond(&self, call: &ChatCall<'_>) -> Result<ChatBody, ProviderError> {
+        let request = call.format.read_request(&call.body);
+        let request = request.map_err(|error| invalid_request(&error))?;
+        let (directives, text) = Directives::parse(&last_user_text(&request));
+        let failure = directives.failure_mode(call.failed_attempts);
+        // A failure takes the time of the `delay` directive and none without it: tests of retries should not wait for the
+        // configured time of a success.
+        let default_delay = if failure.is_some() {
+            Duration::ZERO
+        } else {
+            self.time
+        };
+        tokio::time::sleep(directives.delay.unwrap_or(default_delay)).await;
+        if directives.hang {
+            std::future::pending::<()>().await;
+        }
+        if let Some(failure) = failure {
+            return Err(failure_error(failure));
+        }
+        let seed = hash_seed(&[&call.body]);
+        let response = Response::new(&request, call.format, &directives, &text, seed);
+        Ok(self.write(call, &request, response, directives.cut))
+    }
+
+    /// Writes `response` in the format of the call, streaming or complete.
+    fn write(
+        &self,
+        call: &ChatCall<'_>,
+        request: &Request,
+        response: Response,
+        cut: Option<u32>,
+    ) -> ChatBody {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        // Response ids differ from call to call, as those of other providers do.
+        let id = hash_seed(&[
+            &call.body,
+            call.request_id.as_bytes(),
+            &[call.failed_attempts as u8],
+        ]);
+        let id = format!("{id:016x}");
+        let rendering = RenderOptions {
+            model: call.model,
+            created: since.map_or(0, |since| since.as_secs().cast_signed()),
+            seed: &id,
+            include_usage: request.include_usage,
+            estimated_prompt_tokens: response.usage.input,
+            request: Some(request),
+            json_array: false,
+        };
+        let events = stream::events(response, call.model);
+        if call.stream {
+            let writer = call.format.stream_writer(&rendering);
+            let stream = EventStream::new(events, writer, cut);
+            return ChatBody::Local(futures_stream::iter(stream).boxed());
+        }
+        let mut fold = ResponseBuilder::default();
+        for event in events {
+            fold.push(&event);
+        }
+        let bytes = call.format.write_response(&fold.build(), &rendering);
+        let complete = futures_stream::once(async { Ok::<_, EgressError>(Bytes::from(bytes)) });
+        ChatBody::Local(complete.boxed())
+    }
+}
+
+#[async_trait]
+impl ChatProvider for SandboxChat {
+    fn formats(&self) -> &[&'static dyn Format] {
+        &self.formats
+    }
+
+    fn model(&self, upstream_model: &str) -> ChatModel {
+        let thinks = ["-thinking", "-think-"]
+            .iter()
+            .any(|word| upstream_model.contains(word));
+        ChatModel {
+            upstream_id: upstream_model.to_owned(),
+            traits: ModelCapabilities {
+                max_output_tokens: Some(MAX_OUTPUT),
+                accepts_urls: true,
+                ..ModelCapabilities::default()
+            },
+            reasoning: thinks.then(|| Reasoning {
+                effort: Some(Effort::Medium),
+                display: Some("auto".to_owned()),
+                ..Reasoning::default()
+            }),
+        }
+    }
+
+    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError> {
+        let timeout = call.timeouts.first_byte;
+        tokio::time::timeout(timeout, self.respond(&call))
+            .await
+            .unwrap_or_else(|_| Err(ProviderError::from(&EgressError::TimedOut(timeout))))
+    }
+}
+
+/// The text of the last user turn. Tool results do not count: with them, a `tool` directive in an earlier message would be
+/// followed again.
+fn last_user_text(request: &Request) -> String {
+    let Some(turn) = request.turns.iter().rfind(|turn| turn.role == Role::User) else {
+        return String::new();
+    };
+    let texts = turn.parts.iter().filter_map(text_of);
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn text_of(part: &Part) -> Option<&str> {
+    match &part.kind {
+        PartKind::Text { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+/// A 64-bit hash of `pieces`, the same on every machine.
+fn hash_seed(pieces: &[&[u8]]) -> u64 {
+    let mut hash = Sha256::new();
+    for piece in pieces {
+        hash.update(piece);
+    }
+    let hash = hash.finalize();
+    u64::from_be_bytes(std::array::from_fn(|at| hash[at]))
+}
+
+/// The error for a request that cannot be parsed.
+fn invalid_request(error: &InvalidRequest) -> ProviderError {
+    ProviderError {
+        status: Some(400),
+        ..ProviderError::new(UpstreamErrorKind::Rejected, error.message.clone())
+    }
+}
+
+fn failure_error(failure: FailureMode) -> ProviderError {
+    let upstream_error = |status: u16, message: String| {
+        let body = UpstreamError {
+            message,
+            ..UpstreamError::default()
+        };
+        ProviderError::from_upstream(&Channel::default(), Some(status), body)
+    };
+    match failure {
+        FailureMode::Moderated => upstream_error(
+            400,
+            "prompt rejected by safety review, as it asks the sandbox for ([[sandbox:moderated]])"
+                .to_owned(),
+        ),
+        FailureMode::Fails => upstream_error(
+            500,
+            "the sandbox was told to fail ([[sandbox:fail]])".to_owned(),
+        ),
+        FailureMode::FailsAttempt(attempt) => upstream_error(
+            503,
+            format!(
+                "the sandbox was told to fail this attempt, number {attempt} ([[sandbox:fail=N]])"
+            ),
+        ),
+        FailureMode::Status(status) => upstream_error(
+            status,
+            format!("the sandbox answered with HTTP status {status} ([[sandbox:status=N]])"),
+        ),
+    }
+}

@@ -1,0 +1,406 @@
+//! Generates a minimal JSON value that is valid for a JSON schema.
+//!
+//! Supports types, enums, required members, bounds, formats, references and combinations, as schemas of tools and structured
+//! outputs use them. Ignores `pattern`, `not`, `if` and `uniqueItems`: a value may violate those.
+
+use serde_json::{Map, Number, Value, json};
+
+/// The most values in one instance. A schema that requires more gets an invalid one.
+const VALUES_MAX: usize = 4_096;
+/// The most schema values that are copied to merge `allOf`, `anyOf` and `oneOf`.
+const COPIES_MAX: usize = 100_000;
+/// The most characters of one string.
+const TEXT_MAX: u64 = 4_096;
+/// The deepest nesting. A schema that requires itself has no finite instance.
+const DEPTH_MAX: usize = 24;
+
+/// A value that is valid for `schema`; an empty object if every value is.
+pub(super) fn minimal(schema: &Value) -> Value {
+    let mut builder = Builder {
+        root: schema,
+        left: VALUES_MAX,
+        copies: COPIES_MAX,
+    };
+    match builder.value(schema, 0) {
+        Value::Null if accepts_everything(schema) => json!({}),
+        value => value,
+    }
+}
+
+fn accepts_everything(schema: &Value) -> bool {
+    const SAYING: &[&str] = &["const", "enum", "$ref", "allOf", "anyOf", "oneOf"];
+    let says = |schema: &Map<String, Value>| SAYING.iter().any(|word| schema.contains_key(*word));
+    type_of(schema.as_object()).is_none() && !schema.as_object().is_some_and(says)
+}
+
+struct Builder<'a> {
+    root: &'a Value,
+    left: usize,
+    copies: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn value(&mut self, schema: &Value, depth: usize) -> Value {
+        let Value::Object(schema) = schema else {
+            return Value::Null;
+        };
+        if self.left == 0 || depth > DEPTH_MAX {
+            return Value::Null;
+        }
+        self.left -= 1;
+        if let Some(only) = schema.get("const") {
+            return only.clone();
+        }
+        if let Some(first) = schema.get("enum").and_then(|list| list.get(0)) {
+            return first.clone();
+        }
+        if let Some(there) = self.referenced(schema) {
+            return self.value(there, depth + 1);
+        }
+        if let Some(flat) = self.flattened(schema) {
+            return self.value(&flat, depth + 1);
+        }
+        match type_of(Some(schema)) {
+            Some("object") => self.object(schema, depth),
+            Some("array") => self.array(schema, depth),
+            Some("string") => text(schema).into(),
+            Some("integer") => number(schema, true),
+            Some("number") => number(schema, false),
+            Some("boolean") => false.into(),
+            _ => Value::Null,
+        }
+    }
+
+    /// `schema` merged with its `allOf` and the first of each of its `anyOf` and `oneOf`. `None` if it has none of them.
+    fn flattened(&mut self, schema: &Map<String, Value>) -> Option<Value> {
+        let is_null = |schema: &&Value| schema.get("type").is_some_and(|t| t == "null");
+        let mut chosen: Vec<&Value> = list(schema, "allOf").collect();
+        for word in ["anyOf", "oneOf"] {
+            let something = list(schema, word).find(|one| !is_null(one));
+            chosen.extend(something.or_else(|| list(schema, word).next()));
+        }
+        if chosen.is_empty() {
+            return None;
+        }
+        let mut flat = Map::new();
+        let beside = schema
+            .iter()
+            .filter(|(name, _)| !matches!(name.as_str(), "allOf" | "anyOf" | "oneOf"));
+        let parts = chosen.into_iter().filter_map(Value::as_object);
+        let parts = parts.map(|part| {
+            let there = self.referenced(part).and_then(Value::as_object);
+            there.unwrap_or(part)
+        });
+        let members: Vec<_> = beside.chain(parts.flatten()).collect();
+        for (name, value) in members {
+            self.copies -= weight_of([value].into_iter(), self.copies);
+            if self.copies == 0 {
+                return None;
+            }
+            merge(&mut flat, name, value);
+        }
+        Some(flat.into())
+    }
+
+    fn referenced(&self, schema: &Map<String, Value>) -> Option<&'a Value> {
+        let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
+        self.root.pointer(pointer)
+    }
+
+    fn object(&mut self, schema: &Map<String, Value>, depth: usize) -> Value {
+        let none = Map::new();
+        let members = schema.get("properties").and_then(Value::as_object);
+        let members = members.unwrap_or(&none);
+        let others = schema.get("additionalProperties").unwrap_or(&Value::Null);
+        let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
+        let mut object = Map::new();
+        // In the order of the schema, as models write them.
+        for (name, member) in members
+            .iter()
+            .filter(|(name, _)| required.contains(&name.as_str()))
+        {
+            object.insert(name.clone(), self.value(member, depth + 1));
+        }
+        for name in required {
+            if !object.contains_key(name) && self.left > 0 {
+                object.insert(name.to_owned(), self.value(others, depth + 1));
+            }
+        }
+        let min = non_negative(schema, "minProperties") as usize;
+        for (name, member) in members {
+            if object.len() >= min {
+                break;
+            }
+            if !object.contains_key(name) {
+                object.insert(name.clone(), self.value(member, depth + 1));
+            }
+        }
+        while object.len() < min && self.left > 0 {
+            self.left -= 1;
+            let name = format!("member{}", object.len() + 1);
+            object.insert(name, self.value(others, depth + 1));
+        }
+        object.into()
+    }
+
+    fn array(&mut self, schema: &Map<String, Value>, depth: usize) -> Value {
+        let min = non_negative(schema, "minItems");
+        let mut items = Vec::new();
+        let first: Vec<&Value> = list(schema, "prefixItems").collect();
+        let rest = schema.get("items").unwrap_or(&Value::Null);
+        while (items.len() as u64) < min && self.left > 0 {
+            let item = first.get(items.len()).copied().unwrap_or(rest);
+            // An item without a schema counts too.
+            self.left = self.left.saturating_sub(usize::from(!item.is_object()));
+            items.push(self.value(item, depth + 1));
+        }
+        items.into()
+    }
+}
+
+/// The number of values, nested ones included, counted up to `most`. Long strings count as several.
+fn weight_of<'v>(values: impl Iterator<Item = &'v Value>, most: usize) -> usize {
+    let mut sum = 0;
+    for value in values {
+        if sum >= most {
+            return most;
+        }
+        sum += 1;
+        let room = most.saturating_sub(sum);
+        sum += match value {
+            Value::String(text) => text.len() / 64,
+            Value::Array(list) => weight_of(list.iter(), room),
+            Value::Object(map) => weight_of(map.values(), room),
+            _ => 0,
+        };
+    }
+    sum.min(most)
+}
+
+fn merge(flat: &mut Map<String, Value>, name: &str, value: &Value) {
+    match (flat.get_mut(name), value) {
+        (Some(Value::Object(there)), Value::Object(more)) => there.extend(more.clone()),
+        (Some(Value::Array(there)), Value::Array(more)) if name == "required" => {
+            there.extend(more.iter().cloned());
+        }
+        _ => {
+            flat.insert(name.to_owned(), value.clone());
+        }
+    }
+}
+
+/// The type that a schema names, or that its other keywords imply.
+fn type_of(schema: Option<&Map<String, Value>>) -> Option<&str> {
+    let schema = schema?;
+    match schema.get("type") {
+        Some(Value::String(name)) => return Some(name),
+        Some(Value::Array(names)) => {
+            let mut names = names.iter().filter_map(Value::as_str);
+            let first = names.clone().find(|name| *name != "null");
+            return first.or_else(|| names.next());
+        }
+        _ => {}
+    }
+    const TELLING: &[(&str, &[&str])] = &[
+        ("object", &["properties", "required", "minProperties"]),
+        ("array", &["items", "prefixItems", "minItems"]),
+        ("string", &["minLength", "maxLength", "pattern", "format"]),
+        (
+            "number",
+            &[
+                "minimum",
+                "maximum",
+                "exclusiveMinimum",
+                "exclusiveMaximum",
+                "multipleOf",
+            ],
+        ),
+    ];
+    let says = |words: &[&str]| words.iter().any(|word| schema.contains_key(*word));
+    let telling = TELLING.iter().find(|(_, words)| says(words));
+    telling.map(|(name, _)| *name)
+}
+
+fn text(schema: &Map<String, Value>) -> String {
+    let format = schema.get("format").and_then(Value::as_str);
+    let mut text = match format.unwrap_or_default() {
+        "date-time" => "2026-01-01T00:00:00Z",
+        "date" => "2026-01-01",
+        "time" => "00:00:00Z",
+        "duration" => "P1D",
+        "email" | "idn-email" => "a@example.com",
+        "hostname" | "idn-hostname" => "example.com",
+        "ipv4" => "192.0.2.1",
+        "ipv6" => "2001:db8::1",
+        "uri" | "iri" | "uri-reference" => "https://example.com/",
+        "uuid" => "00000000-0000-4000-8000-000000000000",
+        _ => "text",
+    }
+    .to_owned();
+    let min = non_negative(schema, "minLength").min(TEXT_MAX);
+    while (text.len() as u64) < min {
+        text.push('a');
+    }
+    if let Some(most) = schema.get("maxLength").and_then(Value::as_u64) {
+        text.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    }
+    text
+}
+
+/// The number nearest to 0 within the bounds.
+fn number(schema: &Map<String, Value>, is_integer: bool) -> Value {
+    let given = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let multiple = given("multipleOf").filter(|step| *step > 0.0);
+    let step = multiple.unwrap_or(1.0);
+    let open = (given("exclusiveMinimum"), given("exclusiveMaximum"));
+    let low = given("minimum").into_iter().chain(open.0).reduce(f64::max);
+    let high = given("maximum").into_iter().chain(open.1).reduce(f64::min);
+    let on_grid = multiple.is_some() || is_integer;
+    let is_open = |bound: f64, open: Option<f64>| open.is_some_and(|open| open == bound);
+    let value = match (low, high) {
+        (Some(low), high) if low > 0.0 || is_open(low, open.0) && low == 0.0 => {
+            let next = if on_grid {
+                (low / step).ceil() * step
+            } else {
+                low
+            };
+            match (next == low && is_open(low, open.0), high) {
+                (false, _) => next,
+                (true, Some(high)) if !on_grid => f64::midpoint(low, high),
+                (true, _) => next + step,
+            }
+        }
+        (low, Some(high)) if high < 0.0 || is_open(high, open.1) && high == 0.0 => {
+            let next = if on_grid {
+                (high / step).floor() * step
+            } else {
+                high
+            };
+            match (next == high && is_open(high, open.1), low) {
+                (false, _) => next,
+                (true, Some(low)) if !on_grid => f64::midpoint(low, high),
+                (true, _) => next - step,
+            }
+        }
+        _ => 0.0,
+    };
+    // Integers are written without a fraction. Larger floats have none anyway.
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return (value as i64).into();
+    }
+    Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+fn list<'a>(schema: &'a Map<String, Value>, name: &str) -> impl Iterator<Item = &'a Value> {
+    let list = schema.get(name).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn non_negative(schema: &Map<String, Value>, name: &str) -> u64 {
+    schema.get(name).and_then(Value::as_u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_are_valid_and_small() {
+        for (schema, expected) in [
+            (json!({}), json!({})),
+            (json!(true), json!({})),
+            (
+                json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+                json!({}),
+            ),
+            (
+                json!({"type": "object", "properties": {"b": {"type": "boolean"}, "a": {"type": ["null", "integer"]}, "c": {}},
+                       "required": ["a", "b", "d"]}),
+                json!({"b": false, "a": 0, "d": null}),
+            ),
+            (json!({"enum": ["x", "y"]}), json!("x")),
+            (json!({"const": 7}), json!(7)),
+            (json!({"type": "null"}), json!(null)),
+            (
+                json!({"type": "string", "minLength": 6, "maxLength": 7}),
+                json!("textaa"),
+            ),
+            (json!({"type": "string", "maxLength": 2}), json!("te")),
+            (
+                json!({"type": "string", "format": "date"}),
+                json!("2026-01-01"),
+            ),
+            (
+                json!({"items": {"type": "integer", "minimum": 3}, "minItems": 2}),
+                json!([3, 3]),
+            ),
+            (
+                json!({"type": "array", "prefixItems": [{"const": 1}], "items": {"const": 2}, "minItems": 3}),
+                json!([1, 2, 2]),
+            ),
+            (json!({"type": "integer", "exclusiveMinimum": 3}), json!(4)),
+            (json!({"type": "integer", "exclusiveMinimum": 0}), json!(1)),
+            (
+                json!({"type": "integer", "minimum": 5, "multipleOf": 4}),
+                json!(8),
+            ),
+            (
+                json!({"type": "integer", "maximum": -5, "multipleOf": 4}),
+                json!(-8),
+            ),
+            (
+                json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+                json!(0.5),
+            ),
+            (json!({"type": "number", "minimum": 0.25}), json!(0.25)),
+            (
+                json!({"type": "number", "minimum": -1, "maximum": 1}),
+                json!(0),
+            ),
+            (
+                json!({"anyOf": [{"type": "null"}, {"type": "boolean"}]}),
+                json!(false),
+            ),
+            (json!({"oneOf": [{"type": "null"}]}), json!(null)),
+            (
+                json!({"allOf": [{"properties": {"a": {"const": 1}}, "required": ["a"]}, {"required": ["b"]}], "type": "object"}),
+                json!({"a": 1, "b": null}),
+            ),
+            (
+                json!({"$defs": {"P": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}},
+                       "type": "object", "properties": {"p": {"$ref": "#/$defs/P"}}, "required": ["p"]}),
+                json!({"p": {"x": 0}}),
+            ),
+            (
+                json!({"$defs": {"A": {"properties": {"a": {"const": 1}}, "required": ["a"]}},
+                       "allOf": [{"$ref": "#/$defs/A"}, {"properties": {"b": {"const": 2}}, "required": ["b"]}]}),
+                json!({"a": 1, "b": 2}),
+            ),
+            (
+                json!({"type": "object", "minProperties": 2, "properties": {"a": {"const": 1}}}),
+                json!({"a": 1, "member2": null}),
+            ),
+        ] {
+            assert_eq!(minimal(&schema), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn greedy_schemas_are_bounded() {
+        let endless =
+            json!({"type": "object", "properties": {"me": {"$ref": "#"}}, "required": ["me"]});
+        assert!(minimal(&endless).to_string().len() < 1_000);
+        let wide = json!({"type": "array", "minItems": 4_000_000_000_u64, "items":
+            {"type": "array", "minItems": 4_000_000_000_u64, "items": {"type": "string", "minLength": 9}}});
+        assert!(minimal(&wide).to_string().len() < 100_000);
+        let blank = json!({"type": "array", "minItems": 4_000_000_000_u64});
+        assert!(minimal(&blank).to_string().len() < 100_000);
+        let long = json!({"type": "string", "minLength": 4_000_000_000_u64});
+        assert!(minimal(&long).to_string().len() < 10_000);
+        let rich = json!({"type": "object", "minProperties": 4_000_000_000_u64});
+        assert!(minimal(&rich).to_string().len() < 200_000);
+        let twice = json!({"$defs": {"T": {"type": "object", "properties": {"l": {"$ref": "#/$defs/T"}, "r": {"$ref": "#/$defs/T"}},
+            "required": ["l", "r"]}}, "$ref": "#/$defs/T"});
+        assert!(minimal(&twice).to_string().len() < 200_000);
+    }
+}

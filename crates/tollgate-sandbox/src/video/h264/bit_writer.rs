@@ -1,0 +1,146 @@
+//! Writes bits and Exp-Golomb codes, and packs them into NAL units.
+
+/// The type of a NAL unit (table 7-1 of ITU-T H.264).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NalKind {
+    /// A P frame that no other frame refers to.
+    Slice,
+    /// An I frame that resets the decoder (IDR).
+    KeySlice,
+    /// A sequence parameter set.
+    Sequence,
+    /// A picture parameter set.
+    Picture,
+}
+
+impl NalKind {
+    /// The first byte: `nal_ref_idc` and `nal_unit_type`.
+    fn header(self) -> u8 {
+        match self {
+            Self::Slice => 0x01,
+            Self::KeySlice => 0x65,
+            Self::Sequence => 0x67,
+            Self::Picture => 0x68,
+        }
+    }
+}
+
+/// BitWriter in the order of writing, the highest of each byte first.
+#[derive(Debug, Default)]
+pub(super) struct BitWriter {
+    bytes: Vec<u8>,
+    /// The bits that do not fill a byte yet, in its lowest `pending_bits` bits.
+    pending: u64,
+    pending_bits: u32,
+}
+
+impl BitWriter {
+    /// Writes the lowest `count` bits of `value`, at most 32.
+    pub(super) fn put(&mut self, value: u32, count: u32) {
+        debug_assert!(count <= 32 && u64::from(value) < 1 << count);
+        self.pending = self.pending << count | u64::from(value);
+        self.pending_bits += count;
+        while self.pending_bits >= 8 {
+            self.pending_bits -= 8;
+            self.bytes.push((self.pending >> self.pending_bits) as u8);
+        }
+        self.pending &= (1 << self.pending_bits) - 1;
+    }
+
+    pub(super) fn flag(&mut self, value: bool) {
+        self.put(u32::from(value), 1);
+    }
+
+    /// An unsigned Exp-Golomb code, `ue(v)`.
+    pub(super) fn unsigned(&mut self, value: u32) {
+        let length = (value + 1).ilog2();
+        self.put(0, length);
+        self.put(value + 1, length + 1);
+    }
+
+    /// A signed Exp-Golomb code, `se(v)`.
+    pub(super) fn signed(&mut self, value: i32) {
+        let code = if value > 0 { 2 * value - 1 } else { -2 * value };
+        self.unsigned(code as u32);
+    }
+
+    /// Ends the payload and returns the NAL unit, without length prefix or start code.
+    pub(super) fn finish(mut self, unit: NalKind) -> Vec<u8> {
+        self.flag(true);
+        if self.pending_bits > 0 {
+            self.put(0, 8 - self.pending_bits);
+        }
+        let mut packed = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 64 + 1);
+        packed.push(unit.header());
+        let mut zeros = 0;
+        for byte in self.bytes {
+            // Emulation prevention: two zeros and a byte up to 3 would look like a start code.
+            if zeros == 2 && byte <= 3 {
+                packed.push(3);
+                zeros = 0;
+            }
+            zeros = if byte == 0 { zeros + 1 } else { 0 };
+            packed.push(byte);
+        }
+        packed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exp_golomb_codes_are_those_of_the_standard() {
+        for (value, code) in [
+            (0, "1"),
+            (1, "010"),
+            (2, "011"),
+            (3, "00100"),
+            (7, "0001000"),
+        ] {
+            let mut bits = BitWriter::default();
+            bits.unsigned(value);
+            assert_eq!(shown(bits), code);
+        }
+        for (value, code) in [
+            (0, "1"),
+            (1, "010"),
+            (-1, "011"),
+            (2, "00100"),
+            (-2, "00101"),
+        ] {
+            let mut bits = BitWriter::default();
+            bits.signed(value);
+            assert_eq!(shown(bits), code);
+        }
+    }
+
+    fn shown(bits: BitWriter) -> String {
+        let mut text: String = bits
+            .bytes
+            .iter()
+            .map(|byte| format!("{byte:08b}"))
+            .collect();
+        for at in (0..bits.pending_bits).rev() {
+            text.push(if bits.pending >> at & 1 == 1 {
+                '1'
+            } else {
+                '0'
+            });
+        }
+        text
+    }
+
+    #[test]
+    fn no_start_code_inside_a_unit() {
+        let mut bits = BitWriter::default();
+        for byte in [0, 0, 0, 0, 0, 1, 9, 0, 0, 3, 0, 0, 4] {
+            bits.put(byte, 8);
+        }
+        assert_eq!(
+            bits.finish(NalKind::Slice),
+            [1, 0, 0, 3, 0, 0, 3, 0, 1, 9, 0, 0, 3, 3, 0, 0, 4, 0x80]
+        );
+    }
+}
