@@ -1,17 +1,17 @@
-//! Free-text tools on upstreams that have functions only: undone in the reply.
+//! Custom (free-text) tools on upstreams that only have functions: converts calls in the response back.
 //!
-//! The writers of requests (messages, generate-content) send a function with one text argument, `input`, in the tool's place. What
-//! the model calls it with is the text that the client's tool takes.
+//! The request writers of messages and generate-content send a function with one string argument, `input`, instead of the tool. The
+//! value of that argument is the free text for the client's tool.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::hub::{Event, Kind, Reply, Request, ToolKind};
-use crate::sse::EVENT_MAX;
+use crate::hub::{Event, PartKind, Request, Response, ToolKind};
+use crate::sse::MAX_EVENT_BYTES;
 
-/// The free-text tools of a request, by the client's names.
-pub fn names(request: &Request) -> HashSet<String> {
+/// The client's names of the custom tools in a request.
+pub fn custom_tool_names(request: &Request) -> HashSet<String> {
     let custom = request.tools.iter().filter_map(|tool| match &tool.kind {
         ToolKind::Custom { name, .. } => Some(name.clone()),
         _ => None,
@@ -19,15 +19,15 @@ pub fn names(request: &Request) -> HashSet<String> {
     custom.collect()
 }
 
-/// Makes calls of the functions that stand in for `names` in a whole reply calls of the tools themselves. Names must be the
-/// client's again.
-pub fn undo_reply(reply: &mut Reply, names: &HashSet<String>) {
-    let parts = reply
+/// Converts calls of the functions `names` in a complete response back into calls of custom tools. Tool names must already be the
+/// client's.
+pub fn restore_in_response(response: &mut Response, names: &HashSet<String>) {
+    let parts = response
         .choices
         .iter_mut()
         .flat_map(|choice| &mut choice.parts);
     for part in parts {
-        if let Kind::ToolCall {
+        if let PartKind::ToolCall {
             name,
             arguments,
             custom,
@@ -37,21 +37,21 @@ pub fn undo_reply(reply: &mut Reply, names: &HashSet<String>) {
             && names.contains(name)
         {
             *custom = true;
-            *arguments = text_of(std::mem::take(arguments));
+            *arguments = input_text(std::mem::take(arguments));
         }
     }
 }
 
-/// The same in a stream, event by event: a call's text is given out at its end.
+/// Converts the calls in a stream. The text of a call is passed on at its end.
 #[derive(Debug)]
-pub struct Undo {
+pub struct StreamRestorer {
     names: HashSet<String>,
-    /// What is kept of the calls that are open: choice, call, arguments.
+    /// Calls that have not ended: choice, call, arguments so far.
     open: Vec<(u32, u32, String)>,
 }
 
-impl Undo {
-    /// Undoes calls of the functions that stand in for `names`.
+impl StreamRestorer {
+    /// Converts calls of the functions `names`.
     pub fn new(names: HashSet<String>) -> Self {
         Self {
             names,
@@ -59,14 +59,14 @@ impl Undo {
         }
     }
 
-    /// Rewrites `events` in place.
-    pub fn events(&mut self, events: &mut Vec<Event>) {
+    /// Converts `events` in place.
+    pub fn restore_events(&mut self, events: &mut Vec<Event>) {
         for event in std::mem::take(events) {
-            self.event(event, events);
+            self.restore_event(event, events);
         }
     }
 
-    fn event(&mut self, mut event: Event, out: &mut Vec<Event>) {
+    fn restore_event(&mut self, mut event: Event, out: &mut Vec<Event>) {
         match &mut event {
             Event::ToolStart {
                 choice,
@@ -80,19 +80,19 @@ impl Undo {
             }
             Event::ToolArguments { choice, call, json } => {
                 if let Some(at) = self.find(*choice, *call) {
-                    let kept = &mut self.open[at].2;
-                    kept.push_str(json);
-                    if kept.len() <= EVENT_MAX {
+                    let arguments = &mut self.open[at].2;
+                    arguments.push_str(json);
+                    if arguments.len() <= MAX_EVENT_BYTES {
                         return;
                     }
-                    // Nothing honest is so long: it goes on as it is.
+                    // Memory is bounded: such long arguments are passed on unchanged.
                     *json = self.open.swap_remove(at).2;
                 }
             }
             Event::ToolEnd { choice, call, .. } => {
                 if let Some(at) = self.find(*choice, *call) {
-                    let (choice, call, kept) = self.open.swap_remove(at);
-                    let json = text_of(kept);
+                    let (choice, call, arguments) = self.open.swap_remove(at);
+                    let json = input_text(arguments);
                     if !json.is_empty() {
                         out.push(Event::ToolArguments { choice, call, json });
                     }
@@ -109,8 +109,8 @@ impl Undo {
     }
 }
 
-/// The text in the function's arguments; the arguments themselves where they are not as asked for.
-fn text_of(arguments: String) -> String {
+/// The string `input` in the function's arguments. The arguments themselves if the model did not follow the function's schema.
+fn input_text(arguments: String) -> String {
     match serde_json::from_str::<Value>(&arguments) {
         Ok(Value::Object(mut members)) => match members.remove("input") {
             Some(Value::String(text)) => text,
@@ -123,7 +123,7 @@ fn text_of(arguments: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::Fold;
+    use crate::hub::ResponseBuilder;
 
     fn call(call: u32, name: &str, pieces: &[&str]) -> Vec<Event> {
         let choice = 0;
@@ -147,28 +147,28 @@ mod tests {
         out
     }
 
-    fn fold(events: &[Event]) -> Reply {
-        let mut fold = Fold::default();
-        events.iter().for_each(|event| fold.push(event));
-        fold.reply()
+    fn build(events: &[Event]) -> Response {
+        let mut builder = ResponseBuilder::default();
+        events.iter().for_each(|event| builder.push(event));
+        builder.build()
     }
 
     #[test]
-    fn the_text_comes_back_whole_and_streamed() {
+    fn complete_responses_and_streams_restore_the_same_text() {
         let names = HashSet::from(["shell".to_owned()]);
         let mut events = call(0, "shell", &["{\"inp", "ut\":\"ls\\n\"}"]);
         events.extend(call(1, "f", &["{\"input\":\"x\"}"]));
         events.extend(call(2, "shell", &["no object"]));
         events.extend(call(3, "shell", &[]));
-        let mut whole = fold(&events);
-        undo_reply(&mut whole, &names);
-        Undo::new(names).events(&mut events);
-        assert_eq!(fold(&events), whole);
-        let calls: Vec<(bool, &str)> = whole.choices[0]
+        let mut complete = build(&events);
+        restore_in_response(&mut complete, &names);
+        StreamRestorer::new(names).restore_events(&mut events);
+        assert_eq!(build(&events), complete);
+        let calls: Vec<(bool, &str)> = complete.choices[0]
             .parts
             .iter()
             .filter_map(|part| match &part.kind {
-                Kind::ToolCall {
+                PartKind::ToolCall {
                     custom, arguments, ..
                 } => Some((*custom, arguments.as_str())),
                 _ => None,

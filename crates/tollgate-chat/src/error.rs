@@ -1,26 +1,26 @@
-//! What can be wrong: with a client's request, with an upstream's answer; and errors on their way to a client.
+//! Error types: invalid requests of clients, malformed responses and errors of upstreams, and errors as sent to clients.
 
 use tollgate_core::ApiError;
 
-/// A request that cannot be taken: 400. Names the field and what is allowed.
+/// A request that is rejected with HTTP status 400. Names the field and what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Bad {
-    /// The member at fault as a path, `messages[2].content[0].image_url.url`; empty where it is the whole body.
+pub struct InvalidRequest {
+    /// JSON path of the field, such as `messages[2].content[0].image_url.url`; empty if the whole body is invalid.
     pub field: String,
-    /// One sentence for a person that names the field.
+    /// One sentence that names the field.
     pub message: String,
 }
 
-impl Bad {
-    /// `field` is wrong; `why` continues the sentence "`field` …".
-    pub fn new(field: impl Into<String>, why: impl AsRef<str>) -> Self {
+impl InvalidRequest {
+    /// `field` is invalid. `problem` continues the sentence "`field` …", such as "must be a string".
+    pub fn new(field: impl Into<String>, problem: impl AsRef<str>) -> Self {
         let field = field.into();
-        let message = format!("`{field}` {}", why.as_ref());
+        let message = format!("`{field}` {}", problem.as_ref());
         Self { field, message }
     }
 
-    /// The body as a whole is wrong.
+    /// The body as a whole is invalid.
     pub fn body(message: impl Into<String>) -> Self {
         Self {
             field: String::new(),
@@ -29,53 +29,55 @@ impl Bad {
     }
 }
 
-impl From<Bad> for ApiError {
-    fn from(bad: Bad) -> Self {
-        Self::invalid(bad.message)
+impl From<InvalidRequest> for ApiError {
+    fn from(error: InvalidRequest) -> Self {
+        Self::invalid(error.message)
     }
 }
 
-/// An upstream's answer that is not what its format says: truncated, no JSON, a stream without an end.
+/// An upstream's response that breaks its format: truncated, not JSON, a stream without an end, or an error inside a stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Garbled {
-    /// The bytes are not the format's. The text is for the log, and names no content.
-    #[error("the upstream's answer is malformed: {0}")]
-    Malformed(String),
-    /// The stream ended without its end.
+pub enum MalformedResponse {
+    /// The bytes do not follow the format. The text is for the log and contains nothing of the conversation.
+    #[error("the upstream's response is malformed: {0}")]
+    Invalid(String),
+    /// The stream ended without the format's end marker.
     #[error("the upstream's stream broke off")]
-    BrokeOff,
-    /// The stream carried an error.
+    Truncated,
+    /// The response or stream contains an error object.
     #[error("{}", .0.message)]
-    Upstream(ErrorWords),
-    /// One event is larger than any honest one.
+    Upstream(UpstreamError),
+    /// One event is larger than this many bytes.
     #[error("an event of the upstream is larger than {0} bytes")]
-    TooLarge(usize),
+    EventTooLarge(usize),
 }
 
-/// What an upstream's error said, whatever its format.
+/// An upstream's error, whatever its format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ErrorWords {
-    /// The HTTP status that it stands for, where the words tell (`rate_limit_error` is 429, `overloaded_error` 529).
+pub struct UpstreamError {
+    /// The HTTP status that the error stands for. `None` if its code or type does not tell (`rate_limit_error` is 429,
+    /// `overloaded_error` 529).
     pub status: Option<u16>,
-    /// Its machine-readable name, such as `insufficient_quota`, `model_not_found` or `RESOURCE_EXHAUSTED`.
+    /// Its machine-readable code, such as `insufficient_quota`, `model_not_found` or `RESOURCE_EXHAUSTED`.
     pub code: String,
-    /// Its sentence.
+    /// Its error message.
     pub message: String,
-    /// Seconds to wait, where the body says so (Google's RetryInfo).
+    /// Seconds to wait before a retry (Google's `RetryInfo`). `None` if the body has no such field.
     pub retry_after: Option<u32>,
 }
 
-/// An error on its way to the client, to be rendered in the client's format.
+/// An error on its way to a client, to be written in the client's format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WireError {
-    /// The HTTP status; inside a stream, the status it would have had.
+pub struct ErrorBody {
+    /// The HTTP status; inside a stream, the status that it would have had.
     pub status: u16,
     /// One sentence.
     pub message: String,
-    /// The field at fault (`param` of OpenAI's envelope).
+    /// JSON path of the invalid field (`param` of OpenAI's error object).
     pub param: Option<String>,
-    /// A machine-readable name beside the type, such as `context_length_exceeded`, `insufficient_quota`, `model_not_found`.
+    /// A machine-readable code beside the type, such as `context_length_exceeded`, `insufficient_quota`, `model_not_found`.
     pub code: Option<String>,
-    /// Whether the vendor's own full list of types may be used (bare mounts) or only SPEC.md's (SPEC.md's paths).
+    /// Whether the error goes out on a path without envelope, with the vendor's own error types. On paths with the
+    /// `{code, data}` envelope only the types in docs/errors.md are used.
     pub bare: bool,
 }

@@ -1,46 +1,47 @@
-//! A forced tool that stands in for JSON output on models without it: undone in the reply.
+//! JSON output on models without it: a forced tool is sent instead, and its call in the response is converted back to text.
 //!
-//! The writer of a request names the tool in `Written::json_tool`; what the model "calls" it with is the text that the client
-//! asked for.
+//! The request writer puts the tool's name in [`crate::WrittenRequest::json_tool`]; the arguments of the call are the text that the
+//! client requested.
 
-use crate::hub::{Event, Finish, Kind, Part, Reply};
+use crate::hub::{Event, FinishReason, Part, PartKind, Response};
 
-/// Turns calls of `tool` in a whole reply back into text.
-pub fn undo_reply(reply: &mut Reply, tool: &str) {
-    for choice in &mut reply.choices {
-        let mut others = false;
+/// Converts calls of `tool` in a complete response back into text.
+pub fn restore_in_response(response: &mut Response, tool: &str) {
+    for choice in &mut response.choices {
+        let mut has_other_calls = false;
         for part in &mut choice.parts {
             match &mut part.kind {
-                Kind::ToolCall {
+                PartKind::ToolCall {
                     name, arguments, ..
                 } if name == tool => *part = Part::text(std::mem::take(arguments)),
-                Kind::ToolCall { .. } => others = true,
+                PartKind::ToolCall { .. } => has_other_calls = true,
                 _ => {}
             }
         }
-        if choice.finish == Finish::ToolCall && !others {
-            choice.finish = Finish::End;
+        if choice.finish == FinishReason::ToolCall && !has_other_calls {
+            choice.finish = FinishReason::EndTurn;
         }
     }
 }
 
-/// Turns calls of a tool in a stream back into text, event by event.
+/// Converts calls of a tool in a stream back into text.
 #[derive(Debug)]
-pub struct Undo {
+pub struct StreamRestorer {
     tool: String,
-    /// By choice.
-    choices: Vec<Calls>,
+    /// By index of the choice.
+    choices: Vec<CallNumbers>,
 }
 
 #[derive(Debug, Default)]
-struct Calls {
-    /// For each call of the upstream: its number for the client, none where it is text.
+struct CallNumbers {
+    /// For each call of the upstream: its number for the client. `None` if it becomes text.
     numbers: Vec<Option<u32>>,
-    passed: u32,
+    /// Number of calls that stay calls.
+    kept: u32,
 }
 
-impl Undo {
-    /// Undoes calls of `tool`.
+impl StreamRestorer {
+    /// Converts calls of `tool`.
     pub fn new(tool: &str) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -48,13 +49,17 @@ impl Undo {
         }
     }
 
-    /// Rewrites `events` in place.
-    pub fn events(&mut self, events: &mut Vec<Event>) {
+    /// Converts `events` in place.
+    pub fn restore_events(&mut self, events: &mut Vec<Event>) {
         let before = std::mem::take(events);
-        events.extend(before.into_iter().filter_map(|event| self.event(event)));
+        events.extend(
+            before
+                .into_iter()
+                .filter_map(|event| self.restore_event(event)),
+        );
     }
 
-    fn event(&mut self, event: Event) -> Option<Event> {
+    fn restore_event(&mut self, event: Event) -> Option<Event> {
         match event {
             Event::ToolStart {
                 choice,
@@ -65,9 +70,9 @@ impl Undo {
             } => {
                 let is_text = name == self.tool;
                 let calls = self.calls(choice);
-                let number = (!is_text).then_some(calls.passed);
-                calls.passed += u32::from(!is_text);
-                // Readers count without gaps; what comes out of order is left as it is.
+                let number = (!is_text).then_some(calls.kept);
+                calls.kept += u32::from(!is_text);
+                // Readers number calls without gaps; calls out of order keep their number.
                 if calls.numbers.len() == call as usize {
                     calls.numbers.push(number);
                 }
@@ -102,27 +107,27 @@ impl Undo {
             }),
             Event::Finish {
                 choice,
-                finish: Finish::ToolCall,
+                finish: FinishReason::ToolCall,
                 stop_sequence,
-            } if self.calls(choice).passed == 0 => Some(Event::Finish {
+            } if self.calls(choice).kept == 0 => Some(Event::Finish {
                 choice,
-                finish: Finish::End,
+                finish: FinishReason::EndTurn,
                 stop_sequence,
             }),
             other => Some(other),
         }
     }
 
-    fn calls(&mut self, choice: u32) -> &mut Calls {
+    fn calls(&mut self, choice: u32) -> &mut CallNumbers {
         let at = choice.min(127) as usize;
         if self.choices.len() <= at {
-            self.choices.resize_with(at + 1, Calls::default);
+            self.choices.resize_with(at + 1, CallNumbers::default);
         }
         &mut self.choices[at]
     }
 }
 
-impl Calls {
+impl CallNumbers {
     fn number(&self, call: u32) -> Option<u32> {
         self.numbers
             .get(call as usize)
@@ -134,7 +139,7 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::Fold;
+    use crate::hub::ResponseBuilder;
 
     fn call(call: u32, name: &str, json: &str) -> Vec<Event> {
         vec![
@@ -159,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stand_in_is_text_and_other_calls_move_up() {
+    fn the_json_tool_becomes_text_and_other_calls_are_renumbered() {
         for other in [false, true] {
             let mut events = call(0, "answer", "{\"a\":1}");
             if other {
@@ -167,21 +172,25 @@ mod tests {
             }
             events.push(Event::Finish {
                 choice: 0,
-                finish: Finish::ToolCall,
+                finish: FinishReason::ToolCall,
                 stop_sequence: None,
             });
-            let fold = |events: &[Event]| {
-                let mut fold = Fold::default();
-                events.iter().for_each(|event| fold.push(event));
-                fold.reply()
+            let build = |events: &[Event]| {
+                let mut builder = ResponseBuilder::default();
+                events.iter().for_each(|event| builder.push(event));
+                builder.build()
             };
-            let mut whole = fold(&events);
-            undo_reply(&mut whole, "answer");
-            Undo::new("answer").events(&mut events);
-            assert_eq!(fold(&events), whole);
-            assert_eq!(whole.choices[0].parts[0], Part::text("{\"a\":1}"));
-            let finish = if other { Finish::ToolCall } else { Finish::End };
-            assert_eq!(whole.choices[0].finish, finish);
+            let mut complete = build(&events);
+            restore_in_response(&mut complete, "answer");
+            StreamRestorer::new("answer").restore_events(&mut events);
+            assert_eq!(build(&events), complete);
+            assert_eq!(complete.choices[0].parts[0], Part::text("{\"a\":1}"));
+            let finish = if other {
+                FinishReason::ToolCall
+            } else {
+                FinishReason::EndTurn
+            };
+            assert_eq!(complete.choices[0].finish, finish);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The four chat formats and the hub between them.
+//! The four chat formats and the hub types that translate between them.
 //!
-//! Bytes in, bytes out: nothing here knows a network, a clock or a database. A format is one folder and one line in
-//! [`FORMATS`]. Every format reads its requests, replies and streams into the hub's form ([`hub`]) and writes them
-//! from it, so four formats need four readers and four writers, not twelve translators. Where both sides speak the same
-//! format nothing of that happens: [`Format::forward_request`], [`Format::forward_reply`] and [`Format::forward_stream`] pass
-//! the bytes on and only rewrite the model's name and read the usage.
+//! Bytes in, bytes out: no network, clock or database. A format is one folder and one entry in [`FORMATS`]. Every format reads
+//! requests, responses and streams into the types of [`hub`] and writes them from there, so that four formats need four readers
+//! and four writers instead of twelve translators. If client and upstream use the same format, nothing is translated:
+//! [`Format::forward_request`], [`Format::forward_response`] and [`Format::stream_forwarder`] pass the bytes on, replace the
+//! model's name and read the usage.
 
 pub mod chat_completions;
 pub mod custom_tool;
@@ -12,22 +12,22 @@ pub mod error;
 pub mod format;
 pub mod generate_content;
 pub mod hub;
+mod json_text;
 pub mod json_tool;
+pub mod lazy_json;
 pub mod media;
 pub mod messages;
 pub mod responses;
-pub mod scan;
 pub mod sse;
-mod text;
 pub mod tokens;
 
-pub use error::{Bad, ErrorWords, Garbled, WireError};
+pub use error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 pub use format::{
-    Answer, Format, Forwarded, Glance, Rendering, StreamForward, StreamReader, StreamWriter,
-    Target, Written,
+    Format, ForwardedChunk, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
+    StreamReader, StreamWriter, Target, WrittenRequest,
 };
 
-/// Every chat format, in SPEC.md's order.
+/// Every chat format: OpenAI's chat completions and responses, Anthropic's messages, Google's generateContent.
 pub static FORMATS: &[&dyn Format] = &[
     &chat_completions::ChatCompletions,
     &responses::Responses,
@@ -35,7 +35,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &generate_content::GenerateContent,
 ];
 
-/// The format of that name.
+/// The format whose [`Format::name`] is `name`.
 pub fn by_name(name: &str) -> Option<&'static dyn Format> {
     FORMATS.iter().copied().find(|format| format.name() == name)
 }

@@ -1,4 +1,4 @@
-//! Bytes inside requests: data URIs, base64 in whatever spelling clients use, and what the bytes really are.
+//! Media data inside requests: data URIs, base64 in the variants that clients send, and media types recognised from the bytes.
 
 use std::borrow::Cow;
 
@@ -7,23 +7,23 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use crate::hub::Source;
 
-/// What a data URI says.
+/// A parsed data URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataUri<'a> {
-    /// The media type as written, without parameters; empty where none is given.
+    /// The media type as written, without parameters; empty if there is none.
     pub media_type: &'a str,
     /// The base64 text as written.
     pub data: &'a str,
 }
 
-/// Whether `text` means to be a data URI.
+/// Whether `text` begins with `data:`.
 pub fn is_data_uri(text: &str) -> bool {
     text.get(..5)
         .is_some_and(|start| start.eq_ignore_ascii_case("data:"))
 }
 
-/// Takes a data URI apart; parameters such as `;charset=x` are skipped. None where it is none, or is not base64.
-pub fn data_uri(text: &str) -> Option<DataUri<'_>> {
+/// Parses a data URI; parameters such as `;charset=x` are skipped. `None` if it is no data URI or not base64.
+pub fn parse_data_uri(text: &str) -> Option<DataUri<'_>> {
     let (head, data) = text
         .get(5..)
         .filter(|_| is_data_uri(text))?
@@ -35,15 +35,15 @@ pub fn data_uri(text: &str) -> Option<DataUri<'_>> {
         .then_some(DataUri { media_type, data })
 }
 
-/// A data URI of `data`, which is clean base64.
-pub fn to_data_uri(media_type: &str, data: &str) -> String {
+/// The data URI of `data`, which must be standard base64.
+pub fn format_data_uri(media_type: &str, data: &str) -> String {
     format!("data:{media_type};base64,{data}")
 }
 
-/// Bytes of a client as a source: `text` is a data URI or bare base64, `declared` the type that is said elsewhere (may be empty).
-/// The error continues a sentence that begins with the field's name.
-pub fn inline(text: &str, declared: &str) -> Result<Source, String> {
-    let (media_type, data) = match data_uri(text) {
+/// The bytes that a client sent in `text`, which is a data URI or base64. `declared` is the media type from another field; it may be
+/// empty. Media types recognised from the bytes take precedence. The error continues a sentence "`field` …".
+pub fn parse_inline_source(text: &str, declared: &str) -> Result<Source, String> {
+    let (media_type, data) = match parse_data_uri(text) {
         Some(uri) if uri.media_type.is_empty() => (declared, uri.data),
         Some(uri) => (uri.media_type, uri.data),
         None if is_data_uri(text) => {
@@ -51,16 +51,17 @@ pub fn inline(text: &str, declared: &str) -> Result<Source, String> {
         }
         None => (declared, text),
     };
-    let data = clean_base64(data)?.into_owned();
-    let media_type = match sniff_base64(&data) {
+    let data = normalize_base64(data)?.into_owned();
+    let media_type = match sniff_base64_media_type(&data) {
         Some(seen) => seen.to_owned(),
-        None => normal_type(media_type).into_owned(),
+        None => normalize_media_type(media_type).into_owned(),
     };
     Ok(Source::Base64 { media_type, data })
 }
 
-/// Standard base64 with padding and without line breaks, from standard or URL-safe, padded or not, broken into lines or not.
-pub fn clean_base64(data: &str) -> Result<Cow<'_, str>, String> {
+/// Converts base64 to the standard alphabet with padding and without line breaks. Accepts the URL-safe alphabet, missing padding and
+/// white space. The error continues a sentence "`field` …".
+pub fn normalize_base64(data: &str) -> Result<Cow<'_, str>, String> {
     let digits = data.trim_end_matches('=');
     let is_clean = data.len().is_multiple_of(4) && digits.bytes().all(is_standard_digit);
     if is_clean && data.len() - digits.len() <= 2 && !digits.is_empty() {
@@ -90,8 +91,8 @@ fn is_standard_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
 }
 
-/// A media type in lower case, without parameters, aliases replaced; `application/octet-stream` for none.
-pub fn normal_type(media_type: &str) -> Cow<'static, str> {
+/// The media type in lower case, without parameters and with aliases replaced; `application/octet-stream` if it is empty.
+pub fn normalize_media_type(media_type: &str) -> Cow<'static, str> {
     let plain = media_type.split(';').next().unwrap_or_default().trim();
     match plain.to_ascii_lowercase().as_str() {
         "" => Cow::Borrowed("application/octet-stream"),
@@ -101,18 +102,18 @@ pub fn normal_type(media_type: &str) -> Cow<'static, str> {
     }
 }
 
-/// What base64 text holds, by its first bytes.
-pub fn sniff_base64(data: &str) -> Option<&'static str> {
+/// The media type of base64 data, from the magic number in its first bytes. `None` if it has no known one.
+pub fn sniff_base64_media_type(data: &str) -> Option<&'static str> {
     // 32 digits are 24 bytes: every magic number fits.
     let head = &data.as_bytes()[..data.len().min(32)];
     let digits = head.iter().position(|&b| b == b'=').unwrap_or(head.len());
     let whole = digits - usize::from(digits % 4 == 1);
     let bytes = STANDARD_NO_PAD.decode(&head[..whole - whole % 4]).ok()?;
-    sniff(&bytes)
+    sniff_media_type(&bytes)
 }
 
-/// Pictures and PDFs by their magic numbers. Sound and film keep the type that the client says.
-pub fn sniff(bytes: &[u8]) -> Option<&'static str> {
+/// The media type of an image or PDF, from its magic number. `None` for anything else: audio and video keep the declared type.
+pub fn sniff_media_type(bytes: &[u8]) -> Option<&'static str> {
     let at = |from: usize, magic: &[u8]| bytes.get(from..).is_some_and(|b| b.starts_with(magic));
     let brand = |name: &[u8]| at(4, b"ftyp") && at(8, name);
     const HEIC: [&[u8]; 4] = [b"heic", b"heix", b"hevc", b"heim"];
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn trap_52_the_bytes_say_what_a_picture_is() {
+    fn image_types_are_recognised_from_the_bytes_not_the_declaration() {
         let broken = PNG
             .as_bytes()
             .chunks(20)
@@ -157,13 +158,13 @@ mod tests {
             format!("data:image/png;base64,{}", PNG.trim_end_matches('=')),
             PNG.replace('+', "-").replace('/', "_"),
         ] {
-            assert_eq!(inline(&text, "image/gif"), Ok(png()), "{text}");
+            assert_eq!(parse_inline_source(&text, "image/gif"), Ok(png()), "{text}");
         }
-        assert_eq!(normal_type("image/JPG; q=1"), "image/jpeg");
+        assert_eq!(normalize_media_type("image/JPG; q=1"), "image/jpeg");
     }
 
     #[test]
-    fn what_is_no_base64_is_refused() {
+    fn invalid_base64_is_rejected() {
         for text in [
             "data:image/png,xx",
             "data:image/png;base64,",
@@ -171,19 +172,19 @@ mod tests {
             "abcde",
             "",
         ] {
-            assert!(inline(text, "").is_err(), "{text}");
+            assert!(parse_inline_source(text, "").is_err(), "{text}");
         }
     }
 
     #[test]
-    fn what_is_not_known_keeps_its_name() {
+    fn unrecognised_bytes_keep_the_declared_type() {
         for (bytes, declared, expected) in [
             ("AAAA", "audio/mp3", "audio/mp3"),
             ("aGVsbG8=", "", "application/octet-stream"),
             ("/9j/4AAQSkZJRg==", "image/jpg", "image/jpeg"),
             ("JVBERi0xLjQK", "", "application/pdf"),
         ] {
-            let Ok(Source::Base64 { media_type, .. }) = inline(bytes, declared) else {
+            let Ok(Source::Base64 { media_type, .. }) = parse_inline_source(bytes, declared) else {
                 panic!("{bytes}")
             };
             assert_eq!(media_type, expected);

@@ -1,19 +1,19 @@
-//! Server-sent events: a decoder for upstream streams.
+//! Server-sent events (SSE): a decoder for upstream streams.
 //!
-//! Lines are split in bytes and decoded whole, so a character cut by a chunk's border survives. Takes `\n`, `\r\n` and lone
-//! `\r`, `data:` with and without a space, several `data` lines, a byte order mark, comments, and an event without a blank line at the end.
+//! Lines are split as bytes and decoded complete, so that chunks may end inside a character. Accepts `\n`, `\r\n` and `\r`, `data:`
+//! with and without a space, several `data` lines, a byte order mark, comments, and a last event without a blank line.
 
-use crate::error::Garbled;
+use crate::error::MalformedResponse;
 
-/// The largest event taken, in bytes.
-pub const EVENT_MAX: usize = 16 * 1024 * 1024;
+/// Larger events are rejected.
+pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SseEvent<'a> {
-    /// Its `event:` name, empty where it has none.
+    /// Its `event:` name; empty if it has none.
     pub name: &'a str,
-    /// Its data, lines joined by `\n`.
+    /// Its `data:` lines, joined by `\n`.
     pub data: &'a str,
 }
 
@@ -25,18 +25,19 @@ pub struct Decoder {
     name: String,
     data: String,
     has_data: bool,
-    /// The last byte was `\r`: a `\n` that follows belongs to it.
+    /// Whether the last byte was `\r`, to which a following `\n` belongs.
     after_return: bool,
-    begun: bool,
+    /// Whether the first line, which may begin with a byte order mark, was read.
+    first_line_read: bool,
 }
 
 impl Decoder {
-    /// Takes bytes; calls `each` for every event that they complete, and stops at its first error.
+    /// Takes the next bytes and calls `each` for every event that they complete. Stops at the first error of `each`.
     pub fn push(
         &mut self,
         mut bytes: &[u8],
-        mut each: impl FnMut(SseEvent<'_>) -> Result<(), Garbled>,
-    ) -> Result<(), Garbled> {
+        mut each: impl FnMut(SseEvent<'_>) -> Result<(), MalformedResponse>,
+    ) -> Result<(), MalformedResponse> {
         while !bytes.is_empty() {
             if self.after_return && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -45,13 +46,13 @@ impl Decoder {
             }
             self.after_return = false;
             let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) else {
-                return self.keep(bytes);
+                return self.buffer(bytes);
             };
             self.after_return = bytes[end] == b'\r';
             if self.line.is_empty() {
                 self.take_line(&bytes[..end], &mut each)?;
             } else {
-                self.keep(&bytes[..end])?;
+                self.buffer(&bytes[..end])?;
                 let line = std::mem::take(&mut self.line);
                 self.take_line(&line, &mut each)?;
             }
@@ -60,11 +61,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// The body ended: an event without its blank line still counts.
+    /// The body ended. An event without its blank line still counts.
     pub fn finish(
         &mut self,
-        mut each: impl FnMut(SseEvent<'_>) -> Result<(), Garbled>,
-    ) -> Result<(), Garbled> {
+        mut each: impl FnMut(SseEvent<'_>) -> Result<(), MalformedResponse>,
+    ) -> Result<(), MalformedResponse> {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
             self.take_line(&line, &mut each)?;
@@ -72,9 +73,9 @@ impl Decoder {
         self.dispatch(&mut each)
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
-        if self.line.len() + self.data.len() + bytes.len() > EVENT_MAX {
-            return Err(Garbled::TooLarge(EVENT_MAX));
+    fn buffer(&mut self, bytes: &[u8]) -> Result<(), MalformedResponse> {
+        if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT_BYTES {
+            return Err(MalformedResponse::EventTooLarge(MAX_EVENT_BYTES));
         }
         self.line.extend_from_slice(bytes);
         Ok(())
@@ -83,22 +84,22 @@ impl Decoder {
     fn take_line(
         &mut self,
         line: &[u8],
-        each: &mut impl FnMut(SseEvent<'_>) -> Result<(), Garbled>,
-    ) -> Result<(), Garbled> {
-        let line = if self.begun {
+        each: &mut impl FnMut(SseEvent<'_>) -> Result<(), MalformedResponse>,
+    ) -> Result<(), MalformedResponse> {
+        let line = if self.first_line_read {
             line
         } else {
             line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
         };
-        self.begun = true;
+        self.first_line_read = true;
         if line.is_empty() {
             return self.dispatch(each);
         }
-        if self.data.len() + line.len() > EVENT_MAX {
-            return Err(Garbled::TooLarge(EVENT_MAX));
+        if self.data.len() + line.len() > MAX_EVENT_BYTES {
+            return Err(MalformedResponse::EventTooLarge(MAX_EVENT_BYTES));
         }
         let line = std::str::from_utf8(line)
-            .map_err(|_| Garbled::Malformed("a line is not UTF-8".to_owned()))?;
+            .map_err(|_| MalformedResponse::Invalid("a line is not UTF-8".to_owned()))?;
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
@@ -117,9 +118,9 @@ impl Decoder {
 
     fn dispatch(
         &mut self,
-        each: &mut impl FnMut(SseEvent<'_>) -> Result<(), Garbled>,
-    ) -> Result<(), Garbled> {
-        let given = if self.has_data && !self.data.is_empty() {
+        each: &mut impl FnMut(SseEvent<'_>) -> Result<(), MalformedResponse>,
+    ) -> Result<(), MalformedResponse> {
+        let result = if self.has_data && !self.data.is_empty() {
             each(SseEvent {
                 name: &self.name,
                 data: &self.data,
@@ -130,7 +131,7 @@ impl Decoder {
         self.name.clear();
         self.data.clear();
         self.has_data = false;
-        given
+        result
     }
 }
 
@@ -138,7 +139,7 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    fn decode(pieces: &[&[u8]]) -> Result<Vec<(String, String)>, Garbled> {
+    fn decode(pieces: &[&[u8]]) -> Result<Vec<(String, String)>, MalformedResponse> {
         let mut decoder = Decoder::default();
         let mut events = Vec::new();
         let mut each = |event: SseEvent<'_>| {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_end_and_every_cut_give_the_same_events() {
+    fn events_do_not_depend_on_line_ends_or_chunk_borders() {
         let expected = vec![
             (String::new(), "{\"a\":\"é猫\"}".to_owned()),
             ("ping".to_owned(), "one\ntwo".to_owned()),
@@ -177,12 +178,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_or_has_no_end_is_refused() {
+    fn invalid_utf8_and_oversized_events_are_rejected() {
         assert!(matches!(
             decode(&[b"data: \xff\n\n"]),
-            Err(Garbled::Malformed(_))
+            Err(MalformedResponse::Invalid(_))
         ));
-        let endless = vec![b'x'; EVENT_MAX + 1];
-        assert_eq!(decode(&[&endless]), Err(Garbled::TooLarge(EVENT_MAX)));
+        let endless = vec![b'x'; MAX_EVENT_BYTES + 1];
+        assert_eq!(
+            decode(&[&endless]),
+            Err(MalformedResponse::EventTooLarge(MAX_EVENT_BYTES))
+        );
     }
 }

@@ -1,31 +1,30 @@
-//! An honest count of tokens where no upstream gives one.
+//! Token estimates, for upstreams that report no usage.
 //!
-//! No vendor's tokenizer is here. The count goes by what texts of each script take on average in today's vocabularies: about four
-//! ASCII characters a token in words, one token for a character of Chinese, Japanese or Korean, two characters of other alphabets.
-//! It is deterministic, additive enough for streams, and marked as an estimate wherever it is charged.
+//! No vendor's tokenizer is used, but averages of current vocabularies: a token is about four ASCII characters, two characters of other
+//! alphabets, or one Chinese, Japanese or Korean character. Charges based on an estimate are marked as such.
 
-use crate::hub::{Kind, OutputFormat, Part, Request, Source, ToolKind};
+use crate::hub::{OutputFormat, Part, PartKind, Request, Source, ToolKind};
 
-/// What a turn's or a tool's framing takes.
+/// Tokens for the markers around a turn or tool.
 const TURN_TOKENS: u64 = 3;
 
-/// What a picture of unknown size counts.
+/// Tokens counted for an image of unknown size.
 pub const IMAGE_TOKENS: u64 = 1_000;
 
-/// Counts text as it comes, piece by piece, in any cut.
+/// Estimates the tokens of text that arrives in pieces. The sum does not depend on where pieces are cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counter {
+pub struct TokenEstimator {
     /// Quarters of a token.
     quarters: u64,
 }
 
-impl Counter {
-    /// Takes a piece of text.
+impl TokenEstimator {
+    /// Adds a piece of text.
     pub fn add(&mut self, text: &str) {
         self.quarters += if text.is_ascii() {
             text.len() as u64
         } else {
-            text.chars().map(quarters_of).sum()
+            text.chars().map(char_quarters).sum()
         };
     }
 
@@ -35,27 +34,27 @@ impl Counter {
     }
 }
 
-/// The tokens of `text`.
-pub fn count(text: &str) -> u64 {
-    let mut counter = Counter::default();
+/// Estimated tokens of `text`.
+pub fn estimate_text(text: &str) -> u64 {
+    let mut counter = TokenEstimator::default();
     counter.add(text);
     counter.tokens()
 }
 
-/// The tokens of text of which only the number of bytes is known.
-pub fn of_bytes(bytes: u64) -> u64 {
+/// Estimated tokens of text of which only the length in bytes is known.
+pub fn estimate_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
-/// The tokens of a whole conversation: texts, tool definitions and calls, a few per turn for its framing, [`IMAGE_TOKENS`] per
-/// picture, and other attachments by their size.
-pub fn of_request(request: &Request) -> u64 {
-    let mut counter = Counter::default();
+/// Estimated tokens of a request: texts, tool definitions and calls, 3 tokens per turn and tool, [`IMAGE_TOKENS`] per image, other
+/// attachments by their size.
+pub fn estimate_request(request: &Request) -> u64 {
+    let mut counter = TokenEstimator::default();
     let mut extra = 0;
     for turn in &request.turns {
         extra += TURN_TOKENS;
         for part in &turn.parts {
-            extra += of_part(part, &mut counter);
+            extra += estimate_part(part, &mut counter);
         }
     }
     for tool in &request.tools {
@@ -83,7 +82,7 @@ pub fn of_request(request: &Request) -> u64 {
                 counter.add(description.as_deref().unwrap_or_default());
             }
             ToolKind::WebSearch { .. } => {}
-            ToolKind::Foreign { value, .. } => counter.add(&value.to_string()),
+            ToolKind::FormatSpecific { value, .. } => counter.add(&value.to_string()),
         }
     }
     if let Some(OutputFormat::Schema { schema, .. }) = &request.output {
@@ -92,38 +91,42 @@ pub fn of_request(request: &Request) -> u64 {
     counter.tokens() + extra
 }
 
-/// Adds a part's texts to `counter`; returns what it counts beyond them.
-fn of_part(part: &Part, counter: &mut Counter) -> u64 {
+/// Adds a part's texts to `counter`. Returns the tokens of its attachments.
+fn estimate_part(part: &Part, counter: &mut TokenEstimator) -> u64 {
     let by_size = |source: &Source| match source {
-        Source::Text(text) => count(text),
-        // Base64 is 4/3 of the bytes; a token of a document or of sound is some tens of bytes.
+        Source::Text(text) => estimate_text(text),
+        // Base64 is 4/3 of the bytes; documents and audio have some tens of bytes per token.
         Source::Base64 { data, .. } => (data.len() as u64) / 40,
         Source::Url { .. } | Source::FileId(_) => IMAGE_TOKENS,
     };
     match &part.kind {
-        Kind::Text { text, .. } | Kind::Reasoning { text, .. } | Kind::Refusal(text) => {
-            counter.add(text)
-        }
-        Kind::ToolCall {
+        PartKind::Text { text, .. }
+        | PartKind::Reasoning { text, .. }
+        | PartKind::Refusal(text) => counter.add(text),
+        PartKind::ToolCall {
             name, arguments, ..
         } => {
             counter.add(name);
             counter.add(arguments);
         }
-        Kind::ToolResult { content, .. } => {
-            return content.iter().map(|part| of_part(part, counter)).sum();
+        PartKind::ToolResult { content, .. } => {
+            return content
+                .iter()
+                .map(|part| estimate_part(part, counter))
+                .sum();
         }
-        Kind::Image { .. } => return IMAGE_TOKENS,
-        Kind::Audio { source } | Kind::Video { source } | Kind::File { source, .. } => {
+        PartKind::Image { .. } => return IMAGE_TOKENS,
+        PartKind::Audio { source } | PartKind::Video { source } | PartKind::File { source, .. } => {
             return by_size(source);
         }
-        Kind::Redacted(opaque) => counter.add(&opaque.data),
-        Kind::Foreign { value, .. } => counter.add(&value.to_string()),
+        PartKind::RedactedReasoning(opaque) => counter.add(&opaque.data),
+        PartKind::FormatSpecific { value, .. } => counter.add(&value.to_string()),
     }
     0
 }
 
-fn quarters_of(c: char) -> u64 {
+/// Estimated size of a character in quarters of a token.
+fn char_quarters(c: char) -> u64 {
     match u32::from(c) {
         0..=0x7f => 1,
         0x80..=0x2fff => 2,
@@ -136,15 +139,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_do_not_depend_on_the_cut() {
-        assert_eq!(count(""), 0);
-        assert_eq!(count("a"), 1);
-        assert_eq!(count("The quick brown fox."), 5);
-        assert_eq!(count("猫が好き"), 4);
-        let mut counter = Counter::default();
+    fn estimates_do_not_depend_on_chunk_borders() {
+        assert_eq!(estimate_text(""), 0);
+        assert_eq!(estimate_text("a"), 1);
+        assert_eq!(estimate_text("The quick brown fox."), 5);
+        assert_eq!(estimate_text("猫が好き"), 4);
+        let mut counter = TokenEstimator::default();
         for c in "The quick 猫 fox.".chars() {
             counter.add(c.encode_utf8(&mut [0; 4]));
         }
-        assert_eq!(counter.tokens(), count("The quick 猫 fox."));
+        assert_eq!(counter.tokens(), estimate_text("The quick 猫 fox."));
     }
 }

@@ -1,13 +1,13 @@
-//! Errors: OpenAI's envelope for clients, and whatever upstreams send instead of it.
+//! Errors: OpenAI's error object for clients, and the error bodies of every shape that upstreams send.
 
 use serde_json::{Value, json};
 
-use crate::error::{ErrorWords, Garbled, WireError};
+use crate::error::{ErrorBody, MalformedResponse, UpstreamError};
 
-/// Longer messages of upstreams are cut.
-const MESSAGE_MAX: usize = 500;
+/// Longer messages of upstreams are truncated.
+const MAX_MESSAGE_CHARS: usize = 500;
 
-/// Status, type on SPEC.md's paths, type and code of OpenAI's own.
+/// HTTP status, type on paths with the gateway's envelope, OpenAI's own type and code.
 const TYPES: &[(u16, &str, &str, Option<&str>)] = &[
     (400, "invalid_request_error", "invalid_request_error", None),
     (
@@ -37,70 +37,84 @@ const TYPES: &[(u16, &str, &str, Option<&str>)] = &[
     (504, "bad_gateway", "server_error", None),
 ];
 
-/// The body of an error.
-pub(crate) fn write(error: &WireError) -> Vec<u8> {
+/// Writes an error body.
+pub(crate) fn write(error: &ErrorBody) -> Vec<u8> {
     let row = TYPES.iter().find(|row| row.0 == error.status);
-    let any = if error.status < 500 {
+    let default_type = if error.status < 500 {
         "invalid_request_error"
     } else {
         "server_error"
     };
-    let (spec, bare, usual) = row.map_or((any, any, None), |row| (row.1, row.2, row.3));
+    let (envelope_type, openai_type, default_code) = row
+        .map_or((default_type, default_type, None), |row| {
+            (row.1, row.2, row.3)
+        });
     let body = if error.bare {
-        let code = error.code.as_deref().or(usual);
-        json!({"error": {"message": error.message, "type": bare, "param": error.param, "code": code}})
+        let code = error.code.as_deref().or(default_code);
+        json!({"error": {"message": error.message, "type": openai_type, "param": error.param, "code": code}})
     } else {
-        json!({"error": {"code": error.status, "message": error.message, "type": spec}})
+        json!({"error": {"code": error.status, "message": error.message, "type": envelope_type}})
     };
     body.to_string().into_bytes()
 }
 
-/// What an error answer says, whatever it is.
-pub(crate) fn read(status: u16, body: &[u8]) -> ErrorWords {
+/// Reads an error response of any content.
+pub(crate) fn read(status: u16, body: &[u8]) -> UpstreamError {
     let text = String::from_utf8_lossy(body);
     match serde_json::from_str::<Value>(&text) {
         Ok(value) => {
-            let mut words = words_of(&value);
-            if words.message.is_empty() {
-                words.message = format!("the upstream answered with status {status}");
+            let mut parsed = parse_error(&value);
+            if parsed.message.is_empty() {
+                parsed.message = format!("the upstream answered with status {status}");
             }
-            words
+            parsed
         }
-        Err(_) => ErrorWords {
-            message: plain_words(status, &text),
-            ..ErrorWords::default()
+        Err(_) => UpstreamError {
+            message: message_from_text(status, &text),
+            ..UpstreamError::default()
         },
     }
 }
 
-/// An error inside a stream or in the place of a reply.
-pub(super) fn upstream(error: &Value) -> Garbled {
-    let mut words = words_of(error);
-    if words.message.is_empty() {
-        "the upstream reported an error".clone_into(&mut words.message);
+/// Reads an error object inside a stream or in a response with HTTP status 200.
+pub(super) fn read_inline_error(error: &Value) -> MalformedResponse {
+    let mut parsed = parse_error(error);
+    if parsed.message.is_empty() {
+        "the upstream reported an error".clone_into(&mut parsed.message);
     }
-    Garbled::Upstream(words)
+    MalformedResponse::Upstream(parsed)
 }
 
-fn plain_words(status: u16, text: &str) -> String {
+/// Whether an `error` field is set: some upstreams send `null`, `false`, `""` or `{}` in every response.
+pub(super) fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        _ => true,
+    }
+}
+
+fn message_from_text(status: u16, text: &str) -> String {
     let text = text.trim();
     if text.is_empty() || text.starts_with('<') {
         return format!("the upstream answered with status {status} and no error message");
     }
-    cut(text)
+    truncate(text)
 }
 
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     let text = text.trim();
     let end = text
         .char_indices()
-        .nth(MESSAGE_MAX)
+        .nth(MAX_MESSAGE_CHARS)
         .map_or(text.len(), |(at, _)| at);
     text[..end].to_owned()
 }
 
-/// Google's layer wraps errors in a list; some put the error's words on top, or have only a string.
-pub(crate) fn words_of(value: &Value) -> ErrorWords {
+/// Reads an error object. Google's compatible endpoint wraps it in a list; some vendors have no `error` object, or only a string.
+pub(crate) fn parse_error(value: &Value) -> UpstreamError {
     let value = match value {
         Value::Array(list) => list.first().unwrap_or(value),
         _ => value,
@@ -109,7 +123,7 @@ pub(crate) fn words_of(value: &Value) -> ErrorWords {
         .get("error")
         .filter(|error| !error.is_null())
         .unwrap_or(value);
-    let word = |name: &str| match &error[name] {
+    let field = |name: &str| match &error[name] {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -118,12 +132,12 @@ pub(crate) fn words_of(value: &Value) -> ErrorWords {
         Value::String(text) => text.clone(),
         _ => ["message", "detail", "msg", "error_msg"]
             .into_iter()
-            .find_map(word)
+            .find_map(field)
             .unwrap_or_default(),
     };
     let names: Vec<String> = ["code", "type", "status"]
         .into_iter()
-        .filter_map(word)
+        .filter_map(field)
         .collect();
     let number = names
         .iter()
@@ -131,15 +145,15 @@ pub(crate) fn words_of(value: &Value) -> ErrorWords {
     let name = names
         .iter()
         .find(|name| name.parse::<f64>().is_err() && !name.is_empty());
-    ErrorWords {
+    UpstreamError {
         status: number.or_else(|| names.iter().find_map(|name| status_of(name))),
-        code: cut(name.map_or("", String::as_str)),
-        message: cut(&message),
+        code: truncate(name.map_or("", String::as_str)),
+        message: truncate(&message),
         retry_after: retry_after(error),
     }
 }
 
-/// HTTP statuses and the names of errors that stand for them.
+/// HTTP statuses and the error codes and types that stand for them.
 const STATUSES: &[(u16, &[&str])] = &[
     (
         400,
@@ -215,7 +229,7 @@ const STATUSES: &[(u16, &[&str])] = &[
     (529, &["overloaded_error"]),
 ];
 
-/// The HTTP status that an error's name stands for.
+/// The HTTP status that an error code or type stands for.
 fn status_of(name: &str) -> Option<u16> {
     STATUSES
         .iter()
@@ -223,7 +237,7 @@ fn status_of(name: &str) -> Option<u16> {
         .map(|row| row.0)
 }
 
-/// Google's `details: [{retryDelay: "17s"}]`, or a plain `retry_after`.
+/// Seconds from Google's `details: [{retryDelay: "17s"}]` or from `retry_after`.
 fn retry_after(error: &Value) -> Option<u32> {
     let seconds = |text: &str| text.trim_end_matches('s').parse::<f64>().ok();
     let delays = error["details"].as_array().into_iter().flatten();
@@ -241,7 +255,7 @@ mod tests {
     use super::*;
 
     fn text(status: u16, bare: bool, code: Option<&str>) -> String {
-        let error = WireError {
+        let error = ErrorBody {
             status,
             message: "no".to_owned(),
             param: None,
@@ -252,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn each_path_has_its_own_envelope() {
+    fn error_types_differ_with_and_without_envelope() {
         assert_eq!(
             text(429, false, None),
             r#"{"error":{"code":429,"message":"no","type":"rate_limit_error"}}"#
@@ -276,22 +290,22 @@ mod tests {
     }
 
     #[test]
-    fn trap_55_errors_of_every_shape_are_read() {
+    fn errors_of_every_shape_are_read() {
         let google = r#"[{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"16.2s"}]}}]"#;
-        let words = read(429, google.as_bytes());
+        let error = read(429, google.as_bytes());
         assert_eq!(
-            (words.status, words.code.as_str()),
+            (error.status, error.code.as_str()),
             (Some(429), "RESOURCE_EXHAUSTED")
         );
         assert_eq!(
-            (words.message.as_str(), words.retry_after),
+            (error.message.as_str(), error.retry_after),
             ("slow down", Some(17))
         );
 
         let openai = r#"{"error":{"message":"Too long","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#;
-        let words = read(400, openai.as_bytes());
+        let error = read(400, openai.as_bytes());
         assert_eq!(
-            (words.status, words.code.as_str()),
+            (error.status, error.code.as_str()),
             (Some(400), "context_length_exceeded")
         );
 
@@ -306,10 +320,10 @@ mod tests {
             b"\xff\xfe",
             b"[]",
         ] {
-            let words = read(502, nothing);
+            let error = read(502, nothing);
             assert!(
-                !words.message.is_empty() && words.message.len() < 100,
-                "{words:?}"
+                !error.message.is_empty() && error.message.len() < 100,
+                "{error:?}"
             );
         }
         assert_eq!(

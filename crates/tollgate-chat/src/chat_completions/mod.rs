@@ -1,88 +1,106 @@
-//! Chat completions, OpenAI's format.
+//! OpenAI's chat-completions format, also used by most compatible vendors.
 
 pub(crate) mod error;
-mod facts;
+mod fields;
+mod finish;
 mod forward;
-mod forward_stream;
-mod glance;
-mod reply;
-mod request;
+mod ids;
+mod images;
+mod json_fields;
+mod model_limits;
+mod reasoning;
+mod request_read;
+mod request_summary;
+mod request_write;
+mod response_read;
+mod response_write;
 mod stream_read;
 mod stream_write;
 mod usage;
-mod wire;
 
 use bytes::Bytes;
 
-use crate::error::{Bad, ErrorWords, Garbled, WireError};
+use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    Answer, Format, Glance, Rendering, StreamForward, StreamReader, StreamWriter, Target, Written,
+    Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder, StreamReader,
+    StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 
-/// Chat completions, OpenAI's format.
+/// OpenAI's chat-completions format.
 pub struct ChatCompletions;
 
 impl Format for ChatCompletions {
     fn name(&self) -> &'static str {
-        wire::NAME
+        fields::NAME
     }
 
-    fn glance(&self, body: &[u8]) -> Result<Glance, Bad> {
-        glance::glance(body)
+    fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
+        request_summary::summarize(body)
     }
 
-    fn read_request(&self, body: &[u8]) -> Result<hub::Request, Bad> {
-        request::read(body)
+    fn read_request(&self, body: &[u8]) -> Result<hub::Request, InvalidRequest> {
+        request_read::read_request(body)
     }
 
-    fn write_request(&self, request: &hub::Request, target: &Target<'_>) -> Result<Written, Bad> {
-        request::write(request, target)
+    fn write_request(
+        &self,
+        request: &hub::Request,
+        target: &Target<'_>,
+    ) -> Result<WrittenRequest, InvalidRequest> {
+        request_write::write_request(request, target)
     }
 
-    /// Only pictures may be links here.
-    fn takes_url(&self, part: &hub::Kind, _: &hub::ModelTraits) -> bool {
-        matches!(part, hub::Kind::Image { .. } | hub::Kind::Video { .. })
+    /// Only images and videos may be URLs.
+    fn accepts_url(&self, part: &hub::PartKind, _: &hub::ModelCapabilities) -> bool {
+        matches!(
+            part,
+            hub::PartKind::Image { .. } | hub::PartKind::Video { .. }
+        )
     }
 
     fn forward_request(
         &self,
         body: &Bytes,
-        glance: &Glance,
+        summary: &RequestSummary,
         target: &Target<'_>,
-    ) -> Result<Bytes, Bad> {
-        forward::request(body, glance, target)
+    ) -> Result<Bytes, InvalidRequest> {
+        forward::forward_request(body, summary, target)
     }
 
-    fn read_reply(&self, body: &[u8]) -> Result<hub::Reply, Garbled> {
-        reply::read(body)
+    fn read_response(&self, body: &[u8]) -> Result<hub::Response, MalformedResponse> {
+        response_read::read_response(body)
     }
 
-    fn write_reply(&self, reply: &hub::Reply, rendering: &Rendering<'_>) -> Vec<u8> {
-        reply::write(reply, rendering)
+    fn write_response(&self, response: &hub::Response, options: &RenderOptions<'_>) -> Vec<u8> {
+        response_write::write_response(response, options)
     }
 
-    fn forward_reply(&self, body: &Bytes, model: &str) -> Result<Answer, Garbled> {
-        forward::reply(body, model)
+    fn forward_response(
+        &self,
+        body: &Bytes,
+        model: &str,
+    ) -> Result<ForwardedResponse, MalformedResponse> {
+        forward::forward_response(body, model)
     }
 
     fn stream_reader(&self) -> Box<dyn StreamReader> {
         Box::new(stream_read::Reader::default())
     }
 
-    fn stream_writer(&self, rendering: &Rendering<'_>) -> Box<dyn StreamWriter> {
-        Box::new(stream_write::Writer::new(rendering))
+    fn stream_writer(&self, options: &RenderOptions<'_>) -> Box<dyn StreamWriter> {
+        Box::new(stream_write::Writer::new(options))
     }
 
-    fn forward_stream(&self, rendering: &Rendering<'_>) -> Box<dyn StreamForward> {
-        Box::new(forward_stream::Forward::new(rendering))
+    fn stream_forwarder(&self, options: &RenderOptions<'_>) -> Box<dyn StreamForwarder> {
+        Box::new(forward::Forwarder::new(options))
     }
 
-    fn write_error(&self, error: &WireError) -> Vec<u8> {
+    fn write_error(&self, error: &ErrorBody) -> Vec<u8> {
         error::write(error)
     }
 
-    fn read_error(&self, status: u16, body: &[u8]) -> ErrorWords {
+    fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError {
         error::read(status, body)
     }
 }

@@ -1,21 +1,24 @@
-//! An upstream's stream, read.
+//! Reads an upstream's stream.
 //!
-//! Upstreams of this format differ most in tool calls: index 0 for every call, empty ids, names sent again or as `""`, whole calls in
-//! one chunk, chunks without an index. What the finish is, is told at the end of the stream: usage may come
-//! before or after it, and some chunks say `stop` behind a call.
+//! Upstreams differ most in tool calls: index 0 for every call, empty ids, names repeated or `""`, complete calls in one chunk, chunks
+//! without an index. The finish event is emitted only at the end of the stream: usage may come before or after `finish_reason`, and
+//! some upstreams report `stop` after a tool call.
 
 use serde_json::Value;
 
-use super::reply::{content_parts, is_truthy, minted_id, read_citations, read_images};
-use super::wire::finish_of;
-use super::{error, usage};
-use crate::error::Garbled;
+use super::error::{self, is_truthy};
+use super::finish::finish_from_reason;
+use super::ids::generate_call_id;
+use super::images::read_images;
+use super::response_read::{read_citations, read_content_parts};
+use super::usage;
+use crate::error::MalformedResponse;
 use crate::format::StreamReader;
-use crate::hub::{Event, Finish, Kind, Usage};
+use crate::hub::{Event, FinishReason, PartKind, Usage};
 use crate::sse::Decoder;
 
-/// More choices than anybody asks for.
-const CHOICES_MAX: u64 = 128;
+/// Choices with this index or a higher one are rejected.
+const MAX_CHOICES: u64 = 128;
 
 /// Reads one stream.
 #[derive(Default)]
@@ -30,21 +33,21 @@ struct State {
     id: String,
     choices: Vec<Choice>,
     usage: Option<Usage>,
-    done: bool,
+    ended: bool,
 }
 
 struct Choice {
     index: u32,
     calls: Vec<Call>,
-    /// Thinking was the last that came.
-    thinks: bool,
-    refuses: bool,
-    finish: Option<Finish>,
+    /// Whether the last piece was reasoning.
+    in_reasoning: bool,
+    has_refusal: bool,
+    finish: Option<FinishReason>,
 }
 
-/// A tool call as far as it has come.
+/// A tool call, as far as it was received.
 struct Call {
-    /// The upstream's own number; not always a good one.
+    /// The upstream's index; not always unique.
     index: u64,
     id: String,
     name: String,
@@ -53,34 +56,37 @@ struct Call {
 }
 
 impl StreamReader for Reader {
-    fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), Garbled> {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
         let state = &mut self.state;
         self.decoder
-            .push(bytes, |event| state.chunk(event.data, out))
+            .push(bytes, |event| state.read_chunk(event.data, out))
     }
 
-    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), Garbled> {
+    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
         let state = &mut self.state;
-        self.decoder.finish(|event| state.chunk(event.data, out))?;
+        self.decoder
+            .finish(|event| state.read_chunk(event.data, out))?;
         state.end(out)
     }
 }
 
 impl State {
-    fn chunk(&mut self, data: &str, out: &mut Vec<Event>) -> Result<(), Garbled> {
-        if self.done {
+    fn read_chunk(&mut self, data: &str, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
+        if self.ended {
             return Ok(());
         }
         if data.trim() == "[DONE]" {
             return self.end(out);
         }
         let chunk: Value = serde_json::from_str(data)
-            .map_err(|_| Garbled::Malformed("an event is not JSON".to_owned()))?;
+            .map_err(|_| MalformedResponse::Invalid("an event is not JSON".to_owned()))?;
         if !chunk.is_object() {
-            return Err(Garbled::Malformed("an event is no object".to_owned()));
+            return Err(MalformedResponse::Invalid(
+                "an event is not an object".to_owned(),
+            ));
         }
         if is_truthy(&chunk["error"]) {
-            return Err(error::upstream(&chunk));
+            return Err(error::read_inline_error(&chunk));
         }
         self.start(&chunk, out);
         for (at, choice) in chunk["choices"]
@@ -89,7 +95,7 @@ impl State {
             .flatten()
             .enumerate()
         {
-            self.choice(at as u64, choice, out)?;
+            self.read_choice(at as u64, choice, out)?;
         }
         let counts = usage::read(&chunk["usage"]);
         if counts.is_some() && counts != self.usage {
@@ -113,29 +119,34 @@ impl State {
         });
     }
 
-    fn choice(&mut self, at: u64, value: &Value, out: &mut Vec<Event>) -> Result<(), Garbled> {
-        let index = value["index"].as_u64().unwrap_or(at);
-        if index >= CHOICES_MAX {
-            return Err(Garbled::Malformed(
+    fn read_choice(
+        &mut self,
+        default_index: u64,
+        value: &Value,
+        out: &mut Vec<Event>,
+    ) -> Result<(), MalformedResponse> {
+        let index = value["index"].as_u64().unwrap_or(default_index);
+        if index >= MAX_CHOICES {
+            return Err(MalformedResponse::Invalid(
                 "a choice has an impossible index".to_owned(),
             ));
         }
         let index = index as u32;
-        let place = match self.choices.iter().position(|choice| choice.index == index) {
-            Some(place) => place,
+        let at = match self.choices.iter().position(|choice| choice.index == index) {
+            Some(at) => at,
             None => {
                 self.choices.push(Choice {
                     index,
                     calls: Vec::new(),
-                    thinks: false,
-                    refuses: false,
+                    in_reasoning: false,
+                    has_refusal: false,
                     finish: None,
                 });
                 self.choices.len() - 1
             }
         };
-        let choice = &mut self.choices[place];
-        choice.delta(&value["delta"], &self.id, out)?;
+        let choice = &mut self.choices[at];
+        choice.read_delta(&value["delta"], &self.id, out)?;
         if !value["logprobs"].is_null() {
             out.push(Event::Logprobs {
                 choice: index,
@@ -146,19 +157,19 @@ impl State {
             .as_str()
             .filter(|reason| !reason.is_empty())
         {
-            choice.finish = Some(finish_of(reason));
+            choice.finish = Some(finish_from_reason(reason));
         }
         Ok(())
     }
 
-    /// The stream's end: `[DONE]`, or the body's.
-    fn end(&mut self, out: &mut Vec<Event>) -> Result<(), Garbled> {
-        if std::mem::replace(&mut self.done, true) {
+    /// The stream ended, with `[DONE]` or with the body.
+    fn end(&mut self, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
+        if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
         let finished = self.choices.iter().all(|choice| choice.finish.is_some());
         if !finished || self.choices.is_empty() {
-            return Err(Garbled::BrokeOff);
+            return Err(MalformedResponse::Truncated);
         }
         self.choices
             .iter_mut()
@@ -167,28 +178,33 @@ impl State {
 }
 
 impl Choice {
-    fn delta(&mut self, delta: &Value, reply: &str, out: &mut Vec<Event>) -> Result<(), Garbled> {
+    fn read_delta(
+        &mut self,
+        delta: &Value,
+        response_id: &str,
+        out: &mut Vec<Event>,
+    ) -> Result<(), MalformedResponse> {
         let choice = self.index;
-        let thought = ["reasoning_content", "reasoning"]
+        let reasoning = ["reasoning_content", "reasoning"]
             .into_iter()
-            .find_map(|name| said(&delta[name]));
-        if let Some(text) = thought {
-            self.think(text, out);
+            .find_map(|name| non_empty_text(&delta[name]));
+        if let Some(text) = reasoning {
+            self.push_reasoning(text, out);
         }
         match &delta["content"] {
             Value::String(text) if !text.is_empty() => {
-                self.stop_thinking(out);
+                self.end_reasoning(out);
                 out.push(Event::Text {
                     choice,
                     text: text.clone(),
                 });
             }
-            list @ Value::Array(_) => self.listed(list, out),
+            list @ Value::Array(_) => self.read_content_list(list, out),
             _ => {}
         }
-        if let Some(text) = said(&delta["refusal"]) {
-            self.stop_thinking(out);
-            self.refuses = true;
+        if let Some(text) = non_empty_text(&delta["refusal"]) {
+            self.end_reasoning(out);
+            self.has_refusal = true;
             out.push(Event::Refusal {
                 choice,
                 text: text.to_owned(),
@@ -199,25 +215,25 @@ impl Choice {
         let images = read_images(&delta["images"]).into_iter();
         out.extend(images.map(|part| Event::Part { choice, part }));
         for fragment in delta["tool_calls"].as_array().into_iter().flatten() {
-            self.stop_thinking(out);
-            self.fragment(fragment, reply, out)?;
+            self.end_reasoning(out);
+            self.read_call_fragment(fragment, response_id, out)?;
         }
         if delta["function_call"].is_object() {
             let fragment = serde_json::json!({"index": 0, "function": delta["function_call"]});
-            self.fragment(&fragment, reply, out)?;
+            self.read_call_fragment(&fragment, response_id, out)?;
         }
         Ok(())
     }
 
-    /// Content as a list of parts.
-    fn listed(&mut self, list: &Value, out: &mut Vec<Event>) {
+    /// Reads content that is a list of parts.
+    fn read_content_list(&mut self, list: &Value, out: &mut Vec<Event>) {
         let mut parts = Vec::new();
-        content_parts(Some(list.clone()), &mut parts);
+        read_content_parts(Some(list.clone()), &mut parts);
         for part in parts {
             match part.kind {
-                Kind::Reasoning { text, .. } => self.think(&text, out),
-                Kind::Text { text, .. } => {
-                    self.stop_thinking(out);
+                PartKind::Reasoning { text, .. } => self.push_reasoning(&text, out),
+                PartKind::Text { text, .. } => {
+                    self.end_reasoning(out);
                     let choice = self.index;
                     out.push(Event::Text { choice, text });
                 }
@@ -229,8 +245,8 @@ impl Choice {
         }
     }
 
-    fn think(&mut self, text: &str, out: &mut Vec<Event>) {
-        self.thinks = true;
+    fn push_reasoning(&mut self, text: &str, out: &mut Vec<Event>) {
+        self.in_reasoning = true;
         out.push(Event::Reasoning {
             choice: self.index,
             text: text.to_owned(),
@@ -238,8 +254,8 @@ impl Choice {
         });
     }
 
-    fn stop_thinking(&mut self, out: &mut Vec<Event>) {
-        if std::mem::take(&mut self.thinks) {
+    fn end_reasoning(&mut self, out: &mut Vec<Event>) {
+        if std::mem::take(&mut self.in_reasoning) {
             out.push(Event::ReasoningEnd {
                 choice: self.index,
                 signature: None,
@@ -248,24 +264,24 @@ impl Choice {
         }
     }
 
-    fn fragment(
+    fn read_call_fragment(
         &mut self,
         fragment: &Value,
-        reply: &str,
+        response_id: &str,
         out: &mut Vec<Event>,
-    ) -> Result<(), Garbled> {
+    ) -> Result<(), MalformedResponse> {
         let custom = fragment["custom"].is_object();
         let inner = &fragment[if custom { "custom" } else { "function" }];
         let id = fragment["id"].as_str().unwrap_or_default();
         let name = inner["name"].as_str().unwrap_or_default();
         let piece = match &inner[if custom { "input" } else { "arguments" }] {
             Value::String(text) => text.clone(),
-            whole @ Value::Object(_) => whole.to_string(),
+            object @ Value::Object(_) => object.to_string(),
             _ => String::new(),
         };
-        let at = match self.call_of(fragment["index"].as_u64(), id, name, &piece) {
+        let at = match self.find_call(fragment["index"].as_u64(), id, name, &piece) {
             Some(at) => at,
-            None => self.begin(fragment, id, name, custom, reply, out)?,
+            None => self.begin_call(fragment, id, name, custom, response_id, out)?,
         };
         let call = &mut self.calls[at];
         if call.ended || piece.is_empty() {
@@ -280,9 +296,9 @@ impl Choice {
         Ok(())
     }
 
-    /// The call that a fragment goes on with; none where it begins one. A new id together with a name begins one whatever
-    /// its index says; a name alone does if it is another, or if the call it would go on with is complete.
-    fn call_of(&self, index: Option<u64>, id: &str, name: &str, piece: &str) -> Option<usize> {
+    /// The call that a fragment continues. `None` if it begins one: a new id with a name begins a call whatever its index is; a name
+    /// alone does if it differs or if the call it would continue is complete.
+    fn find_call(&self, index: Option<u64>, id: &str, name: &str, piece: &str) -> Option<usize> {
         let by_id = || {
             self.calls
                 .iter()
@@ -294,7 +310,7 @@ impl Choice {
             None => by_id().or(self.calls.len().checked_sub(1)),
         };
         let Some(at) = at else {
-            // A number nobody began, but no name to begin it with: it belongs to the last.
+            // An unknown index, but no name to begin a call with: it continues the last call.
             return if name.is_empty() {
                 by_id().or(self.calls.len().checked_sub(1))
             } else {
@@ -310,23 +326,25 @@ impl Choice {
         (!begins).then_some(at)
     }
 
-    fn begin(
+    fn begin_call(
         &mut self,
         fragment: &Value,
         id: &str,
         name: &str,
         custom: bool,
-        reply: &str,
+        response_id: &str,
         out: &mut Vec<Event>,
-    ) -> Result<usize, Garbled> {
+    ) -> Result<usize, MalformedResponse> {
         if name.is_empty() {
-            return Err(Garbled::Malformed("a tool call has no name".to_owned()));
+            return Err(MalformedResponse::Invalid(
+                "a tool call has no name".to_owned(),
+            ));
         }
         self.end_calls(out, Call::is_complete);
         let at = self.calls.len();
-        let taken = self.calls.iter().any(|call| call.id == id);
-        let id = if id.is_empty() || taken {
-            minted_id(reply, self.index, at as u32, name)
+        let is_used = self.calls.iter().any(|call| call.id == id);
+        let id = if id.is_empty() || is_used {
+            generate_call_id(response_id, self.index, at as u32, name)
         } else {
             id.to_owned()
         };
@@ -360,15 +378,15 @@ impl Choice {
         }
     }
 
-    fn end(&mut self, out: &mut Vec<Event>) -> Result<(), Garbled> {
-        self.stop_thinking(out);
+    fn end(&mut self, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
+        self.end_reasoning(out);
         self.end_calls(out, |_| true);
         let finish = self
             .finish
             .unwrap_or_default()
-            .with_calls(!self.calls.is_empty());
+            .with_tool_calls(!self.calls.is_empty());
         let finish = match finish {
-            Finish::End if self.refuses => Finish::Refusal,
+            FinishReason::EndTurn if self.has_refusal => FinishReason::Refusal,
             finish => finish,
         };
         out.push(Event::Finish {
@@ -381,13 +399,13 @@ impl Choice {
 }
 
 impl Call {
-    /// Whether its arguments are a whole object.
+    /// Whether its arguments are a complete JSON object.
     fn is_complete(&self) -> bool {
         self.arguments.trim_end().ends_with('}')
             && serde_json::from_str::<serde::de::IgnoredAny>(&self.arguments).is_ok()
     }
 }
 
-fn said(value: &Value) -> Option<&str> {
+fn non_empty_text(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }

@@ -1,22 +1,25 @@
-//! A stream for a client of this format.
+//! Writes a stream for a client.
 //!
-//! Kept whatever events come: the role first and once for each choice, an id and a name once for each call, calls numbered
-//! from 0 without gaps, the finish once and last for each choice, then usage, then `[DONE]`. The finish is held back until
+//! Guaranteed whatever events come: the role first and once per choice, an id and a name once per call, calls numbered from 0 without
+//! gaps, the finish reason once and last per choice, then usage, then `[DONE]`. The finish reason is held back until
 //! [`StreamWriter::end`].
 
 use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::reply::{annotation, image, minted_id, reply_id, whole_logprobs};
-use super::wire::reason_of;
-use super::{error, usage};
-use crate::error::WireError;
-use crate::format::{Rendering, StreamWriter};
-use crate::hub::{Citation, Event, Finish, Kind, Usage};
+use super::error;
+use super::finish::finish_to_reason;
+use super::ids::{generate_call_id, response_id};
+use super::images::write_generated_image;
+use super::response_write::{complete_logprobs, write_annotation};
+use super::usage;
+use crate::error::ErrorBody;
+use crate::format::{RenderOptions, StreamWriter};
+use crate::hub::{Citation, Event, FinishReason, PartKind, Usage};
 
-/// More choices than anybody asks for.
-const CHOICES_MAX: u32 = 128;
+/// Events of choices with this index or a higher one are ignored.
+const MAX_CHOICES: u32 = 128;
 
 /// Writes one stream.
 pub(super) struct Writer {
@@ -34,54 +37,55 @@ pub(super) struct Writer {
 struct Choice {
     index: u32,
     calls: Vec<Call>,
-    /// Characters of text so far, and before the part that is open.
+    /// Characters of text so far.
     length: u64,
+    /// Characters of text before the current part.
     part_start: u64,
-    refused: bool,
-    thought: Thought,
+    has_refusal: bool,
+    reasoning: ReasoningState,
     images: usize,
     annotations: Vec<Value>,
-    /// Sources of the part that is open.
-    sources: Vec<Citation>,
-    finish: Option<Finish>,
+    /// Citations of the current part.
+    citations: Vec<Citation>,
+    finish: Option<FinishReason>,
 }
 
 struct Call {
-    /// The event's number.
+    /// The call's number in the events.
     number: u32,
     custom: bool,
     has_arguments: bool,
     ended: bool,
 }
 
-/// Whether thinking goes on in the same piece, so that pieces are set apart as in a whole reply.
+/// Separates reasoning parts by a blank line, as in a complete response.
 #[derive(PartialEq)]
-enum Thought {
+enum ReasoningState {
     None,
     Open,
     Ended,
 }
 
 impl Choice {
-    /// What follows is another piece of text.
+    /// Ends the current text part.
     fn end_part(&mut self) {
         let text = self.part_start..self.length;
-        let sources = self.sources.drain(..);
+        let citations = self.citations.drain(..);
         self.annotations
-            .extend(sources.filter_map(|source| annotation(&source, text.clone())));
+            .extend(citations.filter_map(|citation| write_annotation(&citation, text.clone())));
         self.part_start = self.length;
     }
 }
 
 impl Writer {
-    /// A stream that is to look like that.
-    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
+    /// A writer for one stream.
+    pub(super) fn new(options: &RenderOptions<'_>) -> Self {
         Self {
-            model: rendering.model.to_owned(),
-            seed: rendering.seed.to_owned(),
-            include_usage: rendering.include_usage,
-            id: reply_id("", rendering),
-            created: rendering.created,
+            model: options.model.to_owned(),
+            seed: options.seed.to_owned(),
+            include_usage: options.include_usage,
+            id: response_id("", options),
+            created: options.created,
             started: false,
             choices: Vec::new(),
             usage: None,
@@ -110,7 +114,7 @@ impl StreamWriter for Writer {
             Event::Usage(usage) => self.usage = Some(*usage),
             _ => {
                 if let Some((at, event)) = self.open_choice(event, out) {
-                    self.choice_event(at, event, out);
+                    self.write_choice_event(at, event, out);
                 }
             }
         }
@@ -134,28 +138,28 @@ impl StreamWriter for Writer {
         }
         if let Some(usage) = self.usage.filter(|_| self.include_usage) {
             let counts = usage::write(&usage);
-            self.chunk(out, |out| write!(out, r#""choices":[],"usage":{counts}"#));
+            self.write_chunk(out, |out| write!(out, r#""choices":[],"usage":{counts}"#));
         }
         out.extend_from_slice(b"data: [DONE]\n\n");
         self.closed = true;
     }
 
-    fn error(&mut self, error: &WireError, out: &mut Vec<u8>) {
+    fn error(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.closed, true) {
             write_error_event(error, out);
         }
     }
 }
 
-/// The error as an event; nothing may follow it.
-pub(super) fn write_error_event(error: &WireError, out: &mut Vec<u8>) {
+/// Writes an error event; nothing may follow it.
+pub(super) fn write_error_event(error: &ErrorBody, out: &mut Vec<u8>) {
     out.extend_from_slice(b"data: ");
     out.extend_from_slice(&error::write(error));
     out.extend_from_slice(b"\n\n");
 }
 
 impl Writer {
-    /// The place of the event's choice, its role sent. None for events that have no place in the stream.
+    /// The index of the event's choice in `choices`, after its role was sent. `None` if the event is not written.
     fn open_choice<'e>(
         &mut self,
         event: &'e Event,
@@ -165,7 +169,7 @@ impl Writer {
         let found = self.choices.iter().position(|choice| choice.index == index);
         let at = match found {
             Some(at) => at,
-            None if index >= CHOICES_MAX => return None,
+            None if index >= MAX_CHOICES => return None,
             None => self.begin_choice(index, out),
         };
         self.choices[at].finish.is_none().then_some((at, event))
@@ -178,30 +182,30 @@ impl Writer {
             calls: Vec::new(),
             length: 0,
             part_start: 0,
-            refused: false,
-            thought: Thought::None,
+            has_refusal: false,
+            reasoning: ReasoningState::None,
             images: 0,
             annotations: Vec::new(),
-            sources: Vec::new(),
+            citations: Vec::new(),
             finish: None,
         });
-        self.delta(index, out, &json!({"role": "assistant", "content": ""}));
+        self.write_delta(index, out, &json!({"role": "assistant", "content": ""}));
         self.choices.len() - 1
     }
 
-    fn choice_event(&mut self, at: usize, event: &Event, out: &mut Vec<u8>) {
+    fn write_choice_event(&mut self, at: usize, event: &Event, out: &mut Vec<u8>) {
         let choice = &mut self.choices[at];
         let index = choice.index;
         match event {
-            Event::Text { text, .. } => self.text(at, text, out),
+            Event::Text { text, .. } => self.write_text(at, text, out),
             Event::TextEnd { .. } => choice.end_part(),
-            Event::Reasoning { text, .. } => self.think(at, text, out),
-            Event::ReasoningEnd { .. } if choice.thought == Thought::Open => {
-                choice.thought = Thought::Ended
+            Event::Reasoning { text, .. } => self.write_reasoning(at, text, out),
+            Event::ReasoningEnd { .. } if choice.reasoning == ReasoningState::Open => {
+                choice.reasoning = ReasoningState::Ended
             }
             Event::Refusal { text, .. } if !text.is_empty() => {
-                choice.refused = true;
-                self.delta_text(index, "refusal", text, out);
+                choice.has_refusal = true;
+                self.write_text_delta(index, "refusal", text, out);
             }
             Event::ToolStart {
                 call,
@@ -211,23 +215,23 @@ impl Writer {
                 ..
             } => self.start_call(at, *call, id, name, *custom, out),
             Event::ToolArguments { call, json, .. } if !json.is_empty() => {
-                self.arguments(at, *call, json, out)
+                self.write_arguments(at, *call, json, out)
             }
             Event::ToolEnd { call, .. } => self.end_call(at, *call, out),
-            Event::Citation { citation, .. } => choice.sources.push(citation.clone()),
+            Event::Citation { citation, .. } => choice.citations.push(citation.clone()),
             Event::Part { part, .. } => match &part.kind {
-                Kind::Image { source, .. } => {
-                    if let Some(image) = image(source, choice.images) {
+                PartKind::Image { source, .. } => {
+                    if let Some(image) = write_generated_image(source, choice.images) {
                         choice.images += 1;
-                        self.delta(index, out, &json!({"images": [image]}));
+                        self.write_delta(index, out, &json!({"images": [image]}));
                     }
                 }
-                Kind::Text { text, .. } => self.text(at, text, out),
+                PartKind::Text { text, .. } => self.write_text(at, text, out),
                 _ => {}
             },
             Event::Logprobs { value, .. } => {
-                let value = whole_logprobs(value);
-                self.chunk(out, |out| {
+                let value = complete_logprobs(value);
+                self.write_chunk(out, |out| {
                 write!(out, r#""choices":[{{"index":{index},"delta":{{}},"logprobs":{value},"finish_reason":null}}]"#)
             });
             }
@@ -236,26 +240,26 @@ impl Writer {
         }
     }
 
-    fn text(&mut self, at: usize, text: &str, out: &mut Vec<u8>) {
+    fn write_text(&mut self, at: usize, text: &str, out: &mut Vec<u8>) {
         if !text.is_empty() {
             let choice = &mut self.choices[at];
             choice.length += text.chars().count() as u64;
             let index = choice.index;
-            self.delta_text(index, "content", text, out);
+            self.write_text_delta(index, "content", text, out);
         }
     }
 
-    fn think(&mut self, at: usize, text: &str, out: &mut Vec<u8>) {
+    fn write_reasoning(&mut self, at: usize, text: &str, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
         }
         let choice = &mut self.choices[at];
-        let before = std::mem::replace(&mut choice.thought, Thought::Open);
+        let before = std::mem::replace(&mut choice.reasoning, ReasoningState::Open);
         let index = choice.index;
-        if before == Thought::Ended {
-            self.delta_text(index, "reasoning_content", "\n\n", out);
+        if before == ReasoningState::Ended {
+            self.write_text_delta(index, "reasoning_content", "\n\n", out);
         }
-        self.delta_text(index, "reasoning_content", text, out);
+        self.write_text_delta(index, "reasoning_content", text, out);
     }
 
     fn start_call(
@@ -278,9 +282,9 @@ impl Writer {
             has_arguments: false,
             ended: false,
         });
-        let minted = || minted_id(&self.seed, index, place as u32, name);
+        let generated_id = || generate_call_id(&self.seed, index, place as u32, name);
         let id = if id.is_empty() {
-            minted()
+            generated_id()
         } else {
             id.to_owned()
         };
@@ -289,10 +293,10 @@ impl Writer {
         } else {
             json!({"index": place, "id": id, "type": "function", "function": {"name": name, "arguments": ""}})
         };
-        self.delta(index, out, &json!({"tool_calls": [call]}));
+        self.write_delta(index, out, &json!({"tool_calls": [call]}));
     }
 
-    fn arguments(&mut self, at: usize, number: u32, piece: &str, out: &mut Vec<u8>) {
+    fn write_arguments(&mut self, at: usize, number: u32, piece: &str, out: &mut Vec<u8>) {
         let choice = &mut self.choices[at];
         let index = choice.index;
         let found = choice
@@ -309,10 +313,10 @@ impl Writer {
         } else {
             json!({"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
         };
-        self.delta(index, out, &delta);
+        self.write_delta(index, out, &delta);
     }
 
-    /// A call without arguments gets the empty object: clients parse what they gathered.
+    /// Ends a call. A call without arguments gets an empty object, because clients parse the arguments.
     fn end_call(&mut self, at: usize, number: u32, out: &mut Vec<u8>) {
         let calls = &mut self.choices[at].calls;
         let open = calls
@@ -323,7 +327,7 @@ impl Writer {
             return;
         };
         if !has_arguments && !custom {
-            self.arguments(at, number, "{}", out);
+            self.write_arguments(at, number, "{}", out);
         }
         if let Some(call) = self.choices[at]
             .calls
@@ -344,39 +348,45 @@ impl Writer {
             self.end_call(at, number, out);
         }
         let index = self.choices[at].index;
-        // All at once: the Python SDK cannot add up lists whose entries have no index.
+        // All in one chunk: the Python SDK cannot merge lists whose entries have no index.
         self.choices[at].end_part();
-        let sources = std::mem::take(&mut self.choices[at].annotations);
-        if !sources.is_empty() {
-            self.delta(index, out, &json!({"annotations": sources}));
+        let citations = std::mem::take(&mut self.choices[at].annotations);
+        if !citations.is_empty() {
+            self.write_delta(index, out, &json!({"annotations": citations}));
         }
         let choice = &self.choices[at];
         let reason = match choice
             .finish
             .unwrap_or_default()
-            .with_calls(!choice.calls.is_empty())
+            .with_tool_calls(!choice.calls.is_empty())
         {
-            Finish::Refusal if choice.refused && choice.calls.is_empty() => reason_of(Finish::End),
-            finish => reason_of(finish),
+            FinishReason::Refusal if choice.has_refusal && choice.calls.is_empty() => {
+                finish_to_reason(FinishReason::EndTurn)
+            }
+            finish => finish_to_reason(finish),
         };
-        self.chunk(out, |out| {
+        self.write_chunk(out, |out| {
             write!(out, r#""choices":[{{"index":{index},"delta":{{}},"logprobs":null,"finish_reason":"{reason}"}}]"#)
         });
     }
 
-    fn delta_text(&self, index: u32, name: &str, text: &str, out: &mut Vec<u8>) {
+    fn write_text_delta(&self, index: u32, name: &str, text: &str, out: &mut Vec<u8>) {
         let delta = Map::from_iter([(name.to_owned(), Value::from(text))]);
-        self.delta(index, out, &delta.into());
+        self.write_delta(index, out, &delta.into());
     }
 
-    fn delta(&self, index: u32, out: &mut Vec<u8>, delta: &Value) {
-        self.chunk(out, |out| {
+    fn write_delta(&self, index: u32, out: &mut Vec<u8>, delta: &Value) {
+        self.write_chunk(out, |out| {
             write!(out, r#""choices":[{{"index":{index},"delta":{delta},"logprobs":null,"finish_reason":null}}]"#)
         });
     }
 
-    /// One event around the members that `inner` writes. Writing to memory cannot fail.
-    fn chunk(&self, out: &mut Vec<u8>, inner: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) {
+    /// Writes one event with the members that `inner` writes. Writing to memory cannot fail.
+    fn write_chunk(
+        &self,
+        out: &mut Vec<u8>,
+        inner: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>,
+    ) {
         out.extend_from_slice(br#"data: {"id":"#);
         let _ = serde_json::to_writer(&mut *out, &self.id);
         let _ = write!(
@@ -388,7 +398,7 @@ impl Writer {
         out.push(b',');
         let from = out.len();
         let _ = inner(out);
-        // Where usage comes at the end, all chunks before have it as null.
+        // If usage comes at the end, all earlier chunks have it as null.
         let has_usage =
             memchr::memmem::find(&out[from..], br#""choices":[],"#).is_some_and(|at| at == 0);
         if self.include_usage && !has_usage {
@@ -405,7 +415,7 @@ fn choice_of(event: &Event) -> Option<u32> {
         | Event::TextEnd { choice, .. }
         | Event::Reasoning { choice, .. }
         | Event::ReasoningEnd { choice, .. }
-        | Event::Redacted { choice, .. }
+        | Event::RedactedReasoning { choice, .. }
         | Event::Refusal { choice, .. }
         | Event::ToolStart { choice, .. }
         | Event::ToolArguments { choice, .. }

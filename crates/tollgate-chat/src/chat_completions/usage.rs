@@ -1,43 +1,45 @@
-//! Token counts, the same for whole replies and streams.
+//! Token usage of responses and streams, in the spellings of OpenAI and of compatible vendors.
 
 use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess};
 use serde_json::{Map, Value, json};
 
 use crate::hub::Usage;
-use crate::scan::{At, Look, Scalar, next_key};
+use crate::lazy_json::{LazyVisitor, Scalar, VisitWith, next_key};
 
-/// Reads `usage`; none where it is no object with counts. Vendors' own spellings of cached tokens are known.
+/// Reads `usage`, with vendors' own spellings of cached tokens. `None` if it is no object with counts.
 pub(super) fn read(usage: &Value) -> Option<Usage> {
     let mut counts = Counts::default();
-    // A tree that is there already is never malformed.
-    At(Members(&mut counts)).deserialize(usage).ok()?;
+    // A parsed value is never malformed.
+    VisitWith(UsageVisitor(&mut counts))
+        .deserialize(usage)
+        .ok()?;
     counts.usage()
 }
 
-/// The counts as an upstream says them, without building what is said beside them: every reply and every last chunk comes by.
+/// The counts that an upstream gives. Read lazily, because every response and last chunk has them.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     prompt: Option<u64>,
     completion: Option<u64>,
     total: Option<u64>,
     reasoning: Option<u64>,
-    /// What the cache gave: OpenAI's place for it, then DeepSeek's, then others'.
+    /// Tokens read from the cache: in OpenAI's field, in DeepSeek's, in that of other vendors.
     cached: [Option<u64>; 3],
-    /// What it took.
+    /// Tokens written to the cache: in OpenAI's field, in that of other vendors.
     written: [Option<u64>; 2],
     image: Option<u64>,
     audio: Option<u64>,
 }
 
 impl Counts {
-    /// What they mean; none where there are none.
+    /// The hub's usage. `None` if there is neither a prompt nor a completion count.
     pub(super) fn usage(&self) -> Option<Usage> {
         if self.prompt.is_none() && self.completion.is_none() {
             return None;
         }
         let (input, mut output) = (self.prompt.unwrap_or(0), self.completion.unwrap_or(0));
         let reasoning = self.reasoning.unwrap_or(0);
-        // Some vendors (xAI, Google's layer) count thinking beside the completion; the total tells.
+        // Some vendors (xAI, Google) do not include reasoning in the completion count; the total shows it.
         let total = self.total.unwrap_or(0);
         if reasoning > 0 && total == input.saturating_add(output).saturating_add(reasoning) {
             output = output.saturating_add(reasoning);
@@ -55,8 +57,8 @@ impl Counts {
         })
     }
 
-    /// Where the count of that name goes.
-    fn place(&mut self, name: &str) -> Option<&mut Option<u64>> {
+    /// The count with the name `name` in `usage`.
+    fn count_in_usage(&mut self, name: &str) -> Option<&mut Option<u64>> {
         Some(match name {
             "prompt_tokens" => &mut self.prompt,
             "completion_tokens" => &mut self.completion,
@@ -68,8 +70,8 @@ impl Counts {
         })
     }
 
-    /// The same within `prompt_tokens_details`.
-    fn place_in_prompt(&mut self, name: &str) -> Option<&mut Option<u64>> {
+    /// The count with the name `name` in `prompt_tokens_details`.
+    fn count_in_prompt_details(&mut self, name: &str) -> Option<&mut Option<u64>> {
         Some(match name {
             "cached_tokens" => &mut self.cached[0],
             "cache_write_tokens" => &mut self.written[0],
@@ -79,48 +81,48 @@ impl Counts {
         })
     }
 
-    /// The same within `completion_tokens_details`.
-    fn place_in_completion(&mut self, name: &str) -> Option<&mut Option<u64>> {
+    /// The count with the name `name` in `completion_tokens_details`.
+    fn count_in_completion_details(&mut self, name: &str) -> Option<&mut Option<u64>> {
         (name == "reasoning_tokens").then_some(&mut self.reasoning)
     }
 }
 
-/// Reads the members of `usage`.
-pub(super) struct Members<'c>(pub(super) &'c mut Counts);
+/// Visits the `usage` object.
+pub(super) struct UsageVisitor<'c>(pub(super) &'c mut Counts);
 
-impl<'de> Look<'de> for Members<'_> {
-    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+impl<'de> LazyVisitor<'de> for UsageVisitor<'_> {
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let counts = self.0;
         while let Some(name) = next_key(&mut object)? {
-            let place: Place = match &*name {
-                "prompt_tokens_details" => Counts::place_in_prompt,
-                "completion_tokens_details" => Counts::place_in_completion,
+            let find_count: FindCount = match &*name {
+                "prompt_tokens_details" => Counts::count_in_prompt_details,
+                "completion_tokens_details" => Counts::count_in_completion_details,
                 name => {
-                    match counts.place(name) {
-                        Some(count) => object.next_value_seed(At(Count(count)))?,
+                    match counts.count_in_usage(name) {
+                        Some(count) => object.next_value_seed(VisitWith(Count(count)))?,
                         None => drop(object.next_value::<IgnoredAny>()?),
                     }
                     continue;
                 }
             };
-            object.next_value_seed(At(Details { counts, place }))?;
+            object.next_value_seed(VisitWith(Details { counts, find_count }))?;
         }
         Ok(())
     }
 }
 
-type Place = for<'a> fn(&'a mut Counts, &str) -> Option<&'a mut Option<u64>>;
+type FindCount = for<'a> fn(&'a mut Counts, &str) -> Option<&'a mut Option<u64>>;
 
 struct Details<'c> {
     counts: &'c mut Counts,
-    place: Place,
+    find_count: FindCount,
 }
 
-impl<'de> Look<'de> for Details<'_> {
-    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+impl<'de> LazyVisitor<'de> for Details<'_> {
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         while let Some(name) = next_key(&mut object)? {
-            match (self.place)(self.counts, &name) {
-                Some(count) => object.next_value_seed(At(Count(count)))?,
+            match (self.find_count)(self.counts, &name) {
+                Some(count) => object.next_value_seed(VisitWith(Count(count)))?,
                 None => drop(object.next_value::<IgnoredAny>()?),
             }
         }
@@ -130,11 +132,11 @@ impl<'de> Look<'de> for Details<'_> {
 
 struct Count<'c>(&'c mut Option<u64>);
 
-impl<'de> Look<'de> for Count<'_> {
-    fn scalar(self, value: Scalar<'de>) {
+impl<'de> LazyVisitor<'de> for Count<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
         *self.0 = match value {
-            Scalar::Whole(count) => u64::try_from(count).ok(),
-            Scalar::Number(count) if count >= 0.0 => Some(count as u64),
+            Scalar::Integer(count) => u64::try_from(count).ok(),
+            Scalar::Float(count) if count >= 0.0 => Some(count as u64),
             _ => None,
         };
     }
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn trap_49_cached_tokens_are_part_of_the_prompt_and_survive_the_way() {
+    fn cached_tokens_are_part_of_the_prompt_and_survive_a_round_trip() {
         let usage = read_text(
             r#"{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,
             "prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":7},"completion_tokens_details":{"reasoning_tokens":9}}"#,

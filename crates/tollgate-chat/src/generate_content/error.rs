@@ -1,10 +1,11 @@
-//! Errors: `{error: {code, message, status, details}}`.
+//! Errors: `{error: {code, message, status, details}}`, as of google.rpc.Status.
 
 use serde_json::{Value, json};
 
-use crate::error::{ErrorWords, WireError};
+use crate::error::{ErrorBody, MalformedResponse, UpstreamError};
 
-/// HTTP statuses and the wire's words; 402 and 502 are SPEC.md's, the vendor has none. The first row of a word is its status.
+/// HTTP statuses and their names. Google has none for 402 and 502. If a name occurs twice, its
+/// first row is the status it stands for.
 const STATUSES: &[(u16, &str)] = &[
     (400, "INVALID_ARGUMENT"),
     (400, "FAILED_PRECONDITION"),
@@ -30,10 +31,10 @@ const STATUSES: &[(u16, &str)] = &[
     (504, "DEADLINE_EXCEEDED"),
 ];
 
-/// Longer messages are cut, in characters.
-const LONGEST: usize = 500;
+/// The longest error message that is passed on, in characters; longer ones are cut.
+const MAX_MESSAGE_CHARS: usize = 500;
 
-fn word_of(status: u16) -> &'static str {
+fn status_name(status: u16) -> &'static str {
     let row = STATUSES.iter().find(|(known, _)| *known == status);
     row.map_or(
         if status < 500 {
@@ -45,8 +46,8 @@ fn word_of(status: u16) -> &'static str {
     )
 }
 
-/// The status that a word stands for. DEADLINE_EXCEEDED is the server's.
-fn status_of(word: &str) -> Option<u16> {
+/// The HTTP status of a status name. `DEADLINE_EXCEEDED` stands for 504, not 408.
+fn http_status(word: &str) -> Option<u16> {
     match word {
         "DEADLINE_EXCEEDED" => Some(504),
         word => STATUSES
@@ -56,14 +57,14 @@ fn status_of(word: &str) -> Option<u16> {
     }
 }
 
-/// The body of an error answer.
-pub(super) fn write(error: &WireError) -> Vec<u8> {
-    body(error).to_string().into_bytes()
+/// The body of an error response.
+pub(crate) fn write_error(error: &ErrorBody) -> Vec<u8> {
+    error_object(error).to_string().into_bytes()
 }
 
-/// The body as JSON. SDKs need all three of code, message and status.
-pub(super) fn body(error: &WireError) -> Value {
-    // Another vendor's word for an overload.
+/// The error body as JSON. SDKs require `code`, `message` and `status`.
+pub(crate) fn error_object(error: &ErrorBody) -> Value {
+    // 529 is Anthropic's status for an overload.
     let code = if error.status == 529 {
         503
     } else {
@@ -72,7 +73,7 @@ pub(super) fn body(error: &WireError) -> Value {
     let mut inner = json!({
         "code": code,
         "message": error.message,
-        "status": word_of(code),
+        "status": status_name(code),
     });
     if let Some(field) = error.param.as_ref().filter(|_| error.bare) {
         inner["details"] = json!([{
@@ -83,25 +84,25 @@ pub(super) fn body(error: &WireError) -> Value {
     json!({"error": inner})
 }
 
-/// What an upstream's error answer says.
-pub(super) fn read(status: u16, body: &[u8]) -> ErrorWords {
+/// Reads an upstream's error response: JSON, plain text or HTML.
+pub(crate) fn read_error(status: u16, body: &[u8]) -> UpstreamError {
     match serde_json::from_slice::<Value>(body) {
         Ok(value) => {
-            let mut words = words_of(unwrapped(&value));
-            if words.message.is_empty() {
-                words.message = format!("the upstream answered with status {status}");
+            let mut error = parse_error(unwrap_envelope(&value));
+            if error.message.is_empty() {
+                error.message = format!("the upstream answered with status {status}");
             }
-            words
+            error
         }
-        Err(_) => ErrorWords {
-            message: plain_message(status, body),
-            ..ErrorWords::default()
+        Err(_) => UpstreamError {
+            message: message_from_text(status, body),
+            ..UpstreamError::default()
         },
     }
 }
 
-/// The error inside: lists of one and `{error: …}` taken off.
-fn unwrapped(value: &Value) -> &Value {
+/// The error object inside an array of one or `{error: …}`.
+fn unwrap_envelope(value: &Value) -> &Value {
     let value = value
         .as_array()
         .and_then(|list| list.first())
@@ -109,41 +110,42 @@ fn unwrapped(value: &Value) -> &Value {
     value.get("error").unwrap_or(value)
 }
 
-/// What an error object, or a text in its place, says.
-pub(super) fn words_of(error: &Value) -> ErrorWords {
+/// Reads an error object, or a string in its place.
+pub(crate) fn parse_error(error: &Value) -> UpstreamError {
     if let Some(text) = error.as_str() {
-        return ErrorWords {
-            message: cut(text),
-            ..ErrorWords::default()
+        return UpstreamError {
+            message: truncate(text),
+            ..UpstreamError::default()
         };
     }
     let text = |name: &str| error.get(name).and_then(Value::as_str);
-    let reason = detail(error, "ErrorInfo").and_then(|info| info.get("reason")?.as_str());
-    let bad_key = reason == Some("API_KEY_INVALID")
+    let reason = find_detail(error, "ErrorInfo").and_then(|info| info.get("reason")?.as_str());
+    let is_invalid_key = reason == Some("API_KEY_INVALID")
         || text("message").is_some_and(|message| message.contains("API key not valid"));
     let word = text("status")
         .or_else(|| text("code"))
         .or_else(|| text("type"));
-    let said = error.get("code").and_then(Value::as_u64);
-    let said = said.and_then(|code| u16::try_from(code).ok());
-    let status = said.filter(|code| (400..600).contains(code));
-    ErrorWords {
-        // A bad key is a 400 there.
-        status: match bad_key {
+    let code = error.get("code").and_then(Value::as_u64);
+    let code = code.and_then(|code| u16::try_from(code).ok());
+    let status = code.filter(|code| (400..600).contains(code));
+    UpstreamError {
+        // Google answers an invalid key with 400.
+        status: match is_invalid_key {
             true => Some(401),
-            false => status.or_else(|| status_of(word?)),
+            false => status.or_else(|| http_status(word?)),
         },
-        code: match bad_key {
+        code: match is_invalid_key {
             true => "API_KEY_INVALID".to_owned(),
-            false => cut(word.unwrap_or_default()),
+            false => truncate(word.unwrap_or_default()),
         },
-        message: cut(text("message").unwrap_or_default()),
-        retry_after: detail(error, "RetryInfo").and_then(|info| seconds(info.get("retryDelay")?)),
+        message: truncate(text("message").unwrap_or_default()),
+        retry_after: find_detail(error, "RetryInfo")
+            .and_then(|info| parse_delay_seconds(info.get("retryDelay")?)),
     }
 }
 
-/// The detail of that type.
-fn detail<'a>(error: &'a Value, name: &str) -> Option<&'a Value> {
+/// The entry of `details` with that type, without its package name.
+fn find_detail<'a>(error: &'a Value, name: &str) -> Option<&'a Value> {
     let details = error.get("details")?.as_array()?;
     details.iter().find(|detail| {
         let kind = detail.get("@type").and_then(Value::as_str);
@@ -151,33 +153,46 @@ fn detail<'a>(error: &'a Value, name: &str) -> Option<&'a Value> {
     })
 }
 
-/// A duration, `17s` or `0.5s`, in whole seconds, at least 1.
-fn seconds(delay: &Value) -> Option<u32> {
+/// A duration such as `17s` or `0.5s` in whole seconds, rounded up, at least 1.
+fn parse_delay_seconds(delay: &Value) -> Option<u32> {
     let seconds: f64 = delay.as_str()?.strip_suffix('s')?.parse().ok()?;
-    // A cast from floats saturates.
+    // A cast from a float saturates.
     (seconds >= 0.0).then_some((seconds.ceil() as u32).max(1))
 }
 
-/// For bodies that are no JSON: pages are not quoted.
-fn plain_message(status: u16, body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(4 * LONGEST)]);
+/// The message of a body that is not JSON. HTML pages are not quoted.
+fn message_from_text(status: u16, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_MESSAGE_CHARS)]);
     let text = text.trim();
     if text.is_empty() || text.starts_with('<') {
         return format!("the upstream answered with status {status}");
     }
-    cut(text)
+    truncate(text)
 }
 
-fn cut(text: &str) -> String {
-    text.trim().chars().take(LONGEST).collect()
+fn truncate(text: &str) -> String {
+    text.trim().chars().take(MAX_MESSAGE_CHARS).collect()
+}
+
+/// Names the position in the JSON, not its content: content does not belong in logs.
+pub(crate) fn malformed(error: &serde_json::Error) -> MalformedResponse {
+    let what = match error.classify() {
+        serde_json::error::Category::Data => "JSON of another shape",
+        _ => "not JSON",
+    };
+    MalformedResponse::Invalid(format!(
+        "{what} at line {} column {}",
+        error.line(),
+        error.column()
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wire(status: u16) -> WireError {
-        WireError {
+    fn wire(status: u16) -> ErrorBody {
+        ErrorBody {
             status,
             message: "no".to_owned(),
             param: Some("contents".to_owned()),
@@ -187,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_words_of_the_spec() {
+    fn every_http_status_gets_its_status_name() {
         for (status, word) in [
             (400, "INVALID_ARGUMENT"),
             (401, "UNAUTHENTICATED"),
@@ -203,50 +218,54 @@ mod tests {
             (418, "INVALID_ARGUMENT"),
         ] {
             let expected = json!({"error": {"code": status, "message": "no", "status": word}});
-            assert_eq!(body(&wire(status)), expected);
+            assert_eq!(error_object(&wire(status)), expected);
         }
-        assert_eq!(body(&wire(529)), body(&wire(503)));
-        let bare = WireError {
+        assert_eq!(error_object(&wire(529)), error_object(&wire(503)));
+        let bare = ErrorBody {
             bare: true,
             ..wire(400)
         };
         assert_eq!(
-            body(&bare)["error"]["details"][0]["fieldViolations"][0]["field"],
+            error_object(&bare)["error"]["details"][0]["fieldViolations"][0]["field"],
             "contents"
         );
     }
 
     #[test]
-    fn upstream_errors_are_understood() {
+    fn status_code_message_and_retry_delay_are_read() {
         let quota = json!({"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": [
             {"@type": "type.googleapis.com/google.rpc.QuotaFailure"},
             {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "16.4s"},
         ]}});
-        let expected = ErrorWords {
+        let expected = UpstreamError {
             status: Some(429),
             code: "RESOURCE_EXHAUSTED".to_owned(),
             message: "Quota exceeded.".to_owned(),
             retry_after: Some(17),
         };
-        assert_eq!(read(429, quota.to_string().as_bytes()), expected);
-        // The vendor's chat-completions layer wraps it in a list.
+        assert_eq!(read_error(429, quota.to_string().as_bytes()), expected);
+        // Google's chat-completions endpoint wraps its errors in an array.
         let list = json!([quota]);
-        assert_eq!(read(429, list.to_string().as_bytes()), expected, "trap_55");
+        assert_eq!(
+            read_error(429, list.to_string().as_bytes()),
+            expected,
+            "wrapped in an array"
+        );
     }
 
     #[test]
-    fn a_bad_key_is_401_whatever_its_status() {
+    fn an_invalid_api_key_is_401_although_google_answers_400() {
         let body = json!({"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT",
             "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
-        let words = read(400, body.to_string().as_bytes());
+        let error = read_error(400, body.to_string().as_bytes());
         assert_eq!(
-            (words.status, words.code.as_str()),
+            (error.status, error.code.as_str()),
             (Some(401), "API_KEY_INVALID")
         );
     }
 
     #[test]
-    fn anything_is_taken() {
+    fn error_bodies_of_any_kind_give_a_message() {
         for (body, message) in [
             (&b""[..], "the upstream answered with status 502"),
             (
@@ -262,9 +281,12 @@ mod tests {
             (b"busy\n", "busy"),
             (b"\xff\xfe", "\u{fffd}\u{fffd}"),
         ] {
-            assert_eq!(read(502, body).message, message);
+            assert_eq!(read_error(502, body).message, message);
         }
         let long = "ä".repeat(2000);
-        assert_eq!(read(502, long.as_bytes()).message.chars().count(), 500);
+        assert_eq!(
+            read_error(502, long.as_bytes()).message.chars().count(),
+            500
+        );
     }
 }

@@ -1,119 +1,121 @@
-//! JSON objects read member by member: lowerCamelCase or snake_case, `null` as absent, errors by path. What is left when all
-//! known members are taken is what only this format knows.
+//! JSON objects read member by member: names in lowerCamelCase or snake_case, `null` as absent,
+//! errors with the member's path. What remains after all known members are taken is kept as this
+//! format's own.
 
 use serde_json::{Map, Value};
 
-use crate::error::Bad;
+use crate::error::InvalidRequest;
 
-/// An object and where it stands.
-pub(super) struct Fields {
+/// A JSON object and its path in the body.
+pub(crate) struct Fields {
     members: Map<String, Value>,
-    at: String,
+    path: String,
 }
 
 impl Fields {
-    /// `value`, which must be an object. `at` is its path, empty for the body.
-    pub(super) fn of(value: Value, at: impl Into<String>) -> Result<Self, Bad> {
+    /// Wraps `value`, which must be an object. `at` is its path, empty for the body.
+    pub(crate) fn new(value: Value, at: impl Into<String>) -> Result<Self, InvalidRequest> {
         let at = at.into();
         match value {
-            Value::Object(members) => Ok(Self { members, at }),
-            _ if at.is_empty() => Err(Bad::body("the body must be a JSON object")),
-            _ => Err(Bad::new(at, "must be an object")),
+            Value::Object(members) => Ok(Self { members, path: at }),
+            _ if at.is_empty() => Err(InvalidRequest::body("the body must be a JSON object")),
+            _ => Err(InvalidRequest::new(at, "must be an object")),
         }
     }
 
-    /// Where this object stands.
-    pub(super) fn at(&self) -> &str {
-        &self.at
+    /// The path of this object.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
     }
 
-    /// Whether nothing is in it.
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether the object has no members.
+    pub(crate) fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
     /// The path of a member.
-    pub(super) fn path(&self, name: &str) -> String {
-        match self.at.as_str() {
+    pub(crate) fn member_path(&self, name: &str) -> String {
+        match self.path.as_str() {
             "" => name.to_owned(),
             at => format!("{at}.{name}"),
         }
     }
 
-    /// Takes a member out, by its lowerCamelCase name or that in snake_case; `null` is none.
-    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+    /// Takes a member out by its lowerCamelCase name or the same in snake_case. `None` if it is
+    /// absent or `null`.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         let value = match self.members.shift_remove(name) {
             None if name.bytes().any(|b| b.is_ascii_uppercase()) => {
-                self.members.shift_remove(&snake(name))
+                self.members.shift_remove(&to_snake_case(name))
             }
             found => found,
         };
         value.filter(|value| !value.is_null())
     }
 
-    /// A text.
-    pub(super) fn string(&mut self, name: &str) -> Result<Option<String>, Bad> {
+    /// Takes a string.
+    pub(crate) fn take_string(&mut self, name: &str) -> Result<Option<String>, InvalidRequest> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(self.bad(name, "must be a string")),
+            Some(_) => Err(self.invalid(name, "must be a string")),
         }
     }
 
-    /// `true` or `false`.
-    pub(super) fn boolean(&mut self, name: &str) -> Result<Option<bool>, Bad> {
+    /// Takes a boolean.
+    pub(crate) fn take_bool(&mut self, name: &str) -> Result<Option<bool>, InvalidRequest> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(value)),
-            Some(_) => Err(self.bad(name, "must be true or false")),
+            Some(_) => Err(self.invalid(name, "must be true or false")),
         }
     }
 
-    /// A list.
-    pub(super) fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, Bad> {
+    /// Takes an array.
+    pub(crate) fn take_array(&mut self, name: &str) -> Result<Option<Vec<Value>>, InvalidRequest> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
-            Some(_) => Err(self.bad(name, "must be a list")),
+            Some(_) => Err(self.invalid(name, "must be a list")),
         }
     }
 
-    /// An object.
-    pub(super) fn object(&mut self, name: &str) -> Result<Option<Self>, Bad> {
-        let path = self.path(name);
+    /// Takes an object, to read it member by member.
+    pub(crate) fn take_object(&mut self, name: &str) -> Result<Option<Self>, InvalidRequest> {
+        let path = self.member_path(name);
         self.take(name)
-            .map(|value| Self::of(value, path))
+            .map(|value| Self::new(value, path))
             .transpose()
     }
 
-    /// An object that is kept as it is.
-    pub(super) fn whole(&mut self, name: &str) -> Result<Option<Value>, Bad> {
+    /// Takes an object as it is.
+    pub(crate) fn take_raw_object(&mut self, name: &str) -> Result<Option<Value>, InvalidRequest> {
         match self.take(name) {
-            Some(value) if !value.is_object() => Err(self.bad(name, "must be an object")),
+            Some(value) if !value.is_object() => Err(self.invalid(name, "must be an object")),
             found => Ok(found),
         }
     }
 
-    /// A text that must be there and not be empty.
-    pub(super) fn required(&mut self, name: &str) -> Result<String, Bad> {
-        self.string(name)?
+    /// Takes a string that must be present and not empty.
+    pub(crate) fn take_required_string(&mut self, name: &str) -> Result<String, InvalidRequest> {
+        self.take_string(name)?
             .filter(|text| !text.is_empty())
-            .ok_or_else(|| self.bad(name, "is required and must be a string"))
+            .ok_or_else(|| self.invalid(name, "is required and must be a string"))
     }
 
-    /// `name` is wrong; `why` continues the sentence.
-    pub(super) fn bad(&self, name: &str, why: &str) -> Bad {
-        Bad::new(self.path(name), why)
+    /// An error for the member `name`; `why` continues the sentence "`path` …".
+    pub(crate) fn invalid(&self, name: &str, why: &str) -> InvalidRequest {
+        InvalidRequest::new(self.member_path(name), why)
     }
 
-    /// What is left but for `null`s, in lowerCamelCase.
-    pub(super) fn rest(self) -> Map<String, Value> {
+    /// The remaining members except `null`, names in lowerCamelCase.
+    pub(crate) fn into_rest(self) -> Map<String, Value> {
         let left = self
             .members
             .into_iter()
             .filter(|(_, value)| !value.is_null());
         left.map(|(name, value)| match name.contains('_') {
-            true => (camel(&name), value),
+            true => (to_camel_case(&name), value),
             false => (name, value),
         })
         .collect()
@@ -121,7 +123,7 @@ impl Fields {
 }
 
 /// `inlineData` → `inline_data`.
-pub(super) fn snake(name: &str) -> String {
+pub(crate) fn to_snake_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     for c in name.chars() {
         if c.is_ascii_uppercase() {
@@ -133,7 +135,7 @@ pub(super) fn snake(name: &str) -> String {
 }
 
 /// `inline_data` → `inlineData`; names without an underscore stay.
-pub(super) fn camel(name: &str) -> String {
+pub(crate) fn to_camel_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut words = name.split('_');
     out.push_str(words.next().unwrap_or_default());
@@ -145,8 +147,8 @@ pub(super) fn camel(name: &str) -> String {
     out
 }
 
-/// Puts `value` at `path` (names joined by dots) into `into`, making objects on the way.
-pub(super) fn insert_at(into: &mut Map<String, Value>, path: &str, value: Value) {
+/// Inserts `value` into `into` at `path` (names joined by dots), creating objects on the way.
+pub(crate) fn insert_at_path(into: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
             into.insert(path.to_owned(), value);
@@ -156,16 +158,20 @@ pub(super) fn insert_at(into: &mut Map<String, Value>, path: &str, value: Value)
                 .entry(head.to_owned())
                 .or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(inner) = inner {
-                insert_at(inner, rest, value);
+                insert_at_path(inner, rest, value);
             }
         }
     }
 }
 
-/// Adds the members of `rest` to `own`, each named `prefix.NAME`.
-pub(super) fn keep_under(own: &mut Map<String, Value>, prefix: &str, rest: Map<String, Value>) {
+/// Inserts the members of `rest` into `own`, each named `prefix.NAME`.
+pub(crate) fn insert_with_prefix(
+    extra: &mut Map<String, Value>,
+    prefix: &str,
+    rest: Map<String, Value>,
+) {
     for (name, value) in rest {
-        own.insert(format!("{prefix}.{name}"), value);
+        extra.insert(format!("{prefix}.{name}"), value);
     }
 }
 
@@ -175,25 +181,25 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn both_spellings_are_taken_and_the_rest_remains() {
+    fn members_are_taken_in_both_spellings_and_the_rest_is_kept() {
         let value =
             json!({"inline_data": 1, "topK": 2, "other_one": 3, "none": null, "flag": true});
-        let mut fields = Fields::of(value, "x").unwrap();
+        let mut fields = Fields::new(value, "x").unwrap();
         assert_eq!(fields.take("inlineData"), Some(json!(1)));
         assert_eq!(fields.take("topK"), Some(json!(2)));
         assert_eq!(fields.take("none"), None);
-        assert_eq!(fields.string("flag").unwrap_err().field, "x.flag");
-        assert_eq!(Value::Object(fields.rest()), json!({"otherOne": 3}));
-        assert_eq!(camel("response_json_schema"), "responseJsonSchema");
-        assert_eq!(snake("responseJsonSchema"), "response_json_schema");
+        assert_eq!(fields.take_string("flag").unwrap_err().field, "x.flag");
+        assert_eq!(Value::Object(fields.into_rest()), json!({"otherOne": 3}));
+        assert_eq!(to_camel_case("response_json_schema"), "responseJsonSchema");
+        assert_eq!(to_snake_case("responseJsonSchema"), "response_json_schema");
     }
 
     #[test]
-    fn paths_make_objects() {
+    fn inserting_at_a_path_creates_objects() {
         let mut map = Map::new();
-        insert_at(&mut map, "a.b.c", json!(1));
-        insert_at(&mut map, "a.d", json!(2));
-        insert_at(&mut map, "e", json!(3));
+        insert_at_path(&mut map, "a.b.c", json!(1));
+        insert_at_path(&mut map, "a.d", json!(2));
+        insert_at_path(&mut map, "e", json!(3));
         assert_eq!(
             Value::Object(map),
             json!({"a": {"b": {"c": 1}, "d": 2}, "e": 3})

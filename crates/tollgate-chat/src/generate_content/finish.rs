@@ -1,64 +1,68 @@
-//! Why a reply ended: this format's words and the hub's.
+//! `finishReason`, to and from the hub's [`FinishReason`].
 
-use crate::hub::Finish;
+use crate::hub::FinishReason;
 
-/// Every word of the wire. The first of a kind is the one that is written for it.
-const WORDS: &[(&str, Finish)] = &[
-    ("STOP", Finish::End),
-    ("MAX_TOKENS", Finish::Length),
-    ("SAFETY", Finish::Refusal),
-    ("RECITATION", Finish::Refusal),
-    ("BLOCKLIST", Finish::Refusal),
-    ("PROHIBITED_CONTENT", Finish::Refusal),
-    ("SPII", Finish::Refusal),
-    ("IMAGE_SAFETY", Finish::Refusal),
-    ("IMAGE_PROHIBITED_CONTENT", Finish::Refusal),
-    ("IMAGE_RECITATION", Finish::Refusal),
-    ("MODEL_ARMOR", Finish::Refusal),
-    ("MALFORMED_FUNCTION_CALL", Finish::BadToolCall),
-    ("UNEXPECTED_TOOL_CALL", Finish::BadToolCall),
-    ("TOO_MANY_TOOL_CALLS", Finish::BadToolCall),
-    ("CONTINUATION", Finish::Pause),
-    ("OTHER", Finish::Other),
+/// All values of `finishReason`. The first row for a hub value is the one that is written for it.
+const FINISH_REASONS: &[(&str, FinishReason)] = &[
+    ("STOP", FinishReason::EndTurn),
+    ("MAX_TOKENS", FinishReason::Length),
+    ("SAFETY", FinishReason::Refusal),
+    ("RECITATION", FinishReason::Refusal),
+    ("BLOCKLIST", FinishReason::Refusal),
+    ("PROHIBITED_CONTENT", FinishReason::Refusal),
+    ("SPII", FinishReason::Refusal),
+    ("IMAGE_SAFETY", FinishReason::Refusal),
+    ("IMAGE_PROHIBITED_CONTENT", FinishReason::Refusal),
+    ("IMAGE_RECITATION", FinishReason::Refusal),
+    ("MODEL_ARMOR", FinishReason::Refusal),
+    ("MALFORMED_FUNCTION_CALL", FinishReason::InvalidToolCall),
+    ("UNEXPECTED_TOOL_CALL", FinishReason::InvalidToolCall),
+    ("TOO_MANY_TOOL_CALLS", FinishReason::InvalidToolCall),
+    ("CONTINUATION", FinishReason::Pause),
+    ("OTHER", FinishReason::Other),
 ];
 
-/// What `word` means; a word that is not known means [`Finish::Other`].
-pub(super) fn read(word: &str) -> Finish {
-    WORDS
+/// The hub's value for a `finishReason`; [`FinishReason::Other`] if it is unknown.
+pub(crate) fn read_finish_reason(name: &str) -> FinishReason {
+    FINISH_REASONS
         .iter()
-        .find(|(known, _)| *known == word)
-        .map_or(Finish::Other, |(_, finish)| *finish)
+        .find(|(known, _)| *known == name)
+        .map_or(FinishReason::Other, |(_, finish)| *finish)
 }
 
-/// The word for `finish`. There is none for a tool call: it ends with STOP. A pause cannot be taken up again by a client that has no
-/// token for it, so it is a cut.
-pub(super) fn write(finish: Finish) -> &'static str {
+/// The `finishReason` for a hub value. A tool call ends with `STOP`. A pause becomes `MAX_TOKENS`,
+/// because clients of this format have no way to resume it.
+pub(crate) fn finish_reason_name(finish: FinishReason) -> &'static str {
     match finish {
-        Finish::StopSequence | Finish::ToolCall => "STOP",
-        Finish::ContextFull | Finish::Pause => "MAX_TOKENS",
-        Finish::PromptBlocked => "SAFETY",
-        finish => WORDS
+        FinishReason::StopSequence | FinishReason::ToolCall => "STOP",
+        FinishReason::ContextFull | FinishReason::Pause => "MAX_TOKENS",
+        FinishReason::PromptBlocked => "SAFETY",
+        finish => FINISH_REASONS
             .iter()
             .find(|(_, known)| *known == finish)
-            .map_or("OTHER", |(word, _)| word),
+            .map_or("OTHER", |(name, _)| name),
     }
 }
 
-/// Whether a reply that ends so was cut: a call at its end may be half of one.
-pub(super) fn is_cut(finish: Finish) -> bool {
+/// Whether the response was cut off, so that a call at its end may be incomplete.
+pub(crate) fn is_truncated(finish: FinishReason) -> bool {
     matches!(
         finish,
-        Finish::Length
-            | Finish::ContextFull
-            | Finish::Refusal
-            | Finish::Pause
-            | Finish::BadToolCall
+        FinishReason::Length
+            | FinishReason::ContextFull
+            | FinishReason::Refusal
+            | FinishReason::Pause
+            | FinishReason::InvalidToolCall
     )
 }
 
-/// Of two words for one reply, given at different times, the one that counts: a late STOP takes nothing back.
-pub(super) fn stronger(before: Finish, after: Finish) -> Finish {
-    if after == Finish::End { before } else { after }
+/// Combines two finish reasons of one response: a later `STOP` does not replace another reason.
+pub(crate) fn combine(before: FinishReason, after: FinishReason) -> FinishReason {
+    if after == FinishReason::EndTurn {
+        before
+    } else {
+        after
+    }
 }
 
 #[cfg(test)]
@@ -66,28 +70,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trap_30_every_word_has_its_meaning() {
-        for (word, finish, written) in [
-            ("STOP", Finish::End, "STOP"),
-            ("MAX_TOKENS", Finish::Length, "MAX_TOKENS"),
-            ("RECITATION", Finish::Refusal, "SAFETY"),
-            ("SPII", Finish::Refusal, "SAFETY"),
+    fn finish_reasons_are_mapped_both_ways() {
+        for (name, finish, written) in [
+            ("STOP", FinishReason::EndTurn, "STOP"),
+            ("MAX_TOKENS", FinishReason::Length, "MAX_TOKENS"),
+            ("RECITATION", FinishReason::Refusal, "SAFETY"),
+            ("SPII", FinishReason::Refusal, "SAFETY"),
             (
                 "MALFORMED_FUNCTION_CALL",
-                Finish::BadToolCall,
+                FinishReason::InvalidToolCall,
                 "MALFORMED_FUNCTION_CALL",
             ),
-            ("CONTINUATION", Finish::Pause, "MAX_TOKENS"),
-            ("LANGUAGE", Finish::Other, "OTHER"),
-            ("SOMETHING_NEW", Finish::Other, "OTHER"),
+            ("CONTINUATION", FinishReason::Pause, "MAX_TOKENS"),
+            ("LANGUAGE", FinishReason::Other, "OTHER"),
+            ("SOMETHING_NEW", FinishReason::Other, "OTHER"),
         ] {
-            assert_eq!(read(word), finish, "{word}");
-            assert_eq!(write(finish), written, "{word}");
+            assert_eq!(read_finish_reason(name), finish, "{name}");
+            assert_eq!(finish_reason_name(finish), written, "{name}");
         }
-        for finish in [Finish::StopSequence, Finish::ToolCall, Finish::End] {
-            assert_eq!(write(finish), "STOP");
+        for finish in [
+            FinishReason::StopSequence,
+            FinishReason::ToolCall,
+            FinishReason::EndTurn,
+        ] {
+            assert_eq!(finish_reason_name(finish), "STOP");
         }
-        assert_eq!(stronger(Finish::Length, Finish::End), Finish::Length);
-        assert_eq!(stronger(Finish::End, Finish::Refusal), Finish::Refusal);
+        assert_eq!(
+            combine(FinishReason::Length, FinishReason::EndTurn),
+            FinishReason::Length
+        );
+        assert_eq!(
+            combine(FinishReason::EndTurn, FinishReason::Refusal),
+            FinishReason::Refusal
+        );
     }
 }

@@ -1,28 +1,28 @@
-//! Citations: `groundingMetadata` counts in bytes of UTF-8, the hub in characters.
+//! Citations: `groundingMetadata`, whose offsets are UTF-8 bytes; the hub's are characters.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::hub::{Citation, Own};
+use crate::hub::{Citation, ExtraFields};
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Grounding {
-    grounding_chunks: Option<Vec<Chunk>>,
+    grounding_chunks: Option<Vec<GroundingChunk>>,
     grounding_supports: Option<Vec<Support>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Chunk {
-    web: Option<Page>,
-    retrieved_context: Option<Page>,
-    maps: Option<Page>,
+struct GroundingChunk {
+    web: Option<SourcePage>,
+    retrieved_context: Option<SourcePage>,
+    maps: Option<SourcePage>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Page {
+struct SourcePage {
     uri: Option<String>,
     title: Option<String>,
 }
@@ -43,18 +43,22 @@ struct Segment {
     text: Option<String>,
 }
 
-/// A citation and the number of the part, among the parts of the wire, that it is in.
-pub(super) struct Found {
-    /// The part's number.
-    pub(super) part: usize,
+/// A citation and the part that it belongs to.
+pub(crate) struct LocatedCitation {
+    /// The part's index in the content.
+    pub(crate) part: usize,
     /// The citation.
-    pub(super) citation: Citation,
+    pub(crate) citation: Citation,
 }
 
-/// The citations that `metadata` tells. `text_of` gives the text of a part. What is malformed tells none.
-pub(super) fn read<'t>(metadata: &Value, text_of: impl Fn(usize) -> Option<&'t str>) -> Vec<Found> {
+/// Reads the citations of `metadata`. `text_of` gives the text of a part by its index. Malformed
+/// metadata gives none.
+pub(crate) fn read_citations<'t>(
+    metadata: &Value,
+    text_of: impl Fn(usize) -> Option<&'t str>,
+) -> Vec<LocatedCitation> {
     let grounding = Grounding::deserialize(metadata).unwrap_or_default();
-    let pages: Vec<Page> = grounding
+    let pages: Vec<SourcePage> = grounding
         .grounding_chunks
         .into_iter()
         .flatten()
@@ -68,11 +72,11 @@ pub(super) fn read<'t>(metadata: &Value, text_of: impl Fn(usize) -> Option<&'t s
         .collect();
     let supports = grounding.grounding_supports.unwrap_or_default();
     if supports.is_empty() {
-        let whole = pages.iter().map(|page| Found {
+        let citations = pages.iter().map(|page| LocatedCitation {
             part: 0,
             citation: citation(page, None, None, None),
         });
-        return whole
+        return citations
             .filter(|found| !found.citation.url.is_empty())
             .collect();
     }
@@ -80,34 +84,39 @@ pub(super) fn read<'t>(metadata: &Value, text_of: impl Fn(usize) -> Option<&'t s
     for support in supports {
         let part = support.segment.part_index.unwrap_or(0);
         let text = text_of(part).unwrap_or_default();
-        let start = characters_to(text, support.segment.start_index.unwrap_or(0));
+        let start = byte_to_char_offset(text, support.segment.start_index.unwrap_or(0));
         let end = support
             .segment
             .end_index
-            .map(|end| characters_to(text, end));
+            .map(|end| byte_to_char_offset(text, end));
         for at in support.grounding_chunk_indices.into_iter().flatten() {
             let Some(page) = pages.get(at) else { continue };
-            let words = support.segment.text.clone();
-            let citation = citation(page, end.map(|_| start), end, words);
-            found.push(Found { part, citation });
+            let text = support.segment.text.clone();
+            let citation = citation(page, end.map(|_| start), end, text);
+            found.push(LocatedCitation { part, citation });
         }
     }
     found
 }
 
-fn citation(page: &Page, start: Option<u64>, end: Option<u64>, words: Option<String>) -> Citation {
+fn citation(
+    page: &SourcePage,
+    start: Option<u64>,
+    end: Option<u64>,
+    text: Option<String>,
+) -> Citation {
     Citation {
         url: page.uri.clone().unwrap_or_default(),
         title: page.title.clone().unwrap_or_default(),
         start,
         end,
-        cited_text: words,
-        own: Own::NONE,
+        cited_text: text,
+        extra: ExtraFields::NONE,
     }
 }
 
-/// Characters in the first `bytes` bytes.
-fn characters_to(text: &str, bytes: usize) -> u64 {
+/// The number of characters in the first `bytes` bytes.
+fn byte_to_char_offset(text: &str, bytes: usize) -> u64 {
     let starts = text
         .as_bytes()
         .iter()
@@ -116,16 +125,16 @@ fn characters_to(text: &str, bytes: usize) -> u64 {
     starts.count() as u64
 }
 
-/// Bytes in the first `characters` characters.
-fn bytes_to(text: &str, characters: u64) -> usize {
+/// The number of bytes in the first `characters` characters.
+fn char_to_byte_offset(text: &str, characters: u64) -> usize {
     let nth = usize::try_from(characters).unwrap_or(usize::MAX);
     text.char_indices()
         .nth(nth)
         .map_or(text.len(), |(at, _)| at)
 }
 
-/// Citations of parts on the wire: each part's number and text, and what is cited there. None where no page is cited.
-pub(super) fn write<'a>(
+/// Writes citations, each with the index and text of its part. `None` if no citation has a URL.
+pub(crate) fn write_grounding<'a>(
     cited: impl IntoIterator<Item = (usize, &'a str, &'a Citation)>,
 ) -> Option<Value> {
     let mut pages: Vec<(&str, &str)> = Vec::new();
@@ -144,11 +153,11 @@ pub(super) fn write<'a>(
             });
         let Some(end) = citation.end else { continue };
         let (start, end) = (
-            bytes_to(text, citation.start.unwrap_or(0)),
-            bytes_to(text, end),
+            char_to_byte_offset(text, citation.start.unwrap_or(0)),
+            char_to_byte_offset(text, end),
         );
-        let words = text.get(start..end).unwrap_or_default();
-        let mut segment = json!({"startIndex": start, "endIndex": end, "text": words});
+        let cited = text.get(start..end).unwrap_or_default();
+        let mut segment = json!({"startIndex": start, "endIndex": end, "text": cited});
         if part > 0 {
             segment["partIndex"] = json!(part);
         }
@@ -166,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_are_bytes_here_and_characters_in_the_hub() {
+    fn offsets_are_converted_between_bytes_and_characters() {
         let text = "Zürich ist schön. Bern auch.";
         let metadata = json!({
             "groundingChunks": [{"web": {"uri": "https://a.example", "title": "A"}}, {"web": {"uri": "https://b.example"}}],
@@ -175,7 +184,7 @@ mod tests {
                 {"segment": {"startIndex": 20, "endIndex": 30}, "groundingChunkIndices": [0]},
             ],
         });
-        let found = read(&metadata, |part| (part == 0).then_some(text));
+        let found = read_citations(&metadata, |part| (part == 0).then_some(text));
         let spans: Vec<_> = found
             .iter()
             .map(|f| (f.citation.url.as_str(), f.citation.start, f.citation.end))
@@ -188,9 +197,9 @@ mod tests {
                 ("https://a.example", Some(18), Some(28)),
             ]
         );
-        let written = write(found.iter().map(|f| (0, text, &f.citation))).unwrap();
-        let again = read(&written, |_| Some(text));
-        let citations = |found: &[Found]| -> Vec<_> {
+        let written = write_grounding(found.iter().map(|f| (0, text, &f.citation))).unwrap();
+        let again = read_citations(&written, |_| Some(text));
+        let citations = |found: &[LocatedCitation]| -> Vec<_> {
             found
                 .iter()
                 .map(|f| (f.citation.url.clone(), f.citation.start, f.citation.end))
@@ -200,15 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn odd_metadata_tells_nothing() {
+    fn malformed_metadata_gives_no_citations() {
         for odd in [
             json!(1),
             json!({}),
             json!({"groundingChunks": 1}),
             json!({"groundingSupports": [{"segment": {"endIndex": -1}}]}),
         ] {
-            assert!(read(&odd, |_| Some("x")).is_empty(), "{odd}");
+            assert!(read_citations(&odd, |_| Some("x")).is_empty(), "{odd}");
         }
-        assert!(write([]).is_none());
+        assert!(write_grounding([]).is_none());
     }
 }

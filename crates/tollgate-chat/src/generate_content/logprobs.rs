@@ -1,9 +1,10 @@
-//! Log probabilities: `logprobsResult` and chat-completions' shape, which the hub has.
+//! Log probabilities: `logprobsResult`, to and from the hub's shape, which is that of
+//! chat-completions.
 
 use serde_json::{Value, json};
 
-/// In the hub's shape.
-pub(super) fn read(result: &Value) -> Option<Value> {
+/// Reads `logprobsResult`. `None` if it has no chosen candidates.
+pub(crate) fn read_logprobs(result: &Value) -> Option<Value> {
     let chosen = result.get("chosenCandidates")?.as_array()?;
     let tops = result.get("topCandidates").and_then(Value::as_array);
     let content: Vec<Value> = chosen
@@ -26,8 +27,8 @@ fn read_token(token: &Value) -> Value {
     json!({"token": text, "logprob": token["logProbability"].as_f64().unwrap_or(0.0), "bytes": bytes})
 }
 
-/// On the wire.
-pub(super) fn write(value: &Value) -> Option<Value> {
+/// Writes `logprobsResult`. `None` if there is no content.
+pub(crate) fn write_logprobs(value: &Value) -> Option<Value> {
     let content = value.get("content")?.as_array()?;
     let chosen: Vec<Value> = content.iter().map(write_token).collect();
     let tops: Vec<Value> = content
@@ -49,16 +50,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_probabilities_go_there_and_back() {
+    fn log_probabilities_survive_a_round_trip() {
         let wire = json!({
             "topCandidates": [{"candidates": [{"token": "Hé", "logProbability": -0.25}, {"token": "Ho", "logProbability": -1.5}]}],
             "chosenCandidates": [{"token": "Hé", "logProbability": -0.25}],
         });
-        let hub = read(&wire).unwrap();
+        let hub = read_logprobs(&wire).unwrap();
         assert_eq!(hub["content"][0]["bytes"], json!([72, 195, 169]));
         assert_eq!(hub["content"][0]["top_logprobs"][1]["logprob"], json!(-1.5));
-        assert_eq!(write(&hub), Some(wire));
-        assert_eq!(read(&json!({})), None);
-        assert_eq!(write(&json!(null)), None);
+        assert_eq!(write_logprobs(&hub), Some(wire));
+        assert_eq!(read_logprobs(&json!({})), None);
+        assert_eq!(write_logprobs(&json!(null)), None);
     }
 }

@@ -1,116 +1,127 @@
-//! Generate content, Google's format.
+//! generateContent, the chat format of Google's Gemini API.
 //!
-//! Model and method stand in the path ([`path`]), so [`Glance::model`] is none and [`Glance::stream`] false. Names are
-//! lowerCamelCase on the wire; requests may spell them in snake_case. The wire's odd sides and where they are dealt with:
+//! Model and method are in the path ([`path`]), so [`RequestSummary::model`] is `None` and
+//! [`RequestSummary::stream`] is false. Names are lowerCamelCase; requests may use snake_case. Where the
+//! format's peculiarities are handled:
 //!
 //! | | |
 //! |---|---|
-//! | two dialects of schemas | [`schema`] |
-//! | function responses: one content, one per call, same order, always objects | `write/turns.rs` |
-//! | signatures on parts | `sign.rs` |
-//! | calls without ids | `ids.rs` |
+//! | two dialects of schemas | `schema` |
+//! | function responses: one content, one per call, same order, always objects | `request_write/contents.rs` |
+//! | signatures on parts | `signatures.rs` |
+//! | calls without ids | `call_ids.rs` |
 //! | a tool call ends with STOP; a blocked prompt has no candidates | `finish.rs` |
-//! | citations counted in bytes | `grounding.rs` |
-//! | streams that SDKs parse line by line, without any filler but an empty line | `stream_write.rs` |
-//! | the end is known only when the body ends | `stream_read.rs`, `forward.rs` |
+//! | citation offsets in bytes | `grounding.rs` |
+//! | SDKs parse streams line by line; only an empty line is safe as keep-alive | `stream_write.rs` |
+//! | the last finish reason is known only when the body ends | `stream_read.rs`, `forward/stream.rs` |
 
-mod count;
+mod call_ids;
+mod constants;
+mod count_tokens;
 mod error;
 mod fields;
+mod file_uri;
 mod finish;
 mod forward;
-mod glance;
 mod grounding;
-mod ids;
 mod logprobs;
+mod part_read;
+mod part_write;
 pub mod path;
-mod read;
-mod reply;
-pub mod schema;
-mod sign;
+mod request_read;
+mod request_summary;
+mod request_write;
+mod response_chunk;
+mod response_read;
+mod response_write;
+mod schema;
+mod signatures;
+mod stream_framing;
 mod stream_read;
 mod stream_write;
 mod usage;
-mod wire;
-mod write;
 
 use bytes::Bytes;
 
-use crate::error::{Bad, ErrorWords, Garbled, WireError};
+use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    Answer, Format, Glance, Rendering, StreamForward, StreamReader, StreamWriter, Target, Written,
+    Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder, StreamReader,
+    StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 
-pub use count::{count_reply, count_request};
+pub use count_tokens::{extract_counted_request, write_count_response};
 
-/// Generate content, Google's format.
+/// Google's generateContent format.
 pub struct GenerateContent;
-
-/// The format's name.
-const NAME: &str = "generate-content";
-/// The vendor whose signatures this format's own upstreams understand.
-const VENDOR: &str = "gemini";
 
 impl Format for GenerateContent {
     fn name(&self) -> &'static str {
-        NAME
+        constants::NAME
     }
 
-    fn glance(&self, body: &[u8]) -> Result<Glance, Bad> {
-        glance::glance(body)
+    fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
+        request_summary::summarize_request(body)
     }
 
-    fn read_request(&self, body: &[u8]) -> Result<hub::Request, Bad> {
-        read::read_request(body)
+    fn read_request(&self, body: &[u8]) -> Result<hub::Request, InvalidRequest> {
+        request_read::read_request(body)
     }
 
-    fn write_request(&self, request: &hub::Request, target: &Target<'_>) -> Result<Written, Bad> {
-        write::write_request(request, target)
+    fn write_request(
+        &self,
+        request: &hub::Request,
+        target: &Target<'_>,
+    ) -> Result<WrittenRequest, InvalidRequest> {
+        request_write::write_request(request, target)
     }
 
-    fn takes_url(&self, part: &hub::Kind, traits: &hub::ModelTraits) -> bool {
-        write::takes_url(part, traits)
+    fn accepts_url(&self, part: &hub::PartKind, capabilities: &hub::ModelCapabilities) -> bool {
+        request_write::accepts_url(part, capabilities)
     }
 
     fn forward_request(
         &self,
         body: &Bytes,
-        glance: &Glance,
+        summary: &RequestSummary,
         target: &Target<'_>,
-    ) -> Result<Bytes, Bad> {
-        forward::request(body, glance, target)
+    ) -> Result<Bytes, InvalidRequest> {
+        forward::forward_request(body, summary, target)
     }
 
-    fn read_reply(&self, body: &[u8]) -> Result<hub::Reply, Garbled> {
-        reply::read(body)
+    fn read_response(&self, body: &[u8]) -> Result<hub::Response, MalformedResponse> {
+        response_read::read_response(body)
     }
 
-    fn write_reply(&self, reply: &hub::Reply, rendering: &Rendering<'_>) -> Vec<u8> {
-        reply::write(reply, rendering)
+    fn write_response(&self, reply: &hub::Response, options: &RenderOptions<'_>) -> Vec<u8> {
+        response_write::write_response(reply, options)
     }
 
-    fn forward_reply(&self, body: &Bytes, model: &str) -> Result<Answer, Garbled> {
-        forward::reply(body, model)
+    fn forward_response(
+        &self,
+        body: &Bytes,
+        model: &str,
+    ) -> Result<ForwardedResponse, MalformedResponse> {
+        forward::forward_response(body, model)
     }
 
     fn stream_reader(&self) -> Box<dyn StreamReader> {
         Box::<stream_read::Reader>::default()
     }
 
-    fn stream_writer(&self, rendering: &Rendering<'_>) -> Box<dyn StreamWriter> {
-        Box::new(stream_write::Writer::new(rendering))
+    fn stream_writer(&self, options: &RenderOptions<'_>) -> Box<dyn StreamWriter> {
+        Box::new(stream_write::Writer::new(options))
     }
 
-    fn forward_stream(&self, rendering: &Rendering<'_>) -> Box<dyn StreamForward> {
-        Box::new(forward::Stream::new(rendering))
+    fn stream_forwarder(&self, options: &RenderOptions<'_>) -> Box<dyn StreamForwarder> {
+        Box::new(forward::Forwarder::new(options))
     }
 
-    fn write_error(&self, error: &WireError) -> Vec<u8> {
-        error::write(error)
+    fn write_error(&self, error: &ErrorBody) -> Vec<u8> {
+        error::write_error(error)
     }
 
-    fn read_error(&self, status: u16, body: &[u8]) -> ErrorWords {
-        error::read(status, body)
+    fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError {
+        error::read_error(status, body)
     }
 }

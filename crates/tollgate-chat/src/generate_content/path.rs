@@ -1,24 +1,24 @@
-//! The path's last part: `MODEL:METHOD`, where the model may hold slashes and colons.
+//! The last part of the path: `MODEL:METHOD`. The model may contain slashes and colons.
 
 use std::fmt;
 
-/// What the path asks for.
+/// The model and method that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct MethodCall {
     /// The model, without `models/`.
     pub model: String,
-    /// What to do with it.
+    /// The method.
     pub method: Method,
 }
 
-/// The methods that are served.
+/// The supported methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// A whole reply.
+    /// `generateContent`: a complete response.
     Generate,
-    /// A stream.
+    /// `streamGenerateContent`: a stream.
     Stream,
-    /// The tokens of a request.
+    /// `countTokens`.
     Count,
 }
 
@@ -28,56 +28,56 @@ const METHODS: [(&str, Method); 3] = [
     ("countTokens", Method::Count),
 ];
 
-/// Why a path is none of ours. All of them are 404.
+/// Why a path names no method. All are answered with 404.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoCall {
-    /// There is no `:METHOD`.
-    NoMethod,
-    /// The method is not served.
+pub enum PathError {
+    /// The path has no `:METHOD`.
+    MissingMethod,
+    /// The method is not supported.
     UnknownMethod(String),
-    /// There is nothing before the colon.
-    NoModel,
-    /// A `%` that is no escape, or bytes that are no text.
-    NotText,
+    /// The path has nothing before the colon.
+    MissingModel,
+    /// A `%` without two hexadecimal digits, or bytes that are not UTF-8.
+    InvalidEncoding,
 }
 
-impl fmt::Display for NoCall {
+impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoMethod => f.write_str(
+            Self::MissingMethod => f.write_str(
                 "the path must end in `models/MODEL:METHOD`, METHOD being generateContent, streamGenerateContent or countTokens",
             ),
             Self::UnknownMethod(method) => write!(
                 f,
-                "method `{method}` is not served; it must be generateContent, streamGenerateContent or countTokens"
+                "method `{method}` is not supported; it must be generateContent, streamGenerateContent or countTokens"
             ),
-            Self::NoModel => f.write_str("the path names no model before the `:`"),
-            Self::NotText => f.write_str("the path holds a `%` that is no escape of UTF-8 text"),
+            Self::MissingModel => f.write_str("the path names no model before the `:`"),
+            Self::InvalidEncoding => f.write_str("the path contains a `%` escape that is not valid UTF-8"),
         }
     }
 }
 
-impl std::error::Error for NoCall {}
+impl std::error::Error for PathError {}
 
-/// Reads `models/MODEL:METHOD`, or what follows `models/`, as it stands in the request line: still percent-encoded.
-/// The last colon divides, spelled `:` or `%3A`.
-pub fn parse(path: &str) -> Result<Call, NoCall> {
-    let text = decode(path).ok_or(NoCall::NotText)?;
+/// Reads `models/MODEL:METHOD`, or what follows `models/`, still percent-encoded as in the request
+/// line. The last colon separates the two; it may be written `:` or `%3A`.
+pub fn parse_method_path(path: &str) -> Result<MethodCall, PathError> {
+    let text = percent_decode(path).ok_or(PathError::InvalidEncoding)?;
     let text = text.trim_start_matches('/');
     let text = text.strip_prefix("models/").unwrap_or(text);
-    let (model, method) = text.rsplit_once(':').ok_or(NoCall::NoMethod)?;
+    let (model, method) = text.rsplit_once(':').ok_or(PathError::MissingMethod)?;
     let known = METHODS.iter().find(|(name, _)| *name == method);
-    let (_, method) = known.ok_or_else(|| NoCall::UnknownMethod(method.to_owned()))?;
+    let (_, method) = known.ok_or_else(|| PathError::UnknownMethod(method.to_owned()))?;
     if model.trim().is_empty() {
-        return Err(NoCall::NoModel);
+        return Err(PathError::MissingModel);
     }
-    Ok(Call {
+    Ok(MethodCall {
         model: model.to_owned(),
         method: *method,
     })
 }
 
-fn decode(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_divided_at_the_last_colon() {
+    fn a_path_is_split_at_its_last_colon() {
         for (path, model, method) in [
             (
                 "models/gemini-2.5-pro:generateContent",
@@ -127,29 +127,29 @@ mod tests {
                 Method::Generate,
             ),
         ] {
-            let call = Call {
+            let call = MethodCall {
                 model: model.to_owned(),
                 method,
             };
-            assert_eq!(parse(path), Ok(call), "{path}");
+            assert_eq!(parse_method_path(path), Ok(call), "{path}");
         }
     }
 
     #[test]
-    fn other_paths_say_what_is_wrong() {
+    fn invalid_paths_give_specific_errors() {
         for (path, error) in [
-            ("models/x", NoCall::NoMethod),
+            ("models/x", PathError::MissingMethod),
             (
                 "models/x:embedContent",
-                NoCall::UnknownMethod("embedContent".to_owned()),
+                PathError::UnknownMethod("embedContent".to_owned()),
             ),
-            ("models/x:", NoCall::UnknownMethod(String::new())),
-            ("models/:generateContent", NoCall::NoModel),
-            ("models/%zz:generateContent", NoCall::NotText),
-            ("models/%ff:generateContent", NoCall::NotText),
-            ("x:generateContent%", NoCall::NotText),
+            ("models/x:", PathError::UnknownMethod(String::new())),
+            ("models/:generateContent", PathError::MissingModel),
+            ("models/%zz:generateContent", PathError::InvalidEncoding),
+            ("models/%ff:generateContent", PathError::InvalidEncoding),
+            ("x:generateContent%", PathError::InvalidEncoding),
         ] {
-            assert_eq!(parse(path), Err(error), "{path}");
+            assert_eq!(parse_method_path(path), Err(error), "{path}");
         }
     }
 }

@@ -1,27 +1,28 @@
-//! An upstream's stream into events.
+//! Reads an upstream's stream into hub events.
 //!
-//! Every piece is a reply object with the new parts. Old models say STOP on every piece, new ones on one behind the calls, so a
-//! finish is only told when the body ends: the strongest word that came.
+//! Every chunk is a response object with the new parts. Older models send STOP on every chunk,
+//! newer ones on one after the calls, so the finish is emitted only when the body ends.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::read::Calls;
-use super::wire::{Candidate, Chunk};
-use super::{finish, grounding, logprobs, reply};
-use crate::error::Garbled;
+use super::call_ids::CallIds;
+use super::part_read::read_response_part;
+use super::response_chunk::{Candidate, ResponseChunk};
+use super::{finish, grounding, logprobs};
+use crate::error::MalformedResponse;
 use crate::format::StreamReader;
-use crate::hub::{Event, Finish, Kind, Opaque, Part};
+use crate::hub::{Event, FinishReason, Opaque, Part, PartKind};
 use crate::sse::Decoder;
 
 /// Reads one stream.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     decoder: Decoder,
     state: State,
-    /// A fault stays one, whatever comes after it.
-    fault: Option<Garbled>,
+    /// The first error: returned again by every later call.
+    error: Option<MalformedResponse>,
 }
 
 #[derive(Default)]
@@ -29,25 +30,25 @@ struct State {
     started: bool,
     blocked: bool,
     id: String,
-    choices: BTreeMap<u32, Reading>,
+    choices: BTreeMap<u32, ChoiceState>,
 }
 
-/// One choice.
+/// The state of one choice.
 #[derive(Default)]
-struct Reading {
-    ids: Calls,
+struct ChoiceState {
+    ids: CallIds,
     calls: u32,
-    open: Open,
-    finish: Option<Finish>,
-    /// Visible text so far: citations are counted in its bytes.
+    open: OpenPart,
+    finish: Option<FinishReason>,
+    /// Visible text so far: citation offsets count its bytes.
     text: String,
-    /// Where citations are, until a text stands to carry them.
-    grounds: Option<Value>,
+    /// Grounding metadata that came before its text.
+    pending_grounding: Option<Value>,
 }
 
-/// What may still grow.
+/// The part that text may still be added to.
 #[derive(Default, PartialEq, Clone, Copy)]
-enum Open {
+enum OpenPart {
     #[default]
     Nothing,
     Text,
@@ -55,44 +56,47 @@ enum Open {
 }
 
 impl Reader {
-    fn check(&mut self, outcome: Result<(), Garbled>) -> Result<(), Garbled> {
-        self.fault = outcome.clone().err();
+    fn remember_error(
+        &mut self,
+        outcome: Result<(), MalformedResponse>,
+    ) -> Result<(), MalformedResponse> {
+        self.error = outcome.clone().err();
         outcome
     }
 
-    fn sound(&self) -> Result<(), Garbled> {
-        self.fault.clone().map_or(Ok(()), Err)
+    fn fail_again(&self) -> Result<(), MalformedResponse> {
+        self.error.clone().map_or(Ok(()), Err)
     }
 }
 
 impl StreamReader for Reader {
-    fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), Garbled> {
-        self.sound()?;
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
+        self.fail_again()?;
         let state = &mut self.state;
         let outcome = self
             .decoder
-            .push(bytes, |event| state.take(event.data, out));
-        self.check(outcome)
+            .push(bytes, |event| state.read_event(event.data, out));
+        self.remember_error(outcome)
     }
 
-    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), Garbled> {
-        self.sound()?;
+    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
+        self.fail_again()?;
         let state = &mut self.state;
         let outcome = self
             .decoder
-            .finish(|event| state.take(event.data, out))
-            .and_then(|()| self.state.end(out));
-        self.check(outcome)
+            .finish(|event| state.read_event(event.data, out))
+            .and_then(|()| self.state.finish(out));
+        self.remember_error(outcome)
     }
 }
 
 impl State {
-    fn take(&mut self, data: &str, out: &mut Vec<Event>) -> Result<(), Garbled> {
+    fn read_event(&mut self, data: &str, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
         if data.trim() == "[DONE]" {
-            // Not of this format, but some say it.
+            // Not part of this format, but some upstreams send it.
             return Ok(());
         }
-        let mut chunk = Chunk::read(data.as_bytes())?;
+        let mut chunk = ResponseChunk::parse(data.as_bytes())?;
         if !self.started {
             self.started = true;
             self.id = chunk.response_id.take().unwrap_or_default();
@@ -103,49 +107,44 @@ impl State {
                 usage: None,
             });
         }
-        self.blocked |= chunk.is_blocked();
+        self.blocked |= chunk.is_prompt_blocked();
         for candidate in chunk.candidates() {
             let index = candidate.index();
             let id = &self.id;
-            let reading = self.choices.entry(index).or_insert_with(|| Reading {
-                ids: Calls::of_reply(&format!("{id} {index}")),
-                ..Reading::default()
+            let choice = self.choices.entry(index).or_insert_with(|| ChoiceState {
+                ids: CallIds::for_response(&format!("{id} {index}")),
+                ..ChoiceState::default()
             });
-            reading.take(index, candidate, out)?;
+            choice.read_candidate(index, candidate, out)?;
         }
         out.extend(
             chunk
                 .usage_metadata
-                .map(|usage| Event::Usage(usage.usage())),
+                .map(|usage| Event::Usage(usage.to_usage())),
         );
         Ok(())
     }
 
-    fn end(&mut self, out: &mut Vec<Event>) -> Result<(), Garbled> {
+    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
         if self.choices.is_empty() && self.blocked {
             out.push(Event::Finish {
                 choice: 0,
-                finish: Finish::PromptBlocked,
+                finish: FinishReason::PromptBlocked,
                 stop_sequence: None,
             });
             return Ok(());
         }
-        if self.choices.is_empty()
-            || self
-                .choices
-                .values()
-                .any(|reading| reading.finish.is_none())
-        {
-            return Err(Garbled::BrokeOff);
+        if self.choices.is_empty() || self.choices.values().any(|choice| choice.finish.is_none()) {
+            return Err(MalformedResponse::Truncated);
         }
-        for (index, mut reading) in std::mem::take(&mut self.choices) {
-            reading.close(index, None, out);
+        for (index, mut choice) in std::mem::take(&mut self.choices) {
+            choice.end_open_part(index, None, out);
             out.push(Event::Finish {
                 choice: index,
-                finish: reading
+                finish: choice
                     .finish
                     .unwrap_or_default()
-                    .with_calls(reading.calls > 0),
+                    .with_tool_calls(choice.calls > 0),
                 stop_sequence: None,
             });
         }
@@ -153,58 +152,64 @@ impl State {
     }
 }
 
-impl Reading {
-    fn take(
+impl ChoiceState {
+    fn read_candidate(
         &mut self,
         choice: u32,
         mut candidate: Candidate,
         out: &mut Vec<Event>,
-    ) -> Result<(), Garbled> {
-        self.grounds = candidate.grounding_metadata.take().or(self.grounds.take());
+    ) -> Result<(), MalformedResponse> {
+        self.pending_grounding = candidate
+            .grounding_metadata
+            .take()
+            .or(self.pending_grounding.take());
         for (at, value) in candidate.parts().into_iter().enumerate() {
-            if let Some(part) = reply::read_part(value, at, &mut self.ids)? {
-                self.part(choice, part, out);
+            if let Some(part) = read_response_part(value, at, &mut self.ids)? {
+                self.emit_part(choice, part, out);
             }
         }
-        if self.open == Open::Text {
-            self.cite(choice, out);
+        if self.open == OpenPart::Text {
+            self.emit_citations(choice, out);
         }
-        let tokens = candidate.logprobs_result.as_ref().and_then(logprobs::read);
+        let tokens = candidate
+            .logprobs_result
+            .as_ref()
+            .and_then(logprobs::read_logprobs);
         out.extend(tokens.map(|value| Event::Logprobs { choice, value }));
         if let Some(word) = candidate.finish_reason {
-            let finish = finish::read(&word);
+            let finish = finish::read_finish_reason(&word);
             self.finish = Some(
                 self.finish
-                    .map_or(finish, |before| finish::stronger(before, finish)),
+                    .map_or(finish, |before| finish::combine(before, finish)),
             );
         }
         Ok(())
     }
 
-    fn part(&mut self, choice: u32, part: Part, out: &mut Vec<Event>) {
+    fn emit_part(&mut self, choice: u32, part: Part, out: &mut Vec<Event>) {
         match part.kind {
-            Kind::Text {
+            PartKind::Text {
                 text, signature, ..
             } => {
-                self.switch(choice, Open::Text, out);
+                self.switch_to(choice, OpenPart::Text, out);
                 if !text.is_empty() {
                     self.text.push_str(&text);
-                    self.open = Open::Text;
+                    self.open = OpenPart::Text;
                     out.push(Event::Text { choice, text });
                 }
                 if signature.is_some() {
-                    self.open = Open::Text;
-                    self.close(choice, signature, out);
+                    self.open = OpenPart::Text;
+                    self.end_open_part(choice, signature, out);
                 }
             }
-            Kind::Reasoning {
+            PartKind::Reasoning {
                 text,
                 signature,
                 summary,
                 ..
             } => {
-                self.switch(choice, Open::Reasoning, out);
-                self.open = Open::Reasoning;
+                self.switch_to(choice, OpenPart::Reasoning, out);
+                self.open = OpenPart::Reasoning;
                 if !text.is_empty() {
                     out.push(Event::Reasoning {
                         choice,
@@ -213,28 +218,28 @@ impl Reading {
                     });
                 }
                 if signature.is_some() {
-                    self.close(choice, signature, out);
+                    self.end_open_part(choice, signature, out);
                 }
             }
-            kind @ Kind::ToolCall { .. } => {
-                self.close(choice, None, out);
-                self.call(choice, kind, out);
+            kind @ PartKind::ToolCall { .. } => {
+                self.end_open_part(choice, None, out);
+                self.emit_call(choice, kind, out);
             }
-            Kind::Redacted(data) => {
-                self.close(choice, None, out);
-                out.push(Event::Redacted { choice, data });
+            PartKind::RedactedReasoning(data) => {
+                self.end_open_part(choice, None, out);
+                out.push(Event::RedactedReasoning { choice, data });
             }
             kind => {
-                self.close(choice, None, out);
+                self.end_open_part(choice, None, out);
                 let part = Part { kind, ..part };
                 out.push(Event::Part { choice, part });
             }
         }
     }
 
-    /// A call comes whole.
-    fn call(&mut self, choice: u32, kind: Kind, out: &mut Vec<Event>) {
-        let Kind::ToolCall {
+    /// Calls arrive complete.
+    fn emit_call(&mut self, choice: u32, kind: PartKind, out: &mut Vec<Event>) {
+        let PartKind::ToolCall {
             id,
             name,
             arguments,
@@ -267,22 +272,22 @@ impl Reading {
         ]);
     }
 
-    /// Ends what is open if it is something else than `next`.
-    fn switch(&mut self, choice: u32, next: Open, out: &mut Vec<Event>) {
+    /// Ends the open part unless it is `next`.
+    fn switch_to(&mut self, choice: u32, next: OpenPart, out: &mut Vec<Event>) {
         if self.open != next {
-            self.close(choice, None, out);
+            self.end_open_part(choice, None, out);
         }
     }
 
-    /// Ends what is open.
-    fn close(&mut self, choice: u32, signature: Option<Opaque>, out: &mut Vec<Event>) {
+    /// Ends the open part.
+    fn end_open_part(&mut self, choice: u32, signature: Option<Opaque>, out: &mut Vec<Event>) {
         match std::mem::take(&mut self.open) {
-            Open::Nothing => {}
-            Open::Text => {
-                self.cite(choice, out);
+            OpenPart::Nothing => {}
+            OpenPart::Text => {
+                self.emit_citations(choice, out);
                 out.push(Event::TextEnd { choice, signature });
             }
-            Open::Reasoning => out.push(Event::ReasoningEnd {
+            OpenPart::Reasoning => out.push(Event::ReasoningEnd {
                 choice,
                 signature,
                 id: None,
@@ -290,11 +295,11 @@ impl Reading {
         }
     }
 
-    fn cite(&mut self, choice: u32, out: &mut Vec<Event>) {
-        let Some(metadata) = self.grounds.take() else {
+    fn emit_citations(&mut self, choice: u32, out: &mut Vec<Event>) {
+        let Some(metadata) = self.pending_grounding.take() else {
             return;
         };
-        let found = grounding::read(&metadata, |_| Some(self.text.as_str()));
+        let found = grounding::read_citations(&metadata, |_| Some(self.text.as_str()));
         out.extend(found.into_iter().map(|found| Event::Citation {
             choice,
             citation: found.citation,
@@ -305,10 +310,10 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::{Fold, Reply};
+    use crate::hub::{Response, ResponseBuilder};
     use serde_json::json;
 
-    fn read(chunks: &[Value]) -> Result<Vec<Event>, Garbled> {
+    fn read(chunks: &[Value]) -> Result<Vec<Event>, MalformedResponse> {
         let (mut reader, mut events) = (Reader::default(), Vec::new());
         for chunk in chunks {
             reader.push(format!("data: {chunk}\r\n\r\n").as_bytes(), &mut events)?;
@@ -317,10 +322,10 @@ mod tests {
         Ok(events)
     }
 
-    fn folded(events: &[Event]) -> Reply {
-        let mut fold = Fold::default();
+    fn folded(events: &[Event]) -> Response {
+        let mut fold = ResponseBuilder::default();
         events.iter().for_each(|event| fold.push(event));
-        fold.reply()
+        fold.build()
     }
 
     fn piece(parts: Value, finish: Value) -> Value {
@@ -328,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn trap_29_32_calls_are_counted_over_the_stream_and_a_late_stop_forgets_none() {
+    fn calls_are_numbered_over_the_stream_and_a_late_stop_keeps_them() {
         let call = |name: &str| json!([{"functionCall": {"name": name, "args": {"a": 1}}}]);
         let events = read(&[
             piece(call("f"), Value::Null),
@@ -345,12 +350,12 @@ mod tests {
             .collect();
         assert_eq!(starts, [0, 1]);
         let reply = folded(&events);
-        assert_eq!(reply.choices[0].finish, Finish::ToolCall);
+        assert_eq!(reply.choices[0].finish, FinishReason::ToolCall);
         assert_eq!(reply.choices[0].parts.len(), 2);
     }
 
     #[test]
-    fn stop_on_every_piece_ends_nothing() {
+    fn a_stop_on_every_chunk_finishes_only_once() {
         let events = read(&[
             piece(json!([{"text": "a"}]), json!("STOP")),
             piece(json!([{"text": "b"}]), json!("STOP")),
@@ -365,36 +370,39 @@ mod tests {
     }
 
     #[test]
-    fn trap_40_errors_and_missing_ends_are_told() {
+    fn error_chunks_and_truncated_streams_are_errors() {
         let error =
             json!({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}});
         assert!(
-            matches!(read(&[error]), Err(Garbled::Upstream(words)) if words.status == Some(503) && words.message == "overloaded")
+            matches!(read(&[error]), Err(MalformedResponse::Upstream(error)) if error.status == Some(503) && error.message == "overloaded")
         );
         assert_eq!(
             read(&[piece(json!([{"text": "a"}]), Value::Null)]),
-            Err(Garbled::BrokeOff)
+            Err(MalformedResponse::Truncated)
         );
-        assert_eq!(read(&[]), Err(Garbled::BrokeOff));
-        assert!(matches!(read(&[json!("x")]), Err(Garbled::Malformed(_))));
+        assert_eq!(read(&[]), Err(MalformedResponse::Truncated));
+        assert!(matches!(
+            read(&[json!("x")]),
+            Err(MalformedResponse::Invalid(_))
+        ));
     }
 
     #[test]
-    fn a_fault_stays_one() {
+    fn the_first_error_is_returned_by_every_later_call() {
         let (mut reader, mut events) = (Reader::default(), Vec::new());
         let bytes = "data: {\"error\":{\"code\":500,\"message\":\"m\"}}\n\n";
-        let fault = reader.push(bytes.as_bytes(), &mut events).unwrap_err();
+        let error = reader.push(bytes.as_bytes(), &mut events).unwrap_err();
         let good = format!("data: {}\n\n", piece(json!([{"text": "a"}]), json!("STOP")));
         assert_eq!(
             reader.push(good.as_bytes(), &mut events),
-            Err(fault.clone())
+            Err(error.clone())
         );
-        assert_eq!(reader.finish(&mut events), Err(fault));
+        assert_eq!(reader.finish(&mut events), Err(error));
         assert!(events.is_empty());
     }
 
     #[test]
-    fn thoughts_signatures_and_blocks_are_events() {
+    fn thinking_signatures_and_blocked_prompts_become_events() {
         let events = read(&[
             piece(json!([{"text": "Let me", "thought": true}]), Value::Null),
             piece(
@@ -409,30 +417,30 @@ mod tests {
         .unwrap();
         let parts = &folded(&events).choices[0].parts;
         assert!(
-            matches!(&parts[0].kind, Kind::Reasoning { text, summary: true, .. } if text == "Let me see")
+            matches!(&parts[0].kind, PartKind::Reasoning { text, summary: true, .. } if text == "Let me see")
         );
         assert!(
-            matches!(&parts[1].kind, Kind::Text { text, signature: Some(s), .. } if text == "Hi" && s.data == "c2ln")
+            matches!(&parts[1].kind, PartKind::Text { text, signature: Some(s), .. } if text == "Hi" && s.data == "c2ln")
         );
         let blocked = read(&[json!({"promptFeedback": {"blockReason": "SAFETY"}})]).unwrap();
         assert!(matches!(
             blocked[1],
             Event::Finish {
-                finish: Finish::PromptBlocked,
+                finish: FinishReason::PromptBlocked,
                 ..
             }
         ));
     }
 
     #[test]
-    fn citations_come_before_the_text_ends() {
+    fn citations_are_emitted_before_their_text_ends() {
         let mut last = piece(json!([{"text": "Zürich."}]), json!("STOP"));
         last["candidates"][0]["groundingMetadata"] = json!({
             "groundingChunks": [{"web": {"uri": "https://a.example"}}],
             "groundingSupports": [{"segment": {"startIndex": 3, "endIndex": 11}, "groundingChunkIndices": [0]}],
         });
         let reply = folded(&read(&[piece(json!([{"text": "In "}]), Value::Null), last]).unwrap());
-        let Kind::Text {
+        let PartKind::Text {
             text, citations, ..
         } = &reply.choices[0].parts[0].kind
         else {

@@ -1,72 +1,73 @@
-//! A stream for a client.
+//! Writes a stream for a client.
 //!
-//! Every event is one line, `data: ` and a reply object, and an empty line: SDKs take no comments, no event names, no `[DONE]`, and
-//! a `data:` without its space is an error. Every object has a candidate with a part, else SDKs forget the turn. Finish and usage stand
-//! on the last object, which is written by [`StreamWriter::end`] alone.
+//! Every event is one line, `data: ` and a response object, and an empty line: SDKs fail on
+//! comments, event names, `[DONE]` and a `data:` without its space. Every object has a candidate
+//! with a part, because SDKs otherwise leave the turn out of the conversation. Finish reason and
+//! usage are on the last object only, which [`StreamWriter::end`] writes.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::reply::{prompt_feedback, write_part};
-use super::{error, finish, grounding, logprobs, sign, usage};
-use crate::error::WireError;
-use crate::format::{Rendering, StreamWriter};
-use crate::hub::{Citation, Event, Finish, Kind, Opaque, Part, Usage};
+use super::constants::MAX_CHOICE_INDEX;
+use super::part_write::write_part;
+use super::response_write::prompt_feedback;
+use super::stream_framing::StreamFraming;
+use super::{error, finish, grounding, logprobs, signatures, usage};
+use crate::error::ErrorBody;
+use crate::format::{RenderOptions, StreamWriter};
+use crate::hub::{Citation, Event, FinishReason, Opaque, Part, PartKind, Usage};
 
 /// Writes one stream.
-pub(super) struct Writer {
-    framing: Framing,
+pub(crate) struct Writer {
+    framing: StreamFraming,
     /// `,"modelVersion":…,"responseId":…}`, the end of every object.
     tail: Vec<u8>,
     model: String,
     id: String,
     usage: Usage,
-    choices: BTreeMap<u32, Choice>,
+    choices: BTreeMap<u32, ChoiceState>,
     has_content: bool,
 }
 
 #[derive(Default)]
-struct Choice {
+struct ChoiceState {
     /// Calls whose arguments are not complete, by number.
-    calls: BTreeMap<u32, Call>,
-    /// A call that ended with arguments that are no object: if the reply was cut there, it is none.
-    doubtful: Option<(Call, Option<Opaque>)>,
-    finish: Option<Finish>,
-    /// Visible text and what is cited in it: offsets are bytes here.
+    calls: BTreeMap<u32, PendingCall>,
+    /// A call that ended with incomplete arguments: left out if the response was truncated.
+    incomplete_call: Option<(PendingCall, Option<Opaque>)>,
+    finish: Option<FinishReason>,
+    /// Visible text, for the byte offsets of citations.
     text: String,
     citations: Vec<Citation>,
 }
 
-struct Call {
+struct PendingCall {
     id: String,
     name: String,
     arguments: String,
     custom: bool,
 }
 
-/// Choices that nobody asked for are not worth memory.
-const MOST_CHOICES: u32 = 127;
-
 impl Writer {
-    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
+    pub(crate) fn new(options: &RenderOptions<'_>) -> Self {
         let mut writer = Self {
-            framing: Framing::new(rendering.json_array),
+            framing: StreamFraming::new(options.json_array),
             tail: Vec::new(),
-            model: rendering.model.to_owned(),
-            id: rendering.seed.to_owned(),
+            model: options.model.to_owned(),
+            id: options.seed.to_owned(),
             usage: Usage {
-                input: rendering.prompt_estimate,
+                input: options.estimated_prompt_tokens,
                 ..Usage::default()
             },
             choices: BTreeMap::new(),
             has_content: false,
         };
-        writer.make_tail();
+        writer.rebuild_tail();
         writer
     }
 
-    fn make_tail(&mut self) {
+    fn rebuild_tail(&mut self) {
         let rest = json!({"modelVersion": self.model, "responseId": self.id}).to_string();
         self.tail = rest.into_bytes();
         if let Some(brace) = self.tail.first_mut() {
@@ -74,8 +75,9 @@ impl Writer {
         }
     }
 
-    /// One object with one part of one choice; `part` writes the part, `beside` what stands beside it.
-    fn chunk(
+    /// Writes an object with one part of one choice. `part` writes the part, `beside` is added to
+    /// the candidate.
+    fn write_chunk(
         &mut self,
         choice: u32,
         part: impl FnOnce(&mut Vec<u8>),
@@ -83,7 +85,7 @@ impl Writer {
         out: &mut Vec<u8>,
     ) {
         self.has_content = true;
-        self.framing.begin(out);
+        self.framing.write_prefix(out);
         out.extend_from_slice(br#"{"candidates":[{"content":{"parts":["#);
         part(out);
         out.extend_from_slice(br#"],"role":"model"},"index":"#);
@@ -91,13 +93,13 @@ impl Writer {
         out.extend_from_slice(beside.as_bytes());
         out.extend_from_slice(b"}]");
         out.extend_from_slice(&self.tail);
-        self.framing.end(out);
+        self.framing.write_suffix(out);
     }
 
-    fn text(&mut self, choice: u32, text: &str, thought: bool, out: &mut Vec<u8>) {
+    fn write_text(&mut self, choice: u32, text: &str, thought: bool, out: &mut Vec<u8>) {
         let part = |out: &mut Vec<u8>| {
             out.extend_from_slice(br#"{"text":"#);
-            // Writing text to a Vec does not fail.
+            // Writing to a Vec cannot fail.
             let _ = serde_json::to_writer(&mut *out, text);
             out.extend_from_slice(if thought {
                 br#","thought":true}"#
@@ -105,11 +107,11 @@ impl Writer {
                 b"}"
             });
         };
-        self.chunk(choice, part, "", out);
+        self.write_chunk(choice, part, "", out);
     }
 
-    fn value(&mut self, choice: u32, value: &Value, out: &mut Vec<u8>) {
-        self.chunk(
+    fn write_part_json(&mut self, choice: u32, value: &Value, out: &mut Vec<u8>) {
+        self.write_chunk(
             choice,
             |out| out.extend_from_slice(value.to_string().as_bytes()),
             "",
@@ -117,67 +119,85 @@ impl Writer {
         );
     }
 
-    fn part(&mut self, choice: u32, part: &Part, out: &mut Vec<u8>) {
+    fn write_hub_part(&mut self, choice: u32, part: &Part, out: &mut Vec<u8>) {
         if let Some(value) = write_part(part) {
-            self.value(choice, &value, out);
+            self.write_part_json(choice, &value, out);
         }
     }
 
-    /// A signature alone, in a part without text.
-    fn signature(&mut self, choice: u32, thought: bool, signature: &Opaque, out: &mut Vec<u8>) {
-        let mut value = json!({"text": "", "thoughtSignature": sign::for_client(signature)});
+    /// Writes a signature in a part without text.
+    fn write_signature(
+        &mut self,
+        choice: u32,
+        thought: bool,
+        signature: &Opaque,
+        out: &mut Vec<u8>,
+    ) {
+        let mut value = json!({"text": "", "thoughtSignature": signatures::for_client(signature)});
         if thought {
             value["thought"] = json!(true);
         }
-        self.value(choice, &value, out);
+        self.write_part_json(choice, &value, out);
     }
 
-    /// A call goes out whole.
-    fn call(&mut self, choice: u32, call: Call, signature: Option<Opaque>, out: &mut Vec<u8>) {
-        let kind = Kind::ToolCall {
+    /// Writes a complete call.
+    fn write_call(
+        &mut self,
+        choice: u32,
+        call: PendingCall,
+        signature: Option<Opaque>,
+        out: &mut Vec<u8>,
+    ) {
+        let kind = PartKind::ToolCall {
             id: call.id,
             name: call.name,
             arguments: call.arguments,
             custom: call.custom,
             signature,
         };
-        self.part(choice, &Part::of(kind), out);
+        self.write_hub_part(choice, &Part::new(kind), out);
     }
 
-    /// What happens in one choice.
-    fn in_choice(&mut self, event: &Event, index: u32, out: &mut Vec<u8>) {
+    /// Handles an event of one choice.
+    fn write_choice_event(&mut self, event: &Event, index: u32, out: &mut Vec<u8>) {
         let choice = self.choices.entry(index).or_default();
-        if let Some((call, signature)) = choice.doubtful.take()
-            && !is_cut(event)
+        if let Some((call, signature)) = choice.incomplete_call.take()
+            && !is_truncating_finish(event)
         {
-            self.call(index, call, signature, out);
+            self.write_call(index, call, signature, out);
         }
         let choice = self.choices.entry(index).or_default();
         match event {
             Event::Text { text, .. } | Event::Refusal { text, .. } if !text.is_empty() => {
                 choice.text.push_str(text);
-                self.text(index, text, false, out);
+                self.write_text(index, text, false, out);
             }
-            Event::Reasoning { text, .. } if !text.is_empty() => self.text(index, text, true, out),
+            Event::Reasoning { text, .. } if !text.is_empty() => {
+                self.write_text(index, text, true, out)
+            }
             Event::TextEnd {
                 signature: Some(signature),
                 ..
-            } => self.signature(index, false, signature, out),
+            } => self.write_signature(index, false, signature, out),
             Event::ReasoningEnd {
                 signature: Some(signature),
                 ..
             } => {
-                self.signature(index, true, signature, out);
+                self.write_signature(index, true, signature, out);
             }
-            Event::Redacted { data, .. } => {
-                self.part(index, &Part::of(Kind::Redacted(data.clone())), out);
+            Event::RedactedReasoning { data, .. } => {
+                self.write_hub_part(
+                    index,
+                    &Part::new(PartKind::RedactedReasoning(data.clone())),
+                    out,
+                );
             }
-            Event::Part { part, .. } => self.part(index, part, out),
+            Event::Part { part, .. } => self.write_hub_part(index, part, out),
             Event::Citation { citation, .. } => choice.citations.push(citation.clone()),
             Event::Logprobs { value, .. } => {
-                if let Some(tokens) = logprobs::write(value) {
+                if let Some(tokens) = logprobs::write_logprobs(value) {
                     let beside = format!(r#","logprobsResult":{tokens}"#);
-                    self.chunk(
+                    self.write_chunk(
                         index,
                         |out| out.extend_from_slice(br#"{"text":""}"#),
                         &beside,
@@ -186,19 +206,19 @@ impl Writer {
                 }
             }
             Event::ToolStart { .. } | Event::ToolArguments { .. } | Event::ToolEnd { .. } => {
-                self.in_call(event, index, out);
+                self.write_call_event(event, index, out);
             }
             Event::Finish { finish, .. } => {
                 choice.finish = Some(*finish);
-                // A call that was cut off is none.
+                // A call that was cut off is left out.
                 choice.calls.clear();
             }
             _ => {}
         }
     }
 
-    /// What happens in one call of a choice.
-    fn in_call(&mut self, event: &Event, index: u32, out: &mut Vec<u8>) {
+    /// Handles an event of one tool call.
+    fn write_call_event(&mut self, event: &Event, index: u32, out: &mut Vec<u8>) {
         let choice = self.choices.entry(index).or_default();
         match event {
             Event::ToolStart {
@@ -208,13 +228,13 @@ impl Writer {
                 custom,
                 ..
             } => {
-                let begun = Call {
+                let pending = PendingCall {
                     id: id.clone(),
                     name: name.clone(),
                     arguments: String::new(),
                     custom: *custom,
                 };
-                choice.calls.entry(*call).or_insert(begun);
+                choice.calls.entry(*call).or_insert(pending);
             }
             Event::ToolArguments { call, json, .. } => {
                 if let Some(call) = choice.calls.get_mut(call) {
@@ -227,54 +247,54 @@ impl Writer {
                 let Some(call) = choice.calls.remove(call) else {
                     return;
                 };
-                if call.is_whole() {
-                    self.call(index, call, signature.clone(), out);
+                if call.has_complete_arguments() {
+                    self.write_call(index, call, signature.clone(), out);
                 } else {
-                    choice.doubtful = Some((call, signature.clone()));
+                    choice.incomplete_call = Some((call, signature.clone()));
                 }
             }
             _ => {}
         }
     }
 
-    /// The last object: every choice with its finish, and the usage.
-    fn last(&mut self) -> Value {
+    /// The last object: every choice with its finish reason, and the usage.
+    fn final_object(&mut self) -> Value {
         let choices = std::mem::take(&mut self.choices);
         let blocked = !self.has_content
             && choices
                 .values()
-                .any(|choice| choice.finish == Some(Finish::PromptBlocked));
+                .any(|choice| choice.finish == Some(FinishReason::PromptBlocked));
         let mut out = Map::new();
         if blocked {
             out.insert("promptFeedback".to_owned(), prompt_feedback(true));
         } else {
             let mut candidates: Vec<Value> = choices
                 .iter()
-                .map(|(at, choice)| choice.last(*at))
+                .map(|(at, choice)| choice.final_candidate(*at))
                 .collect();
             if candidates.is_empty() {
-                candidates.push(Choice::default().last(0));
+                candidates.push(ChoiceState::default().final_candidate(0));
             }
             out.insert("candidates".to_owned(), Value::Array(candidates));
         }
-        out.insert("usageMetadata".to_owned(), usage::write(&self.usage));
+        out.insert("usageMetadata".to_owned(), usage::write_usage(&self.usage));
         out.insert("modelVersion".to_owned(), json!(self.model));
         out.insert("responseId".to_owned(), json!(self.id));
         Value::Object(out)
     }
 }
 
-impl Choice {
-    fn last(&self, index: u32) -> Value {
-        let reason = finish::write(self.finish.unwrap_or_default());
+impl ChoiceState {
+    fn final_candidate(&self, index: u32) -> Value {
+        let reason = finish::finish_reason_name(self.finish.unwrap_or_default());
         let content = json!({"parts": [{"text": ""}], "role": "model"});
         let mut out = json!({"content": content, "finishReason": reason, "index": index});
         let cited = self
             .citations
             .iter()
             .map(|citation| (0, self.text.as_str(), citation));
-        if let Some(grounds) = grounding::write(cited) {
-            out["groundingMetadata"] = grounds;
+        if let Some(grounding_metadata) = grounding::write_grounding(cited) {
+            out["groundingMetadata"] = grounding_metadata;
         }
         out
     }
@@ -285,24 +305,24 @@ impl StreamWriter for Writer {
         if self.framing.closed {
             return;
         }
-        if let Some(index) = choice_of(event) {
+        if let Some(index) = choice_index(event) {
             let finished = self
                 .choices
                 .get(&index)
                 .is_some_and(|choice| choice.finish.is_some());
-            if !finished && index <= MOST_CHOICES {
-                self.in_choice(event, index, out);
+            if !finished && index <= MAX_CHOICE_INDEX {
+                self.write_choice_event(event, index, out);
             }
             return;
         }
         match event {
             Event::Usage(usage) => self.usage = *usage,
-            // The id is the same on every object, so it is too late once one is out.
+            // All objects have the same id, so it cannot change after the first.
             Event::Start { id, usage, .. } if !self.has_content => {
                 self.usage = usage.unwrap_or(self.usage);
                 if !id.is_empty() {
                     self.id.clone_from(id);
-                    self.make_tail();
+                    self.rebuild_tail();
                 }
             }
             _ => {}
@@ -311,7 +331,8 @@ impl StreamWriter for Writer {
 
     fn keep_alive(&mut self, out: &mut Vec<u8>) {
         if !self.framing.closed {
-            // An empty line, or a space between two items: the only filler that every SDK takes.
+            // An empty line (in an array: white space) is the only keep-alive that every SDK
+            // accepts.
             out.push(b'\n');
         }
     }
@@ -320,23 +341,23 @@ impl StreamWriter for Writer {
         if self.framing.closed {
             return;
         }
-        let last = self.last();
-        self.framing.whole(last.to_string().as_bytes(), out);
+        let last = self.final_object();
+        self.framing.write_object(last.to_string().as_bytes(), out);
         self.framing.close(out);
     }
 
-    fn error(&mut self, wire: &WireError, out: &mut Vec<u8>) {
+    fn error(&mut self, body: &ErrorBody, out: &mut Vec<u8>) {
         if self.framing.closed {
             return;
         }
         self.framing
-            .whole(error::body(wire).to_string().as_bytes(), out);
+            .write_object(error::error_object(body).to_string().as_bytes(), out);
         self.framing.close(out);
     }
 }
 
-impl Call {
-    fn is_whole(&self) -> bool {
+impl PendingCall {
+    fn has_complete_arguments(&self) -> bool {
         let arguments = self.arguments.trim();
         self.custom
             || arguments.is_empty()
@@ -344,19 +365,19 @@ impl Call {
     }
 }
 
-/// Whether the reply ends here without being done.
-fn is_cut(event: &Event) -> bool {
-    matches!(event, Event::Finish { finish, .. } if finish::is_cut(*finish))
+/// Whether the event finishes the response by cutting it off.
+fn is_truncating_finish(event: &Event) -> bool {
+    matches!(event, Event::Finish { finish, .. } if finish::is_truncated(*finish))
 }
 
-fn choice_of(event: &Event) -> Option<u32> {
+fn choice_index(event: &Event) -> Option<u32> {
     match event {
         Event::Start { .. } | Event::Usage(_) => None,
         Event::Text { choice, .. }
         | Event::TextEnd { choice, .. }
         | Event::Reasoning { choice, .. }
         | Event::ReasoningEnd { choice, .. }
-        | Event::Redacted { choice, .. }
+        | Event::RedactedReasoning { choice, .. }
         | Event::Refusal { choice, .. }
         | Event::ToolStart { choice, .. }
         | Event::ToolArguments { choice, .. }
@@ -365,54 +386,5 @@ fn choice_of(event: &Event) -> Option<u32> {
         | Event::Part { choice, .. }
         | Event::Logprobs { choice, .. }
         | Event::Finish { choice, .. } => Some(*choice),
-    }
-}
-
-/// What stands around the objects: events, or the items of one list.
-pub(super) struct Framing {
-    array: bool,
-    begun: bool,
-    /// Nothing comes any more.
-    pub(super) closed: bool,
-}
-
-impl Framing {
-    pub(super) fn new(array: bool) -> Self {
-        Self {
-            array,
-            begun: false,
-            closed: false,
-        }
-    }
-
-    /// What stands before an object.
-    pub(super) fn begin(&mut self, out: &mut Vec<u8>) {
-        let before: &[u8] = match (self.array, self.begun) {
-            (false, _) => b"data: ",
-            (true, false) => b"[",
-            (true, true) => b",\n",
-        };
-        self.begun = true;
-        out.extend_from_slice(before);
-    }
-
-    /// What stands behind it.
-    pub(super) fn end(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(if self.array { b"\n" } else { b"\n\n" });
-    }
-
-    /// An object and what stands around it.
-    pub(super) fn whole(&mut self, json: &[u8], out: &mut Vec<u8>) {
-        self.begin(out);
-        out.extend_from_slice(json);
-        self.end(out);
-    }
-
-    /// The end of everything.
-    pub(super) fn close(&mut self, out: &mut Vec<u8>) {
-        if self.array && !self.closed {
-            out.extend_from_slice(if self.begun { b"]" } else { b"[]" });
-        }
-        self.closed = true;
     }
 }

@@ -1,4 +1,5 @@
-//! Token counts. `promptTokenCount` includes what came from the cache; thinking stands beside the visible output.
+//! Token counts: `usageMetadata`, to and from the hub's [`Usage`]. `promptTokenCount` includes
+//! cached tokens; thinking is not part of `candidatesTokenCount`.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -6,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::hub::Usage;
 
-/// `usageMetadata`. Counts that are no numbers count as none.
+/// `usageMetadata`. Counts that are not numbers are 0.
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct UsageMetadata {
+pub(crate) struct UsageMetadata {
     prompt_token_count: Count,
     cached_content_token_count: Count,
     candidates_token_count: Count,
@@ -27,8 +28,8 @@ struct Detail {
 }
 
 impl UsageMetadata {
-    /// In the hub's words.
-    pub(super) fn usage(&self) -> Usage {
+    /// The counts as the hub has them.
+    pub(crate) fn to_usage(&self) -> Usage {
         let prompt = self.prompt_token_count.0;
         let tool_prompt = self.tool_use_prompt_token_count.0;
         let (visible, reasoning) = (self.candidates_token_count.0, self.thoughts_token_count.0);
@@ -37,29 +38,30 @@ impl UsageMetadata {
             input,
             cache_read: self.cached_content_token_count.0.min(prompt),
             tool_prompt,
-            output: self.output(input, visible, reasoning),
+            output: self.output_tokens(input, visible, reasoning),
             reasoning,
-            input_image: self.of_modality("IMAGE"),
-            input_audio: self.of_modality("AUDIO"),
+            input_image: self.modality_tokens("IMAGE"),
+            input_audio: self.modality_tokens("AUDIO"),
             ..Usage::default()
         }
     }
 
-    /// Thinking counts on top, but for upstreams whose total says that they have it among the candidates' tokens.
-    fn output(&self, input: u64, visible: u64, reasoning: u64) -> u64 {
+    /// Output tokens: visible and thinking. Some upstreams include thinking in
+    /// `candidatesTokenCount`, which their total reveals.
+    fn output_tokens(&self, input: u64, visible: u64, reasoning: u64) -> u64 {
         let total = self.total_token_count.0;
-        let within = reasoning <= visible
+        let reasoning_is_included = reasoning <= visible
             && total > 0
             && total == input.saturating_add(visible)
             && reasoning > 0;
-        if within {
+        if reasoning_is_included {
             visible
         } else {
             visible.saturating_add(reasoning)
         }
     }
 
-    fn of_modality(&self, name: &str) -> u64 {
+    fn modality_tokens(&self, name: &str) -> u64 {
         let details = self.prompt_tokens_details.iter().flatten();
         details
             .filter(|detail| detail.modality.as_deref() == Some(name))
@@ -67,8 +69,8 @@ impl UsageMetadata {
     }
 }
 
-/// Usage on the wire. The two members that SPEC.md shows besides the totals are always there.
-pub(super) fn write(usage: &Usage) -> Value {
+/// Writes `usageMetadata`. `thoughtsTokenCount` and `promptTokensDetails` are always written.
+pub(crate) fn write_usage(usage: &Usage) -> Value {
     let prompt = usage.input.saturating_sub(usage.tool_prompt);
     let text = prompt
         .saturating_sub(usage.input_image)
@@ -107,7 +109,7 @@ pub(super) fn write(usage: &Usage) -> Value {
     Value::Object(out)
 }
 
-/// A count as upstreams give it: a number of any kind, or something that is none and counts as 0.
+/// A count: a number of any kind; anything else is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Count(u64);
 
@@ -126,7 +128,7 @@ impl<'de> Deserialize<'de> for Count {
                 Ok(u64::try_from(value).unwrap_or(0))
             }
             fn visit_f64<E>(self, value: f64) -> Result<u64, E> {
-                // A cast from floats saturates.
+                // A cast from a float saturates.
                 Ok(value as u64)
             }
             fn visit_str<E>(self, value: &str) -> Result<u64, E> {
@@ -158,11 +160,11 @@ mod tests {
     fn read(value: Value) -> Usage {
         serde_json::from_value::<UsageMetadata>(value)
             .unwrap()
-            .usage()
+            .to_usage()
     }
 
     #[test]
-    fn trap_50_thinking_is_output_and_the_sums_close() {
+    fn thinking_counts_as_output_and_totals_add_up() {
         let usage = read(json!({
             "promptTokenCount": 100, "cachedContentTokenCount": 40, "candidatesTokenCount": 20, "thoughtsTokenCount": 30,
             "toolUsePromptTokenCount": 5, "totalTokenCount": 155,
@@ -179,11 +181,11 @@ mod tests {
         };
         assert_eq!(usage, expected);
         assert_eq!(usage.total(), 155);
-        assert_eq!(read(write(&usage)), usage);
+        assert_eq!(read(write_usage(&usage)), usage);
     }
 
     #[test]
-    fn trap_50_the_total_tells_who_has_thinking_within_the_candidates() {
+    fn the_total_reveals_whether_candidates_include_thinking() {
         let usage = read(json!({
             "promptTokenCount": 10, "candidatesTokenCount": 50, "thoughtsTokenCount": 30, "totalTokenCount": 60,
         }));
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_counts_are_none() {
+    fn malformed_counts_are_zero() {
         let usage = read(json!({
             "promptTokenCount": "7", "candidatesTokenCount": 2.0, "thoughtsTokenCount": null, "totalTokenCount": -1,
             "cachedContentTokenCount": {"a": [1]}, "promptTokensDetails": null,

@@ -1,167 +1,167 @@
-//! What happens in a stream.
+//! Stream events and finish reasons.
 
 use super::{Citation, Opaque, Part, Usage};
 
-/// One thing that happens in a stream. Readers promise: [`Event::Start`] first and once; a tool call's `ToolStart` before its
-/// arguments and its `ToolEnd` after; one [`Event::Finish`] per choice; the last [`Event::Usage`] is complete. `call` counts tool
-/// calls over the whole choice from 0, without gaps. Writers survive any order.
+/// One event of a stream. Readers guarantee: [`Event::Start`] first and once; a tool call's `ToolStart` before its arguments and
+/// its `ToolEnd` after them; one [`Event::Finish`] per choice; the last [`Event::Usage`] is complete. `call` counts the tool calls
+/// of a choice from 0, without gaps. Writers accept any order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The reply begins.
+    /// The response begins.
     Start {
         /// The upstream's id; may be empty.
         id: String,
         /// The upstream's name of the model; may be empty.
         model: String,
-        /// Unix seconds.
+        /// Unix time in seconds. `None` if the format has none.
         created: Option<i64>,
-        /// The counts that are known already (messages).
+        /// The counts that are known already (messages). `None` if there are none yet.
         usage: Option<Usage>,
     },
     /// A piece of visible text.
     Text {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
-        /// The piece; whole characters.
+        /// The piece.
         text: String,
     },
-    /// The text so far is a part of its own; text that follows is another part.
+    /// The current text part ends; text that follows belongs to another part.
     TextEnd {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
         /// A signature on the part that ends.
         signature: Option<Opaque>,
     },
-    /// A piece of thinking.
+    /// A piece of reasoning.
     Reasoning {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
         /// The piece.
         text: String,
         /// Whether it is a summary rather than raw reasoning.
         summary: bool,
     },
-    /// The thinking so far is a part of its own.
+    /// The current reasoning part ends.
     ReasoningEnd {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
-        /// What proves it.
+        /// The vendor's signature that proves it is unchanged.
         signature: Option<Opaque>,
         /// The item's id (responses).
         id: Option<String>,
     },
-    /// Thinking that only its vendor can read.
-    Redacted {
-        /// Which reply.
+    /// Reasoning that is encrypted by its vendor.
+    RedactedReasoning {
+        /// Index of the choice.
         choice: u32,
-        /// It.
+        /// The encrypted reasoning.
         data: Opaque,
     },
     /// A piece of a refusal.
     Refusal {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
         /// The piece.
         text: String,
     },
     /// A tool call begins.
     ToolStart {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
-        /// Which call of it, from 0.
+        /// Number of the call in the choice, from 0.
         call: u32,
-        /// Its id, never empty.
+        /// The call's id, never empty.
         id: String,
-        /// The tool, never empty.
+        /// Name of the tool, never empty.
         name: String,
-        /// A free-text tool.
+        /// Whether it is a custom (free-text) tool.
         custom: bool,
     },
-    /// A piece of its arguments.
+    /// A piece of a tool call's arguments.
     ToolArguments {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
-        /// Which call of it.
+        /// Number of the call in the choice.
         call: u32,
-        /// A piece of the JSON text (custom: of the text).
+        /// A piece of the JSON text, or of the free text of a custom tool.
         json: String,
     },
-    /// Its arguments are complete.
+    /// A tool call's arguments are complete.
     ToolEnd {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
-        /// Which call of it.
+        /// Number of the call in the choice.
         call: u32,
-        /// The signature on it.
+        /// The signature on the call (generate-content).
         signature: Option<Opaque>,
     },
-    /// A source of the text so far.
+    /// A source of the current text part.
     Citation {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
         /// The source.
         citation: Citation,
     },
-    /// A whole part that has no pieces: a picture, or one that only one format knows.
+    /// A complete part that is not streamed in pieces: an image, or a part that only one format has.
     Part {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
         /// The part.
         part: Part,
     },
-    /// Log probabilities of the text just before, in chat-completions' shape.
+    /// Log probabilities of the preceding text, in the shape of chat-completions.
     Logprobs {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
         /// `{content: […], refusal: […]}`.
         value: serde_json::Value,
     },
-    /// Counts so far; replaces what was said before.
+    /// Token counts so far; replaces earlier counts.
     Usage(Usage),
-    /// A reply is complete.
+    /// A choice is complete.
     Finish {
-        /// Which reply.
+        /// Index of the choice.
         choice: u32,
-        /// Why.
-        finish: Finish,
-        /// The stop sequence that ended it, where the format says which.
+        /// Why it ended.
+        finish: FinishReason,
+        /// The stop sequence that ended it. `None` if none did or the format does not tell.
         stop_sequence: Option<String>,
     },
 }
 
-/// Why a reply ended.
+/// Why a choice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Finish {
-    /// It was done.
+pub enum FinishReason {
+    /// The model ended its turn.
     #[default]
-    End,
-    /// A stop sequence came.
+    EndTurn,
+    /// A stop sequence was generated.
     StopSequence,
-    /// The cap on tokens.
+    /// The limit of generated tokens was reached.
     Length,
     /// The model's context is full.
     ContextFull,
-    /// It calls tools.
+    /// The model calls tools.
     ToolCall,
-    /// A filter or the model itself refused.
+    /// A content filter or the model itself refused.
     Refusal,
-    /// The prompt was blocked: there is no reply.
+    /// The prompt was blocked; there is no content.
     PromptBlocked,
-    /// Cut by the vendor, could go on (`pause_turn`, `CONTINUATION`).
+    /// The vendor paused a long turn, which may be continued (`pause_turn`, `CONTINUATION`).
     Pause,
-    /// The model made a call that is none.
-    BadToolCall,
-    /// Something else.
+    /// The model generated a malformed tool call.
+    InvalidToolCall,
+    /// Any other reason.
     Other,
 }
 
-impl Finish {
-    /// The finish of a reply in which a tool call was seen: calls are told from having seen one, but a cut or refused reply is
-    /// not a complete call.
+impl FinishReason {
+    /// The reason for a choice with tool calls, if `any` were seen: [`FinishReason::ToolCall`] unless the choice was cut off or
+    /// refused, because its last call may then be incomplete. Upstreams do not always report tool calls as the reason.
     #[must_use]
-    pub fn with_calls(self, any: bool) -> Self {
+    pub fn with_tool_calls(self, any: bool) -> Self {
         match self {
-            Self::End | Self::Other | Self::StopSequence if any => Self::ToolCall,
+            Self::EndTurn | Self::Other | Self::StopSequence if any => Self::ToolCall,
             other => other,
         }
     }

@@ -1,28 +1,30 @@
-//! The form between the formats: what a conversation, a reply and a stream are, whoever says them.
+//! The hub: format-independent types for requests, responses and stream events, into which every chat format is translated.
 //!
 //! Rules that every reader and writer keeps:
-//! - What a format knows and the hub has a field for goes into that field, nowhere else. What only that format knows goes into
-//!   the nearest [`Own`]; its own writer puts it back, every other writer names it in `Written::dropped`.
-//! - Reading a request and writing it in the same format is the identity on everything the format knows, but for spellings that mean
-//!   the same (a string content and a single text part keep their form by [`Turn::plain`]).
-//! - Tool-call arguments are JSON text, never parsed unless a format needs an object.
+//! - A value for which the hub has a field goes into that field and nowhere else. What only one format has goes into the nearest
+//!   [`ExtraFields`]; that format's writer restores it, every other writer names it in [`crate::WrittenRequest::dropped`].
+//! - Reading a request and writing it in the same format gives back everything the format knows, except for equivalent spellings
+//!   (whether content was one string or a list of one text part is kept in [`Turn::plain`]).
+//! - Tool-call arguments are JSON text that is not parsed unless a format needs an object.
 
 mod event;
-mod fold;
-mod names;
-mod own;
+mod extra_fields;
+mod field_names;
+mod model_capabilities;
 mod part;
-mod reply;
 mod request;
-mod traits;
+mod response;
+mod response_builder;
+mod tool_names;
 
-pub use event::{Event, Finish};
-pub use fold::{Fold, events_of};
-pub use names::{Field, ToolNames, fitting_id};
-pub use own::Own;
-pub use part::{Citation, Kind, Opaque, Part, Source, text_in};
-pub use reply::{Choice, Reply, Usage};
+pub use event::{Event, FinishReason};
+pub use extra_fields::ExtraFields;
+pub use field_names::RequestField;
+pub use model_capabilities::{ModelCapabilities, ReasoningControl, SamplingSupport};
+pub use part::{Citation, Opaque, Part, PartKind, Source, extract_text};
 pub use request::{
     Effort, OutputFormat, Reasoning, Request, Role, Tool, ToolChoice, ToolKind, Turn,
 };
-pub use traits::{ModelTraits, Sampling, Thinking};
+pub use response::{Choice, Response, Usage};
+pub use response_builder::{ResponseBuilder, events_from_response};
+pub use tool_names::{ToolNames, sanitize_id};

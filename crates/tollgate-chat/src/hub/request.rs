@@ -1,48 +1,48 @@
-//! A conversation and what is asked of the model.
+//! A chat request: its settings, turns, tools and reasoning settings.
 
 use serde_json::Value;
 
-use super::{Own, Part};
+use super::{ExtraFields, Part};
 
 /// A chat request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    /// The client's format by name, for naming fields in the client's words; empty where it is not known.
-    pub client: &'static str,
-    /// The model, where the format has it in the body.
+    /// Name of the client's format, for error messages with the client's field names; empty if unknown.
+    pub client_format: &'static str,
+    /// The model; empty if the format has it in the URL path.
     pub model: String,
-    /// The turns in order. System text at the front is turns of [`Role::System`] too; where a format has one place for it,
-    /// its writer joins them.
+    /// The turns in order. System prompts at the front are turns with [`Role::System`]; writers of formats with one system field
+    /// join them.
     pub turns: Vec<Turn>,
-    /// Cap on generated tokens, reasoning included.
+    /// Maximum number of generated tokens, reasoning included.
     pub max_tokens: Option<u64>,
     /// 0 to 2 (messages: to 1).
     pub temperature: Option<f64>,
     /// 0 to 1.
     pub top_p: Option<f64>,
-    /// Sample from the most probable options only.
+    /// Sample from this many of the most probable tokens.
     pub top_k: Option<u64>,
-    /// Texts that end the reply.
+    /// Stop sequences.
     pub stop: Vec<String>,
-    /// Replies asked for.
+    /// Number of requested choices.
     pub n: Option<u32>,
-    /// For repeatable sampling.
+    /// Seed for repeatable sampling.
     pub seed: Option<i64>,
     /// -2 to 2.
     pub frequency_penalty: Option<f64>,
     /// -2 to 2.
     pub presence_penalty: Option<f64>,
-    /// Probabilities of the tokens: `Some(k)` with the k most probable others.
+    /// Whether to return log probabilities: `Some(k)` with the `k` most probable alternatives per token.
     pub logprobs: Option<u32>,
-    /// What the text must be.
+    /// The required output format.
     pub output: Option<OutputFormat>,
-    /// The tools.
+    /// The tools that the model may call.
     pub tools: Vec<Tool>,
-    /// Which of them to use.
+    /// Which of the tools to use.
     pub tool_choice: Option<ToolChoice>,
-    /// Whether several calls at once are allowed.
+    /// Whether several tool calls in one turn are allowed.
     pub parallel_tools: Option<bool>,
-    /// How much to think, and whether to show it.
+    /// How much to reason, and whether to return the reasoning.
     pub reasoning: Option<Reasoning>,
     /// `low`, `medium`, `high`.
     pub verbosity: Option<String>,
@@ -52,60 +52,60 @@ pub struct Request {
     pub cache_key: Option<String>,
     /// `auto`, `default`, `flex`, `priority`, `standard_only` …
     pub service_tier: Option<String>,
-    /// Free labels of the client.
+    /// Labels that the client attached.
     pub metadata: Option<Value>,
-    /// Whether a stream is asked for, where the body says so.
+    /// Whether the body requests a stream.
     pub stream: bool,
-    /// Whether a chat-completions client asked for usage in its stream.
+    /// Whether a chat-completions client requested usage in its stream.
     pub include_usage: bool,
-    /// Members that only the client's format knows. Those whose loss would change what the client receives
-    /// are refused by the writers of other formats: `previous_response_id`, `conversation`, `background`, `modalities` with audio, …
-    pub own: Own,
+    /// Members that only the client's format has. Writers of other formats reject those whose loss would change what the client
+    /// receives: `previous_response_id`, `conversation`, `background`, `modalities` with audio, …
+    pub extra: ExtraFields,
 }
 
-/// Who says a turn.
+/// Author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The operator of the conversation: system, developer, instructions.
+    /// The application: system, developer, instructions.
     System,
-    /// The person; tool results are in their turns too.
+    /// The user. Tool results are in user turns too.
     User,
     /// The model.
     Assistant,
 }
 
-/// One turn. Tool results of chat-completions (role `tool`) and responses (items) become parts of a user turn; consecutive
-/// ones of one role may stay apart, writers merge where their format needs it.
+/// One turn. Tool results of chat-completions (role `tool`) and responses (items) become parts of user turns. Consecutive turns of
+/// one role may stay separate; writers merge them if their format requires it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// Who.
+    /// Its author.
     pub role: Role,
-    /// What.
+    /// Its content.
     pub parts: Vec<Part>,
     /// Whether the content was one string rather than a list.
     pub plain: bool,
-    /// `name` of chat-completions messages.
+    /// The `name` of a chat-completions message.
     pub name: Option<String>,
-    /// What only its format knows of it (among it the spelling `developer`, `instructions`, item types and ids).
-    pub own: Own,
+    /// Members that only its format has, including the spellings `developer` and `instructions`, item types and ids.
+    pub extra: ExtraFields,
 }
 
-/// What the text of the reply must be.
+/// The required format of the response's text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OutputFormat {
-    /// Any text, said explicitly.
+    /// Any text, requested explicitly.
     Text,
     /// Any JSON.
     Json,
-    /// JSON of a schema.
+    /// JSON that follows a schema.
     Schema {
-        /// Its name; made up where the format has none.
+        /// The schema's name. `None` if the format has none.
         name: Option<String>,
-        /// What it is for.
+        /// What the output is for.
         description: Option<String>,
-        /// JSON Schema (from generate-content's older dialect already converted).
+        /// JSON Schema; generate-content's older dialect is already converted.
         schema: Value,
-        /// Whether the model must keep to it strictly.
+        /// Whether the output must follow the schema strictly. `None` if not set.
         strict: Option<bool>,
     },
 }
@@ -113,75 +113,75 @@ pub enum OutputFormat {
 /// A tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// What kind.
+    /// Its kind and definition.
     pub kind: ToolKind,
-    /// A prompt-cache marker behind it.
-    pub cache: Option<String>,
-    /// What only its format knows of it.
-    pub own: Own,
+    /// The ttl of a prompt-cache marker after this tool, as [`Part::cache_ttl`].
+    pub cache_ttl: Option<String>,
+    /// Members that only its format has.
+    pub extra: ExtraFields,
 }
 
-/// What a tool is.
+/// Kind and definition of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolKind {
-    /// A function of the client's.
+    /// A function that the client runs.
     Function {
         /// Its name.
         name: String,
         /// What it does.
         description: Option<String>,
-        /// JSON Schema of its arguments; none for a function without.
+        /// JSON Schema of its arguments. `None` for a function without arguments.
         parameters: Option<Value>,
-        /// Whether arguments must keep to the schema strictly.
+        /// Whether arguments must follow the schema strictly. `None` if not set.
         strict: Option<bool>,
     },
-    /// A tool of the client's that takes free text (custom).
+    /// A tool with free text as its input that the client runs (custom).
     Custom {
         /// Its name.
         name: String,
         /// What it does.
         description: Option<String>,
-        /// The text's grammar, in the responses format's flat spelling.
+        /// The grammar of the text, in the flat spelling of the responses format.
         format: Option<Value>,
     },
-    /// Search of the web by the vendor.
+    /// Web search run by the vendor.
     WebSearch {
         /// `{city, country, region, timezone}`.
         location: Option<Value>,
     },
-    /// A tool that the vendor runs and only one format knows: its whole JSON.
-    Foreign {
-        /// The format.
+    /// A tool run by the vendor that only one format has, as its complete JSON.
+    FormatSpecific {
+        /// Name of the format.
         format: &'static str,
         /// Its definition.
         value: Value,
     },
 }
 
-/// Which tool to use.
+/// Which tools the model may or must use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As the model likes.
+    /// The model decides.
     Auto,
-    /// None.
+    /// No tool.
     None,
-    /// Any, but at least one.
+    /// At least one, of any tools.
     Required,
-    /// This one.
-    One(String),
-    /// Only these; `required`: at least one of them.
-    Among {
+    /// The tool with this name.
+    Tool(String),
+    /// Only some of the tools.
+    AllowedTools {
         /// Their names.
         names: Vec<String>,
-        /// At least one of them.
+        /// Whether at least one of them must be called.
         required: bool,
     },
 }
 
-/// How much to think.
+/// Reasoning effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
-    /// Not at all.
+    /// No reasoning.
     None,
     /// `minimal`.
     Minimal,
@@ -197,37 +197,38 @@ pub enum Effort {
     Max,
 }
 
-/// Thinking as asked for. All none: the client named reasoning without saying how much.
+/// Requested reasoning. If all fields are empty, the client mentioned reasoning without an amount.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reasoning {
-    /// By word.
+    /// Amount by name.
     pub effort: Option<Effort>,
-    /// By tokens; 0 is off, -1 is the model's choice.
+    /// Amount in tokens; 0 is off, -1 lets the model decide.
     pub budget: Option<i64>,
-    /// The model decides (messages `adaptive`).
+    /// Whether the model decides (messages `adaptive`).
     pub adaptive: bool,
-    /// Whether the client wants to see it: `auto`, `concise`, `detailed`, `summarized`, `omitted`; `includeThoughts: true` is `auto`.
-    pub show: Option<String>,
-    /// What only its format knows of it.
-    pub own: Own,
+    /// Whether and how reasoning is returned: `auto`, `concise`, `detailed`, `summarized`, `omitted`; `includeThoughts: true` is
+    /// `auto`.
+    pub display: Option<String>,
+    /// Members that only its format has.
+    pub extra: ExtraFields,
 }
 
 impl Turn {
-    /// A turn of `parts`.
-    pub fn of(role: Role, parts: Vec<Part>) -> Self {
+    /// A turn with `parts` as a list.
+    pub fn new(role: Role, parts: Vec<Part>) -> Self {
         Self {
             role,
             parts,
             plain: false,
             name: None,
-            own: Own::NONE,
+            extra: ExtraFields::NONE,
         }
     }
 }
 
 impl Effort {
-    /// The word of the formats.
-    pub fn word(self) -> &'static str {
+    /// The name that the formats use.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Minimal => "minimal",
@@ -239,8 +240,8 @@ impl Effort {
         }
     }
 
-    /// The effort of that word.
-    pub fn from_word(word: &str) -> Option<Self> {
+    /// The effort with the name `name`. `None` if there is no such effort.
+    pub fn parse(name: &str) -> Option<Self> {
         const ALL: [Effort; 7] = [
             Effort::None,
             Effort::Minimal,
@@ -250,13 +251,13 @@ impl Effort {
             Effort::XHigh,
             Effort::Max,
         ];
-        ALL.into_iter().find(|effort| effort.word() == word)
+        ALL.into_iter().find(|effort| effort.as_str() == name)
     }
 }
 
 impl Reasoning {
-    /// Its strength by word, from the budget where that is what was given (translation: up to 2048 low, up to 8192 medium, above
-    /// high; 0 none; -1 and adaptive alone open).
+    /// The effort, converted from a token budget if that is what was given: 0 none, up to 2048 low, up to 8192 medium, above high.
+    /// `None` if the amount is left to the model.
     pub fn as_effort(&self) -> Option<Effort> {
         self.effort.or_else(|| match self.budget? {
             0 => Some(Effort::None),

@@ -4,12 +4,16 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{Fields, Path, put_back};
 use super::wire::{CARRIED, NAME, VENDOR};
-use crate::error::Bad;
-use crate::hub::{Citation, Kind, Opaque, Own, Part, Source};
+use crate::error::InvalidRequest;
+use crate::hub::{Citation, ExtraFields, Opaque, Part, PartKind, Source};
 use crate::media;
 
 /// Reads one block and adds its part to `parts`. Empty text adds nothing; a block of a type that only this format has is kept whole.
-pub(super) fn push_block(block: Value, at: &Path<'_>, parts: &mut Vec<Part>) -> Result<(), Bad> {
+pub(super) fn push_block(
+    block: Value,
+    at: &Path<'_>,
+    parts: &mut Vec<Part>,
+) -> Result<(), InvalidRequest> {
     let mut fields = Fields::of(block, at)?;
     let kind = match fields.needed_name("type")?.as_str() {
         "text" => text(&mut fields)?,
@@ -25,7 +29,9 @@ pub(super) fn push_block(block: Value, at: &Path<'_>, parts: &mut Vec<Part>) -> 
                     sign(parts.last_mut(), carried);
                     return Ok(());
                 }
-                None => Some(Kind::Redacted(Opaque::unwrapped(&data, VENDOR))),
+                None => Some(PartKind::RedactedReasoning(Opaque::from_portable(
+                    &data, VENDOR,
+                ))),
             }
         }
         other => {
@@ -34,23 +40,23 @@ pub(super) fn push_block(block: Value, at: &Path<'_>, parts: &mut Vec<Part>) -> 
         }
     };
     let Some(kind) = kind else {
-        parts.push(Part::of(foreign(fields)));
+        parts.push(Part::new(foreign(fields)));
         return Ok(());
     };
-    if matches!(&kind, Kind::Text { text, .. } if text.is_empty()) {
+    if matches!(&kind, PartKind::Text { text, .. } if text.is_empty()) {
         return Ok(());
     }
-    let cache = cache_control(&mut fields)?;
+    let cache_ttl = cache_control(&mut fields)?;
     parts.push(Part {
         kind,
-        cache,
-        own: fields.rest(),
+        cache_ttl,
+        extra: fields.rest(),
     });
     Ok(())
 }
 
 /// A content that is one string or a list of blocks; whether it was a string.
-pub(super) fn content(value: Value, at: &Path<'_>) -> Result<(Vec<Part>, bool), Bad> {
+pub(super) fn content(value: Value, at: &Path<'_>) -> Result<(Vec<Part>, bool), InvalidRequest> {
     match value {
         Value::String(text) if text.is_empty() => Ok((Vec::new(), true)),
         Value::String(text) => Ok((vec![Part::text(text)], true)),
@@ -66,7 +72,7 @@ pub(super) fn content(value: Value, at: &Path<'_>) -> Result<(Vec<Part>, bool), 
 }
 
 /// The marker's lifetime, empty where none is said.
-pub(super) fn cache_control(fields: &mut Fields<'_>) -> Result<Option<String>, Bad> {
+pub(super) fn cache_control(fields: &mut Fields<'_>) -> Result<Option<String>, InvalidRequest> {
     match fields.take("cache_control") {
         None => Ok(None),
         Some(Value::Object(marker)) => {
@@ -78,8 +84,8 @@ pub(super) fn cache_control(fields: &mut Fields<'_>) -> Result<Option<String>, B
 }
 
 /// The whole block, for types that only this format has.
-fn foreign(fields: Fields<'_>) -> Kind {
-    Kind::Foreign {
+fn foreign(fields: Fields<'_>) -> PartKind {
+    PartKind::FormatSpecific {
         format: NAME,
         value: fields.into_value(),
     }
@@ -87,24 +93,24 @@ fn foreign(fields: Fields<'_>) -> Kind {
 
 /// Puts a carried signature where it belongs.
 fn sign(part: Option<&mut Part>, carried: &str) {
-    if let Some(Kind::ToolCall { signature, .. } | Kind::Text { signature, .. }) =
+    if let Some(PartKind::ToolCall { signature, .. } | PartKind::Text { signature, .. }) =
         part.map(|part| &mut part.kind)
     {
-        *signature = Some(Opaque::unwrapped(carried, VENDOR));
+        *signature = Some(Opaque::from_portable(carried, VENDOR));
     }
 }
 
-fn text(fields: &mut Fields<'_>) -> Result<Option<Kind>, Bad> {
+fn text(fields: &mut Fields<'_>) -> Result<Option<PartKind>, InvalidRequest> {
     let text = fields.needed_text("text")?;
     let citations = fields.list("citations")?.unwrap_or_default();
-    Ok(Some(Kind::Text {
+    Ok(Some(PartKind::Text {
         text,
         citations: citations.into_iter().filter_map(read_citation).collect(),
         signature: None,
     }))
 }
 
-fn image(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<Kind>, Bad> {
+fn image(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<PartKind>, InvalidRequest> {
     let source = fields
         .take("source")
         .ok_or_else(|| fields.bad("source", "is required"))?;
@@ -116,13 +122,13 @@ fn image(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<Kind>, Bad> {
         "file" => Source::FileId(inner.needed_name("file_id")?),
         _ => return Err(inner.bad("type", "must be `base64`, `url` or `file`")),
     };
-    Ok(Some(Kind::Image {
+    Ok(Some(PartKind::Image {
         source,
         detail: None,
     }))
 }
 
-fn document(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<Kind>, Bad> {
+fn document(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<PartKind>, InvalidRequest> {
     let source = fields
         .take("source")
         .ok_or_else(|| fields.bad("source", "is required"))?;
@@ -145,19 +151,19 @@ fn document(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<Kind>, Bad>
         }
     };
     let name = fields.text("title")?;
-    Ok(Some(Kind::File { source, name }))
+    Ok(Some(PartKind::File { source, name }))
 }
 
-fn base64(source: &mut Fields<'_>) -> Result<Source, Bad> {
+fn base64(source: &mut Fields<'_>) -> Result<Source, InvalidRequest> {
     let declared = source.text("media_type")?.unwrap_or_default();
     let data = source.needed_text("data")?;
-    media::inline(&data, &declared).map_err(|why| source.bad("data", why))
+    media::parse_inline_source(&data, &declared).map_err(|why| source.bad("data", why))
 }
 
-fn url(source: &mut Fields<'_>) -> Result<Source, Bad> {
+fn url(source: &mut Fields<'_>) -> Result<Source, InvalidRequest> {
     let url = source.needed_name("url")?;
     if media::is_data_uri(&url) {
-        return media::inline(&url, "").map_err(|why| source.bad("url", why));
+        return media::parse_inline_source(&url, "").map_err(|why| source.bad("url", why));
     }
     Ok(Source::Url {
         url,
@@ -165,14 +171,14 @@ fn url(source: &mut Fields<'_>) -> Result<Source, Bad> {
     })
 }
 
-fn tool_use(fields: &mut Fields<'_>) -> Result<Option<Kind>, Bad> {
+fn tool_use(fields: &mut Fields<'_>) -> Result<Option<PartKind>, InvalidRequest> {
     let id = fields.needed_name("id")?;
     let name = fields.needed_name("name")?;
     let arguments = match fields.take("input") {
         None => "{}".to_owned(),
         Some(input) => input.to_string(),
     };
-    Ok(Some(Kind::ToolCall {
+    Ok(Some(PartKind::ToolCall {
         id,
         name,
         arguments,
@@ -181,14 +187,14 @@ fn tool_use(fields: &mut Fields<'_>) -> Result<Option<Kind>, Bad> {
     }))
 }
 
-fn tool_result(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<Kind>, Bad> {
+fn tool_result(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<PartKind>, InvalidRequest> {
     let id = fields.needed_name("tool_use_id")?;
     let at = Path::Member(at, "content");
     let (content, plain) = match fields.take("content") {
         None => (Vec::new(), false),
         Some(value) => content(value, &at)?,
     };
-    Ok(Some(Kind::ToolResult {
+    Ok(Some(PartKind::ToolResult {
         id,
         name: None,
         content,
@@ -198,12 +204,12 @@ fn tool_result(fields: &mut Fields<'_>, at: &Path<'_>) -> Result<Option<Kind>, B
     }))
 }
 
-fn thinking(fields: &mut Fields<'_>) -> Result<Option<Kind>, Bad> {
+fn thinking(fields: &mut Fields<'_>) -> Result<Option<PartKind>, InvalidRequest> {
     let text = fields.needed_text("thinking")?;
     let signature = fields.text("signature")?.filter(|s| !s.is_empty());
-    Ok(Some(Kind::Reasoning {
+    Ok(Some(PartKind::Reasoning {
         text,
-        signature: signature.map(|s| Opaque::unwrapped(&s, VENDOR)),
+        signature: signature.map(|s| Opaque::from_portable(&s, VENDOR)),
         id: None,
         summary: false,
     }))
@@ -238,16 +244,16 @@ pub(super) fn read_citation(value: Value) -> Option<Citation> {
         start: None,
         end: None,
         cited_text: take("cited_text"),
-        own: Own::of(NAME, members),
+        extra: ExtraFields::new(NAME, members),
     })
 }
 
 /// The citation as this format itself had it; none where it came from another.
 pub(super) fn write_own_citation(citation: &Citation) -> Option<Value> {
-    let own = citation.own.for_format(NAME)?;
-    let (url, title) = citation_members(own.get("type")?.as_str()?);
+    let extra = citation.extra.for_format(NAME)?;
+    let (url, title) = citation_members(extra.get("type")?.as_str()?);
     let mut out = Map::new();
-    put_back(&citation.own, &mut out);
+    put_back(&citation.extra, &mut out);
     let texts = [
         (url, Some(&citation.url)),
         (Some(title), Some(&citation.title)),
@@ -312,21 +318,21 @@ pub(super) fn marker(ttl: &str) -> Value {
 pub(super) fn proof_for_client(signature: Option<&Opaque>) -> String {
     match signature {
         None => String::new(),
-        Some(own) if own.vendor == VENDOR => own.data.clone(),
-        Some(other) => other.wrapped(),
+        Some(extra) if extra.vendor == VENDOR => extra.data.clone(),
+        Some(other) => other.to_portable(),
     }
 }
 
 /// The block that carries another vendor's signature on the block before it.
 pub(super) fn carrier(signature: &Opaque) -> Value {
-    json!({"type": "redacted_thinking", "data": format!("{CARRIED}{}", signature.wrapped())})
+    json!({"type": "redacted_thinking", "data": format!("{CARRIED}{}", signature.to_portable())})
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(block: Value) -> Result<Vec<Part>, Bad> {
+    fn read(block: Value) -> Result<Vec<Part>, InvalidRequest> {
         let mut parts = Vec::new();
         let list = Path::Member(&Path::Root, "content");
         push_block(block, &Path::Item(&list, 0), &mut parts)?;
@@ -391,7 +397,7 @@ mod tests {
     #[test]
     fn trap_28_a_carried_signature_finds_its_call() {
         let signature = Opaque::new("gemini", "sig");
-        let call = Part::of(Kind::ToolCall {
+        let call = Part::new(PartKind::ToolCall {
             id: "a".to_owned(),
             name: "f".to_owned(),
             arguments: "{}".to_owned(),
@@ -401,7 +407,7 @@ mod tests {
         let mut parts = vec![call];
         push_block(carrier(&signature), &Path::Root, &mut parts).unwrap();
         assert!(
-            matches!(&parts[..], [Part { kind: Kind::ToolCall { signature: Some(s), .. }, .. }] if *s == signature)
+            matches!(&parts[..], [Part { kind: PartKind::ToolCall { signature: Some(s), .. }, .. }] if *s == signature)
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::error::{ErrorWords, WireError};
+use crate::error::{ErrorBody, UpstreamError};
 
 /// The longest text that is taken from an upstream's error, in characters.
 const LONGEST: usize = 500;
@@ -24,7 +24,7 @@ const TYPES: &[(u16, &str)] = &[
     (408, "timeout_error"),
 ];
 
-/// The `error.type` of a status. SPEC.md's paths know four types only.
+/// The `error.type` of a status. The enveloped paths have four types only (docs/chat/messages.md).
 fn type_of(status: u16, bare: bool) -> &'static str {
     let row = TYPES.iter().find(|row| row.0 == status && bare);
     match (row, status) {
@@ -37,13 +37,13 @@ fn type_of(status: u16, bare: bool) -> &'static str {
 }
 
 /// The body of an error; also the data of an error event.
-pub(super) fn write(error: &WireError) -> Value {
+pub(super) fn write(error: &ErrorBody) -> Value {
     let kind = type_of(error.status, error.bare);
     json!({"type": "error", "error": {"type": kind, "message": error.message}})
 }
 
 /// Reads an upstream's error answer; see [`crate::Format::read_error`].
-pub(super) fn read(status: u16, body: &[u8]) -> ErrorWords {
+pub(super) fn read(status: u16, body: &[u8]) -> UpstreamError {
     let text = String::from_utf8_lossy(body);
     match serde_json::from_str::<Value>(&text) {
         Ok(value) => {
@@ -58,7 +58,7 @@ pub(super) fn read(status: u16, body: &[u8]) -> ErrorWords {
 }
 
 /// An answer that is no JSON.
-fn plain(status: u16, text: &str) -> ErrorWords {
+fn plain(status: u16, text: &str) -> UpstreamError {
     let text = text.trim();
     let is_page = text.starts_with('<');
     let message = match (text.is_empty(), is_page) {
@@ -66,14 +66,14 @@ fn plain(status: u16, text: &str) -> ErrorWords {
         (_, true) => format!("the upstream answered {status} with a web page"),
         _ => shortened(text),
     };
-    ErrorWords {
+    UpstreamError {
         message,
-        ..ErrorWords::default()
+        ..UpstreamError::default()
     }
 }
 
 /// What an error object says: this vendor's, or one of those that proxies in front of it use.
-pub(super) fn words_of(value: &Value) -> ErrorWords {
+pub(super) fn words_of(value: &Value) -> UpstreamError {
     let value = match value {
         Value::Array(list) => list.first().unwrap_or(&Value::Null),
         other => other,
@@ -97,7 +97,7 @@ pub(super) fn words_of(value: &Value) -> ErrorWords {
     let row = TYPES.iter().find(|row| row.1 == kind);
     let message = shortened(&message);
     let known = known_words(&message);
-    ErrorWords {
+    UpstreamError {
         status: known.map(|known| known.1).or(row.map(|row| row.0)),
         code: known.map_or(code, |known| known.2.to_owned()),
         message,
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn written(status: u16, bare: bool) -> String {
-        let error = WireError {
+        let error = ErrorBody {
             status,
             message: "no".to_owned(),
             param: None,
@@ -204,7 +204,7 @@ mod tests {
             ),
             ("upstream connect error", None, "", "upstream connect error"),
         ] {
-            let expected = ErrorWords {
+            let expected = UpstreamError {
                 status,
                 code: code.to_owned(),
                 message: message.to_owned(),

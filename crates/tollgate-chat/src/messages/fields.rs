@@ -5,8 +5,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::wire::NAME;
-use crate::error::Bad;
-use crate::hub::Own;
+use crate::error::InvalidRequest;
+use crate::hub::ExtraFields;
 
 /// Where in a body something stands. Costs nothing until an error shows it.
 #[derive(Debug, Clone, Copy)]
@@ -21,10 +21,10 @@ pub(super) enum Path<'a> {
 
 impl Path<'_> {
     /// An error about what stands here; `why` continues a sentence that begins with its name.
-    pub(super) fn bad(&self, why: impl AsRef<str>) -> Bad {
+    pub(super) fn bad(&self, why: impl AsRef<str>) -> InvalidRequest {
         match self {
-            Path::Root => Bad::body(format!("the body {}", why.as_ref())),
-            _ => Bad::new(self.to_string(), why),
+            Path::Root => InvalidRequest::body(format!("the body {}", why.as_ref())),
+            _ => InvalidRequest::new(self.to_string(), why),
         }
     }
 }
@@ -49,7 +49,7 @@ pub(super) struct Fields<'p> {
 
 impl<'p> Fields<'p> {
     /// The members of `value`, which must be an object.
-    pub(super) fn of(value: Value, at: &'p Path<'p>) -> Result<Self, Bad> {
+    pub(super) fn of(value: Value, at: &'p Path<'p>) -> Result<Self, InvalidRequest> {
         match value {
             Value::Object(members) => Ok(Self { at, members }),
             _ => Err(at.bad("must be an object")),
@@ -57,7 +57,7 @@ impl<'p> Fields<'p> {
     }
 
     /// An error about the member `name`.
-    pub(super) fn bad(&self, name: &str, why: impl AsRef<str>) -> Bad {
+    pub(super) fn bad(&self, name: &str, why: impl AsRef<str>) -> InvalidRequest {
         Path::Member(self.at, name).bad(why)
     }
 
@@ -69,7 +69,7 @@ impl<'p> Fields<'p> {
     }
 
     /// A member that is text.
-    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, Bad> {
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, InvalidRequest> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -78,19 +78,19 @@ impl<'p> Fields<'p> {
     }
 
     /// A member that is text and must be there.
-    pub(super) fn needed_text(&mut self, name: &str) -> Result<String, Bad> {
+    pub(super) fn needed_text(&mut self, name: &str) -> Result<String, InvalidRequest> {
         let text = self.text(name)?;
         text.ok_or_else(|| self.bad(name, "is required and must be a string"))
     }
 
     /// A member that is a name: text that says something.
-    pub(super) fn needed_name(&mut self, name: &str) -> Result<String, Bad> {
+    pub(super) fn needed_name(&mut self, name: &str) -> Result<String, InvalidRequest> {
         let text = self.text(name)?.filter(|text| !text.trim().is_empty());
         text.ok_or_else(|| self.bad(name, "is required and must be a string that is not empty"))
     }
 
     /// A member that is true or false.
-    pub(super) fn flag(&mut self, name: &str) -> Result<Option<bool>, Bad> {
+    pub(super) fn flag(&mut self, name: &str) -> Result<Option<bool>, InvalidRequest> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(flag)),
@@ -99,7 +99,7 @@ impl<'p> Fields<'p> {
     }
 
     /// A member that is a list.
-    pub(super) fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, Bad> {
+    pub(super) fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, InvalidRequest> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
@@ -118,15 +118,15 @@ impl<'p> Fields<'p> {
     }
 
     /// What was not taken.
-    pub(super) fn rest(mut self) -> Own {
+    pub(super) fn rest(mut self) -> ExtraFields {
         self.members.retain(|_, value| !value.is_null());
-        Own::of(NAME, self.members)
+        ExtraFields::new(NAME, self.members)
     }
 }
 
 /// Adds the members of `own` that this format's wire has.
-pub(super) fn put_back(own: &Own, into: &mut Map<String, Value>) {
-    let members = own.for_format(NAME).into_iter().flatten();
+pub(super) fn put_back(extra: &ExtraFields, into: &mut Map<String, Value>) {
+    let members = extra.for_format(NAME).into_iter().flatten();
     for (name, value) in members.filter(|(name, _)| !name.starts_with('.')) {
         into.entry(name.clone()).or_insert_with(|| value.clone());
     }
@@ -148,7 +148,10 @@ mod tests {
         );
         assert_eq!(fields.text("a"), Ok(None));
         assert!(fields.needed_text("c").is_err());
-        assert_eq!(fields.rest().lost_to("other").collect::<Vec<_>>(), ["b"]);
+        assert_eq!(
+            fields.rest().names_unknown_to("other").collect::<Vec<_>>(),
+            ["b"]
+        );
         let bad = Fields::of(json!([]), &root).unwrap_err();
         assert_eq!(bad.message, "the body must be an object");
     }

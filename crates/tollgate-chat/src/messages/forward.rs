@@ -14,8 +14,8 @@ use super::request::repairs;
 use super::stream_read::stream_error;
 use super::usage::Counts;
 use super::wire::Text;
-use crate::error::{Bad, Garbled};
-use crate::format::{Answer, Glance, Target};
+use crate::error::{InvalidRequest, MalformedResponse};
+use crate::format::{ForwardedResponse, RequestSummary, Target};
 
 /// The members of an object, in order, as they stand in the text.
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -75,9 +75,13 @@ pub(super) fn spliced(bytes: &[u8], edits: &[(Range<usize>, String)]) -> Vec<u8>
 }
 
 /// Passes a request on; see [`crate::Format::forward_request`].
-pub(super) fn request(body: &Bytes, glance: &Glance, target: &Target<'_>) -> Result<Bytes, Bad> {
+pub(super) fn request(
+    body: &Bytes,
+    glance: &RequestSummary,
+    target: &Target<'_>,
+) -> Result<Bytes, InvalidRequest> {
     let members: Members<'_> = serde_json::from_slice(body)
-        .map_err(|error| Bad::body(format!("the body must be valid JSON: {error}")))?;
+        .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;
     let mut changes = repairs(&members.0, target);
     if glance.model.as_deref() != Some(target.model) {
         changes.push(("model", Some(json!(target.model))));
@@ -140,9 +144,9 @@ fn rebuilt(members: &Members<'_>, changes: &[(&str, Option<Value>)]) -> Vec<u8> 
     out
 }
 
-/// Passes a whole reply on; see [`crate::Format::forward_reply`].
-pub(super) fn reply(body: &Bytes, model: &str) -> Result<Answer, Garbled> {
-    let malformed = |why: String| Garbled::Malformed(why);
+/// Passes a whole reply on; see [`crate::Format::forward_response`].
+pub(super) fn reply(body: &Bytes, model: &str) -> Result<ForwardedResponse, MalformedResponse> {
+    let malformed = |why: String| MalformedResponse::Invalid(why);
     let members: Members<'_> = serde_json::from_slice(body)
         .map_err(|error| malformed(format!("the reply is no JSON object: {error}")))?;
     if let Some(error) = members.get("error") {
@@ -161,7 +165,7 @@ pub(super) fn reply(body: &Bytes, model: &str) -> Result<Answer, Garbled> {
         }
         _ => body.clone(),
     };
-    Ok(Answer {
+    Ok(ForwardedResponse {
         body,
         usage: usage.usage(),
         text_bytes,
@@ -195,7 +199,7 @@ fn text_bytes(content: &RawValue) -> Result<u64, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::{ModelTraits, Sampling, Thinking};
+    use crate::hub::{ModelCapabilities, ReasoningControl, SamplingSupport};
     use crate::messages::glance::glance;
 
     fn forwarded(body: &str, target: &Target<'_>) -> String {
@@ -205,11 +209,11 @@ mod tests {
         String::from_utf8(sent.to_vec()).unwrap()
     }
 
-    fn target(traits: &ModelTraits) -> Target<'_> {
+    fn target(capabilities: &ModelCapabilities) -> Target<'_> {
         Target {
             model: "up",
             stream: false,
-            traits,
+            capabilities,
             default_max_tokens: 8192,
         }
     }
@@ -218,14 +222,14 @@ mod tests {
 
     #[test]
     fn only_the_models_name_changes() {
-        let traits = ModelTraits::default();
-        let sent = forwarded(BODY, &target(&traits));
+        let capabilities = ModelCapabilities::default();
+        let sent = forwarded(BODY, &target(&capabilities));
         assert_eq!(sent, BODY.replace("\"m\"", "\"up\""));
         let body = Bytes::from(BODY);
         let seen = glance(&body).unwrap();
         let same = Target {
             model: "m",
-            ..target(&traits)
+            ..target(&capabilities)
         };
         let sent = request(&body, &seen, &same).unwrap();
         assert_eq!((sent.as_ptr(), sent.len()), (body.as_ptr(), body.len()));
@@ -233,14 +237,14 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_added() {
-        let traits = ModelTraits::default();
+        let capabilities = ModelCapabilities::default();
         let body = r#"{"messages":[1],"model":"m","max_tokens":null}"#;
         let expected = r#"{"messages":[1],"model":"up","max_tokens":8192}"#;
-        assert_eq!(forwarded(body, &target(&traits)), expected);
+        assert_eq!(forwarded(body, &target(&capabilities)), expected);
         let body = r#"{"messages":[1],"model":"m"}"#;
         let streamed = Target {
             stream: true,
-            ..target(&traits)
+            ..target(&capabilities)
         };
         assert_eq!(
             forwarded(body, &streamed),
@@ -251,14 +255,17 @@ mod tests {
     #[test]
     fn trap_21_22_sampling_that_the_model_refuses_goes() {
         for (sampling, left) in [
-            (Sampling::One, r#","temperature":0.50}"#),
-            (Sampling::None, "]}"),
+            (
+                SamplingSupport::TemperatureOrTopP,
+                r#","temperature":0.50}"#,
+            ),
+            (SamplingSupport::None, "]}"),
         ] {
-            let traits = ModelTraits {
+            let capabilities = ModelCapabilities {
                 sampling,
-                ..ModelTraits::default()
+                ..ModelCapabilities::default()
             };
-            let sent = forwarded(BODY, &target(&traits));
+            let sent = forwarded(BODY, &target(&capabilities));
             assert!(sent.ends_with(left), "{sent}");
         }
     }
@@ -266,18 +273,18 @@ mod tests {
     #[test]
     fn thinking_becomes_what_the_model_takes() {
         let body = r#"{"model":"up","max_tokens":9000,"messages":[1],"thinking":{"type":"enabled","budget_tokens":4000}}"#;
-        let word = ModelTraits::default();
+        let word = ModelCapabilities::default();
         let sent: Value = serde_json::from_str(&forwarded(body, &target(&word))).unwrap();
         assert_eq!(sent["thinking"], json!({"type": "adaptive"}));
         assert_eq!(sent["output_config"], json!({"effort": "medium"}));
-        let budget = ModelTraits {
-            thinking: Thinking::Budget {
+        let budget = ModelCapabilities {
+            thinking: ReasoningControl::Budget {
                 min: 1024,
                 max: 32_000,
                 can_disable: true,
             },
-            max_output: Some(8000),
-            ..ModelTraits::default()
+            max_output_tokens: Some(8000),
+            ..ModelCapabilities::default()
         };
         let sent = forwarded(body, &target(&budget));
         assert_eq!(sent, body.replace("9000", "8000"));
@@ -295,7 +302,7 @@ mod tests {
         }
         let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"no"}}"#;
         assert!(
-            matches!(reply(&Bytes::from(error), "m"), Err(Garbled::Upstream(words)) if words.status == Some(529))
+            matches!(reply(&Bytes::from(error), "m"), Err(MalformedResponse::Upstream(words)) if words.status == Some(529))
         );
     }
 }

@@ -9,10 +9,10 @@ use super::forward::{Members, span, spliced};
 use super::stream_read::{Data, Head, parse, stream_error};
 use super::stream_write::{put_error, put_message_stop, put_ping, put_stop};
 use super::usage::Counts;
-use crate::error::{Garbled, WireError};
-use crate::format::{Forwarded, Rendering, StreamForward};
+use crate::error::{ErrorBody, MalformedResponse};
+use crate::format::{ForwardedChunk, RenderOptions, StreamForwarder};
 use crate::hub::Usage;
-use crate::sse::EVENT_MAX;
+use crate::sse::MAX_EVENT_BYTES;
 
 /// Passes a stream of this format on.
 pub(super) struct Forward {
@@ -31,7 +31,7 @@ pub(super) struct Forward {
     /// The good end, once seen.
     end: Option<Bytes>,
     /// What is wrong, where something good had to be given out first.
-    failure: Option<Garbled>,
+    failure: Option<MalformedResponse>,
     is_done: bool,
     counts: Counts,
     text_bytes: u64,
@@ -80,7 +80,7 @@ struct Batch {
 }
 
 impl Forward {
-    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
+    pub(super) fn new(rendering: &RenderOptions<'_>) -> Self {
         Self {
             model: Value::from(rendering.model).to_string(),
             rest: BytesMut::new(),
@@ -98,7 +98,7 @@ impl Forward {
     }
 
     /// The whole events that `bytes` complete; what is left over waits.
-    fn whole_events(&mut self, bytes: Bytes) -> Result<Bytes, Garbled> {
+    fn whole_events(&mut self, bytes: Bytes) -> Result<Bytes, MalformedResponse> {
         let is_fresh = self.rest.is_empty();
         if !is_fresh {
             self.rest.extend_from_slice(&bytes);
@@ -113,8 +113,8 @@ impl Forward {
             at: search.at - upto,
             line: search.line - upto,
         };
-        if text.len() - upto > EVENT_MAX {
-            return Err(Garbled::TooLarge(EVENT_MAX));
+        if text.len() - upto > MAX_EVENT_BYTES {
+            return Err(MalformedResponse::EventTooLarge(MAX_EVENT_BYTES));
         }
         if is_fresh {
             self.rest.extend_from_slice(&bytes[upto..]);
@@ -168,9 +168,14 @@ impl Forward {
     }
 
     /// One event, which begins at `offset` of its batch.
-    fn event(&mut self, event: &[u8], offset: usize, batch: &mut Batch) -> Result<Seen, Garbled> {
+    fn event(
+        &mut self,
+        event: &[u8],
+        offset: usize,
+        batch: &mut Batch,
+    ) -> Result<Seen, MalformedResponse> {
         let text = std::str::from_utf8(event)
-            .map_err(|_| Garbled::Malformed("an event is not UTF-8".to_owned()))?;
+            .map_err(|_| MalformedResponse::Invalid("an event is not UTF-8".to_owned()))?;
         let lines = Lines::of(text);
         let joined;
         let data = match lines.data {
@@ -303,14 +308,14 @@ fn data_of(line: &str) -> Option<&str> {
     Some(data.strip_prefix(' ').unwrap_or(data))
 }
 
-impl StreamForward for Forward {
-    fn push(&mut self, bytes: Bytes) -> Result<Forwarded, Garbled> {
+impl StreamForwarder for Forward {
+    fn push(&mut self, bytes: Bytes) -> Result<ForwardedChunk, MalformedResponse> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
         if self.is_done || self.end.is_some() {
-            return Ok(Forwarded {
-                now: Bytes::new(),
+            return Ok(ForwardedChunk {
+                bytes: Bytes::new(),
                 ended: self.end.is_some(),
             });
         }
@@ -320,15 +325,15 @@ impl StreamForward for Forward {
             Some(failure) if now.is_empty() => Err(failure),
             failure => {
                 self.failure = failure;
-                Ok(Forwarded {
-                    now,
+                Ok(ForwardedChunk {
+                    bytes: now,
                     ended: self.end.is_some(),
                 })
             }
         }
     }
 
-    fn finish(&mut self) -> Result<(), Garbled> {
+    fn finish(&mut self) -> Result<(), MalformedResponse> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -348,7 +353,7 @@ impl StreamForward for Forward {
                 self.end = Some(Bytes::from(end));
                 Ok(())
             }
-            (None, false) => Err(Garbled::BrokeOff),
+            (None, false) => Err(MalformedResponse::Truncated),
         }
     }
 
@@ -385,7 +390,7 @@ impl StreamForward for Forward {
         }
     }
 
-    fn error(&mut self, error: &WireError, out: &mut Vec<u8>) {
+    fn error(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_done, true) {
             return;
         }

@@ -1,4 +1,4 @@
-//! The quick look: SPEC.md's table for this format, checked without reading the conversation.
+//! Summarizes a request of Anthropic's Messages API: the fields of docs/chat/messages.md, checked without parsing the conversation.
 
 use std::ops::RangeInclusive;
 
@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::{CHOICE_TYPES, EFFORTS, MOST_STOPS, SMALLEST_BUDGET, THINKING_TYPES, one_of};
-use crate::error::Bad;
-use crate::format::Glance;
+use crate::error::InvalidRequest;
+use crate::format::RequestSummary;
 
 /// The members that matter here, as they stand in the body.
 #[derive(Deserialize)]
@@ -31,13 +31,14 @@ struct Body<'a> {
 }
 
 /// Looks at a request; see [`crate::Format::glance`].
-pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
-    let text = std::str::from_utf8(body).map_err(|_| Bad::body("the body must be UTF-8"))?;
+pub(super) fn glance(body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
+    let text =
+        std::str::from_utf8(body).map_err(|_| InvalidRequest::body("the body must be UTF-8"))?;
     if !text.trim_start().starts_with('{') {
-        return Err(Bad::body("the body must be a JSON object"));
+        return Err(InvalidRequest::body("the body must be a JSON object"));
     }
     let body: Body<'_> = serde_json::from_str(text)
-        .map_err(|error| Bad::body(format!("the body must be valid JSON: {error}")))?;
+        .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;
     let model = body
         .model
         .and_then(string)
@@ -60,7 +61,7 @@ pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
     tool_choice(body.tool_choice)?;
     thinking(body.thinking, max_tokens)?;
     let effort = effort(body.output_config)?;
-    Ok(Glance {
+    Ok(RequestSummary {
         stream: flag("stream", body.stream)?.unwrap_or(false),
         model: Some(model),
         include_usage: false,
@@ -69,14 +70,14 @@ pub(super) fn glance(body: &[u8]) -> Result<Glance, Bad> {
         user: user(body.metadata)?,
         attachments: attachments(text),
         payload_bytes: payload_bytes(text),
-        says_reasoning: effort || body.thinking.is_some(),
+        has_reasoning_settings: effort || body.thinking.is_some(),
         members: 0,
         is_native: !holds_foreign_signatures(text),
     })
 }
 
-fn bad(field: &str, why: impl AsRef<str>) -> Bad {
-    Bad::new(field, why)
+fn bad(field: &str, why: impl AsRef<str>) -> InvalidRequest {
+    InvalidRequest::new(field, why)
 }
 
 /// The text of a JSON string; none where it is something else.
@@ -84,7 +85,7 @@ fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-fn starts(raw: &RawValue, field: &str, with: &str, what: &str) -> Result<(), Bad> {
+fn starts(raw: &RawValue, field: &str, with: &str, what: &str) -> Result<(), InvalidRequest> {
     let fits = raw.get().starts_with(|c| with.contains(c));
     fits.then_some(())
         .ok_or_else(|| bad(field, format!("must be {what}")))
@@ -100,7 +101,7 @@ fn got(raw: &RawValue) -> &str {
     }
 }
 
-fn conversation(body: &Body<'_>) -> Result<(), Bad> {
+fn conversation(body: &Body<'_>) -> Result<(), InvalidRequest> {
     let messages = body
         .messages
         .ok_or_else(|| bad("messages", "is required"))?;
@@ -114,7 +115,7 @@ fn conversation(body: &Body<'_>) -> Result<(), Bad> {
     }
 }
 
-fn whole(field: &str, raw: Option<&RawValue>, min: u64) -> Result<Option<u64>, Bad> {
+fn whole(field: &str, raw: Option<&RawValue>, min: u64) -> Result<Option<u64>, InvalidRequest> {
     let Some(raw) = raw else { return Ok(None) };
     let value = raw.get().parse::<u64>().ok().filter(|n| *n >= min);
     let why = || format!("must be a whole number of at least {min}, got {}", got(raw));
@@ -125,7 +126,7 @@ fn number(
     field: &str,
     raw: Option<&RawValue>,
     range: RangeInclusive<f64>,
-) -> Result<Option<f64>, Bad> {
+) -> Result<Option<f64>, InvalidRequest> {
     let Some(raw) = raw else { return Ok(None) };
     let value = serde_json::from_str::<f64>(raw.get()).ok();
     let why = || {
@@ -136,7 +137,7 @@ fn number(
     value.map(Some).ok_or_else(|| bad(field, why()))
 }
 
-fn flag(field: &str, raw: Option<&RawValue>) -> Result<Option<bool>, Bad> {
+fn flag(field: &str, raw: Option<&RawValue>) -> Result<Option<bool>, InvalidRequest> {
     match raw.map(RawValue::get) {
         None => Ok(None),
         Some("true") => Ok(Some(true)),
@@ -145,7 +146,7 @@ fn flag(field: &str, raw: Option<&RawValue>) -> Result<Option<bool>, Bad> {
     }
 }
 
-fn stop_sequences(raw: Option<&RawValue>) -> Result<(), Bad> {
+fn stop_sequences(raw: Option<&RawValue>) -> Result<(), InvalidRequest> {
     const FIELD: &str = "stop_sequences";
     let Some(raw) = raw else { return Ok(()) };
     let stops: Vec<String> =
@@ -157,7 +158,7 @@ fn stop_sequences(raw: Option<&RawValue>) -> Result<(), Bad> {
     Ok(())
 }
 
-fn user(raw: Option<&RawValue>) -> Result<Option<String>, Bad> {
+fn user(raw: Option<&RawValue>) -> Result<Option<String>, InvalidRequest> {
     #[derive(Deserialize)]
     struct Metadata<'a> {
         #[serde(borrow)]
@@ -174,7 +175,7 @@ fn user(raw: Option<&RawValue>) -> Result<Option<String>, Bad> {
     Ok(Some(user))
 }
 
-fn tool_choice(raw: Option<&RawValue>) -> Result<(), Bad> {
+fn tool_choice(raw: Option<&RawValue>) -> Result<(), InvalidRequest> {
     #[derive(Deserialize)]
     struct Choice<'a> {
         #[serde(borrow, rename = "type")]
@@ -199,7 +200,11 @@ fn tool_choice(raw: Option<&RawValue>) -> Result<(), Bad> {
 }
 
 /// A member that must be one of `words`.
-fn word(field: &str, raw: Option<&RawValue>, words: &[&'static str]) -> Result<&'static str, Bad> {
+fn word(
+    field: &str,
+    raw: Option<&RawValue>,
+    words: &[&'static str],
+) -> Result<&'static str, InvalidRequest> {
     let said = raw.and_then(string);
     let found = words.iter().find(|word| said.as_deref() == Some(**word));
     found
@@ -207,7 +212,7 @@ fn word(field: &str, raw: Option<&RawValue>, words: &[&'static str]) -> Result<&
         .ok_or_else(|| bad(field, format!("must be {}", one_of(words))))
 }
 
-fn thinking(raw: Option<&RawValue>, max_tokens: Option<u64>) -> Result<(), Bad> {
+fn thinking(raw: Option<&RawValue>, max_tokens: Option<u64>) -> Result<(), InvalidRequest> {
     #[derive(Deserialize)]
     struct Thinking<'a> {
         #[serde(borrow, rename = "type")]
@@ -239,7 +244,7 @@ fn thinking(raw: Option<&RawValue>, max_tokens: Option<u64>) -> Result<(), Bad> 
 }
 
 /// Whether an effort is named.
-fn effort(raw: Option<&RawValue>) -> Result<bool, Bad> {
+fn effort(raw: Option<&RawValue>) -> Result<bool, InvalidRequest> {
     #[derive(Deserialize)]
     struct OutputConfig<'a> {
         #[serde(borrow)]
@@ -256,7 +261,7 @@ fn effort(raw: Option<&RawValue>) -> Result<bool, Bad> {
     let Some(effort) = config.effort else {
         return Ok(false);
     };
-    let words: Vec<&'static str> = EFFORTS.iter().map(|effort| effort.word()).collect();
+    let words: Vec<&'static str> = EFFORTS.iter().map(|effort| effort.as_str()).collect();
     word("output_config.effort", Some(effort), &words)?;
     Ok(true)
 }
@@ -313,7 +318,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn with(member: &str, value: Value) -> Result<Glance, Bad> {
+    fn with(member: &str, value: Value) -> Result<RequestSummary, InvalidRequest> {
         let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4096});
         body[member] = value;
         glance(body.to_string().as_bytes())
@@ -395,17 +400,17 @@ mod tests {
             "unknown": {"whatever": 1},
         });
         let seen = glance(body.to_string().as_bytes()).unwrap();
-        let expected = Glance {
+        let expected = RequestSummary {
             model: Some("claude".to_owned()),
             stream: true,
             n: 1,
             user: Some("u1".to_owned()),
             attachments: 2,
             payload_bytes: 12,
-            says_reasoning: true,
+            has_reasoning_settings: true,
             members: 0,
             is_native: true,
-            ..Glance::default()
+            ..RequestSummary::default()
         };
         assert_eq!(seen, expected);
     }

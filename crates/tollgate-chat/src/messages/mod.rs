@@ -16,9 +16,10 @@ mod wire;
 
 use bytes::Bytes;
 
-use crate::error::{Bad, ErrorWords, Garbled, WireError};
+use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    Answer, Format, Glance, Rendering, StreamForward, StreamReader, StreamWriter, Target, Written,
+    Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder, StreamReader,
+    StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 
@@ -29,59 +30,67 @@ impl Format for Messages {
     fn name(&self) -> &'static str {
         wire::NAME
     }
-    fn glance(&self, body: &[u8]) -> Result<Glance, Bad> {
+    fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
         glance::glance(body)
     }
-    fn read_request(&self, body: &[u8]) -> Result<hub::Request, Bad> {
+    fn read_request(&self, body: &[u8]) -> Result<hub::Request, InvalidRequest> {
         request::read(body)
     }
-    fn write_request(&self, request: &hub::Request, target: &Target<'_>) -> Result<Written, Bad> {
+    fn write_request(
+        &self,
+        request: &hub::Request,
+        target: &Target<'_>,
+    ) -> Result<WrittenRequest, InvalidRequest> {
         request::write(request, target)
     }
-    fn takes_url(&self, part: &hub::Kind, _: &hub::ModelTraits) -> bool {
-        request::takes_url(part)
+    fn accepts_url(&self, part: &hub::PartKind, _: &hub::ModelCapabilities) -> bool {
+        request::accepts_url(part)
     }
     fn forward_request(
         &self,
         body: &Bytes,
-        glance: &Glance,
+        glance: &RequestSummary,
         target: &Target<'_>,
-    ) -> Result<Bytes, Bad> {
+    ) -> Result<Bytes, InvalidRequest> {
         forward::request(body, glance, target)
     }
-    fn read_reply(&self, body: &[u8]) -> Result<hub::Reply, Garbled> {
+    fn read_response(&self, body: &[u8]) -> Result<hub::Response, MalformedResponse> {
         reply::read(body)
     }
-    fn write_reply(&self, reply: &hub::Reply, rendering: &Rendering<'_>) -> Vec<u8> {
+    fn write_response(&self, reply: &hub::Response, rendering: &RenderOptions<'_>) -> Vec<u8> {
         reply::write(reply, rendering)
     }
-    fn forward_reply(&self, body: &Bytes, model: &str) -> Result<Answer, Garbled> {
+    fn forward_response(
+        &self,
+        body: &Bytes,
+        model: &str,
+    ) -> Result<ForwardedResponse, MalformedResponse> {
         forward::reply(body, model)
     }
     fn stream_reader(&self) -> Box<dyn StreamReader> {
         Box::new(stream_read::Reader::default())
     }
-    fn stream_writer(&self, rendering: &Rendering<'_>) -> Box<dyn StreamWriter> {
+    fn stream_writer(&self, rendering: &RenderOptions<'_>) -> Box<dyn StreamWriter> {
         Box::new(stream_write::Writer::new(rendering))
     }
-    fn forward_stream(&self, rendering: &Rendering<'_>) -> Box<dyn StreamForward> {
+    fn stream_forwarder(&self, rendering: &RenderOptions<'_>) -> Box<dyn StreamForwarder> {
         Box::new(forward_stream::Forward::new(rendering))
     }
-    fn write_error(&self, error: &WireError) -> Vec<u8> {
+    fn write_error(&self, error: &ErrorBody) -> Vec<u8> {
         error::write(error).to_string().into_bytes()
     }
-    fn read_error(&self, status: u16, body: &[u8]) -> ErrorWords {
+    fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError {
         error::read(status, body)
     }
 }
 
 /// Reads the body of a `count_tokens` request: a request whose cap may be missing, as it may anywhere here.
-pub fn read_count(body: &[u8]) -> Result<hub::Request, Bad> {
+pub fn read_count_request(body: &[u8]) -> Result<hub::Request, InvalidRequest> {
     request::read(body)
 }
 
 /// The answer to a `count_tokens` request.
-pub fn count_reply(tokens: u64) -> Vec<u8> {
+pub fn write_count_response(tokens: u64) -> Vec<u8> {
     serde_json::json!({"input_tokens": tokens})
         .to_string()
         .into_bytes()

@@ -10,23 +10,23 @@ use super::request::wire_id;
 use super::stream_read::minted;
 use super::usage::{self, Counts};
 use super::wire::{NAME, VENDOR, finish_of, stop_reason};
-use crate::error::{Bad, Garbled};
-use crate::format::Rendering;
-use crate::hub::{Choice, Finish, Kind, Opaque, Part, Reply, Source, Usage};
+use crate::error::{InvalidRequest, MalformedResponse};
+use crate::format::RenderOptions;
+use crate::hub::{Choice, FinishReason, Opaque, Part, PartKind, Response, Source, Usage};
 use crate::media;
-use crate::tokens::Counter;
+use crate::tokens::TokenEstimator;
 
-/// Reads a whole reply; see [`crate::Format::read_reply`].
-pub(super) fn read(body: &[u8]) -> Result<Reply, Garbled> {
+/// Reads a whole reply; see [`crate::Format::read_response`].
+pub(super) fn read(body: &[u8]) -> Result<Response, MalformedResponse> {
     let value: Value = serde_json::from_slice(body)
-        .map_err(|error| Garbled::Malformed(format!("the reply is no JSON: {error}")))?;
+        .map_err(|error| MalformedResponse::Invalid(format!("the reply is no JSON: {error}")))?;
     if value.get("type").is_some_and(|kind| kind == "error") {
-        return Err(Garbled::Upstream(words_of(&value)));
+        return Err(MalformedResponse::Upstream(words_of(&value)));
     }
-    reply(value).map_err(|bad| Garbled::Malformed(bad.message))
+    reply(value).map_err(|bad| MalformedResponse::Invalid(bad.message))
 }
 
-fn reply(value: Value) -> Result<Reply, Bad> {
+fn reply(value: Value) -> Result<Response, InvalidRequest> {
     let mut fields = Fields::of(value, &Path::Root)?;
     let at = Path::Member(&Path::Root, "content");
     let blocks = fields
@@ -43,9 +43,9 @@ fn reply(value: Value) -> Result<Reply, Bad> {
     let (counts, service_tier) = take_usage(&mut fields);
     let has_calls = parts
         .iter()
-        .any(|part| matches!(part.kind, Kind::ToolCall { .. }));
+        .any(|part| matches!(part.kind, PartKind::ToolCall { .. }));
     let reason = fields.text("stop_reason")?;
-    let finish = finish_of(reason.as_deref().unwrap_or("end_turn")).with_calls(has_calls);
+    let finish = finish_of(reason.as_deref().unwrap_or("end_turn")).with_tool_calls(has_calls);
     let choice = Choice {
         parts,
         finish,
@@ -55,14 +55,14 @@ fn reply(value: Value) -> Result<Reply, Bad> {
     for known in ["type", "role"] {
         fields.take(known);
     }
-    Ok(Reply {
+    Ok(Response {
         id,
         model: fields.text("model")?.unwrap_or_default(),
         created: None,
         choices: vec![choice],
         usage: counts.usage(),
         service_tier,
-        own: fields.rest(),
+        extra: fields.rest(),
     })
 }
 
@@ -88,19 +88,19 @@ fn take_usage(fields: &mut Fields<'_>) -> (Counts, Option<String>) {
     (counts, tier)
 }
 
-/// Writes a whole reply; see [`crate::Format::write_reply`].
-pub(super) fn write(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
+/// Writes a whole reply; see [`crate::Format::write_response`].
+pub(super) fn write(reply: &Response, rendering: &RenderOptions<'_>) -> Vec<u8> {
     let choice = reply.choices.first();
     let mut content = Vec::new();
-    let mut finish = choice.map_or(Finish::PromptBlocked, |choice| choice.finish);
+    let mut finish = choice.map_or(FinishReason::PromptBlocked, |choice| choice.finish);
     for part in choice.iter().flat_map(|choice| &choice.parts) {
-        if matches!(part.kind, Kind::Refusal(_)) && finish == Finish::End {
-            finish = Finish::Refusal;
+        if matches!(part.kind, PartKind::Refusal(_)) && finish == FinishReason::EndTurn {
+            finish = FinishReason::Refusal;
         }
         content.extend(blocks_of(part, content.len()));
     }
     let sequence = choice.and_then(|choice| choice.stop_sequence.as_deref());
-    let sequence = sequence.filter(|_| finish == Finish::StopSequence);
+    let sequence = sequence.filter(|_| finish == FinishReason::StopSequence);
     let mut out = Map::new();
     let mut put = |name: &str, value: Value| out.insert(name.to_owned(), value);
     put("id", json!(message_id(&reply.id, rendering.seed)));
@@ -114,8 +114,8 @@ pub(super) fn write(reply: &Reply, rendering: &Rendering<'_>) -> Vec<u8> {
     );
     put("stop_sequence", json!(sequence));
     put("usage", write_usage(reply, rendering));
-    put_back(&reply.own, &mut out);
-    crate::text::of_object(&out)
+    put_back(&reply.extra, &mut out);
+    crate::json_text::object_to_vec(&out)
 }
 
 /// The upstream's id where it is of this format's kind, else one of ours.
@@ -126,27 +126,32 @@ pub(super) fn message_id(upstream: &str, seed: &str) -> String {
     }
 }
 
-fn write_usage(reply: &Reply, rendering: &Rendering<'_>) -> Value {
+fn write_usage(reply: &Response, rendering: &RenderOptions<'_>) -> Value {
     let mut out = usage::write(&reply.usage.unwrap_or_else(|| estimate(reply, rendering)));
     if let Some(tier) = &reply.service_tier {
         out.insert("service_tier".to_owned(), json!(tier));
     }
-    let own = reply.own.for_format(NAME).and_then(|own| own.get("usage"));
-    for (name, value) in own.and_then(Value::as_object).into_iter().flatten() {
+    let extra = reply
+        .extra
+        .for_format(NAME)
+        .and_then(|extra| extra.get("usage"));
+    for (name, value) in extra.and_then(Value::as_object).into_iter().flatten() {
         out.entry(name.clone()).or_insert_with(|| value.clone());
     }
     Value::Object(out)
 }
 
 /// A count of ours, where the upstream gave none.
-fn estimate(reply: &Reply, rendering: &Rendering<'_>) -> Usage {
-    let mut generated = Counter::default();
+fn estimate(reply: &Response, rendering: &RenderOptions<'_>) -> Usage {
+    let mut generated = TokenEstimator::default();
     for part in reply.choices.iter().flat_map(|choice| &choice.parts) {
         match &part.kind {
-            Kind::Text { text, .. } | Kind::Reasoning { text, .. } | Kind::Refusal(text) => {
+            PartKind::Text { text, .. }
+            | PartKind::Reasoning { text, .. }
+            | PartKind::Refusal(text) => {
                 generated.add(text);
             }
-            Kind::ToolCall {
+            PartKind::ToolCall {
                 name, arguments, ..
             } => {
                 generated.add(name);
@@ -156,7 +161,7 @@ fn estimate(reply: &Reply, rendering: &Rendering<'_>) -> Usage {
         }
     }
     Usage {
-        input: rendering.prompt_estimate,
+        input: rendering.estimated_prompt_tokens,
         output: generated.tokens(),
         ..Usage::default()
     }
@@ -166,20 +171,22 @@ fn estimate(reply: &Reply, rendering: &Rendering<'_>) -> Usage {
 pub(super) fn blocks_of(part: &Part, at: usize) -> Vec<Value> {
     let mut out = Vec::from_iter(block_of(part, at));
     let signature = match &part.kind {
-        Kind::Text { signature, .. } | Kind::ToolCall { signature, .. } => signature.as_ref(),
+        PartKind::Text { signature, .. } | PartKind::ToolCall { signature, .. } => {
+            signature.as_ref()
+        }
         _ => None,
     };
     out.extend(signature.map(carrier));
     if let Some(Value::Object(block)) = out.first_mut() {
-        put_back(&part.own, block);
+        put_back(&part.extra, block);
     }
     out
 }
 
 fn block_of(part: &Part, at: usize) -> Option<Value> {
     match &part.kind {
-        Kind::Text { text, .. } if text.is_empty() => None,
-        Kind::Text {
+        PartKind::Text { text, .. } if text.is_empty() => None,
+        PartKind::Text {
             text, citations, ..
         } => {
             let mut block = json!({"type": "text", "text": text});
@@ -189,8 +196,8 @@ fn block_of(part: &Part, at: usize) -> Option<Value> {
             }
             Some(block)
         }
-        Kind::Refusal(text) => Some(json!({"type": "text", "text": text})),
-        Kind::ToolCall {
+        PartKind::Refusal(text) => Some(json!({"type": "text", "text": text})),
+        PartKind::ToolCall {
             id,
             name,
             arguments,
@@ -202,23 +209,23 @@ fn block_of(part: &Part, at: usize) -> Option<Value> {
             "name": name,
             "input": input_of(arguments, *custom),
         })),
-        Kind::Reasoning {
+        PartKind::Reasoning {
             text, signature, ..
         } => Some(json!({
             "type": "thinking",
             "thinking": text,
             "signature": proof_for_client(signature.as_ref()),
         })),
-        Kind::Redacted(data) => Some(redacted(data)),
-        Kind::Foreign { format, value } if *format == NAME => Some(value.clone()),
-        Kind::Image { source, .. } => {
+        PartKind::RedactedReasoning(data) => Some(redacted(data)),
+        PartKind::FormatSpecific { format, value } if *format == NAME => Some(value.clone()),
+        PartKind::Image { source, .. } => {
             picture(source).map(|text| json!({"type": "text", "text": text}))
         }
-        Kind::Foreign { .. }
-        | Kind::Audio { .. }
-        | Kind::Video { .. }
-        | Kind::File { .. }
-        | Kind::ToolResult { .. } => None,
+        PartKind::FormatSpecific { .. }
+        | PartKind::Audio { .. }
+        | PartKind::Video { .. }
+        | PartKind::File { .. }
+        | PartKind::ToolResult { .. } => None,
     }
 }
 
@@ -234,7 +241,7 @@ pub(super) fn call_id(id: &str, at: usize) -> String {
 pub(super) fn redacted(data: &Opaque) -> Value {
     let data = match data.vendor == VENDOR {
         true => data.data.clone(),
-        false => data.wrapped(),
+        false => data.to_portable(),
     };
     json!({"type": "redacted_thinking", "data": data})
 }
@@ -243,7 +250,7 @@ pub(super) fn redacted(data: &Opaque) -> Value {
 pub(super) fn picture(source: &Source) -> Option<String> {
     let url = match source {
         Source::Url { url, .. } => url.clone(),
-        Source::Base64 { media_type, data } => media::to_data_uri(media_type, data),
+        Source::Base64 { media_type, data } => media::format_data_uri(media_type, data),
         Source::Text(_) | Source::FileId(_) => return None,
     };
     Some(format!("![image]({url})"))

@@ -9,10 +9,10 @@ use super::blocks::read_citation;
 use super::error::words_of;
 use super::usage::Counts;
 use super::wire::{CARRIED, NAME, Text, VENDOR, finish_of};
-use crate::error::Garbled;
+use crate::error::MalformedResponse;
 use crate::format::StreamReader;
-use crate::hub::{Event, Finish, Kind, Opaque, Part};
-use crate::sse::{Decoder, EVENT_MAX};
+use crate::hub::{Event, FinishReason, Opaque, Part, PartKind};
+use crate::sse::{Decoder, MAX_EVENT_BYTES};
 
 /// The data of any event; each has some of the members.
 #[derive(Deserialize)]
@@ -70,15 +70,16 @@ pub(super) struct Head<'a> {
 }
 
 /// One event's data. What is no JSON is no event of this format.
-pub(super) fn parse(data: &str) -> Result<Data<'_>, Garbled> {
-    serde_json::from_str(data)
-        .map_err(|error| Garbled::Malformed(format!("an event is not the format's: {error}")))
+pub(super) fn parse(data: &str) -> Result<Data<'_>, MalformedResponse> {
+    serde_json::from_str(data).map_err(|error| {
+        MalformedResponse::Invalid(format!("an event is not the format's: {error}"))
+    })
 }
 
 /// The words of an error event.
-pub(super) fn stream_error(error: &RawValue) -> Garbled {
+pub(super) fn stream_error(error: &RawValue) -> MalformedResponse {
     let value: Value = serde_json::from_str(error.get()).unwrap_or_default();
-    Garbled::Upstream(words_of(&json!({"error": value})))
+    MalformedResponse::Upstream(words_of(&json!({"error": value})))
 }
 
 /// Reads a stream of this format.
@@ -89,19 +90,19 @@ pub(super) struct Reader {
 }
 
 impl StreamReader for Reader {
-    fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), Garbled> {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
         let state = &mut self.state;
         self.decoder
             .push(bytes, |event| state.event(event.data, out))
     }
 
-    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), Garbled> {
+    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
         let state = &mut self.state;
         self.decoder.finish(|event| state.event(event.data, out))?;
         if state.is_finished {
             Ok(())
         } else {
-            Err(Garbled::BrokeOff)
+            Err(MalformedResponse::Truncated)
         }
     }
 }
@@ -137,7 +138,7 @@ enum Open {
 }
 
 impl State {
-    fn event(&mut self, data: &str, out: &mut Vec<Event>) -> Result<(), Garbled> {
+    fn event(&mut self, data: &str, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -153,7 +154,7 @@ impl State {
             }
             Some("message_stop") => {
                 self.begin(out);
-                self.end(Finish::End, None, out);
+                self.end(FinishReason::EndTurn, None, out);
             }
             _ if self.is_finished => {}
             Some("content_block_start") => {
@@ -205,8 +206,9 @@ impl State {
         index: u64,
         block: Option<&RawValue>,
         out: &mut Vec<Event>,
-    ) -> Result<(), Garbled> {
-        let malformed = || Garbled::Malformed("a content block is not the format's".to_owned());
+    ) -> Result<(), MalformedResponse> {
+        let malformed =
+            || MalformedResponse::Invalid("a content block is not the format's".to_owned());
         let block: Value = block
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .ok_or_else(malformed)?;
@@ -246,11 +248,13 @@ impl State {
         index: u64,
         block: &Value,
         out: &mut Vec<Event>,
-    ) -> Result<Open, Garbled> {
+    ) -> Result<Open, MalformedResponse> {
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         let name = text("name");
         if name.is_empty() {
-            return Err(Garbled::Malformed("a tool call names no tool".to_owned()));
+            return Err(MalformedResponse::Invalid(
+                "a tool call names no tool".to_owned(),
+            ));
         }
         let id = match text("id") {
             "" => minted(&self.id, index),
@@ -278,7 +282,7 @@ impl State {
         index: u64,
         delta: Delta<'_>,
         out: &mut Vec<Event>,
-    ) -> Result<(), Garbled> {
+    ) -> Result<(), MalformedResponse> {
         let Some((_, open)) = self.open.iter_mut().find(|open| open.0 == index) else {
             // Text without a start is still text.
             if let Some(text) = delta.text {
@@ -333,7 +337,7 @@ impl State {
         }
     }
 
-    fn end(&mut self, finish: Finish, stop_sequence: Option<String>, out: &mut Vec<Event>) {
+    fn end(&mut self, finish: FinishReason, stop_sequence: Option<String>, out: &mut Vec<Event>) {
         if self.is_finished {
             return;
         }
@@ -343,7 +347,7 @@ impl State {
         }
         out.push(Event::Finish {
             choice: 0,
-            finish: finish.with_calls(self.calls > 0),
+            finish: finish.with_tool_calls(self.calls > 0),
             stop_sequence,
         });
     }
@@ -378,11 +382,11 @@ fn redacted(data: &str) -> Event {
         // A gateway like this one in front of another vendor: the signature is on what has just ended.
         Some(carried) => Event::TextEnd {
             choice,
-            signature: Some(Opaque::unwrapped(carried, VENDOR)),
+            signature: Some(Opaque::from_portable(carried, VENDOR)),
         },
-        None => Event::Redacted {
+        None => Event::RedactedReasoning {
             choice,
-            data: Opaque::unwrapped(data, VENDOR),
+            data: Opaque::from_portable(data, VENDOR),
         },
     }
 }
@@ -395,7 +399,8 @@ fn close(open: Open, out: &mut Vec<Event>) {
             signature: None,
         }),
         Open::Thinking { signature } => {
-            let signature = (!signature.is_empty()).then(|| Opaque::unwrapped(&signature, VENDOR));
+            let signature =
+                (!signature.is_empty()).then(|| Opaque::from_portable(&signature, VENDOR));
             out.push(Event::ReasoningEnd {
                 choice,
                 signature,
@@ -421,21 +426,21 @@ fn close(open: Open, out: &mut Vec<Event>) {
             if let Ok(input @ Value::Object(_)) = serde_json::from_str(&input) {
                 block["input"] = input;
             }
-            let kind = Kind::Foreign {
+            let kind = PartKind::FormatSpecific {
                 format: NAME,
                 value: block,
             };
             out.push(Event::Part {
                 choice,
-                part: Part::of(kind),
+                part: Part::new(kind),
             });
         }
     }
 }
 
-fn bounded(text: &str) -> Result<(), Garbled> {
-    match text.len() > EVENT_MAX {
-        true => Err(Garbled::TooLarge(EVENT_MAX)),
+fn bounded(text: &str) -> Result<(), MalformedResponse> {
+    match text.len() > MAX_EVENT_BYTES {
+        true => Err(MalformedResponse::EventTooLarge(MAX_EVENT_BYTES)),
         false => Ok(()),
     }
 }

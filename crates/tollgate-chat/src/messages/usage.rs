@@ -23,12 +23,12 @@ pub(super) struct Counts {
     output_tokens: Option<f64>,
     cache_read_input_tokens: Option<f64>,
     cache_creation_input_tokens: Option<f64>,
-    cache_creation: Option<Written>,
+    cache_creation: Option<CacheWrites>,
     output_tokens_details: Option<Details>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-struct Written {
+struct CacheWrites {
     ephemeral_5m_input_tokens: Option<f64>,
     ephemeral_1h_input_tokens: Option<f64>,
 }

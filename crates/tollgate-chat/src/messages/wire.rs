@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use serde::Deserialize;
 
-use crate::hub::{Effort, Finish};
+use crate::hub::{Effort, FinishReason};
 
 /// The format's name.
 pub(super) const NAME: &str = "messages";
@@ -13,7 +13,7 @@ pub(super) const NAME: &str = "messages";
 /// Whose signatures these are.
 pub(super) const VENDOR: &str = "anthropic";
 
-/// The most stop sequences (SPEC.md).
+/// Maximum of stop sequences (docs/chat/messages.md).
 pub(super) const MOST_STOPS: usize = 4;
 
 /// The smallest budget of tokens for thinking.
@@ -45,29 +45,29 @@ pub(super) const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif"
 pub(super) const CARRIED: &str = "tgs.";
 
 /// Every finish with its `stop_reason`. What several finishes share is read as the first of them.
-const STOP_REASONS: &[(Finish, &str)] = &[
-    (Finish::End, "end_turn"),
-    (Finish::Length, "max_tokens"),
-    (Finish::StopSequence, "stop_sequence"),
-    (Finish::ToolCall, "tool_use"),
-    (Finish::Pause, "pause_turn"),
-    (Finish::Refusal, "refusal"),
-    (Finish::ContextFull, "model_context_window_exceeded"),
-    (Finish::PromptBlocked, "refusal"),
-    (Finish::BadToolCall, "end_turn"),
-    (Finish::Other, "end_turn"),
+const STOP_REASONS: &[(FinishReason, &str)] = &[
+    (FinishReason::EndTurn, "end_turn"),
+    (FinishReason::Length, "max_tokens"),
+    (FinishReason::StopSequence, "stop_sequence"),
+    (FinishReason::ToolCall, "tool_use"),
+    (FinishReason::Pause, "pause_turn"),
+    (FinishReason::Refusal, "refusal"),
+    (FinishReason::ContextFull, "model_context_window_exceeded"),
+    (FinishReason::PromptBlocked, "refusal"),
+    (FinishReason::InvalidToolCall, "end_turn"),
+    (FinishReason::Other, "end_turn"),
 ];
 
 /// The finish that a `stop_reason` means.
-pub(super) fn finish_of(stop_reason: &str) -> Finish {
+pub(super) fn finish_of(stop_reason: &str) -> FinishReason {
     let row = STOP_REASONS.iter().find(|row| row.1 == stop_reason);
-    row.map_or(Finish::Other, |row| row.0)
+    row.map_or(FinishReason::Other, |row| row.0)
 }
 
 /// The `stop_reason` of a finish. Without the sequence that was hit nobody can say that one was.
-pub(super) fn stop_reason(finish: Finish, has_sequence: bool) -> &'static str {
+pub(super) fn stop_reason(finish: FinishReason, has_sequence: bool) -> &'static str {
     let finish = match finish {
-        Finish::StopSequence if !has_sequence => Finish::End,
+        FinishReason::StopSequence if !has_sequence => FinishReason::EndTurn,
         other => other,
     };
     let row = STOP_REASONS.iter().find(|row| row.0 == finish);
@@ -107,21 +107,21 @@ mod tests {
     #[test]
     fn trap_30_every_stop_reason_has_its_finish() {
         for (reason, finish) in [
-            ("end_turn", Finish::End),
-            ("max_tokens", Finish::Length),
-            ("stop_sequence", Finish::StopSequence),
-            ("tool_use", Finish::ToolCall),
-            ("pause_turn", Finish::Pause),
-            ("refusal", Finish::Refusal),
-            ("model_context_window_exceeded", Finish::ContextFull),
-            ("compaction", Finish::Other),
+            ("end_turn", FinishReason::EndTurn),
+            ("max_tokens", FinishReason::Length),
+            ("stop_sequence", FinishReason::StopSequence),
+            ("tool_use", FinishReason::ToolCall),
+            ("pause_turn", FinishReason::Pause),
+            ("refusal", FinishReason::Refusal),
+            ("model_context_window_exceeded", FinishReason::ContextFull),
+            ("compaction", FinishReason::Other),
         ] {
             assert_eq!(finish_of(reason), finish);
         }
         for (finish, reason) in STOP_REASONS {
             assert_eq!(stop_reason(*finish, true), *reason);
         }
-        assert_eq!(stop_reason(Finish::StopSequence, false), "end_turn");
+        assert_eq!(stop_reason(FinishReason::StopSequence, false), "end_turn");
     }
 
     #[test]

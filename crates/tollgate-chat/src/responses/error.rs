@@ -1,39 +1,50 @@
-//! Errors: OpenAI's envelope, which chat-completions has too, and those inside of responses.
+//! Errors: OpenAI's error body, which chat-completions shares, and the errors inside response
+//! objects and events.
 
 use serde_json::{Value, json};
 
-use crate::chat_completions::error::words_of;
+use crate::chat_completions::error::parse_error;
 pub(super) use crate::chat_completions::error::{read as read_error, write as write_error};
-use crate::error::{Garbled, WireError};
+use crate::error::{ErrorBody, MalformedResponse};
 
-/// What an error object of a reply or an event says: `value` is the object, holds it as `error`, or as `response.error`.
-pub(super) fn failure(mut value: Value) -> Garbled {
+/// The error that an upstream reports inside a response or event. `value` is the error object, or
+/// holds it as `error` or `response.error`.
+pub(super) fn upstream_failure(mut value: Value) -> MalformedResponse {
     if value["response"].is_object() {
         value = value["response"].take();
     }
-    // The type of an event names the event, not the fault.
+    // The `type` of an error event is the event's, not the error's.
     if value["type"] == "error" {
         value["type"] = Value::Null;
     }
     let mut words = match &value["error"] {
-        // A response says nothing else of its failure.
+        // A response object has no other description of its failure.
         Value::Null if value["object"] == "response" => Default::default(),
-        _ => words_of(&value),
+        _ => parse_error(&value),
     };
     if words.message.is_empty() {
-        "the upstream's reply failed".clone_into(&mut words.message);
+        "the upstream's response failed".clone_into(&mut words.message);
     }
-    Garbled::Upstream(words)
+    MalformedResponse::Upstream(words)
 }
 
-/// `error` of a failed response.
-pub(super) fn write_failure(error: &WireError) -> Value {
+/// Names the position in the JSON, not its content: content does not belong in logs.
+pub(super) fn malformed(error: &serde_json::Error) -> MalformedResponse {
+    let (line, column) = (error.line(), error.column());
+    MalformedResponse::Invalid(format!(
+        "JSON, line {line} column {column}: {:?}",
+        error.classify()
+    ))
+}
+
+/// The `error` member of a failed response.
+pub(super) fn failure_object(error: &ErrorBody) -> Value {
     let code = error.code.as_deref();
     let code = code.unwrap_or_else(|| code_of_status(error.status));
     json!({"code": code, "message": error.message})
 }
 
-/// A code of OpenAI's list.
+/// The error code of OpenAI's list for an HTTP status.
 fn code_of_status(status: u16) -> &'static str {
     match status {
         429 => "rate_limit_exceeded",
@@ -47,14 +58,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_read_wherever_it_stands() {
+    fn a_failure_is_read_from_every_place_it_can_be_in() {
         for text in [
             r#"{"type":"error","code":"rate_limit_exceeded","message":"slow","param":null,"sequence_number":3}"#,
             r#"{"type":"error","error":{"type":"requests","code":"rate_limit_exceeded","message":"slow"}}"#,
             r#"{"error":{"code":"rate_limit_exceeded","message":"slow"}}"#,
             r#"{"type":"response.failed","response":{"object":"response","error":{"code":"rate_limit_exceeded","message":"slow"}}}"#,
         ] {
-            let Garbled::Upstream(words) = failure(serde_json::from_str(text).unwrap()) else {
+            let MalformedResponse::Upstream(words) =
+                upstream_failure(serde_json::from_str(text).unwrap())
+            else {
                 panic!("{text}")
             };
             let seen = (words.status, words.code.as_str(), words.message.as_str());
@@ -63,7 +76,7 @@ mod tests {
         let bare =
             json!({"type": "response.failed", "response": {"object": "response", "error": null}});
         assert!(
-            matches!(failure(bare), Garbled::Upstream(words) if words.message == "the upstream's reply failed")
+            matches!(upstream_failure(bare), MalformedResponse::Upstream(words) if words.message == "the upstream's response failed")
         );
     }
 }

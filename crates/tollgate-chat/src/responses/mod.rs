@@ -1,89 +1,108 @@
-//! Responses, OpenAI's newer format, and SPEC.md's own spelling of it.
+//! Responses, OpenAI's newer chat format, with the alternative spellings that `/v1/responses`
+//! accepts (`max_tokens`, nested `function` tools, `remote_mcp`).
+//!
+//! `X_read` converts JSON into the hub's form, `X_write` the hub's form into JSON, `forward` passes
+//! bytes on between equal formats.
 
-mod emit;
+mod annotations;
+mod constants;
+mod encrypted_content;
 mod error;
+mod extra_fields;
+mod finish;
 mod forward;
-mod forward_stream;
-mod frame;
-mod glance;
-mod item;
-mod opaque;
+mod hub_events;
+mod json;
 mod output;
-mod reply;
-mod request;
-mod steps;
+mod request_read;
+mod request_summary;
+mod request_write;
+mod response_read;
+mod response_write;
+mod stream_events;
 mod stream_read;
 mod stream_write;
-#[cfg(test)]
-mod tests;
 mod usage;
-mod wire;
 
 use bytes::Bytes;
 
-use crate::error::{Bad, ErrorWords, Garbled, WireError};
+use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    Answer, Format, Glance, Rendering, StreamForward, StreamReader, StreamWriter, Target, Written,
+    Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder, StreamReader,
+    StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 
-/// Responses, OpenAI's newer format.
+/// OpenAI's Responses format.
 pub struct Responses;
 
 impl Format for Responses {
     fn name(&self) -> &'static str {
-        wire::NAME
+        constants::NAME
     }
 
-    fn glance(&self, body: &[u8]) -> Result<Glance, Bad> {
-        glance::glance(body)
+    fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
+        request_summary::summarize_request(body)
     }
 
-    fn read_request(&self, body: &[u8]) -> Result<hub::Request, Bad> {
-        request::read_request(body)
+    fn read_request(&self, body: &[u8]) -> Result<hub::Request, InvalidRequest> {
+        request_read::read_request(body)
     }
 
-    fn write_request(&self, request: &hub::Request, target: &Target<'_>) -> Result<Written, Bad> {
-        request::write_request(request, target)
+    fn write_request(
+        &self,
+        request: &hub::Request,
+        target: &Target<'_>,
+    ) -> Result<WrittenRequest, InvalidRequest> {
+        request_write::write_request(request, target)
     }
 
-    fn forward_request(&self, body: &Bytes, _: &Glance, target: &Target<'_>) -> Result<Bytes, Bad> {
+    fn forward_request(
+        &self,
+        body: &Bytes,
+        _: &RequestSummary,
+        target: &Target<'_>,
+    ) -> Result<Bytes, InvalidRequest> {
         forward::forward_request(body, target)
     }
 
-    fn read_reply(&self, body: &[u8]) -> Result<hub::Reply, Garbled> {
-        reply::read_reply(body)
+    fn read_response(&self, body: &[u8]) -> Result<hub::Response, MalformedResponse> {
+        response_read::read_response(body)
     }
 
-    fn write_reply(&self, reply: &hub::Reply, rendering: &Rendering<'_>) -> Vec<u8> {
-        reply::write_reply(reply, rendering)
+    fn write_response(&self, reply: &hub::Response, options: &RenderOptions<'_>) -> Vec<u8> {
+        response_write::write_response(reply, options)
     }
 
-    fn spec_reply(&self, bare: Vec<u8>) -> Vec<u8> {
-        reply::spec_reply(bare)
+    fn envelope_response(&self, bare: Vec<u8>) -> Vec<u8> {
+        response_write::envelope_response(bare)
     }
 
-    fn forward_reply(&self, body: &Bytes, model: &str) -> Result<Answer, Garbled> {
-        forward::forward_reply(body, model)
+    fn forward_response(
+        &self,
+        body: &Bytes,
+        model: &str,
+    ) -> Result<ForwardedResponse, MalformedResponse> {
+        forward::forward_response(body, model)
     }
 
     fn stream_reader(&self) -> Box<dyn StreamReader> {
         Box::new(stream_read::Reader::default())
     }
 
-    fn stream_writer(&self, rendering: &Rendering<'_>) -> Box<dyn StreamWriter> {
-        Box::new(stream_write::Writer::new(rendering))
+    fn stream_writer(&self, options: &RenderOptions<'_>) -> Box<dyn StreamWriter> {
+        Box::new(stream_write::Writer::new(options))
     }
 
-    fn forward_stream(&self, rendering: &Rendering<'_>) -> Box<dyn StreamForward> {
-        Box::new(forward_stream::Forward::new(rendering))
+    fn stream_forwarder(&self, options: &RenderOptions<'_>) -> Box<dyn StreamForwarder> {
+        Box::new(forward::Forwarder::new(options))
     }
 
-    fn write_error(&self, error: &WireError) -> Vec<u8> {
+    fn write_error(&self, error: &ErrorBody) -> Vec<u8> {
         error::write_error(error)
     }
 
-    fn read_error(&self, status: u16, body: &[u8]) -> ErrorWords {
+    fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError {
         error::read_error(status, body)
     }
 }

@@ -1,4 +1,4 @@
-//! An upstream's stream read into events.
+//! Reads an upstream's stream into hub events.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::error::failure;
-use super::steps::{List, Steps};
-use crate::error::Garbled;
+use super::error::{malformed, upstream_failure};
+use super::hub_events::{HubEventBuilder, PartList};
+use super::json;
+use crate::error::MalformedResponse;
 use crate::format::StreamReader;
 use crate::hub::Event;
 use crate::sse::Decoder;
@@ -17,30 +18,30 @@ use crate::sse::Decoder;
 #[derive(Default)]
 pub(super) struct Reader {
     decoder: Decoder,
-    steps: Steps,
+    builder: HubEventBuilder,
 }
 
 impl StreamReader for Reader {
-    fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), Garbled> {
-        let steps = &mut self.steps;
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
+        let builder = &mut self.builder;
         self.decoder
-            .push(bytes, |event| Self::take(steps, event.data, out))
+            .push(bytes, |event| Self::read_event(builder, event.data, out))
     }
 
-    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), Garbled> {
-        let steps = &mut self.steps;
+    fn finish(&mut self, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
+        let builder = &mut self.builder;
         self.decoder
-            .finish(|event| Self::take(steps, event.data, out))?;
-        match self.steps.finished {
+            .finish(|event| Self::read_event(builder, event.data, out))?;
+        match self.builder.finished {
             true => Ok(()),
-            false => Err(Garbled::BrokeOff),
+            false => Err(MalformedResponse::Truncated),
         }
     }
 }
 
-/// An event of the wire, its parts unread.
+/// An event of the stream, its members not parsed yet.
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct StreamEvent<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(default)]
@@ -64,59 +65,85 @@ struct Wire<'a> {
 }
 
 impl Reader {
-    /// Takes the data of one event.
-    fn take(steps: &mut Steps, data: &str, out: &mut Vec<Event>) -> Result<(), Garbled> {
-        if steps.finished || data.trim() == "[DONE]" {
+    /// Reads the data of one event.
+    fn read_event(
+        builder: &mut HubEventBuilder,
+        data: &str,
+        out: &mut Vec<Event>,
+    ) -> Result<(), MalformedResponse> {
+        if builder.finished || data.trim() == "[DONE]" {
             return Ok(());
         }
-        let wire: Wire<'_> = serde_json::from_str(data).map_err(|error| malformed(&error))?;
-        match wire.kind.as_ref() {
-            // Told only when something follows: a failure as the next event is no reply that began.
+        let event: StreamEvent<'_> =
+            serde_json::from_str(data).map_err(|error| malformed(&error))?;
+        match event.kind.as_ref() {
+            // Reported only once something follows: if the next event is a failure, the response
+            // never started.
             "response.created" | "response.in_progress" | "response.queued" => {
-                steps.learn(&read(wire.response)?);
+                builder.read_metadata(&parse_optional(event.response)?);
                 Ok(())
             }
             "response.completed" | "response.incomplete" => {
-                let Some(response) = wire.response else {
-                    return Err(Garbled::Malformed("an end without its response".into()));
+                let Some(response) = event.response else {
+                    return Err(MalformedResponse::Invalid(
+                        "an end without its response".into(),
+                    ));
                 };
-                let response = value(response)?;
-                steps.learn(&response);
-                steps.terminal(&response, wire.kind == "response.incomplete", out)
+                let response = parse(response)?;
+                builder.read_metadata(&response);
+                builder.response_done(&response, event.kind == "response.incomplete", out)
             }
-            "response.failed" | "error" => Err(failed(data)),
-            "" if wire.error.is_some() => Err(failed(data)),
-            _ => Self::piece(steps, &wire, out),
+            "response.failed" | "error" => Err(parse_failure(data)),
+            "" if event.error.is_some() => Err(parse_failure(data)),
+            _ => Self::read_item_event(builder, &event, out),
         }
     }
 
-    /// An event of an item.
-    fn piece(steps: &mut Steps, wire: &Wire<'_>, out: &mut Vec<Event>) -> Result<(), Garbled> {
-        let at = wire.output_index.unwrap_or(0);
-        let content = (List::Content, wire.content_index.unwrap_or(0));
-        let summary = (List::Summary, wire.summary_index.unwrap_or(0));
-        let delta = || text_of(wire.delta);
-        match wire.kind.strip_prefix("response.").unwrap_or_default() {
-            "output_item.added" => steps.added(at, &read(wire.item)?, out),
-            "output_item.done" => steps.item_done(at, read(wire.item)?, out)?,
-            "content_part.done" => steps.part_done(at, content, read(wire.part)?, out),
+    /// Reads an event about an output item.
+    fn read_item_event(
+        builder: &mut HubEventBuilder,
+        event: &StreamEvent<'_>,
+        out: &mut Vec<Event>,
+    ) -> Result<(), MalformedResponse> {
+        let at = event.output_index.unwrap_or(0);
+        let content = (PartList::Content, event.content_index.unwrap_or(0));
+        let summary = (PartList::Summary, event.summary_index.unwrap_or(0));
+        let delta = || decode_optional_string(event.delta);
+        match event.kind.strip_prefix("response.").unwrap_or_default() {
+            "output_item.added" => builder.item_added(at, &parse_optional(event.item)?, out),
+            "output_item.done" => builder.item_done(at, parse_optional(event.item)?, out)?,
+            "content_part.done" => builder.part_done(at, content, parse_optional(event.part)?, out),
             "output_text.delta" => {
-                steps.text(at, content, &delta()?, out);
-                steps.logprobs(at, read(wire.logprobs)?, out);
+                builder.text_delta(at, content, &delta()?, out);
+                builder.logprobs(at, parse_optional(event.logprobs)?, out);
             }
             "output_text.done" => {
-                steps.text_done(at, content, &text_of(wire.text)?, read(wire.logprobs)?, out);
+                builder.text_done(
+                    at,
+                    content,
+                    &decode_optional_string(event.text)?,
+                    parse_optional(event.logprobs)?,
+                    out,
+                );
             }
-            "output_text.annotation.added" => steps.annotation(at, read(wire.annotation)?, out),
-            "refusal.delta" => steps.refusal(at, content, &delta()?, out),
-            "refusal.done" => steps.refusal_done(at, content, &text_of(wire.refusal)?, out),
-            "reasoning_summary_text.delta" => steps.thought(at, summary, &delta()?, out),
-            "reasoning_text.delta" => steps.thought(at, content, &delta()?, out),
+            "output_text.annotation.added" => {
+                builder.annotation_added(at, parse_optional(event.annotation)?, out)
+            }
+            "refusal.delta" => builder.refusal_delta(at, content, &delta()?, out),
+            "refusal.done" => {
+                builder.refusal_done(at, content, &decode_optional_string(event.refusal)?, out)
+            }
+            "reasoning_summary_text.delta" => builder.reasoning_delta(at, summary, &delta()?, out),
+            "reasoning_text.delta" => builder.reasoning_delta(at, content, &delta()?, out),
             "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
-                steps.input(at, &delta()?, out);
+                builder.call_input_delta(at, &delta()?, out);
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
-                steps.fill_input(at, &text_of(wire.arguments.or(wire.input))?, out);
+                builder.call_input_done(
+                    at,
+                    &decode_optional_string(event.arguments.or(event.input))?,
+                    out,
+                );
             }
             _ => {}
         }
@@ -124,32 +151,23 @@ impl Reader {
     }
 }
 
-fn failed(data: &str) -> Garbled {
-    failure(serde_json::from_str(data).unwrap_or_default())
+fn parse_failure(data: &str) -> MalformedResponse {
+    upstream_failure(serde_json::from_str(data).unwrap_or_default())
 }
 
-fn read(raw: Option<&RawValue>) -> Result<Value, Garbled> {
-    raw.map_or(Ok(Value::Null), value)
+fn parse_optional(raw: Option<&RawValue>) -> Result<Value, MalformedResponse> {
+    raw.map_or(Ok(Value::Null), parse)
 }
 
-fn value(raw: &RawValue) -> Result<Value, Garbled> {
+fn parse(raw: &RawValue) -> Result<Value, MalformedResponse> {
     serde_json::from_str(raw.get()).map_err(|error| malformed(&error))
 }
 
-/// The text of a JSON string; empty where there is none.
-fn text_of(raw: Option<&RawValue>) -> Result<Cow<'_, str>, Garbled> {
+/// Decodes a JSON string; empty if the member is missing or not a string.
+fn decode_optional_string(raw: Option<&RawValue>) -> Result<Cow<'_, str>, MalformedResponse> {
     match raw {
-        Some(raw) if raw.get().starts_with('"') => super::glance::text_of(raw.get())
-            .ok_or_else(|| Garbled::Malformed("a text holds no valid characters".to_owned())),
+        Some(raw) if raw.get().starts_with('"') => json::decode_json_string(raw.get())
+            .ok_or_else(|| MalformedResponse::Invalid("a string is not valid Unicode".to_owned())),
         _ => Ok(Cow::Borrowed("")),
     }
-}
-
-/// Says where, not what: content does not belong into the log.
-pub(super) fn malformed(error: &serde_json::Error) -> Garbled {
-    let (line, column) = (error.line(), error.column());
-    Garbled::Malformed(format!(
-        "JSON, line {line} column {column}: {:?}",
-        error.classify()
-    ))
 }

@@ -1,146 +1,148 @@
-//! A stream for a client.
+//! Writes a stream for a client.
 //!
-//! The writer compares what the reply holds ([`Output`]) with what it has sent, and sends the difference. One item is open at a
-//! time: calls that run side by side wait until the one before them is complete.
+//! The writer compares what the response holds ([`OutputBuilder`]) with what it has sent, and sends
+//! the difference. One item is open at a time: parallel calls wait until the call before them is
+//! complete.
 
 use serde_json::{Value, json};
 
-use super::emit::{KEEP_ALIVE, Sent, Wire, emit};
-use super::error::write_failure;
-use super::frame::Frame;
-use super::item::{Body, Item};
-use super::output::Output;
-use super::usage::{Outcome, write_usage};
-use crate::error::WireError;
-use crate::format::{Rendering, StreamWriter};
+use super::error::failure_object;
+use super::finish::ResponseStatus;
+use super::output::{ItemBody, OutputBuilder, OutputItem, ResponseObject};
+use super::stream_events::{ItemEventWriter, KEEP_ALIVE, SentProgress, write_event};
+use super::usage::write_usage;
+use crate::error::ErrorBody;
+use crate::format::{RenderOptions, StreamWriter};
 use crate::hub::Event;
 
 /// See [`crate::Format::stream_writer`].
 pub(super) struct Writer {
-    frame: Frame,
-    output: Output,
+    frame: ResponseObject,
+    output: OutputBuilder,
     stage: Stage,
-    /// The next event's number.
+    /// `sequence_number` of the next event.
     sequence: u64,
-    /// The first item that is not complete on the wire.
-    live: usize,
-    sent: Sent,
+    /// Index of the first item that is not completely sent.
+    open_item: usize,
+    sent: SentProgress,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Fresh,
-    Open,
+    NotStarted,
+    Started,
     Ended,
 }
 
 impl Writer {
-    /// A stream that has not begun.
-    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
+    /// A stream of which nothing is sent.
+    pub(super) fn new(options: &RenderOptions<'_>) -> Self {
         Self {
-            frame: Frame::new(rendering),
-            output: Output::new(rendering),
-            stage: Stage::Fresh,
+            frame: ResponseObject::new(options),
+            output: OutputBuilder::new(options),
+            stage: Stage::NotStarted,
             sequence: 0,
-            live: 0,
-            sent: Sent::default(),
+            open_item: 0,
+            sent: SentProgress::default(),
         }
     }
 
-    fn begin(&mut self, out: &mut Vec<u8>) {
-        if self.stage != Stage::Fresh {
+    fn write_created(&mut self, out: &mut Vec<u8>) {
+        if self.stage != Stage::NotStarted {
             return;
         }
-        self.stage = Stage::Open;
-        let response = self.frame.object("in_progress", json!([]), Value::Null);
+        self.stage = Stage::Started;
+        let response = self.frame.build("in_progress", json!([]), Value::Null);
         let body = json!({"response": response});
-        emit(out, &mut self.sequence, "response.created", &body);
-        emit(out, &mut self.sequence, "response.in_progress", &body);
+        write_event(out, &mut self.sequence, "response.created", &body);
+        write_event(out, &mut self.sequence, "response.in_progress", &body);
     }
 
-    /// Sends what is new. An item is closed when another waits behind it, so that its status is known by then.
-    fn sync(&mut self, out: &mut Vec<u8>) {
-        while self.live < self.output.items.len() {
-            self.show(out);
-            let is_last = self.live + 1 == self.output.items.len();
-            let item = &mut self.output.items[self.live];
+    /// Sends what is new. An item is closed only when another follows it, so that its status is
+    /// known by then.
+    fn write_new_content(&mut self, out: &mut Vec<u8>) {
+        while self.open_item < self.output.items.len() {
+            self.write_item_updates(out);
+            let is_last = self.open_item + 1 == self.output.items.len();
+            let item = &mut self.output.items[self.open_item];
             if is_last || !item.ended {
                 return;
             }
-            item.complete();
-            self.show(out);
-            self.close(out, true);
+            item.fill_empty_arguments();
+            self.write_item_updates(out);
+            self.close_item(out, true);
         }
     }
 
-    /// Announces the live item and sends the texts that are new in it.
-    fn show(&mut self, out: &mut Vec<u8>) {
-        let Some(item) = self.output.items.get(self.live) else {
+    /// Announces the open item and sends the text that is new in it.
+    fn write_item_updates(&mut self, out: &mut Vec<u8>) {
+        let Some(item) = self.output.items.get(self.open_item) else {
             return;
         };
-        let mut wire = Wire::new(out, &mut self.sequence, &item.id, self.live);
-        if !self.sent.item {
-            self.sent.item = true;
-            wire.item("response.output_item.added", item.skeleton());
+        let mut events = ItemEventWriter::new(out, &mut self.sequence, &item.id, self.open_item);
+        if !self.sent.item_announced {
+            self.sent.item_announced = true;
+            events.item_event("response.output_item.added", item.initial_json());
         }
         match &item.body {
-            Body::Parts { parts, .. } => {
-                while let Some(piece) = parts.get(self.sent.part) {
-                    wire.piece(parts, &mut self.sent);
+            ItemBody::Parts { parts, .. } => {
+                while let Some(part) = parts.get(self.sent.part) {
+                    events.part_updates(parts, &mut self.sent);
                     if self.sent.part + 1 == parts.len() {
                         break;
                     }
-                    wire.close_piece(parts, piece, &mut self.sent);
+                    events.close_part(parts, part, &mut self.sent);
                 }
             }
-            Body::Call { input, custom, .. } => {
+            ItemBody::Call { input, custom, .. } => {
                 let new = &input[self.sent.bytes..];
                 if !new.is_empty() {
                     self.sent.bytes = input.len();
-                    wire.input(new, *custom);
+                    events.call_input_delta(new, *custom);
                 }
             }
-            Body::Whole(_) => {}
+            ItemBody::Complete(_) => {}
         }
     }
 
-    /// Closes the live item, which has been shown. `whole`: its texts are as long as they were meant to be.
-    fn close(&mut self, out: &mut Vec<u8>, whole: bool) {
-        let Some(item) = self.output.items.get(self.live) else {
+    /// Closes the open item. `is_complete`: its input was not cut off.
+    fn close_item(&mut self, out: &mut Vec<u8>, is_complete: bool) {
+        let Some(item) = self.output.items.get(self.open_item) else {
             return;
         };
-        let mut wire = Wire::new(out, &mut self.sequence, &item.id, self.live);
+        let mut events = ItemEventWriter::new(out, &mut self.sequence, &item.id, self.open_item);
         match &item.body {
-            Body::Parts { parts, .. } => {
-                if let Some(piece) = parts.get(self.sent.part) {
-                    wire.close_piece(parts, piece, &mut self.sent);
+            ItemBody::Parts { parts, .. } => {
+                if let Some(part) = parts.get(self.sent.part) {
+                    events.close_part(parts, part, &mut self.sent);
                 }
             }
-            Body::Call { input, custom, .. } if whole => {
-                wire.input_done(input, *custom);
+            ItemBody::Call { input, custom, .. } if is_complete => {
+                events.call_input_done(input, *custom);
             }
-            Body::Whole(value) if value["type"] == "image_generation_call" => {
-                wire.picture_done();
+            ItemBody::Complete(value) if value["type"] == "image_generation_call" => {
+                events.image_completed();
             }
-            Body::Call { .. } | Body::Whole(_) => {}
+            ItemBody::Call { .. } | ItemBody::Complete(_) => {}
         }
-        wire.item("response.output_item.done", item.value());
-        self.live += 1;
-        self.sent = Sent::default();
+        events.item_event("response.output_item.done", item.final_json());
+        self.open_item += 1;
+        self.sent = SentProgress::default();
     }
 
-    /// Closes everything. `cut`: the last item is not complete, nor is any call that has not ended.
-    fn close_all(&mut self, out: &mut Vec<u8>, cut: bool, failed: bool) {
-        while self.live < self.output.items.len() {
-            let is_last = self.live + 1 == self.output.items.len();
-            let item = &mut self.output.items[self.live];
+    /// Closes all items. `cut`: the last item is incomplete; `failed`: so is every call that has
+    /// not ended.
+    fn close_all_items(&mut self, out: &mut Vec<u8>, cut: bool, failed: bool) {
+        while self.open_item < self.output.items.len() {
+            let is_last = self.open_item + 1 == self.output.items.len();
+            let item = &mut self.output.items[self.open_item];
             match (cut && is_last) || (failed && !item.ended) {
                 true => item.status = "incomplete",
-                false => item.complete(),
+                false => item.fill_empty_arguments(),
             }
-            let whole = item.ended || !failed;
-            self.show(out);
-            self.close(out, whole);
+            let is_complete = item.ended || !failed;
+            self.write_item_updates(out);
+            self.close_item(out, is_complete);
         }
     }
 }
@@ -150,12 +152,12 @@ impl StreamWriter for Writer {
         if self.stage == Stage::Ended {
             return;
         }
-        if let (Event::Start { id, created, .. }, Stage::Fresh) = (event, self.stage) {
-            self.frame.learn(id, *created);
+        if let (Event::Start { id, created, .. }, Stage::NotStarted) = (event, self.stage) {
+            self.frame.set_identity(id, *created);
         }
-        self.begin(out);
+        self.write_created(out);
         self.output.push(event);
-        self.sync(out);
+        self.write_new_content(out);
     }
 
     fn keep_alive(&mut self, out: &mut Vec<u8>) {
@@ -168,19 +170,19 @@ impl StreamWriter for Writer {
         if self.stage == Stage::Ended {
             return;
         }
-        self.begin(out);
+        self.write_created(out);
         let finish = self.output.finish.unwrap_or_default();
-        let outcome = Outcome::of(finish, self.output.has_refusal());
-        self.close_all(out, outcome != Outcome::Completed, false);
-        let kind = match outcome {
-            Outcome::Completed => "response.completed",
-            Outcome::Incomplete(_) => "response.incomplete",
-            Outcome::Failed(..) => "response.failed",
+        let status = ResponseStatus::from_finish(finish, self.output.has_refusal());
+        self.close_all_items(out, status != ResponseStatus::Completed, false);
+        let kind = match status {
+            ResponseStatus::Completed => "response.completed",
+            ResponseStatus::Incomplete(_) => "response.incomplete",
+            ResponseStatus::Failed(..) => "response.failed",
         };
-        // Not every client takes the end of a stream without counts.
+        // Some clients fail on a final event without usage.
         self.output.usage.get_or_insert_default();
-        let response = self.frame.finished(&self.output, outcome);
-        emit(
+        let response = self.frame.build_finished(&self.output, status);
+        write_event(
             out,
             &mut self.sequence,
             kind,
@@ -189,19 +191,24 @@ impl StreamWriter for Writer {
         self.stage = Stage::Ended;
     }
 
-    fn error(&mut self, error: &WireError, out: &mut Vec<u8>) {
+    fn error(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
         if self.stage == Stage::Ended {
             return;
         }
-        self.begin(out);
-        self.close_all(out, true, true);
-        let items = self.output.items.iter().map(Item::value).collect();
+        self.write_created(out);
+        self.close_all_items(out, true, true);
+        let items = self
+            .output
+            .items
+            .iter()
+            .map(OutputItem::final_json)
+            .collect();
         let usage = self.output.usage.as_ref().map(write_usage);
         let usage = usage.unwrap_or(Value::Null);
-        let mut response = self.frame.object("failed", Value::Array(items), usage);
-        response.insert("error".to_owned(), write_failure(error));
+        let mut response = self.frame.build("failed", Value::Array(items), usage);
+        response.insert("error".to_owned(), failure_object(error));
         let body = json!({"response": response});
-        emit(out, &mut self.sequence, "response.failed", &body);
+        write_event(out, &mut self.sequence, "response.failed", &body);
         self.stage = Stage::Ended;
     }
 }

@@ -1,11 +1,12 @@
-//! Usage and how a reply ended: the words of the format.
+//! Token counts: the `usage` object of a response, to and from the hub's [`Usage`].
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::hub::{Finish, Usage};
+use crate::hub::Usage;
 
-/// `usage` on the wire. What is missing counts nothing.
+/// The `usage` object of a response. Missing counts are 0.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireUsage {
@@ -47,7 +48,20 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// `usage` as clients need it: both details always there.
+/// Reads `usage`. `None` if it is missing or not an object.
+pub(super) fn read_usage(usage: &Value) -> Option<WireUsage> {
+    usage
+        .is_object()
+        .then(|| serde_json::from_value(usage.clone()).unwrap_or_default())
+}
+
+/// Reads raw `usage`. `None` if it is not an object.
+pub(super) fn parse_usage(raw: &RawValue) -> Option<Usage> {
+    let wire: Option<WireUsage> = serde_json::from_str(raw.get()).ok()?;
+    wire.map(Usage::from)
+}
+
+/// Writes `usage`. Clients need both details objects, so they are always written.
 pub(super) fn write_usage(usage: &Usage) -> Value {
     let mut input =
         json!({"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write});
@@ -68,108 +82,12 @@ pub(super) fn write_usage(usage: &Usage) -> Value {
     })
 }
 
-/// `status` of a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// `completed`.
-    Completed,
-    /// `incomplete`, with the reason.
-    Incomplete(&'static str),
-    /// `failed`, with code and message.
-    Failed(&'static str, &'static str),
-}
-
-impl Outcome {
-    /// The outcome of a reply that ended so. A refusal in words is a complete reply.
-    pub(super) fn of(finish: Finish, has_refusal: bool) -> Self {
-        match finish {
-            Finish::Refusal if has_refusal => Self::Completed,
-            Finish::Refusal | Finish::PromptBlocked => Self::Incomplete("content_filter"),
-            Finish::Length | Finish::ContextFull | Finish::Pause => {
-                Self::Incomplete("max_output_tokens")
-            }
-            Finish::BadToolCall => {
-                Self::Failed("server_error", "the model made a malformed tool call")
-            }
-            Finish::End | Finish::StopSequence | Finish::ToolCall | Finish::Other => {
-                Self::Completed
-            }
-        }
-    }
-
-    /// `status`.
-    pub(super) fn status(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Incomplete(_) => "incomplete",
-            Self::Failed(..) => "failed",
-        }
-    }
-}
-
-/// How a reply ended, from its status words.
-pub(super) fn read_finish(is_incomplete: bool, reason: Option<&str>, has_refusal: bool) -> Finish {
-    match (is_incomplete, reason) {
-        (false, _) if has_refusal => Finish::Refusal,
-        (false, _) => Finish::End,
-        (true, Some("content_filter")) => Finish::Refusal,
-        (true, Some("max_output_tokens") | None) => Finish::Length,
-        (true, Some(_)) => Finish::Pause,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn trap_30_every_finish_has_its_status_and_reads_back() {
-        for (finish, outcome, back) in [
-            (Finish::End, Outcome::Completed, Finish::End),
-            (Finish::StopSequence, Outcome::Completed, Finish::End),
-            (Finish::ToolCall, Outcome::Completed, Finish::End),
-            (Finish::Other, Outcome::Completed, Finish::End),
-            (
-                Finish::Length,
-                Outcome::Incomplete("max_output_tokens"),
-                Finish::Length,
-            ),
-            (
-                Finish::ContextFull,
-                Outcome::Incomplete("max_output_tokens"),
-                Finish::Length,
-            ),
-            (
-                Finish::Pause,
-                Outcome::Incomplete("max_output_tokens"),
-                Finish::Length,
-            ),
-            (
-                Finish::Refusal,
-                Outcome::Incomplete("content_filter"),
-                Finish::Refusal,
-            ),
-            (
-                Finish::PromptBlocked,
-                Outcome::Incomplete("content_filter"),
-                Finish::Refusal,
-            ),
-        ] {
-            assert_eq!(Outcome::of(finish, false), outcome);
-            let reason = match outcome {
-                Outcome::Incomplete(reason) => Some(reason),
-                _ => None,
-            };
-            assert_eq!(read_finish(reason.is_some(), reason, false), back);
-        }
-        assert_eq!(Outcome::of(Finish::Refusal, true), Outcome::Completed);
-        assert_eq!(read_finish(false, None, true), Finish::Refusal);
-        assert_eq!(read_finish(true, Some("steered"), false), Finish::Pause);
-        assert_eq!(Outcome::of(Finish::BadToolCall, false).status(), "failed");
-    }
-
-    #[test]
-    fn trap_49_usage_is_read_and_written_whole() {
+    fn usage_survives_a_round_trip() {
         let usage = Usage {
             input: 100,
             cache_read: 60,

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tollgate_chat::hub::{Event, ModelTraits, Reply};
-use tollgate_chat::{FORMATS, Format, Garbled, Rendering, Target, WireError};
+use tollgate_chat::hub::{Event, ModelCapabilities, Response};
+use tollgate_chat::{ErrorBody, FORMATS, Format, MalformedResponse, RenderOptions, Target};
 
 #[test]
 fn requests() {
@@ -38,11 +38,13 @@ fn requests() {
 
 #[test]
 fn replies() {
-    run("replies", |from, to, input| match from.read_reply(input) {
-        Err(error) => pretty(&json!({"garbled": error.to_string()})),
-        Ok(reply) => {
-            let bare = to.write_reply(&reply, &rendering());
-            pretty(&parse(&bare))
+    run("replies", |from, to, input| {
+        match from.read_response(input) {
+            Err(error) => pretty(&json!({"garbled": error.to_string()})),
+            Ok(reply) => {
+                let bare = to.write_response(&reply, &rendering());
+                pretty(&parse(&bare))
+            }
         }
     });
 }
@@ -86,7 +88,7 @@ fn requests_survive_their_own_format() {
             continue;
         };
         let glance = format
-            .glance(&input)
+            .summarize_request(&input)
             .unwrap_or_else(|bad| panic!("{case:?}: {bad}"));
         let written = format
             .write_request(&request, &target(request.stream))
@@ -111,7 +113,7 @@ fn requests_survive_their_own_format() {
 fn translate(from: &dyn Format, to: &dyn Format, pieces: &[&[u8]]) -> String {
     let (mut reader, mut writer) = (from.stream_reader(), to.stream_writer(&rendering()));
     let (mut events, mut out) = (Vec::new(), Vec::new());
-    let mut read = || -> Result<(), Garbled> {
+    let mut read = || -> Result<(), MalformedResponse> {
         for piece in pieces {
             reader.push(piece, &mut events)?;
         }
@@ -130,11 +132,11 @@ fn translate(from: &dyn Format, to: &dyn Format, pieces: &[&[u8]]) -> String {
 }
 
 fn forward(format: &dyn Format, pieces: &[&[u8]]) -> String {
-    let mut forward = format.forward_stream(&rendering());
+    let mut forward = format.stream_forwarder(&rendering());
     let mut out = Vec::new();
-    let mut read = || -> Result<(), Garbled> {
+    let mut read = || -> Result<(), MalformedResponse> {
         for piece in pieces {
-            out.extend_from_slice(&forward.push(Bytes::copy_from_slice(piece))?.now);
+            out.extend_from_slice(&forward.push(Bytes::copy_from_slice(piece))?.bytes);
         }
         forward.finish()
     };
@@ -310,34 +312,34 @@ fn is_written(format: &dyn Format) -> bool {
 }
 
 fn target(stream: bool) -> Target<'static> {
-    static TRAITS: std::sync::LazyLock<ModelTraits> =
-        std::sync::LazyLock::new(ModelTraits::default);
+    static TRAITS: std::sync::LazyLock<ModelCapabilities> =
+        std::sync::LazyLock::new(ModelCapabilities::default);
     Target {
         model: "upstream-model",
         stream,
-        traits: &TRAITS,
+        capabilities: &TRAITS,
         default_max_tokens: 8192,
     }
 }
 
-fn rendering() -> Rendering<'static> {
-    Rendering {
+fn rendering() -> RenderOptions<'static> {
+    RenderOptions {
         model: "client-model",
         created: 1_700_000_000,
         seed: "seed0123456789",
         include_usage: true,
-        prompt_estimate: 11,
+        estimated_prompt_tokens: 11,
         request: None,
         json_array: false,
     }
 }
 
-fn wire(error: &Garbled) -> WireError {
+fn wire(error: &MalformedResponse) -> ErrorBody {
     let status = match error {
-        Garbled::Upstream(words) => words.status.unwrap_or(502),
+        MalformedResponse::Upstream(words) => words.status.unwrap_or(502),
         _ => 502,
     };
-    WireError {
+    ErrorBody {
         status,
         message: error.to_string(),
         param: None,
@@ -365,11 +367,11 @@ fn replies_survive_their_own_format() {
         if is_broken(&case) {
             continue;
         }
-        let Ok(reply) = format.read_reply(&fs::read(&case).unwrap()) else {
+        let Ok(reply) = format.read_response(&fs::read(&case).unwrap()) else {
             continue;
         };
-        let again: Reply = format
-            .read_reply(&format.write_reply(&reply, &rendering()))
+        let again: Response = format
+            .read_response(&format.write_response(&reply, &rendering()))
             .unwrap();
         assert_eq!(again.choices, reply.choices, "{case:?}");
         assert_eq!(again.usage, reply.usage, "{case:?}");

@@ -4,3 +4,4 @@ mod chat_completions;
 mod generate_content;
 mod golden;
 mod messages;
+mod responses;

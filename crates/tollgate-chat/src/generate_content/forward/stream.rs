@@ -1,52 +1,53 @@
-//! A stream passed on: whole events as slices of what came, the end held back.
+//! Forwards a stream: complete events as slices of the upstream's bytes; the end is held back.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use memchr::memchr2;
 
-use super::super::error;
-use super::super::stream_write::Framing;
-use super::super::wire::{Scan, splice_model};
-use super::text_of;
-use crate::error::{Garbled, WireError};
-use crate::format::{Forwarded, Rendering, StreamForward};
+use super::chunk_scan::{ChunkScan, as_utf8, split_around_model};
+use super::event_bytes::{
+    EventOutput, find_event_end, join_data, leading_newlines, single_line_json,
+};
+use crate::error::{ErrorBody, MalformedResponse};
+use crate::format::{ForwardedChunk, RenderOptions, StreamForwarder};
+use crate::generate_content::error;
+use crate::generate_content::stream_framing::StreamFraming;
 use crate::hub::Usage;
-use crate::sse::EVENT_MAX;
+use crate::sse::MAX_EVENT_BYTES;
 
-/// Passes one stream on.
-pub(in super::super) struct Stream {
+/// Forwards one stream.
+pub(crate) struct Forwarder {
     model: String,
     array: bool,
-    framing: Framing,
-    /// The beginning of an event that is not whole.
+    framing: StreamFraming,
+    /// The beginning of an incomplete event.
     tail: BytesMut,
-    /// How much of it is known to hold no end.
+    /// How many bytes of it are known to hold no event end.
     searched: usize,
-    /// The event that finishes, and what came behind it: their JSON.
+    /// The JSON of the finishing event and of those after it.
     held: Vec<Vec<u8>>,
-    /// Passed on too late: what the body's end completed.
-    late: Bytes,
+    /// Output that only the end of the body completed: sent before what is held.
+    completed_late: Bytes,
     usage: Option<Usage>,
     text_bytes: u64,
-    /// Each reply that began, and whether it has finished.
+    /// The choices seen, and whether each has finished.
     choices: BTreeMap<u32, bool>,
     blocked: bool,
-    /// An error behind events that were good.
-    failed: Option<Garbled>,
+    /// An error behind events that were still valid: returned by later calls.
+    failed: Option<MalformedResponse>,
 }
 
-impl Stream {
-    pub(in super::super) fn new(rendering: &Rendering<'_>) -> Self {
+impl Forwarder {
+    pub(crate) fn new(options: &RenderOptions<'_>) -> Self {
         Self {
-            model: rendering.model.to_owned(),
-            array: rendering.json_array,
-            framing: Framing::new(rendering.json_array),
+            model: options.model.to_owned(),
+            array: options.json_array,
+            framing: StreamFraming::new(options.json_array),
             tail: BytesMut::new(),
             searched: 0,
             held: Vec::new(),
-            late: Bytes::new(),
+            completed_late: Bytes::new(),
             usage: None,
             text_bytes: 0,
             choices: BTreeMap::new(),
@@ -55,13 +56,14 @@ impl Stream {
         }
     }
 
-    /// The bytes to split into events: what was kept and what came; none while not even one event is whole.
-    fn with_tail(&mut self, bytes: Bytes) -> Result<Option<Bytes>, Garbled> {
+    /// The bytes to split into events: the kept beginning and the new bytes. `None` while no event
+    /// is complete.
+    fn take_complete_events(&mut self, bytes: Bytes) -> Result<Option<Bytes>, MalformedResponse> {
         if self.tail.is_empty() {
             return Ok(Some(bytes));
         }
         self.tail.extend_from_slice(&bytes);
-        if event_end(&self.tail, self.searched).is_some() {
+        if find_event_end(&self.tail, self.searched).is_some() {
             self.searched = 0;
             return Ok(Some(self.tail.split().freeze()));
         }
@@ -69,73 +71,77 @@ impl Stream {
         Ok(None)
     }
 
-    fn keep_tail(&mut self) -> Result<(), Garbled> {
-        if self.tail.len() > EVENT_MAX {
-            return Err(Garbled::TooLarge(EVENT_MAX));
+    fn keep_tail(&mut self) -> Result<(), MalformedResponse> {
+        if self.tail.len() > MAX_EVENT_BYTES {
+            return Err(MalformedResponse::EventTooLarge(MAX_EVENT_BYTES));
         }
-        // An end may be cut in its middle.
+        // An event end may be cut in its middle.
         self.searched = self.tail.len().saturating_sub(3);
         Ok(())
     }
 
-    /// Takes one event, `chunk[range]`.
-    fn event(&mut self, range: Range<usize>, out: &mut Output<'_>) -> Result<(), Garbled> {
+    /// Forwards the event at `chunk[range]`.
+    fn forward_event(
+        &mut self,
+        range: Range<usize>,
+        out: &mut EventOutput<'_>,
+    ) -> Result<(), MalformedResponse> {
         let raw = &out.chunk[range.clone()];
         let mut joined = Vec::new();
-        let (json, regular) = match single_line(raw) {
+        let (json, regular) = match single_line_json(raw) {
             Some(json) => (json, !self.array),
             None => {
                 join_data(raw, &mut joined);
                 (joined.as_slice(), false)
             }
         };
-        let text = text_of(json)?;
+        let text = as_utf8(json)?;
         if text.trim().is_empty() || text.trim() == "[DONE]" {
             return Ok(());
         }
-        let scan = Scan::of(text)?;
+        let scan = ChunkScan::parse(text)?;
         if let Some(usage) = &scan.usage_metadata {
-            self.usage = Some(usage.usage());
+            self.usage = Some(usage.to_usage());
         }
         self.text_bytes += scan.text_bytes();
-        let place = self.place(&scan);
-        let spliced = splice_model(json, &scan, &self.model);
-        if place != Place::Behind && !self.held.is_empty() {
-            // Not the end yet: old models say that they are done on every piece.
-            self.release(out.made());
+        let placement = self.classify(&scan);
+        let spliced = split_around_model(json, &scan, &self.model);
+        if placement != Placement::HoldAfterEnd && !self.held.is_empty() {
+            // That was not the end: older models send a finish reason on every chunk.
+            self.write_held(out.copied());
         }
-        if place == Place::Now && regular && spliced.is_none() {
-            out.pass(range);
+        if placement == Placement::SendNow && regular && spliced.is_none() {
+            out.push_range(range);
             return Ok(());
         }
         let mut json = match spliced {
             None => json.to_vec(),
             Some((before, name, after)) => [before, &name, after].concat(),
         };
-        // It is JSON, so line breaks stand between tokens, where a space is as good.
+        // In valid JSON, line breaks occur only between tokens, where a space means the same.
         json.iter_mut()
             .filter(|byte| matches!(byte, b'\n' | b'\r'))
             .for_each(|byte| *byte = b' ');
-        match place {
-            Place::Now => self.framing.whole(&json, out.made()),
-            Place::End | Place::Behind => self.held.push(json),
+        match placement {
+            Placement::SendNow => self.framing.write_object(&json, out.copied()),
+            Placement::HoldAsEnd | Placement::HoldAfterEnd => self.held.push(json),
         }
-        if self.held.iter().map(Vec::len).sum::<usize>() > EVENT_MAX {
-            return Err(Garbled::TooLarge(EVENT_MAX));
+        if self.held.iter().map(Vec::len).sum::<usize>() > MAX_EVENT_BYTES {
+            return Err(MalformedResponse::EventTooLarge(MAX_EVENT_BYTES));
         }
         Ok(())
     }
 
-    /// Writes what is held back.
-    fn release(&mut self, into: &mut Vec<u8>) {
+    /// Writes the held objects.
+    fn write_held(&mut self, into: &mut Vec<u8>) {
         for json in self.held.drain(..) {
-            self.framing.whole(&json, into);
+            self.framing.write_object(&json, into);
         }
     }
 
-    /// Where an event belongs.
-    fn place(&mut self, scan: &Scan<'_>) -> Place {
-        let (mut ends, mut goes_on) = (scan.is_blocked(), false);
+    /// Decides where an event belongs.
+    fn classify(&mut self, scan: &ChunkScan<'_>) -> Placement {
+        let (mut ends, mut goes_on) = (scan.is_prompt_blocked(), false);
         self.blocked |= ends;
         for (index, finishes, has_content) in scan.candidates() {
             let finished = self.choices.entry(index).or_default();
@@ -144,42 +150,43 @@ impl Stream {
             *finished |= finishes;
         }
         match (ends, goes_on) {
-            (true, _) => Place::End,
-            (false, false) if !self.held.is_empty() => Place::Behind,
-            (false, _) => Place::Now,
+            (true, _) => Placement::HoldAsEnd,
+            (false, false) if !self.held.is_empty() => Placement::HoldAfterEnd,
+            (false, _) => Placement::SendNow,
         }
     }
 }
 
 #[derive(PartialEq, Clone, Copy)]
-enum Place {
-    /// Passed on at once.
-    Now,
-    /// Held back in place of what was held back before.
-    End,
-    /// Held back behind what is.
-    Behind,
+enum Placement {
+    /// Sent at once.
+    SendNow,
+    /// Held as the new end; what was held before is sent.
+    HoldAsEnd,
+    /// Held after the end.
+    HoldAfterEnd,
 }
 
-impl StreamForward for Stream {
-    /// `ended` is never said: only the end of the body tells which finish was the last.
-    fn push(&mut self, bytes: Bytes) -> Result<Forwarded, Garbled> {
+impl StreamForwarder for Forwarder {
+    /// `ended` is never set: only the end of the body tells which finish reason was the last.
+    fn push(&mut self, bytes: Bytes) -> Result<ForwardedChunk, MalformedResponse> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let Some(chunk) = self.with_tail(bytes)? else {
-            return Ok(Forwarded::default());
+        let Some(chunk) = self.take_complete_events(bytes)? else {
+            return Ok(ForwardedChunk::default());
         };
-        let mut out = Output::of(&chunk);
+        let mut out = EventOutput::new(&chunk);
         let mut at = 0;
         loop {
-            at += empty_lines(&chunk[at..]);
-            let Some(length) = event_end(&chunk[at..], 0) else {
+            at += leading_newlines(&chunk[at..]);
+            let Some(length) = find_event_end(&chunk[at..], 0) else {
                 break;
             };
-            match self.event(at..at + length, &mut out) {
+            match self.forward_event(at..at + length, &mut out) {
                 Ok(()) => at += length,
-                // What was good goes out first; before any of it, another channel can be tried.
+                // Valid events are sent first; as long as nothing was sent, another channel can be
+                // tried.
                 Err(error) if !out.is_empty() => {
                     self.failed = Some(error);
                     break;
@@ -190,13 +197,16 @@ impl StreamForward for Stream {
                 }
             }
         }
-        let now = out.finish();
+        let forwarded = out.finish();
         self.tail.extend_from_slice(&chunk[at..]);
         self.keep_tail()?;
-        Ok(Forwarded { now, ended: false })
+        Ok(ForwardedChunk {
+            bytes: forwarded,
+            ended: false,
+        })
     }
 
-    fn finish(&mut self) -> Result<(), Garbled> {
+    fn finish(&mut self) -> Result<(), MalformedResponse> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -204,15 +214,15 @@ impl StreamForward for Stream {
         if !last.is_empty() {
             last.extend_from_slice(b"\n\n");
             let chunk = last.freeze();
-            let mut out = Output::of(&chunk);
-            self.event(0..chunk.len(), &mut out)?;
-            // Too late for `push`: it goes before what is held back.
-            self.late = out.finish();
+            let mut out = EventOutput::new(&chunk);
+            self.forward_event(0..chunk.len(), &mut out)?;
+            // Too late for `push`: sent before what is held.
+            self.completed_late = out.finish();
         }
         let finished = !self.choices.is_empty() && self.choices.values().all(|finished| *finished);
         match finished || self.blocked {
             true => Ok(()),
-            false => Err(Garbled::BrokeOff),
+            false => Err(MalformedResponse::Truncated),
         }
     }
 
@@ -220,8 +230,8 @@ impl StreamForward for Stream {
         if self.framing.closed {
             return Bytes::new();
         }
-        let mut out = self.late.to_vec();
-        self.release(&mut out);
+        let mut out = self.completed_late.to_vec();
+        self.write_held(&mut out);
         self.framing.close(&mut out);
         Bytes::from(out)
     }
@@ -240,112 +250,14 @@ impl StreamForward for Stream {
         }
     }
 
-    fn error(&mut self, wire: &WireError, out: &mut Vec<u8>) {
+    fn error(&mut self, wire: &ErrorBody, out: &mut Vec<u8>) {
         if self.framing.closed {
             return;
         }
-        // The end that was held back never comes.
+        // The held end is replaced by the error.
         self.held.clear();
         self.framing
-            .whole(error::body(wire).to_string().as_bytes(), out);
+            .write_object(error::error_object(wire).to_string().as_bytes(), out);
         self.framing.close(out);
-    }
-}
-
-/// What a chunk gives: one slice of it where its events stand side by side, else a copy.
-struct Output<'c> {
-    chunk: &'c Bytes,
-    run: Range<usize>,
-    made: Vec<u8>,
-}
-
-impl<'c> Output<'c> {
-    fn of(chunk: &'c Bytes) -> Self {
-        Self {
-            chunk,
-            run: 0..0,
-            made: Vec::new(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.run.is_empty() && self.made.is_empty()
-    }
-
-    /// Passes a part of the chunk on.
-    fn pass(&mut self, range: Range<usize>) {
-        if self.is_empty() {
-            self.run = range;
-        } else if self.run.end == range.start && !self.run.is_empty() {
-            self.run.end = range.end;
-        } else {
-            let chunk = self.chunk;
-            self.made().extend_from_slice(&chunk[range]);
-        }
-    }
-
-    /// Where bytes go that are not of the chunk.
-    fn made(&mut self) -> &mut Vec<u8> {
-        let run = std::mem::replace(&mut self.run, 0..0);
-        self.made.extend_from_slice(&self.chunk[run]);
-        &mut self.made
-    }
-
-    fn finish(self) -> Bytes {
-        match self.made.is_empty() {
-            true => self.chunk.slice(self.run),
-            false => {
-                let mut out = self;
-                Bytes::from(std::mem::take(out.made()))
-            }
-        }
-    }
-}
-
-/// The JSON of an event that is one line `data: JSON` and an empty one.
-fn single_line(raw: &[u8]) -> Option<&[u8]> {
-    let end = memchr2(b'\n', b'\r', raw)?;
-    let is_all = raw[end..].iter().all(|byte| matches!(byte, b'\n' | b'\r'));
-    raw[..end].strip_prefix(b"data: ").filter(|_| is_all)
-}
-
-/// The data of an event of any lines.
-fn join_data(raw: &[u8], into: &mut Vec<u8>) {
-    let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
-    for line in raw.split(|byte| matches!(byte, b'\n' | b'\r')) {
-        let Some(data) = line.strip_prefix(b"data:") else {
-            continue;
-        };
-        if !into.is_empty() {
-            into.push(b'\n');
-        }
-        into.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
-    }
-}
-
-/// How many bytes of empty lines stand at the beginning.
-fn empty_lines(bytes: &[u8]) -> usize {
-    bytes
-        .iter()
-        .take_while(|byte| matches!(byte, b'\n' | b'\r'))
-        .count()
-}
-
-/// The end of the first event, its empty line included. `from`: bytes that are known to hold none.
-fn event_end(bytes: &[u8], from: usize) -> Option<usize> {
-    let line_end = |at: usize| match bytes.get(at)? {
-        b'\n' => Some(at + 1),
-        // Whether a `\n` belongs to it, the next byte tells.
-        b'\r' => Some(at + 1 + usize::from(*bytes.get(at + 1)? == b'\n')),
-        _ => None,
-    };
-    let mut at = from;
-    loop {
-        at += memchr2(b'\n', b'\r', bytes.get(at..)?)?;
-        let next = line_end(at)?;
-        if matches!(bytes.get(next)?, b'\n' | b'\r') {
-            return line_end(next);
-        }
-        at = next;
     }
 }

@@ -6,8 +6,8 @@ use super::draft::Draft;
 use super::knobs::thinks_by_budget;
 use super::turns::Conversation;
 use super::{schema, thinking, tools};
-use crate::error::Bad;
-use crate::hub::{Field, Kind, OutputFormat, Tool, ToolChoice, ToolKind};
+use crate::error::InvalidRequest;
+use crate::hub::{OutputFormat, PartKind, RequestField, Tool, ToolChoice, ToolKind};
 use crate::messages::wire::{NAME, is_name_char};
 
 /// What asks for JSON where the format has no member for it.
@@ -56,7 +56,7 @@ impl Draft<'_> {
                 _ => Output::Free,
             };
         };
-        if self.traits.json_schema {
+        if self.capabilities.supports_json_schema {
             return self.grammar(schema);
         }
         if is_forced(self.request.tool_choice.as_ref()) {
@@ -65,7 +65,7 @@ impl Draft<'_> {
         }
         let is_object = schema.get("type").is_none_or(|kind| kind == "object");
         if !is_object || !self.can_force() {
-            self.lose_field(Field::Output);
+            self.lose_field(RequestField::Output);
             return Output::Asked(format!(
                 "{ONLY_JSON} It must keep to this JSON schema: {schema}"
             ));
@@ -85,20 +85,20 @@ impl Draft<'_> {
         }
         let (schema, is_changed) = schema::for_output(schema);
         if is_changed {
-            self.lose_field(Field::Output);
+            self.lose_field(RequestField::Output);
         }
         Output::Grammar(schema)
     }
 
     /// Whether a call can be forced: not while the model thinks.
     fn can_force(&self) -> bool {
-        let thinks = self.request.reasoning.is_some() && !thinking::can_be_off(self.traits);
-        self.traits.forced_tools && !thinks
+        let thinks = self.request.reasoning.is_some() && !thinking::can_be_off(self.capabilities);
+        self.capabilities.supports_forced_tools && !thinks
     }
 
     /// A legal name that no tool of the client has.
     fn stand_in_name(&self, wanted: &str) -> String {
-        let longest = self.traits.tool_name_max.saturating_sub(4);
+        let longest = self.capabilities.max_tool_name_length.saturating_sub(4);
         let legal = wanted
             .chars()
             .map(|c| if is_name_char(c) { c } else { '_' });
@@ -109,7 +109,7 @@ impl Draft<'_> {
         let is_taken = |name: &str| {
             self.request.tools.iter().any(|tool| match &tool.kind {
                 ToolKind::Function { name: there, .. } | ToolKind::Custom { name: there, .. } => {
-                    self.names.sent(there) == name
+                    self.names.upstream_name(there) == name
                 }
                 _ => false,
             })
@@ -121,9 +121,9 @@ impl Draft<'_> {
     }
 
     /// The tools as sent.
-    pub(super) fn tools(&mut self) -> Result<Vec<Value>, Bad> {
+    pub(super) fn tools(&mut self) -> Result<Vec<Value>, InvalidRequest> {
         let among = match &self.request.tool_choice {
-            Some(ToolChoice::Among { names, .. }) => Some(names),
+            Some(ToolChoice::AllowedTools { names, .. }) => Some(names),
             _ => None,
         };
         let request = self.request;
@@ -143,7 +143,7 @@ impl Draft<'_> {
         Ok(out)
     }
 
-    fn tool(&mut self, index: usize, tool: &Tool) -> Result<Value, Bad> {
+    fn tool(&mut self, index: usize, tool: &Tool) -> Result<Value, InvalidRequest> {
         let mut out = match &tool.kind {
             ToolKind::Function {
                 name,
@@ -152,12 +152,12 @@ impl Draft<'_> {
                 strict,
             } => {
                 // The grammar behind `strict` came with the one for structured output.
-                let takes_strict = self.is_native || self.traits.json_schema;
+                let takes_strict = self.is_native || self.capabilities.supports_json_schema;
                 if *strict == Some(true) && !takes_strict {
                     self.lose("strict");
                 }
                 let strict = strict.filter(|strict| self.is_native || (*strict && takes_strict));
-                let sent = self.names.sent(name).to_owned();
+                let sent = self.names.upstream_name(name).to_owned();
                 let description = description.as_deref();
                 tools::write_function(&sent, description, parameters.as_ref(), strict)
             }
@@ -166,25 +166,30 @@ impl Draft<'_> {
                 description,
                 format,
             } => {
-                let sent = self.names.sent(name).to_owned();
+                let sent = self.names.upstream_name(name).to_owned();
                 tools::write_custom(&sent, description.as_deref(), format.as_ref())
             }
             ToolKind::WebSearch { location } => tools::write_web_search(tool, location.as_ref()),
-            ToolKind::Foreign { format, value } if *format == NAME => return Ok(value.clone()),
-            ToolKind::Foreign { value, .. } => {
+            ToolKind::FormatSpecific { format, value } if *format == NAME => {
+                return Ok(value.clone());
+            }
+            ToolKind::FormatSpecific { value, .. } => {
                 // Typed, or an object whose one member is the type.
                 let kind = value.get("type").and_then(Value::as_str);
                 let only = value.as_object().and_then(|members| members.keys().next());
                 let kind = kind.or(only.map(String::as_str)).unwrap_or_default();
-                let field = format!("{}[{index}]", self.request.name_of(Field::Tools));
+                let field = format!(
+                    "{}[{index}]",
+                    self.request.client_field_name(RequestField::Tools)
+                );
                 let why = format!("of type `{kind}` is not available for this model");
-                return Err(Bad::new(field, why));
+                return Err(InvalidRequest::new(field, why));
             }
         };
-        if let Some(marker) = self.marker(tool.cache.as_deref()) {
+        if let Some(marker) = self.marker(tool.cache_ttl.as_deref()) {
             out.insert("cache_control".to_owned(), marker);
         }
-        self.lose_own(&tool.own);
+        self.lose_own(&tool.extra);
         Ok(tools::with_own(out, tool))
     }
 
@@ -192,7 +197,7 @@ impl Draft<'_> {
     fn tools_of_history(&self) -> Vec<Value> {
         let mut names: Vec<&str> = Vec::new();
         for part in self.request.turns.iter().flat_map(|turn| &turn.parts) {
-            if let Kind::ToolCall { name, .. } = &part.kind
+            if let PartKind::ToolCall { name, .. } = &part.kind
                 && !names.contains(&name.as_str())
             {
                 names.push(name);
@@ -200,7 +205,7 @@ impl Draft<'_> {
         }
         let define = |name: &&str| {
             Value::Object(tools::write_function(
-                self.names.sent(name),
+                self.names.upstream_name(name),
                 None,
                 None,
                 None,
@@ -227,9 +232,9 @@ impl Draft<'_> {
             parallel = if is_alone { Some(false) } else { parallel };
             tools.push(definition.clone());
         }
-        let is_impossible = is_forcing(&choice) && !self.traits.forced_tools;
+        let is_impossible = is_forcing(&choice) && !self.capabilities.supports_forced_tools;
         if is_impossible || (tools.is_empty() && is_forcing(&choice)) {
-            self.lose_field(Field::ToolChoice);
+            self.lose_field(RequestField::ToolChoice);
             choice = kind("auto");
         }
         if tools.is_empty() {
@@ -248,14 +253,16 @@ impl Draft<'_> {
         match &self.request.tool_choice {
             None => Map::new(),
             Some(ToolChoice::None) => kind("none"),
-            Some(ToolChoice::One(name)) => named(self.names.sent(name)),
+            Some(ToolChoice::Tool(name)) => named(self.names.upstream_name(name)),
             Some(
                 ToolChoice::Auto
-                | ToolChoice::Among {
+                | ToolChoice::AllowedTools {
                     required: false, ..
                 },
             ) => kind("auto"),
-            Some(ToolChoice::Required | ToolChoice::Among { required: true, .. }) => kind("any"),
+            Some(ToolChoice::Required | ToolChoice::AllowedTools { required: true, .. }) => {
+                kind("any")
+            }
         }
     }
 
@@ -269,23 +276,23 @@ impl Draft<'_> {
         let Some(reasoning) = &self.request.reasoning else {
             return thinking::Sent::default();
         };
-        self.lose_own(&reasoning.own);
-        let mut sent = thinking::write(reasoning, self.traits, max_tokens, self.is_native);
+        self.lose_own(&reasoning.extra);
+        let mut sent = thinking::write(reasoning, self.capabilities, max_tokens, self.is_native);
         if sent.is_on && !self.is_native {
-            let cannot = thinks_by_budget(self.traits)
+            let cannot = thinks_by_budget(self.capabilities)
                 && (conversation.is_prefilled || conversation.lacks_thinking);
             let is_forcing = choice.as_ref().is_some_and(is_forcing);
-            if cannot || (is_forcing && thinking::can_be_off(self.traits)) {
+            if cannot || (is_forcing && thinking::can_be_off(self.capabilities)) {
                 // A forced call is what the client receives; thinking only makes it better.
-                sent = thinking::Sent::off(self.traits);
+                sent = thinking::Sent::off(self.capabilities);
             } else if is_forcing && let Some(choice) = choice {
-                self.lose_field(Field::ToolChoice);
+                self.lose_field(RequestField::ToolChoice);
                 choice.insert("type".to_owned(), json!("auto"));
                 choice.shift_remove("name");
             }
         }
         if sent.is_weakened {
-            self.lose_field(Field::Reasoning);
+            self.lose_field(RequestField::Reasoning);
         }
         sent
     }
@@ -305,7 +312,11 @@ fn named(name: &str) -> Map<String, Value> {
 fn is_forced(choice: Option<&ToolChoice>) -> bool {
     matches!(
         choice,
-        Some(ToolChoice::Required | ToolChoice::One(_) | ToolChoice::Among { required: true, .. })
+        Some(
+            ToolChoice::Required
+                | ToolChoice::Tool(_)
+                | ToolChoice::AllowedTools { required: true, .. }
+        )
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::hub::{Kind, Part, Role, fitting_id};
+use crate::hub::{Part, PartKind, Role, sanitize_id};
 use crate::messages::wire::is_name_char;
 
 /// No id of any vendor is longer in earnest.
@@ -37,8 +37,8 @@ pub(super) struct Said<'a> {
 /// The id as the vendor takes it, the same wherever it stands.
 pub(in crate::messages) fn wire_id(id: &str) -> String {
     match id {
-        "" => fitting_id("?", LONGEST_ID, is_name_char).into_owned(),
-        id => fitting_id(id, LONGEST_ID, is_name_char).into_owned(),
+        "" => sanitize_id("?", LONGEST_ID, is_name_char).into_owned(),
+        id => sanitize_id(id, LONGEST_ID, is_name_char).into_owned(),
     }
 }
 
@@ -107,7 +107,7 @@ fn give_ids(turns: &mut [Said<'_>]) {
 
 fn call_id(part: &Part) -> &str {
     match &part.kind {
-        Kind::ToolCall { id, .. } | Kind::ToolResult { id, .. } => id,
+        PartKind::ToolCall { id, .. } | PartKind::ToolResult { id, .. } => id,
         _ => "",
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn call(id: &str) -> Part {
-        Part::of(Kind::ToolCall {
+        Part::new(PartKind::ToolCall {
             id: id.to_owned(),
             name: "f".to_owned(),
             arguments: String::new(),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn result(id: &str) -> Part {
-        Part::of(Kind::ToolResult {
+        Part::new(PartKind::ToolResult {
             id: id.to_owned(),
             name: None,
             content: Vec::new(),
@@ -209,8 +209,8 @@ mod tests {
                     turns.push(said(Role::Assistant, Vec::new()));
                     continue;
                 }
-                (_, Kind::ToolCall { id, .. }) => Piece::Call(&parts[at], wire_id(id)),
-                (_, Kind::ToolResult { .. }) => Piece::Result(&parts[at], (0, 0), None),
+                (_, PartKind::ToolCall { id, .. }) => Piece::Call(&parts[at], wire_id(id)),
+                (_, PartKind::ToolResult { .. }) => Piece::Result(&parts[at], (0, 0), None),
                 _ => Piece::Plain(&parts[at], (0, 0)),
             };
             turns.last_mut().unwrap().pieces.push(piece);
@@ -220,7 +220,7 @@ mod tests {
             out.push(if turn.role == Role::User { "u" } else { "a" }.to_owned());
             out.extend(turn.pieces.iter().map(|piece| match piece {
                 Piece::Plain(part, _) => match &part.kind {
-                    Kind::Text { text, .. } => text.clone(),
+                    PartKind::Text { text, .. } => text.clone(),
                     _ => "?".to_owned(),
                 },
                 Piece::Call(_, wire) => format!("c{wire}"),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::thinking;
 use crate::format::Target;
-use crate::hub::{ModelTraits, Sampling, Thinking};
+use crate::hub::{ModelCapabilities, ReasoningControl, SamplingSupport};
 
 /// The sampling parameters that are left, of those asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -20,14 +20,14 @@ pub(super) struct Sampled {
 
 impl Sampled {
     /// Without what `traits` says the model refuses.
-    pub(super) fn fitted(self, traits: &ModelTraits) -> Self {
-        match traits.sampling {
-            Sampling::All => self,
-            Sampling::One => Self {
+    pub(super) fn fitted(self, capabilities: &ModelCapabilities) -> Self {
+        match capabilities.sampling {
+            SamplingSupport::All => self,
+            SamplingSupport::TemperatureOrTopP => Self {
                 top_p: self.top_p.filter(|_| self.temperature.is_none()),
                 ..self
             },
-            Sampling::None => Self::default(),
+            SamplingSupport::None => Self::default(),
         }
     }
 
@@ -44,7 +44,7 @@ impl Sampled {
 /// The cap to send: what the client gave, else the target's own; never more than the model can.
 pub(super) fn cap(asked: Option<u64>, target: &Target<'_>) -> u64 {
     let cap = asked.unwrap_or(target.default_max_tokens).max(1);
-    cap.min(target.traits.max_output.unwrap_or(u64::MAX))
+    cap.min(target.capabilities.max_output_tokens.unwrap_or(u64::MAX))
 }
 
 /// What must be changed in the members of a request that is passed on: each name with its new value, or none to take it out.
@@ -64,13 +64,13 @@ pub(in crate::messages) fn repairs(
     if max_tokens != Some(fitting_cap) {
         out.push(("max_tokens", Some(json!(fitting_cap))));
     }
-    if target.traits.sampling != Sampling::All {
+    if target.capabilities.sampling != SamplingSupport::All {
         let asked = Sampled {
             temperature: get("temperature").and_then(|n| n.as_f64()),
             top_p: get("top_p").and_then(|n| n.as_f64()),
             top_k: get("top_k").and_then(|n| n.as_u64()),
         };
-        let left = asked.fitted(target.traits);
+        let left = asked.fitted(target.capabilities);
         let gone = [
             (
                 "temperature",
@@ -94,7 +94,7 @@ pub(in crate::messages) fn repairs(
             &mut out,
         );
     }
-    if !target.traits.forced_tools
+    if !target.capabilities.supports_forced_tools
         && let Some(choice) = get("tool_choice")
         && (choice["type"] == "any" || choice["type"] == "tool")
     {
@@ -127,7 +127,7 @@ fn think(
     let Some(reasoning) = thinking::read(object(&thinking), &mut left) else {
         return;
     };
-    let sent = thinking::write(&reasoning, target.traits, max_tokens, true);
+    let sent = thinking::write(&reasoning, target.capabilities, max_tokens, true);
     if let Some(effort) = sent.effort {
         left.insert("effort".to_owned(), json!(effort));
     }
@@ -141,6 +141,6 @@ fn think(
 }
 
 /// Whether the model thinks only when it is told how much.
-pub(super) fn thinks_by_budget(traits: &ModelTraits) -> bool {
-    matches!(traits.thinking, Thinking::Budget { .. })
+pub(super) fn thinks_by_budget(capabilities: &ModelCapabilities) -> bool {
+    matches!(capabilities.thinking, ReasoningControl::Budget { .. })
 }

@@ -15,5 +15,5 @@ mod write;
 pub(super) use conversation::wire_id;
 pub(super) use knobs::repairs;
 pub(super) use read::read;
-pub(super) use sources::takes_url;
+pub(super) use sources::accepts_url;
 pub(super) use write::write;

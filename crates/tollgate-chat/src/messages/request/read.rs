@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{thinking, tools};
-use crate::error::Bad;
-use crate::hub::{Kind, OutputFormat, Own, Part, Request, Role, Turn};
+use crate::error::InvalidRequest;
+use crate::hub::{ExtraFields, OutputFormat, Part, PartKind, Request, Role, Turn};
 use crate::messages::blocks::content;
 use crate::messages::fields::{Fields, Path};
 use crate::messages::glance::glance;
@@ -14,10 +14,10 @@ use crate::messages::wire::NAME;
 pub(super) const AMONG_MESSAGES: &str = ".among_messages";
 
 /// Reads a request; see [`crate::Format::read_request`].
-pub(in crate::messages) fn read(body: &[u8]) -> Result<Request, Bad> {
+pub(in crate::messages) fn read(body: &[u8]) -> Result<Request, InvalidRequest> {
     let seen = glance(body)?;
     let value: Value = serde_json::from_slice(body)
-        .map_err(|error| Bad::body(format!("the body must be valid JSON: {error}")))?;
+        .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;
     let mut fields = Fields::of(value, &Path::Root)?;
     let mut turns = Vec::from_iter(system(&mut fields)?);
     messages(&mut fields, &mut turns)?;
@@ -41,7 +41,7 @@ pub(in crate::messages) fn read(body: &[u8]) -> Result<Request, Bad> {
         fields.take(known);
     }
     Ok(Request {
-        client: NAME,
+        client_format: NAME,
         model: seen.model.unwrap_or_default(),
         turns,
         max_tokens: seen.max_tokens,
@@ -61,7 +61,7 @@ pub(in crate::messages) fn read(body: &[u8]) -> Result<Request, Bad> {
         user: seen.user,
         service_tier: fields.text("service_tier")?,
         stream: seen.stream,
-        own: fields.rest(),
+        extra: fields.rest(),
         ..Request::default()
     })
 }
@@ -74,7 +74,7 @@ fn take_object(fields: &mut Fields<'_>, name: &str) -> Map<String, Value> {
     }
 }
 
-fn system(fields: &mut Fields<'_>) -> Result<Option<Turn>, Bad> {
+fn system(fields: &mut Fields<'_>) -> Result<Option<Turn>, InvalidRequest> {
     let at = Path::Member(&Path::Root, "system");
     let Some(value) = fields.take("system") else {
         return Ok(None);
@@ -83,13 +83,13 @@ fn system(fields: &mut Fields<'_>) -> Result<Option<Turn>, Bad> {
     let (parts, plain) = content(value, &at)?;
     let turn = Turn {
         plain,
-        ..Turn::of(Role::System, parts)
+        ..Turn::new(Role::System, parts)
     };
     Ok((!turn.parts.is_empty()).then_some(turn))
 }
 
 /// System text is text.
-fn only_text(value: &Value, at: &Path<'_>) -> Result<(), Bad> {
+fn only_text(value: &Value, at: &Path<'_>) -> Result<(), InvalidRequest> {
     for (index, block) in value.as_array().into_iter().flatten().enumerate() {
         if block.get("type").is_none_or(|kind| kind != "text") {
             let item = Path::Item(at, index);
@@ -99,7 +99,7 @@ fn only_text(value: &Value, at: &Path<'_>) -> Result<(), Bad> {
     Ok(())
 }
 
-fn messages(fields: &mut Fields<'_>, turns: &mut Vec<Turn>) -> Result<(), Bad> {
+fn messages(fields: &mut Fields<'_>, turns: &mut Vec<Turn>) -> Result<(), InvalidRequest> {
     let list = Path::Member(&Path::Root, "messages");
     let before = turns.len();
     for (index, message) in fields
@@ -111,7 +111,7 @@ fn messages(fields: &mut Fields<'_>, turns: &mut Vec<Turn>) -> Result<(), Bad> {
         turns.push(message_turn(message, &Path::Item(&list, index))?);
     }
     let is_blank =
-        |part: &Part| matches!(&part.kind, Kind::Text { text, .. } if text.trim().is_empty());
+        |part: &Part| matches!(&part.kind, PartKind::Text { text, .. } if text.trim().is_empty());
     if turns[before..]
         .iter()
         .all(|turn| turn.parts.iter().all(is_blank))
@@ -121,7 +121,7 @@ fn messages(fields: &mut Fields<'_>, turns: &mut Vec<Turn>) -> Result<(), Bad> {
     Ok(())
 }
 
-fn message_turn(message: Value, at: &Path<'_>) -> Result<Turn, Bad> {
+fn message_turn(message: Value, at: &Path<'_>) -> Result<Turn, InvalidRequest> {
     let mut fields = Fields::of(message, at)?;
     let role = match fields.needed_text("role")?.as_str() {
         "user" => Role::User,
@@ -143,12 +143,12 @@ fn message_turn(message: Value, at: &Path<'_>) -> Result<Turn, Bad> {
         parts,
         plain,
         name: None,
-        own: fields.rest(),
+        extra: fields.rest(),
     })
 }
 
 /// Calls and thinking are the model's, results the user's; system turns have text.
-fn blocks_fit(role: Role, content: &Value, at: &Path<'_>) -> Result<(), Bad> {
+fn blocks_fit(role: Role, content: &Value, at: &Path<'_>) -> Result<(), InvalidRequest> {
     if role == Role::System {
         return only_text(content, at);
     }
@@ -173,7 +173,7 @@ fn blocks_fit(role: Role, content: &Value, at: &Path<'_>) -> Result<(), Bad> {
 fn output(
     fields: &mut Fields<'_>,
     output_config: &mut Map<String, Value>,
-) -> Result<Option<OutputFormat>, Bad> {
+) -> Result<Option<OutputFormat>, InvalidRequest> {
     let config = Path::Member(&Path::Root, "output_config");
     let (now, once) = (
         Path::Member(&config, "format"),
@@ -203,11 +203,12 @@ fn output(
 
 /// Whether `turn` is a system turn among the messages of a client of this format.
 pub(super) fn is_among_messages(turn: &Turn) -> bool {
-    has_note(&turn.own, AMONG_MESSAGES)
+    has_note(&turn.extra, AMONG_MESSAGES)
 }
 
 /// Whether `own` has this note of ours.
-pub(super) fn has_note(own: &Own, note: &str) -> bool {
-    own.for_format(NAME)
+pub(super) fn has_note(extra: &ExtraFields, note: &str) -> bool {
+    extra
+        .for_format(NAME)
         .is_some_and(|members| members.contains_key(note))
 }

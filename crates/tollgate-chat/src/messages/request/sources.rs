@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::draft::Draft;
-use crate::error::Bad;
-use crate::hub::{Kind, Source};
+use crate::error::InvalidRequest;
+use crate::hub::{PartKind, Source};
 use crate::messages::wire::IMAGE_TYPES;
 
 /// The `source` of a picture.
@@ -12,7 +12,7 @@ pub(super) fn image_source(
     draft: &Draft<'_>,
     source: &Source,
     place: (usize, usize),
-) -> Result<Value, Bad> {
+) -> Result<Value, InvalidRequest> {
     match source {
         Source::Base64 { media_type, data } if IMAGE_TYPES.contains(&media_type.as_str()) => {
             Ok(json!({"type": "base64", "media_type": media_type, "data": data}))
@@ -34,7 +34,7 @@ pub(super) fn document(
     draft: &Draft<'_>,
     source: &Source,
     place: (usize, usize),
-) -> Result<Value, Bad> {
+) -> Result<Value, InvalidRequest> {
     let source = match source {
         Source::Text(text) => plain_text(text),
         Source::Base64 { media_type, data } if media_type == "application/pdf" => {
@@ -77,10 +77,10 @@ fn text_of(media_type: &str, data: &str) -> Option<String> {
 }
 
 /// Whether the vendor fetches what a part names: pictures and PDFs over https.
-pub(in crate::messages) fn takes_url(part: &Kind) -> bool {
+pub(in crate::messages) fn accepts_url(part: &PartKind) -> bool {
     let (source, is_file) = match part {
-        Kind::Image { source, .. } => (source, false),
-        Kind::File { source, .. } => (source, true),
+        PartKind::Image { source, .. } => (source, false),
+        PartKind::File { source, .. } => (source, true),
         _ => return true,
     };
     match source {
@@ -98,7 +98,7 @@ pub(in crate::messages) fn takes_url(part: &Kind) -> bool {
     }
 }
 
-fn web(draft: &Draft<'_>, url: &str, place: (usize, usize)) -> Result<Value, Bad> {
+fn web(draft: &Draft<'_>, url: &str, place: (usize, usize)) -> Result<Value, InvalidRequest> {
     let is_web = url.starts_with("https://") || url.starts_with("http://");
     if is_web || draft.is_native {
         return Ok(json!({"type": "url", "url": url}));
@@ -107,7 +107,7 @@ fn web(draft: &Draft<'_>, url: &str, place: (usize, usize)) -> Result<Value, Bad
 }
 
 /// Uploads are the vendor's at which they were made.
-fn upload(draft: &Draft<'_>, id: &str, place: (usize, usize)) -> Result<Value, Bad> {
+fn upload(draft: &Draft<'_>, id: &str, place: (usize, usize)) -> Result<Value, InvalidRequest> {
     if draft.is_native {
         return Ok(json!({"type": "file", "file_id": id}));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::hub::{Effort, ModelTraits, Own, Reasoning, Thinking};
+use crate::hub::{Effort, ExtraFields, ModelCapabilities, Reasoning, ReasoningControl};
 use crate::messages::fields::put_back;
 use crate::messages::wire::{NAME, SMALLEST_BUDGET};
 
@@ -18,7 +18,7 @@ pub(super) fn read(
     output_config: &mut Map<String, Value>,
 ) -> Option<Reasoning> {
     let effort = output_config.shift_remove("effort");
-    let effort = effort.and_then(|word| Effort::from_word(word.as_str()?));
+    let effort = effort.and_then(|word| Effort::parse(word.as_str()?));
     if thinking.is_empty() && effort.is_none() {
         return None;
     }
@@ -36,7 +36,7 @@ pub(super) fn read(
         Some("adaptive") => out.adaptive = true,
         Some("disabled") => {
             if let Some(effort) = out.effort.replace(Effort::None) {
-                thinking.insert(EFFORT.to_owned(), json!(effort.word()));
+                thinking.insert(EFFORT.to_owned(), json!(effort.as_str()));
             }
         }
         Some(other) => {
@@ -44,12 +44,12 @@ pub(super) fn read(
         }
         None => {}
     }
-    out.show = match thinking.shift_remove("display") {
+    out.display = match thinking.shift_remove("display") {
         Some(Value::String(show)) => Some(show),
         _ => None,
     };
     thinking.retain(|_, value| !value.is_null());
-    out.own = Own::of(NAME, thinking);
+    out.extra = ExtraFields::new(NAME, thinking);
     Some(out)
 }
 
@@ -68,8 +68,11 @@ pub(super) struct Sent {
 
 impl Sent {
     /// Thinking switched off, by a word where the model would think of itself.
-    pub(super) fn off(traits: &ModelTraits) -> Self {
-        let by_word = matches!(traits.thinking, Thinking::Effort { can_disable: true });
+    pub(super) fn off(capabilities: &ModelCapabilities) -> Self {
+        let by_word = matches!(
+            capabilities.thinking,
+            ReasoningControl::Effort { can_disable: true }
+        );
         Self {
             thinking: by_word.then(|| json!({"type": "disabled"})),
             is_weakened: true,
@@ -79,11 +82,13 @@ impl Sent {
 }
 
 /// Whether a model can be told not to think.
-pub(super) fn can_be_off(traits: &ModelTraits) -> bool {
-    match traits.thinking {
-        Thinking::No => true,
-        Thinking::Effort { can_disable } | Thinking::Budget { can_disable, .. } => can_disable,
-        Thinking::Level { .. } => false,
+pub(super) fn can_be_off(capabilities: &ModelCapabilities) -> bool {
+    match capabilities.thinking {
+        ReasoningControl::Unsupported => true,
+        ReasoningControl::Effort { can_disable } | ReasoningControl::Budget { can_disable, .. } => {
+            can_disable
+        }
+        ReasoningControl::Level { .. } => false,
     }
 }
 
@@ -91,20 +96,22 @@ pub(super) fn can_be_off(traits: &ModelTraits) -> bool {
 /// it is stays so.
 pub(super) fn write(
     reasoning: &Reasoning,
-    traits: &ModelTraits,
+    capabilities: &ModelCapabilities,
     max_tokens: u64,
     is_native: bool,
 ) -> Sent {
     let is_off = reasoning.effort == Some(Effort::None)
         || (reasoning.effort.is_none() && reasoning.budget == Some(0));
-    match traits.thinking {
-        Thinking::No => Sent {
+    match capabilities.thinking {
+        ReasoningControl::Unsupported => Sent {
             is_weakened: !is_off,
             ..Sent::default()
         },
-        Thinking::Effort { can_disable } if is_off => by_word_off(reasoning, can_disable),
-        Thinking::Effort { .. } | Thinking::Level { .. } => by_word(reasoning, is_native),
-        Thinking::Budget {
+        ReasoningControl::Effort { can_disable } if is_off => by_word_off(reasoning, can_disable),
+        ReasoningControl::Effort { .. } | ReasoningControl::Level { .. } => {
+            by_word(reasoning, is_native)
+        }
+        ReasoningControl::Budget {
             min,
             max,
             can_disable,
@@ -127,13 +134,13 @@ pub(super) fn write(
 
 fn disabled(reasoning: &Reasoning) -> Sent {
     let effort = reasoning
-        .own
+        .extra
         .for_format(NAME)
-        .and_then(|own| own.get(EFFORT));
-    let effort = effort.and_then(|word| Effort::from_word(word.as_str()?));
+        .and_then(|extra| extra.get(EFFORT));
+    let effort = effort.and_then(|word| Effort::parse(word.as_str()?));
     Sent {
-        thinking: Some(member("disabled", None, &reasoning.own)),
-        effort: effort.map(Effort::word),
+        thinking: Some(member("disabled", None, &reasoning.extra)),
+        effort: effort.map(Effort::as_str),
         ..Sent::default()
     }
 }
@@ -143,7 +150,7 @@ fn by_word_off(reasoning: &Reasoning, can_disable: bool) -> Sent {
         return disabled(reasoning);
     }
     Sent {
-        effort: Some(Effort::Low.word()),
+        effort: Some(Effort::Low.as_str()),
         is_weakened: true,
         ..Sent::default()
     }
@@ -151,10 +158,13 @@ fn by_word_off(reasoning: &Reasoning, can_disable: bool) -> Sent {
 
 fn by_word(reasoning: &Reasoning, is_native: bool) -> Sent {
     let effort = reasoning.as_effort().map(|effort| match effort {
-        Effort::None | Effort::Minimal => Effort::Low.word(),
-        other => other.word(),
+        Effort::None | Effort::Minimal => Effort::Low.as_str(),
+        other => other.as_str(),
     });
-    let kind = reasoning.own.for_format(NAME).and_then(|own| own.get(TYPE));
+    let kind = reasoning
+        .extra
+        .for_format(NAME)
+        .and_then(|extra| extra.get(TYPE));
     let kind = kind.and_then(Value::as_str).unwrap_or("adaptive");
     let only_effort = is_native && !reasoning.adaptive && reasoning.budget.is_none();
     if only_effort && kind == "adaptive" {
@@ -164,7 +174,11 @@ fn by_word(reasoning: &Reasoning, is_native: bool) -> Sent {
         };
     }
     Sent {
-        thinking: Some(member(kind, display(reasoning, is_native), &reasoning.own)),
+        thinking: Some(member(
+            kind,
+            display(reasoning, is_native),
+            &reasoning.extra,
+        )),
         effort,
         is_on: true,
         is_weakened: false,
@@ -211,38 +225,38 @@ fn by_budget(
             ..Sent::default()
         };
     }
-    let mut own = reasoning.own.clone();
-    if own
+    let mut extra = reasoning.extra.clone();
+    if extra
         .for_format(NAME)
-        .is_some_and(|own| own.contains_key(TYPE))
+        .is_some_and(|extra| extra.contains_key(TYPE))
     {
-        own = Own::NONE;
+        extra = ExtraFields::NONE;
     }
-    let mut thinking = member("enabled", display(reasoning, is_native), &own);
+    let mut thinking = member("enabled", display(reasoning, is_native), &extra);
     thinking["budget_tokens"] = json!(budget);
     Sent {
         thinking: Some(thinking),
         effort: reasoning
             .effort
             .filter(|_| is_native && is_explicit)
-            .map(Effort::word),
+            .map(Effort::as_str),
         is_on: true,
         is_weakened: is_explicit && budget < wanted,
     }
 }
 
-fn member(kind: &str, display: Option<&str>, own: &Own) -> Value {
+fn member(kind: &str, display: Option<&str>, extra: &ExtraFields) -> Value {
     let mut out = Map::from_iter([("type".to_owned(), json!(kind))]);
     if let Some(display) = display {
         out.insert("display".to_owned(), json!(display));
     }
-    put_back(own, &mut out);
+    put_back(extra, &mut out);
     Value::Object(out)
 }
 
 /// Newer models hide their thinking unless they are told to show it.
 fn display(reasoning: &Reasoning, is_native: bool) -> Option<&str> {
-    match reasoning.show.as_deref() {
+    match reasoning.display.as_deref() {
         Some(show) if is_native => Some(show),
         Some("omitted" | "none") => Some("omitted"),
         Some(_) => Some("summarized"),
@@ -254,14 +268,14 @@ fn display(reasoning: &Reasoning, is_native: bool) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn traits(thinking: Thinking) -> ModelTraits {
-        ModelTraits {
+    fn capabilities(thinking: ReasoningControl) -> ModelCapabilities {
+        ModelCapabilities {
             thinking,
-            ..ModelTraits::default()
+            ..ModelCapabilities::default()
         }
     }
 
-    const BUDGET: Thinking = Thinking::Budget {
+    const BUDGET: ReasoningControl = ReasoningControl::Budget {
         min: 1024,
         max: 32_000,
         can_disable: true,
@@ -276,7 +290,7 @@ mod tests {
 
     #[test]
     fn efforts_become_what_the_model_takes() {
-        let word = traits(Thinking::Effort { can_disable: true });
+        let word = capabilities(ReasoningControl::Effort { can_disable: true });
         for (asked, thinking, said) in [
             (Effort::None, json!({"type": "disabled"}), None),
             (Effort::Minimal, json!({"type": "adaptive"}), Some("low")),
@@ -285,17 +299,22 @@ mod tests {
             let sent = write(&effort(asked), &word, 8192, false);
             assert_eq!((sent.thinking, sent.effort), (Some(thinking), said));
         }
-        let always = traits(Thinking::Effort { can_disable: false });
+        let always = capabilities(ReasoningControl::Effort { can_disable: false });
         let sent = write(&effort(Effort::None), &always, 8192, false);
         assert_eq!((sent.thinking, sent.effort), (None, Some("low")));
-        let sent = write(&effort(Effort::High), &traits(Thinking::No), 8192, false);
+        let sent = write(
+            &effort(Effort::High),
+            &capabilities(ReasoningControl::Unsupported),
+            8192,
+            false,
+        );
         assert!(sent.is_weakened && sent.thinking.is_none());
     }
 
     #[test]
     fn trap_23_a_budget_stays_below_the_cap() {
         let budget = |asked, max_tokens| {
-            let sent = write(&effort(asked), &traits(BUDGET), max_tokens, false);
+            let sent = write(&effort(asked), &capabilities(BUDGET), max_tokens, false);
             sent.thinking.map(|t| t["budget_tokens"].as_u64().unwrap())
         };
         assert_eq!(budget(Effort::Low, 64_000), Some(2048));
@@ -304,7 +323,7 @@ mod tests {
         assert_eq!(budget(Effort::High, 8192), Some(6144));
         assert_eq!(budget(Effort::High, 1366), Some(1025));
         assert_eq!(budget(Effort::High, 1300), None);
-        let off = write(&effort(Effort::None), &traits(BUDGET), 64, false);
+        let off = write(&effort(Effort::None), &capabilities(BUDGET), 64, false);
         assert_eq!(off.thinking, Some(json!({"type": "disabled"})));
     }
 
@@ -324,27 +343,27 @@ mod tests {
             (
                 json!({"type": "adaptive", "display": "summarized"}),
                 json!({"effort": "high"}),
-                Thinking::Effort { can_disable: true },
+                ReasoningControl::Effort { can_disable: true },
             ),
             (
                 json!({"type": "disabled"}),
                 json!({"effort": "high"}),
-                Thinking::Effort { can_disable: true },
+                ReasoningControl::Effort { can_disable: true },
             ),
             (
                 json!({"type": "between_tools"}),
                 json!({}),
-                Thinking::Effort { can_disable: true },
+                ReasoningControl::Effort { can_disable: true },
             ),
             (
                 json!({}),
                 json!({"effort": "max"}),
-                Thinking::Effort { can_disable: true },
+                ReasoningControl::Effort { can_disable: true },
             ),
         ] {
             let mut left = config.as_object().unwrap().clone();
             let read = read(thinking.as_object().unwrap().clone(), &mut left).unwrap();
-            let sent = write(&read, &traits(model), 8192, true);
+            let sent = write(&read, &capabilities(model), 8192, true);
             assert_eq!(sent.thinking.unwrap_or(json!({})), thinking);
             assert_eq!(json!(sent.effort), config["effort"]);
             assert!(!sent.is_weakened && left.is_empty());

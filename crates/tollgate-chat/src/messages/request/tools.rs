@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::error::Bad;
+use crate::error::InvalidRequest;
 use crate::hub::{Tool, ToolChoice, ToolKind};
 use crate::messages::blocks::cache_control;
 use crate::messages::fields::{Fields, Path, put_back};
@@ -15,14 +15,14 @@ const TYPE: &str = ".type";
 const WEB_SEARCH: &str = "web_search_20250305";
 
 /// Reads `tools`.
-pub(super) fn read(fields: &mut Fields<'_>) -> Result<Vec<Tool>, Bad> {
+pub(super) fn read(fields: &mut Fields<'_>) -> Result<Vec<Tool>, InvalidRequest> {
     let list = Path::Member(&Path::Root, "tools");
     let tools = fields.list("tools")?.unwrap_or_default();
     let read = |(index, tool)| read_tool(tool, &Path::Item(&list, index));
     tools.into_iter().enumerate().map(read).collect()
 }
 
-fn read_tool(tool: Value, at: &Path<'_>) -> Result<Tool, Bad> {
+fn read_tool(tool: Value, at: &Path<'_>) -> Result<Tool, InvalidRequest> {
     let mut fields = Fields::of(tool, at)?;
     let kind = fields.text("type")?;
     match kind.as_deref() {
@@ -34,13 +34,13 @@ fn read_tool(tool: Value, at: &Path<'_>) -> Result<Tool, Bad> {
             fields.keep("type", json!(kind));
             let (format, value) = (NAME, fields.into_value());
             return Ok(Tool {
-                kind: ToolKind::Foreign { format, value },
-                cache: None,
-                own: crate::hub::Own::NONE,
+                kind: ToolKind::FormatSpecific { format, value },
+                cache_ttl: None,
+                extra: crate::hub::ExtraFields::NONE,
             });
         }
     }
-    let cache = cache_control(&mut fields)?;
+    let cache_ttl = cache_control(&mut fields)?;
     let read = match kind.as_deref() {
         Some(kind) if kind != "custom" => web_search(&mut fields)?,
         _ => function(&mut fields)?,
@@ -50,12 +50,12 @@ fn read_tool(tool: Value, at: &Path<'_>) -> Result<Tool, Bad> {
     }
     Ok(Tool {
         kind: read,
-        cache,
-        own: fields.rest(),
+        cache_ttl,
+        extra: fields.rest(),
     })
 }
 
-fn web_search(fields: &mut Fields<'_>) -> Result<ToolKind, Bad> {
+fn web_search(fields: &mut Fields<'_>) -> Result<ToolKind, InvalidRequest> {
     fields.text("name")?;
     let mut location = fields.take("user_location");
     if let Some(Value::Object(members)) = &mut location {
@@ -64,7 +64,7 @@ fn web_search(fields: &mut Fields<'_>) -> Result<ToolKind, Bad> {
     Ok(ToolKind::WebSearch { location })
 }
 
-fn function(fields: &mut Fields<'_>) -> Result<ToolKind, Bad> {
+fn function(fields: &mut Fields<'_>) -> Result<ToolKind, InvalidRequest> {
     let name = fields.needed_name("name")?;
     let parameters = match fields.take("input_schema") {
         Some(schema @ Value::Object(_)) => schema,
@@ -84,7 +84,7 @@ fn function(fields: &mut Fields<'_>) -> Result<ToolKind, Bad> {
 /// Reads `tool_choice`: which tools, and whether several at once. The glance has checked it.
 pub(super) fn read_choice(
     fields: &mut Fields<'_>,
-) -> Result<(Option<ToolChoice>, Option<bool>), Bad> {
+) -> Result<(Option<ToolChoice>, Option<bool>), InvalidRequest> {
     let Some(value) = fields.take("tool_choice") else {
         return Ok((None, None));
     };
@@ -93,7 +93,7 @@ pub(super) fn read_choice(
     let parallel = choice.flag("disable_parallel_tool_use")?.map(|off| !off);
     let choice = match choice.needed_text("type")?.as_str() {
         "any" => ToolChoice::Required,
-        "tool" => ToolChoice::One(choice.needed_name("name")?),
+        "tool" => ToolChoice::Tool(choice.needed_name("name")?),
         "none" => ToolChoice::None,
         _ => ToolChoice::Auto,
     };
@@ -156,7 +156,10 @@ pub(super) fn write_custom(
 
 /// The vendor's web search.
 pub(super) fn write_web_search(tool: &Tool, location: Option<&Value>) -> Map<String, Value> {
-    let version = tool.own.for_format(NAME).and_then(|own| own.get(TYPE));
+    let version = tool
+        .extra
+        .for_format(NAME)
+        .and_then(|extra| extra.get(TYPE));
     let mut out = Map::new();
     let version = version.cloned().unwrap_or_else(|| json!(WEB_SEARCH));
     out.insert("type".to_owned(), version);
@@ -171,10 +174,13 @@ pub(super) fn write_web_search(tool: &Tool, location: Option<&Value>) -> Map<Str
 
 /// What only this format says of a tool, put back.
 pub(super) fn with_own(mut out: Map<String, Value>, tool: &Tool) -> Value {
-    let kind = tool.own.for_format(NAME).and_then(|own| own.get(TYPE));
+    let kind = tool
+        .extra
+        .for_format(NAME)
+        .and_then(|extra| extra.get(TYPE));
     if let (Some(kind), false) = (kind, out.contains_key("type")) {
         out.insert("type".to_owned(), kind.clone());
     }
-    put_back(&tool.own, &mut out);
+    put_back(&tool.extra, &mut out);
     Value::Object(out)
 }

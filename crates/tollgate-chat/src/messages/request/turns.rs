@@ -6,8 +6,8 @@ use super::conversation::{Piece, Said, arrange, wire_id};
 use super::draft::Draft;
 use super::read::is_among_messages;
 use super::sources::{document, image_source};
-use crate::error::Bad;
-use crate::hub::{Citation, Field, Kind, Opaque, Part, Role, Turn};
+use crate::error::InvalidRequest;
+use crate::hub::{Citation, Opaque, Part, PartKind, RequestField, Role, Turn};
 use crate::messages::blocks::{input_of, write_own_citation};
 use crate::messages::fields::put_back;
 use crate::messages::wire::{NAME, VENDOR};
@@ -26,7 +26,10 @@ pub(super) struct Conversation {
 }
 
 /// Writes system text and turns. `line` is an instruction of ours behind the system text.
-pub(super) fn write(draft: &mut Draft<'_>, line: Option<&str>) -> Result<Conversation, Bad> {
+pub(super) fn write(
+    draft: &mut Draft<'_>,
+    line: Option<&str>,
+) -> Result<Conversation, InvalidRequest> {
     let turns: Vec<(usize, &Turn)> = draft.request.turns.iter().enumerate().collect();
     let (system, said): (Vec<_>, Vec<_>) = turns
         .into_iter()
@@ -38,8 +41,11 @@ pub(super) fn write(draft: &mut Draft<'_>, line: Option<&str>) -> Result<Convers
     }
     turns.retain(|turn| !turn.pieces.is_empty());
     if turns.is_empty() && system.is_none() {
-        let turns = draft.request.name_of(Field::Turns);
-        return Err(Bad::new(turns, "must hold at least one turn with content"));
+        let turns = draft.request.client_field_name(RequestField::Turns);
+        return Err(InvalidRequest::new(
+            turns,
+            "must hold at least one turn with content",
+        ));
     }
     // The vendor's own clients may leave turns apart and answer for their order themselves.
     let turns = match draft.is_native {
@@ -74,7 +80,7 @@ fn lacks_thinking(turns: &[Said<'_>]) -> bool {
         .filter(|turn| turn.pieces.iter().any(|p| matches!(p, Piece::Call(..))))
         .any(|turn| {
             !matches!(turn.pieces.first(), Some(Piece::Plain(part, _))
-                if matches!(part.kind, Kind::Reasoning { .. } | Kind::Redacted(_)))
+                if matches!(part.kind, PartKind::Reasoning { .. } | PartKind::RedactedReasoning(_)))
         })
 }
 
@@ -82,17 +88,17 @@ fn write_system(
     draft: &mut Draft<'_>,
     turns: &[(usize, &Turn)],
     line: Option<&str>,
-) -> Result<Option<Value>, Bad> {
+) -> Result<Option<Value>, InvalidRequest> {
     let mut blocks = Vec::new();
     for (at, turn) in turns {
-        draft.lose_own(&turn.own);
+        draft.lose_own(&turn.extra);
         for (index, part) in turn.parts.iter().enumerate() {
-            let Kind::Text { text, .. } = &part.kind else {
+            let PartKind::Text { text, .. } = &part.kind else {
                 let why = "must be text: system text has nothing else in this model's format";
                 return Err(draft.bad((*at, index), why));
             };
             if draft.is_native || !text.trim().is_empty() {
-                draft.lose_own(&part.own);
+                draft.lose_own(&part.extra);
                 blocks.push(draft.text_block(text, &[], part));
             }
         }
@@ -111,8 +117,8 @@ fn write_system(
     ) = (line, turns, &blocks[..])
         && let [
             Part {
-                kind: Kind::Text { text, .. },
-                cache: None,
+                kind: PartKind::Text { text, .. },
+                cache_ttl: None,
                 ..
             },
         ] = &parts[..]
@@ -124,42 +130,46 @@ fn write_system(
 }
 
 /// The pieces of a turn that the vendor takes at all.
-fn pieces_of<'a>(draft: &mut Draft<'a>, at: usize, turn: &'a Turn) -> Result<Said<'a>, Bad> {
-    draft.lose_own(&turn.own);
+fn pieces_of<'a>(
+    draft: &mut Draft<'a>,
+    at: usize,
+    turn: &'a Turn,
+) -> Result<Said<'a>, InvalidRequest> {
+    draft.lose_own(&turn.extra);
     if turn.name.is_some() {
-        let turns = draft.request.name_of(Field::Turns);
+        let turns = draft.request.client_field_name(RequestField::Turns);
         draft.lose(format!("{turns}[{at}].name"));
     }
     let mut pieces = Vec::with_capacity(turn.parts.len());
     for (index, part) in turn.parts.iter().enumerate() {
         let place = (at, index);
         match &part.kind {
-            Kind::Text { text, .. } | Kind::Refusal(text) => {
+            PartKind::Text { text, .. } | PartKind::Refusal(text) => {
                 // Blank text is refused, and a sentence in its place would be answered.
                 if draft.is_native || !text.trim().is_empty() {
                     pieces.push(Piece::Plain(part, place));
                 }
             }
-            Kind::Reasoning { signature, .. } => match signature {
+            PartKind::Reasoning { signature, .. } => match signature {
                 Some(Opaque { vendor, .. }) if vendor == VENDOR => {
                     pieces.push(Piece::Plain(part, place));
                 }
-                _ => draft.lose_field(Field::PastReasoning),
+                _ => draft.lose_field(RequestField::PastReasoning),
             },
-            Kind::Redacted(data) if data.vendor != VENDOR => {
-                draft.lose_field(Field::PastReasoning);
+            PartKind::RedactedReasoning(data) if data.vendor != VENDOR => {
+                draft.lose_field(RequestField::PastReasoning);
             }
-            Kind::Foreign { format, value } if *format != NAME => {
+            PartKind::FormatSpecific { format, value } if *format != NAME => {
                 // A record of what the vendor's own tools did can go; what stands for a piece of the conversation cannot.
                 let stands_for_more = value["type"] == "item_reference";
                 if turn.role != Role::Assistant || stands_for_more {
                     return Err(draft.bad(place, "is of a type that only its own vendor can read"));
                 }
-                let path = draft.request.path_of(at, index);
+                let path = draft.request.client_part_path(at, index);
                 draft.lose(path);
             }
-            Kind::ToolCall { id, .. } => pieces.push(Piece::Call(part, wire_id(id))),
-            Kind::ToolResult { id, .. } => {
+            PartKind::ToolCall { id, .. } => pieces.push(Piece::Call(part, wire_id(id))),
+            PartKind::ToolResult { id, .. } => {
                 let wire = draft.is_native.then(|| wire_id(id));
                 pieces.push(Piece::Result(part, place, wire));
             }
@@ -178,7 +188,7 @@ fn write_turn(
     draft: &mut Draft<'_>,
     turn: &Said<'_>,
     is_prefill: bool,
-) -> Result<Option<Value>, Bad> {
+) -> Result<Option<Value>, InvalidRequest> {
     let mut blocks = Vec::with_capacity(turn.pieces.len());
     for piece in &turn.pieces {
         blocks.push(write_piece(draft, piece)?);
@@ -204,7 +214,7 @@ fn write_turn(
     out.insert("role".to_owned(), json!(role));
     out.insert("content".to_owned(), content);
     if let Some(at) = turn.turn {
-        put_back(&draft.request.turns[at].own, &mut out);
+        put_back(&draft.request.turns[at].extra, &mut out);
     }
     Ok(Some(Value::Object(out)))
 }
@@ -219,7 +229,7 @@ fn trim_end(blocks: &mut Vec<Value>) {
     }
 }
 
-fn write_piece(draft: &mut Draft<'_>, piece: &Piece<'_>) -> Result<Value, Bad> {
+fn write_piece(draft: &mut Draft<'_>, piece: &Piece<'_>) -> Result<Value, InvalidRequest> {
     match piece {
         Piece::Text(text) => Ok(json!({"type": "text", "text": text})),
         Piece::Missing(id) => Ok(json!({
@@ -232,7 +242,7 @@ fn write_piece(draft: &mut Draft<'_>, piece: &Piece<'_>) -> Result<Value, Bad> {
 }
 
 fn write_call(draft: &mut Draft<'_>, part: &Part, id: &str) -> Value {
-    let Kind::ToolCall {
+    let PartKind::ToolCall {
         name,
         arguments,
         custom,
@@ -241,7 +251,7 @@ fn write_call(draft: &mut Draft<'_>, part: &Part, id: &str) -> Value {
     else {
         return Value::Null;
     };
-    let name = draft.names.sent(name).to_owned();
+    let name = draft.names.upstream_name(name).to_owned();
     let block = json!({
         "type": "tool_use", "id": id, "name": name, "input": input_of(arguments, *custom),
     });
@@ -253,8 +263,8 @@ fn write_result(
     part: &Part,
     place: (usize, usize),
     wire: Option<&str>,
-) -> Result<Value, Bad> {
-    let Kind::ToolResult {
+) -> Result<Value, InvalidRequest> {
+    let PartKind::ToolResult {
         id,
         content,
         plain,
@@ -267,7 +277,7 @@ fn write_result(
     let Some(wire) = wire else {
         // A result of no call: what it says is kept as what the user says.
         let texts = content.iter().filter_map(|part| match &part.kind {
-            Kind::Text { text, .. } => Some(text.as_str()),
+            PartKind::Text { text, .. } => Some(text.as_str()),
             _ => None,
         });
         let text: String = texts.collect::<Vec<_>>().join("\n");
@@ -275,7 +285,7 @@ fn write_result(
     };
     let mut block = json!({"type": "tool_result", "tool_use_id": wire});
     let blank =
-        |part: &Part| matches!(&part.kind, Kind::Text { text, .. } if text.trim().is_empty());
+        |part: &Part| matches!(&part.kind, PartKind::Text { text, .. } if text.trim().is_empty());
     let mut blocks = Vec::with_capacity(content.len());
     let keeps_blank = *plain || draft.is_native;
     for part in content.iter().filter(|part| keeps_blank || !blank(part)) {
@@ -293,43 +303,51 @@ fn write_result(
     Ok(draft.finished(block, part))
 }
 
-fn write_part(draft: &mut Draft<'_>, part: &Part, place: (usize, usize)) -> Result<Value, Bad> {
+fn write_part(
+    draft: &mut Draft<'_>,
+    part: &Part,
+    place: (usize, usize),
+) -> Result<Value, InvalidRequest> {
     let block = match &part.kind {
-        Kind::Text {
+        PartKind::Text {
             text, citations, ..
         } => {
-            draft.lose_own(&part.own);
+            draft.lose_own(&part.extra);
             return Ok(draft.text_block(text, citations, part));
         }
-        Kind::Refusal(text) => json!({"type": "text", "text": text}),
-        Kind::Image { source, detail } => {
+        PartKind::Refusal(text) => json!({"type": "text", "text": text}),
+        PartKind::Image { source, detail } => {
             if detail.as_deref().is_some_and(|detail| detail != "auto") {
                 draft.lose("detail");
             }
             json!({"type": "image", "source": image_source(draft, source, place)?})
         }
-        Kind::File { source, name } => {
+        PartKind::File { source, name } => {
             let mut block = document(draft, source, place)?;
             if let Some(name) = name.as_ref().filter(|name| !name.is_empty()) {
                 block["title"] = json!(name);
             }
             block
         }
-        Kind::Reasoning {
+        PartKind::Reasoning {
             text, signature, ..
         } => {
             let signature = signature.as_ref().map_or("", |signature| &signature.data);
             json!({"type": "thinking", "thinking": text, "signature": signature})
         }
-        Kind::Redacted(data) => json!({"type": "redacted_thinking", "data": data.data}),
-        Kind::Foreign { format, value } if *format == NAME => return Ok(value.clone()),
-        Kind::Audio { .. } => {
+        PartKind::RedactedReasoning(data) => {
+            json!({"type": "redacted_thinking", "data": data.data})
+        }
+        PartKind::FormatSpecific { format, value } if *format == NAME => return Ok(value.clone()),
+        PartKind::Audio { .. } => {
             return Err(draft.bad(place, "is sound, which this model does not take"));
         }
-        Kind::Video { .. } => {
+        PartKind::Video { .. } => {
             return Err(draft.bad(place, "is a film, which this model does not take"));
         }
-        Kind::Foreign { .. } | Kind::ToolCall { .. } | Kind::ToolResult { .. } => {
+        PartKind::FormatSpecific { .. }
+        | PartKind::ToolCall { .. }
+        | PartKind::ToolResult { .. } => {
             return Err(draft.bad(place, "is of a type that cannot stand here"));
         }
     };
@@ -342,7 +360,7 @@ impl Draft<'_> {
         let mut block = json!({"type": "text", "text": text});
         let written: Vec<Value> = citations.iter().filter_map(write_own_citation).collect();
         if written.len() < citations.len() {
-            self.lose_field(Field::Citations);
+            self.lose_field(RequestField::Citations);
         }
         if !written.is_empty() {
             block["citations"] = Value::Array(written);
@@ -352,13 +370,16 @@ impl Draft<'_> {
 
     /// A block with the marker and the own members of its part.
     fn finished(&mut self, mut block: Value, part: &Part) -> Value {
-        let may_be_marked = !matches!(part.kind, Kind::Reasoning { .. } | Kind::Redacted(_));
-        if let Some(marker) = self.marker(part.cache.as_deref().filter(|_| may_be_marked)) {
+        let may_be_marked = !matches!(
+            part.kind,
+            PartKind::Reasoning { .. } | PartKind::RedactedReasoning(_)
+        );
+        if let Some(marker) = self.marker(part.cache_ttl.as_deref().filter(|_| may_be_marked)) {
             block["cache_control"] = marker;
         }
-        self.lose_own(&part.own);
+        self.lose_own(&part.extra);
         if let Value::Object(members) = &mut block {
-            put_back(&part.own, members);
+            put_back(&part.extra, members);
         }
         block
     }

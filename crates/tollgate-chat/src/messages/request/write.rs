@@ -6,9 +6,9 @@ use super::choice::Output;
 use super::draft::Draft;
 use super::knobs::{Sampled, cap};
 use super::{thinking, turns};
-use crate::error::Bad;
-use crate::format::{Target, Written};
-use crate::hub::{Field, Request};
+use crate::error::InvalidRequest;
+use crate::format::{Target, WrittenRequest};
+use crate::hub::{Request, RequestField};
 use crate::messages::fields::put_back;
 use crate::messages::wire::NAME;
 
@@ -16,15 +16,18 @@ use crate::messages::wire::NAME;
 const LONGEST_USER: usize = 256;
 
 /// Writes a request; see [`crate::Format::write_request`].
-pub(in crate::messages) fn write(request: &Request, target: &Target<'_>) -> Result<Written, Bad> {
+pub(in crate::messages) fn write(
+    request: &Request,
+    target: &Target<'_>,
+) -> Result<WrittenRequest, InvalidRequest> {
     refuse(request)?;
-    let mut draft = Draft::of(request, target.traits);
+    let mut draft = Draft::of(request, target.capabilities);
     let output = draft.output();
     let mut tools = draft.tools()?;
     let conversation = turns::write(&mut draft, output.line())?;
     let max_tokens = cap(request.max_tokens, target);
     if request.max_tokens.is_some_and(|asked| asked > max_tokens) {
-        draft.lose_field(Field::MaxTokens);
+        draft.lose_field(RequestField::MaxTokens);
     }
     let mut choice = draft.choice(&output, &mut tools);
     let thought = draft.think(max_tokens, &conversation, &mut choice);
@@ -53,11 +56,11 @@ pub(in crate::messages) fn write(request: &Request, target: &Target<'_>) -> Resu
     put("service_tier", draft.service_tier());
     put("stream", target.stream.then_some(json!(true)));
     draft.lose_the_rest();
-    put_back(&request.own, &mut body);
-    Ok(Written {
-        body: crate::text::of_object(&body),
+    put_back(&request.extra, &mut body);
+    Ok(WrittenRequest {
+        body: crate::json_text::object_to_vec(&body),
         dropped: draft.dropped,
-        renamed_tools: draft.names.renamed(),
+        renamed_tools: draft.names.into_renamed(),
         json_tool: match output {
             Output::Tool { name, .. } => Some(name),
             _ => None,
@@ -66,17 +69,23 @@ pub(in crate::messages) fn write(request: &Request, target: &Target<'_>) -> Resu
 }
 
 /// What the format cannot say, and whose loss would change what the client receives.
-fn refuse(request: &Request) -> Result<(), Bad> {
-    if let Some(name) = request.own_that_matters_to(NAME) {
-        return Err(Bad::new(name, "is not available for this model"));
+fn refuse(request: &Request) -> Result<(), InvalidRequest> {
+    if let Some(name) = request.essential_extra_unknown_to(NAME) {
+        return Err(InvalidRequest::new(name, "is not available for this model"));
     }
     if request.n.is_some_and(|n| n > 1) {
         let why = "must be 1 for this model: it gives one reply to a request";
-        return Err(Bad::new(request.name_of(Field::N), why));
+        return Err(InvalidRequest::new(
+            request.client_field_name(RequestField::N),
+            why,
+        ));
     }
     if request.logprobs.is_some() {
         let why = "is not available for this model: it gives no log probabilities";
-        return Err(Bad::new(request.name_of(Field::Logprobs), why));
+        return Err(InvalidRequest::new(
+            request.client_field_name(RequestField::Logprobs),
+            why,
+        ));
     }
     Ok(())
 }
@@ -89,7 +98,7 @@ impl Draft<'_> {
             top_p: self.request.top_p,
             top_k: self.request.top_k,
         };
-        let mut sent = asked.fitted(self.traits);
+        let mut sent = asked.fitted(self.capabilities);
         if !self.is_native {
             sent.temperature = sent.temperature.map(|t| t.clamp(0.0, 1.0));
             if thought.is_on {
@@ -97,9 +106,12 @@ impl Draft<'_> {
             }
         }
         let lost = [
-            (Field::Temperature, sent.temperature != asked.temperature),
-            (Field::TopP, sent.top_p != asked.top_p),
-            (Field::TopK, sent.top_k != asked.top_k),
+            (
+                RequestField::Temperature,
+                sent.temperature != asked.temperature,
+            ),
+            (RequestField::TopP, sent.top_p != asked.top_p),
+            (RequestField::TopK, sent.top_k != asked.top_k),
         ];
         for (field, _) in lost.iter().filter(|(_, is_lost)| *is_lost) {
             self.lose_field(*field);
@@ -108,9 +120,12 @@ impl Draft<'_> {
     }
 
     fn output_config(&self, effort: Option<&str>, output: &Output) -> Option<Value> {
-        let own = self.request.own.for_format(NAME);
-        let own = own.and_then(|own| own.get("output_config"));
-        let mut config = own.and_then(Value::as_object).cloned().unwrap_or_default();
+        let extra = self.request.extra.for_format(NAME);
+        let extra = extra.and_then(|extra| extra.get("output_config"));
+        let mut config = extra
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         if let Some(effort) = effort {
             config.insert("effort".to_owned(), json!(effort));
         }
@@ -127,20 +142,23 @@ impl Draft<'_> {
         let kept: Vec<&String> = stop.iter().filter(|text| !is_blank(text)).collect();
         let (is_less, kept) = (kept.len() < stop.len(), json!(kept));
         if is_less {
-            self.lose_field(Field::Stop);
+            self.lose_field(RequestField::Stop);
         }
         (kept != json!([])).then_some(kept)
     }
 
     fn metadata(&mut self) -> Option<Value> {
-        let own = self.request.own.for_format(NAME);
-        let own = own.and_then(|own| own.get("metadata"));
-        let mut metadata = own.and_then(Value::as_object).cloned().unwrap_or_default();
+        let extra = self.request.extra.for_format(NAME);
+        let extra = extra.and_then(|extra| extra.get("metadata"));
+        let mut metadata = extra
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         if let Some(user) = &self.request.user {
             if self.is_native || user.chars().count() <= LONGEST_USER {
                 metadata.insert("user_id".to_owned(), json!(user));
             } else {
-                self.lose_field(Field::User);
+                self.lose_field(RequestField::User);
             }
         }
         (!metadata.is_empty()).then_some(Value::Object(metadata))
@@ -153,7 +171,7 @@ impl Draft<'_> {
             "auto" => Some(json!("auto")),
             "default" | "standard" | "standard_only" => Some(json!("standard_only")),
             _ => {
-                self.lose_field(Field::ServiceTier);
+                self.lose_field(RequestField::ServiceTier);
                 None
             }
         }
@@ -163,22 +181,22 @@ impl Draft<'_> {
     fn lose_the_rest(&mut self) {
         let request = self.request;
         let absent = [
-            (Field::Seed, request.seed.is_some()),
+            (RequestField::Seed, request.seed.is_some()),
             (
-                Field::FrequencyPenalty,
+                RequestField::FrequencyPenalty,
                 request.frequency_penalty.is_some_and(|p| p != 0.0),
             ),
             (
-                Field::PresencePenalty,
+                RequestField::PresencePenalty,
                 request.presence_penalty.is_some_and(|p| p != 0.0),
             ),
-            (Field::Verbosity, request.verbosity.is_some()),
-            (Field::CacheKey, request.cache_key.is_some()),
-            (Field::Metadata, request.metadata.is_some()),
+            (RequestField::Verbosity, request.verbosity.is_some()),
+            (RequestField::CacheKey, request.cache_key.is_some()),
+            (RequestField::Metadata, request.metadata.is_some()),
         ];
         for (field, _) in absent.iter().filter(|(_, is_there)| *is_there) {
             self.lose_field(*field);
         }
-        self.lose_own(&request.own);
+        self.lose_own(&request.extra);
     }
 }

@@ -9,11 +9,11 @@ use super::blocks::{carrier, proof_for_client, write_citation};
 use super::reply::{blocks_of, call_id, message_id, redacted};
 use super::usage;
 use super::wire::stop_reason;
-use crate::error::WireError;
-use crate::format::{Rendering, StreamWriter};
-use crate::hub::{Event, Finish, Kind, Part, Usage};
-use crate::sse::EVENT_MAX;
-use crate::tokens::Counter;
+use crate::error::ErrorBody;
+use crate::format::{RenderOptions, StreamWriter};
+use crate::hub::{Event, FinishReason, Part, PartKind, Usage};
+use crate::sse::MAX_EVENT_BYTES;
+use crate::tokens::TokenEstimator;
 use queue::Queue;
 use wire::put;
 pub(super) use wire::{put_error, put_message_stop, put_ping, put_stop};
@@ -28,18 +28,18 @@ pub(super) struct Writer {
     queue: Queue,
     calls: u32,
     has_refused: bool,
-    finish: Option<(Finish, Option<String>)>,
+    finish: Option<(FinishReason, Option<String>)>,
     usage: Option<Usage>,
     /// What was generated, for a count where the upstream gives none.
-    generated: Counter,
+    generated: TokenEstimator,
 }
 
 impl Writer {
-    pub(super) fn new(rendering: &Rendering<'_>) -> Self {
+    pub(super) fn new(rendering: &RenderOptions<'_>) -> Self {
         Self {
             model: rendering.model.to_owned(),
             seed: rendering.seed.to_owned(),
-            estimate: rendering.prompt_estimate,
+            estimate: rendering.estimated_prompt_tokens,
             is_started: false,
             is_done: false,
             queue: Queue::default(),
@@ -47,7 +47,7 @@ impl Writer {
             has_refused: false,
             finish: None,
             usage: None,
-            generated: Counter::default(),
+            generated: TokenEstimator::default(),
         }
     }
 
@@ -101,7 +101,7 @@ impl Writer {
                 let proof = proof_for_client(signature.as_ref());
                 self.queue.thinking_end(&proof);
             }
-            Event::Redacted { data, .. } => self.queue.whole(redacted(data)),
+            Event::RedactedReasoning { data, .. } => self.queue.whole(redacted(data)),
             Event::Citation { citation, .. } => {
                 if let Some(citation) = write_citation(citation) {
                     self.queue.citation(&citation);
@@ -147,8 +147,8 @@ impl Writer {
     /// A part that comes whole.
     fn part(&mut self, part: &Part) {
         let blocks = blocks_of(part, self.calls as usize);
-        self.has_refused |= matches!(part.kind, Kind::Refusal(_));
-        self.calls += u32::from(matches!(part.kind, Kind::ToolCall { .. }));
+        self.has_refused |= matches!(part.kind, PartKind::Refusal(_));
+        self.calls += u32::from(matches!(part.kind, PartKind::ToolCall { .. }));
         for block in blocks {
             self.block(block);
         }
@@ -212,9 +212,9 @@ impl StreamWriter for Writer {
         }
         self.content(event);
         self.queue.advance(out);
-        if self.queue.waiting() > EVENT_MAX {
+        if self.queue.waiting() > MAX_EVENT_BYTES {
             let message = "the upstream's tool calls overlap by more than can be kept".to_owned();
-            let error = WireError {
+            let error = ErrorBody {
                 status: 502,
                 message,
                 param: None,
@@ -241,10 +241,10 @@ impl StreamWriter for Writer {
         self.is_done = true;
         let (finish, sequence) = self.finish.take().unwrap_or_default();
         let finish = match finish {
-            Finish::End if self.has_refused && self.calls == 0 => Finish::Refusal,
-            other => other.with_calls(self.calls > 0),
+            FinishReason::EndTurn if self.has_refused && self.calls == 0 => FinishReason::Refusal,
+            other => other.with_tool_calls(self.calls > 0),
         };
-        let sequence = sequence.filter(|_| finish == Finish::StopSequence);
+        let sequence = sequence.filter(|_| finish == FinishReason::StopSequence);
         let reason = stop_reason(finish, sequence.is_some());
         let usage = self.usage.unwrap_or_else(|| self.counted());
         let data = json!({
@@ -256,7 +256,7 @@ impl StreamWriter for Writer {
         put_message_stop(out);
     }
 
-    fn error(&mut self, error: &WireError, out: &mut Vec<u8>) {
+    fn error(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_done, true) {
             return;
         }
@@ -272,7 +272,7 @@ fn choice_of(event: &Event) -> Option<u32> {
         | Event::TextEnd { choice, .. }
         | Event::Reasoning { choice, .. }
         | Event::ReasoningEnd { choice, .. }
-        | Event::Redacted { choice, .. }
+        | Event::RedactedReasoning { choice, .. }
         | Event::Refusal { choice, .. }
         | Event::ToolStart { choice, .. }
         | Event::ToolArguments { choice, .. }

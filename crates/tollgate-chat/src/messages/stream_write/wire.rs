@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::error::WireError;
+use crate::error::ErrorBody;
 use crate::messages::error;
 
 /// One event.
@@ -42,7 +42,7 @@ pub(in crate::messages) fn put_ping(out: &mut Vec<u8>) {
 }
 
 /// The format's error event.
-pub(in crate::messages) fn put_error(out: &mut Vec<u8>, error: &WireError) {
+pub(in crate::messages) fn put_error(out: &mut Vec<u8>, error: &ErrorBody) {
     put(out, "error", &error::write(error).to_string());
 }
 

@@ -3,23 +3,23 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tollgate_chat::chat_completions::ChatCompletions;
-use tollgate_chat::hub::ModelTraits;
-use tollgate_chat::{Format, Garbled, Rendering};
+use tollgate_chat::hub::ModelCapabilities;
+use tollgate_chat::{Format, MalformedResponse, RenderOptions};
 
-use super::{DONE, body, chunk, passed, rendering, target, traits, user};
+use super::{DONE, body, capabilities, chunk, passed, rendering, target, user};
 
 #[test]
 fn what_needs_no_change_is_the_same_bytes() {
     let body = Bytes::from(r#"{ "model" : "up", "messages":[{"role":"user","content":"hi"}] }"#);
-    let glance = ChatCompletions.glance(&body).unwrap();
-    let traits = traits();
+    let glance = ChatCompletions.summarize_request(&body).unwrap();
+    let capabilities = capabilities();
     let sent = ChatCompletions
-        .forward_request(&body, &glance, &target(&traits))
+        .forward_request(&body, &glance, &target(&capabilities))
         .unwrap();
     assert_eq!(sent.as_ptr(), body.as_ptr());
 
     let reply = Bytes::from(r#"{"model":"mine","choices":[]}"#);
-    let answer = ChatCompletions.forward_reply(&reply, "mine").unwrap();
+    let answer = ChatCompletions.forward_response(&reply, "mine").unwrap();
     assert_eq!(answer.body.as_ptr(), reply.as_ptr());
 }
 
@@ -27,14 +27,14 @@ fn what_needs_no_change_is_the_same_bytes() {
 fn a_request_is_spliced_and_the_rest_stays_as_it_is_spelled() {
     let odd = r#"{"\u006dodel":"gpt","messages":[{"role":"user","content":"\u00e9 \" model"}],"seed":1e2,"x":[1.0 , 2]}"#;
     let body = Bytes::from(odd);
-    let glance = ChatCompletions.glance(&body).unwrap_err();
+    let glance = ChatCompletions.summarize_request(&body).unwrap_err();
     assert_eq!(glance.field, "seed");
     let odd = odd.replace("1e2", "100");
     let body = Bytes::from(odd);
-    let glance = ChatCompletions.glance(&body).unwrap();
-    let traits = traits();
+    let glance = ChatCompletions.summarize_request(&body).unwrap();
+    let capabilities = capabilities();
     let sent = ChatCompletions
-        .forward_request(&body, &glance, &target(&traits))
+        .forward_request(&body, &glance, &target(&capabilities))
         .unwrap();
     let expected = r#"{"model":"up","messages":[{"role":"user","content":"\u00e9 \" model"}],"seed":100,"x":[1.0 , 2]}"#;
     assert_eq!(sent, expected.as_bytes());
@@ -64,7 +64,7 @@ fn usage_is_always_asked_for_in_streams() {
         let mut more = options;
         more["stream"] = json!(true);
         let bytes = body(json!([user("Hi")]), more);
-        let sent = passed(&bytes, &traits(), true);
+        let sent = passed(&bytes, &capabilities(), true);
         assert_eq!(sent["stream_options"], expected);
         assert_eq!(sent["stream"], true);
     }
@@ -72,13 +72,13 @@ fn usage_is_always_asked_for_in_streams() {
 
 #[test]
 fn what_a_model_cannot_do_is_refused_or_weakened() {
-    let weak = ModelTraits {
-        takes_stop: false,
-        forced_tools: false,
-        ..traits()
+    let weak = ModelCapabilities {
+        accepts_stop: false,
+        supports_forced_tools: false,
+        ..capabilities()
     };
     let bytes = Bytes::from(body(json!([user("Hi")]), json!({"stop": ["a"]})));
-    let glance = ChatCompletions.glance(&bytes).unwrap();
+    let glance = ChatCompletions.summarize_request(&bytes).unwrap();
     let bad = ChatCompletions
         .forward_request(&bytes, &glance, &target(&weak))
         .unwrap_err();
@@ -95,18 +95,21 @@ fn a_reply_keeps_all_but_the_models_name() {
     let body = Bytes::from(
         r#"{"id":"a","model":"up\/1","x":1,"choices":[{"index":0,"message":{"content":"Hi","tool_calls":[{"function":{"arguments":"{}"}}]}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#,
     );
-    let answer = ChatCompletions.forward_reply(&body, "mine").unwrap();
+    let answer = ChatCompletions.forward_response(&body, "mine").unwrap();
     let expected = String::from_utf8(body.to_vec())
         .unwrap()
         .replace(r"up\/1", "mine");
     assert_eq!(answer.body, expected);
     assert_eq!((answer.usage.unwrap().total(), answer.text_bytes), (3, 4));
 
-    let reply = |text: &'static str| ChatCompletions.forward_reply(&Bytes::from(text), "mine");
-    assert!(matches!(reply("<html>"), Err(Garbled::Malformed(_))));
-    assert!(matches!(reply("{}"), Err(Garbled::Malformed(_))));
-    assert!(matches!(reply("[]"), Err(Garbled::Malformed(_))));
-    let Err(Garbled::Upstream(words)) =
+    let reply = |text: &'static str| ChatCompletions.forward_response(&Bytes::from(text), "mine");
+    assert!(matches!(
+        reply("<html>"),
+        Err(MalformedResponse::Invalid(_))
+    ));
+    assert!(matches!(reply("{}"), Err(MalformedResponse::Invalid(_))));
+    assert!(matches!(reply("[]"), Err(MalformedResponse::Invalid(_))));
+    let Err(MalformedResponse::Upstream(words)) =
         reply(r#"{"error":{"message":"busy","type":"server_error"}}"#)
     else {
         panic!("an error is told");
@@ -124,7 +127,7 @@ fn usage_chunk() -> String {
 
 #[test]
 fn whole_events_are_slices_and_the_end_is_held_back() {
-    let mut forward = ChatCompletions.forward_stream(&Rendering {
+    let mut forward = ChatCompletions.stream_forwarder(&RenderOptions {
         model: "up",
         ..rendering()
     });
@@ -133,14 +136,14 @@ fn whole_events_are_slices_and_the_end_is_held_back() {
     );
     let passed = forward.push(first.clone()).unwrap();
     assert_eq!(
-        (passed.now.as_ptr(), passed.now.len(), passed.ended),
+        (passed.bytes.as_ptr(), passed.bytes.len(), passed.ended),
         (first.as_ptr(), first.len(), false)
     );
     let last = forward
         .push(Bytes::from(usage_chunk() + DONE + "data: junk\n\n"))
         .unwrap();
-    assert_eq!((last.now.len(), last.ended), (0, true));
-    assert!(forward.push(Bytes::from("more")).unwrap().now.is_empty());
+    assert_eq!((last.bytes.len(), last.ended), (0, true));
+    assert!(forward.push(Bytes::from("more")).unwrap().bytes.is_empty());
     assert_eq!(forward.finish(), Ok(()));
     assert_eq!(
         (forward.usage().unwrap().total(), forward.text_bytes()),
@@ -153,7 +156,7 @@ fn whole_events_are_slices_and_the_end_is_held_back() {
 #[test]
 fn trap_45_a_usage_chunk_goes_only_to_those_who_asked() {
     for include_usage in [false, true] {
-        let mut forward = ChatCompletions.forward_stream(&Rendering {
+        let mut forward = ChatCompletions.stream_forwarder(&RenderOptions {
             include_usage,
             ..rendering()
         });
@@ -162,7 +165,7 @@ fn trap_45_a_usage_chunk_goes_only_to_those_who_asked() {
                 chunk(json!({"content": "a"}), Some("stop")) + &usage_chunk() + DONE,
             ))
             .unwrap();
-        let text = String::from_utf8(out.now.to_vec()).unwrap();
+        let text = String::from_utf8(out.bytes.to_vec()).unwrap();
         assert_eq!(text.contains("usage"), include_usage);
         assert!(text.contains(r#""model":"mine""#) && !text.contains("up"));
         let whole: Result<Vec<Value>, _> = text
@@ -177,26 +180,29 @@ fn trap_45_a_usage_chunk_goes_only_to_those_who_asked() {
 fn errors_before_any_word_are_told_at_once_and_later_ones_after_the_words() {
     let error = "data: {\"error\":{\"message\":\"busy\"}}\n\n";
     let role = chunk(json!({"role": "assistant", "content": ""}), None);
-    let mut forward = ChatCompletions.forward_stream(&rendering());
+    let mut forward = ChatCompletions.stream_forwarder(&rendering());
     assert!(matches!(
         forward.push(Bytes::from(role.clone() + error)),
-        Err(Garbled::Upstream(_))
+        Err(MalformedResponse::Upstream(_))
     ));
 
-    let mut forward = ChatCompletions.forward_stream(&rendering());
+    let mut forward = ChatCompletions.stream_forwarder(&rendering());
     let words = forward
         .push(Bytes::from(
             role + &chunk(json!({"content": "a"}), None) + error,
         ))
         .unwrap();
-    assert!(String::from_utf8_lossy(&words.now).contains("\"a\""));
-    assert!(matches!(forward.finish(), Err(Garbled::Upstream(_))));
+    assert!(String::from_utf8_lossy(&words.bytes).contains("\"a\""));
+    assert!(matches!(
+        forward.finish(),
+        Err(MalformedResponse::Upstream(_))
+    ));
 }
 
 #[test]
 fn broken_streams_are_told() {
     let run = |bytes: &[u8]| {
-        let mut forward = ChatCompletions.forward_stream(&rendering());
+        let mut forward = ChatCompletions.stream_forwarder(&rendering());
         forward
             .push(Bytes::copy_from_slice(bytes))
             .map(|_| ())
@@ -204,16 +210,16 @@ fn broken_streams_are_told() {
     };
     assert_eq!(
         run(chunk(json!({"content": "a"}), None).as_bytes()),
-        Err(Garbled::BrokeOff)
+        Err(MalformedResponse::Truncated)
     );
-    assert_eq!(run(b""), Err(Garbled::BrokeOff));
+    assert_eq!(run(b""), Err(MalformedResponse::Truncated));
     assert!(matches!(
         run(b"data: {\"a\"\n\n"),
-        Err(Garbled::Malformed(_))
+        Err(MalformedResponse::Invalid(_))
     ));
     assert!(matches!(
         run(b"data: {\"a\":\"\xff\"}\n\n"),
-        Err(Garbled::Malformed(_))
+        Err(MalformedResponse::Invalid(_))
     ));
     assert_eq!(
         run(chunk(json!({"content": "a"}), Some("stop")).as_bytes()),
@@ -234,8 +240,8 @@ fn broken_streams_are_told() {
 
 #[test]
 fn an_event_without_end_is_not_kept_for_ever() {
-    let mut forward = ChatCompletions.forward_stream(&rendering());
+    let mut forward = ChatCompletions.stream_forwarder(&rendering());
     let piece = Bytes::from(vec![b'x'; 1 << 20]);
     let refused = (0..20).find_map(|_| forward.push(piece.clone()).err());
-    assert!(matches!(refused, Some(Garbled::TooLarge(_))));
+    assert!(matches!(refused, Some(MalformedResponse::EventTooLarge(_))));
 }

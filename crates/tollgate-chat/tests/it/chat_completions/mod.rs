@@ -8,29 +8,31 @@ mod streams;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tollgate_chat::chat_completions::ChatCompletions;
-use tollgate_chat::hub::{Event, ModelTraits, Request};
-use tollgate_chat::{Bad, Format, Garbled, Rendering, Target, Written};
+use tollgate_chat::hub::{Event, ModelCapabilities, Request};
+use tollgate_chat::{
+    Format, InvalidRequest, MalformedResponse, RenderOptions, Target, WrittenRequest,
+};
 
-fn traits() -> ModelTraits {
-    ModelTraits::default()
+fn capabilities() -> ModelCapabilities {
+    ModelCapabilities::default()
 }
 
-fn target(traits: &ModelTraits) -> Target<'_> {
+fn target(capabilities: &ModelCapabilities) -> Target<'_> {
     Target {
         model: "up",
         stream: false,
-        traits,
+        capabilities,
         default_max_tokens: 4096,
     }
 }
 
-fn rendering() -> Rendering<'static> {
-    Rendering {
+fn rendering() -> RenderOptions<'static> {
+    RenderOptions {
         model: "mine",
         created: 7,
         seed: "seed",
         include_usage: false,
-        prompt_estimate: 0,
+        estimated_prompt_tokens: 0,
         request: None,
         json_array: false,
     }
@@ -60,21 +62,24 @@ fn bad(body: &[u8]) -> String {
         .message
 }
 
-fn write(request: &Request, traits: &ModelTraits) -> Result<Written, Bad> {
-    ChatCompletions.write_request(request, &target(traits))
+fn write(
+    request: &Request,
+    capabilities: &ModelCapabilities,
+) -> Result<WrittenRequest, InvalidRequest> {
+    ChatCompletions.write_request(request, &target(capabilities))
 }
 
-fn sent(request: &Request, traits: &ModelTraits) -> Value {
-    serde_json::from_slice(&write(request, traits).unwrap().body).unwrap()
+fn sent(request: &Request, capabilities: &ModelCapabilities) -> Value {
+    serde_json::from_slice(&write(request, capabilities).unwrap().body).unwrap()
 }
 
 /// The same request passed on.
-fn passed(body: &[u8], traits: &ModelTraits, stream: bool) -> Value {
+fn passed(body: &[u8], capabilities: &ModelCapabilities, stream: bool) -> Value {
     let body = Bytes::copy_from_slice(body);
-    let glance = ChatCompletions.glance(&body).unwrap();
+    let glance = ChatCompletions.summarize_request(&body).unwrap();
     let target = Target {
         stream,
-        ..target(traits)
+        ..target(capabilities)
     };
     let sent = ChatCompletions
         .forward_request(&body, &glance, &target)
@@ -83,7 +88,7 @@ fn passed(body: &[u8], traits: &ModelTraits, stream: bool) -> Value {
 }
 
 /// The events of a stream, read in one piece.
-fn events(sse: &str) -> Result<Vec<Event>, Garbled> {
+fn events(sse: &str) -> Result<Vec<Event>, MalformedResponse> {
     let mut reader = ChatCompletions.stream_reader();
     let mut out = Vec::new();
     reader.push(sse.as_bytes(), &mut out)?;

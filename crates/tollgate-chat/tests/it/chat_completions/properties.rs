@@ -4,11 +4,14 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tollgate_chat::chat_completions::ChatCompletions;
-use tollgate_chat::hub::{Citation, Event, Finish, Fold, Kind, Own, Part, Usage, events_of};
-use tollgate_chat::{Format, Rendering, Target};
+use tollgate_chat::hub::{
+    Citation, Event, ExtraFields, FinishReason, Part, PartKind, ResponseBuilder, Usage,
+    events_from_response,
+};
+use tollgate_chat::{Format, RenderOptions, Target};
 
 use super::streams::write;
-use super::{chunk, events, fragment, read, rendering, sent, traits};
+use super::{capabilities, chunk, events, fragment, read, rendering, sent};
 
 fn words() -> impl Strategy<Value = String> {
     "[a-z \"\n]{0,4}[a-z\\\\é猫]{1,4}"
@@ -73,7 +76,11 @@ fn any_event() -> impl Strategy<Value = Event> {
         })),
         (choice, any::<bool>()).prop_map(|(choice, long)| Event::Finish {
             choice,
-            finish: if long { Finish::Length } else { Finish::End },
+            finish: if long {
+                FinishReason::Length
+            } else {
+                FinishReason::EndTurn
+            },
             stop_sequence: None,
         }),
     ]
@@ -86,7 +93,7 @@ fn citation(url: String) -> Citation {
         start: Some(0),
         end: Some(1),
         cited_text: None,
-        own: Own::NONE,
+        extra: ExtraFields::NONE,
     }
 }
 
@@ -336,7 +343,7 @@ proptest! {
 
     #[test]
     fn no_events_make_an_illegal_stream(events in prop::collection::vec(any_event(), 0..40), include_usage in any::<bool>()) {
-        let rendering = Rendering { include_usage, ..rendering() };
+        let rendering = RenderOptions { include_usage, ..rendering() };
         let (chunks, _) = write(&rendering, &events);
         check(&chunks, include_usage);
     }
@@ -344,30 +351,30 @@ proptest! {
     #[test]
     fn a_request_read_and_written_is_the_same(body in request()) {
         let bytes = body.to_string();
-        let written = sent(&read(bytes.as_bytes()), &traits());
+        let written = sent(&read(bytes.as_bytes()), &capabilities());
         prop_assert_eq!(&written, &body);
-        let glance = ChatCompletions.glance(bytes.as_bytes());
+        let glance = ChatCompletions.summarize_request(bytes.as_bytes());
         prop_assert!(glance.is_ok(), "{:?}", glance);
     }
 
     #[test]
     fn a_reply_survives_itself_and_the_way_through_a_stream(body in reply()) {
-        let reply = ChatCompletions.read_reply(body.to_string().as_bytes()).unwrap();
-        let written = ChatCompletions.write_reply(&reply, &rendering());
-        let again = ChatCompletions.read_reply(&written).unwrap();
+        let reply = ChatCompletions.read_response(body.to_string().as_bytes()).unwrap();
+        let written = ChatCompletions.write_response(&reply, &rendering());
+        let again = ChatCompletions.read_response(&written).unwrap();
         prop_assert_eq!(&again.choices, &reply.choices);
-        let told = events_of(&reply);
-        let rendering = Rendering { include_usage: true, ..rendering() };
+        let told = events_from_response(&reply);
+        let rendering = RenderOptions { include_usage: true, ..rendering() };
         let (chunks, sse) = write(&rendering, &told);
         let checked = check(&chunks, true);
-        let mut fold = Fold::default();
+        let mut fold = ResponseBuilder::default();
         events(&sse).unwrap().iter().for_each(|event| fold.push(event));
-        let streamed = fold.reply();
+        let streamed = fold.build();
         prop_assert_eq!(streamed.usage, reply.usage);
         prop_assert_eq!(streamed.choices, reply.choices.clone());
         for (seen, choice) in checked.iter().zip(&reply.choices) {
             let text = choice.parts.iter().find_map(|part| match &part.kind {
-                Kind::Text { text, .. } => Some(text.as_str()),
+                PartKind::Text { text, .. } => Some(text.as_str()),
                 _ => None,
             });
             prop_assert_eq!(seen.text.as_str(), text.unwrap_or_default());
@@ -377,25 +384,25 @@ proptest! {
     #[test]
     fn no_bytes_panic(bytes in damaged()) {
         let rendering = rendering();
-        let traits = traits();
-        let target = Target { model: "m", stream: true, traits: &traits, default_max_tokens: 1 };
+        let capabilities = capabilities();
+        let target = Target { model: "m", stream: true, capabilities: &capabilities, default_max_tokens: 1 };
         let body = Bytes::from(bytes.clone());
-        if let Ok(glance) = ChatCompletions.glance(&bytes) {
+        if let Ok(glance) = ChatCompletions.summarize_request(&bytes) {
             let _ = ChatCompletions.forward_request(&body, &glance, &target);
         }
         if let Ok(request) = ChatCompletions.read_request(&bytes) {
             let _ = ChatCompletions.write_request(&request, &target);
         }
-        if let Ok(reply) = ChatCompletions.read_reply(&bytes) {
-            let written = ChatCompletions.write_reply(&reply, &rendering);
+        if let Ok(reply) = ChatCompletions.read_response(&bytes) {
+            let written = ChatCompletions.write_response(&reply, &rendering);
             prop_assert!(serde_json::from_slice::<Value>(&written).is_ok());
         }
-        let _ = ChatCompletions.forward_reply(&body, "x");
+        let _ = ChatCompletions.forward_response(&body, "x");
         let _ = ChatCompletions.read_error(500, &bytes);
         let mut events = Vec::new();
         let mut reader = ChatCompletions.stream_reader();
         let read = reader.push(&bytes, &mut events).and_then(|()| reader.finish(&mut events));
-        let mut forward = ChatCompletions.forward_stream(&rendering);
+        let mut forward = ChatCompletions.stream_forwarder(&rendering);
         let passed = forward.push(body).map(|_| ()).and_then(|()| forward.finish());
         // What can be read can be passed on.
         if read.is_ok() {
@@ -412,10 +419,10 @@ proptest! {
             sse = sse.replace('\n', "\r\n");
         }
         let run = |pieces: &[&[u8]]| {
-            let mut forward = ChatCompletions.forward_stream(&rendering());
+            let mut forward = ChatCompletions.stream_forwarder(&rendering());
             let mut out = Vec::new();
             for piece in pieces {
-                out.extend_from_slice(&forward.push(Bytes::copy_from_slice(piece)).unwrap().now);
+                out.extend_from_slice(&forward.push(Bytes::copy_from_slice(piece)).unwrap().bytes);
             }
             forward.finish().unwrap();
             out.extend_from_slice(&forward.end());

@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 use tollgate_chat::hub::{
-    Effort, Kind, ModelTraits, Opaque, OutputFormat, Own, Part, Request, Role, Sampling, Source,
-    Thinking, Tool, ToolChoice, ToolKind, Turn,
+    Effort, ExtraFields, ModelCapabilities, Opaque, OutputFormat, Part, PartKind, ReasoningControl,
+    Request, Role, SamplingSupport, Source, Tool, ToolChoice, ToolKind, Turn,
 };
 
-use super::{bad, body, passed, read, sent, traits, user, write};
+use super::{bad, body, capabilities, passed, read, sent, user, write};
 
 /// A request of a client of the messages format.
 fn foreign(turns: Vec<Turn>) -> Request {
     Request {
-        client: "messages",
+        client_format: "messages",
         turns,
         ..Request::default()
     }
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::of(Kind::ToolCall {
+    Part::new(PartKind::ToolCall {
         id: id.to_owned(),
         name: name.to_owned(),
         arguments: arguments.to_owned(),
@@ -28,7 +28,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Part {
 }
 
 fn result(id: &str, content: Vec<Part>, is_error: bool) -> Part {
-    Part::of(Kind::ToolResult {
+    Part::new(PartKind::ToolResult {
         id: id.to_owned(),
         name: None,
         content,
@@ -39,7 +39,7 @@ fn result(id: &str, content: Vec<Part>, is_error: bool) -> Part {
 }
 
 fn thinking(text: &str) -> Part {
-    Part::of(Kind::Reasoning {
+    Part::new(PartKind::Reasoning {
         text: text.to_owned(),
         signature: Some(Opaque::new("anthropic", "sig")),
         id: None,
@@ -52,38 +52,38 @@ fn picture() -> Part {
         media_type: "image/png".to_owned(),
         data: "AAAA".to_owned(),
     };
-    Part::of(Kind::Image {
+    Part::new(PartKind::Image {
         source,
         detail: None,
     })
 }
 
 fn asked() -> Turn {
-    Turn::of(Role::User, vec![Part::text("Go")])
+    Turn::new(Role::User, vec![Part::text("Go")])
 }
 
 #[test]
 fn trap_02_only_truly_missing_results_are_filled_in_and_only_after_merging() {
     let turns = vec![
         asked(),
-        Turn::of(
+        Turn::new(
             Role::Assistant,
             vec![call("a", "f", "{}"), call("b", "f", "{}")],
         ),
-        Turn::of(
+        Turn::new(
             Role::User,
             vec![result("b", vec![Part::text("two")], false)],
         ),
-        Turn::of(
+        Turn::new(
             Role::User,
             vec![
                 Part::text("and"),
                 result("a", vec![Part::text("one")], true),
             ],
         ),
-        Turn::of(Role::Assistant, vec![call("c", "f", "{}")]),
+        Turn::new(Role::Assistant, vec![call("c", "f", "{}")]),
     ];
-    let messages = sent(&foreign(turns), &traits())["messages"].clone();
+    let messages = sent(&foreign(turns), &capabilities())["messages"].clone();
     let short: Vec<String> = messages
         .as_array()
         .unwrap()
@@ -115,11 +115,11 @@ fn trap_02_only_truly_missing_results_are_filled_in_and_only_after_merging() {
 fn trap_03_pictures_of_results_come_behind_all_results() {
     let turns = vec![
         asked(),
-        Turn::of(
+        Turn::new(
             Role::Assistant,
             vec![call("a", "f", "{}"), call("b", "f", "{}")],
         ),
-        Turn::of(
+        Turn::new(
             Role::User,
             vec![
                 result("a", vec![Part::text("see"), picture()], false),
@@ -128,7 +128,7 @@ fn trap_03_pictures_of_results_come_behind_all_results() {
             ],
         ),
     ];
-    let messages = sent(&foreign(turns), &traits())["messages"].clone();
+    let messages = sent(&foreign(turns), &capabilities())["messages"].clone();
     assert_eq!(
         messages[2]["content"],
         "see\n[attached in the next user message]"
@@ -142,11 +142,11 @@ fn trap_03_pictures_of_results_come_behind_all_results() {
 fn orphans_become_text_and_double_ids_are_told_apart() {
     let turns = vec![
         asked(),
-        Turn::of(
+        Turn::new(
             Role::Assistant,
             vec![call("x", "f", "{}"), call("x", "g", "{}")],
         ),
-        Turn::of(
+        Turn::new(
             Role::User,
             vec![
                 result("x", vec![Part::text("1")], false),
@@ -155,7 +155,7 @@ fn orphans_become_text_and_double_ids_are_told_apart() {
             ],
         ),
     ];
-    let messages = sent(&foreign(turns), &traits())["messages"].clone();
+    let messages = sent(&foreign(turns), &capabilities())["messages"].clone();
     assert_eq!(messages[1]["tool_calls"][1]["id"], "x_2");
     assert_eq!(
         (&messages[2]["tool_call_id"], &messages[3]["tool_call_id"]),
@@ -169,13 +169,13 @@ fn calls_in_turns_of_their_own_are_one_message() {
     // The responses format has one item for each.
     let turns = vec![
         asked(),
-        Turn::of(Role::Assistant, vec![Part::text("Let me see.")]),
-        Turn::of(Role::Assistant, vec![call("a", "f", "{}")]),
-        Turn::of(Role::Assistant, vec![call("b", "f", "")]),
-        Turn::of(Role::User, vec![result("a", vec![Part::text("1")], false)]),
-        Turn::of(Role::User, vec![result("b", vec![Part::text("2")], false)]),
+        Turn::new(Role::Assistant, vec![Part::text("Let me see.")]),
+        Turn::new(Role::Assistant, vec![call("a", "f", "{}")]),
+        Turn::new(Role::Assistant, vec![call("b", "f", "")]),
+        Turn::new(Role::User, vec![result("a", vec![Part::text("1")], false)]),
+        Turn::new(Role::User, vec![result("b", vec![Part::text("2")], false)]),
     ];
-    let messages = sent(&foreign(turns), &traits())["messages"].clone();
+    let messages = sent(&foreign(turns), &capabilities())["messages"].clone();
     assert_eq!(messages.as_array().unwrap().len(), 4);
     assert_eq!(messages[1]["content"], "Let me see.");
     assert_eq!(messages[1]["tool_calls"][1]["function"]["arguments"], "{}");
@@ -186,13 +186,13 @@ fn trap_07_long_ids_are_shortened_the_same_in_call_and_result() {
     let long = "toolu_".repeat(20);
     let turns = vec![
         asked(),
-        Turn::of(Role::Assistant, vec![call(&long, "f", "{}")]),
-        Turn::of(
+        Turn::new(Role::Assistant, vec![call(&long, "f", "{}")]),
+        Turn::new(
             Role::User,
             vec![result(&long, vec![Part::text("1")], false)],
         ),
     ];
-    let messages = sent(&foreign(turns), &traits())["messages"].clone();
+    let messages = sent(&foreign(turns), &capabilities())["messages"].clone();
     let id = messages[1]["tool_calls"][0]["id"].as_str().unwrap();
     assert_eq!(id.len(), 40);
     assert_eq!(messages[2]["tool_call_id"], id);
@@ -208,7 +208,7 @@ fn trap_08_text_beside_calls_stays_and_an_empty_list_of_calls_is_none() {
         json!({}),
     ));
     assert_eq!(request.turns[1].parts.len(), 2);
-    let messages = sent(&request, &traits())["messages"].clone();
+    let messages = sent(&request, &capabilities())["messages"].clone();
     assert_eq!(messages[1]["content"], "Hm.");
     assert_eq!(
         messages[3],
@@ -233,7 +233,7 @@ fn trap_10_broken_arguments_are_kept_as_they_are() {
         json!([user("Go"), {"role": "assistant", "content": null, "tool_calls": calls}]),
         json!({}),
     ));
-    let messages = sent(&request, &traits())["messages"].clone();
+    let messages = sent(&request, &capabilities())["messages"].clone();
     assert_eq!(
         messages[1]["tool_calls"][0]["function"]["arguments"],
         "{\"x\":"
@@ -250,18 +250,18 @@ fn trap_11_tool_names_are_made_legal_everywhere() {
             parameters: None,
             strict: None,
         },
-        cache: None,
-        own: Own::NONE,
+        cache_ttl: None,
+        extra: ExtraFields::NONE,
     };
     let request = Request {
         tools: vec![tool],
-        tool_choice: Some(ToolChoice::One("mcp.read".to_owned())),
+        tool_choice: Some(ToolChoice::Tool("mcp.read".to_owned())),
         ..foreign(vec![
             asked(),
-            Turn::of(Role::Assistant, vec![call("a", "mcp.read", "{}")]),
+            Turn::new(Role::Assistant, vec![call("a", "mcp.read", "{}")]),
         ])
     };
-    let written = write(&request, &traits()).unwrap();
+    let written = write(&request, &capabilities()).unwrap();
     let sent: Value = serde_json::from_slice(&written.body).unwrap();
     assert_eq!(sent["tools"][0]["function"], json!({"name": "mcp_read"}));
     assert_eq!(sent["tool_choice"]["function"]["name"], "mcp_read");
@@ -277,16 +277,16 @@ fn trap_11_tool_names_are_made_legal_everywhere() {
 
 #[test]
 fn trap_20_fields_beyond_openais_are_kept_from_models_that_refuse_them() {
-    let strict = ModelTraits {
-        strict_fields: true,
-        ..traits()
+    let strict = ModelCapabilities {
+        rejects_unknown_fields: true,
+        ..capabilities()
     };
     let bytes = body(
         json!([user("Hi")]),
         json!({"top_k": 5, "min_p": 0.1, "logit_bias": {"1": 2}, "chat_template_kwargs": {}}),
     );
     let request = read(&bytes);
-    assert_eq!(sent(&request, &traits())["min_p"], 0.1);
+    assert_eq!(sent(&request, &capabilities())["min_p"], 0.1);
     let written = write(&request, &strict).unwrap();
     assert_eq!(written.dropped, ["top_k", "min_p", "chat_template_kwargs"]);
     let expected = json!({"model": "up", "messages": [user("Hi")], "logit_bias": {"1": 2}});
@@ -304,23 +304,31 @@ fn trap_21_22_sampling_goes_by_what_the_model_takes() {
         json!({"temperature": 0.5, "top_p": 0.9, "top_k": 3}),
     );
     for (sampling, left, dropped) in [
-        (Sampling::All, vec!["temperature", "top_p", "top_k"], vec![]),
-        (Sampling::One, vec!["temperature", "top_k"], vec!["top_p"]),
         (
-            Sampling::None,
+            SamplingSupport::All,
+            vec!["temperature", "top_p", "top_k"],
+            vec![],
+        ),
+        (
+            SamplingSupport::TemperatureOrTopP,
+            vec!["temperature", "top_k"],
+            vec!["top_p"],
+        ),
+        (
+            SamplingSupport::None,
             vec![],
             vec!["temperature", "top_p", "top_k"],
         ),
     ] {
-        let traits = ModelTraits {
+        let capabilities = ModelCapabilities {
             sampling,
-            ..traits()
+            ..capabilities()
         };
-        let written = write(&read(&bytes), &traits).unwrap();
+        let written = write(&read(&bytes), &capabilities).unwrap();
         assert_eq!(written.dropped, dropped);
         for body in [
             serde_json::from_slice(&written.body).unwrap(),
-            passed(&bytes, &traits, false),
+            passed(&bytes, &capabilities, false),
         ] {
             let names: Vec<&str> = ["temperature", "top_p", "top_k"]
                 .into_iter()
@@ -333,38 +341,38 @@ fn trap_21_22_sampling_goes_by_what_the_model_takes() {
 
 #[test]
 fn trap_24_efforts_go_by_what_the_model_knows() {
-    let level = Thinking::Level {
+    let level = ReasoningControl::Level {
         minimal: false,
         medium: false,
     };
-    let always = Thinking::Effort { can_disable: false };
+    let always = ReasoningControl::Effort { can_disable: false };
     for (thinking, asked, expected) in [
-        (traits().thinking, "xhigh", json!("xhigh")),
+        (capabilities().thinking, "xhigh", json!("xhigh")),
         (always, "none", json!("low")),
         (level, "none", json!("low")),
         (level, "medium", json!("high")),
         (level, "max", json!("high")),
-        (Thinking::No, "high", Value::Null),
+        (ReasoningControl::Unsupported, "high", Value::Null),
     ] {
-        let traits = ModelTraits {
+        let capabilities = ModelCapabilities {
             thinking,
-            ..traits()
+            ..capabilities()
         };
         let bytes = body(json!([user("Hi")]), json!({"reasoning_effort": asked}));
         let request = read(&bytes);
         assert_eq!(
-            sent(&request, &traits)["reasoning_effort"],
+            sent(&request, &capabilities)["reasoning_effort"],
             expected,
             "{asked}"
         );
         assert_eq!(
-            passed(&bytes, &traits, false)["reasoning_effort"],
+            passed(&bytes, &capabilities, false)["reasoning_effort"],
             expected,
             "{asked}"
         );
         let weakened = expected != asked;
         assert_eq!(
-            write(&request, &traits).unwrap().dropped.len(),
+            write(&request, &capabilities).unwrap().dropped.len(),
             usize::from(weakened)
         );
     }
@@ -372,22 +380,22 @@ fn trap_24_efforts_go_by_what_the_model_knows() {
 
 #[test]
 fn trap_27_reasoning_goes_back_to_models_that_need_it() {
-    let needs = ModelTraits {
-        needs_reasoning_back: true,
-        strict_fields: true,
-        ..traits()
+    let needs = ModelCapabilities {
+        requires_past_reasoning: true,
+        rejects_unknown_fields: true,
+        ..capabilities()
     };
     let turns = vec![
         asked(),
-        Turn::of(Role::Assistant, vec![thinking("Hm."), call("a", "f", "{}")]),
-        Turn::of(Role::User, vec![result("a", vec![Part::text("1")], false)]),
-        Turn::of(Role::Assistant, vec![call("b", "f", "{}")]),
+        Turn::new(Role::Assistant, vec![thinking("Hm."), call("a", "f", "{}")]),
+        Turn::new(Role::User, vec![result("a", vec![Part::text("1")], false)]),
+        Turn::new(Role::Assistant, vec![call("b", "f", "{}")]),
     ];
     let request = foreign(turns);
     let messages = sent(&request, &needs)["messages"].clone();
     assert_eq!(messages[1]["reasoning_content"], "Hm.");
     assert_eq!(messages[3]["reasoning_content"], " ");
-    let written = write(&request, &traits()).unwrap();
+    let written = write(&request, &capabilities()).unwrap();
     assert!(!String::from_utf8_lossy(&written.body).contains("Hm."));
     assert_eq!(written.dropped, ["thinking"]);
 
@@ -406,13 +414,17 @@ fn trap_27_reasoning_goes_back_to_models_that_need_it() {
 
 #[test]
 fn the_cap_has_the_name_that_the_model_takes() {
-    let newer = ModelTraits {
-        max_completion_tokens: true,
-        max_output: Some(100),
-        ..traits()
+    let newer = ModelCapabilities {
+        uses_max_completion_tokens: true,
+        max_output_tokens: Some(100),
+        ..capabilities()
     };
-    for (given, traits, expected) in [
-        (json!({"max_tokens": 5}), traits(), json!({"max_tokens": 5})),
+    for (given, capabilities, expected) in [
+        (
+            json!({"max_tokens": 5}),
+            capabilities(),
+            json!({"max_tokens": 5}),
+        ),
         (
             json!({"max_tokens": 5}),
             newer.clone(),
@@ -420,12 +432,12 @@ fn the_cap_has_the_name_that_the_model_takes() {
         ),
         (
             json!({"max_completion_tokens": 5}),
-            traits(),
+            capabilities(),
             json!({"max_tokens": 5}),
         ),
         (
             json!({"max_tokens": 5, "max_completion_tokens": 9}),
-            traits(),
+            capabilities(),
             json!({"max_tokens": 9}),
         ),
         (
@@ -445,16 +457,16 @@ fn the_cap_has_the_name_that_the_model_takes() {
             ("model".to_owned(), json!("up")),
             ("messages".to_owned(), json!([user("Hi")])),
         ]);
-        assert_eq!(sent(&read(&bytes), &traits), expected);
-        assert_eq!(passed(&bytes, &traits, false), expected);
+        assert_eq!(sent(&read(&bytes), &capabilities), expected);
+        assert_eq!(passed(&bytes, &capabilities, false), expected);
     }
 }
 
 #[test]
 fn a_schema_that_the_model_cannot_keep_to_is_told_in_words() {
-    let weak = ModelTraits {
-        json_schema: false,
-        ..traits()
+    let weak = ModelCapabilities {
+        supports_json_schema: false,
+        ..capabilities()
     };
     let format =
         json!({"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}});
@@ -491,7 +503,7 @@ fn schemas_of_formats_without_the_word_are_strict_where_they_may_be() {
             output: Some(schema(closed)),
             ..foreign(vec![asked()])
         };
-        let format = sent(&request, &traits())["response_format"]["json_schema"].clone();
+        let format = sent(&request, &capabilities())["response_format"]["json_schema"].clone();
         assert_eq!(
             (&format["name"], &format["strict"]),
             (&json!("response"), &expected)
@@ -500,12 +512,13 @@ fn schemas_of_formats_without_the_word_are_strict_where_they_may_be() {
 }
 
 #[test]
-fn what_changes_the_answer_is_refused_in_the_clients_words() {
-    let refused =
-        |request: Request, traits: &ModelTraits| write(&request, traits).unwrap_err().message;
-    let no_stop = ModelTraits {
-        takes_stop: false,
-        ..traits()
+fn fields_whose_loss_changes_the_response_are_rejected_by_the_clients_name() {
+    let refused = |request: Request, capabilities: &ModelCapabilities| {
+        write(&request, capabilities).unwrap_err().message
+    };
+    let no_stop = ModelCapabilities {
+        accepts_stop: false,
+        ..capabilities()
     };
     let stopping = Request {
         stop: vec!["x".to_owned()],
@@ -513,38 +526,40 @@ fn what_changes_the_answer_is_refused_in_the_clients_words() {
     };
     assert_eq!(
         refused(stopping, &no_stop),
-        "`stop_sequences` is nothing that this model takes"
+        "`stop_sequences` is not supported by this model"
     );
     let stateful = Request {
-        own: Own::of(
+        extra: ExtraFields::new(
             "responses",
             serde_json::from_str(r#"{"previous_response_id":"r"}"#).unwrap(),
         ),
         ..foreign(vec![asked()])
     };
-    assert!(refused(stateful, &traits()).starts_with("`previous_response_id` is nothing"));
+    assert!(
+        refused(stateful, &capabilities()).starts_with("`previous_response_id` is not supported")
+    );
     let hosted = Tool {
-        kind: ToolKind::Foreign {
+        kind: ToolKind::FormatSpecific {
             format: "messages",
             value: json!({"type": "bash_20250124", "name": "bash"}),
         },
-        cache: None,
-        own: Own::NONE,
+        cache_ttl: None,
+        extra: ExtraFields::NONE,
     };
     let request = Request {
         tools: vec![hosted],
         ..foreign(vec![asked()])
     };
-    assert!(refused(request, &traits()).starts_with("`tools[0]` is \"bash_20250124\""));
+    assert!(refused(request, &capabilities()).starts_with("`tools[0]` is \"bash_20250124\""));
     let source = Source::Url {
         url: "https://x.y/z.mp4".to_owned(),
         media_type: None,
     };
-    let film = foreign(vec![Turn::of(
+    let film = foreign(vec![Turn::new(
         Role::User,
-        vec![Part::of(Kind::Video { source })],
+        vec![Part::new(PartKind::Video { source })],
     )]);
-    assert!(refused(film, &traits()).starts_with("`messages[0].content[0]` is video"));
+    assert!(refused(film, &capabilities()).starts_with("`messages[0].content[0]` is video"));
 }
 
 #[test]
@@ -625,7 +640,7 @@ fn old_functions_and_vendors_thinking_are_understood() {
         json!([user("Go"), {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}, {"role": "function", "name": "f", "content": "1"}]),
         json!({"functions": [{"name": "f"}], "function_call": "auto", "thinking": {"type": "enabled", "budget_tokens": 3000}}),
     ));
-    let messages = sent(&request, &traits())["messages"].clone();
+    let messages = sent(&request, &capabilities())["messages"].clone();
     assert_eq!(
         messages[2],
         json!({"role": "tool", "tool_call_id": "call_1_0", "content": "1"})
@@ -655,7 +670,7 @@ fn trap_47_calls_with_empty_ids_and_their_results_find_each_other() {
             {"role": "tool", "tool_call_id": "", "content": "1"}, {"role": "tool", "tool_call_id": "", "content": "2"}]),
         json!({}),
     ));
-    let messages = sent(&request, &traits())["messages"].clone();
+    let messages = sent(&request, &capabilities())["messages"].clone();
     assert_eq!(messages[1]["tool_calls"][1]["id"], "call_1_1");
     assert_eq!(
         messages[3],
@@ -666,16 +681,16 @@ fn trap_47_calls_with_empty_ids_and_their_results_find_each_other() {
 #[test]
 fn other_clients_cache_markers_and_tiers_are_told_to_be_lost() {
     let mut text = Part::text("long");
-    text.cache = Some(String::new());
+    text.cache_ttl = Some(String::new());
     let request = Request {
         service_tier: Some("standard_only".to_owned()),
         metadata: Some(json!({"a": "b"})),
         ..foreign(vec![
-            Turn::of(Role::System, vec![text, Part::text("more")]),
+            Turn::new(Role::System, vec![text, Part::text("more")]),
             asked(),
         ])
     };
-    let written = write(&request, &traits()).unwrap();
+    let written = write(&request, &capabilities()).unwrap();
     assert_eq!(
         written.dropped,
         ["cache_control", "service_tier", "metadata"]

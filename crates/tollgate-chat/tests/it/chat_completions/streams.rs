@@ -2,20 +2,22 @@
 
 use serde_json::{Value, json};
 use tollgate_chat::chat_completions::ChatCompletions;
-use tollgate_chat::hub::{Event, Finish, Fold, Kind, Usage, events_of};
-use tollgate_chat::{Format, Garbled, Rendering, StreamWriter, WireError};
+use tollgate_chat::hub::{
+    Event, FinishReason, PartKind, ResponseBuilder, Usage, events_from_response,
+};
+use tollgate_chat::{ErrorBody, Format, MalformedResponse, RenderOptions, StreamWriter};
 
 use super::{DONE, chunk, events, fragment, rendering};
 
 /// The calls of a stream: id, name, arguments; and its finish.
-fn calls(sse: &str) -> (Vec<(String, String, String)>, Finish) {
-    let mut fold = Fold::default();
+fn calls(sse: &str) -> (Vec<(String, String, String)>, FinishReason) {
+    let mut fold = ResponseBuilder::default();
     for event in events(sse).unwrap() {
         fold.push(&event);
     }
-    let choice = fold.reply().choices.remove(0);
+    let choice = fold.build().choices.remove(0);
     let parts = choice.parts.into_iter().filter_map(|part| match part.kind {
-        Kind::ToolCall {
+        PartKind::ToolCall {
             id,
             name,
             arguments,
@@ -34,31 +36,31 @@ fn stop(reason: &str) -> String {
 fn trap_29_a_call_makes_the_finish_a_call_whatever_the_upstream_says() {
     let call = fragment(json!(0), json!("a"), json!("f"), "{}");
     for (reason, finish) in [
-        ("stop", Finish::ToolCall),
-        ("tool_calls", Finish::ToolCall),
-        ("whatever", Finish::ToolCall),
-        ("length", Finish::Length),
-        ("content_filter", Finish::Refusal),
+        ("stop", FinishReason::ToolCall),
+        ("tool_calls", FinishReason::ToolCall),
+        ("whatever", FinishReason::ToolCall),
+        ("length", FinishReason::Length),
+        ("content_filter", FinishReason::Refusal),
     ] {
         assert_eq!(calls(&(call.clone() + &stop(reason))).1, finish, "{reason}");
     }
     let twice = call + &chunk(json!({}), Some("tool_calls")) + &stop("stop");
-    assert_eq!(calls(&twice).1, Finish::ToolCall);
+    assert_eq!(calls(&twice).1, FinishReason::ToolCall);
 }
 
 #[test]
 fn trap_30_every_finish_has_its_word() {
     for (finish, word) in [
-        (Finish::End, "stop"),
-        (Finish::StopSequence, "stop"),
-        (Finish::Length, "length"),
-        (Finish::ContextFull, "length"),
-        (Finish::ToolCall, "tool_calls"),
-        (Finish::Refusal, "content_filter"),
-        (Finish::PromptBlocked, "content_filter"),
-        (Finish::Pause, "length"),
-        (Finish::BadToolCall, "stop"),
-        (Finish::Other, "stop"),
+        (FinishReason::EndTurn, "stop"),
+        (FinishReason::StopSequence, "stop"),
+        (FinishReason::Length, "length"),
+        (FinishReason::ContextFull, "length"),
+        (FinishReason::ToolCall, "tool_calls"),
+        (FinishReason::Refusal, "content_filter"),
+        (FinishReason::PromptBlocked, "content_filter"),
+        (FinishReason::Pause, "length"),
+        (FinishReason::InvalidToolCall, "stop"),
+        (FinishReason::Other, "stop"),
     ] {
         let (written, _) = write(&rendering(), &[finished(finish)]);
         assert_eq!(
@@ -68,12 +70,12 @@ fn trap_30_every_finish_has_its_word() {
         );
     }
     for (word, finish) in [
-        ("stop", Finish::End),
-        ("length", Finish::Length),
-        ("tool_calls", Finish::ToolCall),
-        ("function_call", Finish::ToolCall),
-        ("content_filter", Finish::Refusal),
-        ("new_word", Finish::Other),
+        ("stop", FinishReason::EndTurn),
+        ("length", FinishReason::Length),
+        ("tool_calls", FinishReason::ToolCall),
+        ("function_call", FinishReason::ToolCall),
+        ("content_filter", FinishReason::Refusal),
+        ("new_word", FinishReason::Other),
     ] {
         assert_eq!(calls(&stop(word)).1, finish, "{word}");
     }
@@ -154,20 +156,23 @@ fn trap_44_characters_survive_every_cut() {
 #[test]
 fn trap_39_40_errors_and_ends_that_are_none_are_no_good_ends() {
     let hi = chunk(json!({"role": "assistant", "content": "Hi"}), None);
-    let Err(Garbled::Upstream(words)) = events(
+    let Err(MalformedResponse::Upstream(words)) = events(
         &(hi.clone()
             + "data: {\"error\":{\"message\":\"busy\",\"code\":\"rate_limit_exceeded\"}}\n\n"),
     ) else {
         panic!("an error must be told");
     };
     assert_eq!((words.status, words.message.as_str()), (Some(429), "busy"));
-    assert_eq!(events(&hi), Err(Garbled::BrokeOff));
-    assert_eq!(events(""), Err(Garbled::BrokeOff));
+    assert_eq!(events(&hi), Err(MalformedResponse::Truncated));
+    assert_eq!(events(""), Err(MalformedResponse::Truncated));
     // Some gateways say [DONE] whatever happened.
-    assert_eq!(events(&(hi.clone() + DONE)), Err(Garbled::BrokeOff));
+    assert_eq!(
+        events(&(hi.clone() + DONE)),
+        Err(MalformedResponse::Truncated)
+    );
     assert!(matches!(
         events("data: {nonsense\n\n"),
-        Err(Garbled::Malformed(_))
+        Err(MalformedResponse::Invalid(_))
     ));
     // Without [DONE], but with a finish for every choice that began.
     assert!(events(&(hi + &chunk(json!({}), Some("stop")))).is_ok());
@@ -176,7 +181,7 @@ fn trap_39_40_errors_and_ends_that_are_none_are_no_good_ends() {
 #[test]
 fn trap_25_all_tokens_spent_on_thinking_is_an_honest_end() {
     let sse = chunk(json!({"role": "assistant", "content": ""}), None) + &stop("length");
-    assert_eq!(calls(&sse).1, Finish::Length);
+    assert_eq!(calls(&sse).1, FinishReason::Length);
 }
 
 #[test]
@@ -207,14 +212,18 @@ fn trap_45_usage_comes_only_to_those_who_asked_and_last() {
         output: 4,
         ..Usage::default()
     };
-    let told = [Event::Usage(usage), text("Hi"), finished(Finish::End)];
+    let told = [
+        Event::Usage(usage),
+        text("Hi"),
+        finished(FinishReason::EndTurn),
+    ];
     let (written, _) = write(&rendering(), &told);
     assert!(
         written
             .iter()
             .all(|chunk| chunk.get("usage").is_none() && chunk["choices"][0].is_object())
     );
-    let asked = Rendering {
+    let asked = RenderOptions {
         include_usage: true,
         ..rendering()
     };
@@ -233,7 +242,7 @@ fn trap_45_usage_comes_only_to_those_who_asked_and_last() {
 
 #[test]
 fn errors_are_the_last_event_and_nothing_follows_the_end() {
-    let error = WireError {
+    let error = ErrorBody {
         status: 502,
         message: "gone".to_owned(),
         param: None,
@@ -261,15 +270,15 @@ fn a_reply_and_the_same_reply_as_a_stream_say_the_same() {
         "role": "assistant", "content": "Hi", "reasoning_content": "Hm", "tool_calls": [
             {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"b\":1}"}}]}}]});
     let reply = ChatCompletions
-        .read_reply(body.to_string().as_bytes())
+        .read_response(body.to_string().as_bytes())
         .unwrap();
-    let (_, sse) = write(&rendering(), &events_of(&reply));
-    let mut fold = Fold::default();
+    let (_, sse) = write(&rendering(), &events_from_response(&reply));
+    let mut fold = ResponseBuilder::default();
     events(&sse)
         .unwrap()
         .iter()
         .for_each(|event| fold.push(event));
-    assert_eq!(fold.reply().choices, reply.choices);
+    assert_eq!(fold.build().choices, reply.choices);
 }
 
 pub(super) fn text(text: &str) -> Event {
@@ -279,7 +288,7 @@ pub(super) fn text(text: &str) -> Event {
     }
 }
 
-fn finished(finish: Finish) -> Event {
+fn finished(finish: FinishReason) -> Event {
     Event::Finish {
         choice: 0,
         finish,
@@ -288,7 +297,7 @@ fn finished(finish: Finish) -> Event {
 }
 
 /// The chunks of a stream, and its text.
-pub(super) fn write(rendering: &Rendering<'_>, events: &[Event]) -> (Vec<Value>, String) {
+pub(super) fn write(rendering: &RenderOptions<'_>, events: &[Event]) -> (Vec<Value>, String) {
     let mut writer: Box<dyn StreamWriter> = ChatCompletions.stream_writer(rendering);
     let mut out = Vec::new();
     events

@@ -1,38 +1,39 @@
-//! Properties of the generate-content format: what goes in comes out, no stream is illegal whatever happens, nothing panics.
+//! Tests of the generateContent format through the crate's public interface.
 
+mod request_write;
 mod requests;
 mod streams;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use tollgate_chat::generate_content::{GenerateContent, count_request, path};
-use tollgate_chat::hub::ModelTraits;
-use tollgate_chat::{Format, Rendering, Target};
+use tollgate_chat::generate_content::{GenerateContent, extract_counted_request, path};
+use tollgate_chat::hub::ModelCapabilities;
+use tollgate_chat::{Format, RenderOptions, Target};
 
 pub(crate) const FORMAT: GenerateContent = GenerateContent;
 
-pub(crate) fn rendering(json_array: bool) -> Rendering<'static> {
-    Rendering {
+pub(crate) fn rendering(json_array: bool) -> RenderOptions<'static> {
+    RenderOptions {
         model: "client-model",
         created: 0,
         seed: "seed",
         include_usage: true,
-        prompt_estimate: 5,
+        estimated_prompt_tokens: 5,
         request: None,
         json_array,
     }
 }
 
-pub(crate) fn target(traits: &ModelTraits) -> Target<'_> {
+pub(crate) fn target(capabilities: &ModelCapabilities) -> Target<'_> {
     Target {
         model: "m",
         stream: false,
-        traits,
+        capabilities,
         default_max_tokens: 10,
     }
 }
 
-/// A golden case with some bytes changed, cut out or doubled.
+/// A golden case with some bytes changed, removed or repeated.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/generate-content");
     let mut cases = Vec::new();
@@ -76,26 +77,26 @@ proptest! {
     #[test]
     fn nothing_panics(bytes in mutated(), json_array: bool) {
         let body = Bytes::from(bytes);
-        let traits = ModelTraits { needs_signatures: true, json_schema: false, ..ModelTraits::default() };
-        if let Ok(glance) = FORMAT.glance(&body) {
-            let _ = FORMAT.forward_request(&body, &glance, &target(&traits));
+        let capabilities = ModelCapabilities { requires_signatures: true, supports_json_schema: false, ..ModelCapabilities::default() };
+        if let Ok(summary) = FORMAT.summarize_request(&body) {
+            let _ = FORMAT.forward_request(&body, &summary, &target(&capabilities));
         }
         if let Ok(request) = FORMAT.read_request(&body) {
-            let _ = FORMAT.write_request(&request, &target(&traits));
-            prop_assert!(FORMAT.glance(&body).is_ok());
+            let _ = FORMAT.write_request(&request, &target(&capabilities));
+            prop_assert!(FORMAT.summarize_request(&body).is_ok());
         }
-        let _ = count_request(&body);
-        let _ = FORMAT.forward_reply(&body, "m");
+        let _ = extract_counted_request(&body);
+        let _ = FORMAT.forward_response(&body, "m");
         let _ = FORMAT.read_error(500, &body);
-        if let Ok(reply) = FORMAT.read_reply(&body) {
-            let written = FORMAT.write_reply(&reply, &rendering(false));
-            prop_assert!(FORMAT.read_reply(&written).is_ok());
+        if let Ok(reply) = FORMAT.read_response(&body) {
+            let written = FORMAT.write_response(&reply, &rendering(false));
+            prop_assert!(FORMAT.read_response(&written).is_ok());
         }
         let (mut reader, mut events) = (FORMAT.stream_reader(), Vec::new());
         let _ = reader.push(&body, &mut events).and_then(|()| reader.finish(&mut events));
-        let mut forward = FORMAT.forward_stream(&rendering(json_array));
+        let mut forward = FORMAT.stream_forwarder(&rendering(json_array));
         let _ = forward.push(body.clone()).and_then(|_| forward.finish());
         forward.end();
-        let _ = path::parse(&String::from_utf8_lossy(&body));
+        let _ = path::parse_method_path(&String::from_utf8_lossy(&body));
     }
 }

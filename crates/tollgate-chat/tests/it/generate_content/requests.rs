@@ -1,10 +1,10 @@
-//! Requests: what a client of this format says comes out as it went in.
+//! Property tests: a request of this format survives reading and writing.
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tollgate_chat::Format;
-use tollgate_chat::hub::ModelTraits;
+use tollgate_chat::hub::ModelCapabilities;
 
 use super::{FORMAT, target};
 
@@ -94,7 +94,7 @@ fn model_part() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A call, and what answers it.
+/// A function call and its response.
 fn call_and_answer() -> impl Strategy<Value = (Value, Value)> {
     let args = prop::option::of(free_object_of(free_value()));
     let response = prop_oneof![
@@ -153,7 +153,8 @@ fn exchange() -> impl Strategy<Value = Vec<Value>> {
                 let (calls, mut answers): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
                 before.extend(calls);
                 answers.append(&mut after);
-                // A word between, so that contents with tools never stand beside others of their speaker.
+                // A text between them, so that contents with tools are never adjacent to others of
+                // the same role.
                 vec![
                     content("user", vec![json!({"text": "go"})]),
                     content("model", before),
@@ -331,38 +332,38 @@ fn request() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn a_request_comes_out_as_it_went_in(request in request()) {
+    fn a_request_survives_reading_and_writing(request in request()) {
         let body = request.to_string();
         let hub = FORMAT.read_request(body.as_bytes()).unwrap();
-        let written = FORMAT.write_request(&hub, &target(&ModelTraits::default())).unwrap();
+        let written = FORMAT.write_request(&hub, &target(&ModelCapabilities::default())).unwrap();
         let out: Value = serde_json::from_slice(&written.body).unwrap();
         prop_assert_eq!(&out, &request);
         prop_assert!(written.dropped.is_empty() && written.renamed_tools.is_empty());
         let body = Bytes::from(body);
-        let glance = FORMAT.glance(&body).unwrap();
-        let sent = FORMAT.forward_request(&body, &glance, &target(&ModelTraits::default())).unwrap();
+        let summary = FORMAT.summarize_request(&body).unwrap();
+        let sent = FORMAT.forward_request(&body, &summary, &target(&ModelCapabilities::default())).unwrap();
         // Links that may have to be fetched go through the hub.
-        prop_assert!(sent.as_ptr() == body.as_ptr() || !glance.is_native);
+        prop_assert!(sent.as_ptr() == body.as_ptr() || !summary.is_native);
     }
 
     #[test]
-    fn no_request_panics_a_model_that_refuses_much(request in request()) {
+    fn no_request_panics_for_a_model_that_supports_little(request in request()) {
         let hub = FORMAT.read_request(request.to_string().as_bytes()).unwrap();
-        let traits = ModelTraits {
-            max_output: Some(10),
-            sampling: tollgate_chat::hub::Sampling::None,
-            thinking: tollgate_chat::hub::Thinking::Budget { min: 512, max: 1000, can_disable: false },
-            json_schema: false,
-            tools_with_json: false,
-            forced_tools: false,
-            needs_signatures: true,
-            ..ModelTraits::default()
+        let capabilities = ModelCapabilities {
+            max_output_tokens: Some(10),
+            sampling: tollgate_chat::hub::SamplingSupport::None,
+            thinking: tollgate_chat::hub::ReasoningControl::Budget { min: 512, max: 1000, can_disable: false },
+            supports_json_schema: false,
+            supports_tools_with_json: false,
+            supports_forced_tools: false,
+            requires_signatures: true,
+            ..ModelCapabilities::default()
         };
         let mut hub = hub;
         for client in ["generate-content", "chat-completions"] {
-            hub.client = client;
-            // Vendors' uploads are another client's fault there.
-            let _ = FORMAT.write_request(&hub, &target(&traits));
+            hub.client_format = client;
+            // Uploads of this vendor are errors for clients of other formats.
+            let _ = FORMAT.write_request(&hub, &target(&capabilities));
         }
     }
 }

@@ -1,12 +1,14 @@
-//! Streams: legal whatever happens, and passed on the same in whatever pieces they come.
+//! Property tests of streams: always legal, and forwarded the same however they are cut.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate_chat::hub::{Citation, Event, Finish, Fold, Opaque, Own, Part, Usage};
-use tollgate_chat::{Format, Garbled, WireError};
+use tollgate_chat::hub::{
+    Citation, Event, ExtraFields, FinishReason, Opaque, Part, ResponseBuilder, Usage,
+};
+use tollgate_chat::{ErrorBody, Format, MalformedResponse};
 
 use super::requests::word;
 use super::{FORMAT, rendering};
@@ -21,16 +23,16 @@ fn event() -> impl Strategy<Value = Event> {
         )
     };
     let finish = prop::sample::select(vec![
-        Finish::End,
-        Finish::StopSequence,
-        Finish::Length,
-        Finish::ToolCall,
-        Finish::Refusal,
-        Finish::PromptBlocked,
-        Finish::Pause,
-        Finish::BadToolCall,
-        Finish::Other,
-        Finish::ContextFull,
+        FinishReason::EndTurn,
+        FinishReason::StopSequence,
+        FinishReason::Length,
+        FinishReason::ToolCall,
+        FinishReason::Refusal,
+        FinishReason::PromptBlocked,
+        FinishReason::Pause,
+        FinishReason::InvalidToolCall,
+        FinishReason::Other,
+        FinishReason::ContextFull,
     ]);
     let citation = Citation {
         url: "https://a.example".to_owned(),
@@ -38,7 +40,7 @@ fn event() -> impl Strategy<Value = Event> {
         start: Some(1),
         end: Some(4),
         cited_text: None,
-        own: Own::NONE,
+        extra: ExtraFields::NONE,
     };
     prop_oneof![
         2 => word().prop_map(|id| Event::Start { id, model: String::new(), created: None, usage: None }),
@@ -46,7 +48,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (choice(), signature()).prop_map(|(choice, signature)| Event::TextEnd { choice, signature }),
         3 => (choice(), word()).prop_map(|(choice, text)| Event::Reasoning { choice, text, summary: true }),
         2 => (choice(), signature()).prop_map(|(choice, signature)| Event::ReasoningEnd { choice, signature, id: None }),
-        1 => choice().prop_map(|choice| Event::Redacted { choice, data: Opaque::new("anthropic", "x") }),
+        1 => choice().prop_map(|choice| Event::RedactedReasoning { choice, data: Opaque::new("anthropic", "x") }),
         1 => (choice(), word()).prop_map(|(choice, text)| Event::Refusal { choice, text }),
         4 => (choice(), call(), word()).prop_map(|(choice, call, name)| Event::ToolStart { choice, call, id: name.clone(), name, custom: false }),
         4 => (choice(), call(), "[{}\":a1]{0,4}").prop_map(|(choice, call, json)| Event::ToolArguments { choice, call, json }),
@@ -59,7 +61,8 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The objects of a stream, read as strictly as the pickiest SDK does: a line is `data: ` and JSON, or it is empty.
+/// The objects of a stream, parsed as strictly as the strictest SDK does: a line is `data: ` and
+/// JSON, or empty.
 fn objects_of(stream: &[u8], json_array: bool) -> Vec<Value> {
     let text = std::str::from_utf8(stream).unwrap();
     if json_array {
@@ -72,7 +75,8 @@ fn objects_of(stream: &[u8], json_array: bool) -> Vec<Value> {
         .collect()
 }
 
-/// What every stream keeps to: each object has a candidate whose every part says something, finish and usage stand on the last alone.
+/// Checks what holds for every stream: each object has a candidate with parts that are not empty;
+/// finish reason and usage are on the last object only.
 fn check_order(objects: &[Value], failed: bool) {
     let (last, before) = objects.split_last().unwrap();
     for object in before {
@@ -182,8 +186,8 @@ fn text_of_events(events: &[Event]) -> BTreeMap<u64, String> {
     texts
 }
 
-fn error() -> WireError {
-    WireError {
+fn error() -> ErrorBody {
+    ErrorBody {
         status: 503,
         message: "busy".to_owned(),
         param: None,
@@ -194,7 +198,7 @@ fn error() -> WireError {
 
 proptest! {
     #[test]
-    fn no_events_make_an_illegal_stream(
+    fn any_events_make_a_legal_stream(
         events in prop::collection::vec(event(), 0..40), json_array: bool, fails: bool, quiet in prop::collection::vec(any::<bool>(), 40)
     ) {
         let mut writer = FORMAT.stream_writer(&rendering(json_array));
@@ -218,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_passes_the_same_in_any_pieces(
+    fn a_stream_is_forwarded_the_same_however_it_is_cut(
         pieces in prop::collection::vec((word(), any::<bool>(), prop::sample::select(vec!["\n\n", "\r\n\r\n", "\r\r", "\n\n\n"])), 1..8),
         cuts in prop::collection::vec(1..60usize, 0..40), json_array: bool, model in prop::sample::select(vec!["client-model", "other"]),
     ) {
@@ -244,16 +248,20 @@ proptest! {
     }
 }
 
-/// What a stream gives in pieces of these lengths, and how it ends.
-fn pass(stream: &str, cuts: &[usize], json_array: bool) -> (Vec<u8>, Result<(), Garbled>) {
-    let mut forward = FORMAT.forward_stream(&rendering(json_array));
+/// Forwards a stream in pieces of these lengths. Returns the output and the outcome.
+fn pass(
+    stream: &str,
+    cuts: &[usize],
+    json_array: bool,
+) -> (Vec<u8>, Result<(), MalformedResponse>) {
+    let mut forward = FORMAT.stream_forwarder(&rendering(json_array));
     let (mut out, mut rest) = (Vec::new(), Bytes::copy_from_slice(stream.as_bytes()));
     let mut cuts = cuts.iter();
     while !rest.is_empty() {
         let length = cuts.next().map_or(rest.len(), |cut| (*cut).min(rest.len()));
         match forward.push(rest.split_to(length)) {
-            Ok(forwarded) => out.extend_from_slice(&forwarded.now),
-            Err(garbled) => return (out, Err(garbled)),
+            Ok(forwarded) => out.extend_from_slice(&forwarded.bytes),
+            Err(error) => return (out, Err(error)),
         }
     }
     let outcome = forward.finish();
@@ -263,8 +271,8 @@ fn pass(stream: &str, cuts: &[usize], json_array: bool) -> (Vec<u8>, Result<(), 
 }
 
 #[test]
-fn a_call_that_was_cut_is_none() {
-    let events = |json: &str, finish: Finish| {
+fn a_call_cut_off_by_the_token_limit_is_left_out() {
+    let events = |json: &str, finish: FinishReason| {
         let call = |event: fn(u32) -> Event| event(0);
         vec![
             call(|call| Event::ToolStart {
@@ -292,10 +300,10 @@ fn a_call_that_was_cut_is_none() {
         ]
     };
     for (json, finish, calls) in [
-        ("{\"a\":", Finish::Length, 0),
-        ("{\"a\":1}", Finish::Length, 1),
-        ("{\"a\":", Finish::ToolCall, 1),
-        ("", Finish::ToolCall, 1),
+        ("{\"a\":", FinishReason::Length, 0),
+        ("{\"a\":1}", FinishReason::Length, 1),
+        ("{\"a\":", FinishReason::ToolCall, 1),
+        ("", FinishReason::ToolCall, 1),
     ] {
         let events = events(json, finish);
         let mut writer = FORMAT.stream_writer(&rendering(false));
@@ -304,9 +312,9 @@ fn a_call_that_was_cut_is_none() {
             .iter()
             .for_each(|event| writer.write(event, &mut out));
         writer.end(&mut out);
-        let mut fold = Fold::default();
+        let mut fold = ResponseBuilder::default();
         events.iter().for_each(|event| fold.push(event));
-        for text in [out, FORMAT.write_reply(&fold.reply(), &rendering(false))] {
+        for text in [out, FORMAT.write_response(&fold.build(), &rendering(false))] {
             let text = String::from_utf8(text).unwrap();
             assert_eq!(
                 text.matches("functionCall").count(),
@@ -318,18 +326,18 @@ fn a_call_that_was_cut_is_none() {
 }
 
 #[test]
-fn whole_events_pass_without_a_copy_and_the_end_waits() {
+fn complete_events_are_forwarded_without_a_copy_and_the_end_is_held_back() {
     let piece = |text: &str, rest: &str| {
         format!(
             "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}}{rest}}}],\"modelVersion\":\"client-model\"}}\r\n\r\n"
         )
     };
-    let mut forward = FORMAT.forward_stream(&rendering(false));
+    let mut forward = FORMAT.stream_forwarder(&rendering(false));
     let chunk = Bytes::from(piece("a", "") + &piece("b", ""));
-    let now = forward.push(chunk.clone()).unwrap().now;
+    let now = forward.push(chunk.clone()).unwrap().bytes;
     assert_eq!((now.as_ptr(), now.len()), (chunk.as_ptr(), chunk.len()));
     let last = Bytes::from(piece("c", ",\"finishReason\":\"STOP\""));
-    assert_eq!(forward.push(last.clone()).unwrap().now, Bytes::new());
+    assert_eq!(forward.push(last.clone()).unwrap().bytes, Bytes::new());
     forward.finish().unwrap();
     assert_eq!(
         forward.end(),
@@ -339,13 +347,13 @@ fn whole_events_pass_without_a_copy_and_the_end_waits() {
 }
 
 #[test]
-fn a_list_is_a_list_also_when_it_breaks() {
+fn a_truncated_json_array_is_closed_with_an_error() {
     let piece = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]}\n\n";
     for stream in ["", piece] {
-        let mut forward = FORMAT.forward_stream(&rendering(true));
-        let mut out = forward.push(Bytes::from(stream)).unwrap().now.to_vec();
+        let mut forward = FORMAT.stream_forwarder(&rendering(true));
+        let mut out = forward.push(Bytes::from(stream)).unwrap().bytes.to_vec();
         forward.keep_alive(&mut out);
-        assert_eq!(forward.finish(), Err(Garbled::BrokeOff));
+        assert_eq!(forward.finish(), Err(MalformedResponse::Truncated));
         forward.error(&error(), &mut out);
         let list: Vec<Value> = serde_json::from_slice(&out).unwrap();
         assert_eq!(list.last().unwrap()["error"]["status"], "UNAVAILABLE");

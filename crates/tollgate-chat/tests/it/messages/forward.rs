@@ -3,18 +3,18 @@
 use bytes::Bytes;
 use serde_json::json;
 use tollgate_chat::messages::Messages;
-use tollgate_chat::{Format, Garbled, StreamForward, WireError};
+use tollgate_chat::{ErrorBody, Format, MalformedResponse, StreamForwarder};
 
 use super::order::accumulate;
 use super::{head, rendering, sse, tail, text_block};
 
-fn forward() -> Box<dyn StreamForward> {
-    Messages.forward_stream(&rendering())
+fn forward() -> Box<dyn StreamForwarder> {
+    Messages.stream_forwarder(&rendering())
 }
 
-fn push(forward: &mut dyn StreamForward, text: &str) -> Result<String, Garbled> {
+fn push(forward: &mut dyn StreamForwarder, text: &str) -> Result<String, MalformedResponse> {
     let given = forward.push(Bytes::copy_from_slice(text.as_bytes()))?;
-    Ok(String::from_utf8(given.now.to_vec()).unwrap())
+    Ok(String::from_utf8(given.bytes.to_vec()).unwrap())
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn whole_events_are_slices_of_what_came() {
     let mut forward = forward();
     push(&mut *forward, &(head() + &text_block(0, "a"))).unwrap();
     let bytes = Bytes::from(text_block(1, "hello"));
-    let given = forward.push(bytes.clone()).unwrap().now;
+    let given = forward.push(bytes.clone()).unwrap().bytes;
     assert_eq!((given.as_ptr(), given.len()), (bytes.as_ptr(), bytes.len()));
     // What is cut waits for its rest.
     let event = text_block(2, "there");
@@ -42,7 +42,7 @@ fn the_end_is_held_back_and_usage_is_read() {
     forward.finish().unwrap();
     let usage = forward.usage().unwrap();
     assert_eq!((usage.input, usage.output), (5, 9));
-    let mut out = given.now.to_vec();
+    let mut out = given.bytes.to_vec();
     assert!(!String::from_utf8_lossy(&out).contains("message_stop"));
     out.extend_from_slice(&forward.end());
     assert!(forward.end().is_empty());
@@ -62,7 +62,7 @@ fn trap_40_an_error_before_the_first_block_can_still_be_answered_elsewhere() {
         let mut forward = forward();
         assert_eq!(push(&mut *forward, &before), Ok(String::new()));
         let bad = push(&mut *forward, &error).unwrap_err();
-        assert!(matches!(bad, Garbled::Upstream(words) if words.status == Some(529)));
+        assert!(matches!(bad, MalformedResponse::Upstream(words) if words.status == Some(529)));
     }
     // Behind a block it comes behind the block, and what is open is closed.
     let mut forward = forward();
@@ -74,7 +74,7 @@ fn trap_40_an_error_before_the_first_block_can_still_be_answered_elsewhere() {
     assert!(given.ends_with(&open));
     assert!(forward.push(Bytes::new()).is_err());
     let mut out = given.into_bytes();
-    let error = WireError {
+    let error = ErrorBody {
         status: 529,
         message: "no".to_owned(),
         param: None,
@@ -90,7 +90,7 @@ fn trap_40_an_error_before_the_first_block_can_still_be_answered_elsewhere() {
 fn a_stream_that_breaks_off_is_told() {
     let mut forward = forward();
     push(&mut *forward, &(head() + &text_block(0, "hi"))).unwrap();
-    assert_eq!(forward.finish(), Err(Garbled::BrokeOff));
+    assert_eq!(forward.finish(), Err(MalformedResponse::Truncated));
 }
 
 #[test]
@@ -98,12 +98,15 @@ fn what_is_no_event_of_the_format_is_malformed() {
     for broken in [&b"data: {]\n\n"[..], b"data: \xff\n\n"] {
         let mut forward = forward();
         let bad = forward.push(Bytes::copy_from_slice(broken)).unwrap_err();
-        assert!(matches!(bad, Garbled::Malformed(_)));
+        assert!(matches!(bad, MalformedResponse::Invalid(_)));
     }
     let mut forward = forward();
     let endless = Bytes::from(vec![b'x'; 9 * 1024 * 1024]);
     forward.push(endless.clone()).unwrap();
-    assert!(matches!(forward.push(endless), Err(Garbled::TooLarge(_))));
+    assert!(matches!(
+        forward.push(endless),
+        Err(MalformedResponse::EventTooLarge(_))
+    ));
 }
 
 #[test]

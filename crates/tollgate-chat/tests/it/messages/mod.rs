@@ -7,30 +7,32 @@ mod requests;
 mod streams;
 
 use serde_json::{Value, json};
-use tollgate_chat::hub::{Event, Finish, ModelTraits, Request};
+use tollgate_chat::hub::{Event, FinishReason, ModelCapabilities, Request};
 use tollgate_chat::messages::Messages;
-use tollgate_chat::{Bad, Format, Garbled, Rendering, Target, Written};
+use tollgate_chat::{
+    Format, InvalidRequest, MalformedResponse, RenderOptions, Target, WrittenRequest,
+};
 
-fn traits() -> ModelTraits {
-    ModelTraits::default()
+fn capabilities() -> ModelCapabilities {
+    ModelCapabilities::default()
 }
 
-fn target(traits: &ModelTraits) -> Target<'_> {
+fn target(capabilities: &ModelCapabilities) -> Target<'_> {
     Target {
         model: "up",
         stream: false,
-        traits,
+        capabilities,
         default_max_tokens: 8192,
     }
 }
 
-fn rendering() -> Rendering<'static> {
-    Rendering {
+fn rendering() -> RenderOptions<'static> {
+    RenderOptions {
         model: "mine",
         created: 7,
         seed: "seed",
         include_usage: false,
-        prompt_estimate: 11,
+        estimated_prompt_tokens: 11,
         request: None,
         json_array: false,
     }
@@ -50,13 +52,16 @@ fn user(content: &str) -> Value {
     json!({"role": "user", "content": content})
 }
 
-fn write(request: &Request, traits: &ModelTraits) -> Result<Written, Bad> {
-    Messages.write_request(request, &target(traits))
+fn write(
+    request: &Request,
+    capabilities: &ModelCapabilities,
+) -> Result<WrittenRequest, InvalidRequest> {
+    Messages.write_request(request, &target(capabilities))
 }
 
 /// What is sent, and what is dropped.
-fn sent(request: &Request, traits: &ModelTraits) -> (Value, Vec<String>) {
-    let written = write(request, traits).unwrap_or_else(|bad| panic!("{bad}"));
+fn sent(request: &Request, capabilities: &ModelCapabilities) -> (Value, Vec<String>) {
+    let written = write(request, capabilities).unwrap_or_else(|bad| panic!("{bad}"));
     (
         serde_json::from_slice(&written.body).unwrap(),
         written.dropped,
@@ -64,7 +69,7 @@ fn sent(request: &Request, traits: &ModelTraits) -> (Value, Vec<String>) {
 }
 
 /// The events of a stream, read in one piece.
-fn events(sse: &str) -> Result<Vec<Event>, Garbled> {
+fn events(sse: &str) -> Result<Vec<Event>, MalformedResponse> {
     let mut reader = Messages.stream_reader();
     let mut out = Vec::new();
     reader.push(sse.as_bytes(), &mut out)?;
@@ -148,7 +153,7 @@ fn call_end(call: u32) -> Event {
     }
 }
 
-fn finish(finish: Finish) -> Event {
+fn finish(finish: FinishReason) -> Event {
     Event::Finish {
         choice: 0,
         finish,

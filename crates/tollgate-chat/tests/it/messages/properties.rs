@@ -4,13 +4,14 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tollgate_chat::hub::{
-    Citation, Event, Finish, Fold, Kind, Opaque, Own, Part, Reply, Usage, events_of,
+    Citation, Event, ExtraFields, FinishReason, Opaque, Part, PartKind, Response, ResponseBuilder,
+    Usage, events_from_response,
 };
 use tollgate_chat::messages::Messages;
-use tollgate_chat::{Format, Rendering, Target, WireError};
+use tollgate_chat::{ErrorBody, Format, RenderOptions, Target};
 
 use super::order::accumulate;
-use super::{events, head, rendering, sent, sse, stream, tail, text_block, traits};
+use super::{capabilities, events, head, rendering, sent, sse, stream, tail, text_block};
 
 fn words() -> impl Strategy<Value = String> {
     "[a-z \"\n]{0,4}[a-z\\\\é猫]{1,4}"
@@ -24,12 +25,12 @@ fn opaque() -> impl Strategy<Value = Option<Opaque>> {
 fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         words().prop_map(Part::text),
-        words().prop_map(|text| Part::of(Kind::Refusal(text))),
-        Just(Part::of(Kind::Foreign {
+        words().prop_map(|text| Part::new(PartKind::Refusal(text))),
+        Just(Part::new(PartKind::FormatSpecific {
             format: "messages",
             value: json!({"type": "server_tool_use", "id": "s", "name": "n", "input": {"a": 1}})
         })),
-        (words(), opaque()).prop_map(|(text, signature)| Part::of(Kind::Reasoning {
+        (words(), opaque()).prop_map(|(text, signature)| Part::new(PartKind::Reasoning {
             text,
             signature,
             id: None,
@@ -37,7 +38,7 @@ fn part() -> impl Strategy<Value = Part> {
         })),
         (words(), any::<bool>(), opaque()).prop_map(|(arguments, custom, signature)| {
             let (id, name) = ("i.d".to_owned(), "f".to_owned());
-            Part::of(Kind::ToolCall {
+            Part::new(PartKind::ToolCall {
                 id,
                 name,
                 arguments,
@@ -55,7 +56,7 @@ fn citation(url: String) -> Citation {
         start: None,
         end: None,
         cited_text: None,
-        own: Own::NONE,
+        extra: ExtraFields::NONE,
     }
 }
 
@@ -83,7 +84,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             signature,
             id: None
         }),
-        choice.clone().prop_map(|choice| Event::Redacted {
+        choice.clone().prop_map(|choice| Event::RedactedReasoning {
             choice,
             data: Opaque::new("anthropic", "x")
         }),
@@ -115,7 +116,11 @@ fn any_event() -> impl Strategy<Value = Event> {
         })),
         (choice, any::<bool>()).prop_map(|(choice, long)| Event::Finish {
             choice,
-            finish: if long { Finish::Length } else { Finish::End },
+            finish: if long {
+                FinishReason::Length
+            } else {
+                FinishReason::EndTurn
+            },
             stop_sequence: None,
         }),
     ]
@@ -299,10 +304,10 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn folded(events: &[Event]) -> Reply {
-    let mut fold = Fold::default();
+fn folded(events: &[Event]) -> Response {
+    let mut fold = ResponseBuilder::default();
     events.iter().for_each(|event| fold.push(event));
-    fold.reply()
+    fold.build()
 }
 
 proptest! {
@@ -317,7 +322,7 @@ proptest! {
             writer.write(event, &mut out);
             writer.keep_alive(&mut out);
         }
-        let error = WireError { status: 502, message: "x".to_owned(), param: None, code: None, bare: false };
+        let error = ErrorBody { status: 502, message: "x".to_owned(), param: None, code: None, bare: false };
         match ends {
             0 => writer.error(&error, &mut out),
             _ => writer.end(&mut out),
@@ -334,15 +339,15 @@ proptest! {
 
     #[test]
     fn a_reply_is_the_same_whole_streamed_and_read_again(body in reply()) {
-        let reply = Messages.read_reply(body.to_string().as_bytes()).unwrap();
-        let written: Value = serde_json::from_slice(&Messages.write_reply(&reply, &rendering())).unwrap();
+        let reply = Messages.read_response(body.to_string().as_bytes()).unwrap();
+        let written: Value = serde_json::from_slice(&Messages.write_response(&reply, &rendering())).unwrap();
         let calls = body["content"].as_array().unwrap().iter().any(|block| block["type"] == "tool_use");
         let mut expected = body.clone();
         if calls && body["stop_reason"] == "end_turn" {
             expected["stop_reason"] = json!("tool_use");
         }
         prop_assert_eq!(&written, &expected);
-        let sse = stream(&events_of(&reply));
+        let sse = stream(&events_from_response(&reply));
         let message = accumulate(&sse);
         prop_assert_eq!(Value::Array(message.content), written["content"].clone());
         prop_assert_eq!(message.stop_reason, written["stop_reason"].clone());
@@ -358,13 +363,13 @@ proptest! {
     fn a_request_read_and_written_is_the_same(body in request()) {
         let text = body.to_string();
         let request = Messages.read_request(text.as_bytes()).unwrap();
-        let (written, dropped) = sent(&request, &traits());
+        let (written, dropped) = sent(&request, &capabilities());
         prop_assert_eq!(&written, &body);
         prop_assert_eq!(dropped, Vec::<String>::new());
-        let glance = Messages.glance(text.as_bytes()).unwrap();
+        let glance = Messages.summarize_request(text.as_bytes()).unwrap();
         prop_assert!(glance.is_native);
-        let traits = traits();
-        let target = Target { model: "up", stream: false, traits: &traits, default_max_tokens: 1 };
+        let capabilities = capabilities();
+        let target = Target { model: "up", stream: false, capabilities: &capabilities, default_max_tokens: 1 };
         let body = Bytes::from(text);
         prop_assert_eq!(Messages.forward_request(&body, &glance, &target).unwrap(), body);
     }
@@ -372,26 +377,26 @@ proptest! {
     #[test]
     fn no_bytes_panic(bytes in damaged()) {
         let rendering = rendering();
-        let traits = traits();
-        let target = Target { model: "m", stream: true, traits: &traits, default_max_tokens: 1 };
+        let capabilities = capabilities();
+        let target = Target { model: "m", stream: true, capabilities: &capabilities, default_max_tokens: 1 };
         let body = Bytes::from(bytes.clone());
-        if let Ok(glance) = Messages.glance(&bytes) {
+        if let Ok(glance) = Messages.summarize_request(&bytes) {
             let sent = Messages.forward_request(&body, &glance, &target).unwrap();
             prop_assert!(serde_json::from_slice::<Value>(&sent).is_ok());
         }
         if let Ok(request) = Messages.read_request(&bytes) {
             let _ = Messages.write_request(&request, &target);
         }
-        if let Ok(reply) = Messages.read_reply(&bytes) {
-            let written = Messages.write_reply(&reply, &rendering);
+        if let Ok(reply) = Messages.read_response(&bytes) {
+            let written = Messages.write_response(&reply, &rendering);
             prop_assert!(serde_json::from_slice::<Value>(&written).is_ok());
         }
-        let _ = Messages.forward_reply(&body, "x");
+        let _ = Messages.forward_response(&body, "x");
         let _ = Messages.read_error(500, &bytes);
         let mut events = Vec::new();
         let mut reader = Messages.stream_reader();
         let read = reader.push(&bytes, &mut events).and_then(|()| reader.finish(&mut events));
-        let mut forward = Messages.forward_stream(&rendering);
+        let mut forward = Messages.stream_forwarder(&rendering);
         let passed = forward.push(body).map(|_| ()).and_then(|()| forward.finish());
         // What can be read can be passed on.
         if read.is_ok() {
@@ -407,11 +412,11 @@ proptest! {
             sse = sse.replace('\n', "\r\n");
         }
         let run = |pieces: &[&[u8]]| {
-            let rendering = Rendering { model: "another", ..rendering() };
-            let mut forward = Messages.forward_stream(&rendering);
+            let rendering = RenderOptions { model: "another", ..rendering() };
+            let mut forward = Messages.stream_forwarder(&rendering);
             let mut out = Vec::new();
             for piece in pieces {
-                out.extend_from_slice(&forward.push(Bytes::copy_from_slice(piece)).unwrap().now);
+                out.extend_from_slice(&forward.push(Bytes::copy_from_slice(piece)).unwrap().bytes);
             }
             forward.finish().unwrap();
             out.extend_from_slice(&forward.end());

@@ -1,11 +1,11 @@
 //! Requests, written for an upstream of this format from what clients of others ask.
 
 use serde_json::{Value, json};
-use tollgate_chat::hub::{ModelTraits, Reply, Sampling, Thinking};
+use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, Response, SamplingSupport};
 use tollgate_chat::messages::Messages;
 use tollgate_chat::{Format, json_tool};
 
-use super::{from_chat, rendering, sent, target, traits, user, write};
+use super::{capabilities, from_chat, rendering, sent, target, user, write};
 
 fn call(id: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}})
@@ -24,19 +24,19 @@ fn schema() -> Value {
         "schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}})
 }
 
-fn by_budget() -> ModelTraits {
-    ModelTraits {
-        thinking: Thinking::Budget {
+fn by_budget() -> ModelCapabilities {
+    ModelCapabilities {
+        thinking: ReasoningControl::Budget {
             min: 1024,
             max: 32_000,
             can_disable: true,
         },
-        ..traits()
+        ..capabilities()
     }
 }
 
 fn messages_of(messages: Value) -> Value {
-    sent(&from_chat(messages, json!({})), &traits()).0["messages"].clone()
+    sent(&from_chat(messages, json!({})), &capabilities()).0["messages"].clone()
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn trap_09_empty_text_is_left_out() {
 
 #[test]
 fn trap_18_thinking_gives_way_to_a_tool_that_stands_in_for_a_schema() {
-    let old = ModelTraits {
-        json_schema: false,
+    let old = ModelCapabilities {
+        supports_json_schema: false,
         ..by_budget()
     };
     let request = from_chat(
@@ -136,9 +136,9 @@ fn trap_18_thinking_gives_way_to_a_tool_that_stands_in_for_a_schema() {
 
 #[test]
 fn the_tool_that_stands_in_is_text_again_in_the_reply() {
-    let old = ModelTraits {
-        json_schema: false,
-        ..traits()
+    let old = ModelCapabilities {
+        supports_json_schema: false,
+        ..capabilities()
     };
     let request = from_chat(
         json!([user("who?")]),
@@ -150,10 +150,12 @@ fn the_tool_that_stands_in_is_text_again_in_the_reply() {
     assert_eq!(body["tools"].as_array().unwrap().len(), 2);
     let reply = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "up", "stop_reason": "tool_use",
         "content": [{"type": "tool_use", "id": "a", "name": "person", "input": {"name": "Ada"}}]});
-    let mut reply: Reply = Messages.read_reply(reply.to_string().as_bytes()).unwrap();
-    json_tool::undo_reply(&mut reply, &written.json_tool.unwrap());
+    let mut reply: Response = Messages
+        .read_response(reply.to_string().as_bytes())
+        .unwrap();
+    json_tool::restore_in_response(&mut reply, &written.json_tool.unwrap());
     let written: Value =
-        serde_json::from_slice(&Messages.write_reply(&reply, &rendering())).unwrap();
+        serde_json::from_slice(&Messages.write_response(&reply, &rendering())).unwrap();
     assert_eq!(
         written["content"],
         json!([{"type": "text", "text": "{\"name\":\"Ada\"}"}])
@@ -166,15 +168,15 @@ fn a_schema_that_nothing_can_enforce_is_told_in_words() {
     let more = json!({"response_format": schema(), "reasoning_effort": "low"});
     let request = from_chat(json!([user("who?")]), more);
     for model in [
-        ModelTraits {
-            json_schema: false,
-            forced_tools: false,
-            ..traits()
+        ModelCapabilities {
+            supports_json_schema: false,
+            supports_forced_tools: false,
+            ..capabilities()
         },
-        ModelTraits {
-            json_schema: false,
-            thinking: Thinking::Effort { can_disable: false },
-            ..traits()
+        ModelCapabilities {
+            supports_json_schema: false,
+            thinking: ReasoningControl::Effort { can_disable: false },
+            ..capabilities()
         },
     ] {
         let (body, dropped) = sent(&request, &model);
@@ -187,9 +189,9 @@ fn a_schema_that_nothing_can_enforce_is_told_in_words() {
 
 #[test]
 fn a_stand_in_never_takes_the_name_of_a_tool() {
-    let old = ModelTraits {
-        json_schema: false,
-        ..traits()
+    let old = ModelCapabilities {
+        supports_json_schema: false,
+        ..capabilities()
     };
     let mut format = schema();
     format["json_schema"]["name"] = json!("f");
@@ -210,23 +212,27 @@ fn trap_21_22_sampling_goes_by_what_the_model_takes() {
         json!({"temperature": 1.5, "top_p": 0.5, "top_k": 3}),
     );
     for (sampling, left, dropped) in [
-        (Sampling::All, json!([1.0, 0.5, 3]), vec!["temperature"]),
         (
-            Sampling::One,
+            SamplingSupport::All,
+            json!([1.0, 0.5, 3]),
+            vec!["temperature"],
+        ),
+        (
+            SamplingSupport::TemperatureOrTopP,
             json!([1.0, null, 3]),
             vec!["temperature", "top_p"],
         ),
         (
-            Sampling::None,
+            SamplingSupport::None,
             json!([null, null, null]),
             vec!["temperature", "top_p", "top_k"],
         ),
     ] {
         let (body, lost) = sent(
             &request,
-            &ModelTraits {
+            &ModelCapabilities {
                 sampling,
-                ..traits()
+                ..capabilities()
             },
         );
         assert_eq!(
@@ -269,7 +275,10 @@ fn thinking_is_off_where_a_call_in_progress_came_without_it() {
         (&Value::Null, vec!["reasoning_effort".to_owned()])
     );
     // Models that think by word do not mind, and past calls do not matter.
-    assert_eq!(sent(&request, &traits()).0["thinking"]["type"], "adaptive");
+    assert_eq!(
+        sent(&request, &capabilities()).0["thinking"]["type"],
+        "adaptive"
+    );
     let mut past = history.as_array().unwrap().clone();
     past.extend([
         json!({"role": "assistant", "content": "done"}),
@@ -283,21 +292,21 @@ fn thinking_is_off_where_a_call_in_progress_came_without_it() {
 fn a_forced_call_is_worth_more_than_thinking() {
     let more = json!({"reasoning_effort": "low", "tools": [tool()], "tool_choice": "required"});
     let request = from_chat(json!([user("x")]), more);
-    let (body, dropped) = sent(&request, &traits());
+    let (body, dropped) = sent(&request, &capabilities());
     assert_eq!(body["thinking"], json!({"type": "disabled"}));
     assert_eq!(body["tool_choice"], json!({"type": "any"}));
     assert_eq!(dropped, ["reasoning_effort"]);
-    let always = ModelTraits {
-        thinking: Thinking::Effort { can_disable: false },
-        ..traits()
+    let always = ModelCapabilities {
+        thinking: ReasoningControl::Effort { can_disable: false },
+        ..capabilities()
     };
     let (body, dropped) = sent(&request, &always);
     assert_eq!(body["tool_choice"], json!({"type": "auto"}));
     assert_eq!(body["output_config"]["effort"], "low");
     assert_eq!(dropped, ["tool_choice"]);
-    let never_forced = ModelTraits {
-        forced_tools: false,
-        ..traits()
+    let never_forced = ModelCapabilities {
+        supports_forced_tools: false,
+        ..capabilities()
     };
     let (body, dropped) = sent(&request, &never_forced);
     assert_eq!(body["tool_choice"], json!({"type": "auto"}));
@@ -307,12 +316,12 @@ fn a_forced_call_is_worth_more_than_thinking() {
 
 #[test]
 fn a_cap_is_always_sent_and_never_more_than_the_model_can() {
-    let small = ModelTraits {
-        max_output: Some(4096),
-        ..traits()
+    let small = ModelCapabilities {
+        max_output_tokens: Some(4096),
+        ..capabilities()
     };
     let none = from_chat(json!([user("x")]), json!({}));
-    assert_eq!(sent(&none, &traits()).0["max_tokens"], 8192);
+    assert_eq!(sent(&none, &capabilities()).0["max_tokens"], 8192);
     assert_eq!(sent(&none, &small).0["max_tokens"], 4096);
     let more = from_chat(json!([user("x")]), json!({"max_tokens": 5000}));
     let (body, dropped) = sent(&more, &small);
@@ -330,7 +339,7 @@ fn at_most_four_cache_markers_are_sent() {
         json!([{"role": "system", "content": [part(9)]}, {"role": "user", "content": parts}]),
         json!({}),
     );
-    let (body, dropped) = sent(&request, &traits());
+    let (body, dropped) = sent(&request, &capabilities());
     let marked = body.to_string().matches("cache_control").count();
     assert_eq!((marked, dropped), (4, vec!["cache_control".to_owned()]));
     assert!(body["messages"][0]["content"][5]["cache_control"].is_object());
@@ -353,7 +362,7 @@ fn the_user_speaks_first_and_a_begun_answer_ends_without_white_space() {
 #[test]
 fn a_history_with_calls_has_their_tools() {
     let history = json!([user("go"), {"role": "assistant", "content": null, "tool_calls": [call("a")]}, result("a")]);
-    let (body, _) = sent(&from_chat(history, json!({})), &traits());
+    let (body, _) = sent(&from_chat(history, json!({})), &capabilities());
     assert_eq!(body["tools"][0]["name"], "f");
     assert_eq!(body["tool_choice"], json!({"type": "none"}));
 }
@@ -369,10 +378,10 @@ fn what_the_client_would_miss_is_refused_in_its_own_words() {
         ),
     ] {
         let request = from_chat(json!([user("x")]), more);
-        assert_eq!(write(&request, &traits()).unwrap_err().field, field);
+        assert_eq!(write(&request, &capabilities()).unwrap_err().field, field);
     }
     let sound = json!([{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]);
-    let bad = write(&from_chat(sound, json!({})), &traits()).unwrap_err();
+    let bad = write(&from_chat(sound, json!({})), &capabilities()).unwrap_err();
     assert_eq!(bad.field, "messages[0].content[0]");
 }
 
@@ -381,7 +390,7 @@ fn pictures_that_the_vendor_lacks_are_refused() {
     let avif = "data:image/avif;base64,AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZg==";
     let parts = json!([{"type": "image_url", "image_url": {"url": avif}}]);
     let request = from_chat(json!([{"role": "user", "content": parts}]), json!({}));
-    let bad = write(&request, &traits()).unwrap_err();
+    let bad = write(&request, &capabilities()).unwrap_err();
     assert!(bad.message.contains("image/avif"), "{}", bad.message);
 }
 
@@ -400,7 +409,7 @@ fn schemas_become_what_the_grammar_takes() {
     let mut format = schema();
     format["json_schema"]["schema"]["properties"]["name"]["minLength"] = json!(2);
     let request = from_chat(json!([user("who?")]), json!({"response_format": format}));
-    let (body, dropped) = sent(&request, &traits());
+    let (body, dropped) = sent(&request, &capabilities());
     let schema = &body["output_config"]["format"]["schema"];
     assert_eq!(schema["additionalProperties"], false);
     assert_eq!(
@@ -413,14 +422,14 @@ fn schemas_become_what_the_grammar_takes() {
 #[test]
 fn counting_needs_no_cap() {
     let body = json!({"model": "m", "messages": [user("hi")]});
-    let request = tollgate_chat::messages::read_count(body.to_string().as_bytes()).unwrap();
+    let request = tollgate_chat::messages::read_count_request(body.to_string().as_bytes()).unwrap();
     assert_eq!(request.max_tokens, None);
     assert_eq!(
-        tollgate_chat::messages::count_reply(12),
+        tollgate_chat::messages::write_count_response(12),
         b"{\"input_tokens\":12}"
     );
     let written = Messages
-        .write_request(&request, &target(&traits()))
+        .write_request(&request, &target(&capabilities()))
         .unwrap();
     assert!(String::from_utf8(written.body).unwrap().contains("8192"));
 }

@@ -1,9 +1,11 @@
 //! Streams, read and written: the traps of peers.
 
 use serde_json::{Value, json};
-use tollgate_chat::hub::{Event, Finish, Fold, Kind, Opaque, Part, Usage, events_of};
+use tollgate_chat::hub::{
+    Event, FinishReason, Opaque, Part, PartKind, ResponseBuilder, Usage, events_from_response,
+};
 use tollgate_chat::messages::Messages;
-use tollgate_chat::{Format, Garbled, WireError};
+use tollgate_chat::{ErrorBody, Format, MalformedResponse};
 
 use super::order::{accumulate, parse};
 use super::{
@@ -11,8 +13,8 @@ use super::{
     text_block,
 };
 
-fn error(status: u16) -> WireError {
-    WireError {
+fn error(status: u16) -> ErrorBody {
+    ErrorBody {
         status,
         message: "it broke".to_owned(),
         param: None,
@@ -33,7 +35,7 @@ fn trap_33_calls_that_overlap_come_one_after_the_other() {
         arguments(1, "2}"),
         call_end(1),
         call_end(0),
-        finish(Finish::ToolCall),
+        finish(FinishReason::ToolCall),
     ]));
     assert_eq!(
         message.content,
@@ -72,7 +74,7 @@ fn trap_34_empty_members_are_written() {
             summary: false,
         },
         text("hi"),
-        finish(Finish::End),
+        finish(FinishReason::EndTurn),
     ]);
     assert!(out.contains(
         "\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}"
@@ -89,7 +91,7 @@ fn signatures_of_this_vendor_come_bare_and_others_wrapped() {
             signature: Some(Opaque::new(vendor, "c2ln")),
             id: None,
         };
-        let message = accumulate(&stream(&[reasoning, finish(Finish::End)]));
+        let message = accumulate(&stream(&[reasoning, finish(FinishReason::EndTurn)]));
         let block = json!({"type": "thinking", "thinking": "", "signature": expected});
         assert_eq!(message.content, [block]);
     }
@@ -105,7 +107,7 @@ fn trap_28_a_signature_on_a_call_travels_behind_it_and_comes_back() {
     let message = accumulate(&stream(&[
         call_start(0, "a"),
         end,
-        finish(Finish::ToolCall),
+        finish(FinishReason::ToolCall),
     ]));
     let turn = json!({"role": "assistant", "content": message.content});
     let body = json!({"model": "m", "messages": [turn]});
@@ -113,7 +115,7 @@ fn trap_28_a_signature_on_a_call_travels_behind_it_and_comes_back() {
     let parts = &request.turns[0].parts;
     assert_eq!(parts.len(), 1);
     assert!(
-        matches!(&parts[0].kind, Kind::ToolCall { signature: Some(s), .. } if s.vendor == "gemini" && s.data == "sig")
+        matches!(&parts[0].kind, PartKind::ToolCall { signature: Some(s), .. } if s.vendor == "gemini" && s.data == "sig")
     );
 }
 
@@ -165,14 +167,14 @@ fn trap_51_usage_is_estimated_at_the_start_and_true_at_the_end() {
     };
     let message = accumulate(&stream(&[
         text("hi"),
-        finish(Finish::End),
+        finish(FinishReason::EndTurn),
         Event::Usage(usage),
     ]));
     assert_eq!(message.head.unwrap()["usage"]["input_tokens"], 11);
     assert_eq!(message.usage["input_tokens"], 40);
     assert_eq!(message.usage["cache_read_input_tokens"], 60);
     assert_eq!(message.usage["output_tokens"], 7);
-    let message = accumulate(&stream(&[text("hello you"), finish(Finish::End)]));
+    let message = accumulate(&stream(&[text("hello you"), finish(FinishReason::EndTurn)]));
     assert_eq!(message.usage["input_tokens"], 11);
     assert_eq!(message.usage["output_tokens"], 3);
 }
@@ -193,7 +195,7 @@ fn arguments_that_are_nothing_become_no_pieces() {
     for pieces in [vec![], vec![""], vec!["null"], vec![" ", "nu", "ll"]] {
         let mut all = vec![call_start(0, "a")];
         all.extend(pieces.iter().map(|piece| arguments(0, piece)));
-        all.extend([call_end(0), finish(Finish::ToolCall)]);
+        all.extend([call_end(0), finish(FinishReason::ToolCall)]);
         let message = accumulate(&stream(&all));
         assert_eq!(message.content[0]["input"], json!({}), "{pieces:?}");
     }
@@ -233,16 +235,20 @@ fn free_text_of_a_custom_tool_becomes_an_object() {
 #[test]
 fn every_finish_has_its_reason() {
     for (given, calls, reason) in [
-        (Finish::End, false, "end_turn"),
-        (Finish::End, true, "tool_use"),
-        (Finish::Length, true, "max_tokens"),
-        (Finish::StopSequence, false, "end_turn"),
-        (Finish::Refusal, true, "refusal"),
-        (Finish::PromptBlocked, false, "refusal"),
-        (Finish::ContextFull, false, "model_context_window_exceeded"),
-        (Finish::Pause, false, "pause_turn"),
-        (Finish::BadToolCall, false, "end_turn"),
-        (Finish::Other, false, "end_turn"),
+        (FinishReason::EndTurn, false, "end_turn"),
+        (FinishReason::EndTurn, true, "tool_use"),
+        (FinishReason::Length, true, "max_tokens"),
+        (FinishReason::StopSequence, false, "end_turn"),
+        (FinishReason::Refusal, true, "refusal"),
+        (FinishReason::PromptBlocked, false, "refusal"),
+        (
+            FinishReason::ContextFull,
+            false,
+            "model_context_window_exceeded",
+        ),
+        (FinishReason::Pause, false, "pause_turn"),
+        (FinishReason::InvalidToolCall, false, "end_turn"),
+        (FinishReason::Other, false, "end_turn"),
     ] {
         let mut all = Vec::new();
         if calls {
@@ -253,7 +259,7 @@ fn every_finish_has_its_reason() {
     }
     let sequence = Event::Finish {
         choice: 0,
-        finish: Finish::StopSequence,
+        finish: FinishReason::StopSequence,
         stop_sequence: Some("END".to_owned()),
     };
     let out = stream(&[sequence]);
@@ -266,7 +272,7 @@ fn a_refusal_in_words_is_a_refusal() {
         choice: 0,
         text: "No.".to_owned(),
     };
-    let message = accumulate(&stream(&[refusal, finish(Finish::End)]));
+    let message = accumulate(&stream(&[refusal, finish(FinishReason::EndTurn)]));
     assert_eq!(message.stop_reason, "refusal");
     assert_eq!(message.content, [json!({"type": "text", "text": "No."})]);
 }
@@ -278,7 +284,7 @@ fn trap_40_errors_in_a_stream_are_errors() {
         json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}),
     );
     for before in [String::new(), head(), head() + &text_block(0, "hi")] {
-        let Err(Garbled::Upstream(words)) = events(&(before + &overloaded)) else {
+        let Err(MalformedResponse::Upstream(words)) = events(&(before + &overloaded)) else {
             panic!()
         };
         assert_eq!(
@@ -292,12 +298,12 @@ fn trap_40_errors_in_a_stream_are_errors() {
 fn an_end_that_is_none_is_a_break() {
     assert_eq!(
         events(&(head() + &text_block(0, "hi"))),
-        Err(Garbled::BrokeOff)
+        Err(MalformedResponse::Truncated)
     );
-    assert_eq!(events(""), Err(Garbled::BrokeOff));
+    assert_eq!(events(""), Err(MalformedResponse::Truncated));
     assert!(matches!(
         events("data: not json\n\n"),
-        Err(Garbled::Malformed(_))
+        Err(MalformedResponse::Invalid(_))
     ));
     // A stop reason without a message_stop behind it is an end all the same.
     let cut = sse(
@@ -333,8 +339,8 @@ fn a_call_without_an_id_gets_the_same_one_each_time() {
     // And the same in the whole reply.
     let body =
         json!({"id": "msg_1", "content": [{"type": "tool_use", "name": "f", "input": {"a": 1}}]});
-    let reply = Messages.read_reply(body.to_string().as_bytes()).unwrap();
-    assert_eq!(events_of(&reply)[1], all[1]);
+    let reply = Messages.read_response(body.to_string().as_bytes()).unwrap();
+    assert_eq!(events_from_response(&reply)[1], all[1]);
 }
 
 #[test]
@@ -365,36 +371,36 @@ fn the_same_reply_whole_and_streamed_say_the_same() {
         ],
         "usage": {"input_tokens": 4, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 2},
     });
-    let reply = Messages.read_reply(body.to_string().as_bytes()).unwrap();
-    let message = accumulate(&stream(&events_of(&reply)));
+    let reply = Messages.read_response(body.to_string().as_bytes()).unwrap();
+    let message = accumulate(&stream(&events_from_response(&reply)));
     assert_eq!(Value::Array(message.content), body["content"]);
     assert_eq!(message.usage, body["usage"]);
-    let mut fold = Fold::default();
-    for event in &events(&stream(&events_of(&reply))).unwrap() {
+    let mut fold = ResponseBuilder::default();
+    for event in &events(&stream(&events_from_response(&reply))).unwrap() {
         fold.push(event);
     }
-    assert_eq!(fold.reply().choices, reply.choices);
+    assert_eq!(fold.build().choices, reply.choices);
 }
 
 #[test]
 fn parts_that_come_whole_are_blocks() {
-    let part = |kind: Kind| Event::Part {
+    let part = |kind: PartKind| Event::Part {
         choice: 0,
-        part: Part::of(kind),
+        part: Part::new(kind),
     };
     let foreign = json!({"type": "web_search_tool_result", "tool_use_id": "x", "content": []});
     let message = accumulate(&stream(&[
         text("before"),
-        part(Kind::Foreign {
+        part(PartKind::FormatSpecific {
             format: "messages",
             value: foreign.clone(),
         }),
-        part(Kind::Foreign {
+        part(PartKind::FormatSpecific {
             format: "responses",
             value: json!({"type": "web_search_call"}),
         }),
-        part(Kind::Refusal("no".to_owned())),
-        part(Kind::ToolCall {
+        part(PartKind::Refusal("no".to_owned())),
+        part(PartKind::ToolCall {
             id: "a.b".to_owned(),
             name: "f".to_owned(),
             arguments: "{\"a\":1}".to_owned(),
@@ -415,10 +421,10 @@ fn only_the_first_reply_is_told() {
     };
     let end = Event::Finish {
         choice: 1,
-        finish: Finish::Length,
+        finish: FinishReason::Length,
         stop_sequence: None,
     };
-    let out = stream(&[text("hi"), other, end, finish(Finish::End)]);
+    let out = stream(&[text("hi"), other, end, finish(FinishReason::EndTurn)]);
     assert_eq!(parse(&out).len(), 6);
     assert_eq!(accumulate(&out).stop_reason, "end_turn");
 }

@@ -1,0 +1,189 @@
+//! Reads model, usage, finish reasons and text length from a response or chunk that is passed on.
+
+use serde::de::{MapAccess, SeqAccess};
+use serde_json::Value;
+
+use crate::chat_completions::error::{self, is_truthy};
+use crate::chat_completions::usage;
+use crate::error::MalformedResponse;
+use crate::hub::Usage;
+use crate::lazy_json::{LazyVisitor, RawJson, Scalar, VisitWith, next_key, visit_json};
+
+/// What is read from one response or chunk.
+#[derive(Default)]
+pub(in crate::chat_completions) struct ResponseScan<'a> {
+    is_object: bool,
+    /// The model's name as written in the JSON text, with quotes.
+    pub(in crate::chat_completions) model: Option<&'a str>,
+    pub(in crate::chat_completions) usage: Option<Usage>,
+    /// Number of choices. `None` if there is no `choices`.
+    pub(in crate::chat_completions) choices: Option<usize>,
+    /// Bytes of text, reasoning and tool arguments.
+    pub(in crate::chat_completions) text_bytes: u64,
+    /// Choices that it contains, as a bit per index.
+    pub(in crate::chat_completions) present: u128,
+    /// Choices that have a `finish_reason` in it, as a bit per index.
+    pub(in crate::chat_completions) finished: u128,
+    error: Option<Value>,
+}
+
+/// Scans a response or chunk. An error object instead of it is [`MalformedResponse::Upstream`].
+pub(in crate::chat_completions) fn scan_response(
+    data: &[u8],
+) -> Result<ResponseScan<'_>, MalformedResponse> {
+    let mut scan = ResponseScan::default();
+    visit_json(data, Root(&mut scan)).map_err(|error| MalformedResponse::Invalid(error.message))?;
+    if !scan.is_object {
+        return Err(MalformedResponse::Invalid(
+            "it is not a JSON object".to_owned(),
+        ));
+    }
+    match scan.error.take() {
+        Some(error) => Err(error::read_inline_error(&error)),
+        None => Ok(scan),
+    }
+}
+
+struct Root<'f, 'a>(&'f mut ResponseScan<'a>);
+
+impl<'de> LazyVisitor<'de> for Root<'_, 'de> {
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let scan = self.0;
+        scan.is_object = true;
+        while let Some(key) = next_key(&mut object)? {
+            match &*key {
+                "model" => scan.model = Some(object.next_value_seed(RawJson)?),
+                "usage" => {
+                    let mut counts = usage::Counts::default();
+                    object.next_value_seed(VisitWith(usage::UsageVisitor(&mut counts)))?;
+                    scan.usage = counts.usage();
+                }
+                "error" => scan.error = Some(object.next_value()?).filter(is_truthy),
+                "choices" => object.next_value_seed(VisitWith(Choices(scan)))?,
+                _ => drop(object.next_value::<serde::de::IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Choices<'f, 'a>(&'f mut ResponseScan<'a>);
+
+impl<'de> LazyVisitor<'de> for Choices<'_, 'de> {
+    fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let scan = self.0;
+        let mut count = 0;
+        while list
+            .next_element_seed(VisitWith(Choice { scan, at: count }))?
+            .is_some()
+        {
+            count += 1;
+        }
+        scan.choices = Some(count);
+        Ok(())
+    }
+}
+
+struct Choice<'f, 'a> {
+    scan: &'f mut ResponseScan<'a>,
+    at: usize,
+}
+
+impl<'de> LazyVisitor<'de> for Choice<'_, 'de> {
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let scan = self.scan;
+        let mut index = self.at as i64;
+        let mut finishes = false;
+        while let Some(key) = next_key(&mut object)? {
+            match &*key {
+                "index" => object.next_value_seed(VisitWith(Index(&mut index)))?,
+                "finish_reason" => object.next_value_seed(VisitWith(IsText(&mut finishes)))?,
+                "delta" | "message" => {
+                    object.next_value_seed(VisitWith(Delta(&mut scan.text_bytes)))?
+                }
+                _ => drop(object.next_value::<serde::de::IgnoredAny>()?),
+            }
+        }
+        let bit = 1_u128 << index.clamp(0, 127);
+        scan.present |= bit;
+        if finishes {
+            scan.finished |= bit;
+        }
+        Ok(())
+    }
+}
+
+struct Index<'f>(&'f mut i64);
+
+impl<'de> LazyVisitor<'de> for Index<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        if let Scalar::Integer(index) = value {
+            *self.0 = index;
+        }
+    }
+}
+
+struct IsText<'f>(&'f mut bool);
+
+impl<'de> LazyVisitor<'de> for IsText<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        *self.0 = matches!(value, Scalar::String(text) if !text.is_empty());
+    }
+}
+
+/// Counts the text bytes of a delta or message.
+struct Delta<'f>(&'f mut u64);
+
+impl<'de> LazyVisitor<'de> for Delta<'_> {
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        // Some vendors send the same reasoning under both names.
+        let mut reasoning = [0, 0];
+        while let Some(key) = next_key(&mut object)? {
+            let (bytes, is_text) = match &*key {
+                "content" | "refusal" => (&mut *self.0, true),
+                "reasoning_content" => (&mut reasoning[0], true),
+                "reasoning" => (&mut reasoning[1], true),
+                "tool_calls" | "function_call" => (&mut *self.0, false),
+                _ => {
+                    object.next_value::<serde::de::IgnoredAny>()?;
+                    continue;
+                }
+            };
+            object.next_value_seed(VisitWith(Text { bytes, is_text }))?;
+        }
+        *self.0 += reasoning[0].max(reasoning[1]);
+        Ok(())
+    }
+}
+
+/// Counts the bytes of a string, and in objects of the strings in fields with text.
+struct Text<'f> {
+    bytes: &'f mut u64,
+    is_text: bool,
+}
+
+impl<'de> LazyVisitor<'de> for Text<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        if let (true, Scalar::String(text)) = (self.is_text, value) {
+            *self.bytes += text.len() as u64;
+        }
+    }
+
+    fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Self { bytes, is_text } = self;
+        while list
+            .next_element_seed(VisitWith(Text { bytes, is_text }))?
+            .is_some()
+        {}
+        Ok(())
+    }
+
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let bytes = self.bytes;
+        while let Some(key) = next_key(&mut object)? {
+            let is_text = matches!(&*key, "text" | "thinking" | "arguments" | "input");
+            object.next_value_seed(VisitWith(Text { bytes, is_text }))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,640 @@
+//! Reads model, limits, user and attachments from a request without parsing the conversation (docs/chat.md).
+
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
+
+use super::fields::{MAX_STOP_SEQUENCES, ROLE_RULE, ROLES};
+use crate::error::InvalidRequest;
+use crate::format::RequestSummary;
+use crate::lazy_json::{FieldRule, LazyVisitor, Scalar, VisitWith, next_key, visit_json};
+use crate::media;
+
+/// The fields that are read, with their types and ranges. All other fields are left to the upstream.
+pub(super) const FIELDS: &[(&str, FieldRule)] = &[
+    ("model", FieldRule::String),
+    ("messages", FieldRule::Array),
+    ("stream", FieldRule::Bool),
+    ("max_tokens", FieldRule::Integer(1, i64::MAX)),
+    ("max_completion_tokens", FieldRule::Integer(1, i64::MAX)),
+    ("temperature", FieldRule::Number(0.0, 2.0)),
+    ("top_p", FieldRule::Number(0.0, 1.0)),
+    ("frequency_penalty", FieldRule::Number(-2.0, 2.0)),
+    ("presence_penalty", FieldRule::Number(-2.0, 2.0)),
+    ("n", FieldRule::Integer(1, 128)),
+    ("stop", FieldRule::Array),
+    ("stream_options", FieldRule::Object),
+    ("tools", FieldRule::Array),
+    ("functions", FieldRule::Array),
+    ("response_format", FieldRule::Object),
+    ("metadata", FieldRule::Object),
+    ("seed", FieldRule::Integer(i64::MIN, i64::MAX)),
+    ("logprobs", FieldRule::Bool),
+    ("top_logprobs", FieldRule::Integer(0, 20)),
+    ("parallel_tool_calls", FieldRule::Bool),
+    ("user", FieldRule::String),
+    ("safety_identifier", FieldRule::String),
+    ("prompt_cache_key", FieldRule::String),
+];
+
+/// Bit of [`RequestSummary::members`] for any field that is not among [`FIELDS`].
+pub(super) const OTHER_FIELDS: u32 = 1 << 31;
+
+/// The bit of [`RequestSummary::members`] for one of [`FIELDS`].
+pub(super) const fn field_bit(name: &str) -> u32 {
+    let mut at = 0;
+    while at < FIELDS.len() {
+        let (field, mut is_it, mut byte) = (FIELDS[at].0.as_bytes(), true, 0);
+        while byte < field.len() && byte < name.len() {
+            is_it &= field[byte] == name.as_bytes()[byte];
+            byte += 1;
+        }
+        if is_it && field.len() == name.len() {
+            return 1 << at;
+        }
+        at += 1;
+    }
+    panic!("no such field");
+}
+
+/// Reads the summary of a request; see [`crate::Format::summarize_request`].
+pub(super) fn summarize(body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
+    let mut builder = SummaryBuilder::default();
+    visit_json(body, Request(&mut builder))?;
+    if let Some(error) = builder.error {
+        return Err(error);
+    }
+    let missing = |field: &str| Err(InvalidRequest::new(field, "is required"));
+    match &builder.summary.model {
+        None => return missing("model"),
+        Some(model) if model.trim().is_empty() => {
+            return Err(InvalidRequest::new("model", "must not be empty"));
+        }
+        Some(_) => {}
+    }
+    match builder.messages {
+        None => return missing("messages"),
+        Some(0) => {
+            return Err(InvalidRequest::new(
+                "messages",
+                "must hold at least one message",
+            ));
+        }
+        Some(_) if !builder.has_content => {
+            return Err(InvalidRequest::new("messages", "must not all be empty"));
+        }
+        Some(_) => {}
+    }
+    let mut summary = builder.summary;
+    summary.user = builder
+        .user
+        .or(builder.safety_identifier)
+        .or(builder.cache_key);
+    summary.max_tokens = builder.max_completion_tokens.or(summary.max_tokens);
+    summary.n = summary.n.max(1);
+    summary.is_native = true;
+    summary.members = builder.member_bits;
+    Ok(summary)
+}
+
+#[derive(Default)]
+struct SummaryBuilder {
+    summary: RequestSummary,
+    max_completion_tokens: Option<u64>,
+    user: Option<String>,
+    safety_identifier: Option<String>,
+    cache_key: Option<String>,
+    /// Number of messages. `None` if the field is missing.
+    messages: Option<usize>,
+    has_content: bool,
+    /// As [`RequestSummary::members`].
+    member_bits: u32,
+    error: Option<InvalidRequest>,
+}
+
+impl SummaryBuilder {
+    /// Records an error, unless there is an earlier one.
+    fn reject(&mut self, error: impl FnOnce() -> InvalidRequest) {
+        if self.error.is_none() {
+            self.error = Some(error());
+        }
+    }
+}
+
+struct Request<'f>(&'f mut SummaryBuilder);
+
+impl<'de> LazyVisitor<'de> for Request<'_> {
+    fn visit_scalar(self, _: Scalar<'de>) {
+        self.0
+            .reject(|| InvalidRequest::body("the body must be a JSON object"));
+    }
+
+    fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.0
+            .reject(|| InvalidRequest::body("the body must be a JSON object"));
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let builder = self.0;
+        while let Some(key) = next_key(&mut object)? {
+            match FIELDS.iter().position(|field| field.0 == key) {
+                Some(at) => {
+                    if builder.member_bits & (1 << at) != 0 {
+                        // Parsers disagree on which of two equal names counts.
+                        builder.reject(|| InvalidRequest::new(FIELDS[at].0, "is given twice"));
+                    }
+                    builder.member_bits |= 1 << at;
+                    object.next_value_seed(VisitWith(RequestField { builder, at }))?;
+                }
+                None => {
+                    builder.member_bits |= OTHER_FIELDS;
+                    builder.summary.has_reasoning_settings |= [
+                        "reasoning_effort",
+                        "reasoning",
+                        "thinking",
+                        "enable_thinking",
+                    ]
+                    .contains(&&*key);
+                    object.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A field of the request.
+struct RequestField<'f> {
+    builder: &'f mut SummaryBuilder,
+    at: usize,
+}
+
+impl<'de> LazyVisitor<'de> for RequestField<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        let (name, rule) = FIELDS[self.at];
+        let builder = self.builder;
+        let one_stop = name == "stop" && matches!(value, Scalar::String(_));
+        if let Some(error) = rule.check(name, &value).filter(|_| !one_stop) {
+            return builder.reject(|| {
+                if name == "stop" {
+                    invalid_stop()
+                } else {
+                    error
+                }
+            });
+        }
+        let summary = &mut builder.summary;
+        match (name, value) {
+            ("model", Scalar::String(text)) => summary.model = Some(text.into_owned()),
+            ("user", Scalar::String(text)) => builder.user = Some(text.into_owned()),
+            ("safety_identifier", Scalar::String(text)) => {
+                builder.safety_identifier = Some(text.into_owned())
+            }
+            ("prompt_cache_key", Scalar::String(text)) => {
+                builder.cache_key = Some(text.into_owned())
+            }
+            ("stream", Scalar::Bool(flag)) => summary.stream = flag,
+            ("max_tokens", Scalar::Integer(x)) => summary.max_tokens = u64::try_from(x).ok(),
+            ("max_completion_tokens", Scalar::Integer(x)) => {
+                builder.max_completion_tokens = u64::try_from(x).ok()
+            }
+            ("n", Scalar::Integer(x)) => summary.n = u32::try_from(x).unwrap_or(1),
+            _ => {}
+        }
+    }
+
+    fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let (name, rule) = FIELDS[self.at];
+        let builder = self.builder;
+        match (name, rule) {
+            ("messages", _) => {
+                let mut at = 0;
+                while list
+                    .next_element_seed(VisitWith(Message { builder, at }))?
+                    .is_some()
+                {
+                    at += 1;
+                }
+                builder.messages = Some(at);
+            }
+            ("stop", _) => {
+                let mut stops = 0;
+                while list.next_element_seed(VisitWith(Stop(builder)))?.is_some() {
+                    stops += 1;
+                }
+                if stops > MAX_STOP_SEQUENCES {
+                    builder.reject(invalid_stop);
+                }
+            }
+            _ => {
+                if !matches!(rule, FieldRule::Array) {
+                    builder.reject(|| {
+                        InvalidRequest::new(
+                            name,
+                            format!("must be {}, got a list", rule.description()),
+                        )
+                    });
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let (name, rule) = FIELDS[self.at];
+        let builder = self.builder;
+        if !matches!(rule, FieldRule::Object) {
+            builder.reject(|| match name {
+                "stop" => invalid_stop(),
+                _ => InvalidRequest::new(
+                    name,
+                    format!("must be {}, got an object", rule.description()),
+                ),
+            });
+        }
+        while let Some(key) = next_key(&mut object)? {
+            if name == "stream_options" && key == "include_usage" {
+                object.next_value_seed(VisitWith(IncludeUsage(builder)))?;
+            } else {
+                object.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error for an invalid `stop`.
+pub(super) fn invalid_stop() -> InvalidRequest {
+    InvalidRequest::new(
+        "stop",
+        format!("must be a string or a list of at most {MAX_STOP_SEQUENCES} strings"),
+    )
+}
+
+struct Stop<'f>(&'f mut SummaryBuilder);
+
+impl<'de> LazyVisitor<'de> for Stop<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        if !matches!(value, Scalar::String(_)) {
+            self.0.reject(invalid_stop);
+        }
+    }
+}
+
+struct IncludeUsage<'f>(&'f mut SummaryBuilder);
+
+impl<'de> LazyVisitor<'de> for IncludeUsage<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        const FIELD: &str = "stream_options.include_usage";
+        match value {
+            Scalar::Bool(flag) => self.0.summary.include_usage = flag,
+            value => {
+                if let Some(error) = FieldRule::Bool.check(FIELD, &value) {
+                    self.0.reject(|| error);
+                }
+            }
+        }
+    }
+}
+
+struct Message<'f> {
+    builder: &'f mut SummaryBuilder,
+    at: usize,
+}
+
+impl<'de> LazyVisitor<'de> for Message<'_> {
+    fn visit_scalar(self, _: Scalar<'de>) {
+        self.builder
+            .reject(|| InvalidRequest::new(format!("messages[{}]", self.at), "must be an object"));
+    }
+
+    fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.builder
+            .reject(|| InvalidRequest::new(format!("messages[{}]", self.at), "must be an object"));
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let Self { builder, at } = self;
+        let (mut role, mut has_content) = (None, false);
+        while let Some(key) = next_key(&mut object)? {
+            match &*key {
+                "role" => object.next_value_seed(VisitWith(Role(&mut role)))?,
+                "content" => {
+                    let has_content = &mut has_content;
+                    object.next_value_seed(VisitWith(Content {
+                        builder,
+                        at,
+                        has_content,
+                    }))?;
+                }
+                "tool_calls" | "function_call" => {
+                    builder.has_content = true;
+                    object.next_value::<IgnoredAny>()?;
+                }
+                _ => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        match role {
+            None => {
+                builder.reject(|| InvalidRequest::new(format!("messages[{at}].role"), ROLE_RULE))
+            }
+            Some("assistant" | "function") => {}
+            Some(_) if !has_content => {
+                builder.reject(|| {
+                    InvalidRequest::new(format!("messages[{at}].content"), "is required")
+                });
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The role, if it is a known one.
+struct Role<'f>(&'f mut Option<&'static str>);
+
+impl<'de> LazyVisitor<'de> for Role<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        if let Scalar::String(role) = value {
+            *self.0 = ROLES.iter().copied().find(|known| *known == role);
+        }
+    }
+}
+
+struct Content<'f> {
+    builder: &'f mut SummaryBuilder,
+    /// Index of the message.
+    at: usize,
+    has_content: &'f mut bool,
+}
+
+impl Content<'_> {
+    fn reject(self) {
+        let at = self.at;
+        self.builder.reject(|| {
+            InvalidRequest::new(
+                format!("messages[{at}].content"),
+                "must be a string or a list of parts",
+            )
+        });
+    }
+}
+
+impl<'de> LazyVisitor<'de> for Content<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        match value {
+            Scalar::Null => {}
+            Scalar::String(text) => {
+                *self.has_content = true;
+                self.builder.has_content |= !is_blank(&text);
+            }
+            _ => self.reject(),
+        }
+    }
+
+    fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        *self.has_content = true;
+        while list
+            .next_element_seed(VisitWith(Part(self.builder)))?
+            .is_some()
+        {}
+        Ok(())
+    }
+
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        self.reject();
+        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes()
+        .next()
+        .is_none_or(|first| first.is_ascii_whitespace())
+        && text.trim().is_empty()
+}
+
+/// A part of a content list: text or an attachment.
+struct Part<'f>(&'f mut SummaryBuilder);
+
+impl<'de> LazyVisitor<'de> for Part<'_> {
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let builder = self.0;
+        let mut attached = false;
+        while let Some(key) = next_key(&mut object)? {
+            match &*key {
+                "text" | "refusal" => object.next_value_seed(VisitWith(PartText(builder)))?,
+                "type" | "cache_control" | "prompt_cache_breakpoint" => {
+                    object.next_value::<IgnoredAny>()?;
+                }
+                _ => {
+                    attached = true;
+                    object.next_value_seed(VisitWith(Payload {
+                        builder,
+                        is_data_field: false,
+                    }))?;
+                }
+            }
+        }
+        builder.summary.attachments += u32::from(attached);
+        builder.has_content |= attached;
+        Ok(())
+    }
+}
+
+struct PartText<'f>(&'f mut SummaryBuilder);
+
+impl<'de> LazyVisitor<'de> for PartText<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        if let Scalar::String(text) = value {
+            self.0.has_content |= !is_blank(&text);
+        }
+    }
+}
+
+/// Counts the bytes of data URIs in any field of an attachment, and of base64 in the fields that have it.
+struct Payload<'f> {
+    builder: &'f mut SummaryBuilder,
+    is_data_field: bool,
+}
+
+impl<'de> LazyVisitor<'de> for Payload<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        if let Scalar::String(text) = value
+            && (self.is_data_field || media::is_data_uri(&text))
+        {
+            self.builder.summary.payload_bytes += text.len() as u64;
+        }
+    }
+
+    fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let builder = self.builder;
+        while list
+            .next_element_seed(VisitWith(Payload {
+                builder,
+                is_data_field: false,
+            }))?
+            .is_some()
+        {}
+        Ok(())
+    }
+
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let builder = self.builder;
+        while let Some(key) = next_key(&mut object)? {
+            let is_data_field = matches!(&*key, "data" | "file_data");
+            object.next_value_seed(VisitWith(Payload {
+                builder,
+                is_data_field,
+            }))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(body: &str) -> String {
+        summarize(body.as_bytes()).expect_err(body).message
+    }
+
+    fn with(more: &str) -> String {
+        format!(r#"{{"model":"gpt-5","messages":[{{"role":"user","content":"hi"}}],{more}}}"#)
+    }
+
+    #[test]
+    fn the_summary_has_all_fields() {
+        let body = r#"{"model":"gpt-5","stream":true,"stream_options":{"include_usage":true},"n":2,"max_tokens":5,
+            "max_completion_tokens":7,"safety_identifier":"u1","reasoning_effort":"low","temperature":null,"unknown":[1],
+            "messages":[{"role":"system","content":"be brief"},{"role":"user","content":[{"type":"text","text":"what?"},
+            {"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"image_url","image_url":{"url":"https://x.y/z"}},
+            {"type":"input_audio","input_audio":{"data":"AAAAAAAA","format":"wav"}}]}]}"#;
+        assert_eq!(
+            summarize(body.as_bytes()).unwrap(),
+            RequestSummary {
+                model: Some("gpt-5".to_owned()),
+                stream: true,
+                include_usage: true,
+                max_tokens: Some(7),
+                n: 2,
+                user: Some("u1".to_owned()),
+                attachments: 3,
+                payload_bytes: 34,
+                has_reasoning_settings: true,
+                members: [
+                    "model",
+                    "stream",
+                    "stream_options",
+                    "n",
+                    "max_tokens",
+                    "max_completion_tokens",
+                    "safety_identifier",
+                    "temperature",
+                    "messages",
+                ]
+                .map(field_bit)
+                .iter()
+                .fold(OTHER_FIELDS, |all, bit| all | bit),
+                is_native: true,
+            }
+        );
+    }
+
+    #[test]
+    fn invalid_fields_are_rejected_by_name() {
+        for (body, expected) in [
+            ("[]".to_owned(), "the body must be a JSON object"),
+            (
+                r#"{"messages":[{"role":"user","content":"hi"}]}"#.to_owned(),
+                "`model` is required",
+            ),
+            (
+                r#"{"model":" ","messages":[{"role":"user","content":"hi"}]}"#.to_owned(),
+                "`model` must not be empty",
+            ),
+            (r#"{"model":"m"}"#.to_owned(), "`messages` is required"),
+            (
+                r#"{"model":"m","messages":null}"#.to_owned(),
+                "`messages` is required",
+            ),
+            (
+                r#"{"model":"m","messages":[]}"#.to_owned(),
+                "`messages` must hold at least one message",
+            ),
+            (
+                r#"{"model":"m","messages":"hi"}"#.to_owned(),
+                "`messages` must be a list, got a string",
+            ),
+            (
+                r#"{"model":"m","messages":["hi"]}"#.to_owned(),
+                "`messages[0]` must be an object",
+            ),
+            (
+                r#"{"model":"m","messages":[{"role":"user"}]}"#.to_owned(),
+                "`messages[0].content` is required",
+            ),
+            (
+                r#"{"model":"m","messages":[{"role":"user","content":" "}]}"#.to_owned(),
+                "`messages` must not all be empty",
+            ),
+            (
+                with(r#""temperature":2.1"#),
+                "`temperature` must be a number from 0 to 2, got 2.1",
+            ),
+            (
+                with(r#""temperature":"1""#),
+                "`temperature` must be a number from 0 to 2, got a string",
+            ),
+            (
+                with(r#""top_p":[1]"#),
+                "`top_p` must be a number from 0 to 1, got a list",
+            ),
+            (
+                with(r#""max_tokens":1.0"#),
+                "`max_tokens` must be a whole number of at least 1, got 1.0",
+            ),
+            (
+                with(r#""max_tokens":0"#),
+                "`max_tokens` must be a whole number of at least 1, got 0",
+            ),
+            (
+                with(r#""n":"2""#),
+                "`n` must be a whole number from 1 to 128, got a string",
+            ),
+            (
+                with(r#""stop":["a","b","c","d","e"]"#),
+                "`stop` must be a string or a list of at most 4 strings",
+            ),
+            (
+                with(r#""stop":[1]"#),
+                "`stop` must be a string or a list of at most 4 strings",
+            ),
+            (
+                with(r#""stop":{}"#),
+                "`stop` must be a string or a list of at most 4 strings",
+            ),
+            (
+                with(r#""stream":1"#),
+                "`stream` must be true or false, got 1",
+            ),
+            (with(r#""model":"gpt-4""#), "`model` is given twice"),
+        ] {
+            assert_eq!(message(&body), expected, "{body}");
+        }
+        let role = message(
+            r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"robot","content":"a"}]}"#,
+        );
+        assert!(
+            role.starts_with("`messages[1].role` must be \"system\""),
+            "{role}"
+        );
+        assert!(message("{").starts_with("the body must be valid JSON"));
+        assert!(summarize(with(r#""stop":"x","temperature":2,"top_p":1"#).as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,249 @@
+//! Summarizes and validates a request without parsing its contents (see docs/chat.md).
+
+mod attachments;
+mod json_checks;
+mod settings;
+
+use memchr::memmem;
+use serde::Deserialize;
+
+use attachments::count_attachments;
+use json_checks::{RawMember, check_array, check_object, parse_string};
+use settings::{check_generation_config, check_safety_settings, parse_generation_config};
+
+use super::constants::NAME;
+use super::file_uri::{is_google_upload, is_youtube};
+use crate::error::InvalidRequest;
+use crate::format::RequestSummary;
+
+pub(super) use settings::{GenerationConfig, parse_thinking_config};
+
+/// The top-level members that are checked, not parsed yet.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TopLevel<'a> {
+    #[serde(borrow)]
+    contents: RawMember<'a>,
+    #[serde(borrow, alias = "system_instruction")]
+    system_instruction: RawMember<'a>,
+    #[serde(borrow, alias = "generation_config")]
+    generation_config: RawMember<'a>,
+    #[serde(borrow, alias = "safety_settings")]
+    safety_settings: RawMember<'a>,
+    #[serde(borrow)]
+    tools: RawMember<'a>,
+    #[serde(borrow, alias = "tool_config")]
+    tool_config: RawMember<'a>,
+    #[serde(borrow, alias = "cached_content")]
+    cached_content: RawMember<'a>,
+    #[serde(borrow)]
+    model: RawMember<'a>,
+}
+
+/// See [`crate::Format::summarize_request`].
+pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
+    let top = parse_top_level(body)?;
+    let contents = top
+        .contents
+        .ok_or_else(|| InvalidRequest::new("contents", "is required"))?;
+    if !check_array(contents, "contents")? {
+        return Err(InvalidRequest::new(
+            "contents",
+            "must hold at least one item",
+        ));
+    }
+    for (raw, field) in [
+        (top.system_instruction, "systemInstruction"),
+        (top.tool_config, "toolConfig"),
+    ] {
+        raw.map_or(Ok(()), |raw| check_object(raw, field))?;
+    }
+    if let Some(tools) = top.tools {
+        check_array(tools, "tools")?;
+    }
+    parse_string(top.cached_content, "cachedContent")?;
+    check_safety_settings(top.safety_settings)?;
+    let mut summary = RequestSummary {
+        n: 1,
+        // A model in the body could contradict the path's. External links may have to be fetched by
+        // the gateway.
+        is_native: top.model.is_none() && !has_external_links(body),
+        ..RequestSummary::default()
+    };
+    if let Some(raw) = top.generation_config {
+        check_generation_config(&parse_generation_config(raw)?, &mut summary)?;
+    }
+    let found = count_attachments(body);
+    summary.attachments = found.count;
+    summary.payload_bytes = found.payload_bytes;
+    Ok(summary)
+}
+
+fn parse_top_level(body: &[u8]) -> Result<TopLevel<'_>, InvalidRequest> {
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(InvalidRequest::body("the body must be a JSON object"));
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        InvalidRequest::body(format!("the body is not a valid {NAME} request: {error}"))
+    })
+}
+
+/// The settings of a request. `None` if it has none or they are malformed.
+pub(super) fn generation_config(body: &[u8]) -> Option<GenerationConfig<'_>> {
+    parse_generation_config(parse_top_level(body).ok()?.generation_config?).ok()
+}
+
+/// Whether a part links to a file that most models cannot fetch: neither a Google upload nor a
+/// YouTube video.
+fn has_external_links(body: &[u8]) -> bool {
+    ["\"fileUri\"", "\"file_uri\""].iter().any(|name| {
+        memmem::find_iter(body, name).any(|at| {
+            let rest = body[at + name.len()..].trim_ascii_start();
+            let value = rest.strip_prefix(b":").unwrap_or_default();
+            let value = value.trim_ascii_start().strip_prefix(b"\"");
+            let value = value.unwrap_or_default().split(|b| *b == b'"').next();
+            let url = std::str::from_utf8(value.unwrap_or_default()).unwrap_or_default();
+            url.starts_with("http") && !is_google_upload(url) && !is_youtube(url)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn with(name: &str, value: Value) -> Result<RequestSummary, InvalidRequest> {
+        let body =
+            json!({"contents": [{"parts": [{"text": "hi"}]}], "generationConfig": {name: value}});
+        summarize_request(body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn settings_out_of_range_are_rejected() {
+        for (name, good, bad) in [
+            (
+                "temperature",
+                json!([0, 2, 1.5, null]),
+                json!([-0.1, 2.1, "1", true]),
+            ),
+            ("topP", json!([0, 0.5, 1]), json!([1.01, -1, "0.5", []])),
+            ("topK", json!([1, 40, 40.0, 0]), json!([40.5, -1, "40", {}])),
+            (
+                "maxOutputTokens",
+                json!([1, 100000]),
+                json!([0, -1, 1.0, 1.5, "10"]),
+            ),
+            ("candidateCount", json!([1, 8]), json!([0, 9, "1", 1.0])),
+            (
+                "stopSequences",
+                json!([[], ["a"], ["a", "b", "c", "d", "e"]]),
+                json!(["a", [1], ["a", "b", "c", "d", "e", "f"]]),
+            ),
+            ("seed", json!([-5, 0]), json!([1.0, "1"])),
+            ("presencePenalty", json!([-2, 2]), json!([-2.1, "0"])),
+            ("responseLogprobs", json!([true]), json!(["true", 1])),
+            ("responseMimeType", json!(["application/json"]), json!([1])),
+            ("responseSchema", json!([{}]), json!(["x", []])),
+            (
+                "thinkingConfig",
+                json!([{}, {"thinkingBudget": -1}, {"thinkingLevel": "low"}]),
+                json!([1, {"thinkingBudget": 1.0}, {"thinkingBudget": -2}, {"thinkingLevel": "much"}, {"includeThoughts": 1},
+                    {"thinkingBudget": 1, "thinkingLevel": "LOW"}]),
+            ),
+        ] {
+            for value in good.as_array().unwrap() {
+                with(name, value.clone()).unwrap_or_else(|bad| panic!("{name} {value}: {bad}"));
+            }
+            for value in bad.as_array().unwrap() {
+                let error = with(name, value.clone()).expect_err(&format!("{name} {value}"));
+                assert!(
+                    error.field.starts_with(&format!("generationConfig.{name}")),
+                    "{error:?}"
+                );
+                assert!(error.message.contains("must"), "{error}");
+            }
+        }
+        assert!(with("responseSchema", json!({})).is_ok());
+    }
+
+    #[test]
+    fn the_summary_reads_both_spellings() {
+        let body = json!({
+            "contents": [{"parts": [{"inline_data": {"mime_type": "image/png", "data": "AAAAAAAA"}}, {"fileData": {"fileUri": "gs://x"}}]}],
+            "generation_config": {"max_output_tokens": 7, "candidate_count": 2, "thinking_config": {"include_thoughts": true}},
+        });
+        let summary = summarize_request(body.to_string().as_bytes()).unwrap();
+        let expected = RequestSummary {
+            max_tokens: Some(7),
+            n: 2,
+            attachments: 2,
+            payload_bytes: 8,
+            has_reasoning_settings: true,
+            members: 0,
+            is_native: true,
+            ..RequestSummary::default()
+        };
+        assert_eq!(summary, expected);
+    }
+
+    #[test]
+    fn invalid_bodies_are_rejected_with_the_field() {
+        for (body, field) in [
+            ("", ""),
+            ("[]", ""),
+            ("{", ""),
+            ("{}", "contents"),
+            (r#"{"contents":null}"#, "contents"),
+            (r#"{"contents":[]}"#, "contents"),
+            (r#"{"contents":"hi"}"#, "contents"),
+            (
+                r#"{"contents":[{}],"generationConfig":[]}"#,
+                "generationConfig",
+            ),
+            (
+                r#"{"contents":[{}],"systemInstruction":"x"}"#,
+                "systemInstruction",
+            ),
+            (r#"{"contents":[{}],"tools":{}}"#, "tools"),
+            (
+                r#"{"contents":[{}],"safetySettings":[{"category":"X","threshold":"BLOCK_NONE"}]}"#,
+                "safetySettings[0].category",
+            ),
+            (
+                r#"{"contents":[{}],"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"NO"}]}"#,
+                "safetySettings[0].threshold",
+            ),
+            (
+                r#"{"contents":[{}],"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT"}]}"#,
+                "safetySettings[0].threshold",
+            ),
+            (r#"{"contents":[{}],"safetySettings":{}}"#, "safetySettings"),
+        ] {
+            assert_eq!(
+                summarize_request(body.as_bytes()).unwrap_err().field,
+                field,
+                "{body}"
+            );
+        }
+        let with_model = br#"{"model":"models/x","contents":[{}]}"#;
+        assert!(!summarize_request(with_model).unwrap().is_native);
+        for (uri, native) in [
+            ("https://example.com/a.png", false),
+            ("gs://bucket/a.png", true),
+            (
+                "https://generativelanguage.googleapis.com/v1beta/files/x",
+                true,
+            ),
+        ] {
+            let body = format!(
+                r#"{{"contents":[{{"parts":[{{"fileData": {{"fileUri" : "{uri}"}}}}]}}]}}"#
+            );
+            assert_eq!(
+                summarize_request(body.as_bytes()).unwrap().is_native,
+                native,
+                "{uri}"
+            );
+        }
+    }
+}

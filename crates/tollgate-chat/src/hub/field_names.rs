@@ -1,0 +1,307 @@
+//! What each format calls a field of the hub's request, for error messages and lists of dropped fields in the client's terms.
+
+use serde_json::Value;
+
+use super::{Request, Role};
+
+/// A field of [`Request`] that has different names in the formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the fields of `Request`")]
+pub enum RequestField {
+    MaxTokens,
+    Temperature,
+    TopP,
+    TopK,
+    Stop,
+    N,
+    Seed,
+    FrequencyPenalty,
+    PresencePenalty,
+    Logprobs,
+    Output,
+    Tools,
+    ToolChoice,
+    ParallelTools,
+    Reasoning,
+    Verbosity,
+    User,
+    CacheKey,
+    ServiceTier,
+    Metadata,
+    /// Prompt-cache markers (`cache_control`).
+    Cache,
+    /// Reasoning in earlier assistant turns.
+    PastReasoning,
+    /// Citations in earlier turns.
+    Citations,
+    /// The list of turns.
+    Turns,
+    /// The list of parts in a turn.
+    Parts,
+}
+
+/// Each field's name in chat-completions, responses, messages and generate-content.
+const NAMES: &[(RequestField, [&str; 4])] = &[
+    (
+        RequestField::MaxTokens,
+        [
+            "max_tokens",
+            "max_output_tokens",
+            "max_tokens",
+            "generationConfig.maxOutputTokens",
+        ],
+    ),
+    (
+        RequestField::Temperature,
+        [
+            "temperature",
+            "temperature",
+            "temperature",
+            "generationConfig.temperature",
+        ],
+    ),
+    (
+        RequestField::TopP,
+        ["top_p", "top_p", "top_p", "generationConfig.topP"],
+    ),
+    (
+        RequestField::TopK,
+        ["top_k", "top_k", "top_k", "generationConfig.topK"],
+    ),
+    (
+        RequestField::Stop,
+        [
+            "stop",
+            "stop",
+            "stop_sequences",
+            "generationConfig.stopSequences",
+        ],
+    ),
+    (
+        RequestField::N,
+        ["n", "n", "n", "generationConfig.candidateCount"],
+    ),
+    (
+        RequestField::Seed,
+        ["seed", "seed", "seed", "generationConfig.seed"],
+    ),
+    (
+        RequestField::FrequencyPenalty,
+        [
+            "frequency_penalty",
+            "frequency_penalty",
+            "frequency_penalty",
+            "generationConfig.frequencyPenalty",
+        ],
+    ),
+    (
+        RequestField::PresencePenalty,
+        [
+            "presence_penalty",
+            "presence_penalty",
+            "presence_penalty",
+            "generationConfig.presencePenalty",
+        ],
+    ),
+    (
+        RequestField::Logprobs,
+        [
+            "logprobs",
+            "top_logprobs",
+            "logprobs",
+            "generationConfig.responseLogprobs",
+        ],
+    ),
+    (
+        RequestField::Output,
+        [
+            "response_format",
+            "text.format",
+            "output_config.format",
+            "generationConfig.responseMimeType",
+        ],
+    ),
+    (RequestField::Tools, ["tools", "tools", "tools", "tools"]),
+    (
+        RequestField::ToolChoice,
+        [
+            "tool_choice",
+            "tool_choice",
+            "tool_choice",
+            "toolConfig.functionCallingConfig",
+        ],
+    ),
+    (
+        RequestField::ParallelTools,
+        [
+            "parallel_tool_calls",
+            "parallel_tool_calls",
+            "tool_choice.disable_parallel_tool_use",
+            "toolConfig",
+        ],
+    ),
+    (
+        RequestField::Reasoning,
+        [
+            "reasoning_effort",
+            "reasoning",
+            "thinking",
+            "generationConfig.thinkingConfig",
+        ],
+    ),
+    (
+        RequestField::Verbosity,
+        ["verbosity", "text.verbosity", "verbosity", "verbosity"],
+    ),
+    (
+        RequestField::User,
+        ["user", "user", "metadata.user_id", "labels"],
+    ),
+    (
+        RequestField::CacheKey,
+        [
+            "prompt_cache_key",
+            "prompt_cache_key",
+            "prompt_cache_key",
+            "prompt_cache_key",
+        ],
+    ),
+    (
+        RequestField::ServiceTier,
+        [
+            "service_tier",
+            "service_tier",
+            "service_tier",
+            "serviceTier",
+        ],
+    ),
+    (
+        RequestField::Metadata,
+        ["metadata", "metadata", "metadata", "labels"],
+    ),
+    (
+        RequestField::Cache,
+        [
+            "cache_control",
+            "prompt_cache_breakpoint",
+            "cache_control",
+            "cachedContent",
+        ],
+    ),
+    (
+        RequestField::PastReasoning,
+        ["reasoning_content", "reasoning", "thinking", "thought"],
+    ),
+    (
+        RequestField::Citations,
+        [
+            "annotations",
+            "annotations",
+            "citations",
+            "groundingMetadata",
+        ],
+    ),
+    (
+        RequestField::Turns,
+        ["messages", "input", "messages", "contents"],
+    ),
+    (
+        RequestField::Parts,
+        ["content", "content", "content", "parts"],
+    ),
+];
+
+/// The formats in the order of the columns of [`NAMES`].
+const COLUMNS: [&str; 4] = [
+    "chat-completions",
+    "responses",
+    "messages",
+    "generate-content",
+];
+
+impl Request {
+    /// The name of `field` in the client's format.
+    pub fn client_field_name(&self, field: RequestField) -> &'static str {
+        let column = COLUMNS
+            .iter()
+            .position(|f| *f == self.client_format)
+            .unwrap_or(0);
+        NAMES
+            .iter()
+            .find(|row| row.0 == field)
+            .map_or("", |row| row.1[column])
+    }
+
+    /// The JSON path of a part in the client's request, such as `messages[2].content[0]`. `turn` and `part` are indices into
+    /// [`Request::turns`]; leading system turns are not counted in formats that have a separate field for them.
+    pub fn client_part_path(&self, turn: usize, part: usize) -> String {
+        let system_turns = match self.client_format {
+            "chat-completions" | "" => 0,
+            _ => self
+                .turns
+                .iter()
+                .take_while(|t| t.role == Role::System)
+                .count(),
+        };
+        let (turns, parts) = (
+            self.client_field_name(RequestField::Turns),
+            self.client_field_name(RequestField::Parts),
+        );
+        format!(
+            "{turns}[{}].{parts}[{part}]",
+            turn.saturating_sub(system_turns)
+        )
+    }
+
+    /// A member of [`Request::extra`] that a writer of `format` would have to drop although the client would then receive something
+    /// else than it requested (`previous_response_id`, audio output …). The request is rejected then. `None` if there is none.
+    pub fn essential_extra_unknown_to(&self, format: &str) -> Option<&str> {
+        let mut lost = self.extra.names_unknown_to(format);
+        lost.find(|name| {
+            self.extra
+                .get(name)
+                .is_some_and(|value| is_essential(name, value))
+        })
+    }
+}
+
+/// Whether losing this member changes what the client receives.
+fn is_essential(name: &str, value: &Value) -> bool {
+    let name = name.rsplit('.').next().unwrap_or(name);
+    match name {
+        "previous_response_id"
+        | "conversation"
+        | "prompt"
+        | "audio"
+        | "container"
+        | "cachedContent"
+        | "continuationToken"
+        | "speechConfig" => !value.is_null(),
+        "background" => value == &Value::Bool(true),
+        "mcp_servers" => value.as_array().is_some_and(|list| !list.is_empty()),
+        "modalities" | "responseModalities" => value.as_array().is_some_and(|list| {
+            list.iter()
+                .filter_map(Value::as_str)
+                .any(|m| !m.eq_ignore_ascii_case("text"))
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_named_in_the_clients_format() {
+        let request = Request {
+            client_format: "generate-content",
+            ..Request::default()
+        };
+        assert_eq!(
+            request.client_field_name(RequestField::Stop),
+            "generationConfig.stopSequences"
+        );
+        assert_eq!(request.client_part_path(1, 2), "contents[1].parts[2]");
+    }
+}

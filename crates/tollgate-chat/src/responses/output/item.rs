@@ -1,0 +1,218 @@
+//! One output item of a response (message, reasoning, tool call or other), and its JSON.
+
+use serde_json::{Value, json};
+
+/// One output item.
+#[derive(Debug)]
+pub(crate) struct OutputItem {
+    pub(crate) id: String,
+    pub(crate) body: ItemBody,
+    /// Whether it is complete.
+    pub(crate) ended: bool,
+    /// `completed` or `incomplete`; valid once the item is closed.
+    pub(crate) status: &'static str,
+}
+
+/// The content of an item.
+#[derive(Debug)]
+pub(crate) enum ItemBody {
+    /// A message or a reasoning item.
+    Parts {
+        /// Whether it is a message.
+        is_message: bool,
+        /// Its parts in order.
+        parts: Vec<TextPart>,
+        /// `encrypted_content`.
+        encrypted_content: Option<String>,
+    },
+    /// A function call or custom tool call.
+    Call {
+        /// Its number in the hub's events.
+        call: u32,
+        /// Its `call_id`.
+        call_id: String,
+        /// The tool's name.
+        name: String,
+        /// JSON arguments, or the free text for a custom tool.
+        input: String,
+        /// Whether it is a custom tool call.
+        custom: bool,
+    },
+    /// An item that arrives as one JSON value.
+    Complete(Value),
+}
+
+/// A part whose text grows.
+#[derive(Debug)]
+pub(crate) struct TextPart {
+    pub(crate) kind: TextPartKind,
+    pub(crate) text: String,
+    pub(crate) annotations: Vec<Value>,
+    pub(crate) logprobs: Vec<Value>,
+    /// Whether text that follows starts another part.
+    pub(crate) ended: bool,
+}
+
+/// The type of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextPartKind {
+    Text,
+    Refusal,
+    ReasoningSummary,
+    ReasoningText,
+}
+
+impl TextPartKind {
+    /// The part's `type`, and the name of the member with its text.
+    pub(crate) fn type_and_text_member(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Text => ("output_text", "text"),
+            Self::Refusal => ("refusal", "refusal"),
+            Self::ReasoningSummary => ("summary_text", "text"),
+            Self::ReasoningText => ("reasoning_text", "text"),
+        }
+    }
+
+    /// Whether it is a part of messages; otherwise of reasoning items.
+    pub(crate) fn belongs_to_message(self) -> bool {
+        matches!(self, Self::Text | Self::Refusal)
+    }
+}
+
+impl OutputItem {
+    /// Whether a part of that kind can still be added.
+    pub(crate) fn accepts(&self, kind: TextPartKind) -> bool {
+        match &self.body {
+            ItemBody::Parts { is_message, .. } => {
+                !self.ended && *is_message == kind.belongs_to_message()
+            }
+            _ => false,
+        }
+    }
+
+    /// A complete call without arguments gets an empty object.
+    pub(crate) fn fill_empty_arguments(&mut self) {
+        if let ItemBody::Call {
+            input,
+            custom: false,
+            ..
+        } = &mut self.body
+            && input.is_empty()
+        {
+            "{}".clone_into(input);
+        }
+    }
+
+    /// The JSON of `response.output_item.added`, without content.
+    pub(crate) fn initial_json(&self) -> Value {
+        match &self.body {
+            ItemBody::Parts {
+                is_message: true, ..
+            } => {
+                json!({"id": self.id, "type": "message", "status": "in_progress", "role": "assistant", "content": []})
+            }
+            ItemBody::Parts { .. } => json!({"id": self.id, "type": "reasoning", "summary": []}),
+            ItemBody::Call {
+                call_id,
+                name,
+                custom,
+                ..
+            } => call_json(&self.id, "in_progress", call_id, name, "", *custom),
+            ItemBody::Complete(_) => {
+                let mut value = self.final_json();
+                if value["type"] == "image_generation_call" {
+                    (value["status"], value["result"]) = ("in_progress".into(), Value::Null);
+                }
+                value
+            }
+        }
+    }
+
+    /// The JSON of the complete item.
+    pub(crate) fn final_json(&self) -> Value {
+        match &self.body {
+            ItemBody::Parts {
+                is_message: true,
+                parts,
+                ..
+            } => {
+                let content: Vec<Value> = parts.iter().map(TextPart::final_json).collect();
+                json!({"id": self.id, "type": "message", "status": self.status, "role": "assistant", "content": content})
+            }
+            ItemBody::Parts {
+                parts,
+                encrypted_content,
+                ..
+            } => {
+                let parts_of_kind = |kind: TextPartKind| -> Vec<Value> {
+                    let parts = parts.iter().filter(|part| part.kind == kind);
+                    parts.map(TextPart::final_json).collect()
+                };
+                let mut value = json!({"id": self.id, "type": "reasoning", "summary": parts_of_kind(TextPartKind::ReasoningSummary)});
+                let raw = parts_of_kind(TextPartKind::ReasoningText);
+                if !raw.is_empty() {
+                    value["content"] = Value::Array(raw);
+                }
+                if let Some(text) = encrypted_content {
+                    value["encrypted_content"] = text.as_str().into();
+                }
+                value
+            }
+            ItemBody::Call {
+                call_id,
+                name,
+                input,
+                custom,
+                ..
+            } => call_json(&self.id, self.status, call_id, name, input, *custom),
+            ItemBody::Complete(value) => {
+                let mut value = value.clone();
+                value["id"] = self.id.as_str().into();
+                value
+            }
+        }
+    }
+}
+
+fn call_json(
+    id: &str,
+    status: &str,
+    call_id: &str,
+    name: &str,
+    input: &str,
+    custom: bool,
+) -> Value {
+    match custom {
+        false => {
+            json!({"id": id, "type": "function_call", "status": status, "call_id": call_id, "name": name, "arguments": input})
+        }
+        true => {
+            json!({"id": id, "type": "custom_tool_call", "status": status, "call_id": call_id, "name": name, "input": input})
+        }
+    }
+}
+
+impl TextPart {
+    /// The JSON of the complete part.
+    pub(crate) fn final_json(&self) -> Value {
+        let (kind, member) = self.kind.type_and_text_member();
+        let mut value = json!({"type": kind, member: self.text});
+        if self.kind == TextPartKind::Text {
+            value["annotations"] = Value::Array(self.annotations.clone());
+            if !self.logprobs.is_empty() {
+                value["logprobs"] = Value::Array(self.logprobs.clone());
+            }
+        }
+        value
+    }
+
+    /// The JSON of the part's added event, without text.
+    pub(crate) fn initial_json(&self) -> Value {
+        let (kind, member) = self.kind.type_and_text_member();
+        let mut value = json!({"type": kind, member: ""});
+        if self.kind == TextPartKind::Text {
+            value["annotations"] = Value::Array(Vec::new());
+        }
+        value
+    }
+}

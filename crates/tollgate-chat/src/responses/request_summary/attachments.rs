@@ -1,0 +1,59 @@
+//! Counts images, files and base64 bytes in the raw text of a request.
+
+use memchr::{memchr, memmem};
+
+use crate::error::InvalidRequest;
+use crate::responses::constants::MAX_IMAGE_BYTES;
+
+/// The number of images, files and audio parts: at least as many as there are.
+pub(crate) fn count_attachments(body: &[u8]) -> u32 {
+    const WORDS: [&[u8]; 4] = [
+        b"\"input_image\"",
+        b"\"input_file\"",
+        b"\"input_audio\"",
+        b"\"computer_screenshot\"",
+    ];
+    let count = |word: &&[u8]| memmem::find_iter(body, *word).count();
+    WORDS
+        .iter()
+        .map(count)
+        .sum::<usize>()
+        .try_into()
+        .unwrap_or(u32::MAX)
+}
+
+/// Bytes of base64 in data URIs and bare `file_data`. An image over the size limit is an error.
+pub(crate) fn count_payload_bytes(body: &[u8]) -> Result<u64, InvalidRequest> {
+    const URI: &[u8] = b";base64,";
+    const FILE: &[u8] = b"\"file_data\"";
+    let mut sum = 0;
+    for at in memmem::find_iter(body, URI) {
+        let length = length_to_quote(&body[at + URI.len()..]);
+        let head = &body[at.saturating_sub(64)..at];
+        if memmem::rfind(head, b"data:image").is_some() && length / 4 * 3 > MAX_IMAGE_BYTES {
+            return Err(InvalidRequest::new(
+                "input",
+                "holds an image of more than 20 MB",
+            ));
+        }
+        sum += length;
+    }
+    for at in memmem::find_iter(body, FILE) {
+        let rest = body[at + FILE.len()..].trim_ascii_start();
+        let value = rest
+            .strip_prefix(b":")
+            .unwrap_or_default()
+            .trim_ascii_start();
+        if let Some(value) = value
+            .strip_prefix(b"\"")
+            .filter(|v| !v.starts_with(b"data:"))
+        {
+            sum += length_to_quote(value);
+        }
+    }
+    Ok(sum)
+}
+
+fn length_to_quote(text: &[u8]) -> u64 {
+    memchr(b'"', text).unwrap_or(text.len()) as u64
+}
