@@ -1,4 +1,4 @@
-//! One configured way to a provider.
+//! A channel: one configured connection to a provider, with its keys, models, limits and options (docs/channels.md).
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -7,59 +7,59 @@ use serde_json::{Map, Value};
 use tollgate_chat::Format;
 use tollgate_core::Secret;
 
-/// A channel as configured (CONTRACT.md › Configuration).
+/// A channel as configured.
 #[derive(Debug, Clone)]
 pub struct Channel {
     /// Its name, unique in the configuration.
     pub name: String,
-    /// Which provider speaks to it.
+    /// The provider that it uses ([`crate::ProviderEntry::kind`]).
     pub kind: String,
-    /// Where the provider listens; none for its own default.
+    /// The provider's base URL. `None` for the provider's default.
     pub base_url: Option<String>,
-    /// Keys, used in turn.
+    /// API keys, used in turn.
     pub api_keys: Vec<Secret>,
     /// Models it serves. Empty only for the built-in sandbox channel, which serves all.
     pub models: Vec<ChannelModel>,
-    /// Lower first.
+    /// Priority: channels with a lower number are tried first.
     pub priority: i64,
     /// Share among channels of equal priority; at least 1.
     pub weight: u32,
-    /// Attempts at the same time; none for no limit.
+    /// Maximum number of concurrent attempts. `None` for no limit.
     pub max_concurrency: Option<u32>,
-    /// Chat formats that its server speaks, by name; none for all that the provider knows.
+    /// Names of the chat formats that its server supports. `None` for all that the provider supports.
     pub apis: Option<Vec<String>>,
-    /// How long its chats may be silent, where it says otherwise than the gateway.
+    /// Chat timeouts that override the gateway's.
     pub time_limits: ChannelTimeLimits,
-    /// How often work in its provider's queue is asked for (`poll_ms`), where it says otherwise than the provider's adapter.
+    /// Poll interval (`poll_ms`) that overrides the adapter's.
     pub poll: Option<Duration>,
-    /// What only its provider knows (`[channel.options]`); checked by [`crate::ProviderEntry::check`].
+    /// Options of its provider (`[channel.options]`), checked by [`crate::ProviderEntry::check`].
     pub options: Map<String, Value>,
 }
 
-/// How long a chat on a channel may be silent; none for what holds for all channels (`time_limits.chat_*`).
+/// Timeouts of chats on a channel. `None` for the gateway's own (`time_limits.chat_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChannelTimeLimits {
-    /// Until it is connected.
+    /// For a connection.
     pub connect: Option<Duration>,
-    /// From there until the answer's first byte.
+    /// From there to the first byte of the response.
     pub first_byte: Option<Duration>,
-    /// Between one byte and the next.
+    /// Between two chunks of the response.
     pub idle: Option<Duration>,
 }
 
 /// One model of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelModel {
-    /// The id clients use.
+    /// The model id that clients use.
     pub name: String,
-    /// The id the provider uses.
+    /// The model id that the provider uses.
     pub upstream: String,
-    /// What only its provider knows (`options` of the entry).
+    /// Options of its provider (`options` of the entry).
     pub options: Map<String, Value>,
 }
 
 impl ChannelModel {
-    /// A model that the provider calls `upstream`, without options.
+    /// A model with the provider's id `upstream`, without options.
     pub fn new(name: impl Into<String>, upstream: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -68,8 +68,7 @@ impl ChannelModel {
         }
     }
 
-    /// The id the provider uses, where an entry that gives none of its own has the one that `known` has for its name: pairs
-    /// of a client's id and the provider's.
+    /// The provider's model id. An entry without one gets it from `known`, pairs of a client's id and the provider's.
     pub(crate) fn id_by<'a>(&'a self, known: &[(&str, &'a str)]) -> &'a str {
         if self.upstream != self.name {
             return &self.upstream;
@@ -79,18 +78,18 @@ impl ChannelModel {
     }
 }
 
-/// The check of a provider that has no options.
-pub(crate) fn no_options(channel: &Channel) -> Result<(), String> {
+/// The check of a provider without options.
+pub fn no_options(channel: &Channel) -> Result<(), String> {
     known_options(channel, &[], &[])
 }
 
-/// Whether every option of the channel is among `known`, and every option of its models among `of_models`.
+/// Checks that every option of the channel is among `known` and every option of its models among `of_models`.
 pub(crate) fn known_options(
     channel: &Channel,
     known: &[&str],
     of_models: &[&str],
 ) -> Result<(), String> {
-    let stranger = |options: &Map<String, Value>, known: &[&str], place: &str| {
+    let check = |options: &Map<String, Value>, known: &[&str], owner: &str| {
         let name = options.keys().find(|name| !known.contains(&name.as_str()));
         name.map_or(Ok(()), |name| {
             let known = match known {
@@ -98,16 +97,16 @@ pub(crate) fn known_options(
                 some => some.join(", "),
             };
             Err(format!(
-                "{place} has an unknown option {name:?}; kind {:?} has: {known}",
+                "{owner} has an unknown option {name:?}; kind {:?} has: {known}",
                 channel.kind
             ))
         })
     };
-    stranger(&channel.options, known, "the channel")?;
+    check(&channel.options, known, "the channel")?;
     channel
         .models
         .iter()
-        .try_for_each(|model| stranger(&model.options, of_models, &model.name))
+        .try_for_each(|model| check(&model.options, of_models, &model.name))
 }
 
 impl Default for Channel {
@@ -117,7 +116,7 @@ impl Default for Channel {
 }
 
 impl Channel {
-    /// A channel of that name and kind that serves every model and has nothing else said of it.
+    /// A channel of that name and kind that serves every model and has no other settings.
     pub fn new(name: impl Into<String>, kind: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -135,20 +134,25 @@ impl Channel {
         }
     }
 
-    /// Of the formats that a provider `knows`, best first, those that this channel's server speaks, in the order of its
-    /// configuration; all where it names none of them.
-    pub(crate) fn chat_formats(&self, knows: &[&'static dyn Format]) -> Vec<&'static dyn Format> {
+    /// Of the formats that a provider supports, best first, those that this channel is configured for, in the order of its
+    /// configuration; all if it names none of them.
+    pub fn chat_formats(&self, supported: &[&'static dyn Format]) -> Vec<&'static dyn Format> {
         let named = self.apis.iter().flatten();
-        let spoken: Vec<_> = named
-            .filter_map(|name| knows.iter().copied().find(|format| format.name() == name))
+        let configured: Vec<_> = named
+            .filter_map(|name| {
+                supported
+                    .iter()
+                    .copied()
+                    .find(|format| format.name() == name)
+            })
             .collect();
-        if spoken.is_empty() {
-            return knows.to_vec();
+        if configured.is_empty() {
+            return supported.to_vec();
         }
-        spoken
+        configured
     }
 
-    /// The entry for `model`, made up where the channel serves every model, or none where it does not serve this one.
+    /// The entry for `model`; a default one if the channel serves every model. `None` if it does not serve this one.
     pub fn model<'a>(&'a self, model: &str) -> Option<Cow<'a, ChannelModel>> {
         if self.models.is_empty() {
             return Some(Cow::Owned(ChannelModel::new(model, model)));
@@ -157,7 +161,7 @@ impl Channel {
         entry.map(Cow::Borrowed)
     }
 
-    /// The provider's id for `model`, or none where this channel does not serve it.
+    /// The provider's id for `model`. `None` if this channel does not serve it.
     pub fn upstream_model<'a>(&'a self, model: &'a str) -> Option<&'a str> {
         if self.models.is_empty() {
             return Some(model);

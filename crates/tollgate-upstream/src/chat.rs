@@ -1,4 +1,4 @@
-//! Chat: what a provider of text does for the relay, and how its calls end.
+//! The trait and types of providers of chat.
 
 use std::time::Duration;
 
@@ -10,144 +10,109 @@ use tollgate_chat::{Format, hub};
 use tollgate_core::Secret;
 
 use crate::egress::{EgressError, ResponseBody};
+use crate::error::ProviderError;
 
-/// Answers chat requests.
+/// Sends chat requests to an upstream.
 #[async_trait]
 pub trait ChatProvider: Send + Sync {
-    /// The formats it speaks, best first. A client whose format is among them is passed through; others are translated to the first.
+    /// The formats that it supports, best first. Requests in one of them are forwarded as they are; others are translated to
+    /// the first.
     fn formats(&self) -> &[&'static dyn Format];
 
-    /// The same for one model, where some are served in fewer formats than others.
+    /// The formats for one model, if some models support fewer than others.
     fn formats_for(&self, upstream_model: &str) -> &[&'static dyn Format] {
         let _ = upstream_model;
         self.formats()
     }
 
-    /// What is known of the model behind `upstream_model` (the configured id).
+    /// The properties of the model with the configured id `upstream_model`.
     fn model(&self, upstream_model: &str) -> ChatModel;
 
-    /// Sends one request. Returns once the head of a good answer (2xx with the right content type) is there; everything else is an
-    /// error. Dropping the future or the answer's body ends the exchange with the upstream at once.
-    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ChatError>;
+    /// Sends one request. Returns when the head of a good response (2xx with the right content type) has arrived; anything
+    /// else is an error. Dropping the future or the body aborts the exchange with the upstream at once.
+    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError>;
 }
 
-/// What a provider knows of a model.
+/// The properties of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatModel {
-    /// The id that goes over the wire (`…-thinking` of SPEC.md is a spelling of ours: without it).
-    pub wire: String,
-    /// What it takes and refuses.
-    pub traits: hub::ModelTraits,
-    /// The thinking that its name asks for where the client says nothing of it.
+    /// The model id in the upstream request. Without the suffix `-thinking`, which is the gateway's own.
+    pub upstream_id: String,
+    /// Which fields and values it supports.
+    pub traits: hub::ModelCapabilities,
+    /// The reasoning that its name stands for, used if the client sets none.
     pub reasoning: Option<hub::Reasoning>,
 }
 
 /// One call.
 pub struct ChatCall<'a> {
-    /// One of [`ChatProvider::formats`]: what `body` is written in and the answer will be.
+    /// One of [`ChatProvider::formats`]: the format of `body` and of the response.
     pub format: &'static dyn Format,
-    /// [`ChatModel::wire`].
+    /// [`ChatModel::upstream_id`].
     pub model: &'a str,
-    /// Whether a stream is asked for.
+    /// Whether a stream is requested.
     pub stream: bool,
     /// The request, in `format`.
     pub body: Bytes,
-    /// The key to use; none where the channel has none.
+    /// The key to use. `None` if the channel has no keys.
     pub key: Option<&'a Secret>,
-    /// The client's headers: a provider takes those of its own protocol that it knows (`anthropic-beta`), and nothing else.
+    /// The client's headers: a provider forwards only those of its own protocol that it knows (`anthropic-beta`).
     pub headers: &'a HeaderMap,
-    /// The request's id, for the provider's own request-id header where it has one.
+    /// The request's id, for providers with a request-id header.
     pub request_id: &'a str,
-    /// Attempts at this request that failed before.
+    /// How many attempts at this request failed before.
     pub failed_attempts: u32,
-    /// How long to wait.
+    /// The timeouts of this call.
     pub timeouts: ChatTimeouts,
 }
 
-/// How long to wait for an upstream.
+/// Timeouts of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChatTimeouts {
-    /// For a connection: resolving, TCP and TLS.
+    /// For a connection: DNS lookup, TCP and TLS.
     pub connect: Duration,
-    /// From sending to the head of the answer.
+    /// From sending to the head of the response.
     pub first_byte: Duration,
-    /// From one part of the answer to the next.
+    /// Between two chunks of the response.
     pub idle: Duration,
 }
 
-/// The body of a good answer, read part by part.
+/// The body of a good response, read chunk by chunk.
 pub enum ChatBody {
     /// From the network.
-    Wire(ResponseBody),
-    /// Made here (sandbox).
+    Http(ResponseBody),
+    /// Generated locally (sandbox).
     Local(BoxStream<'static, Result<Bytes, EgressError>>),
 }
 
 impl ChatBody {
-    /// The next part, or none at the end.
+    /// The next chunk. `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
         use futures_util::StreamExt as _;
         match self {
-            Self::Wire(body) => body.chunk().await,
+            Self::Http(body) => body.chunk().await,
             Self::Local(stream) => stream.next().await.transpose(),
         }
     }
 
-    /// All of it, if it is no larger than `max` bytes.
+    /// The whole body, if it has at most `max` bytes.
     pub async fn collect(mut self, max: usize) -> Result<Bytes, EgressError> {
         let Some(first) = self.chunk().await? else {
             return Ok(Bytes::new());
         };
-        // Most replies are one part: no copy.
+        // Most bodies are one chunk: no copy.
         let Some(second) = self.chunk().await? else {
             return Ok(first);
         };
         let mut all = bytes::BytesMut::from(first);
         let mut next = Some(second);
-        while let Some(part) = next {
-            if all.len() + part.len() > max {
+        while let Some(chunk) = next {
+            if all.len() + chunk.len() > max {
                 return Err(EgressError::TooLarge { max: max as u64 });
             }
-            all.extend_from_slice(&part);
+            all.extend_from_slice(&chunk);
             next = self.chunk().await?;
         }
         Ok(all.freeze())
     }
-}
-
-/// Why a call gave no good answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ChatError {
-    /// Decides what is tried next.
-    pub kind: ChatErrorKind,
-    /// The upstream's HTTP status, where there was one.
-    pub status: Option<u16>,
-    /// For the client: the upstream's words without secrets and host names, or ours.
-    pub message: String,
-    /// The upstream's machine-readable name of it, if any.
-    pub code: Option<String>,
-    /// How long the upstream asks to be left alone.
-    pub retry_after: Option<Duration>,
-}
-
-/// What kind of failure it was (CONTRACT.md › Sharper points).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChatErrorKind {
-    /// No connection.
-    Connect,
-    /// No answer in time.
-    TimedOut,
-    /// 408, 409, 5xx, a broken connection, an answer that is none (HTML, wrong content type).
-    Unavailable,
-    /// 429: this key has had enough for now.
-    RateLimited,
-    /// 401, 403: this key is refused.
-    KeyRefused,
-    /// 402, or a 429/400/403 that says that credit or quota is used up: this key can do nothing until somebody pays.
-    QuotaExhausted,
-    /// 404, or a 400 that says so: the upstream does not have this model.
-    ModelMissing,
-    /// Any other 4xx: the client's request is at fault, no other channel would think otherwise.
-    Rejected,
 }

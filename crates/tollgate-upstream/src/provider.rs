@@ -1,7 +1,7 @@
-//! What a provider of pictures, films and speech can do: one small trait per capability, one for what it queues.
+//! Traits and types of providers of images, videos and speech: one trait per capability, and [`Queue`] for polling.
 //!
-//! A provider either does the work within the call ([`Started::Done`]) or takes it into a queue of its own
-//! ([`Started::Accepted`]), from which [`Queue`] gets it later: in this process or another, after a restart too.
+//! A provider either does the work within the call ([`Started::Completed`]) or accepts it into a queue of its own
+//! ([`Started::Accepted`]), which [`Queue`] polls later: in this process or another, also after a restart.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,144 +18,165 @@ use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
 use tollgate_media::speech::SpeechJob;
 use tollgate_media::video::VideoJob;
 
-use crate::channel::ChannelModel;
+use crate::channel::{Channel, ChannelModel};
 use crate::chat::ChatProvider;
+use crate::egress;
+use crate::error::ProviderError;
 
 /// Settings that providers are opened with, beyond the channel itself.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// How long the sandbox takes for a picture task (`sandbox.image_ms`).
+    /// How long the sandbox takes for an image task (`sandbox.image_ms`).
     pub sandbox_image: Duration,
-    /// How long the sandbox takes for a film (`sandbox.video_ms`).
+    /// How long the sandbox takes for a video (`sandbox.video_ms`).
     pub sandbox_video: Duration,
     /// How long the sandbox takes for speech (`sandbox.speech_ms`).
     pub sandbox_speech: Duration,
-    /// How long the sandbox takes until a chat's first byte (`sandbox.chat_ms`).
+    /// How long the sandbox takes until the first byte of a chat (`sandbox.chat_ms`).
     pub sandbox_chat: Duration,
 }
 
-/// A provider's capabilities for one channel; none where it lacks one.
+/// The entry of a channel kind in the registry of providers.
+pub struct ProviderEntry {
+    /// The channel kind in the configuration.
+    pub kind: &'static str,
+    /// Checks the options of a channel and of its models. The error is a sentence that names the wrong one.
+    pub check: fn(&Channel) -> Result<(), String>,
+    /// Which fields of the families that it serves it supports, for its page in docs/providers.
+    pub field_support: &'static [FieldSupport],
+    /// Opens the provider for one channel.
+    pub open: fn(&Arc<Channel>, &Settings, &egress::Client) -> Provider,
+}
+
+/// Which of one family's fields a provider supports.
+pub struct FieldSupport {
+    /// The family's name.
+    pub family: &'static str,
+    /// Every field of the family with the upstream's field for it, or `not carried: …`.
+    pub fields: &'static [(&'static str, &'static str)],
+}
+
+/// A provider's capabilities for one channel; `None` for those that it lacks.
 #[derive(Clone, Default)]
 pub struct Provider {
-    /// Makes pictures.
+    /// Generates images.
     pub image: Option<Arc<dyn ImageProvider>>,
-    /// Makes films.
+    /// Generates videos.
     pub video: Option<Arc<dyn VideoProvider>>,
-    /// Speaks.
+    /// Generates speech.
     pub speech: Option<Arc<dyn SpeechProvider>>,
-    /// Follows what it has accepted into its queue; there whenever one of the above accepts anything.
+    /// Polls its queue; `Some` if one of the above accepts work into a queue.
     pub queue: Option<Arc<dyn Queue>>,
     /// Answers chats.
     pub chat: Option<Arc<dyn ChatProvider>>,
-    /// Reviews prompts before submission.
-    pub review: Option<Arc<dyn Review>>,
+    /// Moderates prompts before submission.
+    pub moderation: Option<Arc<dyn Moderation>>,
 }
 
 /// How a provider works on a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// Within the call. Work that our own end cut off is simply done again.
+pub enum ExecutionMode {
+    /// Within the call. Work that was interrupted on our side is simply repeated.
     Direct,
-    /// In its own queue: a call that was cut off may have been accepted, and is never repeated blindly.
+    /// In its own queue: a call that was interrupted may have been accepted and is never repeated blindly.
     Queued,
 }
 
-/// Makes pictures.
+/// Generates images.
 #[async_trait]
 pub trait ImageProvider: Send + Sync {
     /// How it works on that model.
-    fn style(&self, model: &ChannelModel) -> Style {
+    fn execution_mode(&self, model: &ChannelModel) -> ExecutionMode {
         let _ = model;
-        Style::Direct
+        ExecutionMode::Direct
     }
 
-    /// Begins the pictures of `call.job`; of a direct one each is delivered as soon as it is there. Dropping the future,
-    /// or `attempt.cancel`, ends the work.
+    /// Starts the images of `call.job`; a direct provider delivers each as soon as it has it. Dropping the future, or
+    /// `attempt.cancel`, ends the work.
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError>;
 }
 
-/// Makes films.
+/// Generates videos.
 #[async_trait]
 pub trait VideoProvider: Send + Sync {
     /// How it works on that model.
-    fn style(&self, model: &ChannelModel) -> Style {
+    fn execution_mode(&self, model: &ChannelModel) -> ExecutionMode {
         let _ = model;
-        Style::Queued
+        ExecutionMode::Queued
     }
 
-    /// Begins the film of `call.job`.
+    /// Starts the video of `call.job`.
     async fn start(&self, call: VideoCall<'_>) -> Result<Started, ProviderError>;
 }
 
-/// Speaks.
+/// Generates speech.
 #[async_trait]
 pub trait SpeechProvider: Send + Sync {
     /// How it works on that model.
-    fn style(&self, model: &ChannelModel) -> Style {
+    fn execution_mode(&self, model: &ChannelModel) -> ExecutionMode {
         let _ = model;
-        Style::Direct
+        ExecutionMode::Direct
     }
 
-    /// Begins the speech of `call.job`.
+    /// Starts the speech of `call.job`.
     async fn start(&self, call: SpeechCall<'_>) -> Result<Started, ProviderError>;
 }
 
-/// Follows what a provider has accepted into its queue, whatever it makes.
+/// Polls, cancels and finds work that a provider has accepted into its queue.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// How often to ask for work of that kind.
-    fn rhythm(&self, kind: TaskKind) -> Rhythm;
+    /// How often to poll work of that kind.
+    fn poll_interval(&self, kind: TaskKind) -> PollInterval;
 
-    /// Asks once how far it is; of finished work everything is delivered before this returns [`Polled::Done`]. `Err` means
-    /// that no answer could be had: the next poll asks again.
+    /// Polls once. All results of finished work are delivered before this returns [`Polled::Completed`]. After `Err` the next
+    /// poll tries again.
     async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError>;
 
-    /// Tells the provider that the work is not wanted any more, as far as it can be told. Nothing is delivered.
+    /// Cancels the work at the provider, if it has such a request. Delivers nothing.
     async fn cancel(&self, call: QueueCall<'_>) -> Result<(), ProviderError> {
         let _ = call;
         Ok(())
     }
 
-    /// Looks for work that may have been accepted without our hearing of it, by `external_id`, our own id for the attempt.
+    /// Finds work that may have been accepted although the response was lost, by `external_id`, our own id of the attempt.
     async fn find(&self, call: FindCall<'_>) -> Result<Found, ProviderError> {
         let _ = call;
         Ok(Found::CannotTell)
     }
 }
 
-/// Judges a prompt before a submission is taken.
+/// Moderates a prompt before a submission is accepted.
 #[async_trait]
-pub trait Review: Send + Sync {
-    /// `Err` with kind [`ProviderErrorKind::Moderated`] refuses the prompt; other errors mean that no
-    /// verdict could be had.
-    async fn review(&self, prompt: &str) -> Result<(), ProviderError>;
+pub trait Moderation: Send + Sync {
+    /// `Err` with kind [`crate::UpstreamErrorKind::Moderated`] rejects the prompt; after any other error it is unknown whether
+    /// the prompt is acceptable.
+    async fn check_prompt(&self, prompt: &str) -> Result<(), ProviderError>;
 }
 
-/// One attempt at one task, whatever it makes.
+/// One attempt at one task of any kind.
 #[derive(Clone)]
 pub struct Attempt<'a> {
     /// The task, for logs.
     pub task_id: &'a str,
-    /// Our own id for this attempt, for the provider's own-id field where it has one: unique, 1 to 60 characters of
-    /// `[A-Za-z0-9_-]`.
+    /// Our own id of this attempt, for providers with a field for it: unique, 1 to 60 characters of `[A-Za-z0-9_-]`.
     pub external_id: &'a str,
-    /// The channel's entry for the model: the provider's id of it, and options.
+    /// The channel's entry for the model: the provider's model id, and options.
     pub model: &'a ChannelModel,
-    /// The key to use; none where the channel has none.
+    /// The key to use. `None` if the channel has no keys.
     pub key: Option<&'a Secret>,
     /// How many attempts at this task have failed before this one. Interruptions do not count.
     pub failed_attempts: u32,
-    /// Takes the results and the progress.
-    pub delivery: &'a dyn Delivery,
-    /// Fires when the task was cancelled, timed out or lost.
+    /// Receives the results and the progress.
+    pub sink: &'a dyn ResultSink,
+    /// Fires when the task was cancelled, timed out or lost its lease.
     pub cancel: CancellationToken,
 }
 
-/// One attempt at pictures.
+/// One attempt at images.
 pub struct ImageCall<'a> {
-    /// What it shares with all others.
+    /// What all kinds of attempts share.
     pub attempt: Attempt<'a>,
-    /// What to make. `job.size.pixels` is always known here.
+    /// The job. `job.size.pixels` is always `Some` here.
     pub job: &'a ImageJob,
     /// The reference images, in `job.references`' order, fetched and checked.
     pub references: &'a [InputFile],
@@ -163,11 +184,11 @@ pub struct ImageCall<'a> {
     pub mask: Option<&'a InputFile>,
 }
 
-/// One attempt at a film.
+/// One attempt at a video.
 pub struct VideoCall<'a> {
-    /// What it shares with all others.
+    /// What all kinds of attempts share.
     pub attempt: Attempt<'a>,
-    /// What to make. `job.size.pixels` is always known here.
+    /// The job. `job.size.pixels` is always `Some` here.
     pub job: &'a VideoJob,
     /// The reference images, in `job.images`' order, fetched and checked.
     pub images: &'a [InputFile],
@@ -175,96 +196,96 @@ pub struct VideoCall<'a> {
 
 /// One attempt at speech.
 pub struct SpeechCall<'a> {
-    /// What it shares with all others.
+    /// What all kinds of attempts share.
     pub attempt: Attempt<'a>,
-    /// What to say.
+    /// The job.
     pub job: &'a SpeechJob,
 }
 
-/// A question about accepted work.
+/// A poll or cancellation of accepted work.
 #[derive(Clone)]
 pub struct QueueCall<'a> {
     /// The task, for logs.
     pub task_id: &'a str,
-    /// What it makes.
+    /// The kind of the task.
     pub kind: TaskKind,
-    /// What [`Started::Accepted`] gave.
-    pub ticket: &'a str,
-    /// How many results were asked for.
-    pub asked: u32,
+    /// The id from [`Started::Accepted`].
+    pub provider_job_id: &'a str,
+    /// How many results were requested.
+    pub requested: u32,
     /// The channel's entry for the model.
     pub model: &'a ChannelModel,
-    /// The key that the work was submitted with, if the channel still has it; else one that it has now.
+    /// The key that the work was submitted with, if the channel still has it; otherwise one that it has now.
     pub key: Option<&'a Secret>,
-    /// Takes the results and the progress.
-    pub delivery: &'a dyn Delivery,
+    /// Receives the results and the progress.
+    pub sink: &'a dyn ResultSink,
 }
 
-/// A search for work whose answer was lost.
+/// A search for work whose acceptance was lost.
 #[derive(Clone)]
 pub struct FindCall<'a> {
-    /// What was to be made.
+    /// The job that was submitted.
     pub job: &'a Job,
     /// [`Attempt::external_id`].
     pub external_id: &'a str,
     /// The channel's entry for the model.
     pub model: &'a ChannelModel,
-    /// The key that it was sent with.
+    /// The key that it was submitted with.
     pub key: Option<&'a Secret>,
-    /// Takes the adjustments of what is found, as the start told them.
-    pub delivery: &'a dyn Delivery,
+    /// Receives the adjustments of the work that is found, as its start reported them.
+    pub sink: &'a dyn ResultSink,
 }
 
-/// What became of a start.
+/// The outcome of a start.
 #[derive(Debug, Clone)]
 pub enum Started {
-    /// It is done; what was made has been delivered.
-    Done(Done),
-    /// The provider has it in its queue. The ticket finds it again: the provider's own id, or whatever else its adapter
-    /// needs, without secrets, up to 8 KiB.
+    /// Done; the results have been delivered.
+    Completed(Completed),
+    /// The provider has it in its queue. The provider job id is the provider's own id, or whatever else its adapter needs to
+    /// find it again: without secrets, up to 8 KiB.
     Accepted(String),
 }
 
-/// How work ended that did not fail as a whole: anything from 0 to all of what was asked for was delivered.
+/// Work that ended without failing altogether: anything from none to all of the requested results was delivered.
 #[derive(Debug, Clone, Default)]
-pub struct Done {
-    /// Why results are missing, one per missing one that the provider spoke of.
-    pub refused: Vec<ProviderError>,
+pub struct Completed {
+    /// Why results are missing: one error per missing result that the provider reported.
+    pub failures: Vec<ProviderError>,
 }
 
-/// What a provider says of accepted work.
+/// The outcome of a poll.
 #[derive(Debug, Clone)]
 pub enum Polled {
-    /// Not yet. Percent done, 0 to 100, where the provider tells.
-    Waiting(Option<u8>),
-    /// It is done; what was made has been delivered.
-    Done(Done),
-    /// It ended without a result; the kind decides whether another attempt is made.
+    /// Not finished. The progress in percent, 0 to 100, if the provider reports it.
+    Pending(Option<u8>),
+    /// Done; the results have been delivered.
+    Completed(Completed),
+    /// Ended without a result; the error's kind decides whether another attempt is made.
     Failed(ProviderError),
 }
 
-/// What a search by our own id found.
+/// The outcome of a search by our own id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// It was accepted: its ticket.
+    /// It was accepted and has this provider job id.
     Accepted(String),
-    /// The provider says that it never took it: it may be sent again.
+    /// The provider never accepted it: it may be sent again.
     Nothing,
     /// The provider has no such search.
     CannotTell,
 }
 
-/// When to ask.
+/// When to poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rhythm {
-    /// From the acceptance to the first poll.
+pub struct PollInterval {
+    /// Time from the acceptance to the first poll.
     pub first: Duration,
-    /// From one poll to the next.
+    /// Time from one poll to the next.
     pub every: Duration,
 }
 
-impl Rhythm {
-    /// The same pause before every poll, the first included.
+impl PollInterval {
+    /// The same interval before every poll, including the first.
     pub const fn every(seconds: u64) -> Self {
         let every = Duration::from_secs(seconds);
         Self {
@@ -277,11 +298,11 @@ impl Rhythm {
 /// A reference image on disk, already checked against the family's limits.
 #[derive(Debug, Clone)]
 pub struct InputFile {
-    /// The request field it came in, for messages.
+    /// The request field that it came in, for error messages.
     pub field: String,
-    /// Where its bytes are; readable for as long as the call lasts.
+    /// The path of the file, which exists for as long as the call lasts.
     pub path: PathBuf,
-    /// What its bytes are.
+    /// The format of its bytes.
     pub format: ImageFormat,
     /// Its size in pixels.
     pub size: PixelSize,
@@ -289,113 +310,45 @@ pub struct InputFile {
     pub bytes: u64,
 }
 
-/// Where a provider puts what it makes.
+/// Receives the results of one attempt, its progress and its adjustments.
 #[async_trait]
-pub trait Delivery: Send + Sync {
-    /// Fetches one result where it is not here yet, checks that it is what the task makes, and stores it. What cannot be
-    /// fetched or is no such file is an error, and the provider passes it on.
-    async fn deliver(&self, made: Made) -> Result<(), ProviderError>;
-    /// Percent done, 0 to 100. Cheap: call it as often as there is news.
+pub trait ResultSink: Send + Sync {
+    /// Stores one result: fetches it if it is a link, and checks that it is a file of the task's kind.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be fetched or is no such file; the provider passes the error on.
+    async fn deliver(&self, result: ResultData) -> Result<(), ProviderError>;
+    /// Reports the progress in percent, 0 to 100. Cheap enough for every change.
     fn progress(&self, percent: u8);
-    /// The provider is asked for something else than the job says: the nearest size that it makes, say. Told before the
-    /// request is sent; the task's record shows it (DECISIONS.md › Values). The same one twice counts once.
-    fn adjusted(&self, adjustment: Adjustment);
+    /// Records that the provider is sent another value than the job has, such as the nearest size that it supports. Called
+    /// before the request is sent; the task shows it (docs/tasks.md). Recording the same one twice counts once.
+    fn record_adjustment(&self, adjustment: Adjustment);
 }
 
-/// One result: a whole file, however it comes. What it is, its own bytes tell.
-pub enum Made {
-    /// All of it.
+/// One result: a complete file, however it arrives. Its format is read from its bytes.
+pub enum ResultData {
+    /// The complete file.
     Bytes(Bytes),
-    /// Part by part.
+    /// The file chunk by chunk.
     Stream(BoxStream<'static, Result<Bytes, ProviderError>>),
-    /// Somewhere else.
+    /// A link to fetch it from.
     Link(Link),
 }
 
-/// Where a result is to be fetched.
+/// A link to a result.
 #[derive(Debug, Clone)]
 pub struct Link {
     /// An http or https URL, as the provider gave it.
     pub url: String,
-    /// Headers that only the URL's own origin may get: a redirect elsewhere loses them.
+    /// Headers for the URL's own origin only: they are dropped on a redirect elsewhere.
     pub headers: HeaderMap,
-    /// Whether the operator's configuration leads there: the origin is the channel's own. Any other address is fetched
-    /// through the egress guard, as a client-given one is.
+    /// Whether the URL has the channel's own, configured origin. Any other URL is fetched through the SSRF guard.
     pub is_own: bool,
 }
 
-impl From<Bytes> for Made {
+impl From<Bytes> for ResultData {
     fn from(bytes: Bytes) -> Self {
         Self::Bytes(bytes)
-    }
-}
-
-/// What kind of failure a provider's error is; decides what happens next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProviderErrorKind {
-    /// May go better: try again, here or on another channel (5xx, 408, 409, connect errors).
-    Retryable,
-    /// This key has had enough for now (429, or the provider's concurrency): it rests, another may do.
-    RateLimited,
-    /// This key is refused: it rests, another may do.
-    KeyRefused,
-    /// What this key may spend is spent: it rests long, another may do.
-    QuotaExhausted,
-    /// The channel has no such model, or may not use it: the model rests there, another channel may have it.
-    ModelMissing,
-    /// The channel cannot do this job for another reason that is not the client's: another channel may.
-    ChannelUnfit,
-    /// The provider says the request itself is wrong: no other channel will think otherwise.
-    Rejected,
-    /// The provider tried and could not, for good: another try would end the same.
-    Failed,
-    /// The provider's safety system refused: no retry, no other channel, no charge.
-    Moderated,
-    /// The request went out and no answer came back: it may have been taken and must not be resent blindly.
-    Unknown,
-    /// The call was told to stop.
-    Interrupted,
-}
-
-impl ProviderErrorKind {
-    /// Whether another attempt may be made, as long as there are attempts left.
-    pub fn may_be_tried_again(self) -> bool {
-        match self {
-            Self::Retryable
-            | Self::RateLimited
-            | Self::KeyRefused
-            | Self::QuotaExhausted
-            | Self::ModelMissing
-            | Self::ChannelUnfit => true,
-            Self::Rejected | Self::Failed | Self::Moderated | Self::Unknown | Self::Interrupted => {
-                false
-            }
-        }
-    }
-}
-
-/// Why a provider did not do it.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
-pub struct ProviderError {
-    /// What to do about it.
-    pub kind: ProviderErrorKind,
-    /// The provider's words for the client, without secrets.
-    pub message: String,
-    /// The provider's HTTP status, where there was one.
-    pub status: Option<u16>,
-    /// How long the provider asks to be left alone.
-    pub retry_after: Option<Duration>,
-}
-
-impl ProviderError {
-    /// An error of `kind` that says `message`.
-    pub fn new(kind: ProviderErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            status: None,
-            retry_after: None,
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Anthropic: the messages format.
+//! Anthropic: the Messages API. <https://docs.anthropic.com/en/api/messages>
 
 mod models;
 
@@ -9,11 +9,12 @@ use http::{HeaderName, HeaderValue, Uri};
 use tollgate_chat::Format;
 use tollgate_chat::messages::Messages;
 
+use crate::adapter::{self, ProviderClient};
 use crate::channel::Channel;
-use crate::chat::{ChatBody, ChatCall, ChatError, ChatModel, ChatProvider};
+use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use crate::egress;
+use crate::error::ProviderError;
 use crate::provider::{Provider, Settings};
-use crate::wire::{self, Wire};
 
 const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
@@ -30,8 +31,8 @@ static FORMATS: [&dyn Format; 1] = [&Messages];
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
     let anthropic = Anthropic {
-        wire: Wire::new(channel, egress),
-        uri: wire::uri(base, PATH).ok(),
+        client: ProviderClient::new(channel, egress),
+        uri: adapter::uri(base, PATH).ok(),
     };
     Provider {
         chat: Some(Arc::new(anthropic)),
@@ -40,8 +41,8 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 }
 
 struct Anthropic {
-    wire: Wire,
-    /// None where the base URL is no URL.
+    client: ProviderClient,
+    /// `None` if the base URL is no URL.
     uri: Option<Uri>,
 }
 
@@ -55,18 +56,18 @@ impl ChatProvider for Anthropic {
         models::model(upstream_model)
     }
 
-    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ChatError> {
+    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError> {
         let uri = self.uri.clone();
-        let uri = uri.ok_or_else(ChatError::other_format)?;
+        let uri = uri.ok_or_else(ProviderError::unsupported_format)?;
         let key = call
             .key
-            .map(|key| wire::secret_value("", key))
+            .map(|key| adapter::secret_value("", key))
             .transpose()?;
         let key = key.map(|value| (KEY, value));
         // Clients may send it several times; all of them count.
         let beta: Vec<_> = call.headers.get_all(&BETA).iter().cloned().collect();
         let beta = beta.into_iter().map(|value| (BETA, value));
         let own = [(VERSION, OUR_VERSION)].into_iter().chain(key).chain(beta);
-        self.wire.post(call, uri, own).await
+        self.client.send_chat(call, uri, own).await
     }
 }

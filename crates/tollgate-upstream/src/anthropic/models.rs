@@ -1,6 +1,6 @@
-//! What the generations of Claude take and refuse.
+//! What each generation of Claude models supports and rejects.
 
-use tollgate_chat::hub::{Effort, ModelTraits, Reasoning, Sampling, Thinking};
+use tollgate_chat::hub::{Effort, ModelCapabilities, Reasoning, ReasoningControl, SamplingSupport};
 
 use crate::chat::ChatModel;
 
@@ -21,13 +21,13 @@ pub(super) fn model(id: &str) -> ChatModel {
     let wire = id.strip_suffix(THINKING);
     let reasoning = wire.map(|_| Reasoning {
         effort: Some(Effort::Medium),
-        show: Some("auto".to_owned()),
+        display: Some("auto".to_owned()),
         ..Reasoning::default()
     });
     let wire = wire.unwrap_or(id);
     ChatModel {
         traits: traits(wire),
-        wire: wire.to_owned(),
+        upstream_id: wire.to_owned(),
         reasoning,
     }
 }
@@ -35,48 +35,48 @@ pub(super) fn model(id: &str) -> ChatModel {
 /// Another vendor's model behind this format: everything is sent, and the server judges.
 fn stranger(id: &str) -> ChatModel {
     ChatModel {
-        wire: id.to_owned(),
-        traits: ModelTraits {
-            thinking: Thinking::Budget {
+        upstream_id: id.to_owned(),
+        traits: ModelCapabilities {
+            thinking: ReasoningControl::Budget {
                 min: LEAST_BUDGET,
                 max: 32_768,
                 can_disable: true,
             },
-            json_schema: false,
-            takes_urls: true,
-            ..ModelTraits::default()
+            supports_json_schema: false,
+            accepts_urls: true,
+            ..ModelCapabilities::default()
         },
         reasoning: None,
     }
 }
 
-fn traits(id: &str) -> ModelTraits {
+fn traits(id: &str) -> ModelCapabilities {
     let generation = generation(id);
     let max_output = max_output(id, generation);
-    ModelTraits {
-        max_output: Some(max_output),
+    ModelCapabilities {
+        max_output_tokens: Some(max_output),
         sampling: match generation {
-            ..=400 => Sampling::All,
-            401..=406 => Sampling::One,
-            _ => Sampling::None,
+            ..=400 => SamplingSupport::All,
+            401..=406 => SamplingSupport::TemperatureOrTopP,
+            _ => SamplingSupport::None,
         },
         thinking: match generation {
-            ..=306 => Thinking::No,
-            307..=405 => Thinking::Budget {
+            ..=306 => ReasoningControl::Unsupported,
+            307..=405 => ReasoningControl::Budget {
                 min: LEAST_BUDGET,
                 // A budget must leave room for an answer below the cap.
                 max: u32::try_from(max_output).unwrap_or(u32::MAX) - LEAST_BUDGET,
                 can_disable: true,
             },
             // From 5.1 on some refuse `disabled`; the least effort is understood by all.
-            _ => Thinking::Effort {
+            _ => ReasoningControl::Effort {
                 can_disable: generation <= 500,
             },
         },
-        json_schema: generation >= 405,
-        forced_tools: generation <= 500,
-        takes_urls: true,
-        ..ModelTraits::default()
+        supports_json_schema: generation >= 405,
+        supports_forced_tools: generation <= 500,
+        accepts_urls: true,
+        ..ModelCapabilities::default()
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn each_generation_has_its_own_rules() {
-        use Sampling::{All, None, One};
+        use SamplingSupport::{All, None, TemperatureOrTopP as One};
         // id, sampling, budget (else effort or no thinking), schema, forced tools, most tokens
         for (id, sampling, budget, schema, forced, most) in [
             ("claude-3-5-haiku-20241022", All, false, false, true, 8_192),
@@ -146,29 +146,29 @@ mod tests {
             let traits = model(id).traits;
             assert_eq!(traits.sampling, sampling, "{id}");
             assert_eq!(
-                matches!(traits.thinking, Thinking::Budget { .. }),
+                matches!(traits.thinking, ReasoningControl::Budget { .. }),
                 budget,
                 "{id}"
             );
             assert_eq!(
-                (traits.json_schema, traits.forced_tools),
+                (traits.supports_json_schema, traits.supports_forced_tools),
                 (schema, forced),
                 "{id}"
             );
-            assert_eq!(traits.max_output, Some(most), "{id}");
+            assert_eq!(traits.max_output_tokens, Some(most), "{id}");
         }
         assert_eq!(
             model("claude-3-5-haiku-20241022").traits.thinking,
-            Thinking::No
+            ReasoningControl::Unsupported
         );
     }
 
     #[test]
     fn thinking_in_a_name_is_asked_for_and_not_sent() {
         let thinking = model("claude-opus-4-1-20250805-thinking");
-        assert_eq!(thinking.wire, "claude-opus-4-1-20250805");
+        assert_eq!(thinking.upstream_id, "claude-opus-4-1-20250805");
         assert_eq!(thinking.reasoning.unwrap().effort, Some(Effort::Medium));
         assert_eq!(model("claude-opus-4-1-20250805").reasoning, None);
-        assert_eq!(model("kimi-k2-thinking").wire, "kimi-k2-thinking");
+        assert_eq!(model("kimi-k2-thinking").upstream_id, "kimi-k2-thinking");
     }
 }

@@ -1,4 +1,4 @@
-//! Seedream: pictures within the call, singly or as a group.
+//! Seedream images: returned within the call, single or as a group. <https://www.volcengine.com/docs/82379/1541523>
 
 use std::time::Duration;
 
@@ -9,14 +9,15 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
 use tollgate_media::image::ImageJob;
 
-use super::{Ark, models, prompt, words};
-use crate::provider::{
-    ImageCall, ImageProvider, InputFile, Made, ProviderError, ProviderErrorKind, Started,
+use super::{Ark, errors, models, prompt};
+use crate::adapter::{
+    Adjustments, CallOutcome, HttpRequest, InlineFiles, run_in_batches, unless_cancelled,
 };
-use crate::wire::{Ask, Came, Changes, Slots, in_calls, unless_stopped};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{ImageCall, ImageProvider, InputFile, ResultData, Started};
 
-/// A group of 4K pictures takes minutes; the vendor's own clients wait that long.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// A group of 4K images takes minutes; the vendor's own clients wait that long.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 const SEEDREAM_4_5: &str = "seedream-4.5";
 const SEEDREAM_5_LITE: &str = "seedream-5-lite";
@@ -25,73 +26,78 @@ const SEEDREAM_5_LITE: &str = "seedream-5-lite";
 impl ImageProvider for Ark {
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError> {
         let n = call.job.n;
-        let work = in_calls(n, n, |_| self.pictures(&call));
-        let done = unless_stopped(&call.attempt.cancel, work).await?;
-        Ok(Started::Done(done))
+        let work = run_in_batches(n, n, |_| self.images(&call));
+        let done = unless_cancelled(&call.attempt.cancel, work).await?;
+        Ok(Started::Completed(done))
     }
 }
 
 impl Ark {
-    /// One request for all pictures.
-    async fn pictures(&self, call: &ImageCall<'_>) -> Result<Came, ProviderError> {
-        let has_pictures = !call.references.is_empty();
-        let model = models::id(call.attempt.model, self.site, has_pictures);
-        let mut slots = Slots::new();
+    /// One request for all images.
+    async fn images(&self, call: &ImageCall<'_>) -> Result<CallOutcome, ProviderError> {
+        let has_images = !call.references.is_empty();
+        let model = models::id(call.attempt.model, self.site, has_images);
+        let mut slots = InlineFiles::new();
         let (body, changes) = body(call, &model, &mut slots)?;
-        changes.tell(call.attempt.delivery);
+        changes.report_to(call.attempt.sink);
         let json = HeaderValue::from_static("application/json");
-        let ask = Ask::post_parts(self.uri("/images/generations"), json, slots.fill(&body))
-            .authorized("Bearer ", call.attempt.key)?
-            .header(super::REQUEST_ID, super::request_id(&call.attempt))
-            .within(PATIENCE)
-            .at_most(super::ANSWER_MAX)
-            .once();
-        let answer = self.wire.ask(ask).await?;
+        let ask = HttpRequest::post_body(
+            self.uri("/images/generations"),
+            json,
+            slots.into_body(&body),
+        )
+        .with_authorization("Bearer ", call.attempt.key)?
+        .header(super::REQUEST_ID, super::request_id(&call.attempt))
+        .with_timeout(TIMEOUT)
+        .with_max_bytes(super::ANSWER_MAX)
+        .creating();
+        let answer = self.client.send(ask).await?;
         if !answer.status.is_success() {
-            return Err(words::refusal(&self.wire, &answer));
+            return Err(errors::response_error(&self.client, &answer));
         }
         let json = answer.json();
         let Some(items) = json["data"].as_array() else {
-            let told = words::inside(&self.wire, &json["error"]);
-            return Err(told.unwrap_or_else(|| crate::wire::lost_answer(&answer)));
+            let told = errors::embedded_error(&self.client, &json["error"]);
+            return Err(told.unwrap_or_else(|| crate::adapter::unreadable_result_error(&answer)));
         };
         self.deliver(call, items, &json["error"]).await
     }
 
-    /// Delivers the pictures one after the other: those of a group have an order. An item may say why it is none, and the
+    /// Delivers the images one after the other: those of a group have an order. An item may say why it is none, and the
     /// answer why the rest is missing.
     async fn deliver(
         &self,
         call: &ImageCall<'_>,
         items: &[Value],
         rest: &Value,
-    ) -> Result<Came, ProviderError> {
-        let mut came = Came::default();
+    ) -> Result<CallOutcome, ProviderError> {
+        let mut came = CallOutcome::default();
         for (at, item) in items.iter().enumerate() {
-            let delivered = match self.picture(item) {
-                Ok(picture) => call.attempt.delivery.deliver(picture).await,
+            let delivered = match self.image(item) {
+                Ok(image) => call.attempt.sink.deliver(image).await,
                 Err(error) => Err(error),
             };
             match delivered {
                 Ok(()) => came.delivered += 1,
-                Err(error) if error.kind == ProviderErrorKind::Interrupted => return Err(error),
-                Err(error) => came.refused.push(error),
+                Err(error) if error.kind == UpstreamErrorKind::Interrupted => return Err(error),
+                Err(error) => came.failures.push(error),
             }
             let percent = 100 * (at + 1) / items.len();
             call.attempt
-                .delivery
+                .sink
                 .progress(u8::try_from(percent).unwrap_or(100));
         }
-        came.refused.extend(words::inside(&self.wire, rest));
+        came.failures
+            .extend(errors::embedded_error(&self.client, rest));
         Ok(came)
     }
 
-    fn picture(&self, item: &Value) -> Result<Made, ProviderError> {
-        if let Some(error) = words::inside(&self.wire, &item["error"]) {
+    fn image(&self, item: &Value) -> Result<ResultData, ProviderError> {
+        if let Some(error) = errors::embedded_error(&self.client, &item["error"]) {
             return Err(error);
         }
         if let Some(url) = item["url"].as_str() {
-            return Ok(Made::Link(self.wire.link(
+            return Ok(ResultData::Link(self.client.link(
                 &self.base,
                 url,
                 HeaderMap::new(),
@@ -99,10 +105,10 @@ impl Ark {
         }
         let bytes = item["b64_json"].as_str().map(|text| STANDARD.decode(text));
         match bytes {
-            Some(Ok(bytes)) => Ok(Made::Bytes(bytes.into())),
+            Some(Ok(bytes)) => Ok(ResultData::Bytes(bytes.into())),
             _ => Err(ProviderError::new(
-                ProviderErrorKind::Failed,
-                "the upstream's answer holds neither a picture nor a reason",
+                UpstreamErrorKind::Failed,
+                "the upstream's answer holds neither an image nor a reason",
             )),
         }
     }
@@ -112,15 +118,15 @@ impl Ark {
 fn body(
     call: &ImageCall<'_>,
     model: &str,
-    slots: &mut Slots,
-) -> Result<(Value, Changes), ProviderError> {
+    slots: &mut InlineFiles,
+) -> Result<(Value, Adjustments), ProviderError> {
     let job = call.job;
     let is_known = matches!(job.family.as_str(), SEEDREAM_4_5 | SEEDREAM_5_LITE);
     let size = job.size.pixels.filter(|_| is_known);
     let Some(size) = size else {
         return Err(super::not_served(&job.family, "the Seedream families"));
     };
-    let mut changes = Changes::unless_carried(job, CARRIED);
+    let mut changes = Adjustments::for_unsupported_fields(job, CARRIED);
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     let is_group =
@@ -164,8 +170,8 @@ const CARRIED: &[&str] = &[
     "watermark",
 ];
 
-/// One picture as a string, several as an array.
-fn references(files: &[InputFile], slots: &mut Slots) -> Option<Value> {
+/// One image as a string, several as an array.
+fn references(files: &[InputFile], slots: &mut InlineFiles) -> Option<Value> {
     match files {
         [] => None,
         [file] => Some(slots.data_uri(file).into()),
@@ -174,12 +180,12 @@ fn references(files: &[InputFile], slots: &mut Slots) -> Option<Value> {
 }
 
 /// `fast` is documented for Seedream 4.0 alone; later ones know only `standard`.
-fn prompt_mode<'a>(job: &'a ImageJob, model: &str, changes: &mut Changes) -> Option<&'a str> {
+fn prompt_mode<'a>(job: &'a ImageJob, model: &str, changes: &mut Adjustments) -> Option<&'a str> {
     let options = job.extra.get("optimize_prompt_options")?;
     let mode = options.get("mode").and_then(Value::as_str)?;
     if mode == "fast" && !model.contains("seedream-4-0") {
         let why = "the provider's model has no fast mode";
-        changes.instead("optimize_prompt_options.mode", mode, "standard", why);
+        changes.replace_value("optimize_prompt_options.mode", mode, "standard", why);
         return Some("standard");
     }
     Some(mode)

@@ -1,37 +1,38 @@
-//! Volcengine Ark, and BytePlus ModelArk, its international twin: Seedream pictures, Seedance films.
+//! Volcengine Ark, and BytePlus ModelArk, its international twin: Seedream images, Seedance videos.
 //!
-//! Sources: <https://www.volcengine.com/docs/82379> 1541523 (pictures), 1520757 and 1521309 (films), 1299023 (errors).
+//! Sources: <https://www.volcengine.com/docs/82379> 1541523 (images), 1520757 and 1521309 (videos), 1299023 (errors).
 
-mod carries;
-mod films;
+mod errors;
+mod field_support;
 mod images;
 mod models;
 mod prompt;
-mod words;
+mod videos;
 
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 
 use self::models::Site;
+use crate::adapter::ProviderClient;
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Attempt, Provider, ProviderError, ProviderErrorKind, Settings};
-use crate::wire::Wire;
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{Attempt, Provider, Settings};
 
-pub(crate) use self::carries::CARRIES;
+pub(crate) use self::field_support::FIELD_SUPPORT;
 
 const BASE_URL: &str = "https://ark.cn-beijing.volces.com/api/v3";
 /// Documented for finding a request again.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
-/// Pictures come as links: an answer is small, but for a server that sends them inline all the same.
+/// Images come as links: an answer is small, but for a server that sends them inline all the same.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
     let ark = Arc::new(Ark {
-        wire: Wire::new(channel, egress),
+        client: ProviderClient::new(channel, egress),
         base: base.trim_end_matches('/').to_owned(),
         site: Site::at(base),
     });
@@ -44,7 +45,7 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 }
 
 struct Ark {
-    wire: Wire,
+    client: ProviderClient,
     /// Without a slash at its end.
     base: String,
     site: Site,
@@ -63,7 +64,7 @@ fn request_id(attempt: &Attempt<'_>) -> HeaderValue {
 
 fn not_served(family: &str, served: &str) -> ProviderError {
     ProviderError::new(
-        ProviderErrorKind::ChannelUnfit,
+        UpstreamErrorKind::UnsupportedByChannel,
         format!("a channel of kind ark serves {served}, not {family}"),
     )
 }

@@ -97,27 +97,27 @@ const TABLE: &[Ids] = &[
     ),
 ];
 
-/// There is no 1.0 mini upstream; the nearest is 1.0 lite, which is two models: one makes films from text, one from pictures.
+/// There is no 1.0 mini upstream; the nearest is 1.0 lite, which is two models: one makes videos from text, one from images.
 const MINI: &str = "seedance-1.0-mini";
 const MINI_OF_TEXT: Ids = ids(
     &[MINI],
     "doubao-seedance-1-0-lite-t2v-250428",
     "seedance-1-0-lite-t2v-250428",
 );
-const MINI_OF_PICTURES: Ids = ids(
+const MINI_OF_IMAGES: Ids = ids(
     &[MINI],
     "doubao-seedance-1-0-lite-i2v-250428",
     "seedance-1-0-lite-i2v-250428",
 );
 
 /// Ark's id for `model`: the configured one, or the table's where the configuration just repeats the catalogue's.
-pub(super) fn id(model: &ChannelModel, site: Site, has_pictures: bool) -> Cow<'_, str> {
+pub(super) fn id(model: &ChannelModel, site: Site, has_images: bool) -> Cow<'_, str> {
     if model.upstream != model.name {
         return Cow::Borrowed(&model.upstream);
     }
     let name = model.name.as_str();
-    let row = match (name, has_pictures) {
-        (MINI, true) => Some(&MINI_OF_PICTURES),
+    let row = match (name, has_images) {
+        (MINI, true) => Some(&MINI_OF_IMAGES),
         (MINI, false) => Some(&MINI_OF_TEXT),
         _ => TABLE.iter().find(|row| row.names.contains(&name)),
     };
@@ -139,7 +139,7 @@ mod tests {
         let abroad = Site::at("https://ark.ap-southeast.bytepluses.com/api/v3");
         assert_eq!((china, abroad), (Site::China, Site::International));
         assert_eq!(Site::at("https://notbytepluses.com"), Site::China);
-        for (name, site, pictures, expected) in [
+        for (name, site, images, expected) in [
             (
                 "doubao-seedance-4-5",
                 china,
@@ -157,7 +157,7 @@ mod tests {
             (MINI, abroad, true, "seedance-1-0-lite-i2v-250428"),
             ("my-own", china, false, "my-own"),
         ] {
-            assert_eq!(id(&ChannelModel::new(name, name), site, pictures), expected);
+            assert_eq!(id(&ChannelModel::new(name, name), site, images), expected);
         }
         let configured = ChannelModel::new(MINI, "ep-20261101-abc");
         assert_eq!(id(&configured, china, true), "ep-20261101-abc");

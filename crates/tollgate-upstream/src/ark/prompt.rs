@@ -1,8 +1,8 @@
-//! What is changed in a prompt before it goes to Ark, and why.
+//! Changes to a prompt before it is sent to Ark, and the reasons.
 
 use std::borrow::Cow;
 
-/// Ways to ask for a number of pictures that a group may have, beside the digits.
+/// Ways to ask for a number of images that a group may have, beside the digits.
 const NUMBERS: &[&str] = &[
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen",
@@ -11,7 +11,7 @@ const CHINESE_NUMBERS: &[char] = &[
     '两', '二', '三', '四', '五', '六', '七', '八', '九', '十', '组',
 ];
 
-/// The prompt of a group of `n` pictures. Ark has no field for their number but an upper limit: the model makes as many as
+/// The prompt of a group of `n` images. Ark has no field for their number but an upper limit: the model makes as many as
 /// the prompt speaks of, so a prompt that speaks of none gets a sentence more.
 pub(super) fn of_group(prompt: &str, n: u32) -> Cow<'_, str> {
     if n < 2 || names_a_number(prompt) {
@@ -56,7 +56,7 @@ const FLAGS: &[&str] = &[
     "cf",
 ];
 
-/// The prompt of a film without such flags and their values, and those: they would change length and size behind the price.
+/// The prompt of a video without such flags and their values, and those: they would change length and size behind the price.
 pub(super) fn without_flags(prompt: &str) -> (Cow<'_, str>, Vec<&str>) {
     if !prompt.contains("--") {
         return (Cow::Borrowed(prompt), Vec::new());
@@ -85,7 +85,7 @@ pub(super) fn without_flags(prompt: &str) -> (Cow<'_, str>, Vec<&str>) {
     (Cow::Owned(kept.trim_end().to_owned()), flags)
 }
 
-/// The length of the flag, its value and the space behind them at the start of `text`, which begins with `--`; none where
+/// The length of the flag, its value and the space behind them at the start of `text`, which begins with `--`; `None` if
 /// it is no flag.
 fn flag_length(text: &str) -> Option<usize> {
     let name = &text[2..];

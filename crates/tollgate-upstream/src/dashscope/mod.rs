@@ -1,7 +1,7 @@
-//! Alibaba's DashScope (Model Studio): wan2.7 pictures, made in a queue of its own.
+//! Alibaba DashScope (Model Studio): wan2.7 images, as tasks in its queue.
 
-mod answer;
 mod request;
+mod response;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,26 +10,31 @@ use async_trait::async_trait;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tollgate_core::{Secret, TaskKind};
 
-use crate::channel::{Channel, ChannelModel, known_options};
-use crate::provider::{
-    ImageCall, ImageProvider, Polled, Provider, ProviderError, Queue, QueueCall, Rhythm, Settings,
-    Started, Style,
+use crate::adapter::{
+    HttpRequest, HttpResponse, InlineFiles, ProviderClient, deliver_results, percent_encode,
+    poll_error,
 };
-use crate::wire::{Answer, Ask, Slots, Wire, hand_over, segment, unpolled};
-use crate::{Carries, egress};
-use answer::Task;
+use crate::channel::{Channel, ChannelModel, known_options};
+use crate::egress;
+use crate::error::ProviderError;
+use crate::provider::FieldSupport;
+use crate::provider::{
+    ExecutionMode, ImageCall, ImageProvider, PollInterval, Polled, Provider, Queue, QueueCall,
+    Settings, Started,
+};
+use response::Task;
 
 /// The Beijing site. Keys of one site are unknown to the others.
 const BASE_URL: &str = "https://dashscope.aliyuncs.com/api/v1";
 const SUBMIT: &str = "/services/aigc/image-generation/generation";
-/// Without it the submission is refused: the path has no synchronous form.
+/// Without it the submission is rejected: the path has no synchronous form.
 const ASYNC: HeaderName = HeaderName::from_static("x-dashscope-async");
 const WORKSPACE: HeaderName = HeaderName::from_static("x-dashscope-workspace");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const POLL_TIME: Duration = Duration::from_secs(30);
 
 /// What becomes of the fields of its family.
-pub(crate) static CARRIES: &[Carries] = &[Carries {
+pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[FieldSupport {
     family: "wan2.7",
     fields: &[
         ("prompt", "`input.messages[0].content[].text`"),
@@ -40,7 +45,7 @@ pub(crate) static CARRIES: &[Carries] = &[Carries {
         ("n", "`parameters.n`, always"),
         (
             "size",
-            "`parameters.size`: `W*H`, or the tier where the picture follows the last reference",
+            "`parameters.size`: `W*H`, or the tier where the image follows the last reference",
         ),
         ("thinking_mode", "`parameters.thinking_mode`"),
         ("enable_sequential", "`parameters.enable_sequential`"),
@@ -76,7 +81,7 @@ fn workspace(channel: &Channel) -> Result<Option<HeaderValue>, String> {
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
     let provider = Arc::new(DashScope {
-        wire: Wire::new(channel, egress),
+        client: ProviderClient::new(channel, egress),
         base: base.trim_end_matches('/').to_owned(),
         workspace: workspace(channel).unwrap_or_default(),
     });
@@ -88,83 +93,87 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 }
 
 struct DashScope {
-    wire: Wire,
+    client: ProviderClient,
     base: String,
     workspace: Option<HeaderValue>,
 }
 
 impl DashScope {
-    fn signed(&self, ask: Ask, key: Option<&Secret>) -> Result<Ask, ProviderError> {
-        let ask = ask.authorized("Bearer ", key)?;
+    fn signed(&self, ask: HttpRequest, key: Option<&Secret>) -> Result<HttpRequest, ProviderError> {
+        let ask = ask.with_authorization("Bearer ", key)?;
         Ok(match &self.workspace {
             Some(id) => ask.header(WORKSPACE, id.clone()),
             None => ask,
         })
     }
 
-    fn task(&self, ticket: &str) -> String {
-        format!("{}/tasks/{}", self.base, segment(ticket))
+    fn task(&self, provider_job_id: &str) -> String {
+        format!("{}/tasks/{}", self.base, percent_encode(provider_job_id))
     }
 
-    async fn submit(&self, call: &ImageCall<'_>, negative: bool) -> Result<Answer, ProviderError> {
+    async fn submit(
+        &self,
+        call: &ImageCall<'_>,
+        negative: bool,
+    ) -> Result<HttpResponse, ProviderError> {
         let changes = request::changes(call.job, &call.attempt.model.upstream, negative);
-        changes.tell(call.attempt.delivery);
-        let mut slots = Slots::new();
+        changes.report_to(call.attempt.sink);
+        let mut slots = InlineFiles::new();
         let body = request::body(call, &mut slots, negative);
         let url = [&self.base, SUBMIT].concat();
-        let ask = Ask::post_parts(url, JSON, slots.fill(&body))
+        let ask = HttpRequest::post_body(url, JSON, slots.into_body(&body))
             .header(ASYNC, HeaderValue::from_static("enable"))
-            .once();
-        self.wire.ask(self.signed(ask, call.attempt.key)?).await
+            .creating();
+        self.client.send(self.signed(ask, call.attempt.key)?).await
     }
 }
 
 #[async_trait]
 impl ImageProvider for DashScope {
-    fn style(&self, _: &ChannelModel) -> Style {
-        Style::Queued
+    fn execution_mode(&self, _: &ChannelModel) -> ExecutionMode {
+        ExecutionMode::Queued
     }
 
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError> {
         request::refuse(&call)?;
         let mut answer = self.submit(&call, true).await?;
         // Whether wan2.7 takes a negative prompt is documented both ways. A refusal costs nothing.
-        let refused = answer::code(&answer.json()) == "InvalidParameter";
-        if refused && call.job.negative_prompt.is_some() {
+        let rejected = response::code(&answer.json()) == "InvalidParameter";
+        if rejected && call.job.negative_prompt.is_some() {
             answer = self.submit(&call, false).await?;
         }
-        answer::accepted(&self.wire, &answer).map(Started::Accepted)
+        response::accepted(&self.client, &answer).map(Started::Accepted)
     }
 }
 
 #[async_trait]
 impl Queue for DashScope {
-    fn rhythm(&self, _: TaskKind) -> Rhythm {
-        Rhythm::every(5)
+    fn poll_interval(&self, _: TaskKind) -> PollInterval {
+        PollInterval::every(5)
     }
 
     async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError> {
-        let ask = Ask::get(self.task(call.ticket)).within(POLL_TIME);
-        let answer = self.wire.ask(self.signed(ask, call.key)?).await?;
-        match answer::task(&self.wire, &answer) {
-            Ok(Task::Open) => Ok(Polled::Waiting(None)),
+        let ask = HttpRequest::get(self.task(call.provider_job_id)).with_timeout(POLL_TIME);
+        let answer = self.client.send(self.signed(ask, call.key)?).await?;
+        match response::task(&self.client, &answer) {
+            Ok(Task::Open) => Ok(Polled::Pending(None)),
             Ok(Task::Failed(error)) => Ok(Polled::Failed(error)),
-            Ok(Task::Done(links)) => {
-                let link = |url: String| Ok(self.wire.link(&self.base, &url, HeaderMap::new()));
-                hand_over(call.delivery, links.into_iter().map(link).collect()).await
+            Ok(Task::Completed(links)) => {
+                let link = |url: String| Ok(self.client.link(&self.base, &url, HeaderMap::new()));
+                deliver_results(call.sink, links.into_iter().map(link).collect()).await
             }
-            Err(error) => unpolled(error),
+            Err(error) => poll_error(error),
         }
     }
 
     async fn cancel(&self, call: QueueCall<'_>) -> Result<(), ProviderError> {
-        let url = [&self.task(call.ticket), "/cancel"].concat();
-        let ask = Ask::bare(Method::POST, url).within(POLL_TIME);
-        let answer = self.wire.ask(self.signed(ask, call.key)?).await?;
+        let url = [&self.task(call.provider_job_id), "/cancel"].concat();
+        let ask = HttpRequest::without_body(Method::POST, url).with_timeout(POLL_TIME);
+        let answer = self.client.send(self.signed(ask, call.key)?).await?;
         // What runs already cannot be called back (400 UnsupportedOperation), nor what is gone.
         if answer.status.is_success() || matches!(answer.status.as_u16(), 400 | 404) {
             return Ok(());
         }
-        Err(answer::refusal(&self.wire, &answer))
+        Err(response::response_error(&self.client, &answer))
     }
 }

@@ -1,10 +1,11 @@
-//! An image job as DashScope's image-generation API takes it.
+//! Writes an image job as a request to DashScope's image generation API.
 
 use serde_json::{Map, Value, json};
 use tollgate_media::image::{ImageJob, PixelSize};
 
-use crate::provider::{ImageCall, ProviderError, ProviderErrorKind};
-use crate::wire::{Changes, Slots};
+use crate::adapter::{Adjustments, InlineFiles};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::ImageCall;
 
 /// Fields of the family that go through as they are.
 const AS_THEY_ARE: &[&str] = &[
@@ -15,19 +16,19 @@ const AS_THEY_ARE: &[&str] = &[
 ];
 /// Stands where an edit has no text: the provider wants exactly one.
 const NO_TEXT: &str = "Make a picture of what these pictures show.";
-/// The most pictures of one request, in group mode and outside it.
+/// The most images of one request, in group mode and outside it.
 const MOST_IN_GROUP: u32 = 12;
 const MOST: u32 = 4;
-/// The most pixels of a picture that the pro model makes from text, and of any other.
+/// The most pixels of an image that the pro model makes from text, and of any other.
 const MOST_PIXELS_PRO: u64 = 4096 * 4096;
 const MOST_PIXELS: u64 = 2048 * 2048;
-/// The fewest pixels of any picture.
+/// The fewest pixels of any image.
 const FEWEST_PIXELS: u64 = 768 * 768;
 /// Sides of sizes that had to be changed are multiples of this.
 const STEP: f64 = 16.0;
 
 /// The request's body. `slots` take the references; `negative` says whether the negative prompt goes along.
-pub(super) fn body(call: &ImageCall<'_>, slots: &mut Slots, negative: bool) -> Value {
+pub(super) fn body(call: &ImageCall<'_>, slots: &mut InlineFiles, negative: bool) -> Value {
     let job = call.job;
     let mut content: Vec<Value> = call
         .references
@@ -71,22 +72,27 @@ fn parameters(job: &ImageJob, upstream: &str, negative: bool) -> Map<String, Val
 }
 
 /// What is asked for otherwise than the job says; with `negative`, its negative prompt too.
-pub(super) fn changes(job: &ImageJob, upstream: &str, negative: bool) -> Changes {
+pub(super) fn changes(job: &ImageJob, upstream: &str, negative: bool) -> Adjustments {
     let taken = ["seed", "watermark", "negative_prompt"];
     let taken = if negative { &taken[..] } else { &taken[..2] };
-    let mut changes = Changes::unless_carried(job, &[AS_THEY_ARE, taken].concat());
+    let mut changes = Adjustments::for_unsupported_fields(job, &[AS_THEY_ARE, taken].concat());
     if let Some((pixels, legal)) = fitted(job, upstream) {
         let why = "the provider does not make this size: the nearest that it makes";
-        changes.instead("size", pixels.to_string(), legal.to_string(), why);
+        changes.replace_value("size", pixels.to_string(), legal.to_string(), why);
     }
     changes
 }
 
 /// Why the job is none for this provider, if so.
 pub(super) fn refuse(call: &ImageCall<'_>) -> Result<(), ProviderError> {
-    let unfit = |message: String| Err(ProviderError::new(ProviderErrorKind::ChannelUnfit, message));
+    let unsupported = |message: String| {
+        Err(ProviderError::new(
+            UpstreamErrorKind::UnsupportedByChannel,
+            message,
+        ))
+    };
     if call.mask.is_some() {
-        return unfit("this channel's models take no mask".to_owned());
+        return unsupported("this channel's models take no mask".to_owned());
     }
     let most = if is_group(call.job) {
         MOST_IN_GROUP
@@ -94,8 +100,8 @@ pub(super) fn refuse(call: &ImageCall<'_>) -> Result<(), ProviderError> {
         MOST
     };
     if call.job.n > most {
-        return unfit(format!(
-            "this channel makes at most {most} pictures at a time, {} were asked for",
+        return unsupported(format!(
+            "this channel makes at most {most} images at a time, {} were asked for",
             call.job.n
         ));
     }
@@ -106,7 +112,7 @@ fn is_group(job: &ImageJob) -> bool {
     job.extra.get("enable_sequential") == Some(&Value::Bool(true))
 }
 
-/// `size`: pixels, or the tier alone where the picture follows the last reference.
+/// `size`: pixels, or the tier alone where the image follows the last reference.
 fn size(job: &ImageJob, upstream: &str) -> String {
     match fitted(job, upstream) {
         Some((_, legal)) => format!("{}*{}", legal.width, legal.height),
@@ -118,7 +124,7 @@ fn tier(job: &ImageJob) -> &str {
     job.size.tier.as_deref().unwrap_or("2K")
 }
 
-/// The job's size and the one that is asked for in its place; none where the picture follows a reference.
+/// The job's size and the one that is asked for in its place; `None` if the image follows a reference.
 fn fitted(job: &ImageJob, upstream: &str) -> Option<(PixelSize, PixelSize)> {
     let from_text = job.references.is_empty() && !is_group(job);
     let most = if from_text && upstream.contains("pro") {
@@ -131,7 +137,7 @@ fn fitted(job: &ImageJob, upstream: &str) -> Option<(PixelSize, PixelSize)> {
     Some((pixels, fit(pixels, most)))
 }
 
-/// Tiers of pictures that follow a reference.
+/// Tiers of images that follow a reference.
 fn is_tier(tier: &str) -> bool {
     ["1K", "2K"].iter().any(|t| t.eq_ignore_ascii_case(tier))
 }

@@ -1,34 +1,34 @@
-//! Why a request did not work out, in words that a client may read.
+//! Errors of outgoing HTTP requests, with messages that may be shown to clients.
 
 use std::time::Duration;
 
-/// Why a request did not work out. The messages are meant for clients: they name no address that
-/// the client did not give, and nothing of our own network.
+/// Why an outgoing request failed. The messages are meant for clients: they name no address that the client did not give and
+/// nothing of the gateway's own network.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// The URL itself cannot be used.
     #[error("the URL {0}")]
-    BadUrl(&'static str),
-    /// The host has no address.
+    InvalidUrl(&'static str),
+    /// The host name has no address.
     #[error("the URL's host name cannot be resolved")]
     Unresolved,
     /// The URL or a redirect leads to an address that is not public and not allowed.
     #[error("the URL leads to an address that is not public")]
     NotPublic,
-    /// No connection, TLS included, within the time for it. The request was not sent.
+    /// No connection (TCP and TLS) within the connect timeout. The request was not sent.
     #[error("no connection could be made to the URL's host")]
     Connect,
     /// More redirects than allowed.
     #[error("the URL redirects more than {0} times")]
     TooManyRedirects(u32),
-    /// A redirect without a usable place to go to.
+    /// A redirect without a usable `location`.
     #[error("the URL redirects to {0}")]
-    BadRedirect(&'static str),
-    /// An answer that is not a success.
+    InvalidRedirect(&'static str),
+    /// A response whose status is not 2xx.
     #[error("the URL's host answered with HTTP status {0}")]
     Status(u16),
-    /// The body is compressed although the request asked for it not to be.
-    #[error("the URL's host sent a compressed body, which was not asked for")]
+    /// The body is compressed although the request asked for an uncompressed one.
+    #[error("the URL's host sent a compressed body, which was not requested")]
     Compressed,
     /// More bytes than allowed.
     #[error("the body is larger than {max} bytes")]
@@ -36,24 +36,24 @@ pub enum EgressError {
         /// How many bytes were allowed.
         max: u64,
     },
-    /// The time was over. The request may have been sent.
+    /// A timeout. The request may have been sent.
     #[error("no complete answer came within {}", seconds(.0))]
     TimedOut(Duration),
-    /// The connection broke off, or what came was not HTTP. The request may have been sent.
+    /// The connection broke off, or the response was not HTTP. The request may have been sent.
     #[error("the connection broke off before the answer was complete")]
     Broken,
-    /// What came could not be stored on our side.
+    /// The body could not be written to the sink on our side.
     #[error("the body could not be stored")]
     Sink(#[source] std::io::Error),
 }
 
 impl EgressError {
-    /// Whether the other side may have got the request. If not, it can safely be sent again.
+    /// Whether the other side may have received the request. If not, it can safely be sent again.
     pub fn may_have_been_sent(&self) -> bool {
         match self {
-            Self::BadUrl(_) | Self::Unresolved | Self::NotPublic | Self::Connect => false,
+            Self::InvalidUrl(_) | Self::Unresolved | Self::NotPublic | Self::Connect => false,
             Self::TooManyRedirects(_)
-            | Self::BadRedirect(_)
+            | Self::InvalidRedirect(_)
             | Self::Status(_)
             | Self::Compressed
             | Self::TooLarge { .. }

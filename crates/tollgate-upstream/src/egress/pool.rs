@@ -1,9 +1,9 @@
-//! Connections to where the operator points, kept for the requests to come.
+//! Connection pool for requests to providers: idle HTTP/1.1 connections are kept for reuse, HTTP/2 connections are shared.
 //!
-//! An HTTP/1.1 connection belongs to one request at a time, and is driven by whoever waits for that request: first for the
-//! head of the answer, then for its parts. It needs no task of its own, which every part of an answer would have to wake
-//! before it could wake the request, and nothing is read from it that nobody waits for. An HTTP/2 connection is shared, so
-//! that has a task.
+//! An HTTP/1.1 connection belongs to one request at a time and is polled by whoever waits for that request: first for the
+//! head of the response, then for its body. It needs no task of its own, which every chunk would have to wake before it could
+//! wake the request, and nothing is read from it that nobody waits for. An HTTP/2 connection is shared and has its own task.
+//! docs/performance.md has the measurement against the pool of `hyper-util`.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -25,82 +25,80 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, interval, timeout};
 use tower_service::Service as _;
 
-use super::EgressError;
-use super::plain::RequestBody;
+use super::error::EgressError;
+use super::request::RequestBody;
 
 /// How long an unused connection is kept.
-const IDLE: Duration = Duration::from_secs(90);
-/// How often unused connections are looked through.
-const SWEEP: Duration = Duration::from_secs(15);
-/// How often an open connection that says nothing is asked whether it is still there.
-const ALIVE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// How often unused connections are checked for [`IDLE_TIMEOUT`].
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
+/// How often a silent connection is probed: TCP keepalive, and HTTP/2 pings.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
 type Connector = HttpsConnector<HttpConnector>;
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
-type Unsent = TrySendError<Request<RequestBody>>;
+type UnsentRequest = TrySendError<Request<RequestBody>>;
 
-/// All connections.
+/// The connections to all origins.
 pub(super) struct Pool {
     connector: Connector,
     connect_timeout: Duration,
-    shelves: RwLock<HashMap<(Scheme, Authority), Arc<Shelf>>>,
+    origins: RwLock<HashMap<(Scheme, Authority), Arc<Origin>>>,
 }
 
 /// The connections to one origin.
-struct Shelf {
+struct Origin {
     host: HeaderValue,
-    rest: Mutex<Rest>,
+    available: Mutex<AvailableConnections>,
 }
 
-/// What is not in use, or can be used by many.
+/// Connections that can take a request.
 #[derive(Default)]
-struct Rest {
-    /// HTTP/1.1, the longest unused first.
-    idle: VecDeque<(Instant, Box<Line>)>,
-    /// HTTP/2, and when it was last asked for.
+struct AvailableConnections {
+    /// HTTP/1.1, the longest unused first, each with the time since when it is unused.
+    idle: VecDeque<(Instant, Box<Http1Connection>)>,
+    /// HTTP/2, and when it last took a request.
     shared: Option<(Instant, http2::SendRequest<RequestBody>)>,
 }
 
-/// A connection of HTTP/1.1.
-struct Line {
+struct Http1Connection {
     sender: http1::SendRequest<RequestBody>,
-    /// None once it is over.
+    /// `None` once it is closed.
     connection: Option<http1::Connection<Stream, RequestBody>>,
 }
 
-/// A connection that takes a request.
-enum Taken {
-    Line(Box<Line>),
-    Shared(http2::SendRequest<RequestBody>),
+/// A connection for the next request.
+enum Connection {
+    Http1(Box<Http1Connection>),
+    Http2(http2::SendRequest<RequestBody>),
 }
 
-/// A request that may be on its way.
-enum Begun {
-    Asked(Asked, Arc<Shelf>),
-    /// There was no line for it.
-    Waits(Box<Request<RequestBody>>),
+/// What [`Pool::send_over_idle_connection`] made of a request.
+enum FirstTry {
+    Sent(PendingResponse, Arc<Origin>),
+    NoIdleConnection(Box<Request<RequestBody>>),
 }
 
-/// A request on a line: the head of the answer is waited for.
-struct Asked {
-    line: Option<Box<Line>>,
-    sending: Pin<Box<dyn Future<Output = Result<Response<Incoming>, Unsent>> + Send>>,
+/// A request sent over HTTP/1.1; resolves with the head of the response.
+struct PendingResponse {
+    connection: Option<Box<Http1Connection>>,
+    sending: Pin<Box<dyn Future<Output = Result<Response<Incoming>, UnsentRequest>> + Send>>,
 }
 
-/// The body of an answer, and the connection that it comes over.
-pub(super) struct Reply {
+/// The body of a response, and the connection that it is read from.
+pub(super) struct PooledBody {
     incoming: Incoming,
-    /// Goes back when the answer is whole; closed with the reply otherwise. None for HTTP/2.
-    line: Option<(Box<Line>, Arc<Shelf>)>,
+    /// Goes back to the pool when the body is complete; is closed if this is dropped earlier. `None` for HTTP/2.
+    connection: Option<(Box<Http1Connection>, Arc<Origin>)>,
 }
 
 impl Pool {
     pub(super) fn new(tls: ClientConfig, connect_timeout: Duration) -> Arc<Self> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
-        // A chat's small chunks must not wait for one another.
+        // The small chunks of a chat must not wait for one another (Nagle's algorithm).
         tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(ALIVE));
+        tcp.set_keepalive(Some(KEEPALIVE_INTERVAL));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -110,237 +108,253 @@ impl Pool {
         Arc::new(Self {
             connector,
             connect_timeout,
-            shelves: RwLock::default(),
+            origins: RwLock::default(),
         })
     }
 
-    /// Sends `request` and waits for the head of the answer. A connection is waited for no longer than `connect`, or the
-    /// pool's own limit.
-    pub(super) fn ask(
+    /// Sends `request` and waits for the head of the response; for a connection no longer than `connect`, or the pool's own
+    /// timeout.
+    pub(super) fn send(
         self: &Arc<Self>,
         request: Request<RequestBody>,
         connect: Option<Duration>,
-    ) -> impl Future<Output = Result<Response<Reply>, EgressError>> + Send + use<> {
+    ) -> impl Future<Output = Result<Response<PooledBody>, EgressError>> + Send + use<> {
         let pool = Arc::clone(self);
         let uri = request.uri().clone();
-        let begun = self.begin(request, &uri);
-        // What waits for an answer, as thousands do, has no place for the request, nor for what making a connection takes.
+        let first_try = self.send_over_idle_connection(request, &uri);
+        // Thousands of these futures wait for a response: they reserve no memory for the request or for connecting.
         async move {
-            let request = match begun? {
-                Begun::Asked(asked, shelf) => match asked.await {
-                    Ok((answer, line)) => return Ok(Reply::over_line(answer, line, &shelf)),
-                    Err(unsent) => Box::new(again(*unsent, false)?),
+            let request = match first_try? {
+                FirstTry::Sent(pending, origin) => match pending.await {
+                    Ok((head, connection)) => {
+                        return Ok(PooledBody::over_http1(head, connection, &origin));
+                    }
+                    Err(unsent) => Box::new(request_to_retry(*unsent, false)?),
                 },
-                Begun::Waits(request) => request,
+                FirstTry::NoIdleConnection(request) => request,
             };
-            Box::pin(pool.ask_otherwise(request, uri, connect)).await
+            Box::pin(pool.send_over_any_connection(request, uri, connect)).await
         }
     }
 
-    /// Puts `request` on a line that is there.
-    fn begin(
+    /// Sends `request` over an idle HTTP/1.1 connection, if there is one.
+    fn send_over_idle_connection(
         self: &Arc<Self>,
         request: Request<RequestBody>,
         uri: &Uri,
-    ) -> Result<Begun, EgressError> {
-        let shelf = self.shelf(uri)?;
-        let Some(line) = shelf.take_line() else {
-            return Ok(Begun::Waits(Box::new(request)));
+    ) -> Result<FirstTry, EgressError> {
+        let origin = self.origin(uri)?;
+        let Some(connection) = origin.take_idle() else {
+            return Ok(FirstTry::NoIdleConnection(Box::new(request)));
         };
-        let asked = line.ask(own(request, uri, &shelf));
-        Ok(Begun::Asked(asked, shelf))
+        let pending = connection.send(to_origin_form(request, uri, &origin));
+        Ok(FirstTry::Sent(pending, origin))
     }
 
-    /// [`Pool::ask`] over whatever connection there is or can be made.
-    async fn ask_otherwise(
+    /// [`Pool::send`] over whatever connection is available or can be made.
+    async fn send_over_any_connection(
         self: Arc<Self>,
         request: Box<Request<RequestBody>>,
         uri: Uri,
         connect: Option<Duration>,
-    ) -> Result<Response<Reply>, EgressError> {
-        let shelf = self.shelf(&uri)?;
+    ) -> Result<Response<PooledBody>, EgressError> {
+        let origin = self.origin(&uri)?;
         let mut request = *request;
         loop {
             *request.uri_mut() = uri.clone();
-            let known = shelf.take();
-            let fresh = known.is_none();
-            let taken = match known {
-                Some(taken) => taken,
-                None => self.connect(&uri, &shelf, connect).await?,
+            let available = origin.take();
+            let is_new = available.is_none();
+            let connection = match available {
+                Some(connection) => connection,
+                None => self.connect(&uri, &origin, connect).await?,
             };
-            let unsent = match taken {
-                Taken::Line(line) => match line.ask(own(request, &uri, &shelf)).await {
-                    Ok((answer, line)) => return Ok(Reply::over_line(answer, line, &shelf)),
-                    Err(unsent) => *unsent,
-                },
-                Taken::Shared(mut sender) => match sender.try_send_request(request).await {
-                    Ok(answer) => return Ok(answer.map(Reply::shared)),
+            let unsent = match connection {
+                Connection::Http1(connection) => {
+                    let request = to_origin_form(request, &uri, &origin);
+                    match connection.send(request).await {
+                        Ok((head, connection)) => {
+                            return Ok(PooledBody::over_http1(head, connection, &origin));
+                        }
+                        Err(unsent) => *unsent,
+                    }
+                }
+                Connection::Http2(mut sender) => match sender.try_send_request(request).await {
+                    Ok(head) => return Ok(head.map(PooledBody::over_http2)),
                     Err(unsent) => unsent,
                 },
             };
-            request = again(unsent, fresh)?;
+            request = request_to_retry(unsent, is_new)?;
         }
     }
 
-    fn shelf(self: &Arc<Self>, uri: &Uri) -> Result<Arc<Shelf>, EgressError> {
+    fn origin(self: &Arc<Self>, uri: &Uri) -> Result<Arc<Origin>, EgressError> {
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
-            return Err(EgressError::BadUrl("is not absolute"));
+            return Err(EgressError::InvalidUrl("is not absolute"));
         };
-        let origin = (scheme.clone(), authority.clone());
-        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shelf) = shelves.get(&origin) {
-            return Ok(Arc::clone(shelf));
+        let key = (scheme.clone(), authority.clone());
+        let origins = self.origins.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(origin) = origins.get(&key) {
+            return Ok(Arc::clone(origin));
         }
-        drop(shelves);
-        let shelf = Shelf {
-            host: host(uri)?,
-            rest: Mutex::default(),
+        drop(origins);
+        let origin = Origin {
+            host: host_header(uri)?,
+            available: Mutex::default(),
         };
-        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
-        if shelves.is_empty() {
-            tokio::spawn(sweep(Arc::downgrade(self)));
+        let mut origins = self.origins.write().unwrap_or_else(PoisonError::into_inner);
+        if origins.is_empty() {
+            tokio::spawn(sweep_periodically(Arc::downgrade(self)));
         }
-        let shelf = shelves.entry(origin).or_insert_with(|| Arc::new(shelf));
-        Ok(Arc::clone(shelf))
+        let origin = origins.entry(key).or_insert_with(|| Arc::new(origin));
+        Ok(Arc::clone(origin))
     }
 
     /// A new connection.
     async fn connect(
         &self,
         uri: &Uri,
-        shelf: &Shelf,
+        origin: &Origin,
         limit: Option<Duration>,
-    ) -> Result<Taken, EgressError> {
+    ) -> Result<Connection, EgressError> {
         let connecting = async {
             let stream = self.connector.clone().call(uri.clone()).await;
-            let stream = stream.map_err(|error| not_made(&error))?;
-            // Boxed: while a connection is waited for there need be no place for what comes then.
+            let stream = stream.map_err(|error| connect_error(&error))?;
+            // Boxed, so that the future of the connect itself stays small.
             if stream.connected().is_negotiated_h2() {
-                let sender = Box::pin(open_shared(stream)).await;
-                Ok(Taken::Shared(
-                    shelf.share(sender.map_err(|e| not_made(&e))?),
-                ))
+                let sender = Box::pin(open_http2(stream)).await;
+                let sender = sender.map_err(|e| connect_error(&e))?;
+                Ok(Connection::Http2(origin.share(sender)))
             } else {
-                let line = Box::pin(Line::open(stream)).await;
-                Ok(Taken::Line(line.map_err(|e| not_made(&e))?))
+                let connection = Box::pin(Http1Connection::open(stream)).await;
+                Ok(Connection::Http1(
+                    connection.map_err(|e| connect_error(&e))?,
+                ))
             }
         };
         let limit = limit.unwrap_or(self.connect_timeout);
-        timeout(limit, connecting).await.map_err(|e| not_made(&e))?
+        let connected = timeout(limit, connecting).await;
+        connected.map_err(|e| connect_error(&e))?
     }
 }
 
-fn not_made(error: &dyn std::fmt::Debug) -> EgressError {
+fn connect_error(error: &dyn std::fmt::Debug) -> EgressError {
     tracing::debug!(?error, "no connection to a provider could be made");
     EgressError::Connect
 }
 
-/// Speaks HTTP/2 over `stream`, in a task that ends with the last who can send a request.
-async fn open_shared(stream: Stream) -> hyper::Result<http2::SendRequest<RequestBody>> {
+/// Opens HTTP/2 over `stream`; its task ends when the last sender is dropped.
+async fn open_http2(stream: Stream) -> hyper::Result<http2::SendRequest<RequestBody>> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .adaptive_window(true)
-        .keep_alive_interval(ALIVE)
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
         .handshake(stream)
         .await?;
     tokio::spawn(async move {
-        // Its errors come out of the requests as well.
+        // Its errors are reported by the requests as well.
         let _ = connection.await;
     });
     Ok(sender)
 }
 
-/// Closes what was not used for long, for as long as the pool is there.
-async fn sweep(pool: Weak<Pool>) {
-    let mut ticks = interval(SWEEP);
+/// Closes unused connections, for as long as the pool exists.
+async fn sweep_periodically(pool: Weak<Pool>) {
+    let mut ticks = interval(SWEEP_INTERVAL);
     loop {
         ticks.tick().await;
         let Some(pool) = pool.upgrade() else { return };
-        let shelves = pool.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let shelves: Vec<_> = shelves.values().map(Arc::clone).collect();
-        for shelf in shelves {
-            shelf.sweep();
+        let origins = pool.origins.read().unwrap_or_else(PoisonError::into_inner);
+        let origins: Vec<_> = origins.values().map(Arc::clone).collect();
+        for origin in origins {
+            origin.sweep();
         }
     }
 }
 
-impl Shelf {
-    fn rest(&self) -> std::sync::MutexGuard<'_, Rest> {
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+impl Origin {
+    fn available(&self) -> std::sync::MutexGuard<'_, AvailableConnections> {
+        self.available
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The line last used, which is the likeliest to be open still.
-    fn take_line(&self) -> Option<Box<Line>> {
-        self.rest().idle.pop_back().map(|(_, line)| line)
+    /// The HTTP/1.1 connection used last, which is the likeliest to be open still.
+    fn take_idle(&self) -> Option<Box<Http1Connection>> {
+        self.available()
+            .idle
+            .pop_back()
+            .map(|(_, connection)| connection)
     }
 
-    /// A connection that is there.
-    fn take(&self) -> Option<Taken> {
-        let mut rest = self.rest();
-        if let Some((used, sender)) = &mut rest.shared {
+    /// An available connection: HTTP/2 if there is one.
+    fn take(&self) -> Option<Connection> {
+        let mut available = self.available();
+        if let Some((used_at, sender)) = &mut available.shared {
             if !sender.is_closed() {
-                *used = Instant::now();
-                return Some(Taken::Shared(sender.clone()));
+                *used_at = Instant::now();
+                return Some(Connection::Http2(sender.clone()));
             }
-            rest.shared = None;
+            available.shared = None;
         }
-        rest.idle.pop_back().map(|(_, line)| Taken::Line(line))
+        let idle = available.idle.pop_back();
+        idle.map(|(_, connection)| Connection::Http1(connection))
     }
 
-    /// Puts a line back whose answer is whole, if it is fit for another.
-    fn put(&self, mut line: Box<Line>) {
-        if line.rests() {
-            self.rest().idle.push_back((Instant::now(), line));
+    /// Puts a connection back whose response is complete, if it can take another request.
+    fn put_back(&self, mut connection: Box<Http1Connection>) {
+        if connection.is_idle() {
+            let mut available = self.available();
+            available.idle.push_back((Instant::now(), connection));
         }
     }
 
-    /// From now on all use this connection, or the one that another request made meanwhile.
+    /// Makes `sender` the origin's shared connection. If another request made one meanwhile, that one is returned instead.
     fn share(&self, sender: http2::SendRequest<RequestBody>) -> http2::SendRequest<RequestBody> {
-        let mut rest = self.rest();
-        match &rest.shared {
+        let mut available = self.available();
+        match &available.shared {
             Some((_, earlier)) if !earlier.is_closed() => earlier.clone(),
             _ => {
-                rest.shared = Some((Instant::now(), sender.clone()));
+                available.shared = Some((Instant::now(), sender.clone()));
                 sender
             }
         }
     }
 
     fn sweep(&self) {
-        let mut over = Vec::new();
-        let mut rest = self.rest();
-        for _ in 0..rest.idle.len() {
-            // Looked at from the front, put back at the end: the order stays.
-            if let Some((since, mut line)) = rest.idle.pop_front() {
-                if since.elapsed() < IDLE && line.rests() {
-                    rest.idle.push_back((since, line));
+        let mut expired = Vec::new();
+        let mut available = self.available();
+        for _ in 0..available.idle.len() {
+            // Taken from the front and pushed to the back once each: the order stays.
+            if let Some((since, mut connection)) = available.idle.pop_front() {
+                if since.elapsed() < IDLE_TIMEOUT && connection.is_idle() {
+                    available.idle.push_back((since, connection));
                 } else {
-                    over.push(line);
+                    expired.push(connection);
                 }
             }
         }
-        rest.shared
-            .take_if(|(used, sender)| sender.is_closed() || used.elapsed() >= IDLE);
-        drop(rest);
+        available
+            .shared
+            .take_if(|(used_at, sender)| sender.is_closed() || used_at.elapsed() >= IDLE_TIMEOUT);
+        drop(available);
         // Closing takes system calls: not under the lock.
-        drop(over);
+        drop(expired);
     }
 }
 
-impl Line {
-    /// Speaks HTTP/1.1 over `stream`.
+impl Http1Connection {
     async fn open(stream: Stream) -> hyper::Result<Box<Self>> {
         let (sender, connection) = http1::handshake(stream).await?;
         let connection = Some(connection);
         Ok(Box::new(Self { sender, connection }))
     }
 
-    /// Drives the connection; whether it is over.
-    fn drive(&mut self, context: &mut Context<'_>) -> bool {
+    /// Polls the connection, which reads and writes what it can. Returns whether it is closed.
+    fn poll_connection(&mut self, context: &mut Context<'_>) -> bool {
         let Some(connection) = &mut self.connection else {
             return true;
         };
-        let over = match Pin::new(connection).poll(context) {
+        let is_closed = match Pin::new(connection).poll(context) {
             Poll::Pending => false,
             Poll::Ready(ended) => {
                 if let Err(error) = ended {
@@ -349,123 +363,132 @@ impl Line {
                 true
             }
         };
-        if over {
-            // What was not sent comes back out of it only now.
+        if is_closed {
+            // Dropping it returns a request that was not sent.
             self.connection = None;
         }
-        over
+        is_closed
     }
 
-    /// Whether it is open and waits for a request. Nobody is woken by it from here on.
-    fn rests(&mut self) -> bool {
-        !self.drive(&mut Context::from_waker(Waker::noop())) && self.sender.is_ready()
+    /// Whether it is open and can take a request. Registers no waker.
+    fn is_idle(&mut self) -> bool {
+        !self.poll_connection(&mut Context::from_waker(Waker::noop())) && self.sender.is_ready()
     }
 
-    /// Puts `request` on the line.
-    fn ask(mut self: Box<Self>, request: Request<RequestBody>) -> Asked {
+    fn send(mut self: Box<Self>, request: Request<RequestBody>) -> PendingResponse {
         let sending = self.sender.try_send_request(request);
-        Asked {
-            line: Some(self),
+        PendingResponse {
+            connection: Some(self),
             sending: Box::pin(tokio::task::unconstrained(sending)),
         }
     }
 }
 
-impl Future for Asked {
-    type Output = Result<(Response<Incoming>, Box<Line>), Box<Unsent>>;
+impl Future for PendingResponse {
+    type Output = Result<(Response<Incoming>, Box<Http1Connection>), Box<UnsentRequest>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(line) = &mut self.line {
-            line.drive(context);
+        if let Some(connection) = &mut self.connection {
+            connection.poll_connection(context);
         }
-        // It comes out of the line just driven: it has nobody to wake, and no budget to keep.
-        let nobody = &mut Context::from_waker(Waker::noop());
-        let answer = ready!(self.sending.as_mut().poll(nobody)).map_err(Box::new)?;
-        let line = self.line.take().expect("an answer comes once");
-        Poll::Ready(Ok((answer, line)))
+        // The head comes out of the connection just polled, which holds the waker: this future needs none of its own.
+        let no_waker = &mut Context::from_waker(Waker::noop());
+        let head = ready!(self.sending.as_mut().poll(no_waker)).map_err(Box::new)?;
+        let connection = self.connection.take().expect("the head comes once");
+        Poll::Ready(Ok((head, connection)))
     }
 }
 
-impl Reply {
-    fn over_line(
-        answer: Response<Incoming>,
-        line: Box<Line>,
-        shelf: &Arc<Shelf>,
+impl PooledBody {
+    fn over_http1(
+        head: Response<Incoming>,
+        connection: Box<Http1Connection>,
+        origin: &Arc<Origin>,
     ) -> Response<Self> {
-        answer.map(|incoming| {
-            let line = Some((line, Arc::clone(shelf)));
-            let mut reply = Self { incoming, line };
-            if reply.incoming.is_end_stream() {
-                reply.let_go();
+        head.map(|incoming| {
+            let connection = Some((connection, Arc::clone(origin)));
+            let mut body = Self {
+                incoming,
+                connection,
+            };
+            if body.incoming.is_end_stream() {
+                body.return_connection();
             }
-            reply
+            body
         })
     }
 
-    fn shared(incoming: Incoming) -> Self {
+    fn over_http2(incoming: Incoming) -> Self {
         Self {
             incoming,
-            line: None,
+            connection: None,
         }
     }
 
-    /// The next part.
+    /// The next frame of the body.
     pub(super) fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some((line, _)) = &mut self.line else {
+        let Some((connection, _)) = &mut self.connection else {
             return Pin::new(&mut self.incoming).poll_frame(context);
         };
-        line.drive(context);
-        // As the head: what comes, comes out of the connection just driven.
-        let frame =
-            Pin::new(&mut self.incoming).poll_frame(&mut Context::from_waker(Waker::noop()));
+        connection.poll_connection(context);
+        // As with the head: the connection just polled holds the waker.
+        let no_waker = &mut Context::from_waker(Waker::noop());
+        let frame = Pin::new(&mut self.incoming).poll_frame(no_waker);
         match &frame {
-            // Where the length was told, the last part is known to be that.
-            Poll::Ready(Some(Ok(_))) if self.incoming.is_end_stream() => self.let_go(),
-            Poll::Ready(None) => self.let_go(),
-            Poll::Ready(Some(Err(_))) => self.line = None,
+            // With a content-length the last frame is known to be the last.
+            Poll::Ready(Some(Ok(_))) if self.incoming.is_end_stream() => self.return_connection(),
+            Poll::Ready(None) => self.return_connection(),
+            Poll::Ready(Some(Err(_))) => self.connection = None,
             Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
         }
         frame
     }
 
-    /// Gives the connection back: the answer is whole.
-    fn let_go(&mut self) {
-        if let Some((line, shelf)) = self.line.take() {
-            shelf.put(line);
+    /// Returns the connection to the pool: the response is complete.
+    fn return_connection(&mut self) {
+        if let Some((connection, origin)) = self.connection.take() {
+            origin.put_back(connection);
         }
     }
 }
 
-impl std::fmt::Debug for Reply {
+impl std::fmt::Debug for PooledBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.incoming.fmt(f)
     }
 }
 
-/// A request as it stands in HTTP/1.1: the path alone in the first line, the host in a header.
-fn own(mut request: Request<RequestBody>, uri: &Uri, shelf: &Shelf) -> Request<RequestBody> {
+/// A request as HTTP/1.1 sends it: only the path in the first line, the host in a header.
+fn to_origin_form(
+    mut request: Request<RequestBody>,
+    uri: &Uri,
+    origin: &Origin,
+) -> Request<RequestBody> {
     let path = uri.path_and_query().cloned();
     let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
     *request.uri_mut() = Uri::from(path);
     request
         .headers_mut()
         .entry(HOST)
-        .or_insert_with(|| shelf.host.clone());
+        .or_insert_with(|| origin.host.clone());
     request
 }
 
-/// The request, if it is certain that the other side has not seen it and another connection may do better: one that was
-/// kept may have been closed meanwhile.
-fn again(mut unsent: Unsent, fresh: bool) -> Result<Request<RequestBody>, EgressError> {
+/// The request, if the other side cannot have seen it and another connection may do better: a kept connection may have been
+/// closed meanwhile, a new one (`is_new`) has not.
+fn request_to_retry(
+    mut unsent: UnsentRequest,
+    is_new: bool,
+) -> Result<Request<RequestBody>, EgressError> {
     match unsent.take_message() {
-        Some(request) if !fresh => Ok(request),
-        unsent_still => {
+        Some(request) if !is_new => Ok(request),
+        request => {
             let error = unsent.into_error();
             tracing::debug!(?error, "a request to a provider failed");
-            Err(match unsent_still {
+            Err(match request {
                 Some(_) => EgressError::Connect,
                 None => EgressError::Broken,
             })
@@ -473,16 +496,16 @@ fn again(mut unsent: Unsent, fresh: bool) -> Result<Request<RequestBody>, Egress
     }
 }
 
-/// The `host` header for `uri`: without the port where that is the scheme's own.
-fn host(uri: &Uri) -> Result<HeaderValue, EgressError> {
+/// The `host` header for `uri`, without the scheme's default port.
+fn host_header(uri: &Uri) -> Result<HeaderValue, EgressError> {
     let host = uri.host().unwrap_or_default();
-    let usual = match uri.scheme_str() {
+    let default_port = match uri.scheme_str() {
         Some("https") => 443,
         _ => 80,
     };
-    let value = match uri.port_u16().filter(|port| *port != usual) {
+    let value = match uri.port_u16().filter(|port| *port != default_port) {
         Some(port) => HeaderValue::try_from(format!("{host}:{port}")),
         None => HeaderValue::try_from(host),
     };
-    value.map_err(|_| EgressError::BadUrl("has a host that no header can hold"))
+    value.map_err(|_| EgressError::InvalidUrl("has a host that no header can hold"))
 }

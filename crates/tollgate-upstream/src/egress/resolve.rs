@@ -1,4 +1,4 @@
-//! From host names to addresses.
+//! DNS lookup of client-given host names; replaceable in tests.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ pub trait Resolve: Send + Sync {
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// Asks the operating system, which knows `/etc/hosts` and the name servers.
+/// The operating system's resolver: `/etc/hosts` and the configured name servers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 

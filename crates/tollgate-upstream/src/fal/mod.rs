@@ -1,8 +1,9 @@
-//! fal: pictures, films and speech of any model there, by configured mapping, made in its queue.
+//! fal: images, videos and speech of any of its models through its queue, by configured mappings
+//! (<https://docs.fal.ai/model-apis/model-endpoints/queue>).
 
-mod answer;
 mod models;
-mod place;
+mod request_urls;
+mod response;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +13,20 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
 use tollgate_core::Secret;
 
+use self::models::PRESETS;
+use self::request_urls::RequestUrls;
+use crate::adapter::{HttpRequest, HttpResponse, InlineFiles, ProviderClient, percent_encode};
 use crate::channel::Channel;
 use crate::egress;
-use crate::mapped::{self, Preset, Request, Service, State};
-use crate::provider::{Link, Provider, ProviderError, ProviderErrorKind, Settings};
-use crate::wire::{Answer, Ask, Slots, Wire, segment};
-use models::PRESETS;
-use place::Place;
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::mapped::{self, JobState, MappedQueue, Preset, Request};
+use crate::provider::{Link, Provider, Settings};
 
 const BASE_URL: &str = "https://queue.fal.run";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const POLL_TIME: Duration = Duration::from_secs(30);
-/// The largest output: it holds links, but some models tell much beside.
-const LARGEST_OUTPUT: usize = 16 * 1024 * 1024;
+const POLL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum size of an output in bytes: it holds only links, but some models add much more.
+const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Checks the options of a channel's models.
 pub(crate) fn check(channel: &Channel) -> Result<(), String> {
@@ -35,68 +37,85 @@ pub(crate) fn check(channel: &Channel) -> Result<(), String> {
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
     mapped::open(Fal {
-        wire: Wire::new(channel, egress),
+        client: ProviderClient::new(channel, egress),
         base: base.trim_end_matches('/').to_owned(),
     })
 }
 
 struct Fal {
-    wire: Wire,
+    client: ProviderClient,
     base: String,
 }
 
 impl Fal {
-    async fn exchange(&self, ask: Ask, key: Option<&Secret>) -> Result<Answer, ProviderError> {
-        let ask = ask.within(POLL_TIME).at_most(LARGEST_OUTPUT);
-        self.wire.ask(ask.authorized("Key ", key)?).await
+    async fn send(
+        &self,
+        request: HttpRequest,
+        key: Option<&Secret>,
+    ) -> Result<HttpResponse, ProviderError> {
+        let request = request
+            .with_timeout(POLL_TIMEOUT)
+            .with_max_bytes(MAX_OUTPUT_BYTES);
+        let request = request.with_authorization("Key ", key)?;
+        self.client.send(request).await
     }
 }
 
-/// A ticket says where the request is followed.
+/// The provider job id is [`RequestUrls::to_job_id`].
 #[async_trait]
-impl Service for Fal {
+impl MappedQueue for Fal {
     const PRESETS: &'static [Preset] = PRESETS;
 
     async fn submit(
         &self,
         request: Request,
-        slots: Slots,
+        files: InlineFiles,
         key: Option<&Secret>,
     ) -> Result<String, ProviderError> {
-        let id: Vec<String> = request.upstream.split('/').map(segment).collect();
+        let id: Vec<String> = request.upstream.split('/').map(percent_encode).collect();
         let url = format!("{}/{}", self.base, id.join("/"));
-        let ask = Ask::post_parts(url, JSON, slots.fill(&request.input)).once();
-        let answer = self.wire.ask(ask.authorized("Key ", key)?).await?;
-        let place = answer::accepted(&self.wire, &answer)?;
-        Ok(place.within(&self.base).ticket())
+        let body = files.into_body(&request.input);
+        let submission = HttpRequest::post_body(url, JSON, body).creating();
+        let submission = submission.with_authorization("Key ", key)?;
+        let response = self.client.send(submission).await?;
+        let urls = response::parse_submission(&self.client, &response)?;
+        Ok(urls.relative_to(&self.base).to_job_id())
     }
 
-    async fn look(&self, ticket: &str, key: Option<&Secret>) -> Result<State, ProviderError> {
-        let place = Place::of_ticket(ticket).on(&self.base);
-        let answer = self.exchange(Ask::get(&place.status), key).await?;
-        if let Some(state) = answer::unfinished(&self.wire, &answer)? {
+    async fn poll_job(
+        &self,
+        provider_job_id: &str,
+        key: Option<&Secret>,
+    ) -> Result<JobState, ProviderError> {
+        let urls = RequestUrls::from_job_id(provider_job_id).absolute(&self.base);
+        let status = self.send(HttpRequest::get(&urls.status), key).await?;
+        if let Some(state) = response::parse_status(&self.client, &status)? {
             return Ok(state);
         }
-        let answer = self.exchange(Ask::get(&place.response), key).await?;
-        answer::output(&self.wire, &answer)
+        let output = self.send(HttpRequest::get(&urls.response), key).await?;
+        response::parse_output(&self.client, &output)
     }
 
     fn result(&self, output: &Value, index: usize, url: &str) -> Result<Link, ProviderError> {
-        if answer::is_blacked_out(output, index) {
-            let words = "the upstream's safety checker refused this result";
-            return Err(ProviderError::new(ProviderErrorKind::Moderated, words));
+        if response::is_blacked_out(output, index) {
+            let message = "the upstream's safety checker refused this result";
+            return Err(ProviderError::new(UpstreamErrorKind::Moderated, message));
         }
-        Ok(self.wire.link(&self.base, url, HeaderMap::new()))
+        Ok(self.client.link(&self.base, url, HeaderMap::new()))
     }
 
-    async fn cancel(&self, ticket: &str, key: Option<&Secret>) -> Result<(), ProviderError> {
-        let place = Place::of_ticket(ticket).on(&self.base);
-        let ask = Ask::bare(Method::PUT, &place.cancel);
-        let answer = self.exchange(ask, key).await?;
-        // 400: it has ended already. 404: it is not known any more.
-        match answer.status.as_u16() {
+    async fn cancel(
+        &self,
+        provider_job_id: &str,
+        key: Option<&Secret>,
+    ) -> Result<(), ProviderError> {
+        let urls = RequestUrls::from_job_id(provider_job_id).absolute(&self.base);
+        let request = HttpRequest::without_body(Method::PUT, &urls.cancel);
+        let response = self.send(request, key).await?;
+        // 400: it has ended already. 404: it is unknown.
+        match response.status.as_u16() {
             200..=299 | 400 | 404 => Ok(()),
-            _ => Err(answer::refusal(&self.wire, &answer)),
+            _ => Err(response::response_error(&self.client, &response)),
         }
     }
 }

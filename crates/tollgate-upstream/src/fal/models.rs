@@ -1,16 +1,16 @@
-//! The fields of fal's models that are well known.
+//! Presets: the input fields of fal's well-known models.
 //!
 //! Each preset names where its id, every field and every value were read, on 21 November 2026: `types` is
 //! `libs/client/src/types/endpoints.ts` of the repository `fal-ai/fal-js` at 381105e (2 August 2026), which fal makes of its
 //! endpoints' schemas; `studio` is `packages/engines/catalog/models/fal-ai/` of `GoRenku/studio` at 6b91dfb (21 August 2026),
 //! the schemas themselves, which tell the bounds of numbers too. Nothing has been run against fal itself. A channel's entry
-//! may say other fields.
+//! can configure other fields.
 //!
 //! `fal-ai/imagen4/preview` and `fal-ai/bytedance/seedance/v1/lite` left those types in August 2026: they are not built in.
 
 use crate::mapped::Preset;
 
-/// Fields of models that need no options.
+/// Options of well-known models.
 pub(super) static PRESETS: &[Preset] = &[
     Preset {
         // types: BytedanceSeedanceV1ProFast{Text,Image}ToVideoInput; studio: video/bytedance-seedance-v1-pro-fast-*.json.

@@ -1,13 +1,14 @@
-//! Imagen, by `predict`: pictures from text alone.
+//! Imagen images from text, by `predict`.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tollgate_media::image::ImageJob;
 
-use super::images::{FILES_MAX, PATIENCE};
-use super::{Gemini, words};
-use crate::provider::{ImageCall, ProviderError, ProviderErrorKind};
-use crate::wire::{self, Ask, Sifted};
+use super::images::{FILES_MAX, TIMEOUT};
+use super::{Gemini, errors};
+use crate::adapter::{self, HttpRequest, ParsedResponse};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::ImageCall;
 
 const FILES: &[&str] = &["bytesBase64Encoded"];
 const RATIOS: &[&str] = &["1:1", "3:4", "4:3", "9:16", "16:9"];
@@ -22,7 +23,7 @@ pub(super) fn is_imagen(model: &str) -> bool {
 }
 
 impl Gemini {
-    /// One picture.
+    /// One image.
     pub(super) async fn imagen(
         &self,
         call: &ImageCall<'_>,
@@ -30,30 +31,33 @@ impl Gemini {
     ) -> Result<Bytes, ProviderError> {
         if !call.references.is_empty() {
             return Err(ProviderError::new(
-                ProviderErrorKind::ChannelUnfit,
-                "Imagen makes pictures from text alone",
+                UpstreamErrorKind::UnsupportedByChannel,
+                "Imagen makes images from text alone",
             ));
         }
-        let ask = Ask::post(self.method(model, "predict"), &body(call))
-            .within(PATIENCE)
-            .once();
+        let ask = HttpRequest::post(self.method(model, "predict"), &body(call))
+            .with_timeout(TIMEOUT)
+            .creating();
         let ask = self.authorized(ask, call.attempt.key).await?;
-        let sifted = self.wire.sift(ask, FILES, FILES_MAX).await?;
+        let sifted = self
+            .client
+            .send_and_extract_files(ask, FILES, FILES_MAX)
+            .await?;
         let status = sifted.answer.status;
         if !status.is_success() {
             self.access
                 .answered(call.attempt.key, Some(status.as_u16()))
                 .await;
-            return Err(words::refusal(&self.wire, &sifted.answer));
+            return Err(errors::response_error(&self.client, &sifted.answer));
         }
         self.prediction(&sifted)
     }
 
-    /// The picture, or why it was filtered: then it has a reason in the place of bytes, or there is none at all.
-    fn prediction(&self, sifted: &Sifted) -> Result<Bytes, ProviderError> {
+    /// The image, or why it was filtered: then it has a reason in the place of bytes, or there is none at all.
+    fn prediction(&self, sifted: &ParsedResponse) -> Result<Bytes, ProviderError> {
         let json = sifted.answer.json();
         if !json.is_object() {
-            return Err(crate::wire::lost_answer(&sifted.answer));
+            return Err(crate::adapter::unreadable_result_error(&sifted.answer));
         }
         let predictions = json["predictions"].as_array();
         let predictions = predictions.map(Vec::as_slice).unwrap_or_default();
@@ -61,23 +65,23 @@ impl Gemini {
             let number = prediction["bytesBase64Encoded"].as_str()?;
             sifted.files.get(number.parse::<usize>().ok()?)
         });
-        if let Some(picture) = files.next() {
-            return Ok(picture.clone());
+        if let Some(image) = files.next() {
+            return Ok(image.clone());
         }
         let mut reasons = predictions
             .iter()
             .filter_map(|prediction| prediction["raiFilteredReason"].as_str());
-        let reason = reasons.next().map(|reason| self.wire.clean(reason));
-        let reason = reason.unwrap_or_else(|| "the upstream's filter took the picture".to_owned());
-        Err(ProviderError::new(ProviderErrorKind::Moderated, reason))
+        let reason = reasons.next().map(|reason| self.client.redact(reason));
+        let reason = reason.unwrap_or_else(|| "the upstream's filter took the image".to_owned());
+        Err(ProviderError::new(UpstreamErrorKind::Moderated, reason))
     }
 }
 
 pub(super) fn ratio(job: &ImageJob) -> Option<&'static str> {
-    wire::ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS)
+    adapter::nearest_ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS)
 }
 
-/// The request, with the reason of a filtered picture wanted in the answer.
+/// The request, with the reason of a filtered image wanted in the answer.
 fn body(call: &ImageCall<'_>) -> Value {
     let mut parameters = json!({ "sampleCount": 1, "includeRaiReason": true });
     if let Some(ratio) = ratio(call.job) {

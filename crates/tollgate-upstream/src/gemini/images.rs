@@ -1,4 +1,4 @@
-//! Pictures of Gemini's own image models, by `generateContent`: one picture a call.
+//! Images of Gemini's own image models, by `generateContent`: one image per call.
 //! <https://ai.google.dev/gemini-api/docs/image-generation>
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,16 +10,20 @@ use http::HeaderValue;
 use serde_json::{Value, json};
 use tollgate_media::image::ImageJob;
 
-use super::{Gemini, imagen, names, words};
-use crate::provider::{ImageCall, ImageProvider, Made, ProviderError, ProviderErrorKind, Started};
-use crate::wire::{self, Ask, Came, Changes, Sifted, Slots, in_calls, unless_stopped};
+use super::{Gemini, errors, imagen, model_ids};
+use crate::adapter::{
+    self, Adjustments, CallOutcome, HttpRequest, InlineFiles, ParsedResponse, run_in_batches,
+    unless_cancelled,
+};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{ImageCall, ImageProvider, ResultData, Started};
 
-/// A 4K picture after a search takes minutes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+/// A 4K image after a search takes minutes.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
 /// A 4K PNG has about 25 MB; drafts and signatures come beside it.
 pub(super) const FILES_MAX: usize = 96 * 1024 * 1024;
 
-/// Pictures, drafts among them, and the signatures of thoughts, which are as long.
+/// Images, drafts among them, and the signatures of thoughts, which are as long.
 const FILES: &[&str] = &["data", "thoughtSignature"];
 
 const FAMILIES: &[&str] = &[
@@ -45,64 +49,71 @@ impl ImageProvider for Gemini {
                 "Gemini images and Imagen",
             ));
         }
-        let model = names::id(call.attempt.model, self.place.surface);
-        changes(call.job, model).tell(call.attempt.delivery);
+        let model = model_ids::id(call.attempt.model, self.place.surface);
+        changes(call.job, model).report_to(call.attempt.sink);
         let ended = AtomicU32::new(0);
-        let work = in_calls(call.job.n, 1, async |_| {
+        let work = run_in_batches(call.job.n, 1, async |_| {
             let came = self.deliver_one(&call, model).await;
             let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
             let percent = 100 * ended / call.job.n.max(1);
             let percent = u8::try_from(percent).unwrap_or(100);
-            call.attempt.delivery.progress(percent);
+            call.attempt.sink.progress(percent);
             came
         });
-        let done = unless_stopped(&call.attempt.cancel, work).await?;
-        Ok(Started::Done(done))
+        let done = unless_cancelled(&call.attempt.cancel, work).await?;
+        Ok(Started::Completed(done))
     }
 }
 
 impl Gemini {
-    async fn deliver_one(&self, call: &ImageCall<'_>, model: &str) -> Result<Came, ProviderError> {
-        let picture = if imagen::is_imagen(model) {
+    async fn deliver_one(
+        &self,
+        call: &ImageCall<'_>,
+        model: &str,
+    ) -> Result<CallOutcome, ProviderError> {
+        let image = if imagen::is_imagen(model) {
             self.imagen(call, model).await?
         } else {
-            self.picture(call, model).await?
+            self.image(call, model).await?
         };
-        call.attempt.delivery.deliver(Made::Bytes(picture)).await?;
-        Ok(Came {
+        call.attempt.sink.deliver(ResultData::Bytes(image)).await?;
+        Ok(CallOutcome {
             delivered: 1,
-            ..Came::default()
+            ..CallOutcome::default()
         })
     }
 
-    async fn picture(&self, call: &ImageCall<'_>, model: &str) -> Result<Bytes, ProviderError> {
-        let mut slots = Slots::new();
+    async fn image(&self, call: &ImageCall<'_>, model: &str) -> Result<Bytes, ProviderError> {
+        let mut slots = InlineFiles::new();
         let body = body(call, model, &mut slots);
         let json = HeaderValue::from_static("application/json");
         let uri = self.method(model, "generateContent");
-        let ask = Ask::post_parts(uri, json, slots.fill(&body))
-            .within(PATIENCE)
-            .once();
+        let ask = HttpRequest::post_body(uri, json, slots.into_body(&body))
+            .with_timeout(TIMEOUT)
+            .creating();
         let ask = self.authorized(ask, call.attempt.key).await?;
-        let sifted = self.wire.sift(ask, FILES, FILES_MAX).await?;
+        let sifted = self
+            .client
+            .send_and_extract_files(ask, FILES, FILES_MAX)
+            .await?;
         let status = sifted.answer.status;
         if !status.is_success() {
             self.access
                 .answered(call.attempt.key, Some(status.as_u16()))
                 .await;
-            return Err(words::refusal(&self.wire, &sifted.answer));
+            return Err(errors::response_error(&self.client, &sifted.answer));
         }
-        self.first_picture(&sifted, call.attempt.failed_attempts)
+        self.first_image(&sifted, call.attempt.failed_attempts)
     }
 
-    /// The first picture that is no draft, or why there is none.
-    fn first_picture(&self, sifted: &Sifted, tried: u32) -> Result<Bytes, ProviderError> {
+    /// The first image that is no draft, or why there is none.
+    fn first_image(&self, sifted: &ParsedResponse, tried: u32) -> Result<Bytes, ProviderError> {
         let json = sifted.answer.json();
         let blocked = &json["promptFeedback"]["blockReason"];
         let Some(candidates) = json["candidates"].as_array() else {
             return Err(match blocked.as_str() {
                 Some(reason) => blocked_prompt(reason),
-                None => crate::wire::lost_answer(&sifted.answer),
+                None => crate::adapter::unreadable_result_error(&sifted.answer),
             });
         };
         let parts = candidates
@@ -114,8 +125,8 @@ impl Gemini {
             let number = part["inlineData"]["data"].as_str()?;
             sifted.files.get(number.parse::<usize>().ok()?)
         });
-        if let Some(picture) = files.next() {
-            return Ok(picture.clone());
+        if let Some(image) = files.next() {
+            return Ok(image.clone());
         }
         if let Some(reason) = blocked.as_str() {
             return Err(blocked_prompt(reason));
@@ -124,9 +135,9 @@ impl Gemini {
         let said = parts.filter_map(|part| part["text"].as_str());
         let said: Vec<&str> = said.chain(first["finishMessage"].as_str()).collect();
         let why = first["finishReason"].as_str().unwrap_or("OTHER");
-        let mut error = without_picture(why, tried);
+        let mut error = without_image(why, tried);
         if !said.is_empty() {
-            error.message = format!("{}: {}", error.message, self.wire.clean(&said.join(" ")));
+            error.message = format!("{}: {}", error.message, self.client.redact(&said.join(" ")));
         }
         Err(error)
     }
@@ -134,13 +145,13 @@ impl Gemini {
 
 fn blocked_prompt(reason: &str) -> ProviderError {
     ProviderError::new(
-        ProviderErrorKind::Moderated,
+        UpstreamErrorKind::Moderated,
         format!("the upstream blocked the prompt ({reason})"),
     )
 }
 
-/// What an answer without a picture means. A model that just did not make one may do so when asked once more.
-fn without_picture(reason: &str, tried: u32) -> ProviderError {
+/// What an answer without an image means. A model that just did not make one may do so when asked once more.
+fn without_image(reason: &str, tried: u32) -> ProviderError {
     let is_refusal = matches!(
         reason,
         "IMAGE_SAFETY"
@@ -153,21 +164,21 @@ fn without_picture(reason: &str, tried: u32) -> ProviderError {
             | "IMAGE_RECITATION"
     );
     let (kind, what) = match tried {
-        _ if is_refusal => (ProviderErrorKind::Moderated, "refused the picture"),
-        0 => (ProviderErrorKind::Retryable, "made no picture"),
-        _ => (ProviderErrorKind::Failed, "made no picture"),
+        _ if is_refusal => (UpstreamErrorKind::Moderated, "rejected the image"),
+        0 => (UpstreamErrorKind::Unavailable, "made no image"),
+        _ => (UpstreamErrorKind::Failed, "made no image"),
     };
     ProviderError::new(kind, format!("the upstream {what} ({reason})"))
 }
 
-/// The request. The pictures stand before the text.
-fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Value {
+/// The request. The images stand before the text.
+fn body(call: &ImageCall<'_>, model: &str, slots: &mut InlineFiles) -> Value {
     let job = call.job;
-    let pictures = call.references.iter().map(|file| {
+    let images = call.references.iter().map(|file| {
         let media_type = file.format.media_type();
         json!({ "inlineData": { "mimeType": media_type, "data": slots.base64(file) } })
     });
-    let mut parts: Vec<Value> = pictures.collect();
+    let mut parts: Vec<Value> = images.collect();
     parts.push(json!({ "text": job.prompt }));
     let mut image = json!({});
     if let Some(ratio) = ratio(job, model) {
@@ -178,7 +189,7 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Value {
     }
     let flag = |name: &str| job.extra.get(name) == Some(&Value::Bool(true));
     let searches = flag("engine_search");
-    // In pictures alone there is no room for what a search has found.
+    // In images alone there is no room for what a search has found.
     let modalities = if searches {
         json!(["TEXT", "IMAGE"])
     } else {
@@ -199,14 +210,14 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut Slots) -> Value {
 }
 
 /// What a model is asked for otherwise than the job says.
-fn changes(job: &ImageJob, model: &str) -> Changes {
+fn changes(job: &ImageJob, model: &str) -> Adjustments {
     let is_imagen = imagen::is_imagen(model);
     let carried: &[&str] = if is_imagen {
         &[]
     } else {
         &["engine_search", "engine_image_search"]
     };
-    let mut changes = Changes::unless_carried(job, carried);
+    let mut changes = Adjustments::for_unsupported_fields(job, carried);
     let used = if is_imagen {
         imagen::ratio(job)
     } else {
@@ -218,7 +229,7 @@ fn changes(job: &ImageJob, model: &str) -> Changes {
     let tier = job.size.tier.as_deref();
     if tier == Some("0.5K") && image_size(tier, model) == Some("1K") {
         let why = "the provider's model has no smaller tier";
-        changes.instead("resolution", "0.5K", "1K", why);
+        changes.replace_value("resolution", "0.5K", "1K", why);
     }
     changes
 }
@@ -229,7 +240,7 @@ fn ratio(job: &ImageJob, model: &str) -> Option<&'static str> {
     } else {
         RATIOS
     };
-    wire::ratio(job.size.ratio.as_deref(), job.size.pixels, known)
+    adapter::nearest_ratio(job.size.ratio.as_deref(), job.size.pixels, known)
 }
 
 fn has_usual_ratios(model: &str) -> bool {
@@ -251,7 +262,7 @@ fn image_size<'a>(tier: Option<&'a str>, model: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ProviderErrorKind::{Failed, Moderated, Retryable};
+    use UpstreamErrorKind::{Failed, Moderated, Unavailable};
 
     #[test]
     fn tiers_are_written_as_the_generation_reads_them() {
@@ -267,17 +278,17 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_picture_is_asked_for_once_more_and_a_refused_one_is_not() {
+    fn a_missing_image_is_requested_again_and_a_rejected_one_is_not() {
         for (reason, tried, expected) in [
             ("IMAGE_SAFETY", 0, Moderated),
             ("RECITATION", 3, Moderated),
-            ("NO_IMAGE", 0, Retryable),
+            ("NO_IMAGE", 0, Unavailable),
             ("NO_IMAGE", 1, Failed),
-            ("STOP", 0, Retryable),
+            ("STOP", 0, Unavailable),
             ("STOP", 2, Failed),
         ] {
             assert_eq!(
-                without_picture(reason, tried).kind,
+                without_image(reason, tried).kind,
                 expected,
                 "{reason} {tried}"
             );

@@ -1,15 +1,15 @@
-//! Google's Gemini API, and the same models on its Agent Platform: chats, pictures of Gemini and Imagen, films of Veo.
+//! Google's Gemini API, and the same models on the Agent Platform: chat, images of Gemini and Imagen, videos of Veo.
 
-mod access;
-mod account;
-mod carries;
+mod credentials;
+mod errors;
+mod field_support;
 mod imagen;
 mod images;
+mod model_ids;
 mod models;
-mod names;
-mod place;
-mod veo;
-mod words;
+mod platform;
+mod service_account;
+mod videos;
 
 use std::sync::Arc;
 
@@ -19,15 +19,16 @@ use tollgate_chat::Format;
 use tollgate_chat::generate_content::GenerateContent;
 use tollgate_core::Secret;
 
-use self::access::Access;
-use self::place::Place;
+use self::credentials::Access;
+use self::platform::Place;
+use crate::adapter::{self, HttpRequest, ProviderClient};
 use crate::channel::Channel;
-use crate::chat::{ChatBody, ChatCall, ChatError, ChatErrorKind, ChatModel, ChatProvider};
+use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use crate::egress;
-use crate::provider::{Provider, ProviderError, ProviderErrorKind, Settings};
-use crate::wire::{self, Ask, Wire};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{Provider, Settings};
 
-pub(crate) use self::carries::CARRIES;
+pub(crate) use self::field_support::FIELD_SUPPORT;
 
 /// What stays as it is in a model's id; a slash parts `tunedModels/x`.
 const ID: &AsciiSet = &NON_ALPHANUMERIC
@@ -45,7 +46,7 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
         return Provider::default();
     };
     let gemini = Arc::new(Gemini {
-        wire: Wire::new(channel, egress),
+        client: ProviderClient::new(channel, egress),
         access: Access::new(channel, place.surface),
         place,
     });
@@ -60,11 +61,11 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 
 /// Whether the channel's options and keys are such as Google's surfaces take.
 pub(crate) fn check(channel: &Channel) -> Result<(), String> {
-    access::check(channel, Place::of(channel)?.surface)
+    credentials::check(channel, Place::of(channel)?.surface)
 }
 
 struct Gemini {
-    wire: Wire,
+    client: ProviderClient,
     access: Access,
     place: Place,
 }
@@ -75,8 +76,12 @@ impl Gemini {
         [&self.place.base, path(model).as_str(), ":", method].concat()
     }
 
-    async fn authorized(&self, ask: Ask, key: Option<&Secret>) -> Result<Ask, ProviderError> {
-        let header = self.access.header(&self.wire, key).await?;
+    async fn authorized(
+        &self,
+        ask: HttpRequest,
+        key: Option<&Secret>,
+    ) -> Result<HttpRequest, ProviderError> {
+        let header = self.access.header(&self.client, key).await?;
         Ok(match header {
             Some((name, value)) => ask.header(name, value),
             None => ask,
@@ -94,18 +99,18 @@ impl ChatProvider for Gemini {
         models::model(upstream_model)
     }
 
-    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ChatError> {
+    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError> {
         let method = if call.stream {
             "streamGenerateContent?alt=sse"
         } else {
             "generateContent"
         };
         let path = [path(call.model).as_str(), ":", method].concat();
-        let uri = wire::uri(&self.place.base, &path)?;
-        let header = self.access.header(&self.wire, call.key).await;
+        let uri = adapter::uri(&self.place.base, &path)?;
+        let header = self.access.header(&self.client, call.key).await;
         let header = header.map_err(|error| chat_error(&error))?;
         let key = call.key;
-        let answer = self.wire.post(call, uri, header).await;
+        let answer = self.client.send_chat(call, uri, header).await;
         if let Err(error) = &answer {
             self.access.answered(key, error.status).await;
         }
@@ -114,13 +119,13 @@ impl ChatProvider for Gemini {
 }
 
 /// Why there is no token for a chat.
-fn chat_error(error: &ProviderError) -> ChatError {
+fn chat_error(error: &ProviderError) -> ProviderError {
     let kind = match error.kind {
-        ProviderErrorKind::KeyRefused => ChatErrorKind::KeyRefused,
-        ProviderErrorKind::RateLimited => ChatErrorKind::RateLimited,
-        _ => ChatErrorKind::Unavailable,
+        UpstreamErrorKind::KeyRejected => UpstreamErrorKind::KeyRejected,
+        UpstreamErrorKind::RateLimited => UpstreamErrorKind::RateLimited,
+        _ => UpstreamErrorKind::Unavailable,
     };
-    ChatError::ours(kind, error.message.clone())
+    ProviderError::new(kind, error.message.clone())
 }
 
 /// The path of a model behind the version.
@@ -131,7 +136,7 @@ fn path(model: &str) -> String {
 
 fn not_served(family: &str, served: &str) -> ProviderError {
     ProviderError::new(
-        ProviderErrorKind::ChannelUnfit,
+        UpstreamErrorKind::UnsupportedByChannel,
         format!("a channel of kind gemini serves {served}, not {family}"),
     )
 }

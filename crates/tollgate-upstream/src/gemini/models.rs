@@ -1,6 +1,6 @@
-//! What the generations of Gemini take and refuse.
+//! What each generation of Gemini chat models supports and rejects.
 
-use tollgate_chat::hub::{Effort, ModelTraits, Reasoning, Thinking};
+use tollgate_chat::hub::{Effort, ModelCapabilities, Reasoning, ReasoningControl};
 
 use crate::chat::ChatModel;
 
@@ -12,16 +12,16 @@ type Generation = u32;
 
 /// What is known of a model by its id.
 pub(super) fn model(id: &str) -> ChatModel {
-    let wire = id.strip_suffix(THINKING).filter(|_| is_gemini(id));
-    let reasoning = wire.map(|_| Reasoning {
+    let client = id.strip_suffix(THINKING).filter(|_| is_gemini(id));
+    let reasoning = client.map(|_| Reasoning {
         effort: Some(Effort::Medium),
-        show: Some("auto".to_owned()),
+        display: Some("auto".to_owned()),
         ..Reasoning::default()
     });
-    let wire = wire.unwrap_or(id);
+    let client = client.unwrap_or(id);
     ChatModel {
-        traits: traits(wire),
-        wire: wire.to_owned(),
+        traits: traits(client),
+        upstream_id: client.to_owned(),
         reasoning,
     }
 }
@@ -30,7 +30,7 @@ fn is_gemini(id: &str) -> bool {
     id.rsplit('/').next().unwrap_or(id).starts_with("gemini")
 }
 
-fn traits(id: &str) -> ModelTraits {
+fn traits(id: &str) -> ModelCapabilities {
     if !is_gemini(id) {
         // Gemma, tuned models: what they can is what the oldest can.
         return of(200, id);
@@ -38,38 +38,38 @@ fn traits(id: &str) -> ModelTraits {
     of(generation(id), id)
 }
 
-fn of(generation: Generation, id: &str) -> ModelTraits {
-    ModelTraits {
-        max_output: match generation {
+fn of(generation: Generation, id: &str) -> ModelCapabilities {
+    ModelCapabilities {
+        max_output_tokens: match generation {
             ..=204 => Some(8_192),
             _ => Some(65_536),
         },
         thinking: thinking(generation, id),
         // Before 2.5 only the older dialect of schemas.
-        json_schema: generation >= 205,
-        tools_with_json: generation >= 300,
-        needs_signatures: generation >= 300,
-        takes_urls: generation >= 300,
-        ..ModelTraits::default()
+        supports_json_schema: generation >= 205,
+        supports_tools_with_json: generation >= 300,
+        requires_signatures: generation >= 300,
+        accepts_urls: generation >= 300,
+        ..ModelCapabilities::default()
     }
 }
 
-fn thinking(generation: Generation, id: &str) -> Thinking {
+fn thinking(generation: Generation, id: &str) -> ReasoningControl {
     let is_flash = id.contains("flash");
-    // Picture and speech models of 2.5 do not think.
+    // Image and speech models of 2.5 do not think.
     let speaks_text = !id.contains("-image") && !id.contains("-tts");
-    let budget = |min, max, can_disable| Thinking::Budget {
+    let budget = |min, max, can_disable| ReasoningControl::Budget {
         min,
         max,
         can_disable,
     };
     match generation {
-        ..=204 => Thinking::No,
-        205..=209 if !speaks_text => Thinking::No,
+        ..=204 => ReasoningControl::Unsupported,
+        205..=209 if !speaks_text => ReasoningControl::Unsupported,
         205..=209 if id.contains("flash-lite") => budget(512, 24_576, true),
         205..=209 if is_flash => budget(1, 24_576, true),
         205..=209 => budget(128, 32_768, false),
-        _ => Thinking::Level {
+        _ => ReasoningControl::Level {
             minimal: is_flash && generation <= 306,
             medium: is_flash || generation >= 301,
         },
@@ -94,38 +94,42 @@ mod tests {
 
     #[test]
     fn each_generation_thinks_in_its_own_way() {
-        let budget = |min, max, can_disable| Thinking::Budget {
+        let budget = |min, max, can_disable| ReasoningControl::Budget {
             min,
             max,
             can_disable,
         };
-        let level = |minimal, medium| Thinking::Level { minimal, medium };
+        let level = |minimal, medium| ReasoningControl::Level { minimal, medium };
         for (id, expected, newer) in [
-            ("gemini-1.5-pro", Thinking::No, false),
-            ("gemini-2.0-flash", Thinking::No, false),
+            ("gemini-1.5-pro", ReasoningControl::Unsupported, false),
+            ("gemini-2.0-flash", ReasoningControl::Unsupported, false),
             ("gemini-2.5-pro", budget(128, 32_768, false), false),
             ("gemini-2.5-flash", budget(1, 24_576, true), false),
             ("gemini-2.5-flash-lite", budget(512, 24_576, true), false),
-            ("gemini-2.5-flash-image", Thinking::No, false),
+            (
+                "gemini-2.5-flash-image",
+                ReasoningControl::Unsupported,
+                false,
+            ),
             ("gemini-3-pro-preview", level(false, false), true),
             ("gemini-3.1-pro", level(false, true), true),
             ("gemini-3-flash", level(true, true), true),
             ("gemini-3.7-flash", level(false, true), true),
             ("gemini-flash-latest", level(false, true), true),
-            ("gemma-3-27b-it", Thinking::No, false),
-            ("tunedModels/mine", Thinking::No, false),
+            ("gemma-3-27b-it", ReasoningControl::Unsupported, false),
+            ("tunedModels/mine", ReasoningControl::Unsupported, false),
         ] {
             let traits = model(id).traits;
             assert_eq!(traits.thinking, expected, "{id}");
-            assert_eq!(traits.needs_signatures, newer, "{id}");
-            assert_eq!(traits.tools_with_json, newer, "{id}");
+            assert_eq!(traits.requires_signatures, newer, "{id}");
+            assert_eq!(traits.supports_tools_with_json, newer, "{id}");
         }
     }
 
     #[test]
     fn thinking_in_a_name_is_asked_for_and_not_sent() {
         let thinking = model("gemini-2.5-pro-thinking");
-        assert_eq!(thinking.wire, "gemini-2.5-pro");
+        assert_eq!(thinking.upstream_id, "gemini-2.5-pro");
         assert_eq!(thinking.traits, model("gemini-2.5-pro").traits);
         assert!(thinking.reasoning.is_some() && model("gemini-2.5-pro").reasoning.is_none());
     }

@@ -1,21 +1,23 @@
-//! Kling: speech, answered within the call, and films, made in a queue of its own.
+//! Kling: speech, returned within the call, and videos, as tasks in its queue.
 
-mod answer;
 mod auth;
-mod film;
 mod mp3;
+mod response;
 mod speech;
-mod split;
+mod text_parts;
+mod videos;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use tollgate_core::Secret;
 
+use crate::adapter::{HttpRequest, HttpResponse, ProviderClient, missing_job_id_error};
 use crate::channel::{Channel, known_options};
-use crate::provider::{Provider, ProviderError, Settings};
-use crate::wire::{Answer, Ask, Wire, unnamed};
-use crate::{Carries, egress};
+use crate::egress;
+use crate::error::ProviderError;
+use crate::provider::FieldSupport;
+use crate::provider::{Provider, Settings};
 use auth::Signer;
 use speech::Voices;
 
@@ -25,7 +27,7 @@ const BASE_URL: &str = "https://api-singapore.klingai.com";
 const CLOCK_CODES: [i64; 2] = [1003, 1004];
 
 /// What becomes of the fields of its family.
-pub(crate) static CARRIES: &[Carries] = &[Carries {
+pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[FieldSupport {
     family: "native-v3",
     fields: &[
         (
@@ -62,7 +64,7 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
     };
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
     let kling = Arc::new(Kling {
-        wire: Arc::new(Wire::new(channel, egress)),
+        client: Arc::new(ProviderClient::new(channel, egress)),
         base: base.trim_end_matches('/').to_owned(),
         signer: Signer::default(),
         voices,
@@ -76,7 +78,7 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 }
 
 struct Kling {
-    wire: Arc<Wire>,
+    client: Arc<ProviderClient>,
     base: String,
     signer: Signer,
     voices: Voices,
@@ -87,38 +89,38 @@ impl Kling {
     async fn data(
         &self,
         key: Option<&Secret>,
-        make: impl Fn() -> Ask,
+        make: impl Fn() -> HttpRequest,
     ) -> Result<Value, ProviderError> {
         let answer = self.exchange(key, make).await?;
-        answer::data(&self.wire, &answer)
+        response::data(&self.client, &answer)
     }
 
     /// The same of a request that creates something.
     async fn created(
         &self,
         key: Option<&Secret>,
-        make: impl Fn() -> Ask,
+        make: impl Fn() -> HttpRequest,
     ) -> Result<Value, ProviderError> {
         let answer = self.exchange(key, make).await?;
-        answer::data(&self.wire, &answer).map_err(|error| unnamed(&answer, error))
+        response::data(&self.client, &answer).map_err(|error| missing_job_id_error(&answer, error))
     }
 
     /// Asks what `make` makes, and once more where only the clock was wrong.
     async fn exchange(
         &self,
         key: Option<&Secret>,
-        make: impl Fn() -> Ask,
-    ) -> Result<Answer, ProviderError> {
+        make: impl Fn() -> HttpRequest,
+    ) -> Result<HttpResponse, ProviderError> {
         let ask = || {
             let bearer = key.map(|key| self.signer.bearer(key));
-            make().authorized("Bearer ", bearer.as_ref())
+            make().with_authorization("Bearer ", bearer.as_ref())
         };
-        let answer = self.wire.ask(ask()?).await?;
-        let is_early_or_late = answer::code(&answer).is_some_and(|c| CLOCK_CODES.contains(&c));
+        let answer = self.client.send(ask()?).await?;
+        let is_early_or_late = response::code(&answer).is_some_and(|c| CLOCK_CODES.contains(&c));
         let is_signed = key.is_some_and(|key| auth::pair(key).is_some());
         if is_early_or_late && is_signed && self.signer.set_clock(&answer.headers) {
             tracing::warn!("this machine's clock differs from the upstream's: look at it");
-            return self.wire.ask(ask()?).await;
+            return self.client.send(ask()?).await;
         }
         Ok(answer)
     }

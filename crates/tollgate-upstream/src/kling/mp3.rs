@@ -1,4 +1,4 @@
-//! MP3 files put one behind another: frames follow frames, and what describes one file alone is taken out.
+//! Concatenates MP3 files: their frames in order, without the metadata of the single files.
 
 /// The header of an ID3v2 tag, and its length with an ID3v1 tag's.
 const ID3V2_HEAD: usize = 10;
@@ -18,7 +18,7 @@ const SAMPLES: [[usize; 3]; 3] = [
 ];
 
 /// The sound of an MP3 file: its frames without tags, and without the first frame where that only counts the others (what
-/// it counts is wrong as soon as more follow). None where `file` is no MP3.
+/// it counts is wrong as soon as more follow). `None` if `file` is no MP3.
 pub(super) fn frames(file: &[u8]) -> Option<&[u8]> {
     let mut sound = file;
     while let Some(rest) = without_id3v2(sound) {

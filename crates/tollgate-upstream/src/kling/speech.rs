@@ -1,4 +1,4 @@
-//! Speech: one call per part of the text, the parts' files put together.
+//! Speech: one call per part of the text; the parts' files are concatenated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,12 @@ use tokio::time::{Instant, sleep};
 use tollgate_core::Secret;
 use tollgate_media::speech::SpeechJob;
 
-use super::answer::{self, State};
-use super::{Kling, mp3, split};
+use super::response::{self, State};
+use super::{Kling, mp3, text_parts};
+use crate::adapter::{Adjustments, HttpRequest, percent_encode};
 use crate::channel::Channel;
-use crate::provider::{
-    Done, Link, Made, ProviderError, ProviderErrorKind, SpeechCall, SpeechProvider, Started,
-};
-use crate::wire::{Ask, Changes, segment};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{Completed, Link, ResultData, SpeechCall, SpeechProvider, Started};
 
 const PATH: &str = "/v1/audio/tts";
 /// The longest text of one call, in characters.
@@ -74,25 +73,25 @@ impl SpeechProvider for Kling {
         tokio::select! {
             biased;
             () = call.attempt.cancel.cancelled() => Err(ProviderError::new(
-                ProviderErrorKind::Interrupted,
+                UpstreamErrorKind::Interrupted,
                 "the speech was told to stop",
             )),
-            done = self.speak(&call) => done.map(Started::Done),
+            done = self.speak(&call) => done.map(Started::Completed),
         }
     }
 }
 
 impl Kling {
-    async fn speak(&self, call: &SpeechCall<'_>) -> Result<Done, ProviderError> {
+    async fn speak(&self, call: &SpeechCall<'_>) -> Result<Completed, ProviderError> {
         let attempt = &call.attempt;
         let (settings, changes) = self.settings(call.job)?;
-        changes.tell(attempt.delivery);
-        let parts = split::split(&call.job.text, MOST_CHARACTERS);
+        changes.report_to(attempt.sink);
+        let parts = text_parts::split(&call.job.text, MOST_CHARACTERS);
         let mut links = Vec::with_capacity(parts.len());
         // One after the other: the account's slots are shared by all its tasks.
         for (done, text) in parts.iter().enumerate() {
             let percent = u8::try_from(100 * done / parts.len()).unwrap_or_default();
-            attempt.delivery.progress(percent);
+            attempt.sink.progress(percent);
             let mut body = json!({ "text": text });
             if let (Some(body), Some(settings)) = (body.as_object_mut(), settings.as_object()) {
                 body.extend(settings.clone());
@@ -100,19 +99,19 @@ impl Kling {
             links.push(self.say(&body, attempt.key).await?);
         }
         let made = match links.len() {
-            1 => links.pop().map(Made::Link),
+            1 => links.pop().map(ResultData::Link),
             _ => Some(self.joined(links)),
         };
         let made = made.ok_or_else(|| {
-            ProviderError::new(ProviderErrorKind::Rejected, "the text has nothing to say")
+            ProviderError::new(UpstreamErrorKind::Rejected, "the text has nothing to say")
         })?;
-        attempt.delivery.deliver(made).await?;
-        Ok(Done::default())
+        attempt.sink.deliver(made).await?;
+        Ok(Completed::default())
     }
 
     /// Everything of a call but its text, and what differs from the job.
-    fn settings(&self, job: &SpeechJob) -> Result<(Value, Changes), ProviderError> {
-        let mut changes = Changes::unless_carried(job, &["voice", "speed", "language"]);
+    fn settings(&self, job: &SpeechJob) -> Result<(Value, Adjustments), ProviderError> {
+        let mut changes = Adjustments::for_unsupported_fields(job, &["voice", "speed", "language"]);
         let language = language(job)?;
         if let Some(asked) = job
             .language
@@ -120,7 +119,7 @@ impl Kling {
             .filter(|asked| !asked.eq_ignore_ascii_case(language))
         {
             let why = "the provider knows languages, no regions";
-            changes.instead("language", asked, language, why);
+            changes.replace_value("language", asked, language, why);
         }
         let voice = match (&job.voice, language) {
             (Some(voice), _) => voice,
@@ -131,7 +130,7 @@ impl Kling {
         if let Some(speed) = job.speed {
             let pace = pace(speed);
             let why = "the provider's paces are 0.8 to 2.0, with one decimal: the nearest";
-            changes.instead("speed", speed, pace, why);
+            changes.replace_value("speed", speed, pace, why);
             settings["voice_speed"] = pace.into();
         }
         Ok((settings, changes))
@@ -140,63 +139,67 @@ impl Kling {
     /// Has one part spoken; returns where its file is.
     async fn say(&self, body: &Value, key: Option<&Secret>) -> Result<Link, ProviderError> {
         let url = [&self.base, PATH].concat();
-        let make = || Ask::post(&url, body).within(CALL_TIME).once();
+        let make = || {
+            HttpRequest::post(&url, body)
+                .with_timeout(CALL_TIME)
+                .creating()
+        };
         let mut data = self.created(key, make).await?;
         let end = Instant::now() + REST_TIME;
         loop {
             match State::of(&data["task_status"]) {
-                State::Done => break,
+                State::Completed => break,
                 State::Failed => {
                     let words = data["task_status_msg"].as_str().unwrap_or_default();
-                    return Err(answer::failure(&self.wire, words));
+                    return Err(response::failure(&self.client, words));
                 }
                 State::Open if Instant::now() >= end => {
                     let words = "the upstream did not finish the speech in time";
-                    return Err(ProviderError::new(ProviderErrorKind::Failed, words));
+                    return Err(ProviderError::new(UpstreamErrorKind::Failed, words));
                 }
                 State::Open => {}
             }
             sleep(REST_PAUSE).await;
             let id = data["task_id"].as_str().unwrap_or_default();
-            let url = format!("{url}/{}", segment(id));
+            let url = format!("{url}/{}", percent_encode(id));
             data = self
-                .data(key, || Ask::get(&url).within(POLL_TIME))
+                .data(key, || HttpRequest::get(&url).with_timeout(POLL_TIME))
                 .await
                 .map_err(accepted)?;
         }
         let audio = data["task_result"]["audios"][0]["url"].as_str();
         let audio = audio.ok_or_else(|| {
             let words = "the upstream's speech has no file";
-            ProviderError::new(ProviderErrorKind::Failed, words)
+            ProviderError::new(UpstreamErrorKind::Failed, words)
         })?;
-        Ok(self.wire.link(&self.base, audio, HeaderMap::new()))
+        Ok(self.client.link(&self.base, audio, HeaderMap::new()))
     }
 
     /// The files of several parts as one, fetched one after the other while it is stored.
-    fn joined(&self, links: Vec<Link>) -> Made {
-        let wire = Arc::clone(&self.wire);
+    fn joined(&self, links: Vec<Link>) -> ResultData {
+        let client = Arc::clone(&self.client);
         let parts = stream::iter(links).then(move |link| {
-            let wire = Arc::clone(&wire);
+            let client = Arc::clone(&client);
             async move {
-                let file = wire.fetch(&link, LARGEST_PART).await?;
+                let file = client.fetch(&link, LARGEST_PART).await?;
                 let sound = mp3::frames(&file).ok_or_else(|| {
                     let words = "a part of the upstream's speech is no MP3 file";
-                    ProviderError::new(ProviderErrorKind::Failed, words)
+                    ProviderError::new(UpstreamErrorKind::Failed, words)
                 })?;
                 Ok(file.slice_ref(sound))
             }
         });
-        Made::Stream(parts.boxed())
+        ResultData::Stream(parts.boxed())
     }
 }
 
 /// An error on the way to speech that was accepted: it must not be made again for that.
 fn accepted(error: ProviderError) -> ProviderError {
-    if !error.kind.may_be_tried_again() {
+    if !error.kind.is_retryable() {
         return error;
     }
     ProviderError {
-        kind: ProviderErrorKind::Unknown,
+        kind: UpstreamErrorKind::OutcomeUnknown,
         ..error
     }
 }
@@ -219,7 +222,10 @@ fn language(job: &SpeechJob) -> Result<&'static str, ProviderError> {
             let words = format!(
                 "`language` must be zh or en on the channel that serves this model, got {asked:?}"
             );
-            Err(ProviderError::new(ProviderErrorKind::ChannelUnfit, words))
+            Err(ProviderError::new(
+                UpstreamErrorKind::UnsupportedByChannel,
+                words,
+            ))
         }
     }
 }

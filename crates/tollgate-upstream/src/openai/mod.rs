@@ -1,4 +1,4 @@
-//! OpenAI, and every server that speaks its formats: chat-completions and responses; pictures, films and speech in [`media`].
+//! OpenAI and servers with the same API: Chat Completions and Responses; images, videos and speech in [`media`].
 
 mod media;
 mod models;
@@ -13,13 +13,14 @@ use tollgate_chat::chat_completions::ChatCompletions;
 use tollgate_chat::responses::Responses;
 use url::Url;
 
+use crate::adapter::{self, ProviderClient};
 use crate::channel::Channel;
-use crate::chat::{ChatBody, ChatCall, ChatError, ChatModel, ChatProvider};
+use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use crate::egress;
+use crate::error::ProviderError;
 use crate::provider::{Provider, Settings};
-use crate::wire::{self, Wire};
 
-pub(crate) use media::{CARRIES, check};
+pub(crate) use media::{FIELD_SUPPORT, check};
 
 const BASE_URL: &str = "https://api.openai.com/v1";
 /// Documented for finding a request again; other servers ignore it.
@@ -39,13 +40,13 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 }
 
 struct OpenAi {
-    wire: Wire,
+    client: ProviderClient,
     /// Whether this is OpenAI itself rather than a server like it.
     is_vendor: bool,
     formats: Vec<&'static dyn Format>,
     /// Of those the ones for models that answer under one path only.
     responses_only: Vec<&'static dyn Format>,
-    /// In the order of `formats`; none where the base URL is no URL.
+    /// In the order of `formats`; `None` if the base URL is no URL.
     uris: Vec<Option<Uri>>,
 }
 
@@ -64,12 +65,12 @@ impl OpenAi {
         let formats = channel.chat_formats(&FORMATS);
         let is_responses = |format: &&dyn Format| format.name() == Responses.name();
         Self {
-            wire: Wire::new(channel, egress),
+            client: ProviderClient::new(channel, egress),
             is_vendor: host(base) == host(BASE_URL),
             responses_only: formats.iter().copied().filter(is_responses).collect(),
             uris: formats
                 .iter()
-                .map(|format| wire::uri(base, path(*format)).ok())
+                .map(|format| adapter::uri(base, path(*format)).ok())
                 .collect(),
             formats,
         }
@@ -91,24 +92,26 @@ impl ChatProvider for OpenAi {
 
     fn model(&self, upstream_model: &str) -> ChatModel {
         ChatModel {
-            wire: upstream_model.to_owned(),
+            upstream_id: upstream_model.to_owned(),
             traits: models::traits(upstream_model, self.is_vendor),
             reasoning: None,
         }
     }
 
-    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ChatError> {
+    async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError> {
         let name = call.format.name();
         let place = self.formats.iter().position(|f| f.name() == name);
         let uri = place.and_then(|at| self.uris[at].clone());
-        let uri = uri.ok_or_else(ChatError::other_format)?;
+        let uri = uri.ok_or_else(ProviderError::unsupported_format)?;
         let key = call
             .key
-            .map(|key| wire::secret_value("Bearer ", key))
+            .map(|key| adapter::secret_value("Bearer ", key))
             .transpose()?;
         let key = key.map(|value| (AUTHORIZATION, value));
         let id = HeaderValue::from_str(call.request_id).ok();
         let id = id.map(|value| (REQUEST_ID, value));
-        self.wire.post(call, uri, key.into_iter().chain(id)).await
+        self.client
+            .send_chat(call, uri, key.into_iter().chain(id))
+            .await
     }
 }

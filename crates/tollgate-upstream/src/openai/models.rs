@@ -1,13 +1,13 @@
-//! What OpenAI's models, and well-known ones on servers like it, take and refuse.
+//! What OpenAI's chat models, and well-known models on compatible servers, support and reject.
 
-use tollgate_chat::hub::{ModelTraits, Sampling, Thinking};
+use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, SamplingSupport};
 
 /// A family of models by how their ids begin; the first that fits counts.
 struct Row {
     starts: &'static str,
     /// And what else must be in the id.
     has: &'static str,
-    max_output: Option<u64>,
+    max_output_tokens: Option<u64>,
     kind: Kind,
 }
 
@@ -24,14 +24,14 @@ enum Kind {
     MayThink,
 }
 
-const fn row(starts: &'static str, has: &'static str, max_output: u64, kind: Kind) -> Row {
+const fn row(starts: &'static str, has: &'static str, max_output_tokens: u64, kind: Kind) -> Row {
     Row {
         starts,
         has,
-        max_output: if max_output == 0 {
+        max_output_tokens: if max_output_tokens == 0 {
             None
         } else {
-            Some(max_output)
+            Some(max_output_tokens)
         },
         kind,
     }
@@ -61,7 +61,7 @@ const MODELS: &[Row] = &[
 ];
 
 /// The traits of a model. `is_vendor`: on OpenAI itself, where only documented fields may be sent.
-pub(super) fn traits(model: &str, is_vendor: bool) -> ModelTraits {
+pub(super) fn traits(model: &str, is_vendor: bool) -> ModelCapabilities {
     let id = bare(model);
     let known = MODELS
         .iter()
@@ -72,49 +72,49 @@ pub(super) fn traits(model: &str, is_vendor: bool) -> ModelTraits {
         None if is_vendor => of_row(&row("", "", 0, Kind::MayThink)),
         None => of_stranger(&id),
     };
-    ModelTraits {
-        strict_fields: is_vendor,
+    ModelCapabilities {
+        rejects_unknown_fields: is_vendor,
         ..traits
     }
 }
 
-fn of_row(row: &Row) -> ModelTraits {
+fn of_row(row: &Row) -> ModelCapabilities {
     let (thinks, can_disable) = match row.kind {
         Kind::Plain | Kind::Old => (false, true),
         Kind::Thinks => (true, false),
         Kind::MayThink => (true, true),
     };
-    ModelTraits {
-        max_output: row.max_output,
+    ModelCapabilities {
+        max_output_tokens: row.max_output_tokens,
         sampling: if thinks {
-            Sampling::None
+            SamplingSupport::None
         } else {
-            Sampling::All
+            SamplingSupport::All
         },
         thinking: if thinks {
-            Thinking::Effort { can_disable }
+            ReasoningControl::Effort { can_disable }
         } else {
-            Thinking::No
+            ReasoningControl::Unsupported
         },
-        json_schema: !matches!(row.kind, Kind::Old),
-        max_completion_tokens: thinks,
-        takes_stop: !thinks,
-        ..ModelTraits::default()
+        supports_json_schema: !matches!(row.kind, Kind::Old),
+        uses_max_completion_tokens: thinks,
+        accepts_stop: !thinks,
+        ..ModelCapabilities::default()
     }
 }
 
 /// A model of another vendor behind the same formats: everything is sent, and the server judges.
-fn of_stranger(id: &str) -> ModelTraits {
+fn of_stranger(id: &str) -> ModelCapabilities {
     let is_deepseek = id.contains("deepseek");
     let thinks_aloud = ["think", "reasoner", "-r1"]
         .iter()
         .any(|word| id.contains(word));
-    ModelTraits {
+    ModelCapabilities {
         // Their thinking mode refuses a call that is forced.
-        forced_tools: !(is_deepseek && thinks_aloud),
-        needs_reasoning_back: is_deepseek || id.contains("kimi"),
-        takes_urls: true,
-        ..ModelTraits::default()
+        supports_forced_tools: !(is_deepseek && thinks_aloud),
+        requires_past_reasoning: is_deepseek || id.contains("kimi"),
+        accepts_urls: true,
+        ..ModelCapabilities::default()
     }
 }
 
@@ -151,10 +151,18 @@ mod tests {
             "o1",
         ] {
             let traits = traits(id, true);
-            assert_eq!(traits.sampling, Sampling::None, "{id}");
-            assert!(traits.max_completion_tokens && traits.strict_fields && !traits.takes_stop);
+            assert_eq!(traits.sampling, SamplingSupport::None, "{id}");
+            assert!(
+                traits.uses_max_completion_tokens
+                    && traits.rejects_unknown_fields
+                    && !traits.accepts_stop
+            );
             let can_disable = id.contains('.');
-            assert_eq!(traits.thinking, Thinking::Effort { can_disable }, "{id}");
+            assert_eq!(
+                traits.thinking,
+                ReasoningControl::Effort { can_disable },
+                "{id}"
+            );
         }
         for id in [
             "gpt-4o",
@@ -165,25 +173,32 @@ mod tests {
             let traits = traits(id, true);
             assert_eq!(
                 (traits.sampling, traits.thinking),
-                (Sampling::All, Thinking::No),
+                (SamplingSupport::All, ReasoningControl::Unsupported),
                 "{id}"
             );
-            assert!(traits.takes_stop && !traits.max_completion_tokens);
+            assert!(traits.accepts_stop && !traits.uses_max_completion_tokens);
         }
-        assert!(!traits("gpt-4-turbo", true).json_schema && traits("gpt-4o", true).json_schema);
+        assert!(
+            !traits("gpt-4-turbo", true).supports_json_schema
+                && traits("gpt-4o", true).supports_json_schema
+        );
     }
 
     #[test]
     fn strangers_are_sent_everything() {
         let plain = traits("llama-3.3-70b", false);
-        assert!(!plain.strict_fields && !plain.max_completion_tokens && plain.forced_tools);
-        assert_eq!(plain.sampling, Sampling::All);
-        assert!(!plain.needs_reasoning_back);
-        assert!(traits("moonshotai/Kimi-K2-Thinking", false).needs_reasoning_back);
+        assert!(
+            !plain.rejects_unknown_fields
+                && !plain.uses_max_completion_tokens
+                && plain.supports_forced_tools
+        );
+        assert_eq!(plain.sampling, SamplingSupport::All);
+        assert!(!plain.requires_past_reasoning);
+        assert!(traits("moonshotai/Kimi-K2-Thinking", false).requires_past_reasoning);
         let deepseek = traits("deepseek-v3.1-think-250821", false);
-        assert!(deepseek.needs_reasoning_back && !deepseek.forced_tools);
-        assert!(traits("deepseek-v3-0324", false).forced_tools);
-        assert!(!traits("gpt-5", false).strict_fields);
+        assert!(deepseek.requires_past_reasoning && !deepseek.supports_forced_tools);
+        assert!(traits("deepseek-v3-0324", false).supports_forced_tools);
+        assert!(!traits("gpt-5", false).rejects_unknown_fields);
     }
 
     #[test]

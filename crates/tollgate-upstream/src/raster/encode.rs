@@ -1,45 +1,31 @@
-//! Turns finished pixels into a PNG, JPEG or WebP file.
+//! Encodes pixels as PNG, JPEG or WebP.
 
 use bytes::Bytes;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
-use tiny_skia::Pixmap;
 use tollgate_media::image::{ImageFormat, PixelSize};
 
-use crate::provider::{ProviderError, ProviderErrorKind};
+use crate::error::{ProviderError, UpstreamErrorKind};
 
-/// Quality of JPEG and WebP where the request says nothing.
+/// Quality of JPEG and WebP if the request sets none.
 const DEFAULT_QUALITY: u8 = 90;
 
-/// Pixels as files hold them: 8 bits a channel, alpha not multiplied in.
+/// An image in memory: 8 bits per channel, straight (not premultiplied) alpha.
 #[derive(Clone)]
-pub(crate) struct Raster {
-    /// Its size.
-    pub(crate) size: PixelSize,
-    /// Red, green, blue, alpha of each pixel, row by row.
-    pub(crate) rgba: Vec<u8>,
+pub struct Raster {
+    /// Width and height in pixels.
+    pub size: PixelSize,
+    /// Red, green, blue and alpha of each pixel, row by row: `width * height * 4` bytes.
+    pub rgba: Vec<u8>,
 }
 
 impl Raster {
-    /// The pixels of a finished canvas.
-    pub(crate) fn of(pixmap: Pixmap) -> Self {
-        let size = PixelSize::new(pixmap.width(), pixmap.height());
-        // Where nothing is transparent the two forms are the same bytes.
-        let opaque = pixmap.data().chunks_exact(4).all(|pixel| pixel[3] == 255);
-        let rgba = if opaque {
-            pixmap.take()
-        } else {
-            pixmap.take_demultiplied()
-        };
-        Self { size, rgba }
-    }
-
     fn is_opaque(&self) -> bool {
         self.rgba.chunks_exact(4).all(|pixel| pixel[3] == 255)
     }
 
-    /// The same pixels without alpha, in the same memory: a second buffer of a 4096x4096 picture
+    /// The same pixels without alpha, in the same memory: a second buffer for a 4096x4096 image
     /// would be 48 MB. Transparent parts become white.
     fn into_rgb(self) -> Vec<u8> {
         let opaque = self.is_opaque();
@@ -64,8 +50,11 @@ fn on_white(value: u8, alpha: u8) -> u8 {
     ((value * alpha + 255 * (255 - alpha) + 127) / 255) as u8
 }
 
-/// Encodes `raster`. `quality` is 0 to 100, for JPEG and WebP.
-pub(crate) fn encode(
+/// Encodes `raster` as PNG, JPEG or WebP. `quality` is 0 to 100 and applies to JPEG and WebP; `None` means 90.
+///
+/// # Errors
+/// [`UpstreamErrorKind::Rejected`] for GIF and BMP, which are only read, and if the encoder fails.
+pub fn encode(
     raster: Raster,
     format: ImageFormat,
     quality: Option<u8>,
@@ -76,9 +65,9 @@ pub(crate) fn encode(
         ImageFormat::Jpeg => jpeg(raster, quality),
         ImageFormat::Webp => webp(raster, quality),
         ImageFormat::Gif | ImageFormat::Bmp => Err(ProviderError::new(
-            ProviderErrorKind::Rejected,
+            UpstreamErrorKind::Rejected,
             format!(
-                "pictures are written as png, jpeg and webp, not {}",
+                "images are encoded as png, jpeg or webp, not {}",
                 format.name()
             ),
         )),
@@ -88,7 +77,7 @@ pub(crate) fn encode(
 fn png(raster: Raster) -> Result<Bytes, ProviderError> {
     let PixelSize { width, height } = raster.size;
     let mut file = Vec::new();
-    // The fastest way by far, and on flat art and gradients hardly larger than the slow ones.
+    // By far the fastest setting, and on flat art and gradients hardly larger than the slow ones.
     let encoder =
         PngEncoder::new_with_quality(&mut file, CompressionType::Fast, FilterType::Adaptive);
     let written = if raster.is_opaque() {
@@ -134,7 +123,7 @@ fn webp(raster: Raster, quality: u8) -> Result<Bytes, ProviderError> {
 
 fn broken(error: impl std::fmt::Display) -> ProviderError {
     ProviderError::new(
-        ProviderErrorKind::Rejected,
-        format!("this picture cannot be written: {error}"),
+        UpstreamErrorKind::Rejected,
+        format!("the image cannot be encoded: {error}"),
     )
 }

@@ -1,4 +1,4 @@
-//! Reference pictures as an upstream takes them: in a file format that it reads, of the very size that it wants.
+//! Reference images as an upstream accepts them: in a file format that it supports, of the size that it requires.
 
 use std::sync::LazyLock;
 
@@ -8,29 +8,31 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::Semaphore;
 use tollgate_media::image::{ImageFormat, PixelSize};
 
-use super::{Fit, encode, load};
-use crate::provider::{InputFile, ProviderError, ProviderErrorKind};
+use super::encode::encode;
+use super::load::{Fit, load};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::InputFile;
 
-/// A decoded picture may take half a gigabyte: no more than two at a time.
+/// A decoded image may take half a gigabyte: at most two are decoded at a time.
 static DECODING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
-/// Where a PNG says what kind of colour it has: behind signature, length, name, size and depth.
-const PNG_COLOUR: usize = 25;
-/// The bit for alpha in it.
-const PNG_ALPHA: u8 = 4;
-/// JPEG files that a model will look at again.
-const QUALITY: u8 = 95;
+/// Offset of the colour type in a PNG file: after signature, chunk length, chunk name, size and bit depth.
+const PNG_COLOUR_TYPE: usize = 25;
+/// The bit of the colour type for an alpha channel.
+const PNG_ALPHA_BIT: u8 = 4;
+/// Quality of JPEG files for a model.
+const JPEG_QUALITY: u8 = 95;
 
-/// A reference picture to send.
+/// A reference image to send.
 #[derive(Debug, Clone)]
 pub(crate) enum Upload<'a> {
-    /// As it is on disk.
+    /// The file on disk as it is.
     File(&'a InputFile),
-    /// Written anew.
+    /// Re-encoded.
     Bytes(Bytes, ImageFormat),
 }
 
 impl Upload<'_> {
-    /// What its bytes are.
+    /// The format of its bytes.
     pub(crate) fn format(&self) -> ImageFormat {
         match self {
             Self::File(file) => file.format,
@@ -39,67 +41,67 @@ impl Upload<'_> {
     }
 }
 
-/// `file` in one of the formats that the upstream reads: as it is, or as PNG.
+/// `file` in one of the formats that the upstream supports: as it is, or as PNG.
 pub(crate) async fn readable<'a>(
     file: &'a InputFile,
-    reads: &[ImageFormat],
+    supported: &[ImageFormat],
 ) -> Result<Upload<'a>, ProviderError> {
-    if reads.contains(&file.format) {
+    if supported.contains(&file.format) {
         return Ok(Upload::File(file));
     }
-    rewritten(file, file.size, ImageFormat::Png).await
+    reencode(file, file.size, ImageFormat::Png).await
 }
 
-/// `file` in one of the formats that the upstream reads, scaled to cover `size`, with what stands out cut off.
+/// `file` in one of the formats that the upstream supports, scaled to cover `size` and cropped.
 pub(crate) async fn covering<'a>(
     file: &'a InputFile,
     size: PixelSize,
-    reads: &[ImageFormat],
+    supported: &[ImageFormat],
 ) -> Result<Upload<'a>, ProviderError> {
     if file.size == size {
-        return readable(file, reads).await;
+        return readable(file, supported).await;
     }
-    // What comes without loss is sent without loss.
+    // Lossless files stay lossless.
     let format = match file.format {
         ImageFormat::Jpeg => ImageFormat::Jpeg,
         _ => ImageFormat::Png,
     };
-    rewritten(file, size, format).await
+    reencode(file, size, format).await
 }
 
-/// `file`, a mask, as PNG with an alpha channel of its own: one whose transparency is a palette's is written anew.
+/// `file`, a mask, as PNG with an alpha channel: one whose transparency is in its palette is re-encoded.
 pub(crate) async fn mask(file: &InputFile) -> Result<Upload<'_>, ProviderError> {
     if file.format == ImageFormat::Png && has_alpha(file).await {
         return Ok(Upload::File(file));
     }
-    rewritten(file, file.size, ImageFormat::Png).await
+    reencode(file, file.size, ImageFormat::Png).await
 }
 
-/// Whether a PNG's kind of colour has alpha. What cannot be read is no such PNG.
+/// Whether a PNG has an alpha channel. False if it cannot be read.
 async fn has_alpha(file: &InputFile) -> bool {
-    let mut head = [0; PNG_COLOUR + 1];
+    let mut head = [0; PNG_COLOUR_TYPE + 1];
     let Ok(mut png) = File::open(&file.path).await else {
         return false;
     };
     let read = png.read_exact(&mut head).await;
-    read.is_ok() && head[PNG_COLOUR] & PNG_ALPHA != 0
+    read.is_ok() && head[PNG_COLOUR_TYPE] & PNG_ALPHA_BIT != 0
 }
 
-async fn rewritten<'a>(
+async fn reencode<'a>(
     file: &InputFile,
     size: PixelSize,
     format: ImageFormat,
 ) -> Result<Upload<'a>, ProviderError> {
-    let _turn = DECODING.acquire().await;
+    let _permit = DECODING.acquire().await;
     let file = file.clone();
     let work = move || {
         let raster = load(&file, size, Fit::Cover)?;
-        encode(raster, format, Some(QUALITY))
+        encode(raster, format, Some(JPEG_QUALITY))
     };
     let bytes = tokio::task::spawn_blocking(work).await.map_err(|_| {
         ProviderError::new(
-            ProviderErrorKind::Retryable,
-            "a reference picture could not be brought to size",
+            UpstreamErrorKind::Unavailable,
+            "a reference image could not be resized",
         )
     })??;
     Ok(Upload::Bytes(bytes, format))
@@ -117,7 +119,7 @@ mod tests {
 
     /// Left half red, right half blue.
     fn halves(name: &str, width: u32, height: u32, format: ImageFormat) -> InputFile {
-        let picture = RgbImage::from_fn(width, height, |x, _| {
+        let pixels = RgbImage::from_fn(width, height, |x, _| {
             Rgb(if x < width / 2 {
                 [250, 0, 0]
             } else {
@@ -131,7 +133,7 @@ mod tests {
             ImageFormat::Jpeg => image::ImageFormat::Jpeg,
             _ => image::ImageFormat::Png,
         };
-        picture.save_with_format(&path, kind).unwrap();
+        pixels.save_with_format(&path, kind).unwrap();
         InputFile {
             field: "image_urls[0]".into(),
             bytes: std::fs::metadata(&path).unwrap().len(),
@@ -146,32 +148,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_that_fit_are_sent_as_they_are() {
+    async fn files_of_the_right_format_and_size_are_sent_as_they_are() {
         let file = halves("asis", 16, 8, ImageFormat::Jpeg);
-        let there = readable(&file, READS).await.unwrap();
-        assert!(matches!(there, Upload::File(_)));
-        let there = covering(&file, PixelSize::new(16, 8), READS).await.unwrap();
-        assert!(matches!(there, Upload::File(_)));
+        let upload = readable(&file, READS).await.unwrap();
+        assert!(matches!(upload, Upload::File(_)));
+        let upload = covering(&file, PixelSize::new(16, 8), READS).await.unwrap();
+        assert!(matches!(upload, Upload::File(_)));
         remove(&file.path);
     }
 
     #[tokio::test]
-    async fn formats_that_nobody_reads_become_png() {
+    async fn unsupported_formats_become_png() {
         let file = halves("gif", 16, 8, ImageFormat::Gif);
-        let there = readable(&file, READS).await.unwrap();
-        let Upload::Bytes(bytes, ImageFormat::Png) = there else {
-            panic!("{there:?}");
+        let upload = readable(&file, READS).await.unwrap();
+        let Upload::Bytes(bytes, ImageFormat::Png) = upload else {
+            panic!("{upload:?}");
         };
-        let picture = image::load_from_memory(&bytes).unwrap().into_rgb8();
-        assert_eq!(picture.dimensions(), (16, 8));
-        assert_eq!(*picture.get_pixel(1, 1), Rgb([250, 0, 0]));
+        let pixels = image::load_from_memory(&bytes).unwrap().into_rgb8();
+        assert_eq!(pixels.dimensions(), (16, 8));
+        assert_eq!(*pixels.get_pixel(1, 1), Rgb([250, 0, 0]));
         remove(&file.path);
     }
 
     #[tokio::test]
-    async fn masks_have_an_alpha_channel() {
+    async fn masks_get_an_alpha_channel() {
         let png = halves("mask", 8, 8, ImageFormat::Png);
-        // Without alpha it is written anew, and what has it is left alone.
+        // Without alpha it is re-encoded; with alpha it is sent as it is.
         assert!(matches!(mask(&png).await.unwrap(), Upload::Bytes(..)));
         let clear = image::RgbaImage::from_pixel(8, 8, image::Rgba([0, 0, 0, 0]));
         clear
@@ -184,27 +186,27 @@ mod tests {
         let Upload::Bytes(bytes, ImageFormat::Png) = mask(&file).await.unwrap() else {
             panic!("a mask is a PNG");
         };
-        assert_eq!(bytes[PNG_COLOUR] & PNG_ALPHA, PNG_ALPHA);
+        assert_eq!(bytes[PNG_COLOUR_TYPE] & PNG_ALPHA_BIT, PNG_ALPHA_BIT);
         std::fs::write(&png.path, &bytes).unwrap();
         assert!(matches!(mask(&png).await.unwrap(), Upload::File(_)));
         remove(&png.path);
     }
 
     #[tokio::test]
-    async fn a_picture_of_another_ratio_is_cut_at_its_sides() {
+    async fn an_image_of_another_ratio_is_cropped() {
         for (format, loss) in [(ImageFormat::Png, 0), (ImageFormat::Jpeg, 6)] {
             let file = halves(format.name(), 64, 16, format);
-            let there = covering(&file, PixelSize::new(32, 32), READS)
+            let upload = covering(&file, PixelSize::new(32, 32), READS)
                 .await
                 .unwrap();
-            assert_eq!(there.format(), format);
-            let Upload::Bytes(bytes, _) = there else {
-                panic!("{there:?}");
+            assert_eq!(upload.format(), format);
+            let Upload::Bytes(bytes, _) = upload else {
+                panic!("{upload:?}");
             };
-            let picture = image::load_from_memory(&bytes).unwrap().into_rgb8();
-            assert_eq!(picture.dimensions(), (32, 32));
-            let red = picture.get_pixel(4, 16).0;
-            let blue = picture.get_pixel(27, 16).0;
+            let pixels = image::load_from_memory(&bytes).unwrap().into_rgb8();
+            assert_eq!(pixels.dimensions(), (32, 32));
+            let red = pixels.get_pixel(4, 16).0;
+            let blue = pixels.get_pixel(27, 16).0;
             assert!(red[0] >= 250 - loss && red[2] <= loss, "{red:?}");
             assert!(blue[2] >= 250 - loss && blue[0] <= loss, "{blue:?}");
             remove(&file.path);

@@ -1,4 +1,4 @@
-//! Reads reference images and masks from disk, within limits, and brings them to size.
+//! Decodes reference images and masks within limits and resizes them.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -9,34 +9,43 @@ use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 use tollgate_media::image::{ImageFormat, PixelSize};
 
 use super::encode::Raster;
-use crate::provider::{InputFile, ProviderError, ProviderErrorKind};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::InputFile;
 
-/// Most pixels of an image that is decoded at all.
+/// Maximum number of pixels of an image that is decoded.
 const MAX_PIXELS: u64 = 64 * 1024 * 1024;
-/// Most memory a decoder may take, in bytes: eight a pixel are 16-bit colour with alpha.
+/// Maximum memory of a decoder in bytes: eight per pixel are 16-bit colour with alpha.
 const MAX_ALLOC: u64 = MAX_PIXELS * 8;
 
-/// How a picture is brought to a size of another ratio.
+/// How an image is scaled to a size of another aspect ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fit {
-    /// Sides that stand out are cut off.
+pub enum Fit {
+    /// Keeps the ratio and fills the size; what stands out is cropped evenly on both sides.
     Cover,
-    /// Both sides are brought to size, each by itself.
+    /// Ignores the ratio: both sides get the requested length.
     Stretch,
-    /// As large as fits; the result may be smaller than asked.
+    /// Keeps the ratio and fits inside the size: the result may be smaller than requested.
     Inside,
 }
 
-/// Decodes `file` and brings it to `size`. Where it has that size already, every pixel stays as it is.
-pub(crate) fn load(file: &InputFile, size: PixelSize, fit: Fit) -> Result<Raster, ProviderError> {
-    scale(decode(file)?, size, fit, ResizeAlg::default()).map_err(|why| refuse(file, why))
+/// Decodes `file` and scales it to `size`. An image that already has that size keeps every pixel.
+///
+/// # Errors
+/// [`UpstreamErrorKind::Rejected`] for a file that cannot be decoded or has more than 64 megapixels,
+/// [`UpstreamErrorKind::Unavailable`] if it cannot be opened.
+pub fn load(file: &InputFile, size: PixelSize, fit: Fit) -> Result<Raster, ProviderError> {
+    scale(decode(file)?, size, fit, ResizeAlg::default()).map_err(|why| decode_error(file, why))
 }
 
-/// Which pixels of a picture of `size` are to be repainted: those where the mask is fully transparent.
-pub(crate) fn load_mask(file: &InputFile, size: PixelSize) -> Result<Vec<bool>, ProviderError> {
-    // The nearest pixel, not a mixture: half transparent is not transparent.
+/// Decodes a mask and scales it to `size`: `true` for every pixel that is to be repainted, which is where the mask is fully
+/// transparent.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_mask(file: &InputFile, size: PixelSize) -> Result<Vec<bool>, ProviderError> {
+    // Nearest neighbour: a mixture could make transparent pixels half transparent.
     let raster = scale(decode(file)?, size, Fit::Stretch, ResizeAlg::Nearest)
-        .map_err(|why| refuse(file, why))?;
+        .map_err(|why| decode_error(file, why))?;
     Ok(raster
         .rgba
         .chunks_exact(4)
@@ -45,11 +54,11 @@ pub(crate) fn load_mask(file: &InputFile, size: PixelSize) -> Result<Vec<bool>, 
 }
 
 fn decode(file: &InputFile) -> Result<Raster, ProviderError> {
-    let broken = |error: image::ImageError| refuse(file, error);
+    let broken = |error: image::ImageError| decode_error(file, error);
     let source = File::open(&file.path).map_err(|error| {
-        // Our own storage failed, not the client's picture.
+        // Our own storage failed, the client's file is not at fault.
         ProviderError::new(
-            ProviderErrorKind::Retryable,
+            UpstreamErrorKind::Unavailable,
             format!("{} cannot be read: {}", file.field, error.kind()),
         )
     })?;
@@ -68,7 +77,7 @@ fn decode(file: &InputFile) -> Result<Raster, ProviderError> {
     let (width, height) = decoder.dimensions();
     let size = PixelSize::new(width, height);
     if size.pixels() > MAX_PIXELS || width == 0 || height == 0 {
-        return Err(refuse(
+        return Err(decode_error(
             file,
             format!("{size} is more than {MAX_PIXELS} pixels"),
         ));
@@ -76,10 +85,10 @@ fn decode(file: &InputFile) -> Result<Raster, ProviderError> {
     limits.reserve(decoder.total_bytes()).map_err(broken)?;
     decoder.set_limits(limits).map_err(broken)?;
     let orientation = decoder.orientation().map_err(broken)?;
-    let mut picture = DynamicImage::from_decoder(decoder).map_err(broken)?;
-    // Cameras leave it to the viewer to turn the picture.
-    picture.apply_orientation(orientation);
-    let rgba = picture.into_rgba8();
+    let mut decoded = DynamicImage::from_decoder(decoder).map_err(broken)?;
+    // Cameras store the orientation as metadata.
+    decoded.apply_orientation(orientation);
+    let rgba = decoded.into_rgba8();
     Ok(Raster {
         size: PixelSize::new(rgba.width(), rgba.height()),
         rgba: rgba.into_raw(),
@@ -94,7 +103,7 @@ fn scale(
 ) -> Result<Raster, String> {
     let from = raster.size;
     let size = match fit {
-        Fit::Inside => inside(from, size),
+        Fit::Inside => fit_inside(from, size),
         Fit::Cover | Fit::Stretch => size,
     };
     if from == size {
@@ -117,19 +126,19 @@ fn scale(
     })
 }
 
-/// The largest size of `from`'s ratio within `room`.
-fn inside(from: PixelSize, room: PixelSize) -> PixelSize {
+/// The largest size with `from`'s ratio within `max`.
+fn fit_inside(from: PixelSize, max: PixelSize) -> PixelSize {
     let ratio = f64::from(from.width) / f64::from(from.height);
-    let width = f64::from(room.width).min(f64::from(room.height) * ratio);
+    let width = f64::from(max.width).min(f64::from(max.height) * ratio);
     PixelSize::new(
         (width.round() as u32).max(1),
         ((width / ratio).round() as u32).max(1),
     )
 }
 
-fn refuse(file: &InputFile, why: impl std::fmt::Display) -> ProviderError {
+fn decode_error(file: &InputFile, why: impl std::fmt::Display) -> ProviderError {
     ProviderError::new(
-        ProviderErrorKind::Rejected,
+        UpstreamErrorKind::Rejected,
         format!(
             "{} cannot be read as {}: {why}",
             file.field,
@@ -144,17 +153,17 @@ mod tests {
 
     #[test]
     fn inside_keeps_the_ratio() {
-        let room = PixelSize::new(100, 100);
+        let max = PixelSize::new(100, 100);
         assert_eq!(
-            inside(PixelSize::new(400, 200), room),
+            fit_inside(PixelSize::new(400, 200), max),
             PixelSize::new(100, 50)
         );
         assert_eq!(
-            inside(PixelSize::new(10, 20), room),
+            fit_inside(PixelSize::new(10, 20), max),
             PixelSize::new(50, 100)
         );
         assert_eq!(
-            inside(PixelSize::new(8000, 1), room),
+            fit_inside(PixelSize::new(8000, 1), max),
             PixelSize::new(100, 1)
         );
     }

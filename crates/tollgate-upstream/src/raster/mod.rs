@@ -1,9 +1,9 @@
-//! Pictures as pixels: read from files within limits, brought to size, written as files again.
+//! Decodes, scales and encodes images: reference images and masks for uploads, and the sandbox's results.
 
 mod encode;
 mod fit;
 mod load;
 
-pub(crate) use encode::{Raster, encode};
+pub use encode::{Raster, encode};
 pub(crate) use fit::{Upload, covering, mask, readable};
-pub(crate) use load::{Fit, load, load_mask};
+pub use load::{Fit, load, load_mask};

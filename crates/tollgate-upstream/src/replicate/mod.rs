@@ -1,7 +1,8 @@
-//! Replicate: pictures, films and speech of any model there, by configured mapping, made in its queue.
+//! Replicate: images, videos and speech of any of its models through its queue, by configured mappings
+//! (<https://replicate.com/docs/reference/http>).
 
-mod answer;
 mod models;
+mod response;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +12,17 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde_json::{Value, json};
 use tollgate_core::Secret;
 
+use self::models::PRESETS;
+use crate::adapter::{HttpRequest, HttpResponse, InlineFiles, ProviderClient, percent_encode};
 use crate::channel::Channel;
 use crate::egress;
-use crate::mapped::{self, Preset, Request, Service, State};
-use crate::provider::{Link, Provider, ProviderError, Settings};
-use crate::wire::{Answer, Ask, Slots, Wire, segment};
-use models::PRESETS;
+use crate::error::ProviderError;
+use crate::mapped::{self, JobState, MappedQueue, Preset, Request};
+use crate::provider::{Link, Provider, Settings};
 
 const BASE_URL: &str = "https://api.replicate.com/v1";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const POLL_TIME: Duration = Duration::from_secs(30);
+const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Checks the options of a channel's models.
 pub(crate) fn check(channel: &Channel) -> Result<(), String> {
@@ -31,65 +33,73 @@ pub(crate) fn check(channel: &Channel) -> Result<(), String> {
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
     mapped::open(Replicate {
-        wire: Wire::new(channel, egress),
+        client: ProviderClient::new(channel, egress),
         base: base.trim_end_matches('/').to_owned(),
     })
 }
 
 struct Replicate {
-    wire: Wire,
+    client: ProviderClient,
     base: String,
 }
 
 impl Replicate {
-    fn prediction(&self, id: &str) -> String {
-        format!("{}/predictions/{}", self.base, segment(id))
+    fn prediction_url(&self, id: &str) -> String {
+        format!("{}/predictions/{}", self.base, percent_encode(id))
     }
 
-    async fn exchange(&self, ask: Ask, key: Option<&Secret>) -> Result<Answer, ProviderError> {
-        let ask = ask.within(POLL_TIME);
-        self.wire.ask(ask.authorized("Bearer ", key)?).await
+    async fn send(
+        &self,
+        request: HttpRequest,
+        key: Option<&Secret>,
+    ) -> Result<HttpResponse, ProviderError> {
+        let request = request.with_timeout(POLL_TIMEOUT);
+        let request = request.with_authorization("Bearer ", key)?;
+        self.client.send(request).await
     }
 }
 
-/// A ticket is a prediction's id.
+/// The provider job id is the prediction's id.
 #[async_trait]
-impl Service for Replicate {
+impl MappedQueue for Replicate {
     const PRESETS: &'static [Preset] = PRESETS;
 
     async fn submit(
         &self,
         request: Request,
-        slots: Slots,
+        files: InlineFiles,
         key: Option<&Secret>,
     ) -> Result<String, ProviderError> {
-        let (path, version) = models::place(&request.upstream);
+        let (path, version) = models::prediction_path(&request.upstream);
         let mut body = json!({ "input": request.input });
         if let Some(version) = version {
             body["version"] = version.into();
         }
         let url = [&self.base, path.as_str()].concat();
-        let ask = Ask::post_parts(url, JSON, slots.fill(&body)).once();
-        let answer = self.wire.ask(ask.authorized("Bearer ", key)?).await?;
-        answer::accepted(&self.wire, &answer)
+        let submission = HttpRequest::post_body(url, JSON, files.into_body(&body)).creating();
+        let submission = submission.with_authorization("Bearer ", key)?;
+        let response = self.client.send(submission).await?;
+        response::parse_submission(&self.client, &response)
     }
 
-    async fn look(&self, id: &str, key: Option<&Secret>) -> Result<State, ProviderError> {
-        let answer = self.exchange(Ask::get(self.prediction(id)), key).await?;
-        answer::prediction(&self.wire, &answer)
+    async fn poll_job(&self, id: &str, key: Option<&Secret>) -> Result<JobState, ProviderError> {
+        let request = HttpRequest::get(self.prediction_url(id));
+        let response = self.send(request, key).await?;
+        response::parse_prediction(&self.client, &response)
     }
 
     fn result(&self, _: &Value, _: usize, url: &str) -> Result<Link, ProviderError> {
-        Ok(self.wire.link(&self.base, url, HeaderMap::new()))
+        Ok(self.client.link(&self.base, url, HeaderMap::new()))
     }
 
     async fn cancel(&self, id: &str, key: Option<&Secret>) -> Result<(), ProviderError> {
-        let url = [&self.prediction(id), "/cancel"].concat();
-        let answer = self.exchange(Ask::bare(Method::POST, url), key).await?;
-        // What has ended, or is not known any more, needs no cancelling.
-        match answer.status.as_u16() {
+        let url = [&self.prediction_url(id), "/cancel"].concat();
+        let request = HttpRequest::without_body(Method::POST, url);
+        let response = self.send(request, key).await?;
+        // A prediction that has ended or is unknown needs no cancelling.
+        match response.status.as_u16() {
             200..=299 | 400 | 404 | 422 => Ok(()),
-            _ => Err(answer::refusal(&self.wire, &answer)),
+            _ => Err(response::response_error(&self.client, &response)),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Replicate's models: where predictions of them are made, and the fields of those that are well known.
+//! Replicate's models: the paths for their predictions, and presets of the input fields of well-known ones.
 //!
 //! Each preset names where its id, every field and every value were read, on 21 November 2026: `studio` is the repository
 //! `GoRenku/studio` at 6b91dfb (21 August 2026), whose `packages/engines/catalog/models/replicate/` has the models' input
 //! schemas as Replicate tells them (`GET /models/OWNER/NAME`, `latest_version.openapi_schema`). Nothing has been run against
-//! Replicate itself. A channel's entry may say other fields.
+//! Replicate itself. A channel's entry can configure other fields.
 
+use crate::adapter::percent_encode;
 use crate::mapped::Preset;
-use crate::wire::segment;
 
 /// The path for predictions of `upstream`, and the version to name: `owner/name` of an official model,
 /// `owner/name:version` or a bare version, `deployments/owner/name`.
-pub(super) fn place(upstream: &str) -> (String, Option<String>) {
+pub(super) fn prediction_path(upstream: &str) -> (String, Option<String>) {
     let plain = |path: &str| -> String {
-        let segments: Vec<String> = path.split('/').map(segment).collect();
+        let segments: Vec<String> = path.split('/').map(percent_encode).collect();
         segments.join("/")
     };
     if upstream.contains(':') || !upstream.contains('/') {
@@ -26,7 +26,7 @@ pub(super) fn place(upstream: &str) -> (String, Option<String>) {
     (format!("/{folder}{}/predictions", plain(upstream)), None)
 }
 
-/// Fields of models that need no options.
+/// Options of well-known models.
 pub(super) static PRESETS: &[Preset] = &[
     Preset {
         // studio: video/bytedance-seedance-1-lite.json.
@@ -169,7 +169,7 @@ mod tests {
             ("a/b?c", "/models/a/b%3Fc/predictions", None),
         ] {
             let expected = (path.to_owned(), version.map(str::to_owned));
-            assert_eq!(place(upstream), expected, "{upstream}");
+            assert_eq!(prediction_path(upstream), expected, "{upstream}");
         }
     }
 

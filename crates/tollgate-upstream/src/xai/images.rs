@@ -1,4 +1,4 @@
-//! Pictures: `/images/generations` and, with references, `/images/edits`, both in JSON (xai.md › Images).
+//! Images: `/images/generations` and, with reference images, `/images/edits`, both as JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,37 +8,40 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
 use tollgate_media::image::ImageJob;
 
-use super::{BEARER, Server, models, refusal};
-use crate::provider::{
-    Attempt, Done, ImageCall, ImageProvider, Made, ProviderError, ProviderErrorKind, Started,
+use super::{BEARER, Server, errors, models};
+use crate::adapter::{
+    Adjustments, CallOutcome, HttpRequest, HttpResponse, InlineFiles, ListedResult, run_in_batches,
+    unless_cancelled,
 };
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{Attempt, Completed, ImageCall, ImageProvider, ResultData, Started};
 use crate::raster::Upload;
-use crate::wire::{Answer, Ask, Came, Changes, Item, Slots, in_calls, unless_stopped};
 
-/// Most pictures of one call.
+/// Most images of one call.
 const MOST_PER_CALL: u32 = 10;
 /// What the public clients ask for in one call, where the model does not make more.
 const FEW_PER_CALL: u32 = 3;
 /// Most references of one call, as in the public clients.
 const MOST_REFERENCES: usize = 3;
-/// How long the pictures may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long the images may take.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 pub(super) struct Images(pub(super) Arc<Server>);
 
 #[async_trait]
 impl ImageProvider for Images {
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError> {
-        let unfit = |message: &str| ProviderError::new(ProviderErrorKind::ChannelUnfit, message);
+        let unsupported =
+            |message: &str| ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message);
         if call.mask.is_some() {
-            return Err(unfit("the upstream takes no masks"));
+            return Err(unsupported("the upstream takes no masks"));
         }
         if call.references.len() > MOST_REFERENCES {
-            return Err(unfit("the upstream takes at most 3 reference images"));
+            return Err(unsupported("the upstream takes at most 3 reference images"));
         }
         let attempt = &call.attempt;
         let (fields, changes) = fields(attempt.model.id_by(models::IDS), call.job)?;
-        changes.tell(attempt.delivery);
+        changes.report_to(attempt.sink);
         let work = async {
             let references = super::readable(call.references).await?;
             let asked = call.job.n;
@@ -46,15 +49,15 @@ impl ImageProvider for Images {
                 .make_all(attempt, &fields, &references, asked, MOST_PER_CALL)
                 .await;
             match done {
-                Err(error) if asked > FEW_PER_CALL && refusal::is_of_n(&error) => {
+                Err(error) if asked > FEW_PER_CALL && errors::is_of_n(&error) => {
                     self.make_all(attempt, &fields, &references, asked, FEW_PER_CALL)
                         .await
                 }
                 other => other,
             }
         };
-        let done = unless_stopped(&attempt.cancel, work).await?;
-        Ok(Started::Done(done))
+        let done = unless_cancelled(&attempt.cancel, work).await?;
+        Ok(Started::Completed(done))
     }
 }
 
@@ -66,28 +69,28 @@ impl Images {
         references: &[Upload<'_>],
         asked: u32,
         per_call: u32,
-    ) -> Result<Done, ProviderError> {
-        in_calls(asked, per_call, |n| {
+    ) -> Result<Completed, ProviderError> {
+        run_in_batches(asked, per_call, |n| {
             self.make(attempt, fields, references, n)
         })
         .await
     }
 
-    /// One call for `n` pictures.
+    /// One call for `n` images.
     async fn make(
         &self,
         attempt: &Attempt<'_>,
         fields: &Map<String, Value>,
         references: &[Upload<'_>],
         n: u32,
-    ) -> Result<Came, ProviderError> {
+    ) -> Result<CallOutcome, ProviderError> {
         let mut fields = fields.clone();
         fields.insert("n".into(), n.into());
         let ask = if references.is_empty() {
-            Ask::post(self.0.url("/images/generations"), &fields.into())
+            HttpRequest::post(self.0.url("/images/generations"), &fields.into())
         } else {
-            let mut slots = Slots::new();
-            let image = |picture| json!({"url": slots.picture(picture), "type": "image_url"});
+            let mut slots = InlineFiles::new();
+            let image = |image| json!({"url": slots.image(image), "type": "image_url"});
             let mut images: Vec<Value> = references.iter().map(image).collect();
             match images.len() {
                 1 => fields.insert("image".into(), images.remove(0)),
@@ -95,53 +98,56 @@ impl Images {
             };
             let json = HeaderValue::from_static("application/json");
             let url = self.0.url("/images/edits");
-            Ask::post_parts(url, json, slots.fill(&fields.into()))
+            HttpRequest::post_body(url, json, slots.into_body(&fields.into()))
         };
-        let ask = ask.authorized(BEARER, attempt.key)?.within(PATIENCE).once();
-        let wire = &self.0.wire;
-        let results = wire
-            .ask_results(ask, &["b64_json"], n, attempt.delivery)
+        let ask = ask
+            .with_authorization(BEARER, attempt.key)?
+            .with_timeout(TIMEOUT)
+            .creating();
+        let client = &self.0.client;
+        let results = client
+            .send_for_listed_results(ask, &["b64_json"], n, attempt.sink)
             .await?;
         let read = |item: &Value| self.item(item);
-        let refusal = |answer: &Answer| self.0.refusal(answer);
-        results.came(n, attempt.delivery, read, refusal).await
+        let read_error = |answer: &HttpResponse| self.0.response_error(answer);
+        results.deliver(n, attempt.sink, read, read_error).await
     }
 
-    /// One picture of an answer: a link, as long as it is not held back.
-    fn item(&self, item: &Value) -> Item {
+    /// One image of an answer: a link, as long as it is not held back.
+    fn item(&self, item: &Value) -> ListedResult {
         if item["respect_moderation"] == false {
-            return Item::Refused(refusal::held_back("picture"));
+            return ListedResult::Failed(errors::withheld("image"));
         }
         if let Some(at) = item["b64_json"].as_str() {
-            return Item::File(at.to_owned());
+            return ListedResult::Inline(at.to_owned());
         }
         match item["url"].as_str().filter(|url| !url.is_empty()) {
             Some(url) => {
-                let wire = &self.0.wire;
-                let link = wire.link(&self.0.base, url, HeaderMap::new());
-                Item::Made(Made::Link(link))
+                let client = &self.0.client;
+                let link = client.link(&self.0.base, url, HeaderMap::new());
+                ListedResult::Separate(ResultData::Link(link))
             }
-            None => Item::Refused(refusal::of_task(&self.0.wire, &item["error"])),
+            None => ListedResult::Failed(errors::of_task(&self.0.client, &item["error"])),
         }
     }
 }
 
 /// The request's fields, `n` and references aside.
-fn fields(id: &str, job: &ImageJob) -> Result<(Map<String, Value>, Changes), ProviderError> {
+fn fields(id: &str, job: &ImageJob) -> Result<(Map<String, Value>, Adjustments), ProviderError> {
     let Some(size) = job.size.pixels else {
         return Err(ProviderError::new(
-            ProviderErrorKind::Rejected,
-            "the size of the picture is unknown",
+            UpstreamErrorKind::Rejected,
+            "the size of the image is unknown",
         ));
     };
-    let ratio = models::ratio(models::OF_PICTURES, job.size.ratio.as_deref(), size);
-    let mut changes = Changes::unless_carried(job, &[]);
+    let ratio = models::ratio(models::OF_IMAGES, job.size.ratio.as_deref(), size);
+    let mut changes = Adjustments::for_unsupported_fields(job, &[]);
     changes.ratio(job.size.ratio.as_deref(), Some(size), ratio);
     let mut fields = Map::new();
     fields.insert("model".into(), id.into());
     fields.insert("prompt".into(), job.prompt.as_str().into());
     fields.insert("aspect_ratio".into(), ratio.into());
-    if let Some(tier) = models::tier_of_picture(size) {
+    if let Some(tier) = models::tier_of_image(size) {
         fields.insert("resolution".into(), tier.into());
     }
     Ok((fields, changes))

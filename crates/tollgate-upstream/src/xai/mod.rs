@@ -1,10 +1,10 @@
-//! xAI: pictures and films of Grok Imagine, and speech.
+//! xAI: Grok Imagine images and videos, and speech. <https://docs.x.ai/docs/api-reference>
 
-mod carries;
+mod errors;
+mod field_support;
 mod images;
 mod models;
 mod options;
-mod refusal;
 mod speech;
 mod videos;
 
@@ -12,26 +12,27 @@ use std::sync::Arc;
 
 use tollgate_media::image::ImageFormat;
 
+use crate::adapter::{HttpResponse, ProviderClient};
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{InputFile, Provider, ProviderError, Settings};
+use crate::error::ProviderError;
+use crate::provider::{InputFile, Provider, Settings};
 use crate::raster::{self, Upload};
-use crate::wire::{Answer, Wire};
 
-pub(crate) use carries::CARRIES;
+pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
 
 const BASE_URL: &str = "https://api.x.ai/v1";
 /// How the key stands in its header.
 const BEARER: &str = "Bearer ";
-/// What pictures may be that are sent along.
+/// What images may be that are sent along.
 const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
     let server = Arc::new(Server {
-        wire: Wire::new(channel, egress),
+        client: ProviderClient::new(channel, egress),
         base: base.trim_end_matches('/').to_owned(),
         channel: Arc::clone(channel),
     });
@@ -47,7 +48,7 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 
 /// The server of one channel.
 struct Server {
-    wire: Wire,
+    client: ProviderClient,
     /// With the version, without a slash at its end.
     base: String,
     channel: Arc<Channel>,
@@ -59,8 +60,8 @@ impl Server {
     }
 
     /// What an answer means that is not the one asked for.
-    fn refusal(&self, answer: &Answer) -> ProviderError {
-        refusal::read(&self.wire, answer)
+    fn response_error(&self, answer: &HttpResponse) -> ProviderError {
+        errors::read(&self.client, answer)
     }
 }
 

@@ -1,23 +1,23 @@
-//! xAI's ids of SPEC.md's models, and the shapes that they make.
+//! xAI's ids of the catalogue's models, and the aspect ratios and resolutions that they support.
 
 use tollgate_media::image::PixelSize;
 
-/// SPEC.md's ids and the vendor's, as of 20 Nov 2026 (xai.md › Model ids). What an entry of the configuration says as
+/// The catalogue's ids and the provider's, as of 20 Nov 2026. What an entry of the configuration says as
 /// `upstream` goes before. `/tts` has no models.
 pub(super) const IDS: &[(&str, &str)] = &[
     ("grok-imagine-1.0-partner", "grok-imagine-image"),
     ("grok-imagine-1.0-edit-partner", "grok-imagine-image"),
 ];
 
-/// Ratios of pictures (xai.md › Images).
-pub(super) const OF_PICTURES: &[&str] = &[
+/// Ratios of images.
+pub(super) const OF_IMAGES: &[&str] = &[
     "1:1", "3:4", "4:3", "9:16", "16:9", "2:3", "3:2", "9:19.5", "19.5:9", "9:20", "20:9", "1:2",
     "2:1",
 ];
-/// Ratios of films (xai.md › Video).
-pub(super) const OF_FILMS: &[&str] = &["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3"];
+/// Ratios of videos.
+pub(super) const OF_VIDEOS: &[&str] = &["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3"];
 
-/// A picture with more pixels than this is nearer to the 2k tier than to the 1k one: twice a megapixel, halfway by factors.
+/// An image with more pixels than this is nearer to the 2k tier than to the 1k one: twice a megapixel, halfway by factors.
 const LARGE: u64 = 2 * 1024 * 1024;
 
 /// The one of `ratios` to ask for: `named` where it is one of them, else the nearest to `size`.
@@ -31,13 +31,13 @@ pub(super) fn ratio(ratios: &[&'static str], named: Option<&str>, size: PixelSiz
     nearest.copied().unwrap_or("1:1")
 }
 
-/// The tier of a picture; none for the usual one.
-pub(super) fn tier_of_picture(size: PixelSize) -> Option<&'static str> {
+/// The tier of an image; none for the usual one.
+pub(super) fn tier_of_image(size: PixelSize) -> Option<&'static str> {
     (size.pixels() > LARGE).then_some("2k")
 }
 
-/// The tier of a film of `size`, the family's own where the vendor has it. `few` where only the lower two are made.
-pub(super) fn tier_of_film(named: Option<&str>, size: PixelSize, few: bool) -> &'static str {
+/// The tier of a video of `size`, the family's own where the vendor has it. `few` where only the lower two are made.
+pub(super) fn tier_of_video(named: Option<&str>, size: PixelSize, few: bool) -> &'static str {
     let tiers = [("480p", 480), ("720p", 720), ("1080p", 1080)];
     let tiers = &tiers[..if few { 2 } else { 3 }];
     let is_named = |tier: &str| named.is_some_and(|named| named.eq_ignore_ascii_case(tier));
@@ -60,14 +60,14 @@ mod tests {
     #[test]
     fn ratios_are_the_named_or_the_nearest() {
         for (ratios, named, (width, height), expected) in [
-            (OF_PICTURES, Some("16:9"), (1280, 720), "16:9"),
-            (OF_PICTURES, Some("21:9"), (2016, 864), "20:9"),
-            (OF_PICTURES, Some("9:21"), (864, 2016), "9:20"),
-            (OF_PICTURES, Some("auto"), (1024, 1024), "1:1"),
-            (OF_PICTURES, None, (864, 1152), "3:4"),
-            (OF_FILMS, Some("21:9"), (1680, 720), "16:9"),
-            (OF_FILMS, None, (720, 1280), "9:16"),
-            (OF_FILMS, None, (720, 720), "1:1"),
+            (OF_IMAGES, Some("16:9"), (1280, 720), "16:9"),
+            (OF_IMAGES, Some("21:9"), (2016, 864), "20:9"),
+            (OF_IMAGES, Some("9:21"), (864, 2016), "9:20"),
+            (OF_IMAGES, Some("auto"), (1024, 1024), "1:1"),
+            (OF_IMAGES, None, (864, 1152), "3:4"),
+            (OF_VIDEOS, Some("21:9"), (1680, 720), "16:9"),
+            (OF_VIDEOS, None, (720, 1280), "9:16"),
+            (OF_VIDEOS, None, (720, 720), "1:1"),
         ] {
             let size = PixelSize::new(width, height);
             assert_eq!(ratio(ratios, named, size), expected, "{named:?} {size}");
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn tiers_are_the_named_or_the_nearest() {
-        assert_eq!(tier_of_picture(PixelSize::new(1280, 720)), None);
-        assert_eq!(tier_of_picture(PixelSize::new(2048, 2048)), Some("2k"));
+        assert_eq!(tier_of_image(PixelSize::new(1280, 720)), None);
+        assert_eq!(tier_of_image(PixelSize::new(2048, 2048)), Some("2k"));
         for (named, (width, height), few, expected) in [
             (Some("480p"), (854, 480), false, "480p"),
             (Some("1080P"), (1920, 1080), false, "1080p"),
@@ -87,7 +87,11 @@ mod tests {
             (None, (640, 360), false, "480p"),
         ] {
             let size = PixelSize::new(width, height);
-            assert_eq!(tier_of_film(named, size, few), expected, "{named:?} {size}");
+            assert_eq!(
+                tier_of_video(named, size, few),
+                expected,
+                "{named:?} {size}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The options of a channel and of its models; a model's go before.
+//! Options of a channel and of its models. A model's option overrides the channel's.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Speech: `/tts` (xai.md › Speech). It leaves nothing behind, so it may be asked for again.
+//! Speech: `/tts`. It creates no job upstream, so a lost call may be repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use serde_json::{Map, Value};
 use tollgate_media::speech::SpeechJob;
 
 use super::{BEARER, Server, options};
-use crate::provider::{Done, Made, ProviderError, SpeechCall, SpeechProvider, Started};
-use crate::wire::{Ask, Changes, Sound, unless_stopped};
+use crate::adapter::{Adjustments, AudioResponse, HttpRequest, unless_cancelled};
+use crate::error::ProviderError;
+use crate::provider::{Completed, ResultData, SpeechCall, SpeechProvider, Started};
 
 /// Until the first sound, and between its parts.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The slowest and fastest pace.
 const SPEEDS: (f64, f64) = (0.7, 1.5);
 
@@ -24,25 +25,27 @@ impl SpeechProvider for Speech {
         let attempt = &call.attempt;
         let voice = options::voice(&self.0.channel, attempt.model);
         let (fields, changes) = fields(voice, call.job);
-        changes.tell(attempt.delivery);
+        changes.report_to(attempt.sink);
         let body = Value::Object(fields);
-        let ask = Ask::post(self.0.url("/tts"), &body)
-            .authorized(BEARER, attempt.key)?
-            .within(PATIENCE)
-            .sound();
+        let ask = HttpRequest::post(self.0.url("/tts"), &body)
+            .with_authorization(BEARER, attempt.key)?
+            .with_timeout(TIMEOUT)
+            .accept_any();
         let work = async {
-            match self.0.wire.ask_sound(ask).await? {
-                Sound::Made(parts) => attempt.delivery.deliver(Made::Stream(parts)).await,
-                Sound::Refused(answer) => Err(self.0.refusal(&answer)),
+            match self.0.client.send_for_audio(ask).await? {
+                AudioResponse::Audio(parts) => {
+                    attempt.sink.deliver(ResultData::Stream(parts)).await
+                }
+                AudioResponse::Other(answer) => Err(self.0.response_error(&answer)),
             }
         };
-        unless_stopped(&attempt.cancel, work).await?;
-        Ok(Started::Done(Done::default()))
+        unless_cancelled(&attempt.cancel, work).await?;
+        Ok(Started::Completed(Completed::default()))
     }
 }
 
-fn fields(default_voice: &str, job: &SpeechJob) -> (Map<String, Value>, Changes) {
-    let mut changes = Changes::unless_carried(job, &["voice", "language", "speed"]);
+fn fields(default_voice: &str, job: &SpeechJob) -> (Map<String, Value>, Adjustments) {
+    let mut changes = Adjustments::for_unsupported_fields(job, &["voice", "language", "speed"]);
     let voice = job.voice.as_deref().unwrap_or(default_voice);
     let language = job.language.as_deref().unwrap_or("auto");
     let mut fields = Map::new();
@@ -52,7 +55,7 @@ fn fields(default_voice: &str, job: &SpeechJob) -> (Map<String, Value>, Changes)
     if let Some(asked) = job.speed {
         let speed = asked.clamp(SPEEDS.0, SPEEDS.1);
         let why = "the provider does not speak at this pace: the nearest that it has";
-        changes.instead("speed", asked, speed, why);
+        changes.replace_value("speed", asked, speed, why);
         fields.insert("speed".into(), speed.into());
     }
     (fields, changes)

@@ -1,4 +1,4 @@
-//! Films: `/videos/generations` (xai.md › Video).
+//! Videos: `/videos/generations`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,18 +9,19 @@ use serde_json::{Map, Value, json};
 use tollgate_core::TaskKind;
 use tollgate_media::video::{ImageUse, VideoJob};
 
-use super::{BEARER, Server, models, refusal};
-use crate::provider::{
-    Polled, ProviderError, ProviderErrorKind, Queue, QueueCall, Rhythm, Started, VideoCall,
-    VideoProvider,
+use super::{BEARER, Server, errors, models};
+use crate::adapter::{
+    Adjustments, HttpRequest, InlineFiles, deliver_results, missing_job_id_error, percent_encode,
+    poll_error,
 };
-use crate::wire::{Ask, Changes, Slots, hand_over, segment, unnamed, unpolled};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{PollInterval, Polled, Queue, QueueCall, Started, VideoCall, VideoProvider};
 
-/// Most references of one film.
+/// Most references of one video.
 const MOST_REFERENCES: usize = 7;
-/// The longest film made after references, in seconds.
+/// The longest video made after references, in seconds.
 const LONGEST_WITH_REFERENCES: u32 = 10;
-/// How long an answer about a film may take.
+/// How long an answer about a video may take.
 const POLL_TIME: Duration = Duration::from_secs(30);
 
 pub(super) struct Videos(pub(super) Arc<Server>);
@@ -32,10 +33,10 @@ impl VideoProvider for Videos {
         let id = call.attempt.model.id_by(models::IDS);
         let role = role(call.job, call.images.len())?;
         let (mut fields, changes) = fields(id, call.job, role)?;
-        changes.tell(call.attempt.delivery);
+        changes.report_to(call.attempt.sink);
         let images = super::readable(call.images).await?;
-        let mut slots = Slots::new();
-        let image = |picture| json!({"url": slots.picture(picture)});
+        let mut slots = InlineFiles::new();
+        let image = |image| json!({"url": slots.image(image)});
         let mut images: Vec<Value> = images.iter().map(image).collect();
         match role {
             Role::None => {}
@@ -44,69 +45,72 @@ impl VideoProvider for Videos {
         }
         let json = HeaderValue::from_static("application/json");
         let url = server.url("/videos/generations");
-        let ask = Ask::post_parts(url, json, slots.fill(&fields.into()))
-            .authorized(BEARER, call.attempt.key)?
-            .once();
-        let answer = server.wire.ask(ask).await?;
+        let ask = HttpRequest::post_body(url, json, slots.into_body(&fields.into()))
+            .with_authorization(BEARER, call.attempt.key)?
+            .creating();
+        let answer = server.client.send(ask).await?;
         let json = answer.json();
-        let ticket = json["request_id"].as_str().filter(|id| !id.is_empty());
-        match ticket.filter(|_| answer.status.is_success()) {
-            Some(ticket) => Ok(Started::Accepted(ticket.to_owned())),
-            None => Err(unnamed(&answer, server.refusal(&answer))),
+        let provider_job_id = json["request_id"].as_str().filter(|id| !id.is_empty());
+        match provider_job_id.filter(|_| answer.status.is_success()) {
+            Some(provider_job_id) => Ok(Started::Accepted(provider_job_id.to_owned())),
+            None => Err(missing_job_id_error(
+                &answer,
+                server.response_error(&answer),
+            )),
         }
     }
 }
 
 #[async_trait]
 impl Queue for Videos {
-    fn rhythm(&self, _: TaskKind) -> Rhythm {
-        Rhythm::every(5)
+    fn poll_interval(&self, _: TaskKind) -> PollInterval {
+        PollInterval::every(5)
     }
 
     async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError> {
         let server = &self.0;
-        let film = segment(call.ticket);
-        let ask = Ask::get(server.url(&format!("/videos/{film}")))
-            .authorized(BEARER, call.key)?
-            .within(POLL_TIME);
-        let answer = server.wire.ask(ask).await?;
+        let video = percent_encode(call.provider_job_id);
+        let ask = HttpRequest::get(server.url(&format!("/videos/{video}")))
+            .with_authorization(BEARER, call.key)?
+            .with_timeout(POLL_TIME);
+        let answer = server.client.send(ask).await?;
         let json = answer.json();
         if answer.status == StatusCode::ACCEPTED {
             // Its body may be empty.
-            return Ok(Polled::Waiting(percent(&json)));
+            return Ok(Polled::Pending(percent(&json)));
         }
         if !answer.status.is_success() {
-            return unpolled(server.refusal(&answer));
+            return poll_error(server.response_error(&answer));
         }
         let url = json["video"]["url"].as_str().filter(|url| !url.is_empty());
         let is_held_back = json["video"]["respect_moderation"] == false;
         match (json["status"].as_str(), url) {
-            (Some("pending"), _) => Ok(Polled::Waiting(percent(&json))),
+            (Some("pending"), _) => Ok(Polled::Pending(percent(&json))),
             (Some("done") | None, _) if is_held_back => {
-                Ok(Polled::Failed(refusal::held_back("film")))
+                Ok(Polled::Failed(errors::withheld("video")))
             }
             (Some("done") | None, Some(url)) => {
-                let link = server.wire.link(&server.base, url, HeaderMap::new());
-                hand_over(call.delivery, vec![Ok(link)]).await
+                let link = server.client.link(&server.base, url, HeaderMap::new());
+                deliver_results(call.sink, vec![Ok(link)]).await
             }
             (Some("done"), None) => Ok(Polled::Failed(ProviderError::new(
-                ProviderErrorKind::Failed,
-                "the upstream says that the film is done, but gives none",
+                UpstreamErrorKind::Failed,
+                "the upstream says that the video is done, but gives none",
             ))),
             (Some("failed"), _) => {
-                let error = refusal::of_task(&server.wire, &json["error"]);
+                let error = errors::of_task(&server.client, &json["error"]);
                 Ok(Polled::Failed(error))
             }
             (Some("expired"), _) => Ok(Polled::Failed(ProviderError::new(
-                ProviderErrorKind::Failed,
-                "the upstream has given the film up",
+                UpstreamErrorKind::Failed,
+                "the upstream has given the video up",
             ))),
-            _ => Err(server.refusal(&answer)),
+            _ => Err(server.response_error(&answer)),
         }
     }
 }
 
-/// What the pictures are to a film.
+/// What the images are to a video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     None,
@@ -114,55 +118,56 @@ enum Role {
     References,
 }
 
-/// What `count` pictures are to the film of `job`.
+/// What `count` images are to the video of `job`.
 fn role(job: &VideoJob, count: usize) -> Result<Role, ProviderError> {
-    let unfit = |message: &str| ProviderError::new(ProviderErrorKind::ChannelUnfit, message);
+    let unsupported =
+        |message: &str| ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message);
     match (job.image_use, count) {
         (_, 0) => Ok(Role::None),
         (_, count) if count > MOST_REFERENCES => {
-            Err(unfit("the upstream takes at most 7 reference images"))
+            Err(unsupported("the upstream takes at most 7 reference images"))
         }
-        (Some(ImageUse::FirstAndLast), _) => Err(unfit("the upstream takes no last frame")),
+        (Some(ImageUse::FirstAndLast), _) => Err(unsupported("the upstream takes no last frame")),
         (None | Some(ImageUse::FirstFrame), 1) => Ok(Role::First),
-        _ if job.seconds > LONGEST_WITH_REFERENCES => Err(unfit(
+        _ if job.seconds > LONGEST_WITH_REFERENCES => Err(unsupported(
             "the upstream makes at most 10 seconds with reference images",
         )),
         _ => Ok(Role::References),
     }
 }
 
-/// The request's fields, pictures aside.
+/// The request's fields, images aside.
 fn fields(
     id: &str,
     job: &VideoJob,
     role: Role,
-) -> Result<(Map<String, Value>, Changes), ProviderError> {
+) -> Result<(Map<String, Value>, Adjustments), ProviderError> {
     let Some(size) = job.size.pixels else {
         return Err(ProviderError::new(
-            ProviderErrorKind::Rejected,
-            "the size of the film is unknown",
+            UpstreamErrorKind::Rejected,
+            "the size of the video is unknown",
         ));
     };
     let named = job.size.ratio.as_deref();
-    let tier = models::tier_of_film(
+    let tier = models::tier_of_video(
         job.size.resolution.as_deref(),
         size,
         role == Role::References,
     );
-    let mut changes = Changes::unless_carried(job, &[]);
+    let mut changes = Adjustments::for_unsupported_fields(job, &[]);
     let asked = job.size.resolution.as_deref();
     if let Some(asked) = asked.filter(|asked| !asked.eq_ignore_ascii_case(tier)) {
         let why = "the provider does not make this tier here: the nearest that it makes";
-        changes.instead("resolution", asked, tier, why);
+        changes.replace_value("resolution", asked, tier, why);
     }
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| drop(fields.insert(name.into(), value));
     put("model", id.into());
     put("prompt", job.prompt.as_str().into());
     put("duration", job.seconds.into());
-    // Without a ratio the film has the start picture's.
+    // Without a ratio the video has the start image's.
     if named.is_some() || role != Role::First {
-        let ratio = models::ratio(models::OF_FILMS, named, size);
+        let ratio = models::ratio(models::OF_VIDEOS, named, size);
         changes.ratio(named, Some(size), ratio);
         put("aspect_ratio", ratio.into());
     }
@@ -223,17 +228,17 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_what_the_family_says() {
+    fn images_are_what_the_family_says() {
         let size = size(1280, 720, Some("16:9"), Some("720p"));
-        let unfit = Err(ProviderErrorKind::ChannelUnfit);
+        let unsupported = Err(UpstreamErrorKind::UnsupportedByChannel);
         for (image_use, count, seconds, expected) in [
             (None, 0, 15, Ok(Role::None)),
             (Some(ImageUse::FirstFrame), 1, 15, Ok(Role::First)),
             (Some(ImageUse::References), 1, 10, Ok(Role::References)),
             (Some(ImageUse::References), 7, 10, Ok(Role::References)),
-            (Some(ImageUse::References), 7, 11, unfit),
-            (Some(ImageUse::References), 8, 10, unfit),
-            (Some(ImageUse::FirstAndLast), 2, 5, unfit),
+            (Some(ImageUse::References), 7, 11, unsupported),
+            (Some(ImageUse::References), 8, 10, unsupported),
+            (Some(ImageUse::FirstAndLast), 2, 5, unsupported),
             (None, 1, 15, Ok(Role::First)),
             (None, 2, 5, Ok(Role::References)),
         ] {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate_media::image::{ImageFormat, ImageJob};
 use tollgate_media::video::ImageUse::{self, FirstAndLast, FirstFrame, References};
 use tollgate_upstream::channel::ChannelModel;
-use tollgate_upstream::provider::ProviderErrorKind::{self, *};
+use tollgate_upstream::error::UpstreamErrorKind::{self, *};
 use tollgate_upstream::{Polled, ProviderError};
 
 use crate::booth::{Booth, film, members, picture_of, raw};
@@ -113,7 +113,7 @@ async fn of_a_group_the_good_ones_are_delivered_in_order() {
         "error":{"code":"InternalServiceError","message":"broke off"}}"#;
     let (_vendor, booth) = ark(200, text).await;
     let refused = booth.draw(&group(4)).await.unwrap();
-    assert_eq!(refused, [Moderated, Retryable]);
+    assert_eq!(refused, [Moderated, Unavailable]);
     assert_eq!(
         booth.kept.urls(),
         ["https://tos.example/1.jpeg", "https://tos.example/3.jpeg"]
@@ -141,7 +141,7 @@ async fn a_picture_that_cannot_be_fetched_is_missing() {
     assert_eq!(booth.draw(&group(2)).await.unwrap_err().kind, Failed);
 }
 
-async fn check_refusal(status: u16, text: &'static str, expected: ProviderErrorKind) {
+async fn check_refusal(status: u16, text: &'static str, expected: UpstreamErrorKind) {
     let (_vendor, booth) = ark(status, text).await;
     let job = picture_of("seedream-4.5", "a cat", (2048, 2048));
     let pictures = booth.draw(&job).await.unwrap_err();
@@ -171,7 +171,7 @@ async fn refusals_are_told_apart() {
         (
             401,
             r#"{"error":{"code":"AuthenticationError","message":"the API key sk-test-0123456789abcdef is wrong"}}"#,
-            KeyRefused,
+            KeyRejected,
         ),
         (
             403,
@@ -181,7 +181,7 @@ async fn refusals_are_told_apart() {
         (
             404,
             r#"{"error":{"code":"ModelNotOpen","message":"activate it"}}"#,
-            ModelMissing,
+            ModelNotFound,
         ),
         (
             429,
@@ -196,16 +196,16 @@ async fn refusals_are_told_apart() {
         (
             500,
             r#"{"error":{"code":"InternalServiceError","message":"oops"}}"#,
-            Retryable,
+            Unavailable,
         ),
         (
             418,
             r#"{"error":{"code":"Teapot","message":"no"}}"#,
             Rejected,
         ),
-        (502, "<html>Bad Gateway</html>", Retryable),
-        (200, "<html>sign in</html>", Retryable),
-        (200, "{}", Unknown),
+        (502, "<html>Bad Gateway</html>", Unavailable),
+        (200, "<html>sign in</html>", Unavailable),
+        (200, "{}", OutcomeUnknown),
         (
             200,
             r#"{"error":{"code":"OutputImageRiskDetection","message":"no"}}"#,
@@ -228,14 +228,14 @@ async fn a_lost_answer_is_unknown_and_no_connection_may_be_tried_again() {
     let job = picture_of("seedream-4.5", "a cat", (2048, 2048));
     let film = film("seedance-2.0", json!({ "prompt": "a cat", "seconds": 5 }));
     let booth = booth_at(&vendor.url("/api/v3"), "seedance-2.0");
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, Unknown);
-    assert_eq!(booth.film(&film).await.unwrap_err().kind, Unknown);
+    assert_eq!(booth.draw(&job).await.unwrap_err().kind, OutcomeUnknown);
+    assert_eq!(booth.film(&film).await.unwrap_err().kind, OutcomeUnknown);
     let lost = booth.poll(TICKET).await.unwrap_err();
-    assert_eq!(lost.kind, Retryable);
+    assert_eq!(lost.kind, Unavailable);
 
     let booth = booth_at("http://127.0.0.1:1", "seedance-2.0");
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, Retryable);
-    assert_eq!(booth.film(&film).await.unwrap_err().kind, Retryable);
+    assert_eq!(booth.draw(&job).await.unwrap_err().kind, Unavailable);
+    assert_eq!(booth.film(&film).await.unwrap_err().kind, Unavailable);
 }
 
 #[tokio::test]
@@ -251,9 +251,15 @@ async fn a_stopped_call_ends_at_once() {
 async fn families_of_others_are_not_served() {
     let (vendor, booth) = ark(200, "{}").await;
     let job = picture_of("imagen-4", "a cat", (1024, 1024));
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, ChannelUnfit);
+    assert_eq!(
+        booth.draw(&job).await.unwrap_err().kind,
+        UnsupportedByChannel
+    );
     let film = film("sora-2", json!({ "prompt": "a cat", "seconds": 5 }));
-    assert_eq!(booth.film(&film).await.unwrap_err().kind, ChannelUnfit);
+    assert_eq!(
+        booth.film(&film).await.unwrap_err().kind,
+        UnsupportedByChannel
+    );
     assert!(vendor.seen().is_empty());
 }
 
@@ -269,7 +275,7 @@ async fn a_film_is_asked_for_as_documented() {
     job.return_last_frame = Some(true);
     job.seed = Some(-1);
     assert_eq!(booth.film(&job).await.unwrap(), TICKET);
-    let adjusted = booth.kept.adjusted();
+    let adjusted = booth.kept.record_adjustment();
     assert_eq!(adjusted, [r#"prompt: "--dur 12" → null"#]);
     let seen = &vendor.seen()[0];
     assert_eq!(seen.line, "POST /api/v3/contents/generations/tasks");
@@ -297,7 +303,7 @@ async fn film_of_pictures(
     family: &str,
     image_use: ImageUse,
     count: usize,
-) -> Result<Value, ProviderErrorKind> {
+) -> Result<Value, UpstreamErrorKind> {
     let (vendor, mut booth) = at(model, 200, r#"{"id":"cgt-20261121-abcde"}"#).await;
     let mut job = film(family, json!({ "prompt": "a cat", "seconds": 5 }));
     job.size.resolution = Some(tier.into());
@@ -367,7 +373,7 @@ async fn pictures_are_frames_or_references() {
         ("seedance-2.0-fast", "seedance-2.0", 2),
     ] {
         let refused = film_of_pictures((model, "1080p"), family, References, count).await;
-        assert_eq!(refused, Err(ChannelUnfit), "{model}");
+        assert_eq!(refused, Err(UnsupportedByChannel), "{model}");
     }
 
     let sent = film_of_pictures(("seedance-2.0", "1080p"), "seedance-2.0", FirstFrame, 1)
@@ -386,7 +392,7 @@ async fn polls_say_how_far_it_is() {
         let text = format!(r#"{{"id":"{TICKET}","status":"{status}","error":null}}"#);
         let (vendor, booth) = ark(200, text).await;
         let polled = booth.poll(TICKET).await.unwrap();
-        assert!(matches!(polled, Polled::Waiting(None)), "{polled:?}");
+        assert!(matches!(polled, Polled::Pending(None)), "{polled:?}");
         let seen = &vendor.seen()[0];
         assert_eq!(
             seen.line,
@@ -397,7 +403,7 @@ async fn polls_say_how_far_it_is() {
     let text = r#"{"status":"succeeded","content":{"video_url":"https://tos.example/a.mp4","last_frame_url":"https://tos.example/a.png"}}"#;
     let (_vendor, booth) = ark(200, text).await;
     let polled = booth.poll(TICKET).await.unwrap();
-    assert!(matches!(polled, Polled::Done(done) if done.refused.is_empty()));
+    assert!(matches!(polled, Polled::Completed(done) if done.failures.is_empty()));
     assert_eq!(
         booth.kept.urls(),
         ["https://tos.example/a.mp4", "https://tos.example/a.png"]
@@ -407,7 +413,7 @@ async fn polls_say_how_far_it_is() {
 #[tokio::test]
 async fn a_film_that_cannot_be_fetched_now_is_fetched_at_the_next_poll() {
     let text = r#"{"status":"succeeded","content":{"video_url":"https://tos.example/a.mp4"}}"#;
-    for (kind, is_asked_again) in [(Retryable, true), (Interrupted, true), (Failed, false)] {
+    for (kind, is_asked_again) in [(Unavailable, true), (Interrupted, true), (Failed, false)] {
         let (_vendor, booth) = ark(200, text).await;
         let error = ProviderError::new(kind, "no");
         booth.kept.reasons.lock().unwrap().push(error);
@@ -428,7 +434,7 @@ async fn tasks_that_fail_say_why() {
         ),
         (
             r#"{"status":"failed","error":{"code":"InternalServiceError","message":"oops"}}"#,
-            Retryable,
+            Unavailable,
         ),
         (
             r#"{"status":"failed","error":{"code":"Whatever","message":"no"}}"#,
@@ -450,9 +456,9 @@ async fn tasks_that_fail_say_why() {
 #[tokio::test]
 async fn polls_without_an_answer_are_repeated() {
     for (status, text, expected) in [
-        (500, "oops", Retryable),
-        (200, "<html></html>", Retryable),
-        (200, r#"{"status":"dancing"}"#, Retryable),
+        (500, "oops", Unavailable),
+        (200, "<html></html>", Unavailable),
+        (200, r#"{"status":"dancing"}"#, Unavailable),
         (
             429,
             r#"{"error":{"code":"RequestBurstTooFast","message":"slow"}}"#,
@@ -461,7 +467,7 @@ async fn polls_without_an_answer_are_repeated() {
         (
             401,
             r#"{"error":{"code":"AuthenticationError","message":"no"}}"#,
-            KeyRefused,
+            KeyRejected,
         ),
     ] {
         let (_vendor, booth) = ark(status, text).await;
@@ -493,5 +499,5 @@ async fn what_waits_is_called_off_and_what_runs_goes_on() {
         assert_eq!(vendor.seen()[0].line, line);
     }
     let (_vendor, booth) = ark(503, "").await;
-    assert_eq!(booth.call_off(TICKET).await.unwrap_err().kind, Retryable);
+    assert_eq!(booth.call_off(TICKET).await.unwrap_err().kind, Unavailable);
 }

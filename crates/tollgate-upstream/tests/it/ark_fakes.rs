@@ -1,12 +1,10 @@
-//! The provider `ark` against its fake, which refuses what the real one refuses and breaks in every way.
+//! The adapter of Volcengine Ark against its fake: sizes, groups, models, uses of images.
 
 use serde_json::{Value, json};
 use tollgate_fakes::{Options, Provider};
 use tollgate_media::image::ImageFormat;
-use tollgate_upstream::provider::ProviderErrorKind::{
-    Failed, KeyRefused, ModelMissing, Moderated, QuotaExhausted, RateLimited, Retryable, Unknown,
-};
-use tollgate_upstream::{Polled, ProviderErrorKind};
+use tollgate_upstream::Polled;
+use tollgate_upstream::error::UpstreamErrorKind::{Failed, Moderated};
 
 use crate::booth::{Booth, film, picture, reference};
 use crate::media_fakes::{booth, broken_rules, end, fetched, sized, sizes};
@@ -64,50 +62,6 @@ async fn groups_are_made_from_references_whole_or_in_part() {
     assert_eq!(broken_rules(&fake), NONE);
 }
 
-/// What the fake does on demand, and what that is to the gateway, of pictures and of submitted films alike.
-const BREAKS: &[(&str, ProviderErrorKind)] = &[
-    ("blocked", Moderated),
-    ("quota-exhausted", QuotaExhausted),
-    ("rate-limited", RateLimited),
-    ("key-refused", KeyRefused),
-    ("model-missing", ModelMissing),
-    ("overloaded", Retryable),
-    ("status=500", Retryable),
-    ("html-200", Retryable),
-    ("empty-body", Retryable),
-    ("truncated-json", Unknown),
-    ("reset-before-head", Unknown),
-    ("reset-mid-body", Unknown),
-    ("reset-after-accept", Unknown),
-];
-
-#[tokio::test]
-async fn the_fake_breaks_in_every_way() {
-    let model = "doubao-seedream-5-0-lite";
-    let (_fake, pictures) = booth(Provider::Ark, model, Options::default()).await;
-    let (_fake, films) = booth(Provider::Ark, "seedance-2.0", Options::default()).await;
-    for (directive, expected) in BREAKS {
-        let prompt =
-            json!({ "prompt": format!("a cat [[fake:{directive}]]"), "size": sized("2048x2048") });
-        let job = picture("seedream-5-lite", 1, prompt.clone());
-        let error = pictures.draw(&job).await.unwrap_err();
-        assert_eq!(error.kind, *expected, "{directive}: {error}");
-        let job = film("seedance-2.0", without_size(prompt));
-        let error = films.film(&job).await.unwrap_err();
-        assert_eq!(error.kind, *expected, "{directive}: {error}");
-    }
-    let prompt = json!({ "prompt": "[[fake:content-filter]]", "size": sized("2048x2048") });
-    let job = picture("seedream-5-lite", 1, prompt);
-    let error = pictures.draw(&job).await.unwrap_err();
-    assert_eq!(error.kind, Moderated);
-    assert!(pictures.kept.things().is_empty());
-}
-
-fn without_size(mut job: Value) -> Value {
-    job.as_object_mut().unwrap().remove("size");
-    job
-}
-
 #[tokio::test]
 async fn films_are_made_of_every_model_and_from_pictures_of_every_use() {
     for (model, family, image_use, count) in [
@@ -140,9 +94,9 @@ async fn films_are_made_of_every_model_and_from_pictures_of_every_use() {
                 "return_last_frame": true, "watermark": false,
             }),
         );
-        let ticket = booth.film(&job).await.unwrap();
+        let provider_job_id = booth.film(&job).await.unwrap();
         assert!(
-            matches!(end(&booth, &ticket).await, Polled::Done(_)),
+            matches!(end(&booth, &provider_job_id).await, Polled::Completed(_)),
             "{model}"
         );
         let things = booth.kept.things();
@@ -159,49 +113,20 @@ async fn accepted(booth: &Booth, prompt: &str) -> String {
 }
 
 #[tokio::test]
-async fn films_end_in_every_way() {
-    let options = Options {
-        polls: 2,
-        ..Options::default()
-    };
-    let (_fake, booth) = booth(Provider::Ark, "seedance-2.0", options).await;
-    for (directive, expected) in [
-        ("content-filter", Moderated),
-        ("fail", Retryable),
-        ("expire", Failed),
-    ] {
-        let ticket = accepted(&booth, &format!("[[fake:{directive}]]")).await;
-        let Polled::Failed(error) = end(&booth, &ticket).await else {
-            panic!("{directive} is done");
-        };
-        assert_eq!(error.kind, expected, "{directive}");
-    }
-    for (directive, expected) in [
-        ("status=503@poll", Retryable),
-        ("rate-limited@poll", RateLimited),
-        ("key-refused@poll", KeyRefused),
-        ("reset-before-head@poll", Retryable),
-        ("truncated-json@poll", Retryable),
-    ] {
-        let ticket = accepted(&booth, &format!("[[fake:{directive}]]")).await;
-        let error = booth.poll(&ticket).await.unwrap_err();
-        assert_eq!(error.kind, expected, "{directive}");
-    }
-    assert_eq!(booth.failure("cgt-20261121-nobody").await.kind, Failed);
-}
-
-#[tokio::test]
-async fn what_waits_can_be_called_off_and_what_runs_cannot() {
+async fn a_waiting_video_can_be_cancelled_and_a_finished_one_is_left_alone() {
     let options = Options {
         polls: 3,
         ..Options::default()
     };
     let (_fake, booth) = booth(Provider::Ark, "seedance-2.0", options).await;
-    let ticket = accepted(&booth, "a cat").await;
-    booth.call_off(&ticket).await.unwrap();
-    assert_eq!(booth.failure(&ticket).await.kind, Failed);
+    let provider_job_id = accepted(&booth, "a cat").await;
+    booth.call_off(&provider_job_id).await.unwrap();
+    assert_eq!(booth.failure(&provider_job_id).await.kind, Failed);
 
-    let ticket = accepted(&booth, "a cat").await;
-    assert!(matches!(end(&booth, &ticket).await, Polled::Done(_)));
-    booth.call_off(&ticket).await.unwrap();
+    let provider_job_id = accepted(&booth, "a cat").await;
+    assert!(matches!(
+        end(&booth, &provider_job_id).await,
+        Polled::Completed(_)
+    ));
+    booth.call_off(&provider_job_id).await.unwrap();
 }

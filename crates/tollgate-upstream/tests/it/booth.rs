@@ -21,8 +21,8 @@ use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{
-    Attempt, Channel, Delivery, ImageCall, InputFile, Made, PROVIDERS, Polled, ProviderError,
-    ProviderErrorKind, QueueCall, SpeechCall, Started, VideoCall,
+    Attempt, Channel, ImageCall, InputFile, PROVIDERS, Polled, ProviderError, QueueCall,
+    ResultData, ResultSink, SpeechCall, Started, UpstreamErrorKind, VideoCall,
 };
 
 use crate::vendor::{KEY, Reply, Seen, Vendor, answer, channel};
@@ -76,7 +76,7 @@ impl Booth {
             model: &self.model,
             key: Some(&self.key),
             failed_attempts: self.failed_attempts,
-            delivery: &self.kept,
+            sink: &self.kept,
             cancel: self.cancel.clone(),
         }
     }
@@ -85,7 +85,7 @@ impl Booth {
     pub(crate) async fn draw(
         &self,
         job: &ImageJob,
-    ) -> Result<Vec<ProviderErrorKind>, ProviderError> {
+    ) -> Result<Vec<UpstreamErrorKind>, ProviderError> {
         let images = self.provider.image.as_ref().expect("it makes pictures");
         let call = ImageCall {
             attempt: self.attempt(),
@@ -94,12 +94,12 @@ impl Booth {
             mask: self.mask.as_ref(),
         };
         match images.start(call).await? {
-            Started::Done(done) => Ok(done.refused.iter().map(|error| error.kind).collect()),
-            Started::Accepted(ticket) => panic!("{ticket} was accepted"),
+            Started::Completed(done) => Ok(done.failures.iter().map(|error| error.kind).collect()),
+            Started::Accepted(provider_job_id) => panic!("{provider_job_id} was accepted"),
         }
     }
 
-    /// Begins a film; its ticket.
+    /// Begins a film; its provider job id.
     pub(crate) async fn film(&self, job: &VideoJob) -> Result<String, ProviderError> {
         let videos = self.provider.video.as_ref().expect("it makes films");
         let call = VideoCall {
@@ -108,40 +108,40 @@ impl Booth {
             images: &self.references,
         };
         match videos.start(call).await? {
-            Started::Accepted(ticket) => Ok(ticket),
-            Started::Done(_) => panic!("it is done at once"),
+            Started::Accepted(provider_job_id) => Ok(provider_job_id),
+            Started::Completed(_) => panic!("it is done at once"),
         }
     }
 
     /// Asks how far a film is.
-    pub(crate) async fn poll(&self, ticket: &str) -> Result<Polled, ProviderError> {
+    pub(crate) async fn poll(&self, provider_job_id: &str) -> Result<Polled, ProviderError> {
         let queue = self.provider.queue.as_ref().expect("it has a queue");
-        queue.poll(self.question(ticket)).await
+        queue.poll(self.question(provider_job_id)).await
     }
 
     /// Why a film came to nothing.
-    pub(crate) async fn failure(&self, ticket: &str) -> ProviderError {
-        match self.poll(ticket).await {
+    pub(crate) async fn failure(&self, provider_job_id: &str) -> ProviderError {
+        match self.poll(provider_job_id).await {
             Ok(Polled::Failed(error)) => error,
             other => panic!("it did not fail: {other:?}"),
         }
     }
 
     /// Calls a film off.
-    pub(crate) async fn call_off(&self, ticket: &str) -> Result<(), ProviderError> {
+    pub(crate) async fn call_off(&self, provider_job_id: &str) -> Result<(), ProviderError> {
         let queue = self.provider.queue.as_ref().expect("it has a queue");
-        queue.cancel(self.question(ticket)).await
+        queue.cancel(self.question(provider_job_id)).await
     }
 
-    fn question<'a>(&'a self, ticket: &'a str) -> QueueCall<'a> {
+    fn question<'a>(&'a self, provider_job_id: &'a str) -> QueueCall<'a> {
         QueueCall {
             task_id: "task_1",
             kind: TaskKind::Video,
-            ticket,
-            asked: 1,
+            provider_job_id,
+            requested: 1,
             model: &self.model,
             key: Some(&self.key),
-            delivery: &self.kept,
+            sink: &self.kept,
         }
     }
 
@@ -153,8 +153,8 @@ impl Booth {
             job,
         };
         match speech.start(call).await? {
-            Started::Done(done) => assert!(done.refused.is_empty()),
-            Started::Accepted(ticket) => panic!("{ticket} was accepted"),
+            Started::Completed(done) => assert!(done.failures.is_empty()),
+            Started::Accepted(provider_job_id) => panic!("{provider_job_id} was accepted"),
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Kept {
     }
 
     /// What was adjusted, as `field: asked → used`, in that order.
-    pub(crate) fn adjusted(&self) -> Vec<String> {
+    pub(crate) fn record_adjustment(&self) -> Vec<String> {
         let adjustments = self.adjustments.lock().unwrap();
         let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.asked, a.used);
         adjustments.iter().map(text).collect()
@@ -223,16 +223,16 @@ impl Kept {
 }
 
 #[async_trait]
-impl Delivery for Kept {
-    async fn deliver(&self, made: Made) -> Result<(), ProviderError> {
+impl ResultSink for Kept {
+    async fn deliver(&self, made: ResultData) -> Result<(), ProviderError> {
         let thing = match made {
-            Made::Bytes(bytes) => Thing::Bytes(bytes),
-            Made::Link(link) => Thing::Link {
+            ResultData::Bytes(bytes) => Thing::Bytes(bytes),
+            ResultData::Link(link) => Thing::Link {
                 url: link.url,
                 headers: link.headers,
                 is_own: link.is_own,
             },
-            Made::Stream(mut parts) => {
+            ResultData::Stream(mut parts) => {
                 let mut all = Vec::new();
                 while let Some(part) = parts.next().await {
                     all.extend_from_slice(&part?);
@@ -247,7 +247,7 @@ impl Delivery for Kept {
         if *refuses > 0 {
             *refuses -= 1;
             return Err(ProviderError::new(
-                ProviderErrorKind::Failed,
+                UpstreamErrorKind::Failed,
                 "no such file",
             ));
         }
@@ -260,7 +260,7 @@ impl Delivery for Kept {
         self.progress.lock().unwrap().push(percent);
     }
 
-    fn adjusted(&self, adjustment: Adjustment) {
+    fn record_adjustment(&self, adjustment: Adjustment) {
         self.adjustments.lock().unwrap().push(adjustment);
     }
 }

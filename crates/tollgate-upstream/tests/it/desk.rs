@@ -22,13 +22,14 @@ use tollgate_fakes::{Fake, Options, Provider as FakeKind};
 use tollgate_media::image::{ImageFormat, ImageJob, PixelSize};
 use tollgate_media::speech::SpeechJob;
 use tollgate_media::video::VideoJob;
-use tollgate_media::{AnyFamily, Job, RequestShape};
+use tollgate_media::{AnyFamily, Job, RequestLayout};
 use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{
-    Attempt, Channel, Delivery, Done, FindCall, Found, ImageCall, InputFile, Link, Made, PROVIDERS,
-    Polled, ProviderError, ProviderErrorKind, QueueCall, SpeechCall, Started, VideoCall,
+    Attempt, Channel, Completed, FindCall, Found, ImageCall, InputFile, Link, PROVIDERS, Polled,
+    ProviderError, QueueCall, ResultData, ResultSink, SpeechCall, Started, UpstreamErrorKind,
+    VideoCall,
 };
 
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef";
@@ -163,11 +164,11 @@ pub(crate) fn check(channel: &Channel) -> Result<(), String> {
 /// Whether the kind says of every field of its families, and of no other, what becomes of it.
 pub(crate) fn says_all(kind: &str) {
     let entry = PROVIDERS.iter().find(|entry| entry.kind == kind).unwrap();
-    assert!(!entry.carries.is_empty());
-    for carries in entry.carries {
+    assert!(!entry.field_support.is_empty());
+    for carries in entry.field_support {
         let family = AnyFamily::by_name(carries.family).expect(carries.family);
         let said: Vec<&str> = carries.fields.iter().map(|(name, _)| *name).collect();
-        let fields = family.fields(RequestShape::Usual).iter();
+        let fields = family.fields(RequestLayout::Standard).iter();
         let there: Vec<&str> = fields.map(|field| field.name).collect();
         assert_eq!(
             said, there,
@@ -212,7 +213,7 @@ impl Desktop {
             model: &self.model,
             key: Some(&self.key),
             failed_attempts: 0,
-            delivery: &self.shelf,
+            sink: &self.shelf,
             cancel: CancellationToken::new(),
         }
     }
@@ -253,46 +254,57 @@ impl Desktop {
         self.provider.speech.as_ref().unwrap().start(call).await
     }
 
-    fn question<'a>(&'a self, ticket: &'a str, kind: TaskKind, asked: u32) -> QueueCall<'a> {
+    fn question<'a>(
+        &'a self,
+        provider_job_id: &'a str,
+        kind: TaskKind,
+        asked: u32,
+    ) -> QueueCall<'a> {
         QueueCall {
             task_id: "task_1",
             kind,
-            ticket,
-            asked,
+            provider_job_id,
+            requested: asked,
             model: &self.model,
             key: Some(&self.key),
-            delivery: &self.shelf,
+            sink: &self.shelf,
         }
     }
 
     pub(crate) async fn poll(
         &self,
-        ticket: &str,
+        provider_job_id: &str,
         kind: TaskKind,
         asked: u32,
     ) -> Result<Polled, ProviderError> {
         let queue = self.provider.queue.as_ref().unwrap();
-        queue.poll(self.question(ticket, kind, asked)).await
+        queue
+            .poll(self.question(provider_job_id, kind, asked))
+            .await
     }
 
     /// Asks until it is no longer waiting.
     pub(crate) async fn end(
         &self,
-        ticket: &str,
+        provider_job_id: &str,
         kind: TaskKind,
         asked: u32,
     ) -> Result<Polled, ProviderError> {
         loop {
-            match self.poll(ticket, kind, asked).await {
-                Ok(Polled::Waiting(_)) => {}
+            match self.poll(provider_job_id, kind, asked).await {
+                Ok(Polled::Pending(_)) => {}
                 ended => return ended,
             }
         }
     }
 
-    pub(crate) async fn cancel(&self, ticket: &str, kind: TaskKind) -> Result<(), ProviderError> {
+    pub(crate) async fn cancel(
+        &self,
+        provider_job_id: &str,
+        kind: TaskKind,
+    ) -> Result<(), ProviderError> {
         let queue = self.provider.queue.as_ref().unwrap();
-        queue.cancel(self.question(ticket, kind, 1)).await
+        queue.cancel(self.question(provider_job_id, kind, 1)).await
     }
 
     pub(crate) async fn find(&self, job: &Job) -> Result<Found, ProviderError> {
@@ -302,24 +314,26 @@ impl Desktop {
             external_id: EXTERNAL_ID,
             model: &self.model,
             key: Some(&self.key),
-            delivery: &self.shelf,
+            sink: &self.shelf,
         };
         queue.find(call).await
     }
 }
 
-/// The ticket of accepted work.
-pub(crate) fn ticket(started: Result<Started, ProviderError>) -> String {
+/// The provider job id of accepted work.
+pub(crate) fn provider_job_id(started: Result<Started, ProviderError>) -> String {
     match started {
-        Ok(Started::Accepted(ticket)) => ticket,
+        Ok(Started::Accepted(provider_job_id)) => provider_job_id,
         other => panic!("it was not accepted: {other:?}"),
     }
 }
 
 /// What was refused of finished work.
-pub(crate) fn refused(polled: Result<Polled, ProviderError>) -> Vec<ProviderErrorKind> {
+pub(crate) fn refused(polled: Result<Polled, ProviderError>) -> Vec<UpstreamErrorKind> {
     match polled {
-        Ok(Polled::Done(Done { refused })) => refused.into_iter().map(|e| e.kind).collect(),
+        Ok(Polled::Completed(Completed { failures: refused })) => {
+            refused.into_iter().map(|e| e.kind).collect()
+        }
         other => panic!("it is not done: {other:?}"),
     }
 }
@@ -352,7 +366,7 @@ impl Shelf {
     }
 
     /// What was adjusted, as `field: asked → used`, in that order.
-    pub(crate) fn adjusted(&self) -> Vec<String> {
+    pub(crate) fn record_adjustment(&self) -> Vec<String> {
         let adjustments = self.adjustments.lock().unwrap();
         let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.asked, a.used);
         adjustments.iter().map(text).collect()
@@ -360,22 +374,22 @@ impl Shelf {
 }
 
 #[async_trait]
-impl Delivery for Shelf {
-    async fn deliver(&self, made: Made) -> Result<(), ProviderError> {
+impl ResultSink for Shelf {
+    async fn deliver(&self, made: ResultData) -> Result<(), ProviderError> {
         match made {
-            Made::Link(link) if link.url.contains("gone") => Err(ProviderError::new(
-                ProviderErrorKind::Retryable,
+            ResultData::Link(link) if link.url.contains("gone") => Err(ProviderError::new(
+                UpstreamErrorKind::Unavailable,
                 "the result cannot be fetched",
             )),
-            Made::Link(link) => {
+            ResultData::Link(link) => {
                 self.links.lock().unwrap().push(link);
                 Ok(())
             }
-            Made::Bytes(bytes) => {
+            ResultData::Bytes(bytes) => {
                 self.files.lock().unwrap().push(bytes.to_vec());
                 Ok(())
             }
-            Made::Stream(mut parts) => {
+            ResultData::Stream(mut parts) => {
                 let mut file = Vec::new();
                 while let Some(part) = parts.next().await {
                     file.extend_from_slice(&part?);
@@ -390,7 +404,7 @@ impl Delivery for Shelf {
         self.progress.lock().unwrap().push(percent);
     }
 
-    fn adjusted(&self, adjustment: Adjustment) {
+    fn record_adjustment(&self, adjustment: Adjustment) {
         self.adjustments.lock().unwrap().push(adjustment);
     }
 }
@@ -404,7 +418,7 @@ pub(crate) async fn fake(provider: FakeKind, options: Options) -> Fake {
 
 pub(crate) fn rules_broken(fake: &Fake) -> Vec<&'static str> {
     let requests = fake.requests().into_iter();
-    requests.filter_map(|seen| seen.refused).collect()
+    requests.filter_map(|seen| seen.rejected_by).collect()
 }
 
 /// A job with `given` in it.

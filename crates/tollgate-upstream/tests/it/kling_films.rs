@@ -5,11 +5,11 @@ use tollgate_core::Secret;
 use tollgate_core::TaskKind::Video;
 use tollgate_fakes::{Fake, Options, Provider};
 use tollgate_media::Job;
-use tollgate_upstream::{Channel, Found, Polled, ProviderErrorKind};
+use tollgate_upstream::{Channel, Found, Polled, UpstreamErrorKind};
 
 use crate::desk::{
-    Desk, Desktop, EXTERNAL_ID, Pictures, Reply, channel, failure, raw, refused, reply,
-    rules_broken, speech_job, ticket, video_job,
+    Desk, Desktop, EXTERNAL_ID, Pictures, Reply, channel, failure, provider_job_id, raw, refused,
+    reply, rules_broken, speech_job, video_job,
 };
 
 /// An access key with its secret.
@@ -62,7 +62,10 @@ async fn a_pair_of_keys_asks_the_older_apis() {
         "family": "veo-3.1", "generate_audio": true, "watermark": false, "seconds": 7,
         "negative_prompt": "fog",
     }));
-    assert_eq!(ticket(open.video(&job, &[]).await), "text2video/8612");
+    assert_eq!(
+        provider_job_id(open.video(&job, &[]).await),
+        "text2video/8612"
+    );
     let asked = &desk.asked()[0];
     assert_eq!(asked.line, "POST /v1/videos/text2video");
     let token = asked.header("authorization").unwrap();
@@ -81,7 +84,7 @@ async fn a_pair_of_keys_asks_the_older_apis() {
     ];
     let open = film(&desk, "kling-v2-6");
     let started = open.video(&video_job(json!({})), &frames).await;
-    assert_eq!(ticket(started), "image2video/8612");
+    assert_eq!(provider_job_id(started), "image2video/8612");
     let asked = &desk.asked()[1];
     assert_eq!(asked.line, "POST /v1/videos/image2video");
     let expected = json!({
@@ -93,7 +96,7 @@ async fn a_pair_of_keys_asks_the_older_apis() {
     // Only the newer APIs have it.
     let open = film(&desk, "kling-3.0-turbo");
     let error = open.video(&video_job(json!({})), &[]).await.unwrap_err();
-    assert_eq!(error.kind, ProviderErrorKind::ModelMissing);
+    assert_eq!(error.kind, UpstreamErrorKind::ModelNotFound);
     assert_eq!(desk.asked().len(), 2);
 }
 
@@ -102,13 +105,13 @@ async fn a_name_of_the_older_apis_leads_there_with_any_key() {
     let desk = Desk::saying([submitted()]).await;
     let open = Desktop::open(channel("kling", desk.url(""), "m", "kling-v1-6"));
     let started = open.video(&video_job(json!({})), &[]).await;
-    assert_eq!(ticket(started), "text2video/8612");
+    assert_eq!(provider_job_id(started), "text2video/8612");
     assert_eq!(desk.lines(), ["POST /v1/videos/text2video"]);
 }
 
 #[tokio::test]
 async fn a_film_is_followed_where_it_was_made() {
-    use ProviderErrorKind::{Failed, KeyRefused, Moderated, Rejected, Retryable};
+    use UpstreamErrorKind::{Failed, KeyRejected, Moderated, Rejected, Unavailable};
     let videos = json!({ "task_result": { "videos": [
         { "id": "v", "url": "https://cdn.example/v.mp4", "duration": "5",
           "watermark_url": "https://cdn.example/marked.mp4" } ] } });
@@ -135,7 +138,7 @@ async fn a_film_is_followed_where_it_was_made() {
     let open = Desktop::open(channel("kling", desk.url(""), "m", "kling-3.0"));
     for _ in 0..2 {
         let polled = open.poll("image2video/8612", Video, 1).await;
-        assert!(matches!(polled, Ok(Polled::Waiting(None))), "{polled:?}");
+        assert!(matches!(polled, Ok(Polled::Pending(None))), "{polled:?}");
     }
     assert_eq!(refused(open.poll("image2video/8612", Video, 1).await), []);
     let marked = open.poll("text2video/8612+mark", Video, 1).await;
@@ -145,11 +148,11 @@ async fn a_film_is_followed_where_it_was_made() {
         "https://cdn.example/marked.mp4",
     ];
     assert_eq!(open.shelf.links(), links);
-    for expected in [Moderated, Rejected, Retryable, Failed, Failed, Failed] {
+    for expected in [Moderated, Rejected, Unavailable, Failed, Failed, Failed] {
         let polled = open.poll("text2video/8612", Video, 1).await;
         assert_eq!(failure(polled).kind, expected);
     }
-    for expected in [Retryable, KeyRefused] {
+    for expected in [Unavailable, KeyRejected] {
         let error = open.poll("text2video/8612", Video, 1).await.unwrap_err();
         assert_eq!(error.kind, expected);
     }
@@ -172,8 +175,8 @@ async fn a_mark_is_delivered_where_it_is_wanted() {
         let desk = Desk::saying([accepted.clone(), done.clone()]).await;
         let open = Desktop::open(channel("kling", desk.url(""), "m", "kling-3.0"));
         let job = video_job(json!({ "watermark": mark }));
-        let ticket = ticket(open.video(&job, &[]).await);
-        assert_eq!(refused(open.poll(&ticket, Video, 1).await), []);
+        let provider_job_id = provider_job_id(open.video(&job, &[]).await);
+        assert_eq!(refused(open.poll(&provider_job_id, Video, 1).await), []);
         assert_eq!(open.shelf.links(), [expected]);
     }
 }
@@ -210,10 +213,10 @@ async fn a_film_is_looked_for_where_it_would_have_been_made() {
         assert_eq!(open.find(&from_text).await.unwrap(), Found::Nothing);
     }
     for expected in [
-        ProviderErrorKind::Retryable,
-        ProviderErrorKind::KeyRefused,
+        UpstreamErrorKind::Unavailable,
+        UpstreamErrorKind::KeyRejected,
         // Not the provider's own words.
-        ProviderErrorKind::ModelMissing,
+        UpstreamErrorKind::ModelNotFound,
     ] {
         assert_eq!(open.find(&from_text).await.unwrap_err().kind, expected);
     }
@@ -235,8 +238,8 @@ async fn what_is_asked_for_otherwise_is_told_before_and_when_it_is_found() {
         let desk = Desk::saying([refusal(400, 1301)]).await;
         let open = Desktop::open(channel("kling", desk.url(""), "m", upstream));
         let error = open.video(&job, &[]).await.unwrap_err();
-        assert_eq!(error.kind, ProviderErrorKind::Moderated);
-        assert_eq!(open.shelf.adjusted(), expected, "{upstream}");
+        assert_eq!(error.kind, UpstreamErrorKind::Moderated);
+        assert_eq!(open.shelf.record_adjustment(), expected, "{upstream}");
 
         let newer = enveloped(json!([{ "id": "8612" }]));
         let desk = match upstream {
@@ -245,9 +248,13 @@ async fn what_is_asked_for_otherwise_is_told_before_and_when_it_is_found() {
         };
         let open = Desktop::open(channel("kling", desk.url(""), "m", upstream));
         assert_eq!(open.find(&found).await.unwrap(), Found::Nothing);
-        assert_eq!(open.shelf.adjusted(), [] as [&str; 0], "of nothing");
+        assert_eq!(
+            open.shelf.record_adjustment(),
+            [] as [&str; 0],
+            "of nothing"
+        );
         assert!(matches!(open.find(&found).await, Ok(Found::Accepted(_))));
-        assert_eq!(open.shelf.adjusted(), expected, "{upstream}");
+        assert_eq!(open.shelf.record_adjustment(), expected, "{upstream}");
     }
 
     let desk = Desk::saying([refusal(400, 1301)]).await;
@@ -262,7 +269,7 @@ async fn what_is_asked_for_otherwise_is_told_before_and_when_it_is_found() {
         r#"language: "en-US" → "en""#,
         "speed: 3.3 → 2.0",
     ];
-    assert_eq!(open.shelf.adjusted(), expected);
+    assert_eq!(open.shelf.record_adjustment(), expected);
 }
 
 async fn faked(upstream: &str) -> (Fake, Desktop) {
@@ -296,7 +303,7 @@ async fn a_fake_takes_every_kind_of_film_with_signed_tokens() {
     ] {
         let (fake, open) = faked(upstream).await;
         let mut job = video_job(given);
-        let ticket = ticket(open.video(&job, &frames[..images]).await);
+        let provider_job_id = provider_job_id(open.video(&job, &frames[..images]).await);
         if images > 0 {
             let Job::Video(other) = from_image() else {
                 unreachable!("it is a film");
@@ -304,46 +311,13 @@ async fn a_fake_takes_every_kind_of_film_with_signed_tokens() {
             job.images = other.images;
         }
         let found = open.find(&Job::Video(job)).await.unwrap();
-        assert_eq!(found, Found::Accepted(ticket.clone()), "{upstream}");
-        assert_eq!(refused(open.end(&ticket, Video, 1).await), []);
+        assert_eq!(
+            found,
+            Found::Accepted(provider_job_id.clone()),
+            "{upstream}"
+        );
+        assert_eq!(refused(open.end(&provider_job_id, Video, 1).await), []);
         assert_eq!(open.shelf.links().len(), 1);
         assert_eq!(rules_broken(&fake), [] as [&str; 0], "{upstream}");
     }
-}
-
-#[tokio::test]
-async fn a_fake_of_the_older_apis_breaks_in_every_way() {
-    use ProviderErrorKind::*;
-    for (text, expected) in [
-        ("[[fake:blocked]]", Moderated),
-        ("[[fake:quota-exhausted]]", QuotaExhausted),
-        ("[[fake:rate-limited]]", RateLimited),
-        ("[[fake:key-refused]]", KeyRefused),
-        ("[[fake:model-missing]]", ModelMissing),
-        ("[[fake:overloaded]]", RateLimited),
-        ("[[fake:status=503]]", Retryable),
-        ("[[fake:html-200]]", Retryable),
-        ("[[fake:reset-before-head]]", Unknown),
-        ("[[fake:reset-after-accept]]", Unknown),
-    ] {
-        let (_fake, open) = faked("kling-3.0").await;
-        let job = video_job(json!({ "prompt": text }));
-        let kind = open.video(&job, &[]).await.unwrap_err().kind;
-        // One that was taken is found by our id.
-        let was_taken = matches!(open.find(&Job::Video(job)).await, Ok(Found::Accepted(_)));
-        let expected = if was_taken { Unknown } else { expected };
-        assert_eq!(kind, expected, "{text}");
-    }
-    for (text, expected) in [
-        ("[[fake:fail]]", Retryable),
-        ("[[fake:content-filter]]", Moderated),
-    ] {
-        let (_fake, open) = faked("kling-3.0").await;
-        let ticket = ticket(open.video(&video_job(json!({ "prompt": text })), &[]).await);
-        let ended = open.end(&ticket, Video, 1).await;
-        assert_eq!(failure(ended).kind, expected, "{text}");
-    }
-    let (_fake, open) = faked("kling-3.0").await;
-    let unknown = open.poll("text2video/17", Video, 1).await;
-    assert_eq!(failure(unknown).kind, Failed);
 }

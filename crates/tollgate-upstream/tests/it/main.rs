@@ -1,14 +1,13 @@
-//! The sandbox and the HTTP client through their public faces.
+//! The providers and the HTTP client through their public faces.
 
 mod ark;
 mod ark_fakes;
 mod booth;
-mod chat;
+mod contract;
 mod dashscope;
 mod desk;
 mod egress;
 mod fal;
-mod film;
 mod google;
 mod google_fakes;
 mod kling;
@@ -18,11 +17,7 @@ mod openai_media;
 mod pages;
 mod pool;
 mod providers;
-mod references;
 mod replicate;
-mod sandbox;
-mod studio;
 mod tls;
 mod vendor;
-mod voice;
 mod xai;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tollgate_media::image::ImageFormat;
 use tollgate_upstream::channel::ChannelModel;
-use tollgate_upstream::{Polled, ProviderErrorKind};
+use tollgate_upstream::{Polled, UpstreamErrorKind};
 
 use crate::booth::{
     Booth, Part, Thing, base64, breaks_off, bytes_of, film, form_of, json_of, picture, reference,
@@ -12,9 +12,9 @@ use crate::booth::{
 };
 use crate::vendor::{KEY, Vendor, answer, channel};
 
-use ProviderErrorKind::{
-    ChannelUnfit, Failed, Interrupted, KeyRefused, ModelMissing, Moderated, QuotaExhausted,
-    RateLimited, Rejected, Retryable, Unknown,
+use UpstreamErrorKind::{
+    Failed, Interrupted, KeyRejected, ModelNotFound, Moderated, OutcomeUnknown, QuotaExhausted,
+    RateLimited, Rejected, Unavailable, UnsupportedByChannel,
 };
 
 /// An answer with these pictures.
@@ -229,7 +229,7 @@ async fn k_of_n_is_what_there_is() {
     })
     .await;
     let booth = openai(&vendor, "gpt-image-2-official");
-    assert_eq!(booth.draw(&job).await.unwrap(), [Moderated, Retryable]);
+    assert_eq!(booth.draw(&job).await.unwrap(), [Moderated, Unavailable]);
     // More than asked for.
     let vendor = Vendor::answering(|_| says(200, &pictures(&[b"1", b"2", b"3", b"4", b"5"]))).await;
     let booth = openai(&vendor, "gpt-image-2-official");
@@ -270,11 +270,11 @@ async fn an_answer_that_breaks_off_is_never_asked_again_blindly() {
     let cut = cut.to_owned();
     let vendor = Vendor::answering(move |_| breaks_off(cut.clone())).await;
     let booth = openai(&vendor, "gpt-image-2-official");
-    assert_eq!(booth.draw(&job).await.unwrap(), [Unknown]);
+    assert_eq!(booth.draw(&job).await.unwrap(), [OutcomeUnknown]);
     assert_eq!(booth.kept.files(), [Bytes::from("one one")]);
     let vendor = Vendor::answering(|_| breaks_off("{\"data\":[{\"b64_json\":\"AAAA".into())).await;
     let booth = openai(&vendor, "gpt-image-2-official");
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, Unknown);
+    assert_eq!(booth.draw(&job).await.unwrap_err().kind, OutcomeUnknown);
     assert!(booth.kept.things().is_empty());
     assert_eq!(vendor.seen().len(), 1);
 }
@@ -285,7 +285,7 @@ async fn an_answer_that_ends_in_the_middle_of_a_picture_brings_none() {
     let vendor = Vendor::answering(move |_| answer(200, "application/json", cut)).await;
     let booth = openai(&vendor, "gpt-image-2-official");
     let job = picture("gpt-image-2", 1, json!({}));
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, Unknown);
+    assert_eq!(booth.draw(&job).await.unwrap_err().kind, OutcomeUnknown);
     assert!(booth.kept.things().is_empty());
 }
 
@@ -298,7 +298,7 @@ async fn every_refusal_has_its_kind() {
         (
             400,
             error("unknown_parameter", "Unknown parameter: 'y'."),
-            ChannelUnfit,
+            UnsupportedByChannel,
         ),
         (
             400,
@@ -311,7 +311,7 @@ async fn every_refusal_has_its_kind() {
         (
             401,
             error("invalid_api_key", "Incorrect API key provided"),
-            KeyRefused,
+            KeyRejected,
         ),
         (
             403,
@@ -319,12 +319,12 @@ async fn every_refusal_has_its_kind() {
                 "",
                 "Your organization must be verified to use the model `gpt-image-2`.",
             ),
-            ModelMissing,
+            ModelNotFound,
         ),
         (
             404,
             error("model_not_found", "The model does not exist"),
-            ModelMissing,
+            ModelNotFound,
         ),
         (
             429,
@@ -339,12 +339,12 @@ async fn every_refusal_has_its_kind() {
         (
             500,
             error("server_error", "The server had an error"),
-            Retryable,
+            Unavailable,
         ),
-        (503, error("slow_down", "Slow down"), Retryable),
+        (503, error("slow_down", "Slow down"), Unavailable),
         (200, error("insufficient_quota", "no money"), QuotaExhausted),
-        (200, json!({"data": []}), Retryable),
-        (200, json!({"created": 1}), Retryable),
+        (200, json!({"data": []}), Unavailable),
+        (200, json!({"created": 1}), Unavailable),
     ] {
         let name = body.to_string();
         let vendor = Vendor::answering(move |_| says(status, &body)).await;
@@ -357,7 +357,7 @@ async fn every_refusal_has_its_kind() {
         for status in [200, 502] {
             let vendor = Vendor::answering(move |_| answer(status, "text/html", page)).await;
             let booth = openai(&vendor, "gpt-image-2-official");
-            assert_eq!(booth.draw(&job).await.unwrap_err().kind, Retryable);
+            assert_eq!(booth.draw(&job).await.unwrap_err().kind, Unavailable);
         }
     }
 }
@@ -428,7 +428,7 @@ async fn films_are_submitted_with_seconds_and_size() {
         .references
         .push(reference("other", ImageFormat::Png, (64, 64)));
     let refused = booth.film(&film("sora-2", json!({}))).await.unwrap_err();
-    assert_eq!(refused.kind, ChannelUnfit);
+    assert_eq!(refused.kind, UnsupportedByChannel);
     let [plain, after_picture] = <[_; 2]>::try_from(vendor.seen()).unwrap();
     assert_eq!(plain.line, "POST /v1/videos");
     assert_eq!(plain.headers["authorization"], format!("Bearer {KEY}"));
@@ -474,7 +474,7 @@ async fn a_film_whose_acceptance_is_lost_is_unknown() {
             .await
             .unwrap_err()
             .kind,
-        Unknown
+        OutcomeUnknown
     );
     let vendor =
         Vendor::answering(|_| says(429, &json!({"error": {"code": "insufficient_quota"}}))).await;
@@ -502,7 +502,7 @@ async fn polls_tell_how_far_a_film_is() {
         let vendor = Vendor::answering(move |_| says(200, &json)).await;
         let polled = openai(&vendor, "sora-2").poll("video/1?x").await.unwrap();
         assert!(
-            matches!(polled, Polled::Waiting(percent) if percent == expected),
+            matches!(polled, Polled::Pending(percent) if percent == expected),
             "{polled:?}"
         );
         assert_eq!(vendor.seen()[0].line, "GET /v1/videos/video%2F1%3Fx");
@@ -515,7 +515,7 @@ async fn a_finished_film_lies_beside_its_record() {
     let vendor = Vendor::answering(move |_| says(200, &done)).await;
     let booth = openai(&vendor, "sora-2");
     let polled = booth.poll("video_1").await.unwrap();
-    assert!(matches!(polled, Polled::Done(done) if done.refused.is_empty()));
+    assert!(matches!(polled, Polled::Completed(done) if done.failures.is_empty()));
     let [
         Thing::Link {
             url,
@@ -558,7 +558,7 @@ async fn a_film_that_failed_says_why() {
         (
             200,
             failed(json!({"code": "server_error", "message": "sorry"})),
-            Retryable,
+            Unavailable,
         ),
         (
             200,
@@ -582,10 +582,10 @@ async fn a_film_that_failed_says_why() {
         assert_eq!(error.kind, expected, "{name}");
     }
     for (status, body, expected) in [
-        (500, json!({}), Retryable),
-        (401, json!({}), KeyRefused),
-        (200, json!({"status": "dreaming"}), Retryable),
-        (200, json!("<html>"), Retryable),
+        (500, json!({}), Unavailable),
+        (401, json!({}), KeyRejected),
+        (200, json!({"status": "dreaming"}), Unavailable),
+        (200, json!("<html>"), Unavailable),
     ] {
         let vendor = Vendor::answering(move |_| says(status, &body)).await;
         let error = openai(&vendor, "sora-2").poll("v").await.unwrap_err();
@@ -646,7 +646,7 @@ async fn refused_speech_has_its_kind_whatever_its_status() {
             401,
             "application/json",
             "{\"error\":{\"code\":\"invalid_api_key\"}}",
-            KeyRefused,
+            KeyRejected,
         ),
         (
             429,
@@ -658,10 +658,10 @@ async fn refused_speech_has_its_kind_whatever_its_status() {
             200,
             "application/json",
             "{\"error\":{\"code\":\"model_not_found\",\"message\":\"no\"}}",
-            ModelMissing,
+            ModelNotFound,
         ),
-        (200, "text/html", "<html>", Retryable),
-        (500, "text/plain", "oops", Retryable),
+        (200, "text/html", "<html>", Unavailable),
+        (500, "text/plain", "oops", Unavailable),
     ] {
         let vendor = Vendor::answering(move |_| answer(status, kind, text)).await;
         let booth = openai(&vendor, "native-v3");
@@ -681,6 +681,6 @@ async fn refused_speech_has_its_kind_whatever_its_status() {
     let booth = openai(&vendor, "native-v3");
     assert_eq!(
         booth.speak(&speech(json!({}))).await.unwrap_err().kind,
-        Retryable
+        Unavailable
     );
 }

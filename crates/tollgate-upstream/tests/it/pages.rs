@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tollgate_media::AnyFamily;
-use tollgate_upstream::{Carries, PROVIDERS};
+use tollgate_upstream::{FieldSupport, PROVIDERS};
 
 const BEGIN: &str = "<!-- fields -->";
 const END: &str = "<!-- /fields -->";
@@ -17,7 +17,7 @@ fn page(kind: &str) -> PathBuf {
 }
 
 /// The part between the marks.
-fn tables(carries: &[Carries]) -> String {
+fn tables(carries: &[FieldSupport]) -> String {
     let mut text = format!("{BEGIN}\n");
     for of_family in carries {
         let family = AnyFamily::by_name(of_family.family).expect(of_family.family);
@@ -42,10 +42,10 @@ fn with_tables(page: &str, tables: &str) -> Option<String> {
 #[test]
 fn every_page_has_the_tables_of_its_adapter() {
     let bless = std::env::var_os("TOLLGATE_BLESS").is_some();
-    for provider in PROVIDERS.iter().filter(|p| !p.carries.is_empty()) {
+    for provider in PROVIDERS.iter().filter(|p| !p.field_support.is_empty()) {
         let path = page(provider.kind);
         let is = std::fs::read_to_string(&path).expect(provider.kind);
-        let wanted = with_tables(&is, &tables(provider.carries));
+        let wanted = with_tables(&is, &tables(provider.field_support));
         let wanted = wanted.unwrap_or_else(|| panic!("{}: no {BEGIN}", provider.kind));
         if bless {
             std::fs::write(&path, wanted).unwrap();
@@ -62,9 +62,9 @@ fn every_page_has_the_tables_of_its_adapter() {
 #[test]
 fn every_field_of_a_family_is_spoken_of_once() {
     for provider in PROVIDERS {
-        for of_family in provider.carries {
+        for of_family in provider.field_support {
             let family = AnyFamily::by_name(of_family.family).expect(of_family.family);
-            let home = family.endpoint().shape();
+            let home = family.endpoint().request_layout();
             let mut fields: Vec<&str> = family.fields(home).iter().map(|f| f.name).collect();
             let mut told: Vec<&str> = of_family.fields.iter().map(|(field, _)| *field).collect();
             told.retain(|field| !field.contains('.'));

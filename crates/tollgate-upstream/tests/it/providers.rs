@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use tollgate_upstream::egress::EgressError;
-use tollgate_upstream::{Channel, ChatErrorKind, ChatTimeouts};
+use tollgate_upstream::{Channel, ChatTimeouts, UpstreamErrorKind};
 
 use crate::vendor::{Ask, KEY, Vendor, answer, channel, open};
 
@@ -87,7 +87,7 @@ async fn a_server_like_openai_may_speak_fewer_formats() {
             base_url,
             ..Channel::new("main", "openai")
         });
-        provider.model("gpt-4o").traits.strict_fields
+        provider.model("gpt-4o").traits.rejects_unknown_fields
     };
     assert!(strict(None) && strict(Some("https://api.openai.com/v1")));
     assert!(!strict(Some("https://llm.example/v1")));
@@ -136,7 +136,13 @@ async fn gemini_is_asked_as_it_documents() {
 }
 
 /// What an answer of `status` with `text` is to a channel of `kind`.
-async fn check(kind: &str, format: &str, status: u16, text: &'static str, expected: ChatErrorKind) {
+async fn check(
+    kind: &str,
+    format: &str,
+    status: u16,
+    text: &'static str,
+    expected: UpstreamErrorKind,
+) {
     let vendor = Vendor::saying(status, JSON, text).await;
     let provider = open(channel(kind, vendor.url("/v1")));
     let error = Ask::of(format).refused(&*provider).await;
@@ -150,7 +156,7 @@ async fn check(kind: &str, format: &str, status: u16, text: &'static str, expect
 
 #[tokio::test]
 async fn refusals_are_told_apart_in_every_format() {
-    use ChatErrorKind::*;
+    use UpstreamErrorKind::*;
     for (status, text, expected) in [
         (
             400,
@@ -160,17 +166,17 @@ async fn refusals_are_told_apart_in_every_format() {
         (
             401,
             r#"{"error":{"message":"Incorrect API key","type":"invalid_request_error","code":"invalid_api_key"}}"#,
-            KeyRefused,
+            KeyRejected,
         ),
         (
             403,
             r#"{"error":{"message":"no access","type":"invalid_request_error","code":"model_not_found"}}"#,
-            ModelMissing,
+            ModelNotFound,
         ),
         (
             404,
             r#"{"error":{"message":"The model does not exist","code":"model_not_found"}}"#,
-            ModelMissing,
+            ModelNotFound,
         ),
         (
             429,
@@ -207,7 +213,7 @@ async fn refusals_are_told_apart_in_every_format() {
         (
             401,
             r#"{"type":"error","error":{"type":"authentication_error","message":"x"}}"#,
-            KeyRefused,
+            KeyRejected,
         ),
         (
             402,
@@ -217,7 +223,7 @@ async fn refusals_are_told_apart_in_every_format() {
         (
             404,
             r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}"#,
-            ModelMissing,
+            ModelNotFound,
         ),
         (
             429,
@@ -241,17 +247,17 @@ async fn refusals_are_told_apart_in_every_format() {
         (
             400,
             r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}"#,
-            KeyRefused,
+            KeyRejected,
         ),
         (
             403,
             r#"{"error":{"code":403,"message":"x","status":"PERMISSION_DENIED"}}"#,
-            KeyRefused,
+            KeyRejected,
         ),
         (
             404,
             r#"{"error":{"code":404,"message":"models/x is not found","status":"NOT_FOUND"}}"#,
-            ModelMissing,
+            ModelNotFound,
         ),
         (
             429,
@@ -330,7 +336,11 @@ async fn a_success_of_the_wrong_type_is_none() {
             ..Ask::of("chat-completions")
         };
         let error = ask.refused(&*provider).await;
-        assert_eq!(error.kind, ChatErrorKind::Unavailable, "{kind}: {error:?}");
+        assert_eq!(
+            error.kind,
+            UpstreamErrorKind::Unavailable,
+            "{kind}: {error:?}"
+        );
         assert!(!error.message.contains('<'), "{error:?}");
     }
     let vendor = Vendor::start(|| {
@@ -344,7 +354,7 @@ async fn a_success_of_the_wrong_type_is_none() {
     let error = Ask::of("responses").refused(&*provider).await;
     assert_eq!(
         (error.kind, error.status),
-        (ChatErrorKind::Unavailable, Some(302))
+        (UpstreamErrorKind::Unavailable, Some(302))
     );
 }
 
@@ -359,7 +369,7 @@ async fn errors_that_never_end_are_read_for_a_while() {
     let provider = open(channel("openai", vendor.url("/v1")));
     let begun = Instant::now();
     let error = Ask::of("chat-completions").refused(&*provider).await;
-    assert_eq!(error.kind, ChatErrorKind::Unavailable);
+    assert_eq!(error.kind, UpstreamErrorKind::Unavailable);
     assert!(begun.elapsed() < Duration::from_secs(5) && error.message.len() < 5_000);
 }
 
@@ -379,7 +389,7 @@ async fn time_is_limited_until_connected_begun_and_between_parts() {
     let nobody = channel("openai", "http://127.0.0.1:1/v1".to_owned());
     assert_eq!(
         ask.refused(&*open(nobody)).await.kind,
-        ChatErrorKind::Connect
+        UpstreamErrorKind::Connect
     );
 
     // Takes the connection and says nothing.
@@ -389,7 +399,10 @@ async fn time_is_limited_until_connected_begun_and_between_parts() {
         format!("http://{}/v1", mute.local_addr().unwrap()),
     );
     let error = ask.refused(&*open(mute)).await;
-    assert_eq!((error.kind, error.status), (ChatErrorKind::TimedOut, None));
+    assert_eq!(
+        (error.kind, error.status),
+        (UpstreamErrorKind::TimedOut, None)
+    );
 
     let vendor = Vendor::start(|| {
         let mut reply = answer(200, EVENTS, "");

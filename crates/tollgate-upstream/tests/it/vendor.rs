@@ -22,7 +22,7 @@ use tollgate_core::Secret;
 use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::provider::Settings;
 use tollgate_upstream::{
-    Channel, ChatBody, ChatCall, ChatError, ChatProvider, ChatTimeouts, PROVIDERS,
+    Channel, ChatBody, ChatCall, ChatProvider, ChatTimeouts, PROVIDERS, ProviderError,
 };
 
 /// A body that may end in an error: the connection is cut.
@@ -213,7 +213,10 @@ impl Ask {
         }
     }
 
-    pub(crate) async fn send(&self, provider: &dyn ChatProvider) -> Result<ChatBody, ChatError> {
+    pub(crate) async fn send(
+        &self,
+        provider: &dyn ChatProvider,
+    ) -> Result<ChatBody, ProviderError> {
         let key = Secret::new(KEY);
         provider
             .send(ChatCall {
@@ -231,7 +234,7 @@ impl Ask {
     }
 
     /// The error of a call that fails.
-    pub(crate) async fn refused(&self, provider: &dyn ChatProvider) -> ChatError {
+    pub(crate) async fn refused(&self, provider: &dyn ChatProvider) -> ProviderError {
         match self.send(provider).await {
             Ok(_) => panic!("it was answered"),
             Err(error) => error,

@@ -3,16 +3,16 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tollgate_media::image::ImageFormat;
-use tollgate_upstream::{Polled, ProviderErrorKind};
+use tollgate_upstream::{Polled, UpstreamErrorKind};
 
 use crate::booth::{
     Booth, Thing, base64, breaks_off, bytes_of, film, json_of, picture, reference, says, speech,
 };
 use crate::vendor::{KEY, Vendor, answer};
 
-use ProviderErrorKind::{
-    ChannelUnfit, Failed, KeyRefused, ModelMissing, Moderated, QuotaExhausted, RateLimited,
-    Rejected, Retryable, Unknown,
+use UpstreamErrorKind::{
+    Failed, KeyRejected, ModelNotFound, Moderated, OutcomeUnknown, QuotaExhausted, RateLimited,
+    Rejected, Unavailable, UnsupportedByChannel,
 };
 
 fn xai(vendor: &Vendor, name: &str) -> Booth {
@@ -99,10 +99,16 @@ async fn what_it_cannot_do_is_left_to_others() {
     let job = picture("seedream-4.5", 1, json!({}));
     let file = reference("xai-many", ImageFormat::Png, (8, 8));
     booth.references = vec![file.clone(); 4];
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, ChannelUnfit);
+    assert_eq!(
+        booth.draw(&job).await.unwrap_err().kind,
+        UnsupportedByChannel
+    );
     booth.references.truncate(1);
     booth.mask = Some(file);
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, ChannelUnfit);
+    assert_eq!(
+        booth.draw(&job).await.unwrap_err().kind,
+        UnsupportedByChannel
+    );
     assert!(vendor.seen().is_empty());
 }
 
@@ -165,9 +171,9 @@ async fn every_refusal_has_its_kind() {
         (
             400,
             json!({"error": "Incorrect API key provided"}),
-            KeyRefused,
+            KeyRejected,
         ),
-        (401, json!({"error": "Unauthorized"}), KeyRefused),
+        (401, json!({"error": "Unauthorized"}), KeyRejected),
         (
             403,
             json!({"error": "Your team has used all available credits"}),
@@ -176,13 +182,13 @@ async fn every_refusal_has_its_kind() {
         (
             404,
             json!({"error": "The model x does not exist"}),
-            ModelMissing,
+            ModelNotFound,
         ),
         (422, json!({"error": "Failed to deserialize"}), Rejected),
         (429, json!({"error": "Too many requests"}), RateLimited),
-        (503, Value::Null, Retryable),
-        (200, json!({"data": []}), Retryable),
-        (200, json!({}), Retryable),
+        (503, Value::Null, Unavailable),
+        (200, json!({"data": []}), Unavailable),
+        (200, json!({}), Unavailable),
     ] {
         let name = body.to_string();
         let vendor = Vendor::answering(move |_| says(status, &body)).await;
@@ -195,7 +201,7 @@ async fn every_refusal_has_its_kind() {
     }
     let vendor = Vendor::answering(|_| breaks_off("{\"data\":[".into())).await;
     let booth = xai(&vendor, "grok-imagine-1.0-partner");
-    assert_eq!(booth.draw(&job).await.unwrap_err().kind, Unknown);
+    assert_eq!(booth.draw(&job).await.unwrap_err().kind, OutcomeUnknown);
 }
 
 #[tokio::test]
@@ -234,11 +240,11 @@ async fn a_film_whose_acceptance_is_lost_is_unknown() {
     let vendor = Vendor::answering(|_| breaks_off("{\"request_id\":".into())).await;
     let booth = xai(&vendor, "grok-imagine-video-1.5");
     let job = film("grok-imagine-video", json!({}));
-    assert_eq!(booth.film(&job).await.unwrap_err().kind, Unknown);
+    assert_eq!(booth.film(&job).await.unwrap_err().kind, OutcomeUnknown);
     for (status, body, expected) in [
         (400, json!({"error": "bad duration"}), Rejected),
         (429, json!({"error": "slow"}), RateLimited),
-        (200, json!({}), Unknown),
+        (200, json!({}), OutcomeUnknown),
     ] {
         let vendor = Vendor::answering(move |_| says(status, &body)).await;
         let booth = xai(&vendor, "grok-imagine-video-1.5");
@@ -256,7 +262,7 @@ async fn polls_tell_how_far_a_film_is() {
         let vendor = Vendor::answering(move |_| answer(status, "application/json", text)).await;
         let polled = xai(&vendor, "v").poll("r-1").await.unwrap();
         assert!(
-            matches!(polled, Polled::Waiting(percent) if percent == expected),
+            matches!(polled, Polled::Pending(percent) if percent == expected),
             "{polled:?}"
         );
         assert_eq!(vendor.seen()[0].line, "GET /v1/videos/r-1");
@@ -273,7 +279,10 @@ async fn polls_tell_how_far_a_film_is() {
     ] {
         let vendor = Vendor::answering(move |_| says(200, &done)).await;
         let booth = xai(&vendor, "v");
-        assert!(matches!(booth.poll("r-1").await.unwrap(), Polled::Done(_)));
+        assert!(matches!(
+            booth.poll("r-1").await.unwrap(),
+            Polled::Completed(_)
+        ));
         assert_eq!(
             booth.kept.things(),
             [link("https://vidgen.example/1.mp4", false)]
@@ -287,7 +296,7 @@ async fn a_film_that_failed_says_why() {
         (
             200,
             json!({"status": "failed", "error": {"code": "internal_error", "message": "sorry"}}),
-            Retryable,
+            Unavailable,
         ),
         (
             200,
@@ -315,9 +324,9 @@ async fn a_film_that_failed_says_why() {
         assert!(booth.kept.things().is_empty());
     }
     for (status, body, expected) in [
-        (500, Value::Null, Retryable),
-        (401, json!({"error": "no"}), KeyRefused),
-        (200, json!({"status": "dreaming"}), Retryable),
+        (500, Value::Null, Unavailable),
+        (401, json!({"error": "no"}), KeyRejected),
+        (200, json!({"status": "dreaming"}), Unavailable),
     ] {
         let vendor = Vendor::answering(move |_| says(status, &body)).await;
         assert_eq!(
@@ -353,7 +362,7 @@ async fn speech_has_voice_language_and_pace() {
     for (status, text, expected) in [
         (400, "{\"error\":\"unknown voice_id\"}", Rejected),
         (429, "{\"error\":\"slow down\"}", RateLimited),
-        (200, "{\"error\":\"oops\"}", Retryable),
+        (200, "{\"error\":\"oops\"}", Unavailable),
     ] {
         let vendor = Vendor::answering(move |_| answer(status, "application/json", text)).await;
         let refused = xai(&vendor, "native-v3").speak(&speech(json!({}))).await;

@@ -1,4 +1,5 @@
-//! Pictures: `/images/generations` in JSON, `/images/edits` with references as a form (openai-images.md).
+//! Images: `/images/generations` as JSON, `/images/edits` with reference images as a multipart form.
+//! <https://platform.openai.com/docs/api-reference/images>
 
 use std::sync::Arc;
 
@@ -12,14 +13,16 @@ use url::Url;
 
 use super::models::{self, Dialect, GptModel};
 use super::options::Options;
-use super::{BEARER, PATIENCE, Server, key_header, refusal, sizes};
-use crate::provider::{
-    Attempt, ImageCall, ImageProvider, Made, ProviderError, ProviderErrorKind, Started,
+use super::{BEARER, Server, TIMEOUT, errors, key_header, sizes};
+use crate::adapter::{
+    Adjustments, CallOutcome, HttpRequest, HttpResponse, ListedResult, MultipartForm,
+    run_in_batches, unless_cancelled,
 };
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{Attempt, ImageCall, ImageProvider, ResultData, Started};
 use crate::raster::{self, Upload};
-use crate::wire::{Answer, Ask, Came, Changes, Form, Item, in_calls, unless_stopped};
 
-/// What references may be (openai-images.md › Edit).
+/// What references may be.
 const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
 
 pub(super) struct Images(pub(super) Arc<Server>);
@@ -32,65 +35,68 @@ impl ImageProvider for Images {
         let id = attempt.model.id_by(models::IDS);
         let dialect = models::dialect(id, call.job, options.images());
         let (fields, changes) = fields(id, call.job, dialect)?;
-        changes.tell(attempt.delivery);
+        changes.report_to(attempt.sink);
         let work = async {
-            let pictures = Pictures::of(&call).await?;
+            let images = UploadImages::of(&call).await?;
             let per_call = options.per_call();
-            in_calls(call.job.n, per_call, |n| {
-                self.make(attempt, &fields, &pictures, n)
+            run_in_batches(call.job.n, per_call, |n| {
+                self.make(attempt, &fields, &images, n)
             })
             .await
         };
-        let done = unless_stopped(&attempt.cancel, work).await?;
-        Ok(Started::Done(done))
+        let done = unless_cancelled(&attempt.cancel, work).await?;
+        Ok(Started::Completed(done))
     }
 }
 
 impl Images {
-    /// One call for `n` pictures.
+    /// One call for `n` images.
     async fn make(
         &self,
         attempt: &Attempt<'_>,
         fields: &Map<String, Value>,
-        pictures: &Pictures<'_>,
+        images: &UploadImages<'_>,
         n: u32,
-    ) -> Result<Came, ProviderError> {
+    ) -> Result<CallOutcome, ProviderError> {
         let mut fields = fields.clone();
         fields.insert("n".into(), n.into());
-        let ask = if pictures.references.is_empty() {
-            Ask::post(self.0.url("/images/generations"), &fields.into())
+        let ask = if images.references.is_empty() {
+            HttpRequest::post(self.0.url("/images/generations"), &fields.into())
         } else {
-            let (content_type, parts) = form(&fields, pictures).finish();
-            Ask::post_parts(self.0.url("/images/edits"), content_type, parts)
+            let (content_type, parts) = form(&fields, images).finish();
+            HttpRequest::post_body(self.0.url("/images/edits"), content_type, parts)
         };
-        let ask = ask.authorized(BEARER, attempt.key)?.within(PATIENCE).once();
-        let wire = &self.0.wire;
-        let results = wire
-            .ask_results(ask, &["b64_json"], n, attempt.delivery)
+        let ask = ask
+            .with_authorization(BEARER, attempt.key)?
+            .with_timeout(TIMEOUT)
+            .creating();
+        let client = &self.0.client;
+        let results = client
+            .send_for_listed_results(ask, &["b64_json"], n, attempt.sink)
             .await?;
         let key = key_header(attempt.key)?;
         let read = |item: &Value| self.item(item, &key);
-        let refusal = |answer: &Answer| self.0.refusal(answer);
-        results.came(n, attempt.delivery, read, refusal).await
+        let read_error = |answer: &HttpResponse| self.0.response_error(answer);
+        results.deliver(n, attempt.sink, read, read_error).await
     }
 
-    /// One picture of an answer: base64 from OpenAI, a link or a data URI from some servers like it.
-    fn item(&self, item: &Value, key: &HeaderMap) -> Item {
+    /// One image of an answer: base64 from OpenAI, a link or a data URI from some servers like it.
+    fn item(&self, item: &Value, key: &HeaderMap) -> ListedResult {
         if let Some(at) = item["b64_json"].as_str() {
-            return Item::File(at.to_owned());
+            return ListedResult::Inline(at.to_owned());
         }
         let Some(url) = item["url"].as_str().filter(|url| !url.is_empty()) else {
-            return Item::Refused(refusal::of_task(&self.0.wire, &item["error"]));
+            return ListedResult::Failed(errors::of_task(&self.0.client, &item["error"]));
         };
         let encoded = url
             .strip_prefix("data:")
             .and_then(|uri| uri.split_once(','));
         if let Some((_, encoded)) = encoded {
             return match STANDARD.decode(encoded) {
-                Ok(bytes) => Item::Made(Made::Bytes(bytes.into())),
-                Err(_) => Item::Refused(ProviderError::new(
-                    ProviderErrorKind::Retryable,
-                    "a picture in the upstream's answer is no valid base64",
+                Ok(bytes) => ListedResult::Separate(ResultData::Bytes(bytes.into())),
+                Err(_) => ListedResult::Failed(ProviderError::new(
+                    UpstreamErrorKind::Unavailable,
+                    "an image in the upstream's answer is no valid base64",
                 )),
             };
         }
@@ -98,18 +104,18 @@ impl Images {
         let base = Url::parse(&self.0.base).ok();
         let whole = base.and_then(|base| base.join(url).ok());
         let url = whole.as_ref().map_or(url, Url::as_str);
-        let link = self.0.wire.link(&self.0.base, url, key.clone());
-        Item::Made(Made::Link(link))
+        let link = self.0.client.link(&self.0.base, url, key.clone());
+        ListedResult::Separate(ResultData::Link(link))
     }
 }
 
-/// The pictures that go with a request.
-struct Pictures<'a> {
+/// The images that go with a request.
+struct UploadImages<'a> {
     references: Vec<Upload<'a>>,
     mask: Option<Upload<'a>>,
 }
 
-impl<'a> Pictures<'a> {
+impl<'a> UploadImages<'a> {
     async fn of(call: &ImageCall<'a>) -> Result<Self, ProviderError> {
         let mut references = Vec::new();
         for file in call.references {
@@ -128,11 +134,11 @@ fn fields(
     id: &str,
     job: &ImageJob,
     dialect: Dialect,
-) -> Result<(Map<String, Value>, Changes), ProviderError> {
+) -> Result<(Map<String, Value>, Adjustments), ProviderError> {
     let Some(size) = job.size.pixels else {
         return Err(ProviderError::new(
-            ProviderErrorKind::Rejected,
-            "the size of the picture is unknown",
+            UpstreamErrorKind::Rejected,
+            "the size of the image is unknown",
         ));
     };
     let mut fields = Map::new();
@@ -141,14 +147,14 @@ fn fields(
     let changes = match dialect {
         Dialect::Generic => {
             fields.insert("size".into(), size.to_string().into());
-            Changes::unless_carried(job, &[])
+            Adjustments::for_unsupported_fields(job, &[])
         }
         Dialect::Gpt(model) => gpt_fields(&mut fields, job, size, model),
     };
     Ok((fields, changes))
 }
 
-/// What the picture models of OpenAI's take besides.
+/// What the image models of OpenAI's take besides.
 const GPT_FIELDS: &[&str] = &[
     "quality",
     "background",
@@ -162,15 +168,15 @@ fn gpt_fields(
     job: &ImageJob,
     size: PixelSize,
     model: GptModel,
-) -> Changes {
-    let mut changes = Changes::unless_carried(job, GPT_FIELDS);
+) -> Adjustments {
+    let mut changes = Adjustments::for_unsupported_fields(job, GPT_FIELDS);
     let mut put = |name: &str, value: Value| drop(fields.insert(name.into(), value));
-    let legal = sizes::of_picture(model, size).to_string();
-    changes.instead("size", size.to_string(), legal.as_str(), sizes::WHY);
+    let legal = sizes::of_image(model, size).to_string();
+    changes.replace_value("size", size.to_string(), legal.as_str(), sizes::WHY);
     put("size", legal.into());
     let quality = quality(job, model);
     let why = "the provider has no such quality";
-    changes.instead("quality", job.quality.as_deref(), quality, why);
+    changes.replace_value("quality", job.quality.as_deref(), quality, why);
     if let Some(quality) = quality {
         put("quality", quality.into());
     }
@@ -204,23 +210,23 @@ fn quality(job: &ImageJob, model: GptModel) -> Option<&str> {
     }
 }
 
-fn form(fields: &Map<String, Value>, pictures: &Pictures<'_>) -> Form {
-    let mut form = Form::new();
+fn form(fields: &Map<String, Value>, images: &UploadImages<'_>) -> MultipartForm {
+    let mut form = MultipartForm::new();
     for (name, value) in fields {
         match value {
             Value::String(text) => form.text(name, text),
             other => form.text(name, &other.to_string()),
         }
     }
-    let name = match pictures.references.len() {
+    let name = match images.references.len() {
         1 => "image",
         _ => "image[]",
     };
-    for (index, picture) in pictures.references.iter().enumerate() {
-        form.picture(name, &format!("image-{}", index + 1), picture);
+    for (index, image) in images.references.iter().enumerate() {
+        form.image(name, &format!("image-{}", index + 1), image);
     }
-    if let Some(mask) = &pictures.mask {
-        form.picture("mask", "mask", mask);
+    if let Some(mask) = &images.mask {
+        form.image("mask", "mask", mask);
     }
     form
 }

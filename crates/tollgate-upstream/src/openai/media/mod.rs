@@ -1,10 +1,10 @@
-//! Pictures, films and speech of OpenAI, and of every server that speaks its formats for them.
+//! Images, videos and speech of OpenAI and of servers with the same API. <https://platform.openai.com/docs/api-reference>
 
-mod carries;
+mod errors;
+mod field_support;
 mod images;
 mod models;
 mod options;
-mod refusal;
 mod sizes;
 mod speech;
 mod videos;
@@ -17,24 +17,25 @@ use http::{HeaderMap, HeaderValue};
 use tollgate_core::Secret;
 
 use super::BASE_URL;
+use crate::adapter::{self, HttpResponse, ProviderClient};
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Provider, ProviderError, ProviderErrorKind};
-use crate::wire::{self, Answer, Wire};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::Provider;
 
-pub(crate) use carries::CARRIES;
+pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
 
-/// How long a picture of the highest quality may take: the vendor's own client waits as long.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long an image of the highest quality may take: the vendor's own client waits as long.
+const TIMEOUT: Duration = Duration::from_secs(600);
 /// How the key stands in its header.
 const BEARER: &str = "Bearer ";
 
-/// Adds what makes pictures, films and speech to `provider`.
+/// Adds what makes images, videos and speech to `provider`.
 pub(super) fn add(provider: &mut Provider, channel: &Arc<Channel>, egress: &egress::Client) {
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
     let server = Arc::new(Server {
-        wire: Wire::new(channel, egress),
+        client: ProviderClient::new(channel, egress),
         base: base.trim_end_matches('/').to_owned(),
         channel: Arc::clone(channel),
     });
@@ -47,7 +48,7 @@ pub(super) fn add(provider: &mut Provider, channel: &Arc<Channel>, egress: &egre
 
 /// The server of one channel.
 struct Server {
-    wire: Wire,
+    client: ProviderClient,
     /// With the version, without a slash at its end.
     base: String,
     channel: Arc<Channel>,
@@ -59,8 +60,8 @@ impl Server {
     }
 
     /// What an answer means that is not the one asked for.
-    fn refusal(&self, answer: &Answer) -> ProviderError {
-        refusal::read(&self.wire, answer)
+    fn response_error(&self, answer: &HttpResponse) -> ProviderError {
+        errors::read(&self.client, answer)
     }
 }
 
@@ -68,9 +69,9 @@ impl Server {
 fn key_header(key: Option<&Secret>) -> Result<HeaderMap, ProviderError> {
     let mut headers = HeaderMap::new();
     if let Some(key) = key {
-        let value = wire::secret_value(BEARER, key);
+        let value = adapter::secret_value(BEARER, key);
         let value: HeaderValue =
-            value.map_err(|e| ProviderError::new(ProviderErrorKind::KeyRefused, e.message))?;
+            value.map_err(|e| ProviderError::new(UpstreamErrorKind::KeyRejected, e.message))?;
         headers.insert(AUTHORIZATION, value);
     }
     Ok(headers)

@@ -1,8 +1,8 @@
-//! OpenAI's ids of SPEC.md's models, and what its picture models take.
+//! OpenAI's ids of the catalogue's models, and what its image models support.
 
 use tollgate_media::image::ImageJob;
 
-/// SPEC.md's ids and the vendor's, as of 20 Nov 2026 (openai-images.md › Model life cycle, openai-speech.md). What an entry
+/// The catalogue's ids and the provider's, as of 20 Nov 2026. What an entry
 /// of the configuration says as `upstream` goes before.
 pub(super) const IDS: &[(&str, &str)] = &[
     ("gpt-image-2-official", "gpt-image-2"),
@@ -18,10 +18,10 @@ pub(super) const IDS: &[(&str, &str)] = &[
     ("kling-v3", "gpt-4o-mini-tts"),
 ];
 
-/// Families of SPEC.md whose fields are those of OpenAI's picture models.
+/// Families whose fields are those of OpenAI's image models.
 const GPT_FAMILIES: &[&str] = &["gpt-image-1", "gpt-image-2", "gpt-image-2.5-async"];
 
-/// Which fields a picture model takes.
+/// Which fields an image model takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// All that OpenAI's own take.
@@ -30,7 +30,7 @@ pub(super) enum Dialect {
     Generic,
 }
 
-/// One of OpenAI's picture models.
+/// One of OpenAI's image models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GptModel {
     /// Whether it makes any size, not three alone.
@@ -79,7 +79,7 @@ fn gpt_model(id: &str) -> Option<GptModel> {
     })
 }
 
-/// Whether a film model makes the four sizes of Sora alone.
+/// Whether a video model makes the four sizes of Sora alone.
 pub(super) fn is_sora(id: &str) -> bool {
     let id = id.rsplit('/').next().unwrap_or(id);
     id.to_ascii_lowercase().starts_with("sora-2")
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn picture_models_are_known_by_their_ids() {
+    fn image_models_are_known_by_their_ids() {
         let model = |any_size, fine_quality| {
             Some(GptModel {
                 any_size,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn films_and_speech_are_known_by_their_ids() {
+    fn videos_and_speech_are_known_by_their_ids() {
         assert!(is_sora("sora-2") && is_sora("openai/sora-2-pro-2025-10-06"));
         assert!(!is_sora("veo-3.1-pro"));
         assert!(!takes_instructions("tts-1-hd") && !takes_instructions("openai/tts-1"));

@@ -1,12 +1,12 @@
-//! The options of a channel and of its models; a model's go before.
+//! Options of a channel and of its models. A model's option overrides the channel's.
 
 use serde_json::{Map, Value};
 
 use crate::channel::{Channel, ChannelModel, known_options};
 
-/// Which fields a picture model takes: `gpt` or `generic`.
+/// Which fields an image model takes: `gpt` or `generic`.
 const IMAGES: &str = "images";
-/// How many pictures one call may ask for.
+/// How many images one call may ask for.
 const PER_CALL: &str = "images_per_call";
 /// The voice of speech that names none.
 const VOICE: &str = "voice";
@@ -15,7 +15,7 @@ const VOICES: &str = "voices";
 
 const KNOWN: &[&str] = &[IMAGES, PER_CALL, VOICE, VOICES];
 const DIALECTS: &[&str] = &["gpt", "generic"];
-/// Most pictures of one call (openai-images.md: `n`).
+/// Most images of one call (`n` of <https://platform.openai.com/docs/api-reference/images/create>).
 const MOST_PER_CALL: u32 = 10;
 const DEFAULT_VOICE: &str = "alloy";
 
@@ -73,12 +73,12 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// How pictures are asked for, where it is said.
+    /// How images are asked for, where it is said.
     pub(super) fn images(&self) -> Option<&'a str> {
         self.get(IMAGES)?.as_str()
     }
 
-    /// How many pictures one call may ask for.
+    /// How many images one call may ask for.
     pub(super) fn per_call(&self) -> u32 {
         let told = self.get(PER_CALL).and_then(Value::as_u64);
         let told = told.and_then(|n| u32::try_from(n).ok());

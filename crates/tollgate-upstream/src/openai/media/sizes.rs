@@ -1,10 +1,10 @@
-//! Sizes that OpenAI's models make, and the nearest of them to those they do not.
+//! The sizes that OpenAI's models support, and the nearest supported size to any other.
 
 use tollgate_media::image::PixelSize;
 
 use super::models::GptModel;
 
-/// What the older picture models make.
+/// What the older image models make.
 const STANDARD: &[PixelSize] = &[
     PixelSize::new(1024, 1024),
     PixelSize::new(1536, 1024),
@@ -18,7 +18,7 @@ const SORA: &[PixelSize] = &[
     PixelSize::new(1024, 1792),
 ];
 
-/// Sizes of SPEC.md's tables that break the newer models' rules, and the ones to ask for instead (openai-images.md › Sizes).
+/// Sizes of the families' tables that break the newer models' rules, and the ones to ask for instead.
 const REMAPPED: &[(PixelSize, PixelSize)] = &[
     (PixelSize::new(1881, 836), PixelSize::new(1536, 512)),
     (PixelSize::new(887, 1774), PixelSize::new(512, 1536)),
@@ -41,8 +41,8 @@ const PIXELS: std::ops::RangeInclusive<u64> = 655_360..=8_294_400;
 /// Why another size is asked for than the job's.
 pub(super) const WHY: &str = "the provider does not make this size: the nearest that it makes";
 
-/// The size to ask a picture model for.
-pub(super) fn of_picture(model: GptModel, size: PixelSize) -> PixelSize {
+/// The size to ask an image model for.
+pub(super) fn of_image(model: GptModel, size: PixelSize) -> PixelSize {
     if !model.any_size {
         nearest(STANDARD.iter().copied(), size)
     } else if is_free(size) {
@@ -57,7 +57,7 @@ pub(super) fn of_picture(model: GptModel, size: PixelSize) -> PixelSize {
 }
 
 /// The size to ask Sora for. `id` is the model's.
-pub(super) fn of_film(id: &str, size: PixelSize) -> PixelSize {
+pub(super) fn of_video(id: &str, size: PixelSize) -> PixelSize {
     let known = if id.contains("-pro") {
         SORA
     } else {
@@ -66,7 +66,7 @@ pub(super) fn of_film(id: &str, size: PixelSize) -> PixelSize {
     nearest(known.iter().copied(), size)
 }
 
-/// Whether the newer picture models make that size.
+/// Whether the newer image models make that size.
 fn is_free(size: PixelSize) -> bool {
     let PixelSize { width, height } = size;
     let (short, long) = (width.min(height), width.max(height));
@@ -77,7 +77,7 @@ fn is_free(size: PixelSize) -> bool {
         && PIXELS.contains(&size.pixels())
 }
 
-/// The one whose ratio and area are nearest by factors. The ratio weighs more: a smaller picture shows the same.
+/// The one whose ratio and area are nearest by factors. The ratio weighs more: a smaller image shows the same.
 fn nearest(sizes: impl Iterator<Item = PixelSize>, wanted: PixelSize) -> PixelSize {
     let ratio = |size: PixelSize| f64::from(size.width.max(1)) / f64::from(size.height.max(1));
     let area = |size: PixelSize| size.pixels().max(1) as f64;
@@ -93,7 +93,7 @@ fn nearest(sizes: impl Iterator<Item = PixelSize>, wanted: PixelSize) -> PixelSi
 
 #[cfg(test)]
 mod tests {
-    use tollgate_media::image::Family;
+    use tollgate_media::image::families;
     use tollgate_media::image::size::Sizes;
 
     use super::*;
@@ -129,7 +129,7 @@ mod tests {
             (OLD, "1920x1080", "1536x1024"),
             (OLD, "1080x1920", "1024x1536"),
         ] {
-            assert_eq!(of_picture(model, size(asked)), size(expected), "{asked}");
+            assert_eq!(of_image(model, size(asked)), size(expected), "{asked}");
         }
         for (id, asked, expected) in [
             ("sora-2", "1280x720", "1280x720"),
@@ -137,17 +137,17 @@ mod tests {
             ("sora-2", "1792x1024", "1280x720"),
             ("sora-2-pro", "1920x1080", "1792x1024"),
         ] {
-            assert_eq!(of_film(id, size(asked)), size(expected), "{id} {asked}");
+            assert_eq!(of_video(id, size(asked)), size(expected), "{id} {asked}");
         }
     }
 
     #[test]
     fn every_size_of_the_families_is_legal_or_remapped() {
         for name in ["gpt-image-2", "gpt-image-1", "gpt-image-2.5-async"] {
-            let all: Vec<PixelSize> = match &Family::by_name(name).unwrap().sizes {
+            let all: Vec<PixelSize> = match &families::by_name(name).unwrap().sizes {
                 Sizes::Ratios(sizes) => {
                     let rows = sizes.rows.iter().flat_map(|row| row.pixels);
-                    let also = sizes.also.iter().map(|(size, _)| *size);
+                    let also = sizes.extra_sizes.iter().map(|(size, _)| *size);
                     rows.map(|(w, h)| PixelSize::new(*w, *h))
                         .chain(also)
                         .collect()
@@ -156,13 +156,13 @@ mod tests {
                     let cells = sizes.groups.iter().flat_map(|(_, cells)| cells.iter());
                     cells.map(|(w, h)| PixelSize::new(*w, *h)).collect()
                 }
-                Sizes::Free(_) => panic!("{name} has a table"),
+                Sizes::PixelRange(_) => panic!("{name} has a table"),
             };
             assert!(!all.is_empty());
             for asked in all {
                 let remapped = REMAPPED.iter().any(|(from, _)| *from == asked);
                 assert_eq!(is_free(asked), !remapped, "{name} {asked}");
-                assert!(is_free(of_picture(NEW, asked)), "{name} {asked}");
+                assert!(is_free(of_image(NEW, asked)), "{name} {asked}");
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Speech: `/audio/speech` (openai-speech.md). It leaves nothing behind, so it may be asked for again.
+//! Speech: `/audio/speech`. It creates no job upstream, so a lost call may be repeated.
+//! <https://platform.openai.com/docs/api-reference/audio/createSpeech>
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +10,12 @@ use tollgate_media::speech::SpeechJob;
 
 use super::options::Options;
 use super::{BEARER, Server, models};
-use crate::provider::{Done, Made, ProviderError, SpeechCall, SpeechProvider, Started};
-use crate::wire::{Ask, Changes, Sound, unless_stopped};
+use crate::adapter::{Adjustments, AudioResponse, HttpRequest, unless_cancelled};
+use crate::error::ProviderError;
+use crate::provider::{Completed, ResultData, SpeechCall, SpeechProvider, Started};
 
 /// Until the first sound, and between its parts.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct Speech(pub(super) Arc<Server>);
 
@@ -24,27 +26,29 @@ impl SpeechProvider for Speech {
         let options = Options::of(&self.0.channel, attempt.model);
         let id = attempt.model.id_by(models::IDS);
         let voice = options.voice(call.job.voice.as_deref());
-        carried(id, call.job).tell(attempt.delivery);
+        carried(id, call.job).report_to(attempt.sink);
         let body = Value::Object(fields(id, voice, call.job));
-        let ask = Ask::post(self.0.url("/audio/speech"), &body)
-            .authorized(BEARER, attempt.key)?
-            .within(PATIENCE)
-            .sound();
+        let ask = HttpRequest::post(self.0.url("/audio/speech"), &body)
+            .with_authorization(BEARER, attempt.key)?
+            .with_timeout(TIMEOUT)
+            .accept_any();
         let work = async {
-            match self.0.wire.ask_sound(ask).await? {
-                Sound::Made(parts) => attempt.delivery.deliver(Made::Stream(parts)).await,
-                Sound::Refused(answer) => Err(self.0.refusal(&answer)),
+            match self.0.client.send_for_audio(ask).await? {
+                AudioResponse::Audio(parts) => {
+                    attempt.sink.deliver(ResultData::Stream(parts)).await
+                }
+                AudioResponse::Other(answer) => Err(self.0.response_error(&answer)),
             }
         };
-        unless_stopped(&attempt.cancel, work).await?;
-        Ok(Started::Done(Done::default()))
+        unless_cancelled(&attempt.cancel, work).await?;
+        Ok(Started::Completed(Completed::default()))
     }
 }
 
-fn carried(id: &str, job: &SpeechJob) -> Changes {
+fn carried(id: &str, job: &SpeechJob) -> Adjustments {
     let with_instructions = &["voice", "speed", "instructions"];
     let count = if models::takes_instructions(id) { 3 } else { 2 };
-    Changes::unless_carried(job, &with_instructions[..count])
+    Adjustments::for_unsupported_fields(job, &with_instructions[..count])
 }
 
 fn fields(id: &str, voice: &str, job: &SpeechJob) -> Map<String, Value> {

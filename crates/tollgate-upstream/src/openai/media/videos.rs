@@ -1,4 +1,4 @@
-//! Films: `/videos`, the format of Sora, of servers like it (openai-videos.md).
+//! Videos: `/videos`, the API of Sora and of compatible servers. <https://platform.openai.com/docs/api-reference/videos>
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +8,18 @@ use serde_json::Value;
 use tollgate_core::TaskKind;
 use tollgate_media::image::ImageFormat;
 
-use super::{BEARER, Server, key_header, models, refusal, sizes};
-use crate::provider::{
-    Polled, ProviderError, ProviderErrorKind, Queue, QueueCall, Rhythm, Started, VideoCall,
-    VideoProvider,
+use super::{BEARER, Server, errors, key_header, models, sizes};
+use crate::adapter::{
+    Adjustments, HttpRequest, MultipartForm, deliver_results, missing_job_id_error, percent_encode,
+    poll_error,
 };
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{PollInterval, Polled, Queue, QueueCall, Started, VideoCall, VideoProvider};
 use crate::raster;
-use crate::wire::{Ask, Changes, Form, hand_over, segment, unnamed, unpolled};
 
 /// What the reference may be.
 const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
-/// How long an answer about a film may take.
+/// How long an answer about a video may take.
 const POLL_TIME: Duration = Duration::from_secs(30);
 
 pub(super) struct Videos(pub(super) Arc<Server>);
@@ -30,18 +31,18 @@ impl VideoProvider for Videos {
         let id = call.attempt.model.id_by(models::IDS);
         let Some(mut size) = call.job.size.pixels else {
             return Err(ProviderError::new(
-                ProviderErrorKind::Rejected,
-                "the size of the film is unknown",
+                UpstreamErrorKind::Rejected,
+                "the size of the video is unknown",
             ));
         };
-        let mut changes = Changes::unless_carried(call.job, &[]);
+        let mut changes = Adjustments::for_unsupported_fields(call.job, &[]);
         if models::is_sora(id) {
-            let legal = sizes::of_film(id, size);
-            changes.instead("size", size.to_string(), legal.to_string(), sizes::WHY);
+            let legal = sizes::of_video(id, size);
+            changes.replace_value("size", size.to_string(), legal.to_string(), sizes::WHY);
             size = legal;
         }
-        changes.tell(call.attempt.delivery);
-        // The default of `seconds` differs from SPEC.md's: it is always said.
+        changes.report_to(call.attempt.sink);
+        // The default of `seconds` differs between servers: it is always sent.
         let fields = [
             ("model", id),
             ("prompt", call.job.prompt.as_str()),
@@ -52,95 +53,100 @@ impl VideoProvider for Videos {
         let ask = match call.images {
             [] => {
                 let fields = fields.map(|(name, value)| (name.to_owned(), Value::from(value)));
-                Ask::post(url, &Value::Object(fields.into_iter().collect()))
+                HttpRequest::post(url, &Value::Object(fields.into_iter().collect()))
             }
             [first] => {
                 // A reference of any other size is refused.
-                let picture = raster::covering(first, size, READS).await?;
-                let mut form = Form::new();
+                let image = raster::covering(first, size, READS).await?;
+                let mut form = MultipartForm::new();
                 for (name, value) in fields {
                     form.text(name, value);
                 }
-                form.picture("input_reference", "reference", &picture);
+                form.image("input_reference", "reference", &image);
                 let (content_type, parts) = form.finish();
-                Ask::post_parts(url, content_type, parts)
+                HttpRequest::post_body(url, content_type, parts)
             }
             _ => {
                 return Err(ProviderError::new(
-                    ProviderErrorKind::ChannelUnfit,
+                    UpstreamErrorKind::UnsupportedByChannel,
                     "the upstream takes one reference image",
                 ));
             }
         };
-        let ask = ask.authorized(BEARER, call.attempt.key)?.once();
-        let answer = server.wire.ask(ask).await?;
+        let ask = ask.with_authorization(BEARER, call.attempt.key)?.creating();
+        let answer = server.client.send(ask).await?;
         let json = answer.json();
-        let ticket = ["id", "task_id"]
+        let provider_job_id = ["id", "task_id"]
             .iter()
             .find_map(|name| json[name].as_str());
-        match ticket.filter(|ticket| answer.status.is_success() && !ticket.is_empty()) {
-            Some(ticket) => Ok(Started::Accepted(ticket.to_owned())),
-            None => Err(unnamed(&answer, server.refusal(&answer))),
+        match provider_job_id
+            .filter(|provider_job_id| answer.status.is_success() && !provider_job_id.is_empty())
+        {
+            Some(provider_job_id) => Ok(Started::Accepted(provider_job_id.to_owned())),
+            None => Err(missing_job_id_error(
+                &answer,
+                server.response_error(&answer),
+            )),
         }
     }
 }
 
 #[async_trait]
 impl Queue for Videos {
-    fn rhythm(&self, _: TaskKind) -> Rhythm {
-        Rhythm::every(10)
+    fn poll_interval(&self, _: TaskKind) -> PollInterval {
+        PollInterval::every(10)
     }
 
     async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError> {
         let server = &self.0;
-        let film = segment(call.ticket);
-        let place = server.url(&format!("/videos/{film}"));
-        let ask = Ask::get(&place)
-            .authorized(BEARER, call.key)?
-            .within(POLL_TIME);
-        let answer = server.wire.ask(ask).await?;
+        let video = percent_encode(call.provider_job_id);
+        let place = server.url(&format!("/videos/{video}"));
+        let ask = HttpRequest::get(&place)
+            .with_authorization(BEARER, call.key)?
+            .with_timeout(POLL_TIME);
+        let answer = server.client.send(ask).await?;
         let json = answer.json();
         let status = json["status"]
             .as_str()
             .filter(|_| answer.status.is_success());
         match status {
-            Some("queued" | "in_progress") => Ok(Polled::Waiting(percent(&json["progress"]))),
+            Some("queued" | "in_progress") => Ok(Polled::Pending(percent(&json["progress"]))),
             Some("completed") => self.deliver(&call, &place, &json).await,
             Some("failed") => {
-                let error = refusal::of_task(&server.wire, &json["error"]);
+                let error = errors::of_task(&server.client, &json["error"]);
                 Ok(Polled::Failed(error))
             }
             Some("cancelled" | "expired") => Ok(Polled::Failed(ProviderError::new(
-                ProviderErrorKind::Failed,
-                "the upstream has given the film up",
+                UpstreamErrorKind::Failed,
+                "the upstream has given the video up",
             ))),
-            _ => unpolled(server.refusal(&answer)),
+            _ => poll_error(server.response_error(&answer)),
         }
     }
 }
 
 impl Videos {
-    /// Delivers a finished film: OpenAI's lies beside its record, for those who have the key.
+    /// Delivers a finished video: OpenAI's lies beside its record, for those who have the key.
     async fn deliver(
         &self,
         call: &QueueCall<'_>,
         place: &str,
         json: &Value,
     ) -> Result<Polled, ProviderError> {
-        let wire = &self.0.wire;
+        let client = &self.0.client;
         let base = &self.0.base;
         let content = format!("{place}/content");
         let headers = key_header(call.key)?;
-        let link = |url: &str| vec![Ok(wire.link(base, url, headers.clone()))];
-        let delivered = hand_over(call.delivery, link(&content)).await;
-        if matches!(delivered, Ok(Polled::Done(_))) {
+        let link = |url: &str| vec![Ok(client.link(base, url, headers.clone()))];
+        let delivered = deliver_results(call.sink, link(&content)).await;
+        if matches!(delivered, Ok(Polled::Completed(_))) {
             return delivered;
         }
         // Some servers have a link in the record instead.
         let urls = [&json["metadata"]["url"], &json["url"], &json["video_url"]];
         let url = urls.iter().find_map(|url| url.as_str());
         match url.filter(|url| !url.is_empty()) {
-            Some(url) => hand_over(call.delivery, link(url)).await,
+            Some(url) => deliver_results(call.sink, link(url)).await,
             None => delivered,
         }
     }

@@ -1,0 +1,157 @@
+//! Adjustments: values that a provider is sent in place of the requested ones, reported to the client (docs/tasks.md).
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tollgate_core::Adjustment;
+use tollgate_media::image::PixelSize;
+use tollgate_media::{MediaJob, non_default_fields};
+
+use crate::provider::ResultSink;
+
+/// Fields for the gateway itself: no provider takes them.
+const GATEWAY_FIELDS: &[&str] = &["external_task_id", "official_fallback"];
+/// How much two ratios may differ (by logarithm) and count as the same: sides are rounded to whole pixels or to steps.
+const RATIO_TOLERANCE: f64 = 0.02;
+
+/// The adjustments of one request: collected while it is built, reported before it is sent.
+#[derive(Debug, Default)]
+pub(crate) struct Adjustments(Vec<Adjustment>);
+
+impl Adjustments {
+    /// One adjustment for every field that `job` sets and that is not among `supported`.
+    pub(crate) fn for_unsupported_fields<J: MediaJob + Serialize>(
+        job: &J,
+        supported: &[&str],
+    ) -> Self {
+        let mut adjustments = Self::default();
+        for (field, asked) in requested_fields(job) {
+            if !supported.contains(&field.as_str()) {
+                adjustments.drop_field(&field, asked, "the provider has no such field");
+            }
+        }
+        adjustments
+    }
+
+    /// Records that `used` is sent in place of `asked`, unless they are equal or the field has an adjustment already.
+    pub(crate) fn replace_value(
+        &mut self,
+        field: &str,
+        asked: impl Into<Value>,
+        used: impl Into<Value>,
+        why: &str,
+    ) {
+        let (asked, used) = (asked.into(), used.into());
+        let is_new = !self.0.iter().any(|adjustment| adjustment.field == field);
+        if asked != used && is_new {
+            self.0.push(Adjustment::new(field, asked, used, why));
+        }
+    }
+
+    /// Records that the field is not sent.
+    pub(crate) fn drop_field(&mut self, field: &str, asked: impl Into<Value>, why: &str) {
+        self.replace_value(field, asked, Value::Null, why);
+    }
+
+    /// Records that the ratio `used` is sent if the job has another ratio `named`, or another `size`.
+    pub(crate) fn ratio(&mut self, named: Option<&str>, size: Option<PixelSize>, used: &str) {
+        let why = "the provider takes ratios: the nearest that it has";
+        match (named, size) {
+            (Some(named), _) if super::aspect_ratio::parse_ratio(named).is_some() => {
+                self.replace_value("size", named, used, why);
+            }
+            (_, Some(size)) if !has_ratio(size, used) => {
+                self.replace_value("size", size.to_string(), used, why);
+            }
+            _ => {}
+        }
+    }
+
+    /// Reports all adjustments to the sink.
+    pub(crate) fn report_to(self, sink: &dyn ResultSink) {
+        for adjustment in self.0 {
+            sink.record_adjustment(adjustment);
+        }
+    }
+
+    /// As `field: asked → used`.
+    #[cfg(test)]
+    pub(crate) fn shown(&self) -> Vec<String> {
+        let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.asked, a.used);
+        self.0.iter().map(text).collect()
+    }
+}
+
+/// The fields that `job` sets, without those for the gateway itself.
+pub(crate) fn requested_fields<J: MediaJob + Serialize>(job: &J) -> Map<String, Value> {
+    let mut fields = non_default_fields(job);
+    fields.retain(|field, _| !GATEWAY_FIELDS.contains(&field.as_str()));
+    fields
+}
+
+/// Whether an image of that size has that ratio, within [`RATIO_TOLERANCE`].
+pub(crate) fn has_ratio(size: PixelSize, ratio: &str) -> bool {
+    let own = f64::from(size.width) / f64::from(size.height.max(1));
+    super::aspect_ratio::parse_ratio(ratio)
+        .is_some_and(|ratio| (ratio / own).ln().abs() <= RATIO_TOLERANCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tollgate_media::image::ImageJob;
+    use tollgate_media::video::VideoJob;
+
+    use super::*;
+
+    #[test]
+    fn fields_that_are_set_and_not_supported_become_adjustments() {
+        let job: ImageJob = serde_json::from_value(json!({
+            "model": "m", "family": "gpt-image-2", "prompt": "p", "n": 2, "output_format": "webp",
+            "size": { "pixels": { "width": 1024, "height": 1024 }, "ratio": "1:1", "tier": "1k" },
+            "quality": "high", "background": "auto", "moderation": "auto",
+        }))
+        .unwrap();
+        let changes = Adjustments::for_unsupported_fields(&job, &["quality"]);
+        assert_eq!(changes.shown(), [r#"output_format: "webp" → null"#]);
+
+        let job: VideoJob = serde_json::from_value(json!({
+            "model": "m", "family": "veo-3.1", "prompt": "p", "seconds": 8, "seed": 7, "negative_prompt": "fog",
+            "size": { "pixels": { "width": 1280, "height": 720 }, "ratio": "16:9", "resolution": "720p" },
+        }))
+        .unwrap();
+        let mut shown = Adjustments::for_unsupported_fields(&job, &[]).shown();
+        shown.sort();
+        assert_eq!(
+            shown,
+            [r#"negative_prompt: "fog" → null"#, "seed: 7 → null"]
+        );
+    }
+
+    #[test]
+    fn a_ratio_equals_sizes_of_that_ratio() {
+        let size = |width, height| Some(PixelSize::new(width, height));
+        for (named, size, used, expected) in [
+            (Some("16:9"), size(1280, 720), "16:9", None),
+            (
+                Some("21:9"),
+                size(1680, 720),
+                "16:9",
+                Some(r#"size: "21:9" → "16:9""#),
+            ),
+            (None, size(1248, 704), "16:9", None),
+            (None, size(1152, 864), "4:3", None),
+            (
+                None,
+                size(1000, 200),
+                "16:9",
+                Some(r#"size: "1000x200" → "16:9""#),
+            ),
+            (Some("auto"), size(1024, 1024), "1:1", None),
+            (None, None, "1:1", None),
+        ] {
+            let mut changes = Adjustments::default();
+            changes.ratio(named, size, used);
+            assert_eq!(changes.shown().first().map(String::as_str), expected);
+        }
+    }
+}

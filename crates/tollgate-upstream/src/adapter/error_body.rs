@@ -1,0 +1,95 @@
+//! The JSON error bodies of OpenAI and of servers compatible with it.
+
+use serde_json::Value;
+
+/// The fields of an error body; empty if it lacks them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ErrorBody {
+    pub(crate) message: String,
+    /// The machine-readable `code`, or the `type` if there is no code.
+    pub(crate) code: String,
+    /// The request field at fault.
+    pub(crate) param: String,
+}
+
+impl ErrorBody {
+    /// Reads `{error: {message, code, type, param}}`, `{error: "text", code}`, `{message, code}` and `{detail: "text"}`.
+    pub(crate) fn parse(json: &Value) -> Self {
+        match &json["error"] {
+            error @ Value::Object(_) => Self::parse_error(error),
+            Value::String(message) => Self {
+                message: message.clone(),
+                ..Self::parse_error(json)
+            },
+            _ => Self::parse_error(json),
+        }
+    }
+
+    /// Reads `{message, code, type, param}`, or a text.
+    pub(crate) fn parse_error(error: &Value) -> Self {
+        if let Value::String(message) = error {
+            return Self {
+                message: message.clone(),
+                ..Self::default()
+            };
+        }
+        let text = |name: &str| match &error[name] {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => String::new(),
+        };
+        let or = |first: String, second: &str| {
+            if first.is_empty() {
+                text(second)
+            } else {
+                first
+            }
+        };
+        Self {
+            message: or(text("message"), "detail"),
+            code: or(text("code"), "type"),
+            param: text("param"),
+        }
+    }
+
+    /// Whether it has neither message nor code.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.message.is_empty() && self.code.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_shape_of_error_body_is_parsed() {
+        let body = |message: &str, code: &str, param: &str| ErrorBody {
+            message: message.into(),
+            code: code.into(),
+            param: param.into(),
+        };
+        for (json, expected) in [
+            (
+                json!({"error": {"message": "m", "type": "t", "param": "p", "code": "c"}}),
+                body("m", "c", "p"),
+            ),
+            (
+                json!({"error": {"message": "m", "type": "t", "param": null, "code": null}}),
+                body("m", "t", ""),
+            ),
+            (json!({"code": "c", "error": "m"}), body("m", "c", "")),
+            (json!({"error": "m"}), body("m", "", "")),
+            (json!({"code": 503, "message": "m"}), body("m", "503", "")),
+            (json!({"detail": "m"}), body("m", "", "")),
+            (json!({"data": []}), ErrorBody::default()),
+            (json!(null), ErrorBody::default()),
+            (json!([1]), ErrorBody::default()),
+        ] {
+            assert_eq!(ErrorBody::parse(&json), expected, "{json}");
+        }
+        assert_eq!(ErrorBody::parse_error(&json!("m")), body("m", "", ""));
+    }
+}

@@ -1,0 +1,168 @@
+//! Redacts upstream error messages before clients see them: keys and the upstream's host are replaced.
+
+use url::Url;
+
+use crate::channel::Channel;
+
+/// Maximum length of a message in bytes; longer ones are cut.
+const MAX_BYTES: usize = 4_096;
+/// Replaces a secret.
+const MASK: &str = "***";
+/// Replaces the upstream's host.
+const HOST_PLACEHOLDER: &str = "upstream";
+/// Prefixes of keys, and the minimum length in bytes for a word with that prefix to be taken for a key.
+const KEY_PREFIXES: &[(&str, usize)] = &[("sk-", 8), ("AIza", 24), ("xai-", 12), ("ya29.", 24)];
+
+/// `text` without the channel's keys, its host and anything that looks like a key.
+pub(super) fn redact(text: &str, channel: &Channel) -> String {
+    let mut text = text.trim().to_owned();
+    for key in &channel.api_keys {
+        // A key of a few letters (in tests) would match ordinary words.
+        if key.expose().len() >= 6 {
+            text = text.replace(key.expose(), MASK);
+        }
+    }
+    for (prefix, min_bytes) in KEY_PREFIXES {
+        text = mask_keys(&text, prefix, *min_bytes);
+    }
+    if let Some(base) = channel.base_url.as_deref() {
+        text = replace_host(text, base);
+    }
+    truncate(text)
+}
+
+/// Masks words that begin with `prefix` and are at least `min_bytes` long.
+fn mask_keys(text: &str, prefix: &str, min_bytes: usize) -> String {
+    let in_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(prefix) {
+        let (before, word) = rest.split_at(at);
+        let end = word[prefix.len()..].find(|c| !in_key(c));
+        let end = end.map_or(word.len(), |end| prefix.len() + end);
+        let is_word_start = !before.ends_with(|c: char| c.is_ascii_alphanumeric());
+        out.push_str(before);
+        out.push_str(if is_word_start && end >= min_bytes {
+            MASK
+        } else {
+            &word[..end]
+        });
+        rest = &word[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Replaces the host of the URL `base`.
+fn replace_host(mut text: String, base: &str) -> String {
+    let Ok(url) = Url::parse(base) else {
+        return text;
+    };
+    let Some(host) = url.host_str() else {
+        return text;
+    };
+    if let Some(port) = url.port() {
+        text = replace_ignoring_case(&text, &format!("{host}:{port}"), HOST_PLACEHOLDER);
+    }
+    // A one-word host ("ollama") may also be a word of the sentence: it is replaced only in URLs.
+    if host.contains(['.', ':']) || host == "localhost" {
+        return replace_ignoring_case(&text, host, HOST_PLACEHOLDER);
+    }
+    replace_ignoring_case(
+        &text,
+        &format!("//{host}"),
+        &format!("//{HOST_PLACEHOLDER}"),
+    )
+}
+
+/// Like `str::replace`, but without regard to case.
+fn replace_ignoring_case(text: &str, what: &str, by: &str) -> String {
+    // ASCII lower case keeps byte offsets.
+    let lower = text.to_ascii_lowercase();
+    let what = what.to_ascii_lowercase();
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, _) in lower.match_indices(&what) {
+        out.push_str(&text[copied..at]);
+        out.push_str(by);
+        copied = at + what.len();
+    }
+    out.push_str(&text[copied..]);
+    out
+}
+
+/// Cuts `text` between characters to at most [`MAX_BYTES`].
+fn truncate(mut text: String) -> String {
+    if text.len() > MAX_BYTES {
+        let end = (0..=MAX_BYTES).rev().find(|&at| text.is_char_boundary(at));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_core::Secret;
+
+    #[test]
+    fn keys_and_hosts_are_replaced_and_the_rest_is_kept() {
+        let channel = |base: &str| Channel {
+            base_url: Some(base.to_owned()),
+            api_keys: vec![Secret::new("my/odd+key=1"), Secret::new("k")],
+            ..Channel::default()
+        };
+        for (base, text, expected) in [
+            (
+                "https://a.example/v1",
+                "no my/odd+key=1 here, ok",
+                "no *** here, ok",
+            ),
+            (
+                "https://a.example/v1",
+                "Incorrect key: sk-ab12****cd90.",
+                "Incorrect key: ***.",
+            ),
+            (
+                "https://a.example/v1",
+                "sk-proj-AbC_1-9 and sk-1 and risk-assessment",
+                "*** and sk-1 and risk-assessment",
+            ),
+            (
+                "https://a.example/v1",
+                "AIzaSyA1234567890123456789012345678901 bad",
+                "*** bad",
+            ),
+            (
+                "https://a.example/v1",
+                "token ya29.c0AbCd_1234567890-abcdefgh bad",
+                "token *** bad",
+            ),
+            (
+                "https://a.example/v1",
+                "see https://A.example/v1/chat (a.example)",
+                "see https://upstream/v1/chat (upstream)",
+            ),
+            (
+                "http://10.1.2.3:8080/v1",
+                "dial 10.1.2.3:8080 refused by 10.1.2.3",
+                "dial upstream refused by upstream",
+            ),
+            (
+                "http://llm:8000",
+                "the llm at http://llm:8000/x, //llm/",
+                "the llm at http://upstream/x, //upstream/",
+            ),
+            ("https://a.example", "猫 sk-", "猫 sk-"),
+        ] {
+            assert_eq!(redact(text, &channel(base)), expected);
+        }
+    }
+
+    #[test]
+    fn long_messages_are_cut_between_characters() {
+        let long = redact(&"猫".repeat(5_000), &Channel::default());
+        assert!(long.len() <= MAX_BYTES + '…'.len_utf8() && long.ends_with("猫…"));
+    }
+}

@@ -1,0 +1,97 @@
+//! Credentials of a request: an API key, or an access token of a service account.
+
+use std::sync::Arc;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+use tollgate_core::Secret;
+
+use super::platform::Surface;
+use super::service_account::{self, Account};
+use crate::adapter::{self, ProviderClient};
+use crate::channel::Channel;
+use crate::error::{ProviderError, UpstreamErrorKind};
+
+/// Never the query's `key`: URLs end up in logs.
+const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+
+/// A channel's keys as headers.
+pub(super) struct Access {
+    surface: Surface,
+    accounts: Vec<Account>,
+}
+
+impl Access {
+    pub(super) fn new(channel: &Arc<Channel>, surface: Surface) -> Self {
+        let documents = channel.api_keys.iter();
+        let documents = documents.filter(|key| service_account::is_document(key));
+        Self {
+            surface,
+            // What cannot be read was refused at the start, by `check`.
+            accounts: documents
+                .filter_map(|key| Account::read(key).ok())
+                .collect(),
+        }
+    }
+
+    /// The header for `key`; none without a key. Fetches a token where it must.
+    pub(super) async fn header(
+        &self,
+        client: &ProviderClient,
+        key: Option<&Secret>,
+    ) -> Result<Option<(HeaderName, HeaderValue)>, ProviderError> {
+        let Some(key) = key else {
+            return Ok(None);
+        };
+        if service_account::is_document(key) {
+            let account = self.account(key).ok_or_else(|| {
+                ProviderError::new(
+                    UpstreamErrorKind::KeyRejected,
+                    "the channel's key is no service account's key file",
+                )
+            })?;
+            return Ok(Some((AUTHORIZATION, account.bearer(client).await?)));
+        }
+        let (name, before) = match self.surface {
+            Surface::Developer => (KEY, ""),
+            Surface::AgentPlatform => (AUTHORIZATION, "Bearer "),
+        };
+        let value = adapter::secret_value(before, key);
+        let value =
+            value.map_err(|e| ProviderError::new(UpstreamErrorKind::KeyRejected, e.message))?;
+        Ok(Some((name, value)))
+    }
+
+    /// A request with that key was answered with `status`: a token that is refused is not used again.
+    pub(super) async fn answered(&self, key: Option<&Secret>, status: Option<u16>) {
+        if status != Some(401) {
+            return;
+        }
+        if let Some(account) = key.and_then(|key| self.account(key)) {
+            account.forget().await;
+        }
+    }
+
+    fn account(&self, key: &Secret) -> Option<&Account> {
+        self.accounts.iter().find(|account| account.is_of(key))
+    }
+}
+
+/// Whether a channel's keys are such as its surface takes.
+///
+/// # Errors
+/// A sentence that says which is not, without anything of it.
+pub(super) fn check(channel: &Channel, surface: Surface) -> Result<(), String> {
+    for (at, key) in channel.api_keys.iter().enumerate() {
+        if !service_account::is_document(key) {
+            continue;
+        }
+        if surface == Surface::Developer {
+            return Err(format!(
+                "api_keys[{at}] is a service account's key file, which needs `platform = \"vertex\"`"
+            ));
+        }
+        Account::read(key).map_err(|why| format!("api_keys[{at}]: {why}"))?;
+    }
+    Ok(())
+}

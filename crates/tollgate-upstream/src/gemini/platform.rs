@@ -1,0 +1,201 @@
+//! Google's two platforms: the Developer API, and the Agent Platform (Vertex AI until 2026), which serves the same models under
+//! other paths and with other credentials.
+
+use serde_json::Value;
+use url::Url;
+
+use super::service_account;
+use crate::channel::{Channel, known_options};
+
+const DEVELOPER: &str = "https://generativelanguage.googleapis.com";
+/// The version that has tools, system instructions and thinking.
+const VERSION: &str = "v1beta";
+/// What every path of the Agent Platform holds before its models.
+const PUBLISHER: &str = "/publishers/google";
+const LOCATION: &str = "us-central1";
+
+/// Which of Google's two surfaces it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Surface {
+    /// Keys of AI Studio.
+    Developer,
+    /// OAuth tokens.
+    AgentPlatform,
+}
+
+/// A surface with its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) surface: Surface,
+    /// All before `/models`, without a slash at its end.
+    pub(super) base: String,
+}
+
+/// The options of a channel.
+const OPTIONS: &[&str] = &["platform", "project", "location", "version"];
+
+impl Place {
+    /// Of `channel`.
+    ///
+    /// # Errors
+    /// A sentence that names the wrong option.
+    pub(super) fn of(channel: &Channel) -> Result<Self, String> {
+        known_options(channel, OPTIONS, &[])?;
+        let base = channel.base_url.as_deref().map(|b| b.trim_end_matches('/'));
+        let names_publisher = base.is_some_and(|base| base.contains(PUBLISHER));
+        let surface = match text(channel, "platform")? {
+            None if names_publisher => Surface::AgentPlatform,
+            None | Some("developer") => Surface::Developer,
+            Some("vertex") => Surface::AgentPlatform,
+            Some(other) => {
+                return Err(format!(
+                    "option `platform` must be \"developer\" or \"vertex\", got {other:?}"
+                ));
+            }
+        };
+        let base = match surface {
+            Surface::Developer => developer(channel, base)?,
+            Surface::AgentPlatform => agent_platform(channel, base.filter(|_| names_publisher))?,
+        };
+        Ok(Self { surface, base })
+    }
+}
+
+fn developer(channel: &Channel, base: Option<&str>) -> Result<String, String> {
+    for name in ["project", "location"] {
+        if text(channel, name)?.is_some() {
+            return Err(format!("option `{name}` needs `platform = \"vertex\"`"));
+        }
+    }
+    let version = text(channel, "version")?.unwrap_or(VERSION);
+    Ok(format!("{}/{version}", base.unwrap_or(DEVELOPER)))
+}
+
+/// `whole` is a base URL that names project and location itself.
+fn agent_platform(channel: &Channel, whole: Option<&str>) -> Result<String, String> {
+    if let Some(whole) = whole {
+        let [project, location] = [text(channel, "project")?, text(channel, "location")?];
+        if project.or(location).is_some() {
+            return Err(format!(
+                "options `project` and `location` have no effect beside a base_url with {PUBLISHER}"
+            ));
+        }
+        return Ok(whole.to_owned());
+    }
+    let version = text(channel, "version")?.unwrap_or("v1");
+    let location = text(channel, "location")?.unwrap_or(LOCATION);
+    let project = match text(channel, "project")? {
+        Some(project) => project.to_owned(),
+        None => service_account::project(channel)
+            .ok_or("option `project` is missing: it is part of every path of the Agent Platform")?,
+    };
+    let host = match (channel.base_url.as_deref(), location) {
+        (Some(base), _) => base.trim_end_matches('/').to_owned(),
+        (None, "global") => "https://aiplatform.googleapis.com".to_owned(),
+        (None, location) => format!("https://{location}-aiplatform.googleapis.com"),
+    };
+    let base = format!("{host}/{version}/projects/{project}/locations/{location}{PUBLISHER}");
+    Url::parse(&base).map_err(|_| "project and location make no valid address".to_owned())?;
+    Ok(base)
+}
+
+/// A text option: a part of a host or path, so letters, digits and `-_.:` only.
+fn text<'a>(channel: &'a Channel, name: &str) -> Result<Option<&'a str>, String> {
+    let Some(value) = channel.options.get(name) else {
+        return Ok(None);
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    match value {
+        Value::String(text) if !text.is_empty() && text.chars().all(is_plain) => Ok(Some(text)),
+        _ => Err(format!(
+            "option `{name}` must be letters, digits and `-_.:`, got {value}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn channel(base: Option<&str>, options: Value) -> Channel {
+        let Value::Object(options) = options else {
+            panic!("no object: {options}")
+        };
+        Channel {
+            base_url: base.map(str::to_owned),
+            options,
+            ..Channel::new("main", "gemini")
+        }
+    }
+
+    #[test]
+    fn options_and_base_url_make_the_address() {
+        use Surface::{AgentPlatform, Developer};
+        let google = "https://generativelanguage.googleapis.com";
+        let whole = "https://eu-aiplatform.example/v1/projects/p/locations/eu/publishers/google";
+        for (base, options, surface, expected) in [
+            (None, json!({}), Developer, format!("{google}/v1beta")),
+            (
+                None,
+                json!({ "version": "v1" }),
+                Developer,
+                format!("{google}/v1"),
+            ),
+            (
+                Some("http://127.0.0.1:9/x/"),
+                json!({ "platform": "developer" }),
+                Developer,
+                "http://127.0.0.1:9/x/v1beta".to_owned(),
+            ),
+            (Some(whole), json!({}), AgentPlatform, whole.to_owned()),
+            (
+                None,
+                json!({ "platform": "vertex", "project": "my-project" }),
+                AgentPlatform,
+                "https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/locations/us-central1/publishers/google".to_owned(),
+            ),
+            (
+                None,
+                json!({ "platform": "vertex", "project": "p", "location": "global" }),
+                AgentPlatform,
+                "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google"
+                    .to_owned(),
+            ),
+            (
+                Some("http://127.0.0.1:9"),
+                json!({ "platform": "vertex", "project": "p", "location": "l" }),
+                AgentPlatform,
+                "http://127.0.0.1:9/v1/projects/p/locations/l/publishers/google".to_owned(),
+            ),
+        ] {
+            let place = Place::of(&channel(base, options)).unwrap();
+            assert_eq!((place.surface, place.base), (surface, expected));
+        }
+    }
+
+    #[test]
+    fn wrong_options_are_named() {
+        let whole = Some("https://x.example/v1/projects/p/locations/l/publishers/google");
+        for (base, options, expected) in [
+            (
+                None,
+                json!({ "platform": "aws" }),
+                "\"vertex\", got \"aws\"",
+            ),
+            (None, json!({ "region": "eu" }), "unknown option \"region\""),
+            (None, json!({ "project": "p" }), "`project` needs `platform"),
+            (
+                None,
+                json!({ "platform": "vertex" }),
+                "`project` is missing",
+            ),
+            (None, json!({ "version": "v1/../" }), "`version` must be"),
+            (None, json!({ "version": 1 }), "got 1"),
+            (whole, json!({ "project": "p" }), "no effect beside"),
+        ] {
+            let error = Place::of(&channel(base, options)).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

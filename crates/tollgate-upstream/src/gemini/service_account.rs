@@ -1,0 +1,199 @@
+//! Google service accounts: signs a token request with the key file's private key, and reuses the token until shortly before it
+//! expires. <https://developers.google.com/identity/protocols/oauth2/service-account>
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderValue;
+use ring::rand::SystemRandom;
+use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tollgate_core::Secret;
+use url::Url;
+
+use crate::adapter::{self, HttpRequest, HttpResponse, ProviderClient, classify_error};
+use crate::channel::Channel;
+use crate::egress::BodyParts;
+use crate::error::{ProviderError, UpstreamErrorKind};
+
+/// What a token may do: what the account may.
+const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
+/// The longest that Google grants.
+const LIFE: Duration = Duration::from_secs(3_600);
+/// A token is not used any more that long before its end: a request takes a while to arrive.
+const MARGIN: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One account, and the token that it has now.
+pub(super) struct Account {
+    /// The channel's key that it was read from.
+    key: Secret,
+    email: String,
+    key_id: Option<String>,
+    token_uri: String,
+    signer: RsaKeyPair,
+    /// Held while a token is fetched, so that it is fetched once.
+    token: Mutex<Option<Token>>,
+}
+
+struct Token {
+    /// With `Bearer`.
+    header: HeaderValue,
+    until: Instant,
+}
+
+/// Whether a channel's key is the JSON of a key file and no token.
+pub(super) fn is_document(key: &Secret) -> bool {
+    key.expose().trim_start().starts_with('{')
+}
+
+/// The project of the first account among a channel's keys.
+pub(super) fn project(channel: &Channel) -> Option<String> {
+    let mut keys = channel.api_keys.iter().filter(|key| is_document(key));
+    let document: Value = serde_json::from_str(keys.next()?.expose()).ok()?;
+    let id = document["project_id"].as_str()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    (!id.is_empty() && id.chars().all(is_plain)).then(|| id.to_owned())
+}
+
+impl Account {
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it, without anything of it.
+    pub(super) fn read(key: &Secret) -> Result<Self, String> {
+        let document: Value = serde_json::from_str(key.expose())
+            .map_err(|_| "the key begins with { but is no JSON".to_owned())?;
+        let text = |name: &str| document.get(name).and_then(Value::as_str);
+        let needed = |name: &str| {
+            text(name).ok_or_else(|| {
+                format!("the key is no service account's key file: `{name}` is missing")
+            })
+        };
+        let unusable = || "the key file's `private_key` is no RSA key in PKCS #8".to_owned();
+        let pem = needed("private_key")?;
+        let der = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| unusable())?;
+        let signer = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).map_err(|_| unusable())?;
+        let token_uri = text("token_uri").unwrap_or(TOKEN_URI);
+        let is_https = Url::parse(token_uri).is_ok_and(|url| url.scheme() == "https");
+        if !is_https {
+            return Err("the key file's `token_uri` must be an https URL".to_owned());
+        }
+        Ok(Self {
+            key: key.clone(),
+            email: needed("client_email")?.to_owned(),
+            key_id: text("private_key_id").map(str::to_owned),
+            token_uri: token_uri.to_owned(),
+            signer,
+            token: Mutex::new(None),
+        })
+    }
+
+    /// Whether it was read from that key.
+    pub(super) fn is_of(&self, key: &Secret) -> bool {
+        self.key == *key
+    }
+
+    /// The value of the `authorization` header.
+    pub(super) async fn bearer(
+        &self,
+        client: &ProviderClient,
+    ) -> Result<HeaderValue, ProviderError> {
+        let mut token = self.token.lock().await;
+        if let Some(token) = token.as_ref().filter(|token| token.until > Instant::now()) {
+            return Ok(token.header.clone());
+        }
+        let fresh = self.fetch(client).await?;
+        let header = fresh.header.clone();
+        *token = Some(fresh);
+        Ok(header)
+    }
+
+    /// The token was refused: the next call fetches another.
+    pub(super) async fn forget(&self) {
+        *self.token.lock().await = None;
+    }
+
+    async fn fetch(&self, client: &ProviderClient) -> Result<Token, ProviderError> {
+        let form = format!(
+            "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion={}",
+            self.assertion()?
+        );
+        let mut parts = BodyParts::new();
+        parts.text(form);
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let ask = HttpRequest::post_body(&self.token_uri, form, parts).with_timeout(TIMEOUT);
+        let asked = Instant::now();
+        let answer = client.send(ask).await?;
+        let json = answer.json();
+        if !answer.status.is_success() {
+            return Err(response_error(client, &answer, &json));
+        }
+        let text = json["access_token"].as_str().ok_or_else(|| {
+            ProviderError::new(
+                UpstreamErrorKind::Unavailable,
+                "the upstream's token service gave no token",
+            )
+        })?;
+        let header = adapter::secret_value("Bearer ", &Secret::new(text));
+        let header =
+            header.map_err(|e| ProviderError::new(UpstreamErrorKind::KeyRejected, e.message))?;
+        let life = json["expires_in"]
+            .as_u64()
+            .map_or(LIFE, Duration::from_secs);
+        Ok(Token {
+            header,
+            until: asked + life.min(LIFE).saturating_sub(MARGIN),
+        })
+    }
+
+    /// The signed request for a token, a JWT.
+    fn assertion(&self) -> Result<String, ProviderError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_secs();
+        let mut head = json!({ "alg": "RS256", "typ": "JWT" });
+        if let Some(id) = &self.key_id {
+            head["kid"] = id.as_str().into();
+        }
+        let claims = json!({
+            "iss": self.email,
+            "scope": SCOPE,
+            "aud": self.token_uri,
+            "iat": now,
+            "exp": now + LIFE.as_secs(),
+        });
+        let encode = |json: Value| URL_SAFE_NO_PAD.encode(json.to_string());
+        let signed = format!("{}.{}", encode(head), encode(claims));
+        let mut signature = vec![0; self.signer.public().modulus_len()];
+        let signing = self.signer.sign(
+            &RSA_PKCS1_SHA256,
+            &SystemRandom::new(),
+            signed.as_bytes(),
+            &mut signature,
+        );
+        signing.map_err(|_| {
+            ProviderError::new(
+                UpstreamErrorKind::KeyRejected,
+                "the channel's service account cannot sign",
+            )
+        })?;
+        Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+}
+
+/// `{error, error_description}`: the account is gone or disabled, its key revoked, our clock wrong.
+fn response_error(client: &ProviderClient, answer: &HttpResponse, json: &Value) -> ProviderError {
+    let text = |name: &str| json[name].as_str().unwrap_or_default();
+    let status = answer.status.as_u16();
+    let kind = match status {
+        400..=403 => UpstreamErrorKind::KeyRejected,
+        status => classify_error(status, text("error"), text("error_description")),
+    };
+    client.response_error(kind, answer, text("error_description"))
+}

@@ -1,0 +1,274 @@
+//! Veo videos: Google's long-running operations.
+//! <https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/veo-video-generation>
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderValue};
+use serde_json::{Value, json};
+use tollgate_core::TaskKind;
+use tollgate_media::video::VideoJob;
+
+use super::platform::Surface;
+use super::{Gemini, errors, model_ids};
+use crate::adapter::{
+    self, Adjustments, HttpRequest, HttpResponse, InlineFiles, finish_single_result, poll_error,
+};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::provider::{
+    InputFile, PollInterval, Polled, Queue, QueueCall, ResultData, Started, VideoCall,
+    VideoProvider,
+};
+
+const SUBMIT: Duration = Duration::from_secs(60);
+/// Also between the parts of an answer that holds the video.
+const POLL: Duration = Duration::from_secs(30);
+
+/// Where an answer holds the video itself.
+const FILES: &[&str] = &["bytesBase64Encoded", "encodedVideo"];
+const RATIOS: &[&str] = &["16:9", "9:16"];
+const FAMILY: &str = "veo-3.1";
+/// What it takes besides what all jobs have, the first two on the Developer API too.
+const CARRIED: &[&str] = &[
+    "negative_prompt",
+    "person_generation",
+    "seed",
+    "generate_audio",
+];
+
+#[async_trait]
+impl VideoProvider for Gemini {
+    async fn start(&self, call: VideoCall<'_>) -> Result<Started, ProviderError> {
+        if call.job.family != FAMILY {
+            return Err(super::not_served(&call.job.family, "Veo"));
+        }
+        let model = model_ids::id(call.attempt.model, self.place.surface);
+        let mut slots = InlineFiles::new();
+        let (body, changes) = body(call.job, call.images, self.place.surface, &mut slots);
+        changes.report_to(call.attempt.sink);
+        let json = HeaderValue::from_static("application/json");
+        let uri = self.method(model, "predictLongRunning");
+        let ask = HttpRequest::post_body(uri, json, slots.into_body(&body))
+            .with_timeout(SUBMIT)
+            .creating();
+        let ask = self.authorized(ask, call.attempt.key).await?;
+        let answer = self.client.send(ask).await?;
+        if !answer.status.is_success() {
+            let status = answer.status.as_u16();
+            self.access.answered(call.attempt.key, Some(status)).await;
+            return Err(errors::response_error(&self.client, &answer));
+        }
+        match answer.json()["name"].as_str() {
+            Some(name) if is_operation(name) => Ok(Started::Accepted(name.to_owned())),
+            _ => Err(crate::adapter::unreadable_result_error(&answer)),
+        }
+    }
+}
+
+#[async_trait]
+impl Queue for Gemini {
+    fn poll_interval(&self, _: TaskKind) -> PollInterval {
+        // The shortest videos take 11 seconds.
+        PollInterval::every(10)
+    }
+
+    async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError> {
+        let ask = self.question(&call)?.with_timeout(POLL);
+        let ask = self.authorized(ask, call.key).await?;
+        let mut stream = self.client.send_for_base64_stream(ask, FILES).await?;
+        if stream.next_file().await? {
+            let video = ResultData::Stream(stream.into_stream());
+            return finish_single_result(call.sink.deliver(video).await);
+        }
+        let answer = stream.into_response();
+        let status = answer.status.as_u16();
+        if answer.status.is_success() {
+            return self.told(&call, &answer).await;
+        }
+        self.access.answered(call.key, Some(status)).await;
+        // One that is forgotten, or gone with its surface, has ended.
+        poll_error(errors::response_error(&self.client, &answer))
+    }
+}
+
+impl Gemini {
+    /// The request for an operation: the surfaces have their own ways.
+    fn question(&self, call: &QueueCall<'_>) -> Result<HttpRequest, ProviderError> {
+        let name = call.provider_job_id;
+        if !is_operation(name) {
+            return Err(ProviderError::new(
+                UpstreamErrorKind::Failed,
+                "the task's provider job id is not one of this channel's",
+            ));
+        }
+        Ok(match self.place.surface {
+            Surface::Developer => HttpRequest::get(format!("{}/{name}", self.place.base)),
+            Surface::AgentPlatform => {
+                let model = model_of(name);
+                let model = model.unwrap_or_else(|| model_ids::id(call.model, self.place.surface));
+                let uri = self.method(model, "fetchPredictOperation");
+                HttpRequest::post(uri, &json!({ "operationName": name }))
+            }
+        })
+    }
+
+    /// What an answer says that holds no video itself.
+    async fn told(
+        &self,
+        call: &QueueCall<'_>,
+        answer: &HttpResponse,
+    ) -> Result<Polled, ProviderError> {
+        let json = answer.json();
+        if !json["name"].is_string() && !json["done"].is_boolean() {
+            return Err(crate::adapter::unexpected_response(answer));
+        }
+        if json["done"] != true {
+            return Ok(Polled::Pending(None));
+        }
+        if json["error"].is_object() {
+            let error = errors::of_operation(&self.client, &json["error"]);
+            return Ok(Polled::Failed(error));
+        }
+        let response = &json["response"];
+        let wrapped = &response["generateVideoResponse"];
+        let response = if wrapped.is_object() {
+            wrapped
+        } else {
+            response
+        };
+        if let Some(url) = response["generatedSamples"][0]["video"]["uri"].as_str() {
+            let headers = self.access.header(&self.client, call.key).await?;
+            let headers: HeaderMap = headers.into_iter().collect();
+            let link = self.client.link(&self.place.base, url, headers);
+            return finish_single_result(call.sink.deliver(ResultData::Link(link)).await);
+        }
+        Ok(Polled::Failed(self.without_video(response)))
+    }
+
+    fn without_video(&self, response: &Value) -> ProviderError {
+        let reasons = response["raiMediaFilteredReasons"].as_array();
+        let reasons = reasons.into_iter().flatten().filter_map(Value::as_str);
+        let reasons = reasons.collect::<Vec<_>>().join(" ");
+        let is_filtered = response["raiMediaFilteredCount"].as_u64().unwrap_or(0) > 0;
+        if is_filtered || !reasons.is_empty() {
+            let reasons = self.client.redact(&reasons);
+            let silent = "the upstream's filter took the video";
+            return ProviderError::new(
+                UpstreamErrorKind::Moderated,
+                if reasons.is_empty() { silent } else { &reasons },
+            );
+        }
+        ProviderError::new(
+            UpstreamErrorKind::Failed,
+            "the upstream's task ended without a video and without a reason",
+        )
+    }
+}
+
+/// `models/M/operations/ID` or `projects/…/models/M/operations/ID`: it becomes a part of a path.
+fn is_operation(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    let is_part =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && part.chars().all(is_plain);
+    name.len() <= 1_000 && name.contains("operations/") && name.split('/').all(is_part)
+}
+
+/// The model that an operation's name holds.
+fn model_of(name: &str) -> Option<&str> {
+    let (_, rest) = name.split_once("models/")?;
+    let (model, _) = rest.split_once("/operations/")?;
+    Some(model)
+}
+
+/// The request. Seed and sound are the Agent Platform's alone: the Developer API refuses them.
+fn body(
+    job: &VideoJob,
+    images: &[InputFile],
+    surface: Surface,
+    slots: &mut InlineFiles,
+) -> (Value, Adjustments) {
+    let carried = match surface {
+        Surface::Developer => &CARRIED[..2],
+        Surface::AgentPlatform => CARRIED,
+    };
+    let mut changes = Adjustments::for_unsupported_fields(job, carried);
+    let mut instance = json!({ "prompt": job.prompt });
+    if let Some(image) = images.first() {
+        let media_type = image.format.media_type();
+        instance["image"] =
+            json!({ "bytesBase64Encoded": slots.base64(image), "mimeType": media_type });
+    }
+    let mut parameters = json!({ "sampleCount": 1, "durationSeconds": job.seconds });
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            parameters[name] = value;
+        }
+    };
+    let ratio = adapter::nearest_ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS);
+    if let Some(ratio) = ratio {
+        changes.ratio(job.size.ratio.as_deref(), job.size.pixels, ratio);
+    }
+    set("aspectRatio", ratio.map(Value::from));
+    set("resolution", job.size.resolution.clone().map(Value::from));
+    set(
+        "negativePrompt",
+        job.negative_prompt.clone().map(Value::from),
+    );
+    let asked = job.person_generation.as_deref();
+    let used = asked.map(|asked| people(asked, surface, !images.is_empty()));
+    let why = "beside a first frame the provider allows no more";
+    changes.replace_value("person_generation", asked, used, why);
+    set("personGeneration", used.map(Value::from));
+    if surface == Surface::AgentPlatform {
+        set("seed", job.seed.map(Value::from));
+        set("generateAudio", job.generate_audio.map(Value::from));
+    }
+    let body = json!({ "instances": [instance], "parameters": parameters });
+    (body, changes)
+}
+
+/// Which people may appear. With a first frame the Developer API allows no more than adults.
+fn people(asked: &str, surface: Surface, has_image: bool) -> &str {
+    match (asked, surface) {
+        ("allow_all", Surface::Developer) if has_image => "allow_adult",
+        (asked, _) => asked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_developer_api_allows_adults_alone_beside_a_first_frame() {
+        use Surface::{AgentPlatform, Developer};
+        for (asked, surface, has_image, expected) in [
+            ("allow_all", Developer, true, "allow_adult"),
+            ("allow_all", Developer, false, "allow_all"),
+            ("allow_all", AgentPlatform, true, "allow_all"),
+            ("dont_allow", Developer, true, "dont_allow"),
+        ] {
+            assert_eq!(people(asked, surface, has_image), expected);
+        }
+    }
+
+    #[test]
+    fn names_of_operations_are_paths_that_stay_where_they_are() {
+        let long =
+            "projects/p/locations/l/publishers/google/models/veo-3.1-generate-001/operations/1-2";
+        assert!(is_operation(long) && is_operation("models/veo-3.1/operations/a_b"));
+        assert_eq!(model_of(long), Some("veo-3.1-generate-001"));
+        assert_eq!(model_of("operations/x"), None);
+        for bad in [
+            "",
+            "models/x",
+            "operations/../../x",
+            "operations/x?y",
+            "/operations/x",
+            "operations//x",
+            "operations/x y",
+        ] {
+            assert!(!is_operation(bad), "{bad}");
+        }
+    }
+}

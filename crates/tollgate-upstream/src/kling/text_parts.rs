@@ -1,0 +1,82 @@
+//! Splits long texts into parts within the provider's limit, at sentence ends or pauses.
+
+/// Where a sentence ends, whatever follows.
+const ENDS: &[char] = &['。', '！', '？', '…', '；', '\n'];
+/// Where a sentence ends if a blank follows: there are dots within numbers and names too.
+const ENDS_BEFORE_BLANK: &[char] = &['.', '!', '?', ';'];
+/// Where a clause ends.
+const PAUSES: &[char] = &['，', '、', '：', ','];
+
+/// `text` in parts of at most `most` characters, in order. Blanks at the cuts are dropped, blank parts too.
+pub(super) fn split(text: &str, most: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim();
+    while let Some((limit, _)) = rest.char_indices().nth(most) {
+        // With the character behind the limit: it may be the blank that makes a dot an end.
+        let (part, left) = rest.split_at(cut(rest, limit));
+        parts.push(part.trim_end());
+        rest = left.trim_start();
+    }
+    parts.push(rest);
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// The best place to cut at or before `limit` (a byte).
+fn cut(text: &str, limit: usize) -> usize {
+    let is_blank_at = |at: usize| text[at..].chars().next().is_none_or(char::is_whitespace);
+    let behind = |at: usize, c: char| at + c.len_utf8();
+    let last = |is_place: &dyn Fn(usize, char) -> bool| {
+        let within = text[..limit].char_indices().rev();
+        let mut places = within.filter(|(at, c)| is_place(*at, *c));
+        places.next().map(|(at, c)| behind(at, c))
+    };
+    last(&|at, c| {
+        ENDS.contains(&c) || (ENDS_BEFORE_BLANK.contains(&c) && is_blank_at(behind(at, c)))
+    })
+    .or_else(|| last(&|_, c| PAUSES.contains(&c)))
+    .or_else(|| last(&|_, c| c.is_whitespace()))
+    .unwrap_or(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_where_a_speaker_pauses() {
+        for (text, most, expected) in [
+            ("  Short. ", 10, &["Short."][..]),
+            ("One. Two. Three.", 10, &["One. Two.", "Three."]),
+            (
+                "Pi is 3.14159 now. Go on.",
+                12,
+                &["Pi is", "3.14159 now.", "Go on."],
+            ),
+            (
+                "你好。今天天气很好！再见。",
+                8,
+                &["你好。", "今天天气很好！", "再见。"],
+            ),
+            ("早上好，先生们女士们", 6, &["早上好，", "先生们女士们"]),
+            ("no end at all here", 8, &["no end", "at all", "here"]),
+            ("abcdefghij", 4, &["abcd", "efgh", "ij"]),
+            ("猫猫猫猫猫", 2, &["猫猫", "猫猫", "猫"]),
+            ("line one\nline two", 12, &["line one", "line two"]),
+            ("Exactly ten", 11, &["Exactly ten"]),
+        ] {
+            assert_eq!(split(text, most), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_and_nothing_too_long() {
+        let text = "Ein Satz, mit Pause. Noch einer! 中文也有。 3.5 km? ".repeat(80);
+        for most in [1, 2, 7, 60, 1000] {
+            let parts = split(&text, most);
+            assert!(parts.iter().all(|part| part.chars().count() <= most));
+            let bare = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(bare(&parts.concat()), bare(&text), "{most}");
+        }
+    }
+}

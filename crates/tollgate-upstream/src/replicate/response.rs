@@ -1,0 +1,108 @@
+//! Parses Replicate's responses: submissions, predictions and errors.
+
+use serde_json::Value;
+
+use crate::adapter::{HttpResponse, ProviderClient, classify_error, missing_job_id_error};
+use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::mapped::JobState;
+
+/// Phrases in the error of a failed prediction about moderation.
+const MODERATION_PHRASES: &[&str] = &[
+    "nsfw",
+    "sensitive",
+    "(e005)",
+    "safety",
+    "moderation",
+    "content policy",
+];
+/// Phrases about failures that a retry may avoid.
+const RETRY_PHRASES: &[&str] = &[
+    "please retry",
+    "interrupted",
+    "(code: pa)",
+    "out of capacity",
+];
+
+/// The id of an accepted prediction.
+pub(super) fn parse_submission(
+    client: &ProviderClient,
+    response: &HttpResponse,
+) -> Result<String, ProviderError> {
+    let json = response.json();
+    match json["id"].as_str() {
+        Some(id) if response.status.is_success() && !id.is_empty() => Ok(id.to_owned()),
+        _ => Err(missing_job_id_error(
+            response,
+            response_error(client, response),
+        )),
+    }
+}
+
+/// The state in the response to a poll.
+pub(super) fn parse_prediction(
+    client: &ProviderClient,
+    response: &HttpResponse,
+) -> Result<JobState, ProviderError> {
+    let mut json = response.json();
+    let Some(status) = json["status"]
+        .as_str()
+        .filter(|_| response.status.is_success())
+    else {
+        return Err(response_error(client, response));
+    };
+    let failed = |kind, message: &str| JobState::Failed(ProviderError::new(kind, message));
+    Ok(match status {
+        "starting" | "processing" => JobState::Pending,
+        "succeeded" => JobState::Completed(json["output"].take()),
+        "failed" => JobState::Failed(task_error(client, &json["error"])),
+        "canceled" => failed(
+            UpstreamErrorKind::Failed,
+            "the upstream's task was cancelled",
+        ),
+        // A deadline passed in the queue: nothing was generated, nothing is charged.
+        "aborted" => failed(
+            UpstreamErrorKind::Unavailable,
+            "the upstream ended the task before it began",
+        ),
+        other => {
+            tracing::warn!(
+                status = other,
+                "a prediction's state that is not documented"
+            );
+            JobState::Pending
+        }
+    })
+}
+
+/// The error of a failed prediction, which is free text.
+fn task_error(client: &ProviderClient, error: &Value) -> ProviderError {
+    let text = error.as_str().unwrap_or_default();
+    let lower = text.to_lowercase();
+    let has_phrase = |list: &[&str]| list.iter().any(|phrase| lower.contains(phrase));
+    let kind = if has_phrase(MODERATION_PHRASES) {
+        UpstreamErrorKind::Moderated
+    } else if has_phrase(RETRY_PHRASES) {
+        UpstreamErrorKind::Unavailable
+    } else {
+        UpstreamErrorKind::Failed
+    };
+    match client.redact(text) {
+        text if text.is_empty() => {
+            ProviderError::new(kind, "the upstream's task failed without a reason")
+        }
+        text => ProviderError::new(kind, text),
+    }
+}
+
+/// The error of a response that is not the expected one; its body is a problem document (RFC 7807).
+pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -> ProviderError {
+    let json = response.json();
+    let detail = json["detail"].as_str().or_else(|| json["title"].as_str());
+    let detail = detail.unwrap_or_default();
+    let kind = match response.status.as_u16() {
+        // No access to the model; an invalid token is a 401.
+        403 | 404 => UpstreamErrorKind::ModelNotFound,
+        status => classify_error(status, "", detail),
+    };
+    client.response_error(kind, response, detail)
+}
