@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use memchr::memmem;
 use serde_json::{Value, json};
 
-use crate::delivery::{self, Body, Step};
+use crate::body::{self, Body, Step};
 use crate::fake::Shared;
 use crate::socket::Reset;
 
@@ -133,7 +133,7 @@ pub(crate) async fn answer(
     };
     let length = pieces[0].len();
     let steps = pieces.into_iter().map(Step::Send).collect();
-    let body = delivery::body(steps, shared.options.delay, Reset::default(), None);
+    let body = body::body(steps, shared.options.delay, Reset::default(), None);
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert("content-type", HeaderValue::from_static(content_type));

@@ -1,10 +1,10 @@
-//! What a user's text tells the fake: a tool to call, behaviours to have.
+//! Directives in the text of a request: `[[fake:…]]` scenarios, tools to call.
 
 use std::str::FromStr;
 
-use crate::behaviour::Behaviour;
+use crate::scenario::Scenario;
 
-/// At which step of a piece of work a behaviour shows. Answers that no task is made for know the
+/// At which step of a piece of work a scenario shows. Answers that no task is made for know the
 /// first step alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
@@ -19,7 +19,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "submit" => Some(Self::Submit),
             "poll" => Some(Self::Poll),
@@ -30,10 +30,10 @@ impl Stage {
     }
 }
 
-/// A behaviour, the step that it is for, and for how many requests of that step.
+/// A scenario, the step that it is for, and for how many requests of that step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Directive {
-    pub(crate) behaviour: Behaviour,
+    pub(crate) scenario: Scenario,
     pub(crate) stage: Stage,
     /// Only the first requests; all of them if there is no number.
     pub(crate) first: Option<u32>,
@@ -61,7 +61,7 @@ impl FromStr for Directive {
         let ending = ending.and_then(|(rest, stage)| Some((rest, Stage::named(stage)?)));
         let (name, stage) = ending.unwrap_or((rest, Stage::Submit));
         Ok(Self {
-            behaviour: name.parse()?,
+            scenario: name.parse()?,
             stage,
             first,
         })

@@ -1,5 +1,5 @@
-//! One exchange: the request is noted, refused or understood; a behaviour is found for it; the
-//! answer is made, bent and sent.
+//! One exchange: the request is logged and checked, a scenario is chosen, the response is made,
+//! changed by the scenario and sent.
 
 use std::io;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
-use crate::behaviour::Behaviour;
-use crate::delivery::{Body, Flight};
-use crate::desk::{Desk, Made, Media};
+use crate::body::{Body, InFlight};
+use crate::chat_output::ChatOutput;
 use crate::directive::Stage;
-use crate::fake::{Door, Shared};
-use crate::files;
-use crate::incoming::Seen;
-use crate::orders::Orders;
-use crate::plan::Plan;
-use crate::provider::Wanted;
-use crate::refusal::{Fault, Judged, Refusal};
-use crate::reply::{self, Reply};
-use crate::script::{self, Script};
+use crate::event_stream::{self, EventStream};
+use crate::fake::{Port, Shared};
+use crate::instructions::Instructions;
+use crate::media_context::{MediaContext, MediaRequest, MediaResponse};
+use crate::provider::Accepted;
+use crate::rejection::{OrRejected, ProviderError, Rejection};
+use crate::request::ReceivedRequest;
+use crate::response::{self, OutgoingResponse};
+use crate::result_files;
+use crate::scenario::Scenario;
 use crate::socket::Reset;
 
 /// The headers that keys are in.
@@ -32,29 +32,29 @@ const REPORT: &str = "/_polls";
 
 pub(crate) async fn answer(
     shared: Arc<Shared>,
-    door: Door,
+    door: Port,
     reset: Reset,
     request: Request<Incoming>,
 ) -> io::Result<Response<Body>> {
-    let flight = Flight::new(&shared.open);
+    let flight = InFlight::new(&shared.open);
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let seen = Arc::new(Seen::read(&head, &body).await);
-    let note = shared.remember(&seen);
+    let request = Arc::new(ReceivedRequest::read(&head, &body).await);
+    let note = shared.remember(&request);
     let serial = shared.next_serial();
-    let judged = judge(&shared, door, &seen);
-    let outcome = judged.and_then(|wanted| respond(&shared, &seen, wanted, serial));
+    let accepted = read_request(&shared, door, &request);
+    let outcome = accepted.and_then(|wanted| respond(&shared, &request, wanted, serial));
     let reply = match outcome {
-        Ok(Outcome::Reply(reply)) => reply,
-        Ok(Outcome::Hang) => std::future::pending().await,
-        Ok(Outcome::Close) => return Err(io::Error::other("closed on purpose")),
-        Ok(Outcome::Reset) => {
+        Ok(Exchange::Respond(reply)) => reply,
+        Ok(Exchange::Hang) => std::future::pending().await,
+        Ok(Exchange::Close) => return Err(io::Error::other("closed on purpose")),
+        Ok(Exchange::Reset) => {
             reset.arm();
             return Err(io::Error::other("reset on purpose"));
         }
-        Err(refusal) => {
-            note.refuse(refusal.rule);
-            error(&shared, &refusal, serial)
+        Err(rejection) => {
+            note.refuse(rejection.rule);
+            error(&shared, &rejection, serial)
         }
     };
     if !reply.hold.is_zero() {
@@ -63,124 +63,157 @@ pub(crate) async fn answer(
     Ok(reply.send(reset, flight))
 }
 
-/// Refuses the request or understands it.
-fn judge(shared: &Shared, door: Door, seen: &Arc<Seen>) -> Judged<Wanted> {
-    if door == Door::Files && CREDENTIALS.iter().any(|name| seen.header(name).is_some()) {
+/// Rejects the request or understands it.
+fn read_request(
+    shared: &Shared,
+    door: Port,
+    request: &Arc<ReceivedRequest>,
+) -> OrRejected<Accepted> {
+    if door == Port::Files
+        && CREDENTIALS
+            .iter()
+            .any(|name| request.header(name).is_some())
+    {
         let message = "a key is no business of the place where results are";
-        return Err(Box::new(Refusal::new(400, "fake", "key-leaked", message)));
+        return Err(Box::new(Rejection::new(400, "fake", "key-leaked", message)));
     }
-    if door == Door::Files || seen.path.starts_with(files::PREFIX) {
-        let seen = Arc::clone(seen);
-        let fetch = move |desk: &Desk<'_>| Ok(desk.fetch(&seen.path));
-        let media = Media::about(Stage::File, Vec::new(), fetch);
-        return Ok(Wanted::Media(media));
+    if door == Port::Files || request.path.starts_with(result_files::PREFIX) {
+        let request = Arc::clone(request);
+        let fetch = move |context: &MediaContext<'_>| Ok(context.fetch(&request.path));
+        let media = MediaRequest::about(Stage::File, Vec::new(), fetch);
+        return Ok(Accepted::Media(media));
     }
-    if seen.path == REPORT {
-        return Ok(Wanted::Fixed(shared.tasks().report().json()));
+    if request.path == REPORT {
+        return Ok(Accepted::Fixed(shared.tasks().report().json()));
     }
     let api = shared.api;
-    let key = api.key(seen)?;
-    api.admit(&key, &shared.options.keys, seen)?;
-    api.judge(seen)
+    let key = api.key(request)?;
+    api.check_key(&key, &shared.options.keys, request)?;
+    api.read_request(request)
 }
 
 /// How an exchange goes on once its request is found in order.
-enum Outcome {
-    Reply(Reply),
+enum Exchange {
+    Respond(OutgoingResponse),
     Hang,
     Close,
     Reset,
 }
 
-fn respond(shared: &Shared, seen: &Seen, wanted: Wanted, serial: u64) -> Judged<Outcome> {
-    let orders = Orders::of(shared, seen, &wanted)?;
-    let how = orders.behaviour.clone();
-    if let Some(outcome) = before(shared, seen, &how, serial) {
+fn respond(
+    shared: &Shared,
+    request: &ReceivedRequest,
+    wanted: Accepted,
+    serial: u64,
+) -> OrRejected<Exchange> {
+    let instructions = Instructions::of(shared, request, &wanted)?;
+    let how = instructions.scenario.clone();
+    if let Some(outcome) = respond_before_work(shared, request, &how, serial) {
         return Ok(outcome);
     }
     let headers = shared.api.headers(&id(serial));
-    let reply = match make(shared, wanted, orders, serial) {
-        Ok(Answer::Made(mut made)) => {
-            if matches!(how, Behaviour::ErrorEvent | Behaviour::ErrorFirst) {
-                let refusal = shared.api.fault(Fault::Overloaded, seen);
-                made = Made::json(shared.api.error(&refusal, &id(serial)));
+    let reply = match answer_accepted(shared, wanted, instructions, serial) {
+        Ok(Answer::Complete(mut response)) => {
+            if matches!(how, Scenario::ErrorEvent | Scenario::ErrorFirst) {
+                let rejection = shared
+                    .api
+                    .provider_error(ProviderError::Overloaded, request);
+                response = MediaResponse::json(shared.api.error(&rejection, &id(serial)));
             }
-            reply::whole(made, headers, &how)
+            response::complete(response, headers, &how)
         }
         Ok(Answer::Events(events)) => {
             let options = &shared.options;
             let seed = options.seed.wrapping_add(serial);
-            reply::stream(events, headers, &how, seed, options.delay)
+            response::stream(events, headers, &how, seed, options.delay)
         }
         // How the work went, and nothing that the request did wrong.
-        Err(refusal) if refusal.of_work => error(shared, &refusal, serial),
-        Err(refusal) => return Err(refusal),
+        Err(rejection) if rejection.is_outcome => error(shared, &rejection, serial),
+        Err(rejection) => return Err(rejection),
     };
     Ok(match how {
-        Behaviour::LostAnswer { hang: true } => Outcome::Hang,
-        Behaviour::LostAnswer { hang: false } => Outcome::Reset,
-        _ => Outcome::Reply(reply::dress(reply, &how)),
+        Scenario::LostAnswer { hang: true } => Exchange::Hang,
+        Scenario::LostAnswer { hang: false } => Exchange::Reset,
+        _ => Exchange::Respond(response::apply_to_any(reply, &how)),
     })
 }
 
-/// What a behaviour makes of a request before anything is done for it.
-fn before(shared: &Shared, seen: &Seen, how: &Behaviour, serial: u64) -> Option<Outcome> {
+/// What a scenario makes of a request before anything is done for it.
+fn respond_before_work(
+    shared: &Shared,
+    request: &ReceivedRequest,
+    how: &Scenario,
+    serial: u64,
+) -> Option<Exchange> {
     match how {
-        Behaviour::Hang => return Some(Outcome::Hang),
-        Behaviour::CloseWithoutAnswer => return Some(Outcome::Close),
-        Behaviour::ResetBeforeHead => return Some(Outcome::Reset),
+        Scenario::Hang => return Some(Exchange::Hang),
+        Scenario::CloseWithoutAnswer => return Some(Exchange::Close),
+        Scenario::ResetBeforeHead => return Some(Exchange::Reset),
         _ => {}
     }
-    let refusal = shared.api.fault(fault(shared, seen, how)?, seen);
-    let mut reply = error(shared, &refusal, serial);
-    if let Behaviour::Status(status, Some(body)) = how {
+    let rejection = shared
+        .api
+        .provider_error(provider_error(shared, request, how)?, request);
+    let mut reply = error(shared, &rejection, serial);
+    if let Scenario::Status(status, Some(body)) = how {
         let body = Bytes::from(body.clone());
-        reply = Reply::json(*status, shared.api.headers(&id(serial)), body);
+        reply = OutgoingResponse::json(*status, shared.api.headers(&id(serial)), body);
     }
-    Some(Outcome::Reply(reply))
+    Some(Exchange::Respond(reply))
 }
 
-/// An answer as it is before a behaviour changes it.
+/// An answer as it is before a scenario changes it.
 enum Answer {
-    Made(Made),
-    Events(Script),
+    Complete(MediaResponse),
+    Events(EventStream),
 }
 
-fn make(shared: &Shared, wanted: Wanted, orders: Orders, serial: u64) -> Judged<Answer> {
+fn answer_accepted(
+    shared: &Shared,
+    wanted: Accepted,
+    instructions: Instructions,
+    serial: u64,
+) -> OrRejected<Answer> {
     let number = shared.number(serial);
     match wanted {
-        Wanted::Fixed(value) => Ok(Answer::Made(Made::json(value))),
-        Wanted::Media(media) => {
-            let desk = Desk::new(shared, orders.course, number, id(serial));
-            (media.run)(&desk).map(Answer::Made)
+        Accepted::Fixed(value) => Ok(Answer::Complete(MediaResponse::json(value))),
+        Accepted::Media(media) => {
+            let context = MediaContext::new(shared, instructions.plan, number, id(serial));
+            (media.run)(&context).map(Answer::Complete)
         }
-        Wanted::Chat(work) => {
+        Accepted::Chat(work) => {
             let chunks = shared.options.chunks;
-            let plan = Plan::decide(work.ask(), &orders.behaviour, number, chunks);
-            let answer = work.answer(&plan).map_err(|no| Box::new(no.of_work()))?;
+            let plan = ChatOutput::decide(work.prompt(), &instructions.scenario, number, chunks);
+            let answer = work
+                .answer(&plan)
+                .map_err(|rejection| Box::new(rejection.about_work()))?;
             Ok(match answer {
-                script::Answer::Json(value) => Answer::Made(Made::json(value)),
-                script::Answer::Events(events) => Answer::Events(events),
+                event_stream::Answer::Json(value) => Answer::Complete(MediaResponse::json(value)),
+                event_stream::Answer::Events(events) => Answer::Events(events),
             })
         }
     }
 }
 
-fn fault(shared: &Shared, seen: &Seen, behaviour: &Behaviour) -> Option<Fault> {
-    match behaviour {
-        Behaviour::Status(status, _) => Some(Fault::Status(*status)),
-        Behaviour::RateLimited { retry_after } => {
+fn provider_error(
+    shared: &Shared,
+    request: &ReceivedRequest,
+    scenario: &Scenario,
+) -> Option<ProviderError> {
+    match scenario {
+        Scenario::Status(status, _) => Some(ProviderError::Status(*status)),
+        Scenario::RateLimited { retry_after } => {
             let retry_after = *retry_after;
-            Some(Fault::RateLimited { retry_after })
+            Some(ProviderError::RateLimited { retry_after })
         }
-        Behaviour::QuotaExhausted => Some(Fault::QuotaExhausted),
-        Behaviour::KeyRefused { key } => {
-            let of = shared.api.key(seen).ok();
+        Scenario::QuotaExhausted => Some(ProviderError::QuotaExhausted),
+        Scenario::KeyRefused { key } => {
+            let of = shared.api.key(request).ok();
             let meant = key.is_none() || *key == of;
-            meant.then_some(Fault::KeyRefused)
+            meant.then_some(ProviderError::KeyRefused)
         }
-        Behaviour::ModelMissing => Some(Fault::ModelMissing),
-        Behaviour::Overloaded => Some(Fault::Overloaded),
+        Scenario::ModelMissing => Some(ProviderError::ModelMissing),
+        Scenario::Overloaded => Some(ProviderError::Overloaded),
         _ => None,
     }
 }
@@ -189,11 +222,11 @@ fn id(serial: u64) -> String {
     format!("req_fake_{serial:08}")
 }
 
-fn error(shared: &Shared, refusal: &Refusal, serial: u64) -> Reply {
+fn error(shared: &Shared, rejection: &Rejection, serial: u64) -> OutgoingResponse {
     let id = id(serial);
     let mut headers = shared.api.headers(&id);
-    headers.extend(refusal.headers.iter().cloned());
-    headers.push(("x-fake-rule", refusal.rule.to_owned()));
-    let body = shared.api.error(refusal, &id).to_string();
-    Reply::json(refusal.status, headers, Bytes::from(body))
+    headers.extend(rejection.headers.iter().cloned());
+    headers.push(("x-fake-rule", rejection.rule.to_owned()));
+    let body = shared.api.error(rejection, &id).to_string();
+    OutgoingResponse::json(rejection.status, headers, Bytes::from(body))
 }

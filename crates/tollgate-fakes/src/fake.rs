@@ -1,4 +1,4 @@
-//! A running fake: its listener, its connections, and what tests can ask and tell it.
+//! A running fake: its listeners and connections, and what tests can set and read.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -14,16 +14,16 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::behaviour::Behaviour;
 use crate::bench::{self, Bench, Prebuilt};
-use crate::course::Course;
 use crate::directive::Stage;
 use crate::exchange;
-use crate::files::Files;
-use crate::incoming::Seen;
 use crate::provider::{Api, Provider};
+use crate::request::ReceivedRequest;
+use crate::result_files::Files;
+use crate::scenario::Scenario;
 use crate::socket::{Reset, Socket};
-use crate::tasks::{Polls, Tasks};
+use crate::tasks::{PollReport, Tasks};
+use crate::work_plan::WorkPlan;
 
 /// How a fake is set up.
 #[derive(Debug, Clone)]
@@ -48,12 +48,12 @@ pub struct Options {
     /// How large a result is at least, in bytes.
     pub result_bytes: Option<u64>,
     /// How long the links to results work; for ever if there is no time.
-    pub link_life: Option<Duration>,
+    pub link_ttl: Option<Duration>,
     /// Where clients reach the fake, for links to results, without a slash at the end; the address
     /// that it listens on if there is none.
     pub public_url: Option<String>,
     /// One more address, to which the links to results lead instead: nothing else is served there,
-    /// and requests that bring a key are refused, since it is not theirs to know.
+    /// and requests that bring a key are rejected, since it is not theirs to know.
     pub files_address: Option<SocketAddr>,
     /// How many requests [`Fake::requests`] tells of: the latest.
     pub remember: usize,
@@ -71,7 +71,7 @@ impl Default for Options {
             work: Duration::ZERO,
             polls: 1,
             result_bytes: None,
-            link_life: None,
+            link_ttl: None,
             public_url: None,
             files_address: None,
             remember: usize::MAX,
@@ -100,12 +100,12 @@ pub(crate) struct Shared {
 }
 
 /// A request, and what became of it.
-pub(crate) struct Note {
-    seen: Arc<Seen>,
+pub(crate) struct LoggedRequest {
+    request: Arc<ReceivedRequest>,
     refused: OnceLock<&'static str>,
 }
 
-impl Note {
+impl LoggedRequest {
     pub(crate) fn refuse(&self, rule: &'static str) {
         self.refused.get_or_init(|| rule);
     }
@@ -113,9 +113,9 @@ impl Note {
 
 #[derive(Default)]
 pub(crate) struct State {
-    seen: VecDeque<Arc<Note>>,
-    pub(crate) set: HashMap<Stage, Behaviour>,
-    pub(crate) queue: HashMap<Stage, VecDeque<Behaviour>>,
+    request: VecDeque<Arc<LoggedRequest>>,
+    pub(crate) set: HashMap<Stage, Scenario>,
+    pub(crate) queue: HashMap<Stage, VecDeque<Scenario>>,
     /// How often each text with a directive for its first requests has come.
     pub(crate) turns: HashMap<u64, u32>,
 }
@@ -144,22 +144,22 @@ impl Shared {
         (self.instance << 32) + serial
     }
 
-    pub(crate) fn course(&self) -> Course {
-        Course::new(&self.options)
+    pub(crate) fn plan(&self) -> WorkPlan {
+        WorkPlan::new(&self.options)
     }
 
-    pub(crate) fn remember(&self, seen: &Arc<Seen>) -> Arc<Note> {
-        let note = Arc::new(Note {
-            seen: Arc::clone(seen),
+    pub(crate) fn remember(&self, request: &Arc<ReceivedRequest>) -> Arc<LoggedRequest> {
+        let note = Arc::new(LoggedRequest {
+            request: Arc::clone(request),
             refused: OnceLock::new(),
         });
-        let most = self.options.remember;
-        if most > 0 {
+        let max = self.options.remember;
+        if max > 0 {
             let mut state = self.state();
-            if state.seen.len() >= most {
-                state.seen.pop_front();
+            if state.request.len() >= max {
+                state.request.pop_front();
             }
-            state.seen.push_back(Arc::clone(&note));
+            state.request.push_back(Arc::clone(&note));
         }
         note
     }
@@ -214,10 +214,10 @@ pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
     let mut listeners = vec![tokio::spawn(accept(
         listener,
         Arc::clone(&shared),
-        Door::Api,
+        Port::Api,
     ))];
     if let Some(files) = files {
-        let accept = accept(files, Arc::clone(&shared), Door::Files);
+        let accept = accept(files, Arc::clone(&shared), Port::Files);
         listeners.push(tokio::spawn(accept));
     }
     Ok(Fake {
@@ -238,53 +238,53 @@ impl Fake {
         self.address
     }
 
-    /// Every request so far, refused ones too, in the order in which they came: no more of them
+    /// Every request so far, rejected ones too, in the order in which they came: no more of them
     /// than [`Options::remember`] says.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         let state = self.shared.state();
-        let notes = state.seen.iter();
-        let told = notes.map(|note| Seen {
-            refused: note.refused.get().copied(),
-            ..Seen::clone(&note.seen)
+        let notes = state.request.iter();
+        let told = notes.map(|note| ReceivedRequest {
+            rejected_by: note.refused.get().copied(),
+            ..ReceivedRequest::clone(&note.request)
         });
         told.collect()
     }
 
     /// Forgets the requests so far.
     pub fn clear(&self) {
-        self.shared.state().seen.clear();
+        self.shared.state().request.clear();
     }
 
-    /// Behaves so from now on. Requests that it refuses are refused all the same. Polls, requests
+    /// Behaves so from now on. Requests that it rejects are rejected all the same. PollReport, requests
     /// that cancel and requests for results are other matters: [`Fake::set_at`].
-    pub fn set(&self, behaviour: Behaviour) {
-        self.set_at(Stage::Submit, behaviour);
+    pub fn set(&self, scenario: Scenario) {
+        self.set_at(Stage::Submit, scenario);
     }
 
     /// Behaves so at this step from now on.
-    pub fn set_at(&self, stage: Stage, behaviour: Behaviour) {
-        self.shared.state().set.insert(stage, behaviour);
+    pub fn set_at(&self, stage: Stage, scenario: Scenario) {
+        self.shared.state().set.insert(stage, scenario);
     }
 
-    /// Behaves so for exactly one request that it does not refuse, before what [`Fake::set`] says.
-    pub fn queue(&self, behaviour: Behaviour) {
-        self.queue_at(Stage::Submit, behaviour);
+    /// Behaves so for exactly one request that it does not reject, before what [`Fake::set`] says.
+    pub fn queue(&self, scenario: Scenario) {
+        self.queue_at(Stage::Submit, scenario);
     }
 
     /// Behaves so for exactly one request of this step.
-    pub fn queue_at(&self, stage: Stage, behaviour: Behaviour) {
+    pub fn queue_at(&self, stage: Stage, scenario: Scenario) {
         let mut state = self.shared.state();
-        state.queue.entry(stage).or_default().push_back(behaviour);
+        state.queue.entry(stage).or_default().push_back(scenario);
     }
 
-    /// When each task was polled: its id and the times, the oldest task first. Polls that were
+    /// When each task was polled: its id and the times, the oldest task first. PollReport that were
     /// answered with an error count too.
     pub fn polls(&self) -> Vec<(String, Vec<Instant>)> {
         self.shared.tasks().polls()
     }
 
     /// How the tasks were polled, in a few numbers.
-    pub fn poll_report(&self) -> Polls {
+    pub fn poll_report(&self) -> PollReport {
         self.shared.tasks().report()
     }
 
@@ -312,14 +312,14 @@ impl Drop for Fake {
 
 /// Through which of its addresses a request comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Port {
     /// That of the API; results are there too.
     Api,
     /// That of results alone.
     Files,
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, door: Door) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, door: Port) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -333,8 +333,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, door: Door) {
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>, door: Door) {
-    // Without it pieces of a stream arrive together; it is a wish, not a need.
+async fn serve(stream: TcpStream, shared: Arc<Shared>, door: Port) {
+    // Without it pieces of a stream arrive together; it may fail.
     stream.set_nodelay(true).unwrap_or_default();
     let reset = Reset::default();
     let socket = TokioIo::new(Socket::new(stream, reset.clone()));

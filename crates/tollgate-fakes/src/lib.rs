@@ -1,69 +1,64 @@
-//! Fake providers of chat and media. Each refuses what the real one refuses, answers in the real
-//! shapes, and can break in every way. Written from the descriptions of the wire formats alone, so
-//! that it is a check on the gateway and not a mirror of it.
+//! Fake providers for tests. Each rejects what the real provider rejects, answers in its response
+//! formats, and can fail in every way. Written from the providers' documents alone, so that they
+//! check the gateway and do not mirror it.
 //!
-//! What the fake models of chat do: they answer `echo: …` with the last user text. A text that holds
-//! `call tool NAME` calls that tool (two calls when it also says `twice`; with text before the calls
-//! when it says `aloud`), `think` thinks where the request lets them. Usage follows [`tokens`].
+//! A provider is a file in `providers/`: schemas, rules, errors, endpoints and task records, which the
+//! engine in `tables` reads. Code is only what tables cannot say: the messages, streams and JSON
+//! schemas of the three chat formats, the signed tokens of Kling.
 //!
-//! What the fake models of media do: pictures of one colour, films of one grey, silence; files that
-//! every reader takes, of the size and length asked for. A task is done at its first poll, unless
-//! [`Options`] or the request say otherwise. Links to results lead to the fake itself.
+//! A chat model answers `echo: …` with the last user text. A text with `call tool NAME` calls that tool
+//! (two calls if it also says `twice`; with text before the calls if it says `aloud`), `think` makes it
+//! think where the request allows that. Usage follows [`tokens()`]. Media are images of one colour,
+//! videos of one grey and silent audio, of the size and length requested. A task has succeeded at its
+//! first poll, unless [`Options`] or the request say otherwise. Links to results lead to the fake.
 //!
-//! `[[fake:NAME]]` in a text is a [`Behaviour`]; the header `x-fake: NAME` is one too. A text may hold
-//! several. `NAME@poll`, `NAME@cancel` and `NAME@file` wait for that [`Stage`] of the work that is
-//! asked for; `NAME*2` and `NAME@poll*2` are for the first two requests only.
+//! `[[fake:NAME]]` in a prompt is a [`Scenario`]; so is the header `x-fake: NAME`. A text may hold
+//! several. `NAME@poll`, `NAME@cancel` and `NAME@file` apply at that [`Stage`] of the work;
+//! `NAME*2` and `NAME@poll*2` to the first two requests only.
 //!
-//! To add a provider: a folder with its implementation of `provider::Api`, and a line in
-//! `provider::PROVIDERS`.
+//! To add a provider: a file in `providers/`, a line in `provider::PROVIDERS`, requests in
+//! `tests/cases`.
 
 mod anthropic;
-mod ark;
-mod behaviour;
 mod bench;
+mod body;
+mod chat_output;
 mod clock;
-mod course;
-mod dashscope;
-mod delivery;
-mod desk;
 mod directive;
+mod encoding;
+mod event_stream;
 mod exchange;
 mod fake;
-mod fal;
-mod files;
+mod form;
 mod gemini;
-mod given;
-mod hosted;
-mod incoming;
+mod image_input;
+mod image_size;
+mod instructions;
 mod kling;
-mod made;
-mod measure;
-mod media;
+mod media_context;
+mod media_files;
 mod openai;
-mod orders;
-mod parts;
 mod pixels;
-mod place;
-mod plan;
 mod provider;
-mod refusal;
-mod replicate;
-mod reply;
+mod rejection;
+mod request;
+mod response;
+mod result_files;
 mod rng;
 mod sample;
-mod script;
-mod shape;
+mod scenario;
 mod socket;
+mod tables;
 mod tasks;
 mod tokens;
-mod xai;
+mod work_plan;
 
-pub use behaviour::Behaviour;
 pub use bench::Bench;
 pub use directive::Stage;
 pub use fake::{Fake, Options, start};
-pub use incoming::Seen;
-pub use parts::Part;
+pub use form::Part;
 pub use provider::Provider;
-pub use tasks::{Polls, Spread};
+pub use request::ReceivedRequest;
+pub use scenario::Scenario;
+pub use tasks::{Distribution, PollReport};
 pub use tokens::{Tokens, tokens};

@@ -20,40 +20,40 @@ struct Arguments {
     /// The port that it listens on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// A key that it takes; can be repeated. Without it any key is taken. Kling: also access:secret.
+    /// An accepted key; can be repeated. Without it any key is accepted. Kling: also access:secret.
     #[arg(long)]
     key: Vec<String>,
-    /// Into how many pieces a text is cut at most.
+    /// The most pieces that a text is cut into.
     #[arg(long, default_value_t = 5)]
     chunks: usize,
     /// Milliseconds between two pieces of a stream.
     #[arg(long, default_value_t = 0)]
     delay_ms: u64,
-    /// How events are cut and joined on their way depends on it.
+    /// Seeds how events are split and joined on their way.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Answers every request with this many bytes of text, made before; nothing is checked.
+    /// Answers every request with this many prepared bytes of text; nothing is checked.
     #[arg(long)]
     bench_bytes: Option<usize>,
-    /// Into how many events such an answer is cut.
+    /// The number of events that such an answer is split into.
     #[arg(long, default_value_t = 16)]
     bench_chunks: usize,
-    /// Milliseconds that media take to be made.
+    /// Milliseconds that generating media takes.
     #[arg(long, default_value_t = 0)]
     work_ms: u64,
-    /// The poll at which a task is done at the earliest, counted from 1.
+    /// The first poll, counted from 1, at which a task can have ended.
     #[arg(long, default_value_t = 1)]
     polls: u32,
-    /// How many bytes a result has at least.
+    /// The smallest size of a result in bytes.
     #[arg(long)]
     result_bytes: Option<u64>,
-    /// Milliseconds that the links to results work; without it they work for ever.
+    /// Milliseconds until links to results expire; without it they never do.
     #[arg(long)]
     link_life_ms: Option<u64>,
     /// Where clients reach it, for links to results: http://host:port.
     #[arg(long)]
     public_url: Option<String>,
-    /// One more port, for results alone: links lead there, and keys are refused; 0 takes a free one.
+    /// One more port, for results alone: links lead there, and requests with keys are rejected; 0 takes a free one.
     #[arg(long)]
     files_port: Option<u16>,
 }
@@ -78,12 +78,12 @@ async fn main() -> std::io::Result<()> {
         work: Duration::from_millis(arguments.work_ms),
         polls: arguments.polls,
         result_bytes: arguments.result_bytes,
-        link_life: arguments.link_life_ms.map(Duration::from_millis),
+        link_ttl: arguments.link_life_ms.map(Duration::from_millis),
         public_url: arguments.public_url,
         files_address: arguments
             .files_port
             .map(|port| SocketAddr::from((arguments.address, port))),
-        // Nobody can ask a program for them.
+        // A program has no one to report them to.
         remember: 0,
     };
     let fake = tollgate_fakes::start(arguments.provider, options).await?;

@@ -74,9 +74,9 @@ impl Sampler<'_> {
     fn array(&self, schema: &Value, name: &str, depth: usize) -> Value {
         let nothing = json!({});
         let items = schema.get("items").unwrap_or(&nothing);
-        let least = whole(schema, &["minItems", "min_items"]).unwrap_or(1);
-        let most = if depth < DEEPEST { least.max(1) } else { least };
-        let count = 0..most.min(100);
+        let min = whole(schema, &["minItems", "min_items"]).unwrap_or(1);
+        let max = if depth < DEEPEST { min.max(1) } else { min };
+        let count = 0..max.min(100);
         Value::Array(count.map(|_| self.value(items, name, depth + 1)).collect())
     }
 
@@ -85,9 +85,9 @@ impl Sampler<'_> {
         let above = get("exclusiveMinimum").map(|n| n + 1.0);
         let low = get("minimum").or(above);
         let high = get("maximum").or_else(|| get("exclusiveMaximum").map(|n| n - 1.0));
-        let wish = 7.0 + self.turn as f64;
-        let wish = low.map_or(wish, |low| wish.max(low));
-        high.map_or(wish, |high| wish.min(high))
+        let preferred = 7.0 + self.turn as f64;
+        let preferred = low.map_or(preferred, |low| preferred.max(low));
+        high.map_or(preferred, |high| preferred.min(high))
     }
 
     /// A string with a quote and a letter outside of ASCII, unless the format says otherwise.
@@ -102,11 +102,11 @@ impl Sampler<'_> {
             "uuid" => "00000000-0000-4000-8000-000000000000".to_owned(),
             _ => format!("{name} \"é\" {}", self.turn + 1),
         };
-        let least = whole(schema, &["minLength", "min_length"]).unwrap_or(0);
-        let most = whole(schema, &["maxLength", "max_length"]).unwrap_or(usize::MAX);
-        let missing = least.saturating_sub(text.chars().count());
+        let min = whole(schema, &["minLength", "min_length"]).unwrap_or(0);
+        let max = whole(schema, &["maxLength", "max_length"]).unwrap_or(usize::MAX);
+        let missing = min.saturating_sub(text.chars().count());
         let text = text + &"x".repeat(missing.min(10_000));
-        text.chars().take(most).collect()
+        text.chars().take(max).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tasks of a fake: in memory, the same for all its connections.
+//! The task queue of a fake: submitted, polled, cancelled and listed tasks, in memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::course::{Course, Verdict};
 use crate::directive::Stage;
+use crate::work_plan::{Outcome, WorkPlan};
 
 /// A task.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Task {
     /// Different for every task.
     pub(crate) number: u64,
     pub(crate) made_at: SystemTime,
-    pub(crate) course: Course,
+    pub(crate) plan: WorkPlan,
     /// Links to its results, once there are some.
     pub(crate) results: Vec<String>,
     born: Instant,
@@ -32,22 +32,22 @@ pub(crate) struct Task {
 
 /// How far a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum TaskState {
     Queued,
     /// Percent.
     Running(u8),
-    Ended(Verdict),
+    Ended(Outcome),
     Cancelled,
 }
 
 impl Task {
-    pub(crate) fn new(id: String, facts: Value, number: u64, course: Course) -> Self {
+    pub(crate) fn new(id: String, facts: Value, number: u64, plan: WorkPlan) -> Self {
         Self {
             id,
             facts,
             number,
             made_at: SystemTime::now(),
-            course,
+            plan,
             results: Vec::new(),
             born: Instant::now(),
             polls: Vec::new(),
@@ -57,50 +57,34 @@ impl Task {
         }
     }
 
-    /// A text that the provider has noted.
-    pub(crate) fn fact(&self, name: &str) -> &str {
-        self.facts
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    }
-
-    /// A number that the provider has noted.
-    pub(crate) fn count(&self, name: &str) -> u64 {
-        self.facts
-            .get(name)
-            .and_then(Value::as_u64)
-            .unwrap_or_default()
-    }
-
     /// How far it is now.
-    pub(crate) fn phase(&mut self, now: Instant) -> Phase {
+    pub(crate) fn phase(&mut self, now: Instant) -> TaskState {
         if self.cancelled {
-            return Phase::Cancelled;
+            return TaskState::Cancelled;
         }
-        let (polls, needed) = (self.polls.len() as u32, self.course.polls);
-        let (spent, work) = (now.saturating_duration_since(self.born), self.course.work);
+        let (polls, needed) = (self.polls.len() as u32, self.plan.polls);
+        let (spent, work) = (now.saturating_duration_since(self.born), self.plan.work);
         if polls >= needed && spent >= work {
             let since = spent.saturating_sub(work);
             let at = SystemTime::now().checked_sub(since.min(spent));
             self.ended
                 .get_or_insert((now, at.unwrap_or(self.made_at).max(self.made_at)));
-            return Phase::Ended(self.course.verdict);
+            return TaskState::Ended(self.plan.outcome);
         }
-        let begun = if spent < work {
+        let started = if spent < work {
             spent * 10 >= work
         } else {
             polls > 1 || (polls == 1 && needed <= 2)
         };
-        if !begun {
-            return Phase::Queued;
+        if !started {
+            return TaskState::Queued;
         }
         let by_polls = 100 * polls.min(needed) / needed.max(1);
         let by_time = match work {
             Duration::ZERO => 100,
             work => (100 * spent.as_millis() / work.as_millis().max(1)) as u32,
         };
-        Phase::Running(by_polls.max(1).min(by_time).min(99) as u8)
+        TaskState::Running(by_polls.max(1).min(by_time).min(99) as u8)
     }
 
     /// When it ended, or the present.
@@ -114,7 +98,7 @@ impl Task {
         self.ended = Some((Instant::now(), SystemTime::now()));
     }
 
-    /// Notes a request about it: the how manieth of its kind.
+    /// Notes a request about it: the number of its kind.
     pub(crate) fn noted(&mut self, stage: Stage, now: Instant) -> u32 {
         if stage == Stage::Poll {
             self.polls.push(now);
@@ -177,7 +161,7 @@ impl Tasks {
             .collect()
     }
 
-    pub(crate) fn report(&self) -> Polls {
+    pub(crate) fn report(&self) -> PollReport {
         let mut gaps = Vec::new();
         let mut late = Vec::new();
         let mut polls = 0;
@@ -185,38 +169,38 @@ impl Tasks {
             polls += task.polls.len();
             let each = task.polls.windows(2);
             gaps.extend(each.map(|pair| pair[1].duration_since(pair[0])));
-            let done = task.born + task.course.work;
+            let done = task.born + task.plan.work;
             late.extend(
                 task.ended
-                    .map(|(seen, _)| seen.saturating_duration_since(done)),
+                    .map(|(request, _)| request.saturating_duration_since(done)),
             );
         }
-        Polls {
+        PollReport {
             tasks: self.ids.len(),
             ended: late.len(),
             polls,
-            gaps: Spread::of(gaps),
-            late: Spread::of(late),
+            gaps: Distribution::of(gaps),
+            late: Distribution::of(late),
         }
     }
 }
 
 /// How the tasks of a fake were polled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Polls {
+pub struct PollReport {
     /// Tasks that were made.
     pub tasks: usize,
     /// Those of them that were seen to have ended.
     pub ended: usize,
-    /// Polls of all tasks.
+    /// PollReport of all tasks.
     pub polls: usize,
     /// The times between two polls of the same task.
-    pub gaps: Spread,
+    pub gaps: Distribution,
     /// How long after its work was done the end of a task was seen.
-    pub late: Spread,
+    pub late: Distribution,
 }
 
-impl Polls {
+impl PollReport {
     /// The same as JSON, times in milliseconds.
     pub(crate) fn json(&self) -> Value {
         json!({
@@ -226,7 +210,7 @@ impl Polls {
     }
 }
 
-impl fmt::Display for Polls {
+impl fmt::Display for PollReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             tasks,
@@ -245,38 +229,38 @@ impl fmt::Display for Polls {
 
 /// How some times spread; all are zero if there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spread {
+pub struct Distribution {
     /// The shortest.
-    pub least: Duration,
+    pub min: Duration,
     /// Half of them are no longer than this.
     pub median: Duration,
     /// Of a hundred, one is longer than this.
     pub p99: Duration,
     /// The longest.
-    pub most: Duration,
+    pub max: Duration,
 }
 
-impl fmt::Display for Spread {
+impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            least,
+            min,
             median,
             p99,
-            most,
+            max,
         } = self;
         write!(
             f,
-            "least {least:.1?}, median {median:.1?}, p99 {p99:.1?}, most {most:.1?}"
+            "least {min:.1?}, median {median:.1?}, p99 {p99:.1?}, most {max:.1?}"
         )
     }
 }
 
-impl Spread {
+impl Distribution {
     fn json(&self) -> Value {
         let ms = |time: Duration| (time.as_secs_f64() * 10_000.0).round() / 10.0;
         json!({
-            "least": ms(self.least), "median": ms(self.median), "p99": ms(self.p99),
-            "most": ms(self.most),
+            "least": ms(self.min), "median": ms(self.median), "p99": ms(self.p99),
+            "most": ms(self.max),
         })
     }
 
@@ -287,10 +271,10 @@ impl Spread {
             times.get(last * percent / 100).copied().unwrap_or_default()
         };
         Self {
-            least: at(0),
+            min: at(0),
             median: at(50),
             p99: at(99),
-            most: at(100),
+            max: at(100),
         }
     }
 }

@@ -2,76 +2,70 @@
 
 use serde_json::Value;
 
-use super::tables::{BLOCKS, MODEL, OTHER_BLOCKS, RESULT, SOURCES};
-use super::words::{self, invalid};
-use super::{SIGNATURE, sign};
-use crate::media::{self, Media};
-use crate::place::Place;
-use crate::refusal::{Checked, Judged};
-use crate::shape::{field, text_of};
+use super::invalid;
+use super::{SIGNATURE, check, is_known, sign, unknown_tag};
+use crate::encoding::{self, Attachment};
+use crate::rejection::{Checked, OrRejected};
+use crate::tables::functions::is_name;
+use crate::tables::path::JsonPath;
+use crate::tables::schema::{field, text_of};
 
 const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// What blocks say.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct Content {
     pub(super) texts: Vec<String>,
-    pub(super) media: Vec<Media>,
+    pub(super) media: Vec<Attachment>,
     /// The texts of tool results.
     pub(super) results: Vec<String>,
 }
 
 /// Checks a content that stands with `owner`, and gathers what it says.
-pub(super) fn read(content: &Value, owner: u8, place: &Place, said: &mut Said) -> Checked {
+pub(super) fn read(content: &Value, owner: &str, place: &JsonPath, found: &mut Content) -> Checked {
     if let Some(text) = content.as_str() {
-        said.texts.push(text.to_owned());
+        found.texts.push(text.to_owned());
         return Ok(());
     }
     for (at, block) in content.as_array().into_iter().flatten().enumerate() {
-        one(block, owner, &place.at(at), said)?;
+        one(block, owner, &place.at(at), found)?;
     }
     Ok(())
 }
 
-fn one(block: &Value, owner: u8, place: &Place, said: &mut Said) -> Checked {
+fn one(block: &Value, owner: &str, place: &JsonPath, found: &mut Content) -> Checked {
     let kind = text_of(block, "type").unwrap_or_default();
-    let other = OTHER_BLOCKS.iter().find(|(known, _)| *known == kind);
-    if other.is_some_and(|(_, owners)| owners & owner != 0) {
+    if is_known("other_blocks", kind, owner) {
         return Ok(());
     }
-    let found = BLOCKS.iter().find(|(known, _, _)| *known == kind);
-    let legal = found.filter(|(_, owners, _)| owners & owner != 0);
-    let Some((_, _, shape)) = legal else {
-        let allowed = BLOCKS.iter().filter(|(_, owners, _)| owners & owner != 0);
-        let names: Vec<String> = allowed.map(|(name, _, _)| format!("'{name}'")).collect();
-        let message = format!(
-            "{}: Input tag '{kind}' found using 'type' does not match any of the expected tags: {}",
-            place.write(),
-            names.join(", ")
-        );
-        return Err(Box::new(invalid("block-type", message)));
-    };
+    if !is_known("blocks", kind, owner) {
+        return Err(unknown_tag(
+            "block-type",
+            "blocks",
+            owner,
+            kind,
+            &place.write(),
+        ));
+    }
     let inner = place.field(kind);
-    shape
-        .check(block, &inner)
-        .map_err(|flaw| words::flaw(&flaw))?;
+    check(&format!("block_{kind}"), block, &inner)?;
     match kind {
         "text" => {
             let text = text_of(block, "text").unwrap_or_default();
             holds_something(text)?;
-            said.texts.push(text.to_owned());
+            found.texts.push(text.to_owned());
         }
-        "image" => said.media.push(source(&block["source"], true, &inner)?),
-        "document" => said.media.push(source(&block["source"], false, &inner)?),
+        "image" => found.media.push(source(&block["source"], true, &inner)?),
+        "document" => found.media.push(source(&block["source"], false, &inner)?),
         "tool_result" => {
-            let mut result = Said::default();
+            let mut result = Content::default();
             let content = field(block, "content").unwrap_or(&Value::Null);
-            read(content, RESULT, &inner.field("content"), &mut result)?;
-            let media: String = result.media.iter().map(Media::acknowledge).collect();
-            said.results.push(result.texts.join(" ") + &media);
+            read(content, "result", &inner.field("content"), &mut result)?;
+            let media: String = result.media.iter().map(Attachment::acknowledge).collect();
+            found.results.push(result.texts.join(" ") + &media);
         }
         "tool_use" => id(text_of(block, "id").unwrap_or_default(), &inner)?,
-        "thinking" if owner == MODEL => signature(block, place)?,
+        "thinking" if owner == "assistant" => signature(block, place)?,
         _ => {}
     }
     Ok(())
@@ -89,9 +83,8 @@ pub(super) fn holds_something(text: &str) -> Checked {
     Err(Box::new(invalid("empty-text", message)))
 }
 
-fn id(id: &str, place: &Place) -> Checked {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !id.is_empty() && id.chars().all(legal) {
+fn id(id: &str, place: &JsonPath) -> Checked {
+    if is_name(id) {
         return Ok(());
     }
     let at = place.field("id").write();
@@ -100,7 +93,7 @@ fn id(id: &str, place: &Place) -> Checked {
 }
 
 /// The signature is this fake's, and of this very thought.
-fn signature(block: &Value, place: &Place) -> Checked {
+fn signature(block: &Value, place: &JsonPath) -> Checked {
     let at = place.write();
     let thought = text_of(block, "thinking").unwrap_or_default();
     let given = text_of(block, "signature").unwrap_or_default();
@@ -119,32 +112,27 @@ fn signature(block: &Value, place: &Place) -> Checked {
     Ok(())
 }
 
-fn source(source: &Value, image: bool, place: &Place) -> Judged<Media> {
+fn source(source: &Value, image: bool, place: &JsonPath) -> OrRejected<Attachment> {
     let kind = text_of(source, "type").unwrap_or_default();
     let place = place.field("source");
-    let found = SOURCES
-        .iter()
-        .find(|(known, both, _)| *known == kind && (*both || !image));
-    let Some((_, _, shape)) = found else {
-        let allowed = SOURCES.iter().filter(|(_, both, _)| *both || !image);
-        let names: Vec<String> = allowed.map(|(name, _, _)| format!("'{name}'")).collect();
-        let message = format!(
-            "{}: Input tag '{kind}' found using 'type' does not match any of the expected tags: {}",
-            place.write(),
-            names.join(", ")
-        );
-        return Err(Box::new(invalid("source-type", message)));
-    };
+    let owner = if image { "image" } else { "document" };
+    if !is_known("sources", kind, owner) {
+        return Err(unknown_tag(
+            "source-type",
+            "sources",
+            owner,
+            kind,
+            &place.write(),
+        ));
+    }
     let place = place.field(kind);
-    shape
-        .check(source, &place)
-        .map_err(|flaw| words::flaw(&flaw))?;
+    check(&format!("source_{kind}"), source, &place)?;
     let get = |name: &str| text_of(source, name).unwrap_or_default();
     match kind {
         "base64" => bytes(get("media_type"), get("data"), image, &place),
         "url" => web(get("url"), image, &place),
         "file" => Ok(unseen(format!("file {}", get("file_id")))),
-        "text" => Ok(Media {
+        "text" => Ok(Attachment {
             what: "text/plain".to_owned(),
             bytes: Some(get("data").len()),
         }),
@@ -152,12 +140,12 @@ fn source(source: &Value, image: bool, place: &Place) -> Judged<Media> {
     }
 }
 
-fn unseen(what: String) -> Media {
-    Media { what, bytes: None }
+fn unseen(what: String) -> Attachment {
+    Attachment { what, bytes: None }
 }
 
-fn web(url: &str, image: bool, place: &Place) -> Judged<Media> {
-    if media::is_web(url) {
+fn web(url: &str, image: bool, place: &JsonPath) -> OrRejected<Attachment> {
+    if encoding::is_web(url) {
         let what = if image { "image" } else { "document" };
         return Ok(unseen(format!("{what} {url}")));
     }
@@ -167,7 +155,7 @@ fn web(url: &str, image: bool, place: &Place) -> Judged<Media> {
 }
 
 /// The bytes are of the type that they are said to be.
-fn bytes(media_type: &str, data: &str, image: bool, place: &Place) -> Judged<Media> {
+fn bytes(media_type: &str, data: &str, image: bool, place: &JsonPath) -> OrRejected<Attachment> {
     let allowed = if image { IMAGES } else { &["application/pdf"] };
     if !allowed.contains(&media_type) {
         let at = place.field("media_type").write();
@@ -176,11 +164,11 @@ fn bytes(media_type: &str, data: &str, image: bool, place: &Place) -> Judged<Med
         return Err(Box::new(invalid("media-type", message)));
     }
     let at = place.field("data").write();
-    let Some(bytes) = media::decode(data).filter(|bytes| !bytes.is_empty()) else {
+    let Some(bytes) = encoding::decode(data).filter(|bytes| !bytes.is_empty()) else {
         let message = format!("{at}: Invalid base64 data");
         return Err(Box::new(invalid("base64", message)));
     };
-    let Some(sniffed) = media::sniff(&bytes).filter(|sniffed| allowed.contains(sniffed)) else {
+    let Some(sniffed) = encoding::sniff(&bytes).filter(|sniffed| allowed.contains(sniffed)) else {
         let message = if image {
             "Could not process image"
         } else {
@@ -195,7 +183,7 @@ fn bytes(media_type: &str, data: &str, image: bool, place: &Place) -> Judged<Med
         );
         return Err(Box::new(invalid("media-mismatch", message)));
     }
-    Ok(Media {
+    Ok(Attachment {
         what: sniffed.to_owned(),
         bytes: Some(bytes.len()),
     })

@@ -1,31 +1,27 @@
-//! Anthropic: messages.
+//! Anthropic: what `providers/anthropic.toml` cannot say of messages.
 
-mod answer;
 mod blocks;
 mod check;
-mod models;
+mod response;
 mod schema;
-mod tables;
 mod turns;
-mod words;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::incoming::Seen;
-use crate::provider::{Api, Wanted};
-use crate::refusal::{Checked, Fault, Judged, Refusal};
+use crate::provider::{Accepted, Api, Handled};
+use crate::rejection::{Checked, OrRejected, Rejection};
+use crate::request::ReceivedRequest;
 use crate::rng::hash;
+use crate::tables::path::JsonPath;
+use crate::tables::spec::Spec;
 
 /// The fake of Anthropic.
 pub(crate) struct Anthropic;
 
-/// The versions of the API that there are.
-const VERSIONS: &[&str] = &["2023-01-01", "2023-06-01", NEW];
-
-/// The version that refuses sampling parameters on every model.
-const NEW: &str = "2026-10-21";
+static SPEC: LazyLock<Spec> =
+    LazyLock::new(|| Spec::read(include_str!("../../providers/anthropic.toml")));
 
 /// What the signatures of this fake begin with.
 const SIGNATURE: &str = "sig_fake_";
@@ -36,93 +32,81 @@ fn sign(thought: &str) -> String {
 }
 
 impl Api for Anthropic {
-    fn base_path(&self) -> &'static str {
-        ""
+    fn spec(&self) -> &Spec {
+        &SPEC
     }
 
-    fn key(&self, request: &Seen) -> Judged<String> {
+    fn key(&self, request: &ReceivedRequest) -> OrRejected<String> {
         let key = request.header("x-api-key").filter(|key| !key.is_empty());
         let key = key.or_else(|| request.bearer()).map(str::to_owned);
-        let missing = || words::of_status(401, "auth", "x-api-key header is required");
-        key.ok_or_else(|| Box::new(missing()))
+        key.ok_or_else(|| SPEC.reject_request("no-key", request))
     }
 
-    fn judge(&self, request: &Arc<Seen>) -> Judged<Wanted> {
-        let path = request.path.as_str();
-        match (request.method.as_str(), path) {
-            ("GET", "/v1/models") => {
-                version(request)?;
-                Ok(Wanted::Fixed(models::list()))
-            }
-            ("GET", _) if path.starts_with("/v1/models/") => {
-                version(request)?;
-                let found = models::entry(&path["/v1/models/".len()..]);
-                let missing = || Box::new(words::fault(Fault::ModelMissing, request));
-                found.map(Wanted::Fixed).ok_or_else(missing)
-            }
-            ("POST", "/v1/messages") => {
-                body(request)?;
-                Ok(Wanted::Chat(Box::new(check::read(request, false)?)))
-            }
-            ("POST", "/v1/messages/count_tokens") => {
-                body(request)?;
-                let read = check::read(request, true)?;
-                Ok(Wanted::Fixed(answer::count(&read)))
-            }
-            (_, "/v1/messages" | "/v1/messages/count_tokens") => {
-                let refusal = words::invalid("method", "Method Not Allowed");
-                Err(Box::new(Refusal {
-                    status: 405,
-                    ..refusal
-                }))
-            }
-            _ => Err(Box::new(words::of_status(404, "path", "Not Found"))),
+    fn handle(
+        &self,
+        _: &str,
+        request: &Arc<ReceivedRequest>,
+        _: &Map<String, Value>,
+    ) -> OrRejected<Handled> {
+        SPEC.check_body("headers", &request.body, "", &Map::new(), Some(request))?;
+        SPEC.require_json(request)?;
+        let model = request.body["model"].as_str();
+        if model.is_some_and(|model| model.is_empty() || model.starts_with("missing")) {
+            return Err(SPEC.reject_request("model-missing", request));
         }
-    }
-
-    fn fault(&self, fault: Fault, request: &Seen) -> Refusal {
-        words::fault(fault, request)
-    }
-
-    fn error(&self, refusal: &Refusal, id: &str) -> Value {
-        words::error(refusal, id)
-    }
-
-    fn headers(&self, id: &str) -> Vec<(&'static str, String)> {
-        vec![
-            ("request-id", id.to_owned()),
-            ("anthropic-organization-id", "fake-organization".to_owned()),
-            ("anthropic-ratelimit-requests-remaining", "999".to_owned()),
-        ]
+        let counts = request.path.ends_with("/count_tokens");
+        let read = check::read(request, counts)?;
+        Ok(Handled::Accepted(match counts {
+            true => Accepted::Fixed(response::count(&read)),
+            false => Accepted::Chat(Box::new(read)),
+        }))
     }
 }
 
-fn version(request: &Seen) -> Checked {
-    let Some(version) = request.header("anthropic-version") else {
-        let message = "anthropic-version: header is required";
-        return Err(Box::new(words::invalid("version", message)));
-    };
-    if VERSIONS.contains(&version) {
-        return Ok(());
-    }
-    let message = format!("anthropic-version: \"{version}\" is not a valid version");
-    Err(Box::new(words::invalid("version", message)))
+/// A request that breaks `rule`.
+fn invalid(rule: &'static str, message: impl Into<String>) -> Rejection {
+    Rejection::new(400, "invalid_request_error", rule, message)
 }
 
-/// The head and the outside of the body are in order.
-fn body(request: &Seen) -> Checked {
-    version(request)?;
-    if !request.says_json() {
-        let message = "content-type: header must be application/json";
-        return Err(Box::new(words::invalid("content-type", message)));
+/// Checks a value against a schema of the tables.
+fn check(schema: &str, value: &Value, path: &JsonPath) -> Checked {
+    SPEC.check_value(schema, value, path, Value::Null)
+}
+
+/// Whether a table lists `owner` for a name.
+fn is_known(table: &str, name: &str, owner: &str) -> bool {
+    let owners = SPEC.tables[table][name].as_array();
+    owners.is_some_and(|owners| owners.iter().any(|known| known == owner))
+}
+
+/// A tag that is none of those which a table lists for `owner`.
+fn unknown_tag(
+    rule: &'static str,
+    table: &str,
+    owner: &str,
+    tag: &str,
+    at: &str,
+) -> Box<Rejection> {
+    let entries = SPEC.tables[table].as_object().into_iter().flatten();
+    let names = entries
+        .map(|(name, _)| name.as_str())
+        .filter(|name| is_known(table, name, owner));
+    let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
+    let message = format!(
+        "{at}: Input tag '{tag}' found using 'type' does not match any of the expected tags: {}",
+        names.join(", ")
+    );
+    Box::new(invalid(rule, message))
+}
+
+/// The generation of a model, such as 4.5: of `claude-FAMILY-4-5…`, `claude-3-5-FAMILY…` and the
+/// like. A name without numbers is taken for one of 4.5.
+fn generation(model: &str) -> f64 {
+    let parts = model.split(['-', '.']).filter(|part| part.len() <= 2);
+    let numbers: Vec<u32> = parts.filter_map(|part| part.parse().ok()).collect();
+    match numbers.as_slice() {
+        [] => 4.5,
+        [major] => f64::from(*major),
+        [major, minor, ..] => f64::from(*major) + f64::from(*minor) / 10.0,
     }
-    if !request.body.is_object() {
-        let message = "The request body is not valid JSON";
-        return Err(Box::new(words::invalid("json", message)));
-    }
-    let model = request.body.get("model").and_then(Value::as_str);
-    if model.is_some_and(models::is_missing) {
-        return Err(Box::new(words::fault(Fault::ModelMissing, request)));
-    }
-    Ok(())
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::words::invalid;
-use crate::place::Place;
-use crate::refusal::Checked;
-use crate::shape::text_of;
+use super::invalid;
+use crate::rejection::Checked;
+use crate::tables::path::JsonPath;
+use crate::tables::schema::text_of;
 
 /// The schema of a tool is that of an object.
-pub(super) fn of_tool(tool: &Value, place: &Place) -> Checked {
+pub(super) fn of_tool(tool: &Value, place: &JsonPath) -> Checked {
     let schema = &tool["input_schema"];
     let at = place.field("custom").field("input_schema");
     match text_of(schema, "type") {

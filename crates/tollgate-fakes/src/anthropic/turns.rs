@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 
-use super::models::Model;
-use super::words::invalid;
-use crate::refusal::{Checked, Refusal};
-use crate::shape::{list_of, text_of};
+use super::invalid;
+use crate::rejection::{Checked, Rejection};
+use crate::tables::schema::{list_of, text_of};
 
 /// All that one side says before the other speaks.
 struct Turn<'a> {
@@ -18,7 +17,7 @@ struct Turn<'a> {
 }
 
 /// Checks the order of the messages.
-pub(super) fn check(body: &Value, model: Model) -> Checked {
+pub(super) fn check(body: &Value, generation: f64) -> Checked {
     let messages = list_of(body, "messages");
     if messages.is_empty() {
         let message = "messages: at least one message is required";
@@ -35,7 +34,7 @@ pub(super) fn check(body: &Value, model: Model) -> Checked {
             );
             return Err(Box::new(invalid("empty-message", message)));
         }
-        if message["role"] == "system" && !model.takes_system_turns() {
+        if message["role"] == "system" && generation < 4.7 {
             let message = "messages: Unexpected role \"system\". The Messages API accepts a \
                 top-level `system` parameter, not \"system\" as an input message role.";
             return Err(Box::new(invalid("system-role", message)));
@@ -47,16 +46,16 @@ pub(super) fn check(body: &Value, model: Model) -> Checked {
         return Err(Box::new(invalid("first-turn", message)));
     }
     calls(&turns)?;
-    prefill(&turns, body, model)
+    prefill(&turns, body, generation)
 }
 
 fn turns(messages: &[Value]) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::new();
-    let spoken = messages
+    let user_and_model = messages
         .iter()
         .enumerate()
         .filter(|(_, m)| m["role"] != "system");
-    for (at, message) in spoken {
+    for (at, message) in user_and_model {
         let user = message["role"] == "user";
         let blocks = list_of(message, "content");
         let last = blocks.last().and_then(|block| text_of(block, "text"));
@@ -121,7 +120,7 @@ fn leading_results<'a>(turn: &Turn<'a>) -> Vec<&'a str> {
         .collect()
 }
 
-fn unanswered(at: usize, open: &[&str]) -> Box<Refusal> {
+fn unanswered(at: usize, open: &[&str]) -> Box<Rejection> {
     let message = format!(
         "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: \
          {}. Each `tool_use` block must have a corresponding `tool_result` block in the next \
@@ -158,11 +157,11 @@ fn results(turn: &Turn<'_>, called: &[&str]) -> Checked {
 }
 
 /// The rules of a last message of the model's own, and of thought before calls.
-fn prefill(turns: &[Turn<'_>], body: &Value, model: Model) -> Checked {
+fn prefill(turns: &[Turn<'_>], body: &Value, generation: f64) -> Checked {
     let enabled = body["thinking"]["type"] == "enabled";
     let last = turns.last();
     if let Some(turn) = last.filter(|turn| !turn.user) {
-        if !model.takes_prefill() || enabled {
+        if generation >= 4.6 || enabled {
             let message = "This model does not support assistant message prefill. The \
                 conversation must end with a user message.";
             return Err(Box::new(invalid("prefill", message)));

@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use super::tables::DATA;
-use super::words::{invalid, violation};
-use super::{BYPASS, SIGNATURE, models};
-use crate::media::{self, Media};
-use crate::plan::Ask;
-use crate::refusal::{Checked, Judged, Refusal};
-use crate::shape::{field, list_of, text_of};
+use super::{BYPASS, SIGNATURE, SPEC, is_third};
+use super::{invalid, violation};
+use crate::chat_output::ChatPrompt;
+use crate::encoding::{self, Attachment};
+use crate::rejection::{Checked, OrRejected, Rejection};
+use crate::tables::schema::{field, list_of, text_of};
 
 /// The media types that are taken, by what they begin with.
 const MEDIA: &[&str] = &[
@@ -24,12 +23,8 @@ const MEDIA: &[&str] = &[
 ];
 
 /// Checks the contents, and finds what the user said last.
-pub(super) fn read(body: &Value, model: &str, ask: &mut Ask) -> Checked {
+pub(super) fn read(body: &Value, model: &str, prompt: &mut ChatPrompt) -> Checked {
     let contents = list_of(body, "contents");
-    if contents.is_empty() {
-        let message = "* GenerateContentRequest.contents: contents is not specified\n";
-        return Err(Box::new(invalid("missing-field", message)));
-    }
     for (at, content) in contents.iter().enumerate() {
         if !matches!(role(content), "user" | "model") {
             let message = "Please use a valid role: user, model.";
@@ -43,31 +38,31 @@ pub(super) fn read(body: &Value, model: &str, ask: &mut Ask) -> Checked {
             );
             return Err(Box::new(invalid("empty-parts", message)));
         }
-        let mut said = Said::default();
+        let mut found = Content::default();
         for (index, part) in parts.iter().enumerate() {
             let place = format!("contents[{at}].parts[{index}]");
-            read_part(part, model, &place, &mut said)?;
+            read_part(part, model, &place, &mut found)?;
         }
-        ask.results = None;
+        prompt.results = None;
         if role(content) == "user" {
-            ask.results = (!said.results.is_empty()).then(|| said.results.join(" "));
-            if said.results.is_empty() || !said.texts.is_empty() {
-                ask.text = said.texts.join(" ");
-                ask.media = said.media;
+            prompt.results = (!found.results.is_empty()).then(|| found.results.join(" "));
+            if found.results.is_empty() || !found.texts.is_empty() {
+                prompt.text = found.texts.join(" ");
+                prompt.media = found.media;
             }
         }
     }
     order(contents)?;
-    if models::is_third(model) {
+    if is_third(model) {
         return signatures(contents);
     }
     Ok(())
 }
 
 #[derive(Default)]
-struct Said {
+struct Content {
     texts: Vec<String>,
-    media: Vec<Media>,
+    media: Vec<Attachment>,
     results: Vec<String>,
 }
 
@@ -89,11 +84,10 @@ fn responses(content: &Value) -> Vec<&Value> {
         .collect()
 }
 
-fn read_part(part: &Value, model: &str, place: &str, said: &mut Said) -> Checked {
-    let held = DATA
-        .iter()
-        .filter(|name| field(part, name).is_some())
-        .count();
+fn read_part(part: &Value, model: &str, place: &str, found: &mut Content) -> Checked {
+    let data = SPEC.tables["data"].as_array().into_iter().flatten();
+    let data = data.filter_map(Value::as_str);
+    let held = data.filter(|name| field(part, name).is_some()).count();
     if held == 0 && field(part, "thoughtSignature").is_none() {
         let message = format!(
             "* GenerateContentRequest.{place}.data: required oneof field 'data' must have one \
@@ -111,13 +105,13 @@ fn read_part(part: &Value, model: &str, place: &str, said: &mut Said) -> Checked
     }
     let thought = field(part, "thought") == Some(&Value::Bool(true));
     if let Some(text) = text_of(part, "text").filter(|_| !thought) {
-        said.texts.push(text.to_owned());
+        found.texts.push(text.to_owned());
     }
     if let Some(blob) = field(part, "inlineData") {
-        said.media.push(inline(blob, place)?);
+        found.media.push(inline(blob, place)?);
     }
     if let Some(file) = field(part, "fileData") {
-        said.media.push(by_address(file, model)?);
+        found.media.push(by_address(file, model)?);
     }
     if let Some(response) = field(part, "functionResponse") {
         let name = text_of(response, "name").unwrap_or_default();
@@ -129,24 +123,26 @@ fn read_part(part: &Value, model: &str, place: &str, said: &mut Said) -> Checked
         }
         let value = &response["response"];
         let text = text_of(value, "output").map(str::to_owned);
-        said.results.push(text.unwrap_or_else(|| value.to_string()));
+        found
+            .results
+            .push(text.unwrap_or_else(|| value.to_string()));
         for inner in list_of(response, "parts") {
             if let Some(blob) = field(inner, "inlineData") {
-                said.results.push(inline(blob, place)?.acknowledge());
+                found.results.push(inline(blob, place)?.acknowledge());
             }
         }
     }
     Ok(())
 }
 
-fn inline(blob: &Value, place: &str) -> Judged<Media> {
+fn inline(blob: &Value, place: &str) -> OrRejected<Attachment> {
     let get = |name: &str| text_of(blob, name).unwrap_or_default();
     let what = get("mimeType");
     if !MEDIA.iter().any(|known| what.starts_with(known)) {
         let message = format!("Unsupported MIME type: {what}");
         return Err(Box::new(invalid("media-type", message)));
     }
-    let Some(bytes) = media::decode_any(get("data")) else {
+    let Some(bytes) = encoding::decode_any(get("data")) else {
         let what = format!(
             "Invalid value at '{place}.inline_data.data' (TYPE_BYTES), Base64 decoding failed"
         );
@@ -154,20 +150,20 @@ fn inline(blob: &Value, place: &str) -> Judged<Media> {
     };
     let image = what.starts_with("image/");
     let readable =
-        media::sniff(&bytes).is_some_and(|s| s.starts_with("image/") && s != "image/gif");
+        encoding::sniff(&bytes).is_some_and(|s| s.starts_with("image/") && s != "image/gif");
     if image && !readable {
         let message = "Unable to process input image. Please retry or report in \
             https://developers.generativeai.google/guide/troubleshooting";
         return Err(Box::new(invalid("unreadable", message)));
     }
-    Ok(Media {
+    Ok(Attachment {
         what: what.to_owned(),
         bytes: Some(bytes.len()),
     })
 }
 
 /// Files of the provider's own and videos; addresses of the web only on newer models.
-fn by_address(file: &Value, model: &str) -> Judged<Media> {
+fn by_address(file: &Value, model: &str) -> OrRejected<Attachment> {
     let uri = text_of(file, "fileUri").unwrap_or_default();
     let own = ["https://generativelanguage.googleapis.com/", "gs://"];
     let video = [
@@ -176,9 +172,9 @@ fn by_address(file: &Value, model: &str) -> Judged<Media> {
         "https://youtube.com/",
     ];
     let always = own.iter().chain(&video).any(|begin| uri.starts_with(begin));
-    if always || (models::is_third(model) && media::is_web(uri)) {
+    if always || (is_third(model) && encoding::is_web(uri)) {
         let what = format!("file {uri}");
-        return Ok(Media { what, bytes: None });
+        return Ok(Attachment { what, bytes: None });
     }
     let message = format!("Invalid or unsupported file uri: {uri}");
     Err(Box::new(invalid("file-uri", message)))
@@ -232,7 +228,7 @@ fn names<'a>(functions: &[&'a Value]) -> Vec<&'a str> {
         .collect()
 }
 
-fn unequal() -> Box<Refusal> {
+fn unequal() -> Box<Rejection> {
     let message = "Please ensure that the number of function response parts is equal to the number \
         of function call parts of the function call turn.";
     Box::new(invalid("missing-result", message))
@@ -243,7 +239,7 @@ fn known(signature: &str, place: &str) -> Checked {
     if signature == BYPASS {
         return Ok(());
     }
-    let Some(bytes) = media::decode_any(signature) else {
+    let Some(bytes) = encoding::decode_any(signature) else {
         let what = format!(
             "Invalid value at '{place}.thought_signature' (TYPE_BYTES), Base64 decoding failed"
         );

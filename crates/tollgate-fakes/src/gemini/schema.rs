@@ -2,64 +2,17 @@
 
 use serde_json::Value;
 
-use super::words::{invalid, violation};
-use crate::place::camel;
-use crate::refusal::{Checked, Refusal};
-use crate::shape::{field, list_of, text_of};
+use super::{SPEC, invalid, violation};
+use crate::rejection::{Checked, Rejection};
+use crate::tables::path::camel;
+use crate::tables::schema::{field, list_of, text_of};
 
-/// What a node of Gemini's own dialect may have.
-const OWN: &[&str] = &[
-    "type",
-    "format",
-    "title",
-    "description",
-    "nullable",
-    "default",
-    "example",
-    "enum",
-    "items",
-    "minItems",
-    "maxItems",
-    "properties",
-    "propertyOrdering",
-    "required",
-    "minProperties",
-    "maxProperties",
-    "minimum",
-    "maximum",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "anyOf",
-];
-
-/// What newer models take beside.
-const NEWER: &[&str] = &["additionalProperties", "defs", "ref"];
-
-/// What a node of JSON Schema may have.
-const JSON: &[&str] = &[
-    "$id",
-    "$defs",
-    "$ref",
-    "$anchor",
-    "type",
-    "format",
-    "title",
-    "description",
-    "enum",
-    "items",
-    "prefixItems",
-    "minItems",
-    "maxItems",
-    "minimum",
-    "maximum",
-    "anyOf",
-    "oneOf",
-    "properties",
-    "additionalProperties",
-    "required",
-    "propertyOrdering",
-];
+/// Whether a list of the tables has this name.
+fn is_listed(table: &str, name: &str) -> bool {
+    SPEC.tables[table]
+        .as_array()
+        .is_some_and(|list| list.iter().any(|known| known == name))
+}
 
 const TYPES: &[&str] = &[
     "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL",
@@ -72,7 +25,7 @@ pub(super) fn own(schema: &Value, place: &str, newer: bool) -> Checked {
     };
     for (key, value) in object {
         let name = camel(key);
-        let known = OWN.contains(&name.as_str()) || (newer && NEWER.contains(&name.as_str()));
+        let known = is_listed("own_schema", &name) || (newer && is_listed("newer_schema", &name));
         if !known {
             return Err(unknown(key, place));
         }
@@ -180,7 +133,7 @@ pub(super) fn json(schema: &Value, place: &str) -> Checked {
         };
     };
     for (key, value) in object {
-        if !JSON.contains(&key.as_str()) {
+        if !is_listed("json_schema", key) {
             return Err(unknown(key, place));
         }
         let inner = format!("{place}.{key}");
@@ -214,14 +167,14 @@ pub(super) fn json(schema: &Value, place: &str) -> Checked {
     Ok(())
 }
 
-fn unknown(key: &str, place: &str) -> Box<Refusal> {
+fn unknown(key: &str, place: &str) -> Box<Rejection> {
     let what = format!(
         "Invalid JSON payload received. Unknown name \"{key}\" at '{place}': Cannot find field."
     );
     Box::new(violation("schema-unknown", place, &what))
 }
 
-fn no_list(place: &str, key: &str) -> Box<Refusal> {
+fn no_list(place: &str, key: &str) -> Box<Rejection> {
     let what = format!(
         "Invalid JSON payload received. Unknown name \"{key}\" at '{place}': Proto field is not \
          repeating, cannot start list."
@@ -229,7 +182,7 @@ fn no_list(place: &str, key: &str) -> Box<Refusal> {
     Box::new(violation("schema-list", place, &what))
 }
 
-fn wrong(place: &str, what: &str) -> Box<Refusal> {
+fn wrong(place: &str, what: &str) -> Box<Rejection> {
     Box::new(invalid(
         "schema",
         format!("* GenerateContentRequest.{place}.{what}\n"),

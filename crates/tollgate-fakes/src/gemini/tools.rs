@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::words::{invalid, violation};
-use super::{models, schema};
-use crate::plan::{Ask, Choice, Tool};
-use crate::refusal::{Checked, Judged};
-use crate::shape::{field, list_of, text_of};
+use super::{invalid, violation};
+use super::{is_third, schema};
+use crate::chat_output::{ChatPrompt, Choice, Tool};
+use crate::rejection::{Checked, OrRejected};
+use crate::tables::schema::{field, list_of, text_of};
 
 /// Checks the tools, and notes them.
-pub(super) fn read(body: &Value, model: &str, ask: &mut Ask) -> Checked {
-    let newer = models::is_third(model);
+pub(super) fn read(body: &Value, model: &str, prompt: &mut ChatPrompt) -> Checked {
+    let newer = is_third(model);
     let mut hosted = false;
     for (at, tool) in list_of(body, "tools").iter().enumerate() {
         let keys = tool.as_object().into_iter().flatten().map(|(key, _)| key);
@@ -18,24 +18,24 @@ pub(super) fn read(body: &Value, model: &str, ask: &mut Ask) -> Checked {
         for (index, declaration) in list_of(tool, "functionDeclarations").iter().enumerate() {
             let place = format!("tools[{at}].function_declarations[{index}]");
             let tool = declared(declaration, &place, newer)?;
-            if ask.tools.iter().any(|known| known.name == tool.name) {
+            if prompt.tools.iter().any(|known| known.name == tool.name) {
                 let message = format!("Duplicate function declaration found: {}", tool.name);
                 return Err(Box::new(invalid("duplicate-tool", message)));
             }
-            ask.tools.push(tool);
+            prompt.tools.push(tool);
         }
     }
     let config = field(body, "toolConfig").unwrap_or(&Value::Null);
     let served = field(config, "includeServerSideToolInvocations") == Some(&Value::Bool(true));
-    if hosted && !ask.tools.is_empty() && !(newer && served) {
+    if hosted && !prompt.tools.is_empty() && !(newer && served) {
         let message = "Built-in tools and Function Calling cannot be combined in the same request.";
         return Err(Box::new(invalid("mixed-tools", message)));
     }
-    ask.choice = choice(config, &ask.tools)?;
+    prompt.choice = choice(config, &prompt.tools)?;
     Ok(())
 }
 
-fn declared(declaration: &Value, place: &str, newer: bool) -> Judged<Tool> {
+fn declared(declaration: &Value, place: &str, newer: bool) -> OrRejected<Tool> {
     let name = text_of(declaration, "name").unwrap_or_default();
     let mut letters = name.chars();
     let begins = letters
@@ -71,7 +71,7 @@ fn declared(declaration: &Value, place: &str, newer: bool) -> Judged<Tool> {
     })
 }
 
-fn choice(config: &Value, tools: &[Tool]) -> Judged<Choice> {
+fn choice(config: &Value, tools: &[Tool]) -> OrRejected<Choice> {
     let Some(calling) = field(config, "functionCallingConfig") else {
         return Ok(Choice::Auto);
     };

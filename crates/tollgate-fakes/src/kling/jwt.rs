@@ -5,8 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::words::of_code;
-use crate::refusal::{Checked, Refusal};
+/// Why a token is rejected: Kling's code, the rule, the message.
+type Invalid = (&'static str, &'static str, &'static str);
 
 /// A token, not yet checked.
 pub(super) struct Token {
@@ -37,49 +37,44 @@ impl Token {
 
     /// Checks it at the time `now`, in seconds since 1970, against keys written `access:secret`.
     /// The signature counts if there are keys.
-    pub(super) fn check(&self, keys: &[String], now: u64) -> Checked {
+    pub(super) fn check(&self, keys: &[String], now: u64) -> Result<(), Invalid> {
         if self.header["alg"] != "HS256" || self.header["typ"] != "JWT" {
-            return refuse(
+            return Err((
                 "1002",
                 "jwt-header",
                 "Authorization is invalid: header of the token",
-            );
+            ));
         }
         let number = |name: &str| self.claims.get(name).and_then(Value::as_u64);
         let issuer = self.claims.get("iss").and_then(Value::as_str);
         let (Some(issuer), Some(until), Some(from)) = (issuer, number("exp"), number("nbf")) else {
-            return refuse(
+            return Err((
                 "1002",
                 "jwt-claims",
                 "Authorization is invalid: iss, exp or nbf",
-            );
+            ));
         };
         if !keys.is_empty() {
             let pairs = keys.iter().filter_map(|key| key.split_once(':'));
             let Some((_, secret)) = pairs.into_iter().find(|(access, _)| *access == issuer) else {
-                return refuse(
+                return Err((
                     "1002",
                     "key",
                     "Authorization is invalid: access key not found",
-                );
+                ));
             };
             if hmac(secret.as_bytes(), self.signed.as_bytes())[..] != self.signature {
-                return refuse("1000", "jwt-signature", "Authentication failed: signature");
+                return Err(("1000", "jwt-signature", "Authentication failed: signature"));
             }
         }
         if from > now {
-            return refuse("1003", "jwt-early", "Authorization is not yet valid");
+            return Err(("1003", "jwt-early", "Authorization is not yet valid"));
         }
         if until <= now {
-            return refuse("1004", "jwt-late", "Authorization has expired");
+            return Err(("1004", "jwt-late", "Authorization has expired"));
         }
         Ok(())
     }
-}
-
-fn refuse(code: &'static str, rule: &'static str, message: &str) -> Checked {
-    let refusal: Refusal = of_code(401, code, rule, message);
-    Err(Box::new(refusal))
 }
 
 /// HMAC-SHA-256.
@@ -117,5 +112,50 @@ mod tests {
             hex(hmac(&[0xaa; 131], message)),
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
         );
+    }
+
+    #[test]
+    fn tokens_are_rejected_for_what_is_wrong_with_them() {
+        let signed = |header: &str, claims: &str, secret: &str| {
+            let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
+            let signed = format!("{}.{}", encode(header), encode(claims));
+            let signature = hmac(secret.as_bytes(), signed.as_bytes());
+            Token::read(&format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+        };
+        let good = r#"{"alg":"HS256","typ":"JWT"}"#;
+        let claims = r#"{"iss":"access","nbf":100,"exp":200}"#;
+        let keys = ["access:secret".to_owned()];
+        for (header, claims, secret, now, rule) in [
+            (good, claims, "secret", 150, None),
+            (
+                r#"{"alg":"none"}"#,
+                claims,
+                "secret",
+                150,
+                Some("jwt-header"),
+            ),
+            (
+                good,
+                r#"{"iss":"access"}"#,
+                "secret",
+                150,
+                Some("jwt-claims"),
+            ),
+            (
+                good,
+                r#"{"iss":"other","nbf":1,"exp":200}"#,
+                "secret",
+                150,
+                Some("key"),
+            ),
+            (good, claims, "other", 150, Some("jwt-signature")),
+            (good, claims, "secret", 99, Some("jwt-early")),
+            (good, claims, "secret", 200, Some("jwt-late")),
+        ] {
+            let token = signed(header, claims, secret).expect("a token");
+            let checked = token.check(&keys, now).map_err(|(_, rule, _)| rule);
+            assert_eq!(checked.err(), rule, "{header} {claims}");
+        }
+        assert!(Token::read("a-plain-key").is_none());
     }
 }

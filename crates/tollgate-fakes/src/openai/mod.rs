@@ -1,103 +1,120 @@
-//! OpenAI: chat-completions and responses; pictures, films, speech.
+//! OpenAI: what `providers/openai.toml` cannot say of chat completions and responses.
 
 mod chat;
 mod content;
-mod media;
-mod models;
 mod responses;
 mod schema;
 mod tools;
-mod words;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::incoming::Seen;
-use crate::provider::{Api, Wanted};
-use crate::refusal::{Fault, Judged, Refusal};
+use crate::provider::{Accepted, Api, ChatRequest, Handled};
+use crate::rejection::{Checked, OrRejected, Rejection};
+use crate::request::ReceivedRequest;
+use crate::tables::path::JsonPath;
+use crate::tables::spec::Spec;
 
 /// The fake of OpenAI.
 pub(crate) struct OpenAi;
 
+static SPEC: LazyLock<Spec> =
+    LazyLock::new(|| Spec::read(include_str!("../../providers/openai.toml")));
+
 impl Api for OpenAi {
-    fn base_path(&self) -> &'static str {
-        "/v1"
+    fn spec(&self) -> &Spec {
+        &SPEC
     }
 
-    fn key(&self, request: &Seen) -> Judged<String> {
-        let key = request.bearer().map(str::to_owned);
-        key.ok_or_else(|| Box::new(words::no_key()))
-    }
-
-    fn judge(&self, request: &Arc<Seen>) -> Judged<Wanted> {
-        if let Some(judged) = media::judge(request) {
-            return judged.map(Wanted::Media);
+    fn handle(
+        &self,
+        handler: &str,
+        request: &Arc<ReceivedRequest>,
+        _: &Map<String, Value>,
+    ) -> OrRejected<Handled> {
+        SPEC.require_json(request)?;
+        let body = &request.body;
+        let model = body["model"].as_str();
+        if model.is_some_and(|model| model.is_empty() || model.starts_with("missing")) {
+            return Err(SPEC.reject_request("model-missing", request));
         }
-        let path = request.path.as_str();
-        match (request.method.as_str(), path) {
-            ("GET", "/v1/models") => Ok(Wanted::Fixed(models::list())),
-            ("GET", _) if path.starts_with("/v1/models/") => {
-                let found = models::entry(&path["/v1/models/".len()..]);
-                let missing = || Box::new(self.fault(Fault::ModelMissing, request));
-                found.map(Wanted::Fixed).ok_or_else(missing)
-            }
-            ("POST", "/v1/chat/completions") => {
-                let body = body(request)?;
-                Ok(Wanted::Chat(Box::new(chat::read(body)?)))
-            }
-            ("POST", "/v1/responses") => {
-                let body = body(request)?;
-                Ok(Wanted::Chat(Box::new(responses::read(body)?)))
-            }
-            (method, "/v1/chat/completions" | "/v1/responses") => {
-                Err(Box::new(words::method(method, path)))
-            }
-            (method, _) => Err(Box::new(words::address(method, path))),
-        }
-    }
-
-    fn fault(&self, fault: Fault, request: &Seen) -> Refusal {
-        words::fault(fault, request)
-    }
-
-    fn error(&self, refusal: &Refusal, _: &str) -> Value {
-        words::error(refusal)
-    }
-
-    fn headers(&self, id: &str) -> Vec<(&'static str, String)> {
-        vec![
-            ("x-request-id", id.to_owned()),
-            ("openai-organization", "fake-organization".to_owned()),
-            ("openai-processing-ms", "12".to_owned()),
-            ("x-ratelimit-remaining-requests", "9999".to_owned()),
-        ]
+        let work: Box<dyn ChatRequest> = match handler {
+            "responses" => Box::new(responses::read(body)?),
+            _ => Box::new(chat::read(body)?),
+        };
+        Ok(Handled::Accepted(Accepted::Chat(work)))
     }
 }
 
-/// The body, if it is said to be JSON and is an object of it for a model that exists.
-fn body(request: &Seen) -> Judged<&Value> {
-    if !request.says_json() {
-        let given = request.header("content-type").unwrap_or_default();
-        return Err(Box::new(words::content_type(given)));
-    }
-    if !request.body.is_object() {
-        return Err(Box::new(words::not_json()));
-    }
-    let model = request.body.get("model").and_then(Value::as_str);
-    if model.is_some_and(models::is_missing) {
-        return Err(Box::new(words::fault(Fault::ModelMissing, request)));
-    }
-    Ok(&request.body)
+/// A request that breaks `rule`.
+fn invalid(rule: &'static str, message: impl Into<String>) -> Rejection {
+    Rejection::new(400, "invalid_request_error", rule, message)
+}
+
+fn invalid_value(rule: &'static str, param: &str, message: impl Into<String>) -> Rejection {
+    invalid(rule, message).code("invalid_value").param(param)
+}
+
+/// An empty array where one element is needed.
+fn empty_array(rule: &'static str, param: &str) -> Box<Rejection> {
+    let message = format!(
+        "Invalid '{param}': empty array. Expected an array with minimum length 1, but got an empty \
+         array instead."
+    );
+    Box::new(invalid(rule, message).code("empty_array").param(param))
+}
+
+fn missing_parameter(param: &str) -> Box<Rejection> {
+    let message = format!("Missing required parameter: '{param}'.");
+    let rejection = invalid("missing-field", message).code("missing_required_parameter");
+    Box::new(rejection.param(param))
+}
+
+/// A value that is none of those that are known.
+fn unsupported(rule: &'static str, param: &str, value: &str, known: &[&str]) -> Box<Rejection> {
+    let known = known.join("', '");
+    let message = format!("Invalid value: '{value}'. Supported values are: '{known}'.");
+    Box::new(invalid_value(rule, param, message))
+}
+
+/// Checks a value against a schema of the tables.
+fn check(schema: &str, value: &Value, path: &JsonPath) -> Checked {
+    SPEC.check_value(schema, value, path, Value::Null)
+}
+
+/// The keys of a table in which `role` is listed.
+fn known_for(table: &str, role: &str) -> Vec<&'static str> {
+    let entries = SPEC.tables[table].as_object().into_iter().flatten();
+    let known = entries.filter(|(_, roles)| {
+        roles
+            .as_array()
+            .is_some_and(|all| all.iter().any(|r| r == role))
+    });
+    known.map(|(name, _)| name.as_str()).collect()
+}
+
+/// The o-series and gpt-5: no sampling parameters, no `max_tokens`.
+fn reasons(model: &str) -> bool {
+    let mut letters = model.chars();
+    let o_series =
+        letters.next() == Some('o') && letters.next().is_some_and(|c| c.is_ascii_digit());
+    o_series || (model.starts_with("gpt-5") && !model.contains("chat"))
+}
+
+/// Models of other vendors that speak the format: they ignore what they do not know, and show
+/// their reasoning.
+fn is_foreign(model: &str) -> bool {
+    let vendors = ["deepseek", "kimi", "qwen", "glm"];
+    vendors.iter().any(|vendor| model.contains(vendor))
 }
 
 /// Usage counts in the two spellings of OpenAI.
 fn usage(tokens: crate::tokens::Tokens, input: &str, output: &str) -> Value {
-    let total = tokens.input + tokens.output;
     json!({
         format!("{input}_tokens"): tokens.input,
         format!("{output}_tokens"): tokens.output,
-        "total_tokens": total,
+        "total_tokens": tokens.input + tokens.output,
         format!("{input}_tokens_details"): {
             "cached_tokens": tokens.cached, "cache_write_tokens": tokens.written,
         },

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::words::invalid;
-use crate::refusal::Checked;
+use crate::openai::invalid;
+use crate::rejection::Checked;
 
 /// Keywords that strict mode does not take.
 const NOT_STRICT: &[&str] = &[
@@ -28,8 +28,8 @@ pub(super) fn check(schema: &Value, of: &str, param: &str, strict: bool) -> Chec
             "Invalid schema for {of}: schema must be a JSON Schema of 'type: \"object\"', got \
              'type: \"{kind}\"'."
         );
-        let refusal = invalid("schema-root", message).code("invalid_function_parameters");
-        return Err(Box::new(refusal.param(param)));
+        let rejection = invalid("schema-root", message).code("invalid_function_parameters");
+        return Err(Box::new(rejection.param(param)));
     }
     if !strict {
         return Ok(());
@@ -122,6 +122,6 @@ fn own_object(schema: &Value, of: &str, param: &str, at: &[&str]) -> Checked {
 fn fail(of: &str, param: &str, at: &[&str], what: &str) -> Checked {
     let context = at.join("', '");
     let message = format!("Invalid schema for {of}: In context=('{context}'), {what}.");
-    let refusal = invalid("strict-schema", message).code("invalid_json_schema");
-    Err(Box::new(refusal.param(param)))
+    let rejection = invalid("strict-schema", message).code("invalid_json_schema");
+    Err(Box::new(rejection.param(param)))
 }

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::schema;
-use super::words::{invalid, invalid_value};
-use crate::plan::{Choice, Tool};
-use crate::refusal::{Checked, Judged};
-use crate::shape::{field, text_of};
+use crate::chat_output::{Choice, Tool};
+use crate::openai::{invalid, invalid_value};
+use crate::rejection::{Checked, OrRejected};
+use crate::tables::schema::{field, text_of};
 
 /// Letters, digits, `_` and `-`; at most 64.
 pub(super) fn name(name: &str, param: &str) -> Checked {
@@ -24,14 +24,14 @@ pub(super) fn name(name: &str, param: &str) -> Checked {
              a string with length {} instead.",
             name.len()
         );
-        let refusal = invalid("name-length", message).code("string_above_max_length");
-        return Err(Box::new(refusal.param(param)));
+        let rejection = invalid("name-length", message).code("string_above_max_length");
+        return Err(Box::new(rejection.param(param)));
     }
     Ok(())
 }
 
 /// A function from the object that holds its name: `param` is where that is.
-pub(super) fn function(function: &Value, param: &str) -> Judged<Tool> {
+pub(super) fn function(function: &Value, param: &str) -> OrRejected<Tool> {
     let known = text_of(function, "name").unwrap_or_default();
     name(known, &format!("{param}.name"))?;
     let parameters = field(function, "parameters");
@@ -50,7 +50,7 @@ pub(super) fn function(function: &Value, param: &str) -> Judged<Tool> {
 }
 
 /// A tool that takes a text.
-pub(super) fn custom(tool: &Value, param: &str) -> Judged<Tool> {
+pub(super) fn custom(tool: &Value, param: &str) -> OrRejected<Tool> {
     let known = text_of(tool, "name").unwrap_or_default();
     name(known, &format!("{param}.name"))?;
     Ok(Tool {
@@ -65,7 +65,7 @@ pub(super) fn choice(
     choice: Option<&Value>,
     tools: &[Tool],
     function: impl Fn(&Value) -> Option<String>,
-) -> Judged<Choice> {
+) -> OrRejected<Choice> {
     let Some(choice) = choice else {
         return Ok(Choice::Auto);
     };
@@ -93,8 +93,8 @@ pub(super) fn choice(
     }
     let Some(name) = function(choice) else {
         let message = "Missing required parameter: 'tool_choice.function'.";
-        let refusal = invalid("tool-choice", message).code("missing_required_parameter");
-        return Err(Box::new(refusal.param("tool_choice")));
+        let rejection = invalid("tool-choice", message).code("missing_required_parameter");
+        return Err(Box::new(rejection.param("tool_choice")));
     };
     if !tools.iter().any(|tool| tool.name == name) {
         let message = format!("Tool choice '{name}' not found in 'tools' parameter.");

@@ -11,13 +11,10 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use tollgate_fakes::{Behaviour, Fake, Options, Provider};
+use tollgate_fakes::{Fake, Options, Provider, Scenario};
 
-/// A picture of one pixel: its beginning is that of a PNG.
+/// A image of one pixel: its beginning is that of a PNG.
 pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
-/// The beginning of a GIF.
-pub(crate) const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
 
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -243,15 +240,15 @@ impl Wire {
         (self, body)
     }
 
-    /// Asks for an answer in one piece, or for a stream, under a behaviour.
+    /// Asks for an answer in one piece, or for a stream, under a scenario.
     pub(crate) async fn under(
         self,
         fake: &Fake,
-        behaviour: Behaviour,
+        scenario: Scenario,
         text: &str,
         stream: bool,
     ) -> Result<Reply, hyper::Error> {
-        fake.set(behaviour);
+        fake.set(scenario);
         let body = (self.body)(text);
         let (wire, body) = if stream {
             self.streamed(body)
@@ -260,58 +257,4 @@ impl Wire {
         };
         wire.try_post(fake, &body).await
     }
-
-    /// Posts every row's patch of `base`: each is refused by the row's rule, or by none if that is
-    /// empty.
-    pub(crate) async fn table(self, base: &Value, rows: &[(&'static str, Value)]) {
-        let fake = self.start().await;
-        for (rule, patch) in rows {
-            let mut body = base.clone();
-            let fields = patch.as_object().expect("a patch is an object");
-            for (name, value) in fields {
-                body[name] = value.clone();
-            }
-            let reply = self.post(&fake, &body).await;
-            let shown = reply.text();
-            assert_eq!(reply.header("x-fake-rule"), *rule, "{patch}\n{shown}");
-            let refused = fake.requests().pop().and_then(|seen| seen.refused);
-            assert_eq!(refused.unwrap_or_default(), *rule);
-            let status = if rule.is_empty() { 200 } else { 400 };
-            assert_eq!(reply.status, status, "{patch}\n{shown}");
-        }
-        fake.stop().await;
-    }
-
-    /// Every row is a head that is refused: method, path, headers; status, rule.
-    pub(crate) async fn heads(self, rows: &[Head]) {
-        let options = Options {
-            keys: vec!["k".to_owned(), "other".to_owned()],
-            ..Options::default()
-        };
-        let fake = self.start_with(options).await;
-        let body = (self.body)("hello").to_string();
-        for (method, path, headers, status, rule) in rows {
-            let reply = send(&fake, method, path, headers, &body)
-                .await
-                .expect("an answer");
-            assert_eq!(
-                reply.header("x-fake-rule"),
-                *rule,
-                "{method} {path} {}",
-                reply.text()
-            );
-            assert_eq!(reply.status, *status, "{method} {path}");
-            assert_eq!(reply.header("content-type"), "application/json");
-            assert!(reply.json()["error"]["message"].is_string());
-        }
-    }
 }
-
-/// Method, path, headers; status, rule.
-pub(crate) type Head = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    u16,
-    &'static str,
-);

@@ -5,16 +5,16 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::json;
-use tollgate_fakes::{Behaviour, Bench, Options, Provider};
+use tollgate_fakes::{Bench, Options, Provider, Scenario};
 
 use crate::client::{CHAT, GENERATE, MESSAGES, WIRES, send};
 
 #[tokio::test]
 async fn the_queue_comes_before_what_is_set() {
     let fake = CHAT.start().await;
-    fake.set(Behaviour::Status(500, None));
-    fake.queue(Behaviour::Status(501, None));
-    fake.queue(Behaviour::Normal);
+    fake.set(Scenario::Status(500, None));
+    fake.queue(Scenario::Status(501, None));
+    fake.queue(Scenario::Normal);
     let mut wrong = (CHAT.body)("hello");
     wrong["top_k"] = json!(1);
     assert_eq!(
@@ -30,8 +30,8 @@ async fn the_queue_comes_before_what_is_set() {
 #[tokio::test]
 async fn requests_bring_behaviours_of_their_own() {
     let fake = CHAT.start().await;
-    fake.set(Behaviour::Overloaded);
-    fake.queue(Behaviour::ModelMissing);
+    fake.set(Scenario::Overloaded);
+    fake.queue(Scenario::ModelMissing);
     let reply = CHAT
         .post(&fake, &(CHAT.body)("please [[fake:status=418]] now"))
         .await;
@@ -46,7 +46,7 @@ async fn requests_bring_behaviours_of_their_own() {
     let reply = CHAT.post(&fake, &(CHAT.body)("[[fake:nonsense]]")).await;
     assert_eq!(
         (reply.status, reply.header("x-fake-rule")),
-        (400, "behaviour")
+        (400, "scenario")
     );
     assert_eq!(
         CHAT.post(&fake, &(CHAT.body)("hello")).await.status,
@@ -57,25 +57,25 @@ async fn requests_bring_behaviours_of_their_own() {
 
 #[test]
 fn names() {
-    assert_eq!(Behaviour::all().len(), 39);
-    for (name, behaviour) in [
-        ("reset_mid_body=4", Behaviour::ResetMidBody { after: 4 }),
-        ("ResetMidBody", Behaviour::ResetMidBody { after: 2 }),
-        ("rate-limited=9", Behaviour::RateLimited { retry_after: 9 }),
+    assert_eq!(Scenario::all().len(), 39);
+    for (name, scenario) in [
+        ("reset_mid_body=4", Scenario::ResetMidBody { after: 4 }),
+        ("ResetMidBody", Scenario::ResetMidBody { after: 2 }),
+        ("rate-limited=9", Scenario::RateLimited { retry_after: 9 }),
         (
             "status=503,{}",
-            Behaviour::Status(503, Some("{}".to_owned())),
+            Scenario::Status(503, Some("{}".to_owned())),
         ),
         (
             "key-refused=k",
-            Behaviour::KeyRefused {
+            Scenario::KeyRefused {
                 key: Some("k".to_owned()),
             },
         ),
     ] {
-        assert_eq!(name.parse(), Ok(behaviour));
+        assert_eq!(name.parse(), Ok(scenario));
     }
-    assert!("stall=many".parse::<Behaviour>().is_err());
+    assert!("stall=many".parse::<Scenario>().is_err());
     for provider in Provider::all() {
         assert_eq!(provider.name().parse(), Ok(provider));
     }

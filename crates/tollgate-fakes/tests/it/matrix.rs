@@ -190,7 +190,7 @@ async fn faults() {
             site.fake
                 .requests()
                 .iter()
-                .all(|seen| seen.refused.is_none())
+                .all(|seen| seen.rejected_by.is_none())
         );
         let reply = site.post(way.path, &(way.body)("a tree")).await;
         assert_eq!(reply.status, way.good, "{}", way.path);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tollgate_fakes::{Behaviour, Options, Provider, Stage};
+use tollgate_fakes::{Options, Provider, Scenario, Stage};
 
 use crate::client::{is_reset, send_to};
 use crate::media::Site;
@@ -31,7 +31,7 @@ async fn begin(site: &Site, text: &str) -> String {
     format!("{TASKS}/{}", answer["id"].as_str().expect("an id"))
 }
 
-/// The link of a film that is done at its first poll.
+/// The link of a video that is done at its first poll.
 async fn link(site: &Site, text: &str) -> Value {
     let path = begin(site, text).await;
     let state = site.get(&path).await.json();
@@ -58,18 +58,17 @@ async fn steps_have_behaviours_of_their_own() {
         200,
         "the second time goes well"
     );
-    site.fake
-        .queue_at(Stage::Poll, Behaviour::Status(500, None));
+    site.fake.queue_at(Stage::Poll, Scenario::Status(500, None));
     let path = begin(&site, "submission is another matter").await;
     assert_eq!(site.get(&path).await.status, 500);
     assert_eq!(site.get(&path).await.status, 200);
-    site.fake.set_at(Stage::File, Behaviour::Html200);
+    site.fake.set_at(Stage::File, Scenario::Html200);
     let link = link(&site, "a film").await;
     assert!(site.fetch(&link).await.text().contains("<html>"));
     let reply = site.post(TASKS, &film("[[fake:nonsense@poll]]")).await;
     assert_eq!(
         (reply.status, reply.header("x-fake-rule")),
-        (400, "behaviour")
+        (400, "scenario")
     );
 }
 
@@ -148,7 +147,7 @@ async fn options_of_work() {
     let site = site(Options {
         work: Duration::from_millis(300),
         result_bytes: Some(100_000),
-        link_life: Some(Duration::from_millis(200)),
+        link_ttl: Some(Duration::from_millis(200)),
         public_url: Some("http://other:1".to_owned()),
         remember: 2,
         ..Options::default()
@@ -195,10 +194,8 @@ async fn polls_are_told() {
     }
     let report = site.fake.poll_report();
     assert_eq!((report.tasks, report.ended, report.polls), (2, 1, 3));
-    assert!(
-        report.gaps.least >= Duration::from_millis(30) && report.gaps.least <= report.gaps.most
-    );
-    assert!(report.late.most >= Duration::from_millis(60));
+    assert!(report.gaps.min >= Duration::from_millis(30) && report.gaps.min <= report.gaps.max);
+    assert!(report.late.max >= Duration::from_millis(60));
     assert!(
         report
             .to_string()
@@ -244,7 +241,7 @@ async fn faults_of_a_submission() {
         site.fake
             .requests()
             .iter()
-            .all(|seen| seen.refused.is_none())
+            .all(|seen| seen.rejected_by.is_none())
     );
 }
 

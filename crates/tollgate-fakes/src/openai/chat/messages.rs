@@ -3,40 +3,37 @@
 
 use serde_json::Value;
 
-use super::tables::{MESSAGES, PARTS};
-use crate::media::Media;
-use crate::openai::words::{self, invalid, invalid_value};
-use crate::openai::{content, models, tools};
-use crate::place::Place;
-use crate::plan::Ask;
-use crate::refusal::{Checked, Judged};
-use crate::shape::{field, list_of, text_of};
+use crate::chat_output::ChatPrompt;
+use crate::encoding::Attachment;
+use crate::openai::{
+    check, content, empty_array, invalid, invalid_value, is_foreign, known_for, tools, unsupported,
+};
+use crate::rejection::{Checked, OrRejected};
+use crate::tables::path::JsonPath;
+use crate::tables::schema::{field, list_of, text_of};
 
 /// Checks the messages, and finds what was said last.
-pub(super) fn read(body: &Value, root: &Place, ask: &mut Ask) -> Checked {
+pub(super) fn read(body: &Value, root: &JsonPath, prompt: &mut ChatPrompt) -> Checked {
     let messages = list_of(body, "messages");
     if messages.is_empty() {
-        let message = "Invalid 'messages': empty array. Expected an array with minimum length 1, \
-            but got an empty array instead.";
-        let refusal = invalid("messages", message).code("empty_array");
-        return Err(Box::new(refusal.param("messages")));
+        return Err(empty_array("messages", "messages"));
     }
     let model = text_of(body, "model").unwrap_or_default();
     let mut results = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let place = root.field("messages").at(at);
         let role = text_of(message, "role").unwrap_or_default();
-        if !models::is_foreign(model) {
+        if !is_foreign(model) {
             fields(message, role, &place)?;
         }
-        let said = parts(message, role, &place)?;
+        let found = parts(message, role, &place)?;
         match role {
             "user" => {
-                ask.text = said.0;
-                ask.media = said.1;
+                prompt.text = found.0;
+                prompt.media = found.1;
                 results.clear();
             }
-            "tool" | "function" => results.push(said.0),
+            "tool" | "function" => results.push(found.0),
             "assistant" => {
                 results.clear();
                 assistant(message, model, &place)?;
@@ -44,28 +41,34 @@ pub(super) fn read(body: &Value, root: &Place, ask: &mut Ask) -> Checked {
             _ => {}
         }
     }
-    ask.results = (!results.is_empty()).then(|| results.join(" "));
+    prompt.results = (!results.is_empty()).then(|| results.join(" "));
     paired(messages, root)
 }
 
-fn fields(message: &Value, role: &str, place: &Place) -> Checked {
-    let found = MESSAGES.iter().find(|(known, _)| *known == role);
-    let Some((_, shape)) = found else {
-        let at = place.field("role").write();
-        let known: Vec<&str> = MESSAGES.iter().map(|(role, _)| *role).collect();
-        let message = format!(
-            "Invalid value: '{role}'. Supported values are: '{}'.",
-            known.join("', '")
-        );
-        return Err(Box::new(invalid_value("role", &at, message)));
-    };
-    shape
-        .check(message, place)
-        .map_err(|flaw| words::flaw(&flaw))
+/// The roles of messages.
+const ROLES: &[&str] = &[
+    "system",
+    "developer",
+    "user",
+    "assistant",
+    "tool",
+    "function",
+];
+
+fn fields(message: &Value, role: &str, place: &JsonPath) -> Checked {
+    if !ROLES.contains(&role) {
+        return Err(unsupported(
+            "role",
+            &place.field("role").write(),
+            role,
+            ROLES,
+        ));
+    }
+    check(&format!("message_{role}"), message, place)
 }
 
 /// The text and the media of a message.
-fn parts(message: &Value, role: &str, place: &Place) -> Judged<(String, Vec<Media>)> {
+fn parts(message: &Value, role: &str, place: &JsonPath) -> OrRejected<(String, Vec<Attachment>)> {
     let place = place.field("content");
     let content = field(message, "content");
     if let Some(text) = content.and_then(Value::as_str) {
@@ -81,21 +84,16 @@ fn parts(message: &Value, role: &str, place: &Place) -> Judged<(String, Vec<Medi
     {
         let place = place.at(at);
         let kind = text_of(part, "type").unwrap_or_default();
-        let found = PARTS.iter().find(|(known, _, _)| *known == kind);
-        let legal = found.filter(|(_, roles, _)| roles.contains(&role));
-        let Some((_, _, shape)) = legal else {
-            let allowed = PARTS.iter().filter(|(_, roles, _)| roles.contains(&role));
-            let names: Vec<&str> = allowed.map(|(name, _, _)| *name).collect();
-            let message = format!(
-                "Invalid value: '{kind}'. Supported values are: '{}'.",
-                names.join("', '")
-            );
-            let at = place.field("type").write();
-            return Err(Box::new(invalid_value("part-type", &at, message)));
-        };
-        shape
-            .check(part, &place)
-            .map_err(|flaw| words::flaw(&flaw))?;
+        let known = known_for("part_roles", role);
+        if !known.contains(&kind) {
+            return Err(unsupported(
+                "part-type",
+                &place.field("type").write(),
+                kind,
+                &known,
+            ));
+        }
+        check(&format!("part_{kind}"), part, &place)?;
         match kind {
             "text" => texts.push(text_of(part, "text").unwrap_or_default()),
             "refusal" => {}
@@ -105,7 +103,7 @@ fn parts(message: &Value, role: &str, place: &Place) -> Judged<(String, Vec<Medi
     Ok((texts.join(" "), media))
 }
 
-fn medium(part: &Value, kind: &str, param: &str) -> Judged<Media> {
+fn medium(part: &Value, kind: &str, param: &str) -> OrRejected<Attachment> {
     let inner = &part[kind];
     let get = |name: &str| text_of(inner, name);
     match kind {
@@ -124,7 +122,7 @@ fn medium(part: &Value, kind: &str, param: &str) -> Judged<Media> {
         _ => match (get("file_id"), get("file_data")) {
             (Some(id), None) => {
                 let what = format!("file {id}");
-                Ok(Media { what, bytes: None })
+                Ok(Attachment { what, bytes: None })
             }
             (None, Some(data)) => content::file(data, &format!("{param}.file")),
             _ => {
@@ -136,23 +134,18 @@ fn medium(part: &Value, kind: &str, param: &str) -> Judged<Media> {
 }
 
 /// What an assistant message needs: something said, and calls in order.
-fn assistant(message: &Value, model: &str, place: &Place) -> Checked {
+fn assistant(message: &Value, model: &str, place: &JsonPath) -> Checked {
     let calls = field(message, "tool_calls");
     let at = place.write();
     if calls.and_then(Value::as_array).is_some_and(Vec::is_empty) {
-        let message = format!(
-            "Invalid '{at}.tool_calls': empty array. Expected an array with \
-            minimum length 1, but got an empty array instead."
-        );
-        let refusal = invalid("empty-tool-calls", message).code("empty_array");
-        return Err(Box::new(refusal.param(format!("{at}.tool_calls"))));
+        return Err(empty_array("empty-tool-calls", &format!("{at}.tool_calls")));
     }
     let others = ["function_call", "refusal", "audio"];
     let speaks = calls.is_some() || others.iter().any(|name| field(message, name).is_some());
     if field(message, "content").is_none() && !speaks {
         let message = format!("Invalid value for '{at}.content': expected a string, got null.");
-        let refusal = invalid("assistant-content", message).code("invalid_type");
-        return Err(Box::new(refusal.param(format!("{at}.content"))));
+        let rejection = invalid("assistant-content", message).code("invalid_type");
+        return Err(Box::new(rejection.param(format!("{at}.content"))));
     }
     let mut ids = Vec::new();
     for (index, call) in list_of(message, "tool_calls").iter().enumerate() {
@@ -167,7 +160,7 @@ fn assistant(message: &Value, model: &str, place: &Place) -> Checked {
         ids.push(id);
     }
     let silent = text_of(message, "reasoning_content").is_none();
-    if calls.is_some() && silent && models::wants_reasoning_back(model) {
+    if calls.is_some() && silent && wants_reasoning_back(model) {
         let message = format!(
             "thinking is enabled but reasoning_content is missing in assistant tool call message \
              at index {at}"
@@ -177,8 +170,13 @@ fn assistant(message: &Value, model: &str, place: &Place) -> Checked {
     Ok(())
 }
 
+/// Models of other vendors that want their reasoning back with every tool call.
+fn wants_reasoning_back(model: &str) -> bool {
+    is_foreign(model) && (model.contains("reasoner") || model.contains("thinking"))
+}
+
 /// Every call has its result in the messages right after it, and every result its call.
-fn paired(messages: &[Value], root: &Place) -> Checked {
+fn paired(messages: &[Value], root: &JsonPath) -> Checked {
     let mut open: Vec<&str> = Vec::new();
     let mut expected = false;
     for (at, message) in messages.iter().enumerate() {

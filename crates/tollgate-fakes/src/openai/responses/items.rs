@@ -2,25 +2,28 @@
 
 use serde_json::Value;
 
-use super::tables::{ITEMS, OTHER_ITEMS, PARTS};
-use crate::media::Media;
-use crate::openai::words::{self, invalid, invalid_value};
-use crate::openai::{content, tools};
-use crate::place::Place;
-use crate::plan::Ask;
-use crate::refusal::{Checked, Judged};
-use crate::shape::{list_of, text_of};
+use crate::chat_output::ChatPrompt;
+use crate::encoding::Attachment;
+use crate::openai::{SPEC, check, content, invalid, invalid_value, known_for, tools, unsupported};
+use crate::rejection::{Checked, OrRejected};
+use crate::tables::path::JsonPath;
+use crate::tables::schema::{list_of, text_of};
 
 /// What the encrypted content of this fake's reasoning begins with.
 pub(super) const ENCRYPTED: &str = "enc_fake_";
 
 /// Checks the items, and finds what was said last.
-pub(super) fn read(items: &[Value], place: &Place, stateful: bool, ask: &mut Ask) -> Checked {
+pub(super) fn read(
+    items: &[Value],
+    place: &JsonPath,
+    stateful: bool,
+    prompt: &mut ChatPrompt,
+) -> Checked {
     let mut results = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let place = place.at(at);
         let kind = kind(item);
-        if OTHER_ITEMS.contains(&kind) {
+        if is_listed("other_items", kind) {
             continue;
         }
         fields(item, kind, &place)?;
@@ -30,8 +33,8 @@ pub(super) fn read(items: &[Value], place: &Place, stateful: bool, ask: &mut Ask
                 let (text, media) = parts(&item["content"], role == "assistant", &place)?;
                 results.clear();
                 if role == "user" {
-                    ask.text = text;
-                    ask.media = media;
+                    prompt.text = text;
+                    prompt.media = media;
                 }
             }
             "function_call" => {
@@ -46,7 +49,7 @@ pub(super) fn read(items: &[Value], place: &Place, stateful: bool, ask: &mut Ask
             _ => {}
         }
     }
-    ask.results = (!results.is_empty()).then(|| results.join(" "));
+    prompt.results = (!results.is_empty()).then(|| results.join(" "));
     if stateful {
         return Ok(());
     }
@@ -62,21 +65,22 @@ fn kind(item: &Value) -> &str {
     }
 }
 
-fn fields(item: &Value, kind: &str, place: &Place) -> Checked {
-    let found = ITEMS.iter().find(|(known, _, _)| *known == kind);
-    let Some((_, prefix, shape)) = found else {
-        let known = ITEMS.iter().map(|(known, _, _)| *known);
-        let known: Vec<&str> = known.chain(OTHER_ITEMS.iter().copied()).collect();
-        let message = format!(
-            "Invalid value: '{kind}'. Supported values are: '{}'.",
-            known.join("', '")
-        );
-        let at = place.field("type").write();
-        return Err(Box::new(invalid_value("item-type", &at, message)));
+fn fields(item: &Value, kind: &str, place: &JsonPath) -> Checked {
+    let items = SPEC.tables["items"].as_object();
+    let Some(prefix) = items.and_then(|items| items.get(kind)?.as_str()) else {
+        let known: Vec<&str> = items
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        return Err(unsupported(
+            "item-type",
+            &place.field("type").write(),
+            kind,
+            &known,
+        ));
     };
-    shape
-        .check(item, place)
-        .map_err(|flaw| words::flaw(&flaw))?;
+    check(&format!("item_{kind}"), item, place)?;
     let id = text_of(item, "id").unwrap_or(prefix);
     if id.starts_with(prefix) {
         return Ok(());
@@ -87,7 +91,7 @@ fn fields(item: &Value, kind: &str, place: &Place) -> Checked {
 }
 
 /// The text and the media of a content.
-fn parts(content: &Value, model: bool, place: &Place) -> Judged<(String, Vec<Media>)> {
+fn parts(content: &Value, model: bool, place: &JsonPath) -> OrRejected<(String, Vec<Attachment>)> {
     if let Some(text) = content.as_str() {
         return Ok((text.to_owned(), Vec::new()));
     }
@@ -97,20 +101,16 @@ fn parts(content: &Value, model: bool, place: &Place) -> Judged<(String, Vec<Med
     for (at, part) in content.as_array().into_iter().flatten().enumerate() {
         let place = place.at(at);
         let kind = text_of(part, "type").unwrap_or_default();
-        let found = PARTS
-            .iter()
-            .find(|(known, of, _)| *known == kind && *of == model);
-        let Some((_, _, shape)) = found else {
-            let allowed = PARTS.iter().filter(|(_, of, _)| *of == model);
-            let names: Vec<&str> = allowed.map(|(name, _, _)| *name).collect();
-            let names = names.join("', '");
-            let message = format!("Invalid value: '{kind}'. Supported values are: '{names}'.");
-            let at = place.field("type").write();
-            return Err(Box::new(invalid_value("part-type", &at, message)));
-        };
-        shape
-            .check(part, &place)
-            .map_err(|flaw| words::flaw(&flaw))?;
+        let known = known_for("item_parts", if model { "assistant" } else { "user" });
+        if !known.contains(&kind) {
+            return Err(unsupported(
+                "part-type",
+                &place.field("type").write(),
+                kind,
+                &known,
+            ));
+        }
+        check(&format!("part_{kind}"), part, &place)?;
         match kind {
             "input_text" | "output_text" => texts.push(text_of(part, "text").unwrap_or_default()),
             "refusal" => {}
@@ -120,17 +120,17 @@ fn parts(content: &Value, model: bool, place: &Place) -> Judged<(String, Vec<Med
     Ok((texts.join(" "), media))
 }
 
-fn medium(part: &Value, kind: &str, param: &str) -> Judged<Media> {
+fn medium(part: &Value, kind: &str, param: &str) -> OrRejected<Attachment> {
     let get = |name: &str| text_of(part, name);
     if let Some(id) = get("file_id") {
         let what = format!("file {id}");
-        return Ok(Media { what, bytes: None });
+        return Ok(Attachment { what, bytes: None });
     }
     match (kind, get("image_url"), get("file_url"), get("file_data")) {
         ("input_image", Some(url), _, _) => content::image(url, &format!("{param}.image_url")),
         ("input_file", _, Some(url), _) => {
             let what = format!("file {url}");
-            Ok(Media { what, bytes: None })
+            Ok(Attachment { what, bytes: None })
         }
         ("input_file", _, _, Some(data)) => content::file(data, param),
         _ => {
@@ -141,14 +141,14 @@ fn medium(part: &Value, kind: &str, param: &str) -> Judged<Media> {
 }
 
 /// The text of an output.
-fn output(output: &Value, place: &Place) -> Judged<String> {
+fn output(output: &Value, place: &JsonPath) -> OrRejected<String> {
     let (text, media) = parts(output, false, place)?;
-    let media: String = media.iter().map(Media::acknowledge).collect();
+    let media: String = media.iter().map(Attachment::acknowledge).collect();
     Ok(text + &media)
 }
 
 /// Reasoning is followed by what it led to, and its encrypted content is this fake's.
-fn reasoning(item: &Value, next: Option<&Value>, place: &Place) -> Checked {
+fn reasoning(item: &Value, next: Option<&Value>, place: &JsonPath) -> Checked {
     let id = text_of(item, "id").unwrap_or_default();
     if next.is_none_or(|next| text_of(next, "role") == Some("user")) {
         let message = format!(
@@ -163,8 +163,8 @@ fn reasoning(item: &Value, next: Option<&Value>, place: &Place) -> Checked {
             "The encrypted content for item {id} could not be verified. Reason: Encrypted content \
              could not be decrypted or parsed."
         );
-        let refusal = invalid("encrypted-content", message).code("invalid_encrypted_content");
-        return Err(Box::new(refusal.param(at)));
+        let rejection = invalid("encrypted-content", message).code("invalid_encrypted_content");
+        return Err(Box::new(rejection.param(at)));
     }
     Ok(())
 }
@@ -200,6 +200,13 @@ fn paired(items: &[Value]) -> Checked {
     };
     let message = format!("No tool output found for function call {id}.");
     Err(Box::new(invalid("missing-result", message).param("input")))
+}
+
+/// Whether a list of the tables has this name.
+pub(super) fn is_listed(table: &str, name: &str) -> bool {
+    SPEC.tables[table]
+        .as_array()
+        .is_some_and(|list| list.iter().any(|known| known == name))
 }
 
 /// Whether the items point into state that the provider keeps.

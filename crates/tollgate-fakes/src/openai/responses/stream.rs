@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::answer::{Writer, names};
-use crate::plan::{Call, Ending, pieces};
-use crate::script::{Event, Form, Script};
+use super::response::{Writer, names};
+use crate::chat_output::{Call, Ending, pieces};
+use crate::event_stream::{Event, EventStream, Form};
 
 /// Collects events and numbers them.
 struct Events {
@@ -55,14 +55,14 @@ fn event(name: &'static str, number: usize, data: Value) -> Event {
     }
 }
 
-pub(super) fn script(writer: &Writer<'_>) -> Script {
+pub(super) fn script(writer: &Writer<'_>) -> EventStream {
     let mut events = Events {
         list: Vec::new(),
         output: 0,
     };
-    let begun = writer.response(Vec::new());
-    events.push("response.created", json!({"response": begun}));
-    events.push("response.in_progress", json!({"response": begun}));
+    let started = writer.response(Vec::new());
+    events.push("response.created", json!({"response": started}));
+    events.push("response.in_progress", json!({"response": started}));
     let mut filler_at = events.list.len();
     if !writer.plan.thoughts.is_empty() {
         reasoning(writer, &mut events);
@@ -90,7 +90,7 @@ pub(super) fn script(writer: &Writer<'_>) -> Script {
             "delta": "and so on ", "logprobs": []});
         event("response.output_text.delta", filler_at + n as usize, data)
     };
-    Script {
+    EventStream {
         form: Form::Sse,
         events: events.list,
         tail: 1,
@@ -102,9 +102,9 @@ pub(super) fn script(writer: &Writer<'_>) -> Script {
 }
 
 fn reasoning(writer: &Writer<'_>, events: &mut Events) {
-    let begun = writer.reasoning(false);
-    let id = &begun["id"];
-    events.added(&begun);
+    let started = writer.reasoning(false);
+    let id = &started["id"];
+    events.added(&started);
     if writer.request.summary {
         let index = json!({"summary_index": 0});
         let with = |data: Value| {
@@ -127,11 +127,11 @@ fn reasoning(writer: &Writer<'_>, events: &mut Events) {
 }
 
 /// The message. Gives the number of events up to and with its first piece.
-fn speak(writer: &Writer<'_>, begun: &Value, events: &mut Events) -> usize {
-    let id = &begun["id"];
+fn speak(writer: &Writer<'_>, started: &Value, events: &mut Events) -> usize {
+    let id = &started["id"];
     let refuses = writer.refuses();
     let text = writer.plan.text();
-    events.added(begun);
+    events.added(started);
     let part = json!({"content_index": 0, "part": writer.part("")});
     events.item("response.content_part.added", id, part);
     let mut filler_at = 0;
@@ -161,8 +161,8 @@ fn speak(writer: &Writer<'_>, begun: &Value, events: &mut Events) -> usize {
 }
 
 fn push_call(writer: &Writer<'_>, at: usize, call: &Call, events: &mut Events) {
-    let begun = writer.call(at, call, false);
-    let id = &begun["id"];
+    let started = writer.call(at, call, false);
+    let id = &started["id"];
     let (_, field, _) = names(call);
     let (delta, done) = if call.custom {
         (
@@ -175,7 +175,7 @@ fn push_call(writer: &Writer<'_>, at: usize, call: &Call, events: &mut Events) {
             "response.function_call_arguments.done",
         )
     };
-    events.added(&begun);
+    events.added(&started);
     for piece in pieces(&call.text(), 4) {
         events.item(delta, id, json!({"delta": piece}));
     }

@@ -1,0 +1,145 @@
+//! Response bodies that are sent step by step: pieces, zeros, a stall, a reset, no end.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+
+use crate::socket::Reset;
+
+type Frames = Pin<Box<dyn Stream<Item = io::Result<Frame<Bytes>>> + Send>>;
+
+/// The body of every answer.
+pub(crate) type Body = StreamBody<Frames>;
+
+/// What follows in a body.
+pub(crate) enum Step {
+    Send(Bytes),
+    /// So many zeros, a piece at a time.
+    Zeros(u64),
+    /// The connection is reset.
+    Reset,
+    /// Nothing more, and no end.
+    Stall,
+    /// More of this until the client goes away.
+    Endless(Box<dyn Fn(u64) -> Bytes + Send>),
+}
+
+/// Counts an exchange as long as it lives.
+pub(crate) struct InFlight(Arc<AtomicUsize>);
+
+impl InFlight {
+    pub(crate) fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How long a reset waits, so that what was sent before it is on its way.
+const BEFORE_RESET: Duration = Duration::from_millis(20);
+
+/// What goes out at once of bytes that are all zero.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+struct Delivery {
+    steps: std::vec::IntoIter<Step>,
+    zeros: u64,
+    endless: Option<Box<dyn Fn(u64) -> Bytes + Send>>,
+    sent: u64,
+    response: u64,
+    delay: Duration,
+    reset: Reset,
+    _flight: Option<InFlight>,
+}
+
+/// A body of these steps, with a pause of `delay` before each but the first.
+pub(crate) fn body(
+    steps: Vec<Step>,
+    delay: Duration,
+    reset: Reset,
+    flight: Option<InFlight>,
+) -> Body {
+    let delivery = Delivery {
+        steps: steps.into_iter(),
+        zeros: 0,
+        endless: None,
+        sent: 0,
+        response: 0,
+        delay,
+        reset,
+        _flight: flight,
+    };
+    let frames = stream::unfold(delivery, |mut delivery| async move {
+        let frame = delivery.next().await?;
+        Some((frame.map(Frame::data), delivery))
+    });
+    StreamBody::new(Box::pin(frames))
+}
+
+impl Delivery {
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if let Some(make) = &self.endless {
+            let bytes = make(self.response);
+            self.response += 1;
+            tokio::time::sleep(self.delay.max(Duration::from_millis(1))).await;
+            return Some(Ok(bytes));
+        }
+        if self.zeros > 0 {
+            return Some(Ok(self.some_zeros()));
+        }
+        match self.steps.next()? {
+            Step::Zeros(count) => {
+                self.zeros = count;
+                Some(Ok(self.some_zeros()))
+            }
+            Step::Send(bytes) => {
+                if self.sent > 0 {
+                    self.pause().await;
+                }
+                self.sent += 1;
+                Some(Ok(bytes))
+            }
+            Step::Reset => {
+                tokio::time::sleep(BEFORE_RESET).await;
+                self.reset.arm();
+                Some(Err(io::Error::other("reset on purpose")))
+            }
+            Step::Stall => std::future::pending().await,
+            Step::Endless(make) => {
+                let bytes = make(0);
+                self.response = 1;
+                self.endless = Some(make);
+                self.pause().await;
+                Some(Ok(bytes))
+            }
+        }
+    }
+
+    fn some_zeros(&mut self) -> Bytes {
+        let count = self.zeros.min(ZEROS.len() as u64);
+        self.zeros -= count;
+        Bytes::from_static(&ZEROS[..count as usize])
+    }
+
+    /// Lets what was sent so far go out as a piece of its own.
+    async fn pause(&mut self) {
+        if self.delay.is_zero() {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(self.delay).await;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Chat responses before they are sent: JSON or events, and what a scenario changes in them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::rng::Rng;
+use crate::scenario::Scenario;
+
+/// An answer of status 200.
+pub(crate) enum Answer {
+    Json(Value),
+    Events(EventStream),
+}
+
+/// One event of a stream.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    Json {
+        /// The name in the `event:` line, if the format writes one.
+        name: Option<&'static str>,
+        data: Value,
+    },
+    /// As it is: the end of a stream that has one, or what clients skip.
+    Raw(&'static str),
+}
+
+impl Event {
+    pub(crate) fn unnamed(data: Value) -> Self {
+        Self::Json { name: None, data }
+    }
+}
+
+/// How events are put into a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Sse,
+    /// The same with `\r\n` for line ends.
+    SseCrLf,
+    /// One JSON array that is sent piece by piece.
+    Array,
+}
+
+/// Makes one more event with text; the number counts them from 0.
+pub(crate) type Filler = Arc<dyn Fn(u64) -> Event + Send + Sync>;
+
+/// A stream.
+pub(crate) struct EventStream {
+    pub(crate) form: Form,
+    pub(crate) events: Vec<Event>,
+    /// How many events at the end are its end.
+    pub(crate) tail: usize,
+    /// How many events stand before the place where [`EventStream::filler`] fits.
+    pub(crate) filler_at: usize,
+    pub(crate) filler: Filler,
+    /// An error at the beginning of the stream.
+    pub(crate) error_first: Event,
+    /// An error in the middle.
+    pub(crate) error_mid: Event,
+}
+
+impl EventStream {
+    /// What `scenario` does to the events.
+    pub(crate) fn apply_scenario(&mut self, scenario: &Scenario) {
+        match scenario {
+            Scenario::NoEnd => {
+                let keep = self.events.len().saturating_sub(self.tail);
+                self.events.truncate(keep);
+            }
+            Scenario::ErrorEvent => {
+                self.events.truncate(self.filler_at);
+                self.events.push(self.error_mid.clone());
+            }
+            Scenario::ErrorFirst => self.events = vec![self.error_first.clone()],
+            _ => {}
+        }
+        for event in &mut self.events {
+            if let Event::Json { data, .. } = event {
+                bend_usage(data, scenario);
+            }
+        }
+    }
+
+    /// How many entries hold the first `count` events, beside what clients skip.
+    pub(crate) fn first(&self, count: usize) -> usize {
+        let whole = self.events.iter().enumerate();
+        let mut whole = whole.filter(|(_, event)| matches!(event, Event::Json { .. }));
+        let next = whole.nth(count);
+        next.map_or(self.events.len(), |(at, _)| at)
+    }
+
+    /// Every event as bytes.
+    pub(crate) fn write(&self) -> Vec<Bytes> {
+        let last = self.events.len().saturating_sub(1);
+        let events = self.events.iter().enumerate();
+        events
+            .map(|(at, event)| self.form.write(event, at == 0, at == last))
+            .collect()
+    }
+}
+
+impl Form {
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Sse => "text/event-stream; charset=utf-8",
+            Self::SseCrLf => "text/event-stream",
+            Self::Array => "application/json; charset=UTF-8",
+        }
+    }
+
+    pub(crate) fn write(self, event: &Event, first: bool, last: bool) -> Bytes {
+        let text = match (self, event) {
+            (Self::Array, Event::Raw(_)) => String::new(),
+            (_, Event::Raw(text)) => (*text).to_owned(),
+            (Self::Array, Event::Json { data, .. }) => {
+                let begin = if first { "[" } else { ",\r\n" };
+                let end = if last { "]" } else { "" };
+                format!("{begin}{data}{end}")
+            }
+            (Self::SseCrLf, Event::Json { data, .. }) => format!("data: {data}\r\n\r\n"),
+            (Self::Sse, Event::Json { name, data }) => match name {
+                Some(name) => format!("event: {name}\ndata: {data}\n\n"),
+                None => format!("data: {data}\n\n"),
+            },
+        };
+        Bytes::from(text)
+    }
+}
+
+/// Takes the usage away or spoils its numbers, wherever it stands.
+pub(crate) fn bend_usage(value: &mut Value, scenario: &Scenario) {
+    let spoil: fn(&mut Value) = match scenario {
+        Scenario::NoUsage => |usage| *usage = Value::Null,
+        Scenario::NegativeUsage => |usage| numbers(usage, |n| -1 - n),
+        Scenario::AbsurdUsage => |usage| numbers(usage, |n| i64::MAX - n),
+        _ => return,
+    };
+    spoil_usage(value, spoil);
+}
+
+fn spoil_usage(value: &mut Value, spoil: fn(&mut Value)) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object.iter_mut() {
+                if name == "usage" || name == "usageMetadata" {
+                    spoil(value);
+                } else {
+                    spoil_usage(value, spoil);
+                }
+            }
+            let gone = |name: &str, value: &Value| name.starts_with("usage") && value.is_null();
+            object.retain(|name, value| !gone(name, value));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| spoil_usage(value, spoil)),
+        _ => {}
+    }
+}
+
+fn numbers(value: &mut Value, change: fn(i64) -> i64) {
+    match value {
+        Value::Number(number) => *value = json!(change(number.as_i64().unwrap_or(0))),
+        Value::Object(object) => object.values_mut().for_each(|v| numbers(v, change)),
+        Value::Array(list) => list.iter_mut().for_each(|v| numbers(v, change)),
+        _ => {}
+    }
+}
+
+/// Puts bytes that are not UTF-8 into the first string value.
+pub(crate) fn spoil_utf8(bytes: &Bytes) -> Bytes {
+    let Some(at) = memchr::memmem::find(bytes, b":\"") else {
+        return Bytes::from_static(b"\xff\xfe");
+    };
+    let (before, after) = bytes.split_at(at + 2);
+    Bytes::from([before, b"\xff\xfe\xc3", after].concat())
+}
+
+/// The bytes of events as they come over the network: some together, some in two.
+pub(crate) fn shuffle(events: Vec<Bytes>, rng: &mut Rng) -> Vec<Bytes> {
+    let mut sent: Vec<Bytes> = Vec::with_capacity(events.len());
+    for event in events {
+        match (rng.below(4), sent.last_mut()) {
+            (0, Some(last)) => *last = Bytes::from([&last[..], &event[..]].concat()),
+            (1, _) if event.len() > 1 => {
+                let at = 1 + rng.below(event.len() - 1);
+                sent.push(event.slice(..at));
+                sent.push(event.slice(at..));
+            }
+            _ => sent.push(event),
+        }
+    }
+    sent
+}

@@ -1,0 +1,233 @@
+//! What a request for media can use while it is answered: new ids, links, the task queue; and its response.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::directive::Stage;
+use crate::fake::Shared;
+use crate::media_files::{Blob, FileRecipe};
+use crate::rejection::OrRejected;
+use crate::result_files::{self, Link};
+use crate::rng::mix;
+use crate::tasks::{Task, TaskState, Tasks};
+use crate::work_plan::WorkPlan;
+
+type Run = Box<dyn FnOnce(&MediaContext<'_>) -> OrRejected<MediaResponse> + Send>;
+
+/// A request in order.
+pub(crate) struct MediaRequest {
+    pub(crate) stage: Stage,
+    /// Where directives may stand.
+    pub(crate) text: String,
+    /// The tasks that it is about.
+    pub(crate) tasks: Vec<String>,
+    /// Whether `tasks` are ids that the client has chosen.
+    pub(crate) external: bool,
+    pub(crate) run: Run,
+}
+
+impl MediaRequest {
+    /// A request about tasks that there are.
+    pub(crate) fn about(
+        stage: Stage,
+        tasks: Vec<String>,
+        run: impl FnOnce(&MediaContext<'_>) -> OrRejected<MediaResponse> + Send + 'static,
+    ) -> Self {
+        Self {
+            stage,
+            text: String::new(),
+            tasks,
+            external: false,
+            run: Box::new(run),
+        }
+    }
+}
+
+/// What an answer holds.
+pub(crate) enum Content {
+    Json(Value),
+    /// With its media type.
+    File(&'static str, Blob),
+    Nothing,
+}
+
+/// An answer.
+pub(crate) struct MediaResponse {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) content: Content,
+    /// How long it takes until it comes.
+    pub(crate) hold: Duration,
+}
+
+impl MediaResponse {
+    fn new(status: u16, content: Content) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            content,
+            hold: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn json(value: Value) -> Self {
+        Self::new(200, Content::Json(value))
+    }
+
+    pub(crate) fn file(media_type: &'static str, blob: Blob) -> Self {
+        Self::new(200, Content::File(media_type, blob))
+    }
+
+    pub(crate) fn text(status: u16, media_type: &'static str, text: &'static str) -> Self {
+        let blob = Blob::new(Bytes::from_static(text.as_bytes()));
+        Self::new(status, Content::File(media_type, blob))
+    }
+
+    pub(crate) fn nothing(status: u16) -> Self {
+        Self::new(status, Content::Nothing)
+    }
+
+    pub(crate) fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// An answer that comes when the work is done.
+    pub(crate) fn after(mut self, work: Duration) -> Self {
+        self.hold = work;
+        self
+    }
+}
+
+/// What a request can reach while it is answered.
+pub(crate) struct MediaContext<'a> {
+    shared: &'a Shared,
+    pub(crate) plan: WorkPlan,
+    /// Different for every request of the process.
+    pub(crate) number: u64,
+    /// The id of the request.
+    pub(crate) request: String,
+    now: Instant,
+    response: Cell<u64>,
+}
+
+impl<'a> MediaContext<'a> {
+    pub(crate) fn new(shared: &'a Shared, plan: WorkPlan, number: u64, request: String) -> Self {
+        Self {
+            shared,
+            plan,
+            number,
+            request,
+            now: Instant::now(),
+            response: Cell::default(),
+        }
+    }
+
+    /// Sixteen letters that nobody guesses, different each time.
+    pub(crate) fn hex(&self) -> String {
+        let nth = self.response.get();
+        self.response.set(nth + 1);
+        let seed = self.shared.secret ^ mix(self.number) ^ mix(!nth);
+        format!("{:016x}", mix(seed))
+    }
+
+    /// An id of the usual form.
+    pub(crate) fn uuid(&self) -> String {
+        let (a, b) = (self.hex(), self.hex());
+        let (first, second, third) = (&a[..8], &a[8..12], &a[13..]);
+        format!("{first}-{second}-4{third}-8{}-{}", &b[1..4], &b[4..])
+    }
+
+    /// An id of eighteen digits.
+    pub(crate) fn digits(&self) -> String {
+        let letters = self.hex();
+        let number = u64::from_str_radix(&letters, 16).unwrap_or_default();
+        format!("8{:017}", number % 100_000_000_000_000_000)
+    }
+
+    /// Puts a file where a link leads to it.
+    pub(crate) fn link(&self, recipe: FileRecipe) -> String {
+        self.link_of(recipe, &self.plan)
+    }
+
+    fn link_of(&self, recipe: FileRecipe, plan: &WorkPlan) -> String {
+        let (first, second) = (self.hex(), self.hex());
+        let name = format!("{first}{second}.{}", recipe.extension());
+        let address = format!("{}{}{name}", self.shared.files_url, result_files::PREFIX);
+        let mut link = Link::new(recipe);
+        link.bytes = plan.bytes;
+        link.later.clone_from(&plan.later);
+        link.expires = self.shared.options.link_ttl.map(|life| self.now + life);
+        self.shared.files().add(name, link);
+        address
+    }
+
+    /// What stands at the path of a result.
+    pub(crate) fn fetch(&self, path: &str) -> MediaResponse {
+        let files = self.shared.files();
+        let link = files.get(path);
+        link.map_or_else(result_files::missing, |link| link.response(self.now))
+    }
+
+    /// Begins a task.
+    pub(crate) fn begin(&self, id: &str, facts: Value) {
+        let task = Task::new(id.to_owned(), facts, self.number, self.plan.clone());
+        self.tasks(|tasks| tasks.add(task));
+    }
+
+    /// Where clients reach the fake, without a slash at the end.
+    pub(crate) fn origin(&self) -> &str {
+        &self.shared.public_url
+    }
+
+    /// Looks at all tasks.
+    pub(crate) fn tasks<T>(&self, look: impl FnOnce(&mut Tasks) -> T) -> T {
+        look(&mut self.shared.tasks())
+    }
+
+    /// Looks at a task, if there is one of this id.
+    pub(crate) fn look<T>(
+        &self,
+        id: &str,
+        look: impl FnOnce(&mut Task, TaskState) -> T,
+    ) -> Option<T> {
+        self.tasks(|tasks| {
+            let task = tasks.get(id)?;
+            let phase = task.phase(self.now);
+            Some(look(task, phase))
+        })
+    }
+
+    /// The links to the results of a task that has ended well: made once, the same ever after.
+    pub(crate) fn results(
+        &self,
+        task: &mut Task,
+        recipes: impl FnOnce(&Task) -> Vec<FileRecipe>,
+    ) -> Vec<String> {
+        if task.results.is_empty() {
+            let recipes = recipes(task).into_iter();
+            let links = recipes.map(|recipe| self.link_of(recipe, &task.plan));
+            task.results = links.collect();
+        }
+        task.results.clone()
+    }
+
+    /// How long results are kept, if that was said.
+    pub(crate) fn link_ttl(&self) -> Option<Duration> {
+        self.shared.options.link_ttl
+    }
+
+    /// Whether the result of a task that has ended is still there.
+    pub(crate) fn is_kept(&self, task: &Task) -> bool {
+        let age = task.changed_at().elapsed().unwrap_or_default();
+        self.link_ttl().is_none_or(|life| age < life)
+    }
+}

@@ -1,0 +1,188 @@
+//! MP4 whose frames are one grey JPEG, shown again and again: a video that plays, in a few kilobytes.
+
+use super::{Blob, jpeg};
+
+/// A video.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VideoFile {
+    /// In pixels.
+    pub(crate) size: (u32, u32),
+    pub(crate) seconds: u32,
+    /// The colour depends on it.
+    pub(crate) number: u64,
+}
+
+/// Frames in a second.
+const RATE: u32 = 24;
+
+/// No rotation, no scaling.
+const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+
+impl VideoFile {
+    /// The video, of `bytes` in all if that is more than it needs: what is missing is free space
+    /// behind its frames.
+    pub(super) fn make(self, bytes: Option<u64>) -> Blob {
+        let frame = jpeg::make(self.size, self.number.to_le_bytes()[0]);
+        let kind = boxed(b"ftyp", &[b"isom", &[0, 0, 2, 0], b"isom", b"mp41"]);
+        // The index says where the frame is, and its own length does not depend on that.
+        let index = self.index(frame.len() as u32, 0).len();
+        let at = (kind.len() + index + 8) as u32;
+        let mut head = kind;
+        head.extend(self.index(frame.len() as u32, at));
+        head.extend(boxed(b"mdat", &[&frame]));
+        let free = bytes.unwrap_or(0).saturating_sub(head.len() as u64);
+        if free < 16 {
+            return Blob::new(head);
+        }
+        // The length in 64 bits, for videos of many gigabytes.
+        head.extend(1_u32.to_be_bytes());
+        head.extend(b"free");
+        head.extend(free.to_be_bytes());
+        Blob {
+            head: head.into(),
+            zeros: free - 16,
+            ..Blob::default()
+        }
+    }
+
+    fn frames(self) -> u32 {
+        self.seconds.max(1) * RATE
+    }
+
+    /// The box `moov`.
+    fn index(self, length: u32, at: u32) -> Vec<u8> {
+        let (width, height) = self.size;
+        let frames = self.frames();
+        let mut movie = words(&[0, 0, 0, RATE, frames, 0x1_0000, 0x0100_0000, 0, 0]);
+        movie.extend(words(&MATRIX));
+        movie.extend(words(&[0, 0, 0, 0, 0, 0, 2]));
+        let mut track = words(&[7, 0, 0, 1, 0, frames, 0, 0, 0, 0]);
+        track.extend(words(&MATRIX));
+        track.extend(words(&[width << 16, height << 16]));
+        let mut time = words(&[0, 0, 0, RATE, frames]);
+        // The language: none.
+        time.extend([0x55, 0xc4, 0, 0]);
+        let handler = [&words(&[0, 0])[..], b"vide", &[0; 12], b"film\0"].concat();
+        let reference = boxed(b"url ", &[&words(&[1])]);
+        let data = boxed(b"dinf", &[&boxed(b"dref", &[&words(&[0, 1]), &reference])]);
+        let picture = boxed(b"vmhd", &[&words(&[1, 0, 0])]);
+        let samples = self.samples(length, at);
+        let media = boxed(
+            b"mdia",
+            &[
+                &boxed(b"mdhd", &[&time]),
+                &boxed(b"hdlr", &[&handler]),
+                &boxed(b"minf", &[&picture, &data, &samples]),
+            ],
+        );
+        let track = boxed(b"trak", &[&boxed(b"tkhd", &[&track]), &media]);
+        boxed(b"moov", &[&boxed(b"mvhd", &[&movie]), &track])
+    }
+
+    /// The box `stbl`: as many samples as frames, each a chunk of its own at the same place.
+    fn samples(self, length: u32, at: u32) -> Vec<u8> {
+        let frames = self.frames();
+        let entry = self.entry();
+        let mut places = words(&[0, frames]);
+        places.extend(words(&vec![at; frames as usize]));
+        boxed(
+            b"stbl",
+            &[
+                &boxed(b"stsd", &[&words(&[0, 1]), &entry]),
+                &boxed(b"stts", &[&words(&[0, 1, frames, 1])]),
+                &boxed(b"stsc", &[&words(&[0, 1, 1, 1, 1])]),
+                &boxed(b"stsz", &[&words(&[0, length, frames])]),
+                &boxed(b"stco", &[&places]),
+            ],
+        )
+    }
+
+    /// The box `mp4v`, which says that a sample is a JPEG.
+    fn entry(self) -> Vec<u8> {
+        let (width, height) = self.size;
+        let mut entry = vec![0; 6];
+        entry.extend([0, 1]);
+        entry.extend([0; 16]);
+        entry.extend((width as u16).to_be_bytes());
+        entry.extend((height as u16).to_be_bytes());
+        entry.extend(words(&[0x48_0000, 0x48_0000, 0]));
+        entry.extend([0, 1]);
+        entry.extend([0; 32]);
+        entry.extend([0, 24, 0xff, 0xff]);
+        // Descriptors: of the stream, of its decoder (0x6c is JPEG), of its synchronisation.
+        let decoder = [0x04, 13, 0x6c, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut stream = vec![0, 0, 0, 0, 0x03, 3 + 15 + 3, 0, 1, 0];
+        stream.extend(decoder);
+        stream.extend([0x06, 1, 2]);
+        boxed(b"mp4v", &[&entry, &boxed(b"esds", &[&stream])])
+    }
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
+    let length = 8 + parts.iter().map(|part| part.len()).sum::<usize>();
+    let mut file = Vec::with_capacity(length);
+    file.extend((length as u32).to_be_bytes());
+    file.extend(kind);
+    for part in parts {
+        file.extend(*part);
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kind and length of the boxes, one after the other.
+    fn boxes(mut bytes: &[u8]) -> Vec<(String, usize)> {
+        let mut found = Vec::new();
+        while bytes.len() >= 8 {
+            let word = |at: usize| {
+                bytes[at..at + 4]
+                    .iter()
+                    .fold(0, |n, b| n << 8 | usize::from(*b))
+            };
+            let length = if word(0) == 1 { word(12) } else { word(0) };
+            found.push((String::from_utf8_lossy(&bytes[4..8]).into_owned(), length));
+            bytes = &bytes[length..];
+        }
+        assert!(bytes.is_empty());
+        found
+    }
+
+    #[test]
+    fn a_film_is_made_of_boxes_and_has_the_length_asked_for() {
+        let film = VideoFile {
+            size: (1280, 720),
+            seconds: 8,
+            number: 3,
+        };
+        let kinds = |bytes: &[u8]| {
+            boxes(bytes)
+                .into_iter()
+                .map(|(kind, _)| kind)
+                .collect::<Vec<_>>()
+        };
+        let small = film.make(None).bytes();
+        assert_eq!(kinds(&small), ["ftyp", "moov", "mdat"]);
+        assert!(small.len() < 20_000);
+        let large = film.make(Some(1_000_000)).bytes();
+        assert_eq!(large.len(), 1_000_000);
+        assert_eq!(kinds(&large), ["ftyp", "moov", "mdat", "free"]);
+        assert_eq!(film.make(Some(10 << 30)).len(), 10 << 30);
+        let at = memchr::memmem::find(&small, b"stco").expect("places of the frames");
+        let word = |at: usize| {
+            small[at..at + 4]
+                .iter()
+                .fold(0, |n, b| n << 8 | usize::from(*b))
+        };
+        let begin = word(at + 12);
+        assert_eq!(&small[begin..begin + 2], b"\xff\xd8");
+        let frame = image::load_from_memory(&small[begin..]).expect("a frame");
+        assert_eq!((frame.width(), frame.height()), (1280, 720));
+    }
+}

@@ -1,0 +1,108 @@
+//! A received request, for the fake to check and for tests to inspect.
+
+use bytes::Bytes;
+use http::request::Parts;
+use serde_json::Value;
+
+use crate::form::{self, Part};
+
+/// A request that a fake has received.
+#[derive(Debug, Clone)]
+pub struct ReceivedRequest {
+    /// `GET`, `POST` …
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+    /// What stands after `?`; empty if there is none.
+    pub query: String,
+    /// In the order in which they came.
+    pub headers: Vec<(String, String)>,
+    /// The body's JSON; null if it is none.
+    pub body: Value,
+    /// The body's parts, if it is a form.
+    pub parts: Vec<Part>,
+    /// The rule by which the fake rejected the request, if it did.
+    pub rejected_by: Option<&'static str>,
+}
+
+impl ReceivedRequest {
+    /// The first header of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) async fn read(head: &Parts, body: &Bytes) -> Self {
+        let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        };
+        let mut request = Self {
+            method: head.method.as_str().to_owned(),
+            path: head.uri.path().to_owned(),
+            query: head.uri.query().unwrap_or_default().to_owned(),
+            headers: head.headers.iter().map(header).collect(),
+            body: Value::Null,
+            parts: Vec::new(),
+            rejected_by: None,
+        };
+        if request.says_form() {
+            let content_type = request.header("content-type").unwrap_or_default();
+            request.parts = form::read(content_type, body).await;
+        } else {
+            request.body = serde_json::from_slice(body).unwrap_or_default();
+        }
+        request
+    }
+
+    /// The token of `Authorization: Bearer`.
+    pub(crate) fn bearer(&self) -> Option<&str> {
+        let value = self.header("authorization")?;
+        let (scheme, token) = value.split_once(' ')?;
+        let token = token.trim();
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    }
+
+    /// A value of the query, decoded.
+    pub(crate) fn query_value(&self, name: &str) -> Option<String> {
+        let pairs = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        let (_, value) = pairs.into_iter().find(|(key, _)| *key == name)?;
+        let decoded = percent_encoding::percent_decode_str(value)
+            .decode_utf8()
+            .ok()?;
+        Some(decoded.into_owned())
+    }
+
+    /// Every value of the query with this name, decoded.
+    pub(crate) fn query_values(&self, name: &str) -> Vec<String> {
+        let pairs = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        let values = pairs.filter(|(key, _)| *key == name);
+        let decoded = values.map(|(_, value)| percent_encoding::percent_decode_str(value));
+        decoded
+            .map(|text| text.decode_utf8_lossy().into_owned())
+            .collect()
+    }
+
+    /// Whether the body is said to be JSON.
+    pub(crate) fn says_json(&self) -> bool {
+        self.says("application/json")
+    }
+
+    /// Whether the body is said to be a form with parts.
+    pub(crate) fn says_form(&self) -> bool {
+        self.says("multipart/form-data")
+    }
+
+    fn says(&self, wanted: &str) -> bool {
+        let value = self.header("content-type").unwrap_or_default();
+        let media_type = value.split(';').next().unwrap_or_default().trim();
+        media_type.eq_ignore_ascii_case(wanted)
+    }
+}

@@ -1,0 +1,77 @@
+//! Result files that a fake serves itself, under unguessable addresses that can expire.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use crate::directive::Directive;
+use crate::media_context::MediaResponse;
+use crate::media_files::FileRecipe;
+
+/// What the paths of results begin with.
+pub(crate) const PREFIX: &str = "/_files/";
+
+/// A result.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) recipe: FileRecipe,
+    /// How large it is at least.
+    pub(crate) bytes: Option<u64>,
+    pub(crate) expires: Option<Instant>,
+    /// What the request that it was made for has said of it.
+    pub(crate) later: Vec<Directive>,
+    fetched: u32,
+}
+
+impl Link {
+    pub(crate) fn new(recipe: FileRecipe) -> Self {
+        Self {
+            recipe,
+            bytes: None,
+            expires: None,
+            later: Vec::new(),
+            fetched: 0,
+        }
+    }
+
+    /// The file; status 403 once the link has expired.
+    pub(crate) fn response(&self, now: Instant) -> MediaResponse {
+        if self.expires.is_some_and(|at| at <= now) {
+            return MediaResponse::text(403, "application/xml", EXPIRED);
+        }
+        let blob = self.recipe.make(self.bytes);
+        MediaResponse::file(self.recipe.media_type(), blob)
+    }
+}
+
+const EXPIRED: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>AccessDenied</Code>\
+    <Message>Request has expired</Message></Error>";
+
+const MISSING: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>NoSuchKey</Code>\
+    <Message>The specified key does not exist.</Message></Error>";
+
+/// What stands in the place of a file that is none.
+pub(crate) fn missing() -> MediaResponse {
+    MediaResponse::text(404, "application/xml", MISSING)
+}
+
+/// All results.
+#[derive(Debug, Default)]
+pub(crate) struct Files(HashMap<String, Link>);
+
+impl Files {
+    pub(crate) fn add(&mut self, name: String, link: Link) {
+        self.0.insert(name, link);
+    }
+
+    /// The result at a path.
+    pub(crate) fn get(&self, path: &str) -> Option<&Link> {
+        self.0.get(path.strip_prefix(PREFIX)?)
+    }
+
+    /// What was said of the result at a path, and the number request for it this is.
+    pub(crate) fn count_fetch(&mut self, path: &str) -> Option<(Vec<Directive>, u32)> {
+        let link = self.0.get_mut(path.strip_prefix(PREFIX)?)?;
+        link.fetched += 1;
+        Some((link.later.clone(), link.fetched))
+    }
+}

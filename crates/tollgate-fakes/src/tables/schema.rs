@@ -1,0 +1,379 @@
+//! Schemas of JSON objects: which fields they have and what these hold. What does not fit is a
+//! [`Violation`], which each provider puts into its own words.
+//!
+//! A field is written `name = "KIND"`, or `"required KIND"`. The kinds: `any`, `bool`, `string`,
+//! `string <= 64` (characters), `int`, `int 1..10`, `number 0..2`, `object`, `array`, `(a|b|c)` (one of
+//! these texts), `@name` (another schema), `[KIND]`, `[KIND] <= 4` (elements), `KIND or KIND` (the
+//! first one of the value's JSON type decides). `"@include" = "name"` takes the fields of another.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::path::{JsonPath, PathStyle, camel};
+
+/// What a value may be. `null` stands for an absent field everywhere.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Any,
+    Bool,
+    String(usize),
+    Int(f64, f64),
+    Number(f64, f64),
+    OneOf(Vec<String>),
+    Object,
+    Array,
+    Schema(String),
+    List(usize, Box<Kind>),
+    Either(Vec<Kind>),
+}
+
+/// What an object may hold.
+#[derive(Debug, Default, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+pub(crate) struct Schema {
+    pub(crate) fields: Vec<(String, Kind)>,
+    required: Vec<String>,
+    includes: Vec<String>,
+}
+
+pub(crate) type Schemas = HashMap<String, Schema>;
+
+/// What does not fit, and where.
+#[derive(Debug)]
+pub(crate) struct Violation {
+    pub(crate) path: JsonPath,
+    pub(crate) kind: ViolationKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum ViolationKind {
+    Unknown(String),
+    Missing,
+    Type {
+        expected: &'static str,
+        given: &'static str,
+    },
+    Below(f64),
+    Above(f64),
+    NotOneOf(Vec<String>, String),
+    TooLong {
+        max: usize,
+        length: usize,
+    },
+    TooMany {
+        max: usize,
+        count: usize,
+    },
+}
+
+type Fit = Result<(), Violation>;
+
+impl TryFrom<Map<String, Value>> for Schema {
+    type Error = String;
+
+    fn try_from(fields: Map<String, Value>) -> Result<Self, String> {
+        let mut schema = Self::default();
+        for (name, kind) in fields {
+            let text = kind.as_str().ok_or_else(|| format!("{name}: not a text"))?;
+            if name == "@include" {
+                schema.includes.push(text.to_owned());
+                continue;
+            }
+            let optional = text.strip_prefix("required ");
+            if optional.is_some() {
+                schema.required.push(name.clone());
+            }
+            let kind = Kind::parse(optional.unwrap_or(text)).map_err(|e| format!("{name}: {e}"))?;
+            schema.fields.push((name, kind));
+        }
+        Ok(schema)
+    }
+}
+
+impl Schema {
+    fn find<'a>(&'a self, key: &str, schemas: &'a Schemas) -> Option<&'a Kind> {
+        let own = self.fields.iter().find(|(name, _)| name == key);
+        let mut included = self.includes.iter().filter_map(|name| schemas.get(name));
+        own.map(|(_, kind)| kind)
+            .or_else(|| included.find_map(|schema| schema.find(key, schemas)))
+    }
+
+    fn required<'a>(&'a self, schemas: &'a Schemas) -> Vec<&'a str> {
+        let included = self.includes.iter().filter_map(|name| schemas.get(name));
+        let mut names: Vec<&str> = included
+            .flat_map(|schema| schema.required(schemas))
+            .collect();
+        names.extend(self.required.iter().map(String::as_str));
+        names
+    }
+
+    /// The kind of a field, also if it is written in snake case where both spellings are read.
+    pub(crate) fn field(&self, key: &str, style: PathStyle, schemas: &Schemas) -> Option<Kind> {
+        let other = || match style {
+            PathStyle::Snake if key.contains('_') => self.find(&camel(key), schemas),
+            _ => None,
+        };
+        self.find(key, schemas).or_else(other).cloned()
+    }
+
+    pub(crate) fn check(&self, value: &Value, path: &JsonPath, schemas: &Schemas) -> Fit {
+        let Some(object) = value.as_object() else {
+            return wrong_type("an object", value, path);
+        };
+        for (key, value) in object {
+            match self.field(key, path.style, schemas) {
+                Some(kind) => kind.check(value, &path.field(key), schemas)?,
+                None => return fail(path, ViolationKind::Unknown(key.clone())),
+            }
+        }
+        for name in self.required(schemas) {
+            if field(value, name).is_none() {
+                return fail(&path.field(name), ViolationKind::Missing);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    fn parse(text: &str) -> Result<Self, String> {
+        let alternatives: Vec<&str> = text.split(" or ").collect();
+        if alternatives.len() > 1 {
+            let kinds = alternatives.into_iter().map(Self::parse);
+            return Ok(Self::Either(kinds.collect::<Result<_, _>>()?));
+        }
+        let (head, limit) = match text.rsplit_once(" <= ") {
+            Some((head, limit)) => (
+                head,
+                limit.replace('_', "").parse().map_err(|e| format!("{e}"))?,
+            ),
+            None => (text, usize::MAX),
+        };
+        let list = head
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        let names = head
+            .strip_prefix('(')
+            .and_then(|rest| rest.strip_suffix(')'));
+        let is_plain = list.is_none() && names.is_none();
+        let words = head.split_once(' ').filter(|_| is_plain);
+        let (word, range) = words.unwrap_or((head, ".."));
+        let (low, high) = range.split_once("..").ok_or("a range without `..`")?;
+        let bound = |text: &str, or: f64| match text.replace('_', "").as_str() {
+            "" => Ok(or),
+            digits => digits.parse::<f64>().map_err(|e| format!("{digits}: {e}")),
+        };
+        let (low, high) = (bound(low, f64::MIN)?, bound(high, f64::MAX)?);
+        Ok(match (list, names, word) {
+            (Some(element), _, _) => Self::List(limit, Box::new(Self::parse(element)?)),
+            (_, Some(names), _) => Self::OneOf(names.split('|').map(str::to_owned).collect()),
+            (_, _, "any") => Self::Any,
+            (_, _, "bool") => Self::Bool,
+            (_, _, "string") => Self::String(limit),
+            (_, _, "int") => Self::Int(low, high),
+            (_, _, "number") => Self::Number(low, high),
+            (_, _, "object") => Self::Object,
+            (_, _, "array") => Self::Array,
+            (_, _, word) => Self::Schema(word.strip_prefix('@').ok_or("unknown kind")?.to_owned()),
+        })
+    }
+
+    pub(crate) fn check(&self, value: &Value, path: &JsonPath, schemas: &Schemas) -> Fit {
+        if value.is_null() {
+            return Ok(());
+        }
+        if !self.has_type_of(value) {
+            return wrong_type(self.expects(), value, path);
+        }
+        match (self, value) {
+            (Self::String(max), Value::String(text)) => {
+                let length = text.chars().count();
+                limit(
+                    length <= *max,
+                    path,
+                    ViolationKind::TooLong { max: *max, length },
+                )
+            }
+            (Self::Int(low, high), _) => match integer(value, path.style) {
+                Some(n) => range(n as f64, *low, *high, path),
+                None => wrong_type("an integer", value, path),
+            },
+            (Self::Number(low, high), _) => {
+                range(value.as_f64().unwrap_or_default(), *low, *high, path)
+            }
+            (Self::OneOf(names), Value::String(text)) => {
+                let known = names.contains(text);
+                limit(
+                    known,
+                    path,
+                    ViolationKind::NotOneOf(names.clone(), text.clone()),
+                )
+            }
+            (Self::Schema(name), _) => {
+                let schema = schemas.get(name);
+                schema.map_or(Ok(()), |schema| schema.check(value, path, schemas))
+            }
+            (Self::List(max, kind), Value::Array(list)) => {
+                for (at, one) in list.iter().enumerate() {
+                    kind.check(one, &path.at(at), schemas)?;
+                }
+                let count = list.len();
+                limit(
+                    count <= *max,
+                    path,
+                    ViolationKind::TooMany { max: *max, count },
+                )
+            }
+            (Self::Either(kinds), _) => match kinds.iter().find(|kind| kind.has_type_of(value)) {
+                Some(kind) => kind.check(value, path, schemas),
+                None => wrong_type(kinds[0].expects(), value, path),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the value has the JSON type that this kind wants.
+    fn has_type_of(&self, value: &Value) -> bool {
+        match self {
+            Self::Any | Self::Either(_) => true,
+            Self::Bool => value.is_boolean(),
+            Self::String(_) | Self::OneOf(_) => value.is_string(),
+            Self::Int(..) | Self::Number(..) => value.is_number(),
+            Self::Object | Self::Schema(_) => value.is_object(),
+            Self::Array | Self::List(..) => value.is_array(),
+        }
+    }
+
+    fn expects(&self) -> &'static str {
+        match self {
+            Self::Any | Self::Either(_) => "a value",
+            Self::Bool => "a boolean",
+            Self::String(_) | Self::OneOf(_) => "a string",
+            Self::Int(..) => "an integer",
+            Self::Number(..) => "a decimal",
+            Self::Object | Self::Schema(_) => "an object",
+            Self::Array | Self::List(..) => "an array",
+        }
+    }
+}
+
+fn fail(path: &JsonPath, kind: ViolationKind) -> Fit {
+    let path = path.clone();
+    Err(Violation { path, kind })
+}
+
+fn limit(fits: bool, path: &JsonPath, kind: ViolationKind) -> Fit {
+    if fits { Ok(()) } else { fail(path, kind) }
+}
+
+fn range(n: f64, low: f64, high: f64, path: &JsonPath) -> Fit {
+    if n < low {
+        return fail(path, ViolationKind::Below(low));
+    }
+    limit(n <= high, path, ViolationKind::Above(high))
+}
+
+/// An integer; where both spellings of names are read, also one that is written as 40.0.
+fn integer(value: &Value, style: PathStyle) -> Option<i64> {
+    let round = |n: f64| (style == PathStyle::Snake && n.fract() == 0.0).then_some(n as i64);
+    value.as_i64().or_else(|| value.as_f64().and_then(round))
+}
+
+fn wrong_type(expected: &'static str, value: &Value, path: &JsonPath) -> Fit {
+    let given = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(n) if n.is_f64() => "a decimal",
+        Value::Number(_) => "an integer",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    fail(path, ViolationKind::Type { expected, given })
+}
+
+impl Violation {
+    /// The name of the rule that is broken.
+    pub(crate) fn rule(&self) -> &'static str {
+        match self.kind {
+            ViolationKind::Unknown(_) => "unknown-field",
+            ViolationKind::Missing => "missing-field",
+            ViolationKind::Type { .. } => "type",
+            ViolationKind::Below(_) | ViolationKind::Above(_) => "range",
+            ViolationKind::NotOneOf(..) => "value",
+            ViolationKind::TooLong { .. } => "length",
+            ViolationKind::TooMany { .. } => "too-many",
+        }
+    }
+
+    /// What the messages of the providers are made of; `text` is a message for those whose own words
+    /// are not known.
+    pub(crate) fn vars(&self) -> Map<String, Value> {
+        let at = self.path.write();
+        let field = match &self.kind {
+            ViolationKind::Unknown(name) => self.path.field(name).write(),
+            _ => at.clone(),
+        };
+        let (more, text) = match &self.kind {
+            ViolationKind::Unknown(name) => {
+                (json!({"name": name}), format!("unknown field `{field}`"))
+            }
+            ViolationKind::Missing => (json!({}), format!("missing field `{field}`")),
+            ViolationKind::Type { expected, given } => (
+                json!({"expected": expected, "was": given}),
+                format!("`{field}` must be {expected}, but {given} was given"),
+            ),
+            ViolationKind::Below(limit) => (
+                json!({"limit": super::expr::number(*limit), "below": true}),
+                format!("`{field}` must be at least {limit}"),
+            ),
+            ViolationKind::Above(limit) => (
+                json!({"limit": super::expr::number(*limit), "below": false}),
+                format!("`{field}` must be at most {limit}"),
+            ),
+            ViolationKind::NotOneOf(values, given) => (
+                json!({"values": values, "was": given}),
+                format!(
+                    "`{field}` must be one of {}, not {given}",
+                    values.join(", ")
+                ),
+            ),
+            ViolationKind::TooLong { max, length } => (
+                json!({"limit": max, "count": length}),
+                format!("`{field}` has {length} characters, at most {max} are allowed"),
+            ),
+            ViolationKind::TooMany { max, count } => (
+                json!({"limit": max, "count": count}),
+                format!("`{field}` has {count} entries, at most {max} are allowed"),
+            ),
+        };
+        let mut vars = Map::new();
+        vars.insert("parent".to_owned(), json!(at));
+        vars.insert("field".to_owned(), json!(field));
+        vars.insert("text".to_owned(), json!(text));
+        vars.extend(more.as_object().cloned().unwrap_or_default());
+        vars
+    }
+}
+
+/// A field that is there and not null, in either spelling of its name.
+pub(crate) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    let found = value.get(name).or_else(|| {
+        let mixed = name.bytes().any(|b| b.is_ascii_uppercase());
+        mixed.then(|| value.get(super::path::snake(name))).flatten()
+    });
+    found.filter(|found| !found.is_null())
+}
+
+/// The text of a field, if it is one.
+pub(crate) fn text_of<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    field(value, name).and_then(Value::as_str)
+}
+
+/// The list of a field; empty if there is none.
+pub(crate) fn list_of<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    let list = field(value, name).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
