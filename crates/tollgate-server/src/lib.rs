@@ -1,34 +1,20 @@
-//! The gateway: routes, workers, configuration and the command line.
+//! The gateway: HTTP server, routes, chat, tasks and their workers, webhooks, configuration and the command line.
 
-pub mod access;
-pub mod app;
-pub mod blobs;
-pub mod callbacks;
+pub mod auth;
 pub mod chat;
 pub mod cli;
 pub mod config;
-pub mod data_dir;
-pub mod delivery;
-pub mod entrance;
-pub mod errors;
-pub mod file_type;
-pub mod heartbeat;
 pub mod http;
-pub mod idempotency;
-pub mod inputs;
-pub mod limits;
-pub mod listen;
-pub mod log;
+pub mod logging;
 pub mod metrics;
 pub mod openapi;
 pub mod pricing;
-pub mod records;
-pub mod relay;
+pub mod providers;
+pub mod reloadable;
 pub mod router;
 pub mod routes;
 pub mod routing;
-pub mod run;
-pub mod safety;
-pub mod submit;
-pub mod task_view;
-pub mod workers;
+pub mod state;
+pub mod storage;
+pub mod tasks;
+pub mod webhooks;

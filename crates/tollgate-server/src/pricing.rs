@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use tollgate_core::{Amount, ApiError, ErrorKind};
-use tollgate_media::{PriceFacts, Units};
+use tollgate_media::{PriceFactors, Units};
 use tollgate_store::{Charge, TokenPrices};
 
 use crate::config::{Currency, ModelPrice};
 
-/// SPEC.md's unit prices of wan2.7, built in where the currency is CNY (DECISIONS.md › Values).
+/// Unit prices of wan2.7, built in if the currency is CNY (docs/pricing.md).
 const WAN_CNY: &[(&str, i64)] = &[
     ("wan2.7-image-pro", 500_000_000),
     ("wan2.7-image", 200_000_000),
@@ -55,7 +55,7 @@ impl Prices {
     pub fn charge(
         &self,
         model: &str,
-        facts: &PriceFacts,
+        facts: &PriceFactors,
         units: Units,
     ) -> Result<Charge, ApiError> {
         let price = self.by_model.get(model).unwrap_or(&FREE);

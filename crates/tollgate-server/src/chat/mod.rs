@@ -1,12 +1,16 @@
-//! Text chat: what surrounds the relay. The story itself is `relay.rs`.
+//! Chat: `handler` is the numbered story of one request; the other files are its steps.
 
-pub mod bill;
-pub mod count;
-pub mod live;
-pub mod memory;
+pub mod billing;
+pub mod complete;
+pub mod context;
+pub mod count_tokens;
+pub mod endpoint;
+pub mod error;
+pub mod fetch_urls;
+pub mod handler;
+pub mod heartbeat;
 pub mod models;
-pub mod mount;
-pub mod pictures;
-pub mod prepare;
-pub mod refused;
-pub mod whole;
+pub mod request;
+pub mod signature_cache;
+pub mod stream;
+pub mod translate;

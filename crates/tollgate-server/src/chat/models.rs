@@ -1,46 +1,43 @@
-//! Lists of chat models that the SDKs of all three vendors read: one object satisfies them all.
-
-use std::sync::Arc;
+//! Lists of chat models: one object that the SDKs of OpenAI, Anthropic and Google all read.
 
 use axum::response::Response;
 use http::Method;
 use serde_json::{Value, json};
 use tollgate_core::ApiError;
 
-use super::refused::Refused;
-use crate::access::Caller;
-use crate::app::App;
+use crate::chat::context::ChatContext;
+use crate::chat::error::ChatErrorResponse;
+use crate::chat::request::{ChatRequest, authenticate};
 use crate::http::reply;
-use crate::relay::{Request, caller};
 
-/// What is said of every model: the time of SPEC.md's own models is not known, and no SDK minds.
+/// The creation time of every model: the real ones are not known, and no SDK checks them.
 const CREATED_AT: &str = "2025-01-01T00:00:00Z";
 const CREATED: i64 = 1_735_689_600;
 
 /// Every chat model that some channel serves and the key may use, by name.
-pub async fn list((app, request): (Arc<App>, Request)) -> Response {
-    let mount = request.mount;
-    let list = usable_by(&app, request).await.map(|names| listed(&names));
-    list.map_or_else(
-        |refused| refused.into_response(mount),
-        |list| reply::json(&list),
+pub async fn list(context: &ChatContext, request: ChatRequest) -> Response {
+    let endpoint = request.endpoint;
+    let names = usable_models(context, request).await;
+    names.map_or_else(
+        |error| error.into_response(endpoint),
+        |names| reply::json(&list_response(&names)),
     )
 }
 
-/// One of them.
-pub async fn get((app, request): (Arc<App>, Request), name: &str) -> Response {
-    let mount = request.mount;
-    let entry = usable_by(&app, request)
+/// One chat model.
+pub async fn get(context: &ChatContext, request: ChatRequest, name: &str) -> Response {
+    let endpoint = request.endpoint;
+    let entry = usable_models(context, request)
         .await
-        .and_then(|names| found(&names, name));
+        .and_then(|names| find(&names, name));
     entry.map_or_else(
-        |refused| refused.into_response(mount),
+        |error| error.into_response(endpoint),
         |entry| reply::json(&entry),
     )
 }
 
-fn listed(names: &[&str]) -> Value {
-    let data: Vec<Value> = names.iter().map(|name| entry(name)).collect();
+fn list_response(names: &[&str]) -> Value {
+    let data: Vec<Value> = names.iter().map(|name| model_entry(name)).collect();
     json!({
         "object": "list",
         "first_id": names.first(),
@@ -51,37 +48,35 @@ fn listed(names: &[&str]) -> Value {
     })
 }
 
-fn found(names: &[&str], name: &str) -> Result<Value, Refused> {
+fn find(names: &[&str], name: &str) -> Result<Value, ChatErrorResponse> {
     if names.contains(&name) {
-        return Ok(entry(name));
+        return Ok(model_entry(name));
     }
     let shown: String = name.chars().filter(|c| !c.is_control()).take(128).collect();
     let message = format!("model {shown:?} does not exist, or this API key may not use it");
-    Err(Refused::model(ApiError::not_found(message)))
+    Err(ChatErrorResponse::invalid_model(ApiError::not_found(
+        message,
+    )))
 }
 
-/// The models that whoever asks may use, by name.
-async fn usable_by(app: &App, request: Request) -> Result<Vec<&str>, Refused> {
-    let Request {
-        headers,
-        query_key,
-        notes,
-        ..
-    } = request;
-    let caller = caller(app, &headers, query_key.as_deref(), &notes, &Method::GET).await?;
-    Ok(usable(app, &caller))
-}
-
-fn usable<'a>(app: &'a App, caller: &Caller) -> Vec<&'a str> {
-    let live = app.routing();
-    let may = |name: &&str| caller.may_use(name).is_ok() && live.channels.serves_chat(name);
-    let mut names: Vec<&str> = app.catalogue.chat_models().filter(may).collect();
+/// The chat models that the caller may use, by name.
+async fn usable_models(
+    context: &ChatContext,
+    request: ChatRequest,
+) -> Result<Vec<&str>, ChatErrorResponse> {
+    let query_key = request.query_key.as_deref();
+    let (headers, notes) = (&request.headers, &request.notes);
+    let caller = authenticate(context, headers, query_key, notes, &Method::GET).await?;
+    let reloadable = context.reloadable.current();
+    let is_usable =
+        |name: &&str| caller.check_may_use(name).is_ok() && reloadable.routing.serves_chat(name);
+    let mut names: Vec<&str> = context.catalogue.chat_models().filter(is_usable).collect();
     names.sort_unstable();
-    names
+    Ok(names)
 }
 
-/// A model in the shapes of all three vendors at once.
-pub fn entry(name: &str) -> Value {
+/// A model in the shapes of all three vendors.
+fn model_entry(name: &str) -> Value {
     json!({
         "id": name,
         "object": "model",

@@ -4,15 +4,15 @@ use serde_json::json;
 
 use super::{Common, Failed};
 use crate::config::Overrides;
-use crate::data_dir;
+use crate::storage::data_dir;
 
 pub(super) fn run(common: &Common) -> Result<(), Failed> {
     let config = common.configuration(Overrides::default())?;
     let key = match &config.admin_key {
         Some(key) => key.clone(),
         None => {
-            data_dir::prepare(&config.data_dir)?;
-            data_dir::admin_key(&config.data_dir)?
+            data_dir::create(&config.data_dir)?;
+            data_dir::read_or_create_admin_key(&config.data_dir)?
         }
     };
     common.print(&json!({ "key": key.expose() }), || key.expose().to_owned())

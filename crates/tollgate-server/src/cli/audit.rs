@@ -8,7 +8,7 @@ pub(super) async fn run(common: &Common) -> Result<(), Failed> {
     let violations = common.store().await?.audit().await?;
     let records: Value = violations
         .iter()
-        .map(tollgate_store::Violation::to_json)
+        .map(tollgate_store::AuditViolation::to_json)
         .collect();
     common.print(&records, || match violations.as_slice() {
         [] => "every invariant holds".to_owned(),

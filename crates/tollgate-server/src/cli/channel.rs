@@ -6,7 +6,7 @@ use clap::Subcommand;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use tollgate_chat::Target;
-use tollgate_chat::hub::{self, Kind, Part, Role, Turn};
+use tollgate_chat::hub::{self, Part, PartKind, Role, Turn};
 use tollgate_media::Catalogue;
 use tollgate_upstream as upstream;
 use tollgate_upstream::egress::{Client, ClientOptions};
@@ -87,9 +87,9 @@ async fn test(
     let mut records = Vec::new();
     let mut lines = Vec::new();
     for key in 0..keys.max(1) {
-        let begun = Instant::now();
+        let started = Instant::now();
         let said = ask(config, open, &model, key).await;
-        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let whose = if keys > 1 {
             format!(" with key {}", key + 1)
         } else {
@@ -129,7 +129,7 @@ fn tested_model(
     let catalogue = Catalogue::new(&config.models)?;
     let name = &open.channel.name;
     if let Some(model) = asked {
-        catalogue.chat(model)?;
+        catalogue.check_chat_model(model)?;
         return match open.channel.upstream_model(model) {
             Some(_) => Ok(model.to_owned()),
             None => Err(Failed::from(format!(
@@ -138,7 +138,7 @@ fn tested_model(
         };
     }
     let mut listed = open.channel.models.iter().map(|m| m.name.as_str());
-    let first = listed.find(|model| catalogue.chat(model).is_ok());
+    let first = listed.find(|model| catalogue.check_chat_model(model).is_ok());
     let any = open.channel.models.is_empty()
         && open.channel.base_url.is_none()
         && open.channel.api_keys.is_empty();
@@ -175,14 +175,14 @@ async fn ask(
         .ok_or("the channel speaks no chat format")?;
     let request = hub::Request {
         model: model.to_owned(),
-        turns: vec![Turn::of(Role::User, vec![Part::text("hi")])],
+        turns: vec![Turn::new(Role::User, vec![Part::text("hi")])],
         max_tokens: Some(TEST_TOKENS),
         ..hub::Request::default()
     };
     let target = Target {
-        model: &known.wire,
+        model: &known.upstream_id,
         stream: false,
-        traits: &known.traits,
+        capabilities: &known.traits,
         default_max_tokens: TEST_TOKENS,
     };
     let written = format
@@ -190,7 +190,7 @@ async fn ask(
         .map_err(|e| e.to_string())?;
     let call = ChatCall {
         format,
-        model: &known.wire,
+        model: &known.upstream_id,
         stream: false,
         body: written.body.into(),
         key: open.channel.api_keys.get(key),
@@ -208,10 +208,10 @@ async fn ask(
         .await
         .map_err(|e| format!("{} ({:?})", e.message, e.kind))?;
     let bytes = body.collect(REPLY_MAX).await.map_err(|e| e.to_string())?;
-    let reply = format.read_reply(&bytes).map_err(|e| e.to_string())?;
+    let reply = format.read_response(&bytes).map_err(|e| e.to_string())?;
     let parts = reply.choices.iter().flat_map(|choice| &choice.parts);
     let texts = parts.filter_map(|part| match &part.kind {
-        Kind::Text { text, .. } => Some(text.as_str()),
+        PartKind::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
     Ok((

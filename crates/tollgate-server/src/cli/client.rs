@@ -92,7 +92,7 @@ impl Gateway {
         if response.status().is_success() {
             return Ok(response.into_body());
         }
-        Err(refused(
+        Err(rejected(
             response.status(),
             &read(response.into_body()).await?,
         ))
@@ -106,7 +106,7 @@ impl Gateway {
         self.upload(Path::new(image)).await
     }
 
-    /// Uploads a picture; answers its link.
+    /// Uploads a image; answers its link.
     pub(super) async fn upload(&self, file: &Path) -> Result<String, Failed> {
         let bytes = tokio::fs::read(file)
             .await
@@ -163,7 +163,7 @@ impl Gateway {
         if status.is_success() {
             return Ok(answer);
         }
-        Err(refused(status, &answer))
+        Err(rejected(status, &answer))
     }
 
     async fn send(
@@ -189,7 +189,7 @@ impl Gateway {
     }
 }
 
-fn refused(status: StatusCode, answer: &Value) -> Failed {
+fn rejected(status: StatusCode, answer: &Value) -> Failed {
     let said = answer["error"]["message"]
         .as_str()
         .or_else(|| answer["message"].as_str());

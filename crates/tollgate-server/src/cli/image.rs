@@ -1,4 +1,4 @@
-//! `tollgate image PROMPT`: submits, shows progress, saves the pictures.
+//! `tollgate image PROMPT`: submits, shows progress, saves the images.
 
 use std::path::PathBuf;
 
@@ -26,13 +26,13 @@ pub(super) struct Image {
     /// Such as high, as the model takes it
     #[arg(long)]
     quality: Option<String>,
-    /// How many pictures
+    /// How many images
     #[arg(short, value_name = "N")]
     n: Option<u32>,
-    /// A reference picture: a link, or a file to upload. May be given several times
+    /// A reference image: a link, or a file to upload. May be given several times
     #[arg(long, value_name = "URL|FILE")]
     image: Vec<String>,
-    /// Where to save it; of several pictures, -2, -3, … is added [default: image.EXT]
+    /// Where to save it; of several images, -2, -3, … is added [default: image.EXT]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ impl Image {
     }
 }
 
-/// Where the model is asked; one that is not built in is taken for one that makes pictures.
+/// Where the model is asked; one that is not built in is taken for one that makes images.
 fn endpoint(model: &str) -> Endpoint {
     let built_in = Catalogue::new(&[])
         .ok()

@@ -66,7 +66,7 @@ impl Key {
         match self {
             Self::Create(create) => create.run(common).await,
             Self::List => {
-                let keys = common.store().await?.keys().await?;
+                let keys = common.store().await?.list_keys().await?;
                 let records: Value = keys.iter().map(record).collect();
                 common.print(&records, || {
                     keys.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! The command line (CONTRACT.md › Program): one file per command.
+//! The command line (README.md, Commands): one file per command.
 
 mod admin_key;
 mod audit;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
-use tollgate_store::{Location, Store, StoreError};
+use tollgate_store::{DatabaseLocation, Store, StoreError};
 
 use crate::config::{Config, Overrides};
 
@@ -64,9 +64,9 @@ enum Command {
     AdminKey,
     /// Check every money and task invariant; exit 1 if one does not hold
     Audit,
-    /// Make pictures on any gateway and save them
+    /// Make images on any gateway and save them
     Image(Box<image::Image>),
-    /// Make a film on any gateway and save it
+    /// Make a video on any gateway and save it
     Video(Box<video::Video>),
     /// Have a text spoken on any gateway and save the sound
     Speech(Box<speech::Speech>),
@@ -104,7 +104,7 @@ pub fn run() -> ExitCode {
         }
     };
     let result = runtime.block_on(dispatch(cli));
-    // What still runs on blocking threads (a picture being drawn) is not waited for.
+    // What still runs on blocking threads (a image being drawn) is not waited for.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -171,10 +171,10 @@ impl Common {
 
 /// Opens the configured database, making the data directory where it is needed.
 async fn open_store(config: &Config) -> Result<Store, Failed> {
-    crate::data_dir::prepare(&config.data_dir)?;
+    crate::storage::data_dir::create(&config.data_dir)?;
     let location = match &config.database_url {
-        Some(url) => Location::Postgres(url.expose().to_owned()),
-        None => Location::Sqlite(config.data_dir.join("tollgate.db")),
+        Some(url) => DatabaseLocation::Postgres(url.expose().to_owned()),
+        None => DatabaseLocation::Sqlite(config.data_dir.join("tollgate.db")),
     };
     Store::open(&location).await.map_err(|e| match e {
         StoreError::Setup(sentence) => Failed::from(sentence),

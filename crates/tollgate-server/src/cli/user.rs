@@ -82,7 +82,7 @@ impl User {
                 let user = common
                     .store()
                     .await?
-                    .credit(&name, amount, note.as_deref(), now)
+                    .credit_user(&name, amount, note.as_deref(), now)
                     .await?;
                 print(common, &user)
             }
@@ -91,7 +91,7 @@ impl User {
                 print(common, &user)
             }
             Self::List => {
-                let users = common.store().await?.users().await?;
+                let users = common.store().await?.list_users().await?;
                 let records: Value = users.iter().map(record).collect();
                 common.print(&records, || {
                     users.iter().map(line).collect::<Vec<_>>().join("\n")

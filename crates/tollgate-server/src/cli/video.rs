@@ -1,4 +1,4 @@
-//! `tollgate video PROMPT`: submits, shows progress, saves the film.
+//! `tollgate video PROMPT`: submits, shows progress, saves the video.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub(super) struct Video {
     /// A tier such as 720p, as the model takes it
     #[arg(long)]
     resolution: Option<String>,
-    /// A reference picture: a link, or a file to upload. May be given several times
+    /// A reference image: a link, or a file to upload. May be given several times
     #[arg(long, value_name = "URL|FILE")]
     image: Vec<String>,
     /// Where to save it [default: video.EXT]

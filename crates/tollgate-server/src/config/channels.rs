@@ -1,175 +1,191 @@
-//! `[[channel]]`: the configured ways to providers.
+//! `[[channel]]`: the configured ways to providers (docs/channels.md).
 
+use std::fmt;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde_json::{Map, Value as Json};
 use tollgate_chat::FORMATS;
 use tollgate_core::Secret;
+use tollgate_upstream::Channel;
 use tollgate_upstream::channel::{ChannelModel, ChannelTimeLimits};
-use tollgate_upstream::{Channel, PROVIDERS};
-use url::Url;
 
-use super::ConfigError;
-use super::field::Field;
+use super::addresses;
+use super::fields::{optional_seconds, optional_whole, whole};
+use crate::providers;
 
-const NAME_MAX: usize = 64;
-const PRIORITIES: std::ops::RangeInclusive<i64> = -1_000_000..=1_000_000;
-const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=1_000_000;
-/// Milliseconds between two polls.
-const POLLS: std::ops::RangeInclusive<i64> = 10..=3_600_000;
-const CONCURRENCY: std::ops::RangeInclusive<i64> = 1..=1_000_000;
+const MAX_NAME: usize = 64;
 
-/// Reads every channel. `list` is the setting `channel`.
-pub(super) fn read(list: &Field<'_>) -> Result<Vec<Channel>, ConfigError> {
-    let mut channels: Vec<Channel> = Vec::new();
-    for field in list.items() {
-        let channel = read_one(&field)?;
-        let provider = PROVIDERS.iter().find(|p| p.kind == channel.kind);
-        if let Some(Err(why)) = provider.map(|p| (p.check)(&channel)) {
-            return Err(field.error(format!("({:?}): {why}", channel.name)));
-        }
-        if channels.iter().any(|there| there.name == channel.name) {
-            let why = format!("is {:?}, the name of another channel", channel.name);
-            return Err(field.at("name").error(why));
-        }
-        channels.push(channel);
-    }
-    Ok(channels)
+/// A channel as it is written in the configuration.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChannelSettings {
+    #[serde(deserialize_with = "name")]
+    name: String,
+    #[serde(deserialize_with = "kind")]
+    kind: String,
+    #[serde(default, deserialize_with = "addresses::base_url")]
+    base_url: Option<String>,
+    #[serde(default)]
+    api_keys: Vec<String>,
+    #[serde(default, deserialize_with = "models")]
+    models: Vec<ChannelModel>,
+    #[serde(default, deserialize_with = "whole::<_, _, -1_000_000, 1_000_000>")]
+    priority: i64,
+    #[serde(default = "one", deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    weight: u32,
+    #[serde(default, deserialize_with = "optional_whole::<_, _, 1, 1_000_000>")]
+    max_concurrency: Option<u32>,
+    #[serde(default, deserialize_with = "formats")]
+    apis: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "optional_seconds")]
+    connect_s: Option<Duration>,
+    #[serde(default, deserialize_with = "optional_seconds")]
+    first_byte_s: Option<Duration>,
+    #[serde(default, deserialize_with = "optional_seconds")]
+    idle_s: Option<Duration>,
+    #[serde(default, deserialize_with = "optional_whole::<_, _, 10, 3_600_000>")]
+    poll_ms: Option<u64>,
+    #[serde(default)]
+    options: Map<String, Json>,
 }
 
-fn read_one(field: &Field<'_>) -> Result<Channel, ConfigError> {
-    let number = |name, allowed, default| {
-        let given = field.at(name).whole(allowed)?;
-        Ok::<_, ConfigError>(given.unwrap_or(default))
-    };
-    Ok(Channel {
-        name: name(&field.at("name"))?,
-        kind: kind(&field.at("kind"))?,
-        base_url: base_url(&field.at("base_url"))?,
-        api_keys: api_keys(&field.at("api_keys"))?,
-        models: models(&field.at("models"))?,
-        priority: number("priority", PRIORITIES, 0)?,
-        weight: u32::try_from(number("weight", WEIGHTS, 1)?).unwrap_or(1),
-        max_concurrency: field
-            .at("max_concurrency")
-            .whole(CONCURRENCY)?
-            .and_then(|most| u32::try_from(most).ok()),
-        apis: apis(&field.at("apis"))?,
-        time_limits: time_limits(field)?,
-        poll: field
-            .at("poll_ms")
-            .whole(POLLS)?
-            .map(|ms| Duration::from_millis(ms.unsigned_abs())),
-        options: field.at("options").json()?,
-    })
+fn one() -> u32 {
+    1
 }
 
-/// The chat formats that the channel's server speaks; none for all that its kind knows.
-fn apis(field: &Field<'_>) -> Result<Option<Vec<String>>, ConfigError> {
-    if !field.is_given() {
-        return Ok(None);
+impl ChannelSettings {
+    /// The channel, or what its provider says of its options.
+    pub(super) fn into_channel(self) -> Result<Channel, String> {
+        let channel = Channel {
+            name: self.name,
+            kind: self.kind,
+            base_url: self.base_url,
+            api_keys: self.api_keys.into_iter().map(Secret::new).collect(),
+            models: self.models,
+            priority: self.priority,
+            weight: self.weight,
+            max_concurrency: self.max_concurrency,
+            apis: self.apis,
+            time_limits: ChannelTimeLimits {
+                connect: self.connect_s,
+                first_byte: self.first_byte_s,
+                idle: self.idle_s,
+            },
+            poll: self.poll_ms.map(Duration::from_millis),
+            options: self.options,
+        };
+        let provider = providers::provider_of_kind(&channel.kind);
+        match provider.map(|provider| (provider.check)(&channel)) {
+            Some(Err(message)) => Err(format!("({:?}): {message}", channel.name)),
+            _ => Ok(channel),
+        }
     }
-    let mut names = Vec::new();
-    for item in field.items() {
-        let name = item.required()?;
-        if tollgate_chat::by_name(&name).is_none() {
+}
+
+fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.len() <= MAX_NAME && name.chars().all(is_plain) {
+        return Ok(name);
+    }
+    Err(D::Error::custom(format!(
+        "is {name:?}, but a channel's name is 1 to {MAX_NAME} letters, digits, dots, dashes and underscores"
+    )))
+}
+
+fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let kind = String::deserialize(deserializer)?;
+    if providers::provider_of_kind(&kind).is_some() {
+        return Ok(kind);
+    }
+    let kinds = providers::kind_names();
+    Err(D::Error::custom(format!(
+        "is {kind:?}, but this version has these kinds: {kinds}"
+    )))
+}
+
+/// The chat formats that the channel's server speaks.
+fn formats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    struct FormatName(String);
+    impl<'de> Deserialize<'de> for FormatName {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let name = String::deserialize(deserializer)?;
+            if tollgate_chat::by_name(&name).is_some() {
+                return Ok(Self(name));
+            }
             let known: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
             let known = known.join(", ");
-            return Err(item.error(format!("is {name:?}, but the formats are: {known}")));
+            Err(D::Error::custom(format!(
+                "is {name:?}, but the formats are: {known}"
+            )))
         }
-        names.push(name);
     }
-    if names.is_empty() {
-        return Err(field.error("is empty: name a format, or leave it out"));
+    let names = Vec::<FormatName>::deserialize(deserializer)?;
+    match names.is_empty() {
+        true => Err(D::Error::custom("is empty: name a format, or leave it out")),
+        false => Ok(Some(names.into_iter().map(|name| name.0).collect())),
     }
-    Ok(Some(names))
 }
 
-/// Seconds; none for what holds for all channels.
-fn time_limits(field: &Field<'_>) -> Result<ChannelTimeLimits, ConfigError> {
-    let seconds = |name| {
-        let given = field.at(name).whole(1..=super::LONGEST_S)?;
-        Ok::<_, ConfigError>(given.map(|s| Duration::from_secs(s.unsigned_abs())))
-    };
-    Ok(ChannelTimeLimits {
-        connect: seconds("connect_s")?,
-        first_byte: seconds("first_byte_s")?,
-        idle: seconds("idle_s")?,
-    })
-}
-
-fn name(field: &Field<'_>) -> Result<String, ConfigError> {
-    let name = field.required()?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.len() > NAME_MAX || !name.chars().all(plain) {
-        return Err(field.error(format!(
-            "is {name:?}, but a channel's name is 1 to {NAME_MAX} letters, digits, dots, dashes and underscores"
-        )));
+fn models<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ChannelModel>, D::Error> {
+    let models: Vec<ModelEntry> = Vec::deserialize(deserializer)?;
+    if models.is_empty() {
+        let message = "is empty: name a model, or leave it out to serve every model";
+        return Err(D::Error::custom(message));
     }
-    Ok(name)
-}
-
-fn kind(field: &Field<'_>) -> Result<String, ConfigError> {
-    let kind = field.required()?;
-    if !PROVIDERS.iter().any(|provider| provider.kind == kind) {
-        let kinds: Vec<_> = PROVIDERS.iter().map(|provider| provider.kind).collect();
-        let kinds = kinds.join(", ");
-        return Err(field.error(format!(
-            "is {kind:?}, but this version has these kinds: {kinds}"
-        )));
-    }
-    Ok(kind)
-}
-
-fn base_url(field: &Field<'_>) -> Result<Option<String>, ConfigError> {
-    let Some(text) = field.text()? else {
-        return Ok(None);
-    };
-    if is_base(&text) {
-        return Ok(Some(text.trim_end_matches('/').to_owned()));
-    }
-    Err(field.error("takes an http:// or https:// URL without user name, query and fragment"))
-}
-
-/// Whether paths can be put behind this URL.
-pub(super) fn is_base(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.host().is_some()
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.query().is_none()
-            && url.fragment().is_none()
-    })
-}
-
-fn api_keys(field: &Field<'_>) -> Result<Vec<Secret>, ConfigError> {
-    let keys = field.items().into_iter();
-    keys.map(|key| key.required().map(Secret::new)).collect()
-}
-
-/// The models; none for a list that was left out: such a channel serves every model.
-fn models(field: &Field<'_>) -> Result<Vec<ChannelModel>, ConfigError> {
-    let mut models: Vec<ChannelModel> = Vec::new();
-    for item in field.items() {
-        let model = if item.is_table() {
-            let name = item.at("name").required()?;
-            let upstream = item.at("upstream").text()?;
-            ChannelModel {
-                upstream: upstream.unwrap_or_else(|| name.clone()),
-                options: item.at("options").json()?,
-                name,
-            }
-        } else {
-            let name = item.required()?;
-            ChannelModel::new(name.clone(), name)
-        };
-        if models.iter().any(|there| there.name == model.name) {
-            return Err(item.error(format!("is {:?}, which the list has already", model.name)));
+    let models: Vec<ChannelModel> = models.into_iter().map(|entry| entry.0).collect();
+    for (at, model) in models.iter().enumerate() {
+        if models[..at].iter().any(|before| before.name == model.name) {
+            let message = format!("has {:?} twice", model.name);
+            return Err(D::Error::custom(message));
         }
-        models.push(model);
-    }
-    if field.is_given() && models.is_empty() {
-        return Err(field.error("is empty: name a model, or leave it out to serve every model"));
     }
     Ok(models)
+}
+
+/// A model of a channel: its id, or a table with more.
+struct ModelEntry(ChannelModel);
+
+impl<'de> Deserialize<'de> for ModelEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ModelVisitor)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelTable {
+    name: String,
+    upstream: Option<String>,
+    #[serde(default)]
+    options: Map<String, Json>,
+}
+
+struct ModelVisitor;
+
+impl<'de> Visitor<'de> for ModelVisitor {
+    type Value = ModelEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a model id or a table with name, upstream, options")
+    }
+
+    fn visit_str<E: Error>(self, id: &str) -> Result<ModelEntry, E> {
+        match id.is_empty() {
+            true => Err(E::custom("is empty: give it a value or leave it out")),
+            false => Ok(ModelEntry(ChannelModel::new(id, id))),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<ModelEntry, A::Error> {
+        let table = ModelTable::deserialize(MapAccessDeserializer::new(table))?;
+        Ok(ModelEntry(ChannelModel {
+            upstream: table.upstream.unwrap_or_else(|| table.name.clone()),
+            options: table.options,
+            name: table.name,
+        }))
+    }
 }

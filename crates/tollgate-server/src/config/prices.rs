@@ -1,35 +1,34 @@
-//! `[price."MODEL"]`: what a model's pictures, films, speech or tokens cost.
+//! `[price."MODEL"]`: the price of a model's images, video, speech or tokens (docs/pricing.md).
 
-use std::collections::HashMap;
-
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use tollgate_core::Amount;
-use tollgate_media::{PriceFacts, Units};
+use tollgate_media::{PriceFactors, Units};
 use tollgate_store::{Charge, TokenPrices};
 
-use super::ConfigError;
-use super::field::Field;
+use super::fields::optional_amount;
 
 /// The price of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelPrice {
-    /// What a picture or film costs where no entry of `when` says otherwise; none costs nothing.
+    /// The price of an image or a video if no entry of `when` matches; `None` costs nothing.
     pub unit: Option<UnitPrice>,
-    /// The first entry whose every named condition holds decides.
+    /// The first entry all of whose conditions match decides.
     pub when: Vec<PriceWhen>,
-    /// What a thousand characters of speech cost; none costs nothing.
+    /// The price of a thousand characters of speech; `None` costs nothing.
     pub per_thousand_characters: Option<Amount>,
-    /// What its tokens cost.
+    /// The prices of its tokens.
     pub tokens: TokenPrices,
 }
 
-/// What one of what a model makes costs.
+/// The price of one unit of a model's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitPrice {
-    /// A picture.
+    /// One image.
     PerImage(Amount),
-    /// A second of film.
+    /// One second of video.
     PerSecond(Amount),
-    /// A film, however long.
+    /// One video, whatever its duration.
     PerVideo(Amount),
 }
 
@@ -42,12 +41,12 @@ pub struct PriceWhen {
     pub resolution: Option<String>,
     /// The quality, such as `high`.
     pub quality: Option<String>,
-    /// What such a picture or film costs.
+    /// The price of a matching image or video.
     pub unit: UnitPrice,
 }
 
 impl ModelPrice {
-    /// The same for every picture.
+    /// The same price for every image.
     pub fn per_image(amount: Amount) -> Self {
         Self {
             unit: Some(UnitPrice::PerImage(amount)),
@@ -55,9 +54,9 @@ impl ModelPrice {
         }
     }
 
-    /// The charge for `units` of it. What has no price for such units costs nothing.
-    pub fn charge(&self, facts: &PriceFacts, units: Units) -> Charge {
-        let entry = self.when.iter().find(|entry| entry.holds(facts));
+    /// The charge for `units` of the model. Units without a price cost nothing.
+    pub fn charge(&self, factors: &PriceFactors, units: Units) -> Charge {
+        let entry = self.when.iter().find(|entry| entry.matches(factors));
         let unit = entry.map(|entry| entry.unit).or(self.unit);
         let (price, per, units) = match (units, unit) {
             (Units::Images(n), Some(UnitPrice::PerImage(price))) => (price, 1, n.into()),
@@ -75,91 +74,121 @@ impl ModelPrice {
 }
 
 impl PriceWhen {
-    fn holds(&self, facts: &PriceFacts) -> bool {
-        let is = |named: &Option<String>, facts: &[Option<&str>]| match named {
-            Some(named) => facts
+    fn matches(&self, factors: &PriceFactors) -> bool {
+        let is = |condition: &Option<String>, values: &[Option<&str>]| match condition {
+            Some(condition) => values
                 .iter()
                 .flatten()
-                .any(|fact| named.eq_ignore_ascii_case(fact)),
+                .any(|value| condition.eq_ignore_ascii_case(value)),
             None => true,
         };
-        is(&self.size, &[Some(&facts.size), facts.pixels.as_deref()])
-            && is(&self.resolution, &[facts.resolution.as_deref()])
-            && is(&self.quality, &[facts.quality.as_deref()])
+        is(
+            &self.size,
+            &[Some(&factors.size), factors.pixels.as_deref()],
+        ) && is(&self.resolution, &[factors.resolution.as_deref()])
+            && is(&self.quality, &[factors.quality.as_deref()])
     }
 }
 
-/// Reads every price. `map` is the setting `price`.
-pub(super) fn read(map: &Field<'_>) -> Result<HashMap<String, ModelPrice>, ConfigError> {
-    let entries = map.entries().into_iter();
-    entries
-        .map(|(model, field)| Ok((model.to_owned(), read_one(&field)?)))
-        .collect()
+/// A price as it is written in the configuration.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriceSettings {
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_image: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_second: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_video: Option<Amount>,
+    #[serde(default)]
+    when: Vec<PriceWhen>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_thousand_characters: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    input_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    cached_input_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    cache_write_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    output_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    reasoning_per_million: Option<Amount>,
 }
 
-fn read_one(field: &Field<'_>) -> Result<ModelPrice, ConfigError> {
-    let when = field.at("when").items().into_iter();
-    Ok(ModelPrice {
-        unit: read_unit(field)?,
-        when: when
-            .map(|entry| read_when(&entry))
-            .collect::<Result<_, _>>()?,
-        per_thousand_characters: field.at("per_thousand_characters").amount()?,
-        tokens: read_tokens(field)?,
-    })
+impl<'de> Deserialize<'de> for ModelPrice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let price = PriceSettings::deserialize(deserializer)?;
+        let input = price.input_per_million.unwrap_or_default();
+        let output = price.output_per_million.unwrap_or_default();
+        Ok(Self {
+            unit: one_unit(price.per_image, price.per_second, price.per_video)?,
+            when: price.when,
+            per_thousand_characters: price.per_thousand_characters,
+            tokens: TokenPrices {
+                input,
+                cached_input: price.cached_input_per_million.unwrap_or(input),
+                cache_write: price.cache_write_per_million.unwrap_or(input),
+                output,
+                reasoning: price.reasoning_per_million.unwrap_or(output),
+            },
+        })
+    }
 }
 
-/// Makes a price of an amount.
-type Kind = fn(Amount) -> UnitPrice;
+/// An entry of `when` as it is written in the configuration.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WhenSettings {
+    size: Option<String>,
+    resolution: Option<String>,
+    quality: Option<String>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_image: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_second: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_video: Option<Amount>,
+}
 
-fn read_unit(field: &Field<'_>) -> Result<Option<UnitPrice>, ConfigError> {
-    let kinds: [(&str, Kind); 3] = [
-        ("per_image", UnitPrice::PerImage),
-        ("per_second", UnitPrice::PerSecond),
-        ("per_video", UnitPrice::PerVideo),
-    ];
-    let mut found: Option<(&str, UnitPrice)> = None;
-    for (name, kind) in kinds {
-        let given = field.at(name);
-        let Some(amount) = given.amount()? else {
-            continue;
-        };
-        if let Some((other, _)) = found {
-            return Err(given.error(format!("stands beside {other}: a model has one of them")));
+impl<'de> Deserialize<'de> for PriceWhen {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let entry = WhenSettings::deserialize(deserializer)?;
+        let unit = one_unit(entry.per_image, entry.per_second, entry.per_video)?;
+        let unit = unit
+            .ok_or_else(|| D::Error::custom("has no price: per_image, per_second or per_video"))?;
+        if entry.size.is_none() && entry.resolution.is_none() && entry.quality.is_none() {
+            return Err(D::Error::custom("names no size, resolution or quality"));
         }
-        found = Some((name, kind(amount)));
+        Ok(Self {
+            size: entry.size,
+            resolution: entry.resolution,
+            quality: entry.quality,
+            unit,
+        })
     }
-    Ok(found.map(|(_, unit)| unit))
 }
 
-/// Per million tokens. What the cache gives or takes costs what the prompt does, and thinking what the answer does,
-/// where nothing else is said.
-fn read_tokens(field: &Field<'_>) -> Result<TokenPrices, ConfigError> {
-    let price = |name| field.at(name).amount();
-    let input = price("input_per_million")?.unwrap_or_default();
-    let output = price("output_per_million")?.unwrap_or_default();
-    Ok(TokenPrices {
-        input,
-        cached_input: price("cached_input_per_million")?.unwrap_or(input),
-        cache_write: price("cache_write_per_million")?.unwrap_or(input),
-        output,
-        reasoning: price("reasoning_per_million")?.unwrap_or(output),
-    })
-}
-
-fn read_when(field: &Field<'_>) -> Result<PriceWhen, ConfigError> {
-    let unit = read_unit(field)?;
-    let entry = PriceWhen {
-        size: field.at("size").text()?,
-        resolution: field.at("resolution").text()?,
-        quality: field.at("quality").text()?,
-        unit: unit
-            .ok_or_else(|| field.error("has no price: per_image, per_second or per_video"))?,
-    };
-    if entry.size.is_none() && entry.resolution.is_none() && entry.quality.is_none() {
-        return Err(field.error("names no size, resolution or quality to go by"));
+/// At most one of the prices per unit.
+fn one_unit<E: Error>(
+    per_image: Option<Amount>,
+    per_second: Option<Amount>,
+    per_video: Option<Amount>,
+) -> Result<Option<UnitPrice>, E> {
+    let mut given = [
+        per_image.map(UnitPrice::PerImage),
+        per_second.map(UnitPrice::PerSecond),
+        per_video.map(UnitPrice::PerVideo),
+    ]
+    .into_iter()
+    .flatten();
+    let unit = given.next();
+    match given.next() {
+        Some(_) => Err(E::custom(
+            "has more than one of per_image, per_second and per_video: a model has one of them",
+        )),
+        None => Ok(unit),
     }
-    Ok(entry)
 }
 
 #[cfg(test)]
@@ -167,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_entry_that_holds_decides() {
+    fn the_first_matching_entry_decides() {
         let amount = |text: &str| text.parse::<Amount>().unwrap();
         let entry = |size: Option<&str>, resolution: Option<&str>, quality: Option<&str>, price| {
             PriceWhen {
@@ -188,13 +217,13 @@ mod tests {
             ..ModelPrice::default()
         };
         let cost = |size: &str, pixels: Option<&str>, resolution: &str, quality: &str| {
-            let facts = PriceFacts {
+            let factors = PriceFactors {
                 size: size.to_owned(),
                 pixels: pixels.map(str::to_owned),
                 resolution: Some(resolution.to_owned()),
                 quality: Some(quality.to_owned()),
             };
-            price.charge(&facts, Units::Images(1)).price.to_string()
+            price.charge(&factors, Units::Images(1)).price.to_string()
         };
         assert_eq!(cost("1:1", Some("2880x2880"), "4K", "high"), "0.3");
         assert_eq!(cost("1:1", Some("2880x2880"), "4k", "auto"), "0.2");
@@ -204,26 +233,26 @@ mod tests {
     }
 
     #[test]
-    fn films_cost_by_the_second_or_by_the_film_and_speech_by_the_character() {
+    fn video_costs_per_second_or_per_video_and_speech_per_character() {
         let amount = |text: &str| text.parse::<Amount>().unwrap();
-        let facts = PriceFacts {
+        let factors = PriceFactors {
             size: "1280x720".to_owned(),
             pixels: None,
             resolution: Some("720p".to_owned()),
             quality: None,
         };
         let cost = |price: &ModelPrice, units| {
-            let charge = price.charge(&facts, units);
+            let charge = price.charge(&factors, units);
             charge.cost(charge.units).unwrap().to_string()
         };
-        let mut film = ModelPrice {
+        let mut video = ModelPrice {
             unit: Some(UnitPrice::PerSecond(amount("0.1"))),
             ..ModelPrice::default()
         };
-        assert_eq!(cost(&film, Units::Seconds(8)), "0.8");
-        assert_eq!(cost(&film, Units::Images(8)), "0");
-        film.unit = Some(UnitPrice::PerVideo(amount("0.5")));
-        assert_eq!(cost(&film, Units::Seconds(8)), "0.5");
+        assert_eq!(cost(&video, Units::Seconds(8)), "0.8");
+        assert_eq!(cost(&video, Units::Images(8)), "0");
+        video.unit = Some(UnitPrice::PerVideo(amount("0.5")));
+        assert_eq!(cost(&video, Units::Seconds(8)), "0.5");
         let speech = ModelPrice {
             per_thousand_characters: Some(amount("0.02")),
             ..ModelPrice::default()

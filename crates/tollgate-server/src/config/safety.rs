@@ -1,9 +1,9 @@
-//! `[safety]`: phrases that a prompt must not hold, and further families whose prompts are looked at.
+//! `[safety]`: the phrases that the safety review rejects, and the families whose prompts are reviewed.
 
-use super::ConfigError;
-use super::field::Field;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
 
-/// What no provider will draw. An operator's own list takes the place of this one.
+/// Phrases that every provider rejects. An operator's own list replaces this one.
 const PATTERNS: &[&str] = &[
     "beheading video",
     "bestiality",
@@ -26,50 +26,66 @@ const PATTERNS: &[&str] = &[
     "未成年色情",
 ];
 
-/// Which prompts are refused before submission.
+/// Which prompts are rejected before submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Safety {
-    /// Families that are reviewed beside those that SPEC.md says are.
+    /// Families that are reviewed in addition to those that always are.
     pub families: Vec<String>,
     /// Phrases, folded as prompts are.
     patterns: Vec<String>,
 }
 
 impl Safety {
-    /// Whether a prompt holds a blocked phrase. A phrase is found without regard to case and to what
+    /// Whether a prompt contains a blocked phrase. A phrase is found without regard to case and to what
     /// stands between its words; where it begins or ends in a Latin letter or digit, so must a word
     /// of the prompt.
     pub fn blocks(&self, prompt: &str) -> bool {
         let prompt = fold(prompt);
-        self.patterns.iter().any(|pattern| holds(&prompt, pattern))
+        self.patterns
+            .iter()
+            .any(|pattern| contains_phrase(&prompt, pattern))
     }
 }
 
-/// Reads the list. `field` is the setting `safety`.
-pub(super) fn read(field: &Field<'_>) -> Result<Safety, ConfigError> {
-    let list = |name: &str, default: &[&str]| {
-        let field = field.at(name);
-        if !field.is_given() {
-            return Ok(default.iter().map(|text| (*text).to_owned()).collect());
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SafetySettings {
+    patterns: Vec<String>,
+    families: Vec<String>,
+}
+
+impl Default for SafetySettings {
+    fn default() -> Self {
+        Self {
+            patterns: PATTERNS.iter().map(|text| (*text).to_owned()).collect(),
+            families: Vec::new(),
         }
-        let items = field.items().into_iter();
-        items
-            .map(|item| item.required())
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let patterns = list("patterns", PATTERNS)?
-        .iter()
-        .map(|text| fold(text))
-        .collect::<Vec<_>>();
-    if patterns.iter().any(String::is_empty) {
-        return Err(field
-            .at("patterns")
-            .error("holds a phrase without a letter or digit"));
     }
-    Ok(Safety {
-        patterns,
-        families: list("families", &[])?,
-    })
+}
+
+impl Default for Safety {
+    fn default() -> Self {
+        Self::from(SafetySettings::default())
+    }
+}
+
+impl From<SafetySettings> for Safety {
+    fn from(settings: SafetySettings) -> Self {
+        Self {
+            families: settings.families,
+            patterns: settings.patterns.iter().map(|text| fold(text)).collect(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Safety {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let safety = Self::from(SafetySettings::deserialize(deserializer)?);
+        match safety.patterns.iter().any(String::is_empty) {
+            true => Err(D::Error::custom("has a pattern without a letter or digit")),
+            false => Ok(safety),
+        }
+    }
 }
 
 /// Lower case, with one space for whatever stands between words.
@@ -86,7 +102,7 @@ fn fold(text: &str) -> String {
     folded
 }
 
-fn holds(prompt: &str, pattern: &str) -> bool {
+fn contains_phrase(prompt: &str, pattern: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric();
     let inside =
         |a: Option<char>, b: Option<char>| a.is_some_and(is_word) && b.is_some_and(is_word);
@@ -107,7 +123,7 @@ mod tests {
             patterns: ["csam", "rape scene", "恋童"].map(str::to_owned).to_vec(),
             families: Vec::new(),
         };
-        for (prompt, refused) in [
+        for (prompt, rejected) in [
             ("a RAPE -- scene!", true),
             ("a grape scene", false),
             ("rape scenery", false),
@@ -117,7 +133,7 @@ mod tests {
             ("a lake", false),
             ("", false),
         ] {
-            assert_eq!(safety.blocks(prompt), refused, "{prompt}");
+            assert_eq!(safety.blocks(prompt), rejected, "{prompt}");
         }
     }
 }

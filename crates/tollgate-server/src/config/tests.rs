@@ -1,6 +1,9 @@
-//! Good and bad configurations, and what is said of the bad ones.
+//! Valid and invalid configurations, and the errors of the invalid ones.
+
+use std::time::Duration;
 
 use tollgate_core::{Amount, TaskKind};
+use tollgate_store::RateLimits;
 
 use super::*;
 
@@ -19,7 +22,7 @@ fn read(text: &str) -> Result<Config, String> {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_contract() {
+fn an_empty_file_gives_the_documented_defaults() {
     let config = read("").unwrap();
     assert_eq!(config.listen, "127.0.0.1:8080");
     assert_eq!(config.public_url, None);
@@ -44,7 +47,7 @@ fn the_defaults_are_those_of_the_contract() {
 }
 
 #[test]
-fn the_defaults_of_chat_are_those_of_the_contract() {
+fn an_empty_file_gives_the_documented_defaults_of_chat() {
     let config = read("").unwrap();
     let limits = config.time_limits;
     let seconds = [
@@ -54,12 +57,12 @@ fn the_defaults_of_chat_are_those_of_the_contract() {
     ];
     assert_eq!(seconds.map(|limit| limit.as_secs()), [10, 300, 120]);
     assert_eq!(config.provider_settings().sandbox_chat, Duration::ZERO);
-    assert_eq!(config.limits.rates, RateLimits::default());
+    assert_eq!(config.limits.rates(), RateLimits::default());
     assert_eq!(config.chat.default_max_tokens, 8_192);
 }
 
 #[test]
-fn what_concerns_chat_is_read() {
+fn settings_of_chat_are_read() {
     let text = r#"
         time_limits = { chat_connect_s = 1, chat_first_byte_s = 2, chat_idle_s = 3 }
         sandbox.chat_ms = 4
@@ -94,7 +97,7 @@ fn what_concerns_chat_is_read() {
         tpm: Some(6),
         max_concurrency: Some(7),
     };
-    assert_eq!(config.limits.rates, rates);
+    assert_eq!(config.limits.rates(), rates);
     assert_eq!(config.chat.default_max_tokens, 8);
     let [main, plain] = &config.channels[..] else {
         panic!("two channels")
@@ -113,7 +116,7 @@ fn what_concerns_chat_is_read() {
 }
 
 #[test]
-fn prices_of_tokens_follow_those_of_prompt_and_answer() {
+fn token_prices_default_to_those_of_input_and_output() {
     let text = r#"
         [price.plain]
         input_per_million = 1.25
@@ -166,7 +169,7 @@ fn a_full_file_is_read() {
         safety = { patterns = ["purple lake"], families = ["seedream-4-5"] }
 
         [[model]]
-        name = "house-model"
+        name = "studio-model"
         like = "gpt-image-2-official"
 
         [[channel]]
@@ -174,7 +177,7 @@ fn a_full_file_is_read() {
         kind = "sandbox"
         base_url = "https://x.example/v1/"
         api_keys = ["k1", "k2"]
-        models = ["house-model", { name = "gpt-image-2-official", upstream = "gpt-image-2" }]
+        models = ["studio-model", { name = "gpt-image-2-official", upstream = "gpt-image-2" }]
         priority = -1
         weight = 3
         max_concurrency = 64
@@ -201,7 +204,7 @@ fn a_full_file_is_read() {
         channel.upstream_model("gpt-image-2-official"),
         Some("gpt-image-2")
     );
-    assert_eq!(channel.upstream_model("house-model"), Some("house-model"));
+    assert_eq!(channel.upstream_model("studio-model"), Some("studio-model"));
     assert_eq!(
         (channel.priority, channel.weight, channel.max_concurrency),
         (-1, 3, Some(64))
@@ -217,8 +220,8 @@ fn a_full_file_is_read() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
-    for (text, said) in [
+fn errors_name_the_setting_its_line_and_what_it_takes() {
+    for (text, expected) in [
         (
             "listn = \"x\"",
             "t.toml, line 1: no setting is called listn; did you mean listen?",
@@ -303,10 +306,10 @@ fn mistakes_are_named_with_their_place() {
         ),
         (
             "price.m.when = [{ per_image = 1 }]",
-            "t.toml, line 1: price.m.when[0] names no size, resolution or quality to go by",
+            "t.toml, line 1: price.m.when[0] names no size, resolution or quality",
         ),
         (
-            "[[channel]]\nkind = \"x\"",
+            "[[channel]]\nkind = \"sandbox\"",
             "t.toml: channel[0].name is missing",
         ),
         (
@@ -344,8 +347,9 @@ fn mistakes_are_named_with_their_place() {
         ),
     ] {
         let error = read(text).err().unwrap_or_default();
-        let fits = error == said || (said.ends_with([' ', 'y']) && error.starts_with(said));
-        assert!(fits, "{text}\n gives {error}\n not   {said}");
+        let fits =
+            error == expected || (expected.ends_with([' ', 'y']) && error.starts_with(expected));
+        assert!(fits, "{text}\n gives {error}\n not   {expected}");
     }
     let twice = "[[channel]]\nname = \"a\"\nkind = \"sandbox\"\n".repeat(2);
     assert_eq!(
@@ -355,7 +359,7 @@ fn mistakes_are_named_with_their_place() {
 }
 
 #[test]
-fn the_environment_goes_over_the_file_and_the_command_line_over_both() {
+fn the_environment_overrides_the_file_and_the_command_line_overrides_both() {
     let text = "listen = \"a:1\"\ndata_dir = \"file\"\nadmin.key = \"env:KEY\"\n\
         [[channel]]\nname = \"c\"\nkind = \"sandbox\"\n[price.\"gpt-5\"]\nper_image = 1";
     let variables = [
@@ -406,8 +410,8 @@ fn the_environment_goes_over_the_file_and_the_command_line_over_both() {
 }
 
 #[test]
-fn a_wrong_variable_is_named() {
-    for (variable, value, said) in [
+fn an_invalid_variable_is_named() {
+    for (variable, value, expected) in [
         (
             "TOLLGATE_DRAIN_S",
             "x",
@@ -421,16 +425,16 @@ fn a_wrong_variable_is_named() {
         (
             "TOLLGATE_CHANNEL",
             "x",
-            "environment variable TOLLGATE_CHANNEL must be a TOML value, such as [\"a\", \"b\"] or {name = \"a\"}",
+            "environment variable TOLLGATE_CHANNEL: channel[0] must be a TOML value, such as [\"a\", \"b\"] or {name = \"a\"}",
         ),
     ] {
         let error = read_all("", &[(variable, value)], &Overrides::default()).err();
-        assert_eq!(error.as_deref(), Some(said));
+        assert_eq!(error.as_deref(), Some(expected));
     }
 }
 
 #[test]
-fn models_that_no_catalogue_has_are_warned_of() {
+fn unknown_models_are_warned_of() {
     let text = "price.nosuch.per_image = 1\n[[channel]]\nname = \"c\"\nkind = \"sandbox\"\nmodels = [\"none\"]";
     let (_, warnings) = read_all(text, &[], &Overrides::default()).unwrap();
     assert_eq!(

@@ -1,18 +1,44 @@
-//! Settings that belong together, as the rest of the gateway reads them.
+//! Settings that belong together: expiry, deadlines and timeouts, leases, workers, limits, chat, sandbox, currency.
 
 use std::fmt;
 use std::time::Duration;
 
+use serde::Deserialize;
 use tollgate_core::clock::SECOND;
 use tollgate_core::{Millis, TaskKind};
 use tollgate_store::RateLimits;
 
+use super::addresses;
+use super::fields::{DAY_S, MAX_S, millis, optional_whole, seconds, whole};
+
+/// More tokens than any model generates.
+const MAX_TOKENS: i64 = 100_000_000;
+const MAX_RATE: i64 = u32::MAX as i64;
+
 /// How long things are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Expiry {
-    pub(super) images_s: i64,
-    pub(super) long_s: i64,
-    pub(super) tasks_s: i64,
+    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    images_s: i64,
+    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    long_s: i64,
+    #[serde(deserialize_with = "whole::<_, _, 0, { MAX_S / DAY_S }>")]
+    tasks_days: i64,
+    /// Stands for `tasks_days`.
+    #[serde(deserialize_with = "optional_whole::<_, _, 0, MAX_S>")]
+    tasks_s: Option<i64>,
+}
+
+impl Default for Expiry {
+    fn default() -> Self {
+        Self {
+            images_s: DAY_S,
+            long_s: 3 * DAY_S,
+            tasks_days: 30,
+            tasks_s: None,
+        }
+    }
 }
 
 impl Expiry {
@@ -26,28 +52,48 @@ impl Expiry {
         self.long_s * SECOND
     }
 
-    /// Records of tasks, counted from their end.
+    /// Task records, counted from the task's end.
     pub fn tasks_ms(&self) -> Millis {
-        self.tasks_s * SECOND
+        self.tasks_s.unwrap_or(self.tasks_days * DAY_S) * SECOND
     }
 }
 
-/// How long tasks may take, and a chat's upstream be silent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Deadlines of tasks, and timeouts of a chat's upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TimeLimits {
-    pub(super) image_s: i64,
-    pub(super) video_s: i64,
-    pub(super) speech_s: i64,
-    /// A chat's connection to its upstream, resolving and TLS included.
+    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    image_s: i64,
+    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    video_s: i64,
+    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    speech_s: i64,
+    /// Connect timeout of a chat's upstream, name resolution and TLS included.
+    #[serde(rename = "chat_connect_s", deserialize_with = "seconds")]
     pub chat_connect: Duration,
-    /// From a chat's request sent to the first byte of its answer.
+    /// Timeout from a chat's request to the first byte of its response.
+    #[serde(rename = "chat_first_byte_s", deserialize_with = "seconds")]
     pub chat_first_byte: Duration,
-    /// From one byte of a chat's answer to the next.
+    /// Timeout from one byte of a chat's response to the next.
+    #[serde(rename = "chat_idle_s", deserialize_with = "seconds")]
     pub chat_idle: Duration,
 }
 
+impl Default for TimeLimits {
+    fn default() -> Self {
+        Self {
+            image_s: 600,
+            video_s: 3_600,
+            speech_s: 300,
+            chat_connect: Duration::from_secs(10),
+            chat_first_byte: Duration::from_secs(300),
+            chat_idle: Duration::from_secs(120),
+        }
+    }
+}
+
 impl TimeLimits {
-    /// A task of that kind, from submission to end.
+    /// From the submission of a task of that kind to its deadline.
     pub fn task_ms(&self, kind: TaskKind) -> Millis {
         let seconds = match kind {
             TaskKind::Image => self.image_s,
@@ -58,10 +104,18 @@ impl TimeLimits {
     }
 }
 
-/// How long a worker keeps a task without a sign of life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How long a worker's lease on a task lasts without renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Leases {
-    pub(super) seconds: i64,
+    #[serde(deserialize_with = "whole::<_, _, 1, 3_600>")]
+    seconds: i64,
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        Self { seconds: 30 }
+    }
 }
 
 impl Leases {
@@ -71,49 +125,127 @@ impl Leases {
     }
 }
 
-/// How much work this process does at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How many tasks this process works on at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Workers {
-    /// Tasks that a provider works on within the call, at least 1.
+    /// Permits for tasks that are worked on within a call; at least 1.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_024>")]
     pub calls: usize,
-    /// Tasks that wait in providers' queues and are asked for from here, at least 1. More stay in our own queue.
+    /// Permits for tasks that wait in providers' queues; at least 1. Further tasks wait in the gateway's own queue.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
     pub open: usize,
-    /// Results that are fetched at the same time, at least 1.
+    /// Results downloaded at the same time; at least 1.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_024>")]
     pub downloads: usize,
 }
 
-/// What this process takes at the same time, and in a minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Open connections, at least 1; the next ones wait to be accepted.
-    pub max_connections: usize,
-    /// MiB of JSON bodies in memory, at least 1.
-    pub body_memory_mb: usize,
-    /// Of all keys together; each at least 1.
-    pub rates: RateLimits,
+impl Default for Workers {
+    fn default() -> Self {
+        Self {
+            calls: 32,
+            open: 20_000,
+            downloads: 32,
+        }
+    }
 }
 
-/// What holds for all chats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Limits of this process on connections, memory and rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Open connections, at least 1; further ones wait to be accepted.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    pub max_connections: usize,
+    /// MiB of request bodies in memory, at least 1.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_048_576>")]
+    pub body_memory_mb: usize,
+    #[serde(deserialize_with = "optional_whole::<_, _, 1, MAX_RATE>")]
+    rpm: Option<u32>,
+    #[serde(deserialize_with = "optional_whole::<_, _, 1, MAX_RATE>")]
+    tpm: Option<u32>,
+    #[serde(deserialize_with = "optional_whole::<_, _, 1, MAX_RATE>")]
+    max_concurrency: Option<u32>,
+    #[serde(deserialize_with = "addresses::no_redis")]
+    redis_url: (),
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 4_096,
+            body_memory_mb: 256,
+            rpm: None,
+            tpm: None,
+            max_concurrency: None,
+            redis_url: (),
+        }
+    }
+}
+
+impl Limits {
+    /// The rate limits of all keys together.
+    pub fn rates(&self) -> RateLimits {
+        RateLimits {
+            rpm: self.rpm,
+            tpm: self.tpm,
+            max_concurrency: self.max_concurrency,
+        }
+    }
+}
+
+/// Settings of all chats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Chat {
-    /// Tokens of an answer that a request without a cap is held for, and that an upstream that needs a cap is given; at
-    /// least 1.
+    /// Output tokens that a request without a cap is held for, and the cap sent to upstreams that require one; at least 1.
+    #[serde(deserialize_with = "whole::<_, _, 1, MAX_TOKENS>")]
     pub default_max_tokens: u64,
 }
 
-/// What amounts are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl Default for Chat {
+    fn default() -> Self {
+        Self {
+            default_max_tokens: 8_192,
+        }
+    }
+}
+
+/// How long the sandbox takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Sandbox {
+    #[serde(rename = "image_ms", deserialize_with = "millis")]
+    pub(super) image: Duration,
+    #[serde(rename = "video_ms", deserialize_with = "millis")]
+    pub(super) video: Duration,
+    #[serde(rename = "speech_ms", deserialize_with = "millis")]
+    pub(super) speech: Duration,
+    #[serde(rename = "chat_ms", deserialize_with = "millis")]
+    pub(super) chat: Duration,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self {
+            image: Duration::from_millis(800),
+            video: Duration::from_millis(3_000),
+            speech: Duration::from_millis(800),
+            chat: Duration::ZERO,
+        }
+    }
+}
+
+/// The unit of amounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Currency {
     /// US dollars.
+    #[default]
     Usd,
     /// Chinese yuan.
     Cny,
     /// One unit is one token; prices are multipliers.
     Tokens,
-}
-
-impl Currency {
-    pub(super) const ALL: [Self; 3] = [Self::Usd, Self::Cny, Self::Tokens];
 }
 
 impl fmt::Display for Currency {
@@ -123,6 +255,17 @@ impl fmt::Display for Currency {
             Self::Usd => "USD",
             Self::Cny => "CNY",
             Self::Tokens => "Tokens",
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Currency {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut currencies = [Self::Usd, Self::Cny, Self::Tokens].into_iter();
+        let named = currencies.find(|currency| currency.to_string() == text);
+        named.ok_or_else(|| {
+            serde::de::Error::custom(format!("is {text:?}, but it takes USD, CNY or Tokens"))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! JSON bodies: bounded in size, depth, time and memory before anything is made of them.
+//! JSON request bodies: bounded in size, nesting depth, time and memory before they are parsed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,49 +11,51 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollgate_core::{ApiError, ErrorKind};
 
-/// Greatest JSON body where data URIs are taken (DECISIONS.md › Status codes): 64 MB.
-pub const DATA_URI_LIMIT: usize = 64 * 1_048_576;
-/// Greatest JSON body elsewhere: 1 MB.
-pub const SMALL_LIMIT: usize = 1_048_576;
-/// Deepest nesting.
-const DEPTH_MAX: usize = 64;
-/// How long a body may bring no byte.
-const STALL: Duration = Duration::from_secs(30);
-/// Bodies up to that are not counted: thousands of them are little.
-const FREE: usize = 64 * 1024;
-/// What is counted at once.
-const UNIT: usize = 64 * 1024;
-/// How long a large body waits for memory.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How much of a body that is refused is still read, and for how long, so that a client that sends all before it
-/// listens gets to see the answer. What is read is dropped at once: this costs no memory.
-const DRAINED: usize = 128 * 1_048_576;
-const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// Largest JSON body, in bytes, of endpoints that accept data URIs: 64 MB.
+pub const MAX_BODY_WITH_FILES: usize = 64 * 1_048_576;
+/// Largest JSON body, in bytes, of all other endpoints: 1 MB.
+pub const MAX_SMALL_BODY: usize = 1_048_576;
+/// Deepest nesting of arrays and objects.
+const MAX_DEPTH: usize = 64;
+/// How long a body may deliver no byte.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bodies up to this many bytes do not count against the memory budget: even thousands of them are little.
+const UNCOUNTED: usize = 64 * 1024;
+/// Bytes that one permit of the memory budget stands for.
+const BYTES_PER_PERMIT: usize = 64 * 1024;
+/// How long a large body waits for its share of the memory budget.
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How much of a rejected body is still read, and for how long, so that a client that sends everything before it reads
+/// sees the response. The bytes are dropped at once: this costs no memory.
+const MAX_DRAINED: usize = 128 * 1_048_576;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Memory for large bodies in flight, shared by the process.
+/// The memory budget of large bodies in flight, shared by the process.
 #[derive(Clone)]
 pub struct BodyBudget {
-    units: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl BodyBudget {
-    /// A budget of `megabytes` (of 1048576 bytes), at least one body of [`DATA_URI_LIMIT`].
+    /// A budget of `megabytes` (of 1048576 bytes), at least one body of [`MAX_BODY_WITH_FILES`].
     pub fn new(megabytes: usize) -> Self {
-        let bytes = (megabytes * 1_048_576).max(DATA_URI_LIMIT);
+        let bytes = (megabytes * 1_048_576).max(MAX_BODY_WITH_FILES);
         Self {
-            units: Arc::new(Semaphore::new(bytes / UNIT)),
+            permits: Arc::new(Semaphore::new(bytes / BYTES_PER_PERMIT)),
         }
     }
 
-    /// Memory for that many bytes, waited for a while.
+    /// Takes that many bytes of the budget, after a wait of up to [`MEMORY_TIMEOUT`].
     ///
     /// # Errors
-    /// 503 when there is none.
-    pub(super) async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let taken =
-            tokio::time::timeout(PATIENCE, Arc::clone(&self.units).acquire_many_owned(units));
-        match taken.await {
+    /// 503 if the budget is still used up then.
+    pub(super) async fn acquire(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
+        let permits = u32::try_from(bytes.div_ceil(BYTES_PER_PERMIT)).unwrap_or(u32::MAX);
+        let acquired = tokio::time::timeout(
+            MEMORY_TIMEOUT,
+            Arc::clone(&self.permits).acquire_many_owned(permits),
+        );
+        match acquired.await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(ApiError {
                 retry_after: Some(5),
@@ -66,16 +68,16 @@ impl BodyBudget {
     }
 }
 
-/// A JSON body that was read, with the memory it counts for.
+/// A parsed JSON body, with its share of the memory budget.
 pub struct JsonBody {
-    /// What it says.
+    /// The body.
     pub value: Value,
     _memory: Option<OwnedSemaphorePermit>,
 }
 
 impl JsonBody {
-    /// One that was not read from JSON, with the memory that it counts for.
-    pub(super) fn of(value: Value, memory: OwnedSemaphorePermit) -> Self {
+    /// A body that was not read from JSON, with its share of the memory budget.
+    pub(super) fn new(value: Value, memory: OwnedSemaphorePermit) -> Self {
         Self {
             value,
             _memory: Some(memory),
@@ -83,18 +85,18 @@ impl JsonBody {
     }
 }
 
-/// The bytes of a JSON body, not parsed yet, with the memory that they count for.
+/// The bytes of a JSON body, not parsed, with their share of the memory budget.
 pub struct JsonBytes {
-    /// UTF-8 text that is nested no deeper than allowed; whether it is JSON is for its parser to say.
+    /// UTF-8 text nested no deeper than allowed; not yet known to be valid JSON.
     pub bytes: Bytes,
     memory: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a JSON body of at most `limit` bytes. A missing content type is taken for JSON.
+/// Reads and parses a JSON body of at most `limit` bytes. A missing content type means JSON.
 ///
 /// # Errors
-/// 400 for a wrong content type, what is not JSON or UTF-8, or too deep; 413 over the limit; 503 when there is no
-/// memory for it.
+/// 400 for another content type, invalid UTF-8 or JSON, or nesting that is too deep; 413 over the limit; 503 if the memory
+/// budget is used up.
 pub async fn read_json(
     headers: &HeaderMap,
     body: Body,
@@ -110,10 +112,10 @@ pub async fn read_json(
     })
 }
 
-/// [`read_json`] without the parsing.
+/// Reads the bytes of a JSON body without parsing them.
 ///
 /// # Errors
-/// As [`read_json`], but for text that is not JSON.
+/// Those of [`read_json`], except for invalid JSON.
 pub async fn read_bytes(
     headers: &HeaderMap,
     body: Body,
@@ -123,23 +125,23 @@ pub async fn read_bytes(
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    let size = if declared.is_some_and(|n| n > limit) {
+    let size_check = if declared.is_some_and(|n| n > limit) {
         Err(too_large(limit))
     } else {
         Ok(())
     };
-    if let Err(refused) = check_content_type(headers).and(size) {
+    if let Err(error) = check_content_type(headers).and(size_check) {
         drain_unread(headers, body).await;
-        return Err(refused);
+        return Err(error);
     }
-    // Without a declared length the limit itself is what it may come to.
-    let may_come_to = declared.unwrap_or(limit);
-    let memory = if may_come_to > FREE {
-        Some(budget.take(may_come_to).await?)
+    // Without a `Content-Length` the body may be as large as the limit.
+    let max_size = declared.unwrap_or(limit);
+    let memory = if max_size > UNCOUNTED {
+        Some(budget.acquire(max_size).await?)
     } else {
         None
     };
-    let bytes = collect(body, limit, declared).await?;
+    let bytes = collect_body(body, limit, declared).await?;
     let text = std::str::from_utf8(&bytes).map_err(|e| {
         ApiError::invalid(format!(
             "the body must be UTF-8: it is not at byte {}",
@@ -176,12 +178,16 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     )))
 }
 
-async fn collect(mut body: Body, limit: usize, declared: Option<usize>) -> Result<Bytes, ApiError> {
+async fn collect_body(
+    mut body: Body,
+    limit: usize,
+    declared: Option<usize>,
+) -> Result<Bytes, ApiError> {
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
     let mut len = 0;
     loop {
-        let frame = tokio::time::timeout(STALL, body.frame())
+        let frame = tokio::time::timeout(STALL_TIMEOUT, body.frame())
             .await
             .map_err(|_| ApiError::invalid("the body did not come: nothing for 30 seconds"))?;
         let Some(frame) = frame else { break };
@@ -194,7 +200,7 @@ async fn collect(mut body: Body, limit: usize, declared: Option<usize>) -> Resul
             drain(body).await;
             return Err(too_large(limit));
         }
-        // Most bodies are one piece: no copy.
+        // Most bodies are one frame: no copy.
         match &first {
             None => first = Some(data),
             Some(head) => {
@@ -221,11 +227,11 @@ fn too_large(limit: usize) -> ApiError {
     ApiError::new(ErrorKind::TooLarge, message)
 }
 
-/// Reads on in a body that is refused: a client that is still sending would else see a reset connection instead of
-/// the answer.
+/// Reads and drops the rest of a rejected body: a client that is still sending would otherwise see a reset connection
+/// instead of the response.
 pub async fn drain(mut body: Body) {
     let reading = async {
-        let mut left = DRAINED;
+        let mut left = MAX_DRAINED;
         while let Some(Ok(frame)) = body.frame().await {
             let len = frame.data_ref().map_or(0, Bytes::len);
             match left.checked_sub(len) {
@@ -235,11 +241,10 @@ pub async fn drain(mut body: Body) {
         }
     };
     // Too slow or too long: the connection is closed, and the client may or may not see why.
-    let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
 }
 
-/// The same for a body of which nothing was read yet. A client that waits for `100 Continue` has sent nothing and
-/// need not be made to.
+/// Drains a body of which nothing was read, unless the client waits for `100 Continue`: it has sent nothing yet.
 pub async fn drain_unread(headers: &HeaderMap, body: Body) {
     let waits = headers
         .get(header::EXPECT)
@@ -249,11 +254,11 @@ pub async fn drain_unread(headers: &HeaderMap, body: Body) {
     }
 }
 
-/// Refuses what is nested too deep, before a parser recurses into it.
+/// Rejects a body that is nested too deep, before a parser recurses into it.
 fn check_depth(text: &str) -> Result<(), ApiError> {
     let mut rest = text.as_bytes();
     let mut depth = 0usize;
-    // Most of a body is strings: they are stepped over, not walked through.
+    // Most of a body is strings: they are skipped in one step.
     while let Some(&byte) = rest.first() {
         rest = &rest[1..];
         match byte {
@@ -262,16 +267,16 @@ fn check_depth(text: &str) -> Result<(), ApiError> {
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > DEPTH_MAX {
+        if depth > MAX_DEPTH {
             return Err(ApiError::invalid(format!(
-                "the body is nested deeper than {DEPTH_MAX} levels"
+                "the body is nested deeper than {MAX_DEPTH} levels"
             )));
         }
     }
     Ok(())
 }
 
-/// How long the rest of a string is, its closing quote included; all of `text` where there is none.
+/// The length of the rest of a string, its closing quote included; all of `text` if the quote is missing.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {
@@ -279,7 +284,7 @@ fn string_length(text: &[u8]) -> usize {
         if text[at] == b'"' {
             return at + 1;
         }
-        // What is escaped is no end.
+        // An escaped character does not end the string.
         at = (at + 2).min(text.len());
     }
     text.len()
@@ -304,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn takes_json_of_every_content_type_that_says_so() {
+    async fn every_json_content_type_is_accepted_and_no_other() {
         for content_type in [
             None,
             Some("application/json"),
@@ -322,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_what_is_no_body() {
+    async fn invalid_json_invalid_utf8_and_deep_nesting_are_rejected() {
         let deep = format!("{}1{}", "[".repeat(65), "]".repeat(65));
         for (body, says) in [
             (&b"{\"a\":\"\xff\"}"[..], "UTF-8"),
@@ -336,7 +341,7 @@ mod tests {
         }
         let flat = format!("{}1{}", "[".repeat(64), "]".repeat(64));
         assert!(read(None, flat, 1000).await.is_ok());
-        // Brackets in strings are text, whatever is escaped there.
+        // Brackets in strings do not nest, whatever is escaped there.
         let text = |inner: &str| format!("{{\"a\":\"{inner}\"}}");
         for inner in ["[".repeat(100), "\\\"[".repeat(70), "\\\\".repeat(3)] {
             assert!(read(None, text(&inner), 1000).await.is_ok(), "{inner}");
@@ -351,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_limit_is_exact_whether_declared_or_not() {
+    async fn the_size_limit_is_exact_with_and_without_content_length() {
         let body = |n: usize| format!("\"{}\"", "x".repeat(n - 2));
         assert!(read(None, body(1000), 1000).await.is_ok());
         assert_eq!(
@@ -383,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stalled_body_and_a_full_budget_end() {
+    async fn a_stalled_body_and_an_exhausted_memory_budget_are_errors() {
         let stalled =
             Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
         assert!(
@@ -394,9 +399,9 @@ mod tests {
                 .contains("30 seconds")
         );
         let budget = BodyBudget::new(1);
-        let _all = budget.take(DATA_URI_LIMIT).await.unwrap();
+        let _all = budget.acquire(MAX_BODY_WITH_FILES).await.unwrap();
         assert_eq!(
-            budget.take(1).await.err().unwrap().kind,
+            budget.acquire(1).await.err().unwrap().kind,
             ErrorKind::Unavailable
         );
     }

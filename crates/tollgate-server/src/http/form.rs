@@ -1,7 +1,7 @@
-//! Forms with files, `multipart/form-data`: one piece at a time, whatever the client sends.
+//! Forms with files (`multipart/form-data`), read piece by piece in bounded memory, whatever the client sends.
 //!
-//! The parser reads on for as long as bytes are there, and looks for the end of a field's head however far it
-//! is. Here it is handed a piece or two per turn, and only so many bytes before it must give something back.
+//! `multer` reads on for as long as bytes are available, and looks for the end of a field's headers however far away it is.
+//! So it is given one piece at a time, and a bounded number of bytes between two results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,110 +14,113 @@ use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 
-/// How long a body may bring no byte.
-const STALL: Duration = Duration::from_secs(30);
-/// What the parser may read without finding anything: a field's head and a few pieces.
-const UNFRUITFUL_MAX: usize = 256 * 1024;
+/// How long a body may deliver no byte.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes that the parser may read without a result: a field's headers and a few pieces.
+const MAX_WITHOUT_RESULT: usize = 256 * 1024;
 
 /// A form that is being read.
 pub struct Form<'a> {
     parser: Multipart<'a>,
-    unfruitful: Arc<AtomicUsize>,
+    without_result: Arc<AtomicUsize>,
 }
 
 /// Why a form cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FormError {
-    /// It is larger than allowed.
+    /// The form is larger than allowed.
     TooLarge,
-    /// It is no form, or broke off. One sentence for the client.
-    Broken(String),
+    /// It is not a form, or is incomplete. One sentence for the client.
+    Malformed(String),
 }
 
-/// Why a body cannot be read on.
+/// Why no more of a body can be read.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error("the body did not come: nothing for 30 seconds")]
     Stalled,
     #[error("the body broke off before its end")]
-    Cut,
+    Truncated,
     #[error("the form has something else where a field should begin")]
-    Unfruitful,
+    NoField,
 }
 
 impl<'a> Form<'a> {
-    /// The form in `body`, of at most `limit` bytes in all.
-    pub fn read(headers: &HeaderMap, body: &'a mut Body, limit: u64) -> Result<Self, FormError> {
+    /// Reads the form in `body`, of at most `limit` bytes.
+    pub fn new(headers: &HeaderMap, body: &'a mut Body, limit: u64) -> Result<Self, FormError> {
         let content_type = headers
             .get(header::CONTENT_TYPE)
             .and_then(|v| v.to_str().ok());
         let boundary = multer::parse_boundary(content_type.unwrap_or_default());
         let boundary = boundary.map_err(|_| {
-            FormError::Broken(
+            FormError::Malformed(
                 "`Content-Type` must be multipart/form-data with a boundary".to_owned(),
             )
         })?;
-        let unfruitful = Arc::new(AtomicUsize::new(0));
+        let without_result = Arc::new(AtomicUsize::new(0));
         let constraints = Constraints::new().size_limit(SizeLimit::new().whole_stream(limit));
-        let pieces = pieces(body, Arc::clone(&unfruitful));
+        let pieces = body_stream(body, Arc::clone(&without_result));
         Ok(Self {
             parser: Multipart::with_constraints(pieces, boundary, constraints),
-            unfruitful,
+            without_result,
         })
     }
 
-    /// The next field; none after the last one. The one before must be dropped.
+    /// The next field, `None` after the last one. The field before must have been dropped.
     pub async fn next_field(&mut self) -> Result<Option<Field<'a>>, FormError> {
-        self.unfruitful.store(0, Ordering::Relaxed);
-        self.parser.next_field().await.map_err(explain)
+        self.without_result.store(0, Ordering::Relaxed);
+        self.parser.next_field().await.map_err(form_error)
     }
 
-    /// The next bytes of `field`; none at its end.
-    pub async fn chunk(&mut self, field: &mut Field<'_>) -> Result<Option<Bytes>, FormError> {
-        self.unfruitful.store(0, Ordering::Relaxed);
-        field.chunk().await.map_err(explain)
+    /// The next bytes of `field`, `None` at its end.
+    pub async fn next_chunk(&mut self, field: &mut Field<'_>) -> Result<Option<Bytes>, FormError> {
+        self.without_result.store(0, Ordering::Relaxed);
+        field.chunk().await.map_err(form_error)
     }
 }
 
-/// The body's bytes, as they come. `unfruitful` is how many came since the parser last gave something.
-fn pieces<'a>(
+/// The body's bytes, as they arrive. `without_result` counts those since the parser's last result.
+fn body_stream<'a>(
     body: &'a mut Body,
-    unfruitful: Arc<AtomicUsize>,
+    without_result: Arc<AtomicUsize>,
 ) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'a {
-    stream::unfold((body, unfruitful), |(body, unfruitful)| async move {
-        // Not ready once before each piece: the parser takes what it has before it reads on.
-        tokio::task::yield_now().await;
-        loop {
-            let piece = match tokio::time::timeout(STALL, body.frame()).await {
-                Err(_) => Err(BodyError::Stalled),
-                Ok(None) => return None,
-                Ok(Some(Err(_))) => Err(BodyError::Cut),
-                Ok(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) => Ok(data),
-                    // Trailers are nothing to a form.
-                    Err(_) => continue,
-                },
-            };
-            let len = piece.as_ref().map_or(0, Bytes::len);
-            let piece = match unfruitful.fetch_add(len, Ordering::Relaxed) {
-                before if before > UNFRUITFUL_MAX => Err(BodyError::Unfruitful),
-                _ => piece,
-            };
-            return Some((piece, (body, unfruitful)));
-        }
-    })
+    stream::unfold(
+        (body, without_result),
+        |(body, without_result)| async move {
+            // Pending once before each piece: the parser then handles what it has before it reads on.
+            tokio::task::yield_now().await;
+            loop {
+                let piece = match tokio::time::timeout(STALL_TIMEOUT, body.frame()).await {
+                    Err(_) => Err(BodyError::Stalled),
+                    Ok(None) => return None,
+                    Ok(Some(Err(_))) => Err(BodyError::Truncated),
+                    Ok(Some(Ok(frame))) => match frame.into_data() {
+                        Ok(data) => Ok(data),
+                        // Trailers are nothing to a form.
+                        Err(_) => continue,
+                    },
+                };
+                let len = piece.as_ref().map_or(0, Bytes::len);
+                let piece = match without_result.fetch_add(len, Ordering::Relaxed) {
+                    before if before > MAX_WITHOUT_RESULT => Err(BodyError::NoField),
+                    _ => piece,
+                };
+                return Some((piece, (body, without_result)));
+            }
+        },
+    )
 }
 
-fn explain(error: multer::Error) -> FormError {
+fn form_error(error: multer::Error) -> FormError {
     match error {
         multer::Error::StreamSizeExceeded { .. } => FormError::TooLarge,
-        multer::Error::StreamReadFailed(error) => FormError::Broken(error.to_string()),
+        multer::Error::StreamReadFailed(error) => FormError::Malformed(error.to_string()),
         multer::Error::IncompleteFieldData { .. }
         | multer::Error::IncompleteHeaders
         | multer::Error::IncompleteStream => {
-            FormError::Broken("the form broke off before its closing boundary".to_owned())
+            FormError::Malformed("the form broke off before its closing boundary".to_owned())
         }
-        _ => FormError::Broken("the form has a field whose head cannot be read".to_owned()),
+        _ => FormError::Malformed("the form has a field whose head cannot be read".to_owned()),
     }
 }
 
@@ -127,7 +130,7 @@ mod tests {
 
     const TYPE: &str = "multipart/form-data; boundary=XX-1";
 
-    /// Name, file name and content of every field, or why there are none.
+    /// Name, file name and content of every field, or the error.
     async fn fields(
         content_type: &str,
         body: &[u8],
@@ -141,13 +144,13 @@ mod tests {
             .map(|p| Ok::<_, BodyError>(p.to_vec()))
             .collect();
         let mut body = Body::from_stream(stream::iter(pieces));
-        let mut form = Form::read(&headers, &mut body, limit)?;
+        let mut form = Form::new(&headers, &mut body, limit)?;
         let mut found = Vec::new();
         while let Some(mut field) = form.next_field().await? {
             let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
             let (name, file) = (text(field.name()), text(field.file_name()));
             let mut content = Vec::new();
-            while let Some(chunk) = form.chunk(&mut field).await? {
+            while let Some(chunk) = form.next_chunk(&mut field).await? {
                 let len = chunk.len();
                 assert!(len <= 4 * piece + 80, "{len} bytes at once of {piece}");
                 content.extend_from_slice(&chunk);
@@ -183,18 +186,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_form_is_refused_without_being_kept() {
-        let broken = |why: &str| Err(FormError::Broken(why.to_owned()));
+    async fn a_malformed_form_is_rejected_within_bounded_memory() {
+        let malformed = |why: &str| Err(FormError::Malformed(why.to_owned()));
         let no_boundary = "`Content-Type` must be multipart/form-data with a boundary";
         for content_type in ["application/json", "multipart/form-data", "x"] {
-            assert_eq!(fields(content_type, b"", 1, 10).await, broken(no_boundary));
+            assert_eq!(
+                fields(content_type, b"", 1, 10).await,
+                malformed(no_boundary)
+            );
         }
         let cut = "the form broke off before its closing boundary";
-        let whole = format!("{}--XX-1--\r\n", part("a", "b"));
-        for end in [0, 1, 20, whole.len() - 5] {
+        let complete = format!("{}--XX-1--\r\n", part("a", "b"));
+        for end in [0, 1, 20, complete.len() - 5] {
             assert_eq!(
-                fields(TYPE, &whole.as_bytes()[..end], 9, 1000).await,
-                broken(cut),
+                fields(TYPE, &complete.as_bytes()[..end], 9, 1000).await,
+                malformed(cut),
                 "{end}"
             );
         }
@@ -202,19 +208,22 @@ mod tests {
         let junk = "x".repeat(1_000_000);
         assert_eq!(
             fields(TYPE, junk.as_bytes(), 1000, 10_000_000).await,
-            broken(endless)
+            malformed(endless)
         );
         let head = format!("--XX-1\r\nx: {junk}");
         assert_eq!(
             fields(TYPE, head.as_bytes(), 1000, 10_000_000).await,
-            broken(endless)
+            malformed(endless)
         );
         assert_eq!(
-            fields(TYPE, whole.as_bytes(), 9, 50).await,
+            fields(TYPE, complete.as_bytes(), 9, 50).await,
             Err(FormError::TooLarge)
         );
         let unread = "the form has a field whose head cannot be read";
         let head = "--XX-1\r\nbad head\r\n\r\n--XX-1--";
-        assert_eq!(fields(TYPE, head.as_bytes(), 9, 500).await, broken(unread));
+        assert_eq!(
+            fields(TYPE, head.as_bytes(), 9, 500).await,
+            malformed(unread)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A form as the JSON body that says the same: for endpoints that take both.
+//! Turns a multipart form into the equivalent JSON body, for endpoints that accept both.
 
 use std::io::Cursor;
 
@@ -8,23 +8,23 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, header};
 use serde_json::{Map, Value};
 use tollgate_core::{ApiError, ErrorKind};
-use tollgate_media::image::facts;
+use tollgate_media::image::ImageMetadata;
 
-use super::body::{BodyBudget, DATA_URI_LIMIT, JsonBody, drain_unread, read_json};
+use super::body::{BodyBudget, JsonBody, MAX_BODY_WITH_FILES, drain_unread, read_json};
 use super::form::{Form, FormError};
 
 /// Fields that a form may have.
-const FIELDS_MAX: usize = 64;
-/// Fields whose text is a number in JSON.
-const NUMBERS: [&str; 3] = ["duration", "n", "seed"];
-/// Fields whose text is JSON itself.
-const OBJECTS: [&str; 1] = ["metadata"];
+const MAX_FIELDS: usize = 64;
+/// Fields that are numbers in JSON.
+const NUMBER_FIELDS: [&str; 3] = ["duration", "n", "seed"];
+/// Fields whose text is JSON.
+const JSON_FIELDS: [&str; 1] = ["metadata"];
 
-/// Reads a JSON body or a form. Of a form, pictures become data URIs, a name that comes several times (or ends in `[]`) a
-/// list, `metadata` the object that it is the text of.
+/// Reads a JSON body or a form. In a form, images become data URIs, a name that occurs several times (or ends in `[]`)
+/// becomes an array, and the text of `metadata` is parsed as JSON.
 ///
 /// # Errors
-/// As [`read_json`]; 400 for a form that is none or holds a file that is no picture.
+/// Those of [`read_json`]; 400 for a malformed form or a file that is not an image.
 pub async fn read_json_or_form(
     headers: &HeaderMap,
     body: Body,
@@ -37,51 +37,53 @@ pub async fn read_json_or_form(
         .get(..9)
         .is_some_and(|start| start.eq_ignore_ascii_case("multipart"));
     if !is_form {
-        return read_json(headers, body, DATA_URI_LIMIT, budget).await;
+        return read_json(headers, body, MAX_BODY_WITH_FILES, budget).await;
     }
     let declared = headers.get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    if declared.is_some_and(|bytes| bytes > DATA_URI_LIMIT) {
+    if declared.is_some_and(|bytes| bytes > MAX_BODY_WITH_FILES) {
         drain_unread(headers, body).await;
         return Err(too_large());
     }
-    // Base64 takes a third more, beside the file itself.
-    let memory = budget.take(declared.unwrap_or(DATA_URI_LIMIT)).await?;
+    // Only the form is counted; its files take a third more again as base64.
+    let memory = budget
+        .acquire(declared.unwrap_or(MAX_BODY_WITH_FILES))
+        .await?;
     let mut body = body;
-    let value = fields(headers, &mut body).await.map(Value::Object);
+    let value = read_fields(headers, &mut body).await.map(Value::Object);
     if value.is_err() {
         drain_unread(headers, body).await;
     }
-    Ok(JsonBody::of(value?, memory))
+    Ok(JsonBody::new(value?, memory))
 }
 
-async fn fields(headers: &HeaderMap, body: &mut Body) -> Result<Map<String, Value>, ApiError> {
-    let mut form = Form::read(headers, body, DATA_URI_LIMIT as u64).map_err(refused)?;
+async fn read_fields(headers: &HeaderMap, body: &mut Body) -> Result<Map<String, Value>, ApiError> {
+    let mut form = Form::new(headers, body, MAX_BODY_WITH_FILES as u64).map_err(form_error)?;
     let mut fields = Map::new();
-    for _ in 0..FIELDS_MAX {
-        let Some(mut field) = form.next_field().await.map_err(refused)? else {
+    for _ in 0..MAX_FIELDS {
+        let Some(mut field) = form.next_field().await.map_err(form_error)? else {
             return Ok(fields);
         };
         let name = field.name().unwrap_or_default().to_owned();
         let is_file = field.file_name().is_some();
         let mut bytes = Vec::new();
-        while let Some(chunk) = form.chunk(&mut field).await.map_err(refused)? {
+        while let Some(chunk) = form.next_chunk(&mut field).await.map_err(form_error)? {
             bytes.extend_from_slice(&chunk);
         }
         drop(field);
         let value = if is_file {
-            picture(&name, &bytes)?
+            parse_image(&name, &bytes)?
         } else {
-            text(&name, bytes)?
+            parse_text(&name, bytes)?
         };
-        put(&mut fields, &name, value);
+        insert_field(&mut fields, &name, value);
     }
     Err(ApiError::invalid(format!(
-        "the form has more than {FIELDS_MAX} fields"
+        "the form has more than {MAX_FIELDS} fields"
     )))
 }
 
-fn put(fields: &mut Map<String, Value>, name: &str, value: Value) {
+fn insert_field(fields: &mut Map<String, Value>, name: &str, value: Value) {
     let (name, is_list) = match name.strip_suffix("[]") {
         Some(name) => (name, true),
         None => (name, false),
@@ -94,8 +96,8 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-fn picture(name: &str, bytes: &[u8]) -> Result<Value, ApiError> {
-    let found = facts::read(Cursor::new(bytes), bytes.len() as u64);
+fn parse_image(name: &str, bytes: &[u8]) -> Result<Value, ApiError> {
+    let found = ImageMetadata::read(Cursor::new(bytes), bytes.len() as u64);
     let found = found.map_err(|e| {
         ApiError::invalid(format!("the file of field `{name}` must be an image: {e}"))
     })?;
@@ -104,30 +106,32 @@ fn picture(name: &str, bytes: &[u8]) -> Result<Value, ApiError> {
     Ok(format!("data:{media_type};base64,{data}").into())
 }
 
-fn text(name: &str, bytes: Vec<u8>) -> Result<Value, ApiError> {
+fn parse_text(name: &str, bytes: Vec<u8>) -> Result<Value, ApiError> {
     let text = String::from_utf8(bytes)
         .map_err(|_| ApiError::invalid(format!("field `{name}` must be UTF-8 text")))?;
-    if OBJECTS.contains(&name) {
+    if JSON_FIELDS.contains(&name) {
         return serde_json::from_str(&text)
             .map_err(|e| ApiError::invalid(format!("field `{name}` must be JSON: {e}")));
     }
-    let number = NUMBERS.contains(&name).then(|| text.trim().parse::<i64>());
+    let number = NUMBER_FIELDS
+        .contains(&name)
+        .then(|| text.trim().parse::<i64>());
     Ok(match number {
         Some(Ok(number)) => number.into(),
         _ => text.into(),
     })
 }
 
-fn refused(error: FormError) -> ApiError {
+fn form_error(error: FormError) -> ApiError {
     match error {
         FormError::TooLarge => too_large(),
-        FormError::Broken(why) => ApiError::invalid(why),
+        FormError::Malformed(why) => ApiError::invalid(why),
     }
 }
 
 fn too_large() -> ApiError {
-    let most = DATA_URI_LIMIT / 1_048_576;
-    let message = format!("the form is too large: at most {most} MB are allowed");
+    let limit = MAX_BODY_WITH_FILES / 1_048_576;
+    let message = format!("the form is too large: at most {limit} MB are allowed");
     ApiError::new(ErrorKind::TooLarge, message)
 }
 
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_form_says_what_json_would() {
+    async fn a_form_becomes_the_equivalent_json_body() {
         let gif = b"GIF89a\x02\0\x03\0\0\0\0\x2c";
         let read = read(&[
             ("prompt", None, b"a \xe7\x8c\xab"),
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_fit_is_named() {
+    async fn the_error_names_the_field_with_the_wrong_content() {
         for (parts, says) in [
             (
                 ("input_reference", Some("x.png"), b"text".as_slice()),

@@ -1,8 +1,10 @@
-//! What every request passes through: ids, log line and numbers; bodies in; envelopes out.
+//! HTTP: the server and its connections, request ids and tracing, request bodies and forms, response envelopes.
 
 pub mod body;
+mod body_drain;
+pub mod errors;
 pub mod form;
 pub mod form_json;
-mod leftover;
 pub mod reply;
+pub mod server;
 pub mod trace;

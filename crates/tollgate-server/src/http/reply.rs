@@ -1,20 +1,17 @@
-//! Answers: JSON bodies, and each endpoint's own error envelope (SPEC.md › Errors).
+//! Responses: JSON bodies, and the error envelopes of the endpoints outside of chat.
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, Uri, header};
+use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use tollgate_core::{ApiError, ErrorKind};
-
-use crate::chat::mount;
-use crate::chat::refused::Refused;
 
 /// 200 with a JSON body.
 pub fn json(value: &Value) -> Response {
     json_text(value.to_string())
 }
 
-/// 200 with a body that is JSON text already.
+/// 200 with a body that is JSON text.
 pub fn json_text(text: impl Into<Bytes>) -> Response {
     (
         [(
@@ -26,9 +23,9 @@ pub fn json_text(text: impl Into<Bytes>) -> Response {
         .into_response()
 }
 
-/// An error on its way out, in one of the envelopes.
+/// An error response in one of the envelopes.
 #[derive(Debug)]
-pub struct Failure {
+pub struct ErrorResponse {
     error: ApiError,
     envelope: Envelope,
 }
@@ -43,7 +40,7 @@ enum Envelope {
     Balance,
 }
 
-impl From<ApiError> for Failure {
+impl From<ApiError> for ErrorResponse {
     fn from(error: ApiError) -> Self {
         Self {
             error,
@@ -52,8 +49,8 @@ impl From<ApiError> for Failure {
     }
 }
 
-impl Failure {
-    /// In the envelope of the upload endpoint.
+impl ErrorResponse {
+    /// The error in the envelope of the upload endpoint.
     pub fn upload(error: ApiError) -> Self {
         Self {
             error,
@@ -61,7 +58,7 @@ impl Failure {
         }
     }
 
-    /// In the envelope of the balance endpoints.
+    /// The error in the envelope of the balance endpoints.
     pub fn balance(error: ApiError) -> Self {
         Self {
             error,
@@ -71,12 +68,12 @@ impl Failure {
 
     /// The same error in the upload endpoint's envelope.
     #[must_use]
-    pub fn for_upload(self) -> Self {
+    pub fn into_upload(self) -> Self {
         Self::upload(self.error)
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let ApiError {
             kind,
@@ -107,29 +104,5 @@ impl IntoResponse for Failure {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
-    }
-}
-
-/// 404 for a path that does not exist, in the words of the API that the path is of.
-pub async fn unknown_path(uri: Uri) -> Response {
-    let doubled = uri.path().contains("/v1/v1") || uri.path().contains("/v1beta/v1");
-    let message = if doubled {
-        "there is no such path: the base URL must not end in the version that the client adds by itself"
-    } else {
-        "there is no such path: see GET /docs for what there is"
-    };
-    in_words_of(&uri, ApiError::not_found(message))
-}
-
-/// 405; the router adds `allow`.
-pub async fn wrong_method(uri: Uri) -> Response {
-    let message = "this path does not take that method: see the `allow` header";
-    in_words_of(&uri, ApiError::new(ErrorKind::MethodNotAllowed, message))
-}
-
-fn in_words_of(uri: &Uri, error: ApiError) -> Response {
-    match mount::of_path(uri.path()) {
-        Some(mount) => Refused::from(error).into_response(mount),
-        None => Failure::from(error).into_response(),
     }
 }

@@ -1,4 +1,4 @@
-//! Around every request: its id, one log line, its numbers, and a net under panics.
+//! Around every request: its request id, one log line, its metrics, rate-limit and CORS headers, and a guard against panics.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -8,31 +8,31 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use axum::BoxError;
 use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse as _, Response};
-use axum::{BoxError, Router};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use hyper::body::Body as HttpBody;
-use tollgate_core::{ApiError, id};
+use tollgate_core::{ApiError, Clock, id};
 use tollgate_store::Key;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::app::App;
-use crate::chat::mount;
-use crate::http::leftover::Leftover;
-use crate::http::reply::Failure;
-use crate::log::{self, RequestLine};
+use crate::auth::limits::RateLimiter;
+use crate::http::body_drain::UnreadBody;
+use crate::http::reply::ErrorResponse;
+use crate::logging::{self, RequestLine};
 use crate::metrics::{Metrics, RouteMetrics};
 
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest id that is taken from a client.
-const LONGEST: usize = 128;
-/// The route of paths that do not exist.
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest id, in bytes, that is accepted from a client.
+const MAX_REQUEST_ID: usize = 128;
+/// The route label of paths that do not exist.
 const NO_ROUTE: &str = "none";
-/// The request's id: the client's, or made here. On every response and in every log line.
+
+/// The request's id: the client's `x-request-id`, or a new one. On every response and in every log line.
 #[derive(Debug, Clone)]
 pub struct RequestId(HeaderValue);
 
@@ -42,69 +42,78 @@ impl RequestId {
         self.0.to_str().unwrap_or_default()
     }
 
-    fn of<B>(request: &http::Request<B>) -> Self {
-        let taken = request
+    fn for_request<B>(request: &http::Request<B>) -> Self {
+        let from_client = request
             .headers()
-            .get(HEADER)
-            .filter(|v| acceptable(v.as_bytes()));
-        let made =
+            .get(X_REQUEST_ID)
+            .filter(|v| is_acceptable_id(v.as_bytes()));
+        let generate =
             || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));
-        Self(taken.cloned().unwrap_or_else(made))
+        Self(from_client.cloned().unwrap_or_else(generate))
     }
 }
 
-fn acceptable(id: &[u8]) -> bool {
-    (1..=LONGEST).contains(&id.len())
+fn is_acceptable_id(id: &[u8]) -> bool {
+    (1..=MAX_REQUEST_ID).contains(&id.len())
         && id
             .iter()
             .all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b))
 }
 
-/// What is learnt of a request on its way, for its log line.
+/// What the handler finds out about a request, for its log line and headers.
 #[derive(Debug, Clone, Default)]
 pub struct RequestNotes(Arc<OnceLock<Arc<Key>>>);
 
 impl RequestNotes {
-    /// The key that came with it.
+    /// Notes the API key that the request was authenticated with.
     pub fn set_key(&self, key: &Arc<Key>) {
         let _ = self.0.set(Arc::clone(key));
     }
 }
 
-/// Puts it all around `routes`.
-pub fn around(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
-    routes.layer(Trace(Arc::clone(app)))
+/// What tracing a request needs.
+pub struct TraceContext {
+    /// Counts requests by route and status.
+    pub metrics: Arc<Metrics>,
+    /// For the `x-ratelimit-*` headers.
+    pub limits: RateLimiter,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Whether browser pages of any origin may read responses of a path (CORS).
+    pub allows_any_origin: fn(&str) -> bool,
 }
 
-/// A layer of its own kind: axum's functions as layers clone and box each route once more for every request.
+/// Traces every request of a router. A layer of its own, because axum's `middleware::from_fn` clones and boxes each route
+/// once more for every request.
 #[derive(Clone)]
-struct Trace(Arc<App>);
+pub struct TraceLayer(pub Arc<TraceContext>);
 
-impl<S> Layer<S> for Trace {
-    type Service = Traced<S>;
+impl<S> Layer<S> for TraceLayer {
+    type Service = TraceService<S>;
 
-    fn layer(&self, inner: S) -> Traced<S> {
-        Traced {
-            app: Arc::clone(&self.0),
+    fn layer(&self, inner: S) -> TraceService<S> {
+        TraceService {
+            context: Arc::clone(&self.0),
             inner,
         }
     }
 }
 
+/// The service that [`TraceLayer`] makes.
 #[derive(Clone)]
-struct Traced<S> {
-    app: Arc<App>,
+pub struct TraceService<S> {
+    context: Arc<TraceContext>,
     inner: S,
 }
 
-impl<S> Service<Request> for Traced<S>
+impl<S> Service<Request> for TraceService<S>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
     S::Future: Send + 'static,
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = TracedResponse;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(context)
@@ -113,7 +122,7 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
-        traced(&self.app, route, request, |mut request, id, notes| {
+        trace_request(&self.context, route, request, |mut request, id, notes| {
             request.extensions_mut().insert(id);
             request.extensions_mut().insert(notes);
             self.inner.call(request)
@@ -121,112 +130,111 @@ where
     }
 }
 
-/// An answer on its way.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+/// The response of a traced request.
+pub type TracedResponse = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-/// Answers one request by `answer`, with all of it around.
-pub fn traced<B, F>(
-    app: &Arc<App>,
+/// Runs `handler` on one request with everything that this module does around it.
+pub fn trace_request<B, F>(
+    context: &Arc<TraceContext>,
     route: &str,
     request: http::Request<B>,
-    answer: impl FnOnce(Request, RequestId, RequestNotes) -> F,
-) -> Answering
+    handler: impl FnOnce(Request, RequestId, RequestNotes) -> F,
+) -> TracedResponse
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
     F: Future<Output = Result<Response, Infallible>> + Send + 'static,
 {
-    let app = Arc::clone(app);
-    let mut entry = Entry::of(&app, route, &request);
-    let (leftover, request) = Leftover::watch(request);
-    entry.leftover = leftover;
-    let answering = answer(request, entry.request_id.clone(), entry.notes.clone());
-    let answering = AssertUnwindSafe(answering).catch_unwind();
+    let context = Arc::clone(context);
+    let mut trace = RequestTrace::begin(&context, route, &request);
+    let (unread, request) = UnreadBody::watch(request);
+    trace.unread = unread;
+    let response = handler(request, trace.request_id.clone(), trace.notes.clone());
+    let response = AssertUnwindSafe(response).catch_unwind();
     Box::pin(async move {
-        let mut response = match answering.await {
+        let mut response = match response.await {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
-            Err(panic) => after_panic(&*panic),
+            Err(panic) => response_after_panic(&*panic),
         };
-        if let Some(leftover) = &entry.leftover {
-            leftover.clear(&mut response).await;
+        if let Some(unread) = &trace.unread {
+            unread.drain(&mut response).await;
         }
-        entry.sign(&app, &mut response);
+        trace.finish(&context, &mut response);
         Ok(response)
     })
 }
 
-/// What is known of a request before it is answered.
-struct Entry {
-    begun: Instant,
+/// What is known of a request before its response.
+struct RequestTrace {
+    started: Instant,
     request_id: RequestId,
     notes: RequestNotes,
     method: Method,
     uri: Uri,
     route: Arc<RouteMetrics>,
     is_cross_origin: bool,
-    leftover: Option<Leftover>,
+    unread: Option<UnreadBody>,
 }
 
-impl Entry {
-    fn of<B>(app: &App, route: &str, request: &http::Request<B>) -> Self {
+impl RequestTrace {
+    fn begin<B>(context: &TraceContext, route: &str, request: &http::Request<B>) -> Self {
         Self {
-            begun: Instant::now(),
-            request_id: RequestId::of(request),
+            started: Instant::now(),
+            request_id: RequestId::for_request(request),
             notes: RequestNotes::default(),
             method: request.method().clone(),
             uri: request.uri().clone(),
-            route: route_metrics(&app.metrics, route, request.method()),
+            route: route_metrics(&context.metrics, route, request.method()),
             is_cross_origin: request.headers().contains_key(header::ORIGIN),
-            leftover: None,
+            unread: None,
         }
     }
 
-    /// Headers, numbers and the log line.
-    fn sign(&self, app: &App, response: &mut Response) {
+    /// Adds the headers, counts the request and writes its log line.
+    fn finish(&self, context: &TraceContext, response: &mut Response) {
         let (request_id, path) = (&self.request_id, self.uri.path());
         let headers = response.headers_mut();
-        headers.insert(HEADER, request_id.0.clone());
+        headers.insert(X_REQUEST_ID, request_id.0.clone());
         if path.starts_with("/anthropic/") {
-            // Where Anthropic's SDKs look for it.
+            // Anthropic's SDKs read the id from this header.
             headers.insert("request-id", request_id.0.clone());
         }
-        if self.is_cross_origin && mount::is_chat(path) {
-            open_to_browsers(response);
+        if self.is_cross_origin && (context.allows_any_origin)(path) {
+            allow_any_origin(response);
         }
         let key = self.notes.0.get();
         if let Some(key) = key.filter(|_| self.method == Method::POST) {
-            show_standing(app, key, response);
+            add_rate_limit_headers(context, key, response);
         }
-        let took = self.begun.elapsed();
+        let elapsed = self.started.elapsed();
         let status = response.status().as_u16();
-        self.route.count(status, took.as_secs_f64());
-        log::request(&RequestLine {
+        self.route.count(status, elapsed.as_secs_f64());
+        logging::request(&RequestLine {
             method: self.method.as_str(),
             path,
             status,
-            micros: took.as_micros(),
+            micros: elapsed.as_micros(),
             request_id: request_id.as_str(),
             key_id: key.map(|key| key.id.as_str()),
         });
     }
 }
 
-/// What a limited key has left (DECISIONS.md › Status codes).
-fn show_standing(app: &App, key: &Key, response: &mut Response) {
-    const NAMES: [HeaderName; 3] = [
-        HeaderName::from_static("x-ratelimit-limit"),
-        HeaderName::from_static("x-ratelimit-remaining"),
-        HeaderName::from_static("x-ratelimit-reset"),
-    ];
-    if let Some(standing) = app.limits.standing(key, app.clock.now()) {
-        for (name, number) in NAMES.into_iter().zip(standing) {
-            response.headers_mut().insert(name, number.into());
-        }
+/// `x-ratelimit-*` for a key with a limit of requests.
+fn add_rate_limit_headers(context: &TraceContext, key: &Key, response: &mut Response) {
+    const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+    const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+    const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+    if let Some(left) = context.limits.remaining_requests(key, context.clock.now()) {
+        let headers = response.headers_mut();
+        headers.insert(LIMIT, left.limit.into());
+        headers.insert(REMAINING, left.remaining.into());
+        headers.insert(RESET, left.reset_s.into());
     }
 }
 
-/// Browsers may read what comes back from a page of any origin: keys are sent by hand, there are no cookies to abuse.
-fn open_to_browsers(response: &mut Response) {
+/// Lets pages of any origin read the response: keys are sent explicitly, there are no cookies to abuse.
+fn allow_any_origin(response: &mut Response) {
     const EXPOSED: &str = "x-request-id, request-id, retry-after, x-should-retry, x-tollgate-dropped, \
                            x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset";
     let headers = response.headers_mut();
@@ -241,7 +249,7 @@ fn open_to_browsers(response: &mut Response) {
 }
 
 fn route_metrics(metrics: &Metrics, route: &str, method: &Method) -> Arc<RouteMetrics> {
-    // A method is the client's text: the ones that no route has share a name.
+    // A method is text that the client chooses: all methods that no route has share one label.
     let method = match method.as_str() {
         known @ ("GET" | "POST" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "PATCH") => known,
         _ => "other",
@@ -249,11 +257,11 @@ fn route_metrics(metrics: &Metrics, route: &str, method: &Method) -> Arc<RouteMe
     metrics.route(method, route)
 }
 
-fn after_panic(panic: &(dyn Any + Send)) -> Response {
-    let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(panic = said, "a handler panicked");
-    Failure::from(ApiError::internal()).into_response()
+fn response_after_panic(panic: &(dyn Any + Send)) -> Response {
+    let message = panic.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = message, "a handler panicked");
+    ErrorResponse::from(ApiError::internal()).into_response()
 }
 
 #[cfg(test)]
@@ -261,12 +269,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_clients_are_taken_only_when_harmless() {
-        for good in ["a", "req_1.2:3-4", &"x".repeat(128)] {
-            assert!(acceptable(good.as_bytes()), "{good}");
+    fn request_ids_of_clients_are_accepted_only_if_safe_in_headers_and_logs() {
+        for id in ["a", "req_1.2:3-4", &"x".repeat(128)] {
+            assert!(is_acceptable_id(id.as_bytes()), "{id}");
         }
-        for bad in ["", "a b", "a\"b", "ü", &"x".repeat(129)] {
-            assert!(!acceptable(bad.as_bytes()), "{bad}");
+        for id in ["", "a b", "a\"b", "ü", &"x".repeat(129)] {
+            assert!(!is_acceptable_id(id.as_bytes()), "{id}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use foldhash::fast::RandomState;
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
-use tollgate_store::TokenUnits;
+use tollgate_store::TokenCounts;
 
 /// Chats, failed attempts and tokens, by channel.
 pub(super) struct ChatMetrics {
@@ -58,7 +58,7 @@ impl ChatMetrics {
         self.failures.with_label_values(&[channel]).inc();
     }
 
-    pub(super) fn ended(&self, channel: &str, outcome: &'static str, units: &TokenUnits) {
+    pub(super) fn ended(&self, channel: &str, outcome: &'static str, units: &TokenCounts) {
         let ended = self.handles(channel, outcome);
         ended.chats.inc();
         let input = units.input + units.cached_input + units.cache_write;

@@ -1,4 +1,4 @@
-//! The chat endpoints in the OpenAPI document: four formats, in SPEC.md's envelope and bare.
+//! The chat endpoints in the OpenAPI document: four formats, in the envelope and bare (docs/chat.md).
 
 use serde_json::{Map, Value, json};
 
@@ -184,7 +184,7 @@ fn named(description: &str) -> Value {
     json!({ "name": "named", "in": "path", "required": true, "description": description, "schema": { "type": "string" } })
 }
 
-/// The requests' schemas: SPEC.md's fields; the vendors' own further ones are taken too.
+/// The schemas of the requests: the documented fields; further fields of the vendors are accepted too.
 pub(super) fn schemas() -> Value {
     let number =
         |least: f64, most: f64| json!({ "type": "number", "minimum": least, "maximum": most });

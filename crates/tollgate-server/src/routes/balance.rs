@@ -1,4 +1,4 @@
-//! Balances: what is left and used of a key and of its user, on two paths each, open to other origins.
+//! Balances of a key and of its user: remaining and used amounts, on two paths each, readable from any origin.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_store::StoreError;
 
-use crate::access::Denied;
-use crate::app::App;
-use crate::http::reply::{self, Failure};
+use crate::auth::keys::AuthError;
+use crate::http::reply::{self, ErrorResponse};
+use crate::state::App;
 
-const KEY_FAILURE: &str = "token info lookup failure";
-const USER_FAILURE: &str = "user quota lookup failure";
-const USED_FAILURE: &str = "used-quota lookup failure";
+const KEY_LOOKUP_FAILED: &str = "token info lookup failure";
+const USER_LOOKUP_FAILED: &str = "user quota lookup failure";
+const USED_LOOKUP_FAILED: &str = "used-quota lookup failure";
 
 const CORS: [(HeaderName, HeaderValue); 4] = [
     (
@@ -38,69 +38,70 @@ const CORS: [(HeaderName, HeaderValue); 4] = [
     ),
 ];
 
-/// `OPTIONS` on a balance path: the preflight, without a key.
+/// `OPTIONS` on a balance path: a browser's preflight request, without a key.
 pub async fn preflight() -> Response {
     (StatusCode::NO_CONTENT, CORS).into_response()
 }
 
-/// `GET /v1/balance`, `/balance`: the calling key's.
-pub async fn of_key(app: State<Arc<App>>, headers: HeaderMap) -> Response {
-    with_cors(key_balance(&app, &headers).await)
+/// `GET /v1/balance`, `/balance`: the balance of the calling key.
+pub async fn key_balance(app: State<Arc<App>>, headers: HeaderMap) -> Response {
+    with_cors(read_key_balance(&app, &headers).await)
 }
 
-/// `GET /v1/user/balance`, `/user/balance`: the calling key's user's.
-pub async fn of_user(app: State<Arc<App>>, headers: HeaderMap) -> Response {
-    with_cors(user_balance(&app, &headers).await)
+/// `GET /v1/user/balance`, `/user/balance`: the balance of the calling key's user.
+pub async fn user_balance(app: State<Arc<App>>, headers: HeaderMap) -> Response {
+    with_cors(read_user_balance(&app, &headers).await)
 }
 
-fn with_cors(answer: Result<Value, Failure>) -> Response {
-    let answer = match answer {
+fn with_cors(result: Result<Value, ErrorResponse>) -> Response {
+    let response = match result {
         Ok(record) => reply::json(&record),
-        Err(failure) => failure.into_response(),
+        Err(error) => error.into_response(),
     };
-    (CORS, answer).into_response()
+    (CORS, response).into_response()
 }
 
-async fn key_balance(app: &App, headers: &HeaderMap) -> Result<Value, Failure> {
-    let caller = app
-        .access
-        .authenticate(app, headers)
-        .await
-        .map_err(denied)?;
-    // Before the sums, lest a charge written in between be missed.
-    let [_, reserved] = app.store.reserved(&caller.user_id, &caller.id);
-    // What authentication remembers of a key may be stale in its sums: they are read afresh.
-    let key = app.store.key(&caller.id).await.map_err(database)?;
+async fn read_key_balance(app: &App, headers: &HeaderMap) -> Result<Value, ErrorResponse> {
+    let caller = app.auth.authenticate(headers).await.map_err(auth_failed)?;
+    // Read before the sums: a charge that is written in between would otherwise be missed.
+    let [_, reserved] = app.store.reserved_amounts(&caller.user_id, &caller.id);
+    // The cached key of authentication may have outdated sums.
+    let key = app.store.key(&caller.id).await.map_err(database_failed)?;
     let key = key.ok_or_else(|| {
         failed(
             ErrorKind::Authentication,
-            KEY_FAILURE,
+            KEY_LOOKUP_FAILED,
             "the token was deleted",
         )
     })?;
     let remaining = key
         .quota
         .map(|quota| quota - key.used - key.held - reserved);
-    Ok(record(remaining, key.used))
+    Ok(balance_record(remaining, key.used))
 }
 
-async fn user_balance(app: &App, headers: &HeaderMap) -> Result<Value, Failure> {
-    let caller = app
-        .access
-        .authenticate(app, headers)
+async fn read_user_balance(app: &App, headers: &HeaderMap) -> Result<Value, ErrorResponse> {
+    let caller = app.auth.authenticate(headers).await.map_err(auth_failed)?;
+    let [reserved, _] = app.store.reserved_amounts(&caller.user_id, &caller.id);
+    let user = app
+        .store
+        .user(&caller.user_id)
         .await
-        .map_err(denied)?;
-    let [reserved, _] = app.store.reserved(&caller.user_id, &caller.id);
-    let user = app.store.user(&caller.user_id).await.map_err(database)?;
-    let user =
-        user.ok_or_else(|| failed(ErrorKind::NotFound, USER_FAILURE, "there is no such user"))?;
+        .map_err(database_failed)?;
+    let user = user.ok_or_else(|| {
+        failed(
+            ErrorKind::NotFound,
+            USER_LOOKUP_FAILED,
+            "there is no such user",
+        )
+    })?;
     let remaining = (!user.unlimited).then(|| user.balance - user.held - reserved);
-    Ok(record(remaining, user.used))
+    Ok(balance_record(remaining, user.used))
 }
 
-/// SPEC.md › Balance record. No limit reads as -1. A charge that is just being written may be counted twice; what is left
-/// then still reads as no less than nothing.
-fn record(remaining: Option<Amount>, used: Amount) -> Value {
+/// The balance record. Without a limit, the remaining balance is -1. A charge that is just being written may be counted twice;
+/// the remaining balance is then still at least 0.
+fn balance_record(remaining: Option<Amount>, used: Amount) -> Value {
     json!({
         "success": true,
         "remain_balance": remaining.map_or(-1.0, |left| left.max(Amount::ZERO).to_f64()),
@@ -109,23 +110,23 @@ fn record(remaining: Option<Amount>, used: Amount) -> Value {
     })
 }
 
-fn denied(denied: Denied) -> Failure {
-    match denied {
-        Denied::Unknown(why) => failed(ErrorKind::Authentication, KEY_FAILURE, why),
-        Denied::Store(e) => database(e),
-        other => Failure::from(ApiError::from(other)),
+fn auth_failed(error: AuthError) -> ErrorResponse {
+    match error {
+        AuthError::InvalidKey(why) => failed(ErrorKind::Authentication, KEY_LOOKUP_FAILED, why),
+        AuthError::Store(e) => database_failed(e),
+        other => ErrorResponse::from(ApiError::from(other)),
     }
 }
 
-fn database(e: StoreError) -> Failure {
+fn database_failed(e: StoreError) -> ErrorResponse {
     tracing::error!(error = %e, "cannot read a balance");
     failed(
         ErrorKind::Internal,
-        USED_FAILURE,
+        USED_LOOKUP_FAILED,
         "the database did not answer",
     )
 }
 
-fn failed(kind: ErrorKind, what: &str, why: &str) -> Failure {
-    Failure::balance(ApiError::new(kind, format!("{what}: {why}")))
+fn failed(kind: ErrorKind, what: &str, why: &str) -> ErrorResponse {
+    ErrorResponse::balance(ApiError::new(kind, format!("{what}: {why}")))
 }

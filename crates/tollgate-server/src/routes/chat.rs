@@ -1,4 +1,4 @@
-//! The chat endpoints: which format, which place, which model the path names. The rest is the relay's.
+//! The chat paths: which endpoint, and which model the path names. `chat/handler.rs` does the rest.
 
 use std::sync::Arc;
 
@@ -7,36 +7,37 @@ use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request};
 use percent_encoding::percent_decode_str;
-use tollgate_chat::generate_content::path::{self, Call, Method};
+use tollgate_chat::generate_content::path::{self, Method, MethodCall};
 use tollgate_core::ApiError;
 
-use crate::app::App;
-use crate::chat::mount::{self, Mount};
-use crate::chat::refused::Refused;
-use crate::chat::{count, models};
-use crate::http::reply::Failure;
+use crate::chat::context::ChatContext;
+use crate::chat::endpoint::{self, Endpoint, query_parameter};
+use crate::chat::error::ChatErrorResponse;
+use crate::chat::request::ChatRequest;
+use crate::chat::{count_tokens, handler, models};
+use crate::http::reply::ErrorResponse;
 use crate::http::trace::{RequestId, RequestNotes};
-use crate::relay::{Request, relay};
+use crate::state::App;
 
-/// What every handler here gets of a request.
-pub struct Parts {
-    app: Arc<App>,
+/// The parts of a request that every chat path needs.
+pub struct ChatParts {
+    context: Arc<ChatContext>,
     request_id: RequestId,
     notes: RequestNotes,
     uri: Uri,
     headers: HeaderMap,
 }
 
-impl FromRequestParts<Arc<App>> for Parts {
-    type Rejection = Failure;
+impl FromRequestParts<Arc<App>> for ChatParts {
+    type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut request::Parts,
         app: &Arc<App>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ErrorResponse> {
         let request_id = parts.extensions.get().cloned();
         Ok(Self {
-            app: Arc::clone(app),
+            context: Arc::clone(&app.chat),
             request_id: request_id.ok_or_else(ApiError::internal)?,
             notes: parts.extensions.get().cloned().unwrap_or_default(),
             uri: parts.uri.clone(),
@@ -45,52 +46,76 @@ impl FromRequestParts<Arc<App>> for Parts {
     }
 }
 
+impl ChatParts {
+    /// The request at `endpoint`, with the key in the query if the endpoint accepts one there.
+    fn into_request(self, endpoint: Endpoint, body: Body) -> ChatRequest {
+        let query_key = endpoint
+            .gemini
+            .then(|| query_parameter(&self.uri, "key"))
+            .flatten();
+        ChatRequest {
+            query_key: query_key.map(std::borrow::Cow::into_owned),
+            ..ChatRequest::new(endpoint, self.headers, self.request_id, self.notes, body)
+        }
+    }
+}
+
 /// `POST /v1/messages/count_tokens`.
-pub async fn count_messages(parts: Parts, body: Body) -> Response {
-    count::messages(request(mount::SPEC_MESSAGES, parts, body)).await
+pub async fn count_message_tokens(parts: ChatParts, body: Body) -> Response {
+    let context = Arc::clone(&parts.context);
+    let request = parts.into_request(endpoint::ENVELOPED_MESSAGES, body);
+    count_tokens::count_messages(&context, request).await
 }
 
 /// `POST /anthropic/v1/messages/count_tokens`.
-pub async fn bare_count_messages(parts: Parts, body: Body) -> Response {
-    count::messages(request(mount::BARE_MESSAGES, parts, body)).await
+pub async fn bare_count_message_tokens(parts: ChatParts, body: Body) -> Response {
+    let context = Arc::clone(&parts.context);
+    let request = parts.into_request(endpoint::BARE_MESSAGES, body);
+    count_tokens::count_messages(&context, request).await
 }
 
 /// `POST /v1beta/models/<model>:<method>`.
-pub async fn generate(parts: Parts, body: Body) -> Response {
-    in_path(mount::SPEC_GENERATE, parts, body).await
+pub async fn generate_content(parts: ChatParts, body: Body) -> Response {
+    model_in_path(endpoint::ENVELOPED_GENERATE_CONTENT, parts, body).await
 }
 
 /// `POST /gemini/v1beta/models/<model>:<method>`, `/gemini/v1/models/<model>:<method>`.
-pub async fn bare_generate(parts: Parts, body: Body) -> Response {
-    in_path(mount::BARE_GENERATE, parts, body).await
+pub async fn bare_generate_content(parts: ChatParts, body: Body) -> Response {
+    model_in_path(endpoint::BARE_GENERATE_CONTENT, parts, body).await
 }
 
-/// `GET …/models` of the mounts and `/v1beta/models`.
-pub async fn list_models(parts: Parts) -> Response {
-    let mount = mount::of_path(parts.uri.path()).unwrap_or(mount::BARE_CHAT);
-    models::list(request(mount, parts, Body::empty())).await
+/// `GET …/models` of the providers' APIs and `/v1beta/models`.
+pub async fn list_models(parts: ChatParts) -> Response {
+    let endpoint = error_endpoint(&parts.uri);
+    let context = Arc::clone(&parts.context);
+    models::list(&context, parts.into_request(endpoint, Body::empty())).await
 }
 
-/// `GET …/models/<model>` of the mounts and `/v1beta/models/<model>`.
-pub async fn get_model(parts: Parts) -> Response {
-    let mount = mount::of_path(parts.uri.path()).unwrap_or(mount::BARE_CHAT);
-    let name = parts.uri.path().split_once("/models/");
-    let name = name.map_or("", |(_, name)| name);
-    let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
-    models::get(request(mount, parts, Body::empty()), &name).await
+/// `GET …/models/<model>` of the providers' APIs and `/v1beta/models/<model>`.
+pub async fn get_model(parts: ChatParts) -> Response {
+    let endpoint = error_endpoint(&parts.uri);
+    let name = model_segment(&parts.uri).to_owned();
+    let name = percent_decode_str(&name).decode_utf8_lossy();
+    let context = Arc::clone(&parts.context);
+    let request = parts.into_request(endpoint, Body::empty());
+    models::get(&context, request, &name).await
 }
 
-/// `OPTIONS` on a chat path: the preflight of a browser, without a key.
+fn error_endpoint(uri: &Uri) -> Endpoint {
+    endpoint::by_path(uri.path()).unwrap_or(endpoint::BARE_CHAT_COMPLETIONS)
+}
+
+/// `OPTIONS` on a chat path: a browser's preflight request, without a key.
 pub async fn preflight(headers: HeaderMap) -> Response {
-    // The SDKs send a dozen headers of their own: what is asked for is allowed.
-    let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
-    let asked = asked.unwrap_or(HeaderValue::from_static("authorization, content-type"));
+    // The SDKs send a dozen headers of their own: all requested headers are allowed.
+    let requested = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let requested = requested.unwrap_or(HeaderValue::from_static("authorization, content-type"));
     let allowed = [
         (
             header::ACCESS_CONTROL_ALLOW_METHODS,
             HeaderValue::from_static("GET, POST, OPTIONS"),
         ),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, asked),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, requested),
         (
             header::ACCESS_CONTROL_MAX_AGE,
             HeaderValue::from_static("86400"),
@@ -100,55 +125,37 @@ pub async fn preflight(headers: HeaderMap) -> Response {
 }
 
 /// A chat whose body names the model.
-pub async fn in_body(mount: Mount, parts: Parts, body: Body) -> Response {
-    let (app, request) = request(mount, parts, body);
-    relay(app, request).await
+pub async fn model_in_body(endpoint: Endpoint, parts: ChatParts, body: Body) -> Response {
+    let context = Arc::clone(&parts.context);
+    handler::handle(context, parts.into_request(endpoint, body)).await
 }
 
-async fn in_path(mount: Mount, parts: Parts, body: Body) -> Response {
+/// A chat or token count whose path names the model and the method.
+async fn model_in_path(endpoint: Endpoint, parts: ChatParts, body: Body) -> Response {
+    let context = Arc::clone(&parts.context);
     let uri = parts.uri.clone();
-    let (app, mut request) = request(mount, parts, body);
-    let named = uri
-        .path()
-        .split_once("/models/")
-        .map_or("", |(_, named)| named);
-    let Call { model, method } = match path::parse(named) {
+    let mut request = parts.into_request(endpoint, body);
+    let MethodCall { model, method } = match path::parse_method_path(model_segment(&uri)) {
         Ok(call) => call,
-        Err(no) => {
-            let refused = Refused::from(ApiError::not_found(no.to_string()));
-            return refused.into_response(mount);
+        Err(error) => {
+            let error = ChatErrorResponse::from(ApiError::not_found(error.to_string()));
+            return error.into_response(endpoint);
         }
     };
-    let stream = match method {
+    let is_stream = match method {
         Method::Generate => false,
         Method::Stream => true,
-        Method::Count => return count::contents((app, request), &model).await,
+        Method::Count => return count_tokens::count_contents(&context, request, &model).await,
     };
-    // SPEC.md's path streams events in any case; the vendor's own API sends a JSON array unless asked for events.
-    let sse = mount::query(&uri, "alt").is_some_and(|alt| alt == "sse");
-    request.json_array = stream && mount.gemini && !sse;
-    request.path = Some((model, stream));
-    relay(app, request).await
+    // `/v1beta` always streams server-sent events; Gemini's own API streams a JSON array unless `alt=sse` is set.
+    let is_sse = query_parameter(&uri, "alt").is_some_and(|alt| alt == "sse");
+    request.json_array = is_stream && endpoint.gemini && !is_sse;
+    request.model_in_path = Some((model, is_stream));
+    handler::handle(context, request).await
 }
 
-fn request(mount: Mount, parts: Parts, body: Body) -> (Arc<App>, Request) {
-    let Parts {
-        app,
-        request_id,
-        notes,
-        uri,
-        headers,
-    } = parts;
-    let query_key = mount.gemini.then(|| mount::query(&uri, "key")).flatten();
-    let request = Request {
-        mount,
-        path: None,
-        json_array: false,
-        query_key: query_key.map(std::borrow::Cow::into_owned),
-        headers,
-        request_id,
-        notes,
-        body,
-    };
-    (app, request)
+/// What follows `/models/` in the path.
+fn model_segment(uri: &Uri) -> &str {
+    let split = uri.path().split_once("/models/");
+    split.map_or("", |(_, segment)| segment)
 }

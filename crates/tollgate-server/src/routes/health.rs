@@ -9,11 +9,11 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::json;
 use tollgate_core::{ApiError, ErrorKind};
 
-use crate::app::App;
-use crate::http::reply::{self, Failure};
+use crate::http::reply::{self, ErrorResponse};
+use crate::state::App;
 
-/// How long readiness waits for database and storage together (`/readyz` turns within 5 s).
-const PATIENCE: Duration = Duration::from_secs(4);
+/// How long `/readyz` waits for database and storage together, so that it responds within 5 s.
+const READY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// `GET /healthz`: the process answers.
 pub async fn healthz() -> Response {
@@ -23,8 +23,8 @@ pub async fn healthz() -> Response {
 /// `GET /readyz`: database and storage answer.
 pub async fn readyz(app: State<Arc<App>>) -> Response {
     let database = async { app.store.access_version().await.map_err(|e| e.to_string()) };
-    let storage = async { app.blobs.check().await.map_err(|e| e.to_string()) };
-    let both = tokio::time::timeout(PATIENCE, async { (database.await, storage.await) });
+    let storage = async { app.files.check_writable().await.map_err(|e| e.to_string()) };
+    let both = tokio::time::timeout(READY_TIMEOUT, async { (database.await, storage.await) });
     let problem = match both.await {
         Ok((Ok(_), Ok(()))) => return reply::json(&json!({ "status": "ready" })),
         Ok((Err(e), _)) => ("database", e),
@@ -36,8 +36,8 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, reply::json(&body)).into_response()
 }
 
-/// `GET /metrics`: public on loopback, else for the admin key (DECISIONS.md › Values).
-pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Response, Failure> {
+/// `GET /metrics`: public on a loopback address, else with the admin key (docs/operating.md).
+pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
     if !app.metrics_public && !is_admin(&app, &headers) {
         let error = ApiError::new(
             ErrorKind::Authentication,
@@ -47,7 +47,7 @@ pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Respons
     }
     match app.store.totals().await {
         Ok(totals) => app.metrics.set_totals(&totals, app.clock.now()),
-        Err(e) => tracing::warn!(error = %e, "metrics without the database's numbers"),
+        Err(e) => tracing::warn!(error = %e, "metrics without the numbers from the database"),
     }
     let text = app.metrics.render(app.store.stats());
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())

@@ -1,4 +1,4 @@
-//! `POST /v1/images/generations` and `/v1/images/edits`: a body in, a receipt out.
+//! `POST /v1/images/generations` and `/v1/images/edits`: submit an image task, return its receipt.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use axum::response::Response;
 use http::HeaderMap;
 use tollgate_media::Endpoint;
 
-use crate::access::Caller;
-use crate::app::App;
-use crate::http::body::{self, DATA_URI_LIMIT};
-use crate::http::reply::{self, Failure};
+use crate::auth::caller::Caller;
+use crate::http::body::{self, MAX_BODY_WITH_FILES};
+use crate::http::reply::{self, ErrorResponse};
 use crate::http::trace::RequestId;
-use crate::submit::{self, Request};
+use crate::state::App;
+use crate::tasks::submit::{SubmitRequest, submit};
 
 /// `POST /v1/images/generations`.
 pub async fn generations(
@@ -23,8 +23,8 @@ pub async fn generations(
     request_id: Extension<RequestId>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
-    submit(
+) -> Result<Response, ErrorResponse> {
+    submit_json(
         &app,
         &caller,
         Endpoint::ImageGenerations,
@@ -42,8 +42,8 @@ pub async fn edits(
     request_id: Extension<RequestId>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
-    submit(
+) -> Result<Response, ErrorResponse> {
+    submit_json(
         &app,
         &caller,
         Endpoint::ImageEdits,
@@ -54,23 +54,23 @@ pub async fn edits(
     .await
 }
 
-/// Takes a submission of any kind; its body is JSON.
-pub(super) async fn submit(
+/// Submits a task of any kind whose body is JSON.
+pub(super) async fn submit_json(
     app: &Arc<App>,
     caller: &Caller,
     endpoint: Endpoint,
     request_id: &RequestId,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
-    let body = body::read_json(headers, body, DATA_URI_LIMIT, &app.body_budget).await?;
-    let request = Request {
+) -> Result<Response, ErrorResponse> {
+    let body = body::read_json(headers, body, MAX_BODY_WITH_FILES, &app.body_budget).await?;
+    let request = SubmitRequest {
         caller,
         endpoint,
         headers,
         body: &body.value,
         request_id,
     };
-    let receipt = submit::submit(app, request).await?;
+    let receipt = submit(&app.tasks, request).await?;
     Ok(reply::json_text(receipt))
 }

@@ -1,8 +1,9 @@
-//! The handlers, thin: parse, call, shape. `router.rs` is their table of contents.
+//! The handlers of the API's paths: each reads its request and calls the job that answers it.
 
 pub mod balance;
-pub mod callbacks;
 pub mod chat;
+mod extract;
+pub mod fallback;
 pub mod files;
 pub mod health;
 pub mod images;
@@ -12,3 +13,4 @@ pub mod speech;
 pub mod tasks;
 pub mod uploads;
 pub mod videos;
+pub mod webhooks;

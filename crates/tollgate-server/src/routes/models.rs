@@ -1,4 +1,4 @@
-//! `GET /v1/models`: what this key may use, in OpenAI's list shape.
+//! `GET /v1/models`: the models that the calling key may use, as OpenAI's list object.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::json;
 
-use crate::access::Caller;
-use crate::app::App;
+use crate::auth::caller::Caller;
 use crate::http::reply;
+use crate::state::App;
 
 /// Lists the models that some channel serves and the key may use, by name.
 pub async fn list(app: State<Arc<App>>, caller: Caller) -> Response {
-    let live = app.routing();
-    let mut names = live.served(&app.catalogue);
-    names.retain(|name| caller.may_use(name).is_ok());
+    let reloadable = app.reloadable.current();
+    let mut names = reloadable.served_models(&app.catalogue);
+    names.retain(|name| caller.check_may_use(name).is_ok());
     names.sort_unstable();
     let data: Vec<_> = names
         .into_iter()

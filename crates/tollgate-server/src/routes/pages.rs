@@ -1,4 +1,4 @@
-//! `/openapi.json` and `/docs`: made once, sent as they are.
+//! `/openapi.json` and `/docs`.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, header};
 
-use crate::app::App;
 use crate::http::reply;
+use crate::state::App;
 
 const DOCS: &str = include_str!("../pages/docs.html");
-/// The page loads nothing from anywhere else.
+/// The page loads nothing from other servers.
 const POLICY: &str =
     "default-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; frame-ancestors 'none'";
 

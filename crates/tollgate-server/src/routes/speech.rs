@@ -1,4 +1,4 @@
-//! Speech: one kind of task behind three ways in.
+//! Speech: one kind of task, submitted at three paths.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use http::HeaderMap;
 use tollgate_core::TaskKind;
 use tollgate_media::Endpoint;
 
-use super::images::submit;
-use super::tasks::{TaskId, find};
-use crate::access::Caller;
-use crate::app::App;
-use crate::http::reply::{self, Failure};
+use crate::auth::caller::Caller;
+use crate::http::reply::{self, ErrorResponse};
 use crate::http::trace::RequestId;
-use crate::task_view::{self, View};
+use crate::routes::extract::{TaskId, find_task};
+use crate::routes::images::submit_json;
+use crate::state::App;
+use crate::tasks::view::{self, View};
 
 /// `POST /v1/audio/speech`.
 pub async fn speech(
@@ -25,9 +25,9 @@ pub async fn speech(
     request_id: Extension<RequestId>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let endpoint = Endpoint::AudioSpeech;
-    submit(&app, &caller, endpoint, &request_id, &headers, body).await
+    submit_json(&app, &caller, endpoint, &request_id, &headers, body).await
 }
 
 /// `POST /native/v1/audio/tts`, with the provider's own field names.
@@ -37,9 +37,9 @@ pub async fn native(
     request_id: Extension<RequestId>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let endpoint = Endpoint::NativeSpeech;
-    submit(&app, &caller, endpoint, &request_id, &headers, body).await
+    submit_json(&app, &caller, endpoint, &request_id, &headers, body).await
 }
 
 /// `POST /v1/multimodal/audio/generations`.
@@ -49,9 +49,9 @@ pub async fn multimodal(
     request_id: Extension<RequestId>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let endpoint = Endpoint::MultimodalAudio;
-    submit(&app, &caller, endpoint, &request_id, &headers, body).await
+    submit_json(&app, &caller, endpoint, &request_id, &headers, body).await
 }
 
 /// `GET /native/v1/audio/tts/<task_id>`: the record of a speech task.
@@ -59,10 +59,10 @@ pub async fn native_task(
     app: State<Arc<App>>,
     caller: Caller,
     TaskId(task_id): TaskId,
-) -> Result<Response, Failure> {
-    let task = find(&app, &caller, &task_id).await?;
+) -> Result<Response, ErrorResponse> {
+    let task = find_task(&app, &caller, &task_id).await?;
     if task.kind != TaskKind::Speech {
-        return Err(task_view::unknown().into());
+        return Err(view::task_not_found().into());
     }
-    Ok(reply::json(&task_view::view(&app, &task, View::Record)?))
+    Ok(reply::json(&view::render(&app.files, &task, View::Record)?))
 }

@@ -1,72 +1,63 @@
-//! Tasks as their user sees them: one, several, all, the end of one.
+//! Tasks of the calling user: get one, get several, list, cancel.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderMap;
-use http::request::Parts;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate_core::{ApiError, ErrorKind, id};
-use tollgate_store::{Cancelled, Task};
+use tollgate_store::CancelOutcome;
 
-use crate::access::Caller;
-use crate::app::App;
-use crate::errors;
-use crate::http::body::{self, SMALL_LIMIT};
-use crate::http::reply::{self, Failure};
-use crate::records::{Holds, Record};
-use crate::run;
-use crate::task_view::{self, View};
+use crate::auth::caller::Caller;
+use crate::http::body::{self, MAX_SMALL_BODY};
+use crate::http::errors;
+use crate::http::reply::{self, ErrorResponse};
+use crate::routes::extract::{TaskId, find_task};
+use crate::state::App;
+use crate::tasks::cancel::cancel_at_provider;
+use crate::tasks::record_cache::{Record, Validity};
+use crate::tasks::view::{self, View};
 
-/// Ids that one batch may ask for (DECISIONS.md › Paths and shapes).
-const BATCH_MAX: usize = 100;
-const PAGE_DEFAULT: usize = 20;
-const PAGE_MAX: usize = 100;
+/// Ids of one batch.
+const MAX_BATCH: usize = 100;
+const DEFAULT_PAGE: usize = 20;
+const MAX_PAGE: usize = 100;
 
-/// The task id in a path. What is not even text is the id of no task.
-pub struct TaskId(pub(super) String);
-
-impl<S: Send + Sync> FromRequestParts<S> for TaskId {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        let path = Path::<String>::from_request_parts(parts, state).await;
-        Ok(Self(path.map_or_else(|_| String::new(), |Path(id)| id)))
-    }
-}
-
-/// `GET /v1/tasks/<task_id>`. The record is made once for each change of the task.
+/// `GET /v1/tasks/<task_id>`. The record is rendered once for each change of the task, and cached.
 pub async fn get(
     app: State<Arc<App>>,
     caller: Caller,
     TaskId(task_id): TaskId,
-) -> Result<Response, Failure> {
-    let (kept, stamp) = (app.config.expiry.tasks_ms(), app.store.stamp(&task_id));
-    if let Some(record) = app.records.get(&task_id, stamp, app.clock.now(), kept) {
+) -> Result<Response, ErrorResponse> {
+    let ttl = app.config.expiry.tasks_ms();
+    let version = app.store.task_version(&task_id);
+    let cached = app
+        .record_cache
+        .get(&task_id, version, app.clock.now(), ttl);
+    if let Some(record) = cached {
         if record.user_id != caller.key.user_id {
-            return Err(task_view::unknown().into());
+            return Err(view::task_not_found().into());
         }
         return Ok(reply::json_text(record.body));
     }
-    let task = find(&app, &caller, &task_id).await?;
-    let body = Bytes::from(task_view::view(&app, &task, View::Record)?.to_string());
-    let holds = match task.ended_at {
-        Some(ended_at) => Some(Holds::SinceEnd(ended_at)),
-        None => stamp.map(Holds::WhileStamp),
+    let task = find_task(&app, &caller, &task_id).await?;
+    let body = Bytes::from(view::render(&app.files, &task, View::Record)?.to_string());
+    let validity = match task.ended_at {
+        Some(ended_at) => Some(Validity::EndedAt(ended_at)),
+        None => version.map(Validity::WhileVersion),
     };
-    if let Some(holds) = holds {
+    if let Some(validity) = validity {
         let record = Record {
             user_id: task.user_id,
-            holds,
+            validity,
             body: body.clone(),
         };
-        app.records.put(&task_id, record);
+        app.record_cache.insert(&task_id, record);
     }
     Ok(reply::json_text(body))
 }
@@ -76,10 +67,10 @@ pub async fn generation(
     app: State<Arc<App>>,
     caller: Caller,
     TaskId(task_id): TaskId,
-) -> Result<Response, Failure> {
-    let task = find(&app, &caller, &task_id).await?;
-    Ok(reply::json(&task_view::view(
-        &app,
+) -> Result<Response, ErrorResponse> {
+    let task = find_task(&app, &caller, &task_id).await?;
+    Ok(reply::json(&view::render(
+        &app.files,
         &task,
         View::Generation,
     )?))
@@ -91,26 +82,26 @@ pub async fn batch(
     caller: Caller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
-    let body = body::read_json(&headers, body, SMALL_LIMIT, &app.body_budget).await?;
+) -> Result<Response, ErrorResponse> {
+    let body = body::read_json(&headers, body, MAX_SMALL_BODY, &app.body_budget).await?;
     let ids = body
         .value
         .get("task_ids")
         .or_else(|| body.value.get("ids"))
         .and_then(Value::as_array);
     let ids = ids
-        .filter(|ids| (1..=BATCH_MAX).contains(&ids.len()) && ids.iter().all(Value::is_string))
+        .filter(|ids| (1..=MAX_BATCH).contains(&ids.len()) && ids.iter().all(Value::is_string))
         .ok_or_else(|| {
             ApiError::invalid(format!(
-                "`task_ids` must be an array of 1 to {BATCH_MAX} task id strings"
+                "`task_ids` must be an array of 1 to {MAX_BATCH} task id strings"
             ))
         })?;
     let mut records = Vec::with_capacity(ids.len());
     for id in ids {
         records.push(
-            match find(&app, &caller, id.as_str().unwrap_or_default()).await {
-                Ok(task) => task_view::view(&app, &task, View::Bare)?,
-                Err(e) if e.kind == ErrorKind::NotFound => task_view::not_found(id),
+            match find_task(&app, &caller, id.as_str().unwrap_or_default()).await {
+                Ok(task) => view::render(&app.files, &task, View::Bare)?,
+                Err(e) if e.kind == ErrorKind::NotFound => view::not_found_entry(id),
                 Err(e) => return Err(e.into()),
             },
         );
@@ -118,7 +109,7 @@ pub async fn batch(
     Ok(reply::json(&json!({ "code": 200, "data": records })))
 }
 
-/// What `GET /v1/tasks` may ask for.
+/// The query of `GET /v1/tasks`.
 #[derive(Deserialize)]
 pub struct PageQuery {
     limit: Option<String>,
@@ -130,19 +121,19 @@ pub async fn list(
     app: State<Arc<App>>,
     caller: Caller,
     query: Result<Query<PageQuery>, QueryRejection>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let Query(query) = query.map_err(|_| {
         ApiError::invalid("the query must have `limit` and `cursor` at most once, as UTF-8 text")
     })?;
     let limit = match query.limit.as_deref() {
-        None => PAGE_DEFAULT,
+        None => DEFAULT_PAGE,
         Some(text) => text
             .parse()
             .ok()
-            .filter(|n| (1..=PAGE_MAX).contains(n))
+            .filter(|n| (1..=MAX_PAGE).contains(n))
             .ok_or_else(|| {
                 ApiError::invalid(format!(
-                    "`limit` must be a whole number from 1 to {PAGE_MAX}"
+                    "`limit` must be a whole number from 1 to {MAX_PAGE}"
                 ))
             })?,
     };
@@ -153,12 +144,12 @@ pub async fn list(
     }
     let page = app
         .store
-        .tasks_of(&caller.key.user_id, limit, query.cursor.as_deref());
-    let page = page.await.map_err(errors::store)?;
+        .list_tasks(&caller.key.user_id, limit, query.cursor.as_deref());
+    let page = page.await.map_err(errors::from_store)?;
     let records = page
         .tasks
         .iter()
-        .map(|task| task_view::view(&app, task, View::Bare));
+        .map(|task| view::render(&app.files, task, View::Bare));
     let records = records.collect::<Result<Vec<_>, _>>()?;
     Ok(reply::json(
         &json!({ "data": records, "next_cursor": page.next }),
@@ -170,39 +161,29 @@ pub async fn cancel(
     app: State<Arc<App>>,
     caller: Caller,
     TaskId(task_id): TaskId,
-) -> Result<Response, Failure> {
-    let task = find(&app, &caller, &task_id).await?;
+) -> Result<Response, ErrorResponse> {
+    let task = find_task(&app, &caller, &task_id).await?;
     match app
         .store
-        .cancel(&task, app.clock.now())
+        .cancel_task(&task, app.clock.now())
         .await
-        .map_err(errors::store)?
+        .map_err(errors::from_store)?
     {
-        Cancelled::Done => {
-            app.workers.stop(&task.id);
-            run::call_off(&app, &task);
+        CancelOutcome::Cancelled => {
+            app.pool.stop_task(&task.id);
+            cancel_at_provider(&app.tasks, &task);
             if task.callback_url.is_some() {
-                app.callbacks.wake();
+                app.tasks.webhook_due.notify_one();
             }
             app.metrics.task_ended(&task.family, "cancelled");
-            let task = find(&app, &caller, &task_id).await?;
-            Ok(reply::json(&task_view::view(&app, &task, View::Record)?))
+            let task = find_task(&app, &caller, &task_id).await?;
+            Ok(reply::json(&view::render(&app.files, &task, View::Record)?))
         }
-        Cancelled::AlreadyFinal => Err(ApiError::new(
+        CancelOutcome::AlreadyFinal => Err(ApiError::new(
             ErrorKind::Conflict,
             "the task has ended: only unfinished tasks can be cancelled",
         )
         .into()),
-        Cancelled::NotFound => Err(task_view::unknown().into()),
+        CancelOutcome::NotFound => Err(view::task_not_found().into()),
     }
-}
-
-/// The caller's task of that id.
-pub(super) async fn find(app: &App, caller: &Caller, task_id: &str) -> Result<Task, ApiError> {
-    if !id::is_task_id(task_id) {
-        return Err(task_view::unknown());
-    }
-    let task = app.store.task(task_id).await.map_err(errors::store)?;
-    task.filter(|task| task.user_id == caller.key.user_id)
-        .ok_or_else(task_view::unknown)
 }

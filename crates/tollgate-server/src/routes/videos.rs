@@ -1,4 +1,4 @@
-//! Films: submitted at two paths, told and sent at OpenAI's.
+//! Videos: submitted at two paths, read and downloaded at OpenAI's (`/v1/videos`).
 
 use std::sync::Arc;
 
@@ -9,17 +9,18 @@ use axum::response::Response;
 use http::{HeaderMap, Method};
 use tollgate_core::{ApiError, ErrorKind, TaskKind, TaskState};
 use tollgate_media::Endpoint;
+use tollgate_store::Task;
 
-use super::files;
-use super::images::submit;
-use super::tasks::{TaskId, find};
-use crate::access::Caller;
-use crate::app::App;
+use crate::auth::caller::Caller;
 use crate::http::form_json::read_json_or_form;
-use crate::http::reply::{self, Failure};
+use crate::http::reply::{self, ErrorResponse};
 use crate::http::trace::RequestId;
-use crate::submit::{self as submission, Request};
-use crate::task_view::{self, View};
+use crate::routes::extract::{TaskId, find_task};
+use crate::routes::files;
+use crate::routes::images::submit_json;
+use crate::state::App;
+use crate::tasks::submit::{SubmitRequest, submit};
+use crate::tasks::view::{self, View};
 
 /// `POST /v1/video/generations`.
 pub async fn generations(
@@ -28,9 +29,9 @@ pub async fn generations(
     request_id: Extension<RequestId>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let endpoint = Endpoint::VideoGenerations;
-    submit(&app, &caller, endpoint, &request_id, &headers, body).await
+    submit_json(&app, &caller, endpoint, &request_id, &headers, body).await
 }
 
 /// `POST /v1/videos`, JSON or a form.
@@ -40,16 +41,16 @@ pub async fn create(
     request_id: Extension<RequestId>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let body = read_json_or_form(&headers, body, &app.body_budget).await?;
-    let request = Request {
+    let request = SubmitRequest {
         caller: &caller,
         endpoint: Endpoint::Videos,
         headers: &headers,
         body: &body.value,
         request_id: &request_id,
     };
-    let receipt = submission::submit(&app, request).await?;
+    let receipt = submit(&app.tasks, request).await?;
     Ok(reply::json_text(receipt))
 }
 
@@ -58,21 +59,21 @@ pub async fn get(
     app: State<Arc<App>>,
     caller: Caller,
     TaskId(task_id): TaskId,
-) -> Result<Response, Failure> {
-    let task = film(&app, &caller, &task_id).await?;
-    Ok(reply::json(&task_view::view(&app, &task, View::Video)?))
+) -> Result<Response, ErrorResponse> {
+    let task = find_video(&app, &caller, &task_id).await?;
+    Ok(reply::json(&view::render(&app.files, &task, View::Video)?))
 }
 
-/// `GET /v1/videos/<task_id>/content`: the film itself, whole or in part.
+/// `GET /v1/videos/<task_id>/content`: the video file, complete or in ranges.
 pub async fn content(
     app: State<Arc<App>>,
     caller: Caller,
     method: Method,
     headers: HeaderMap,
     TaskId(task_id): TaskId,
-) -> Result<Response, Failure> {
-    let task = film(&app, &caller, &task_id).await?;
-    let file = task_view::files(&task)?.into_iter().next();
+) -> Result<Response, ErrorResponse> {
+    let task = find_video(&app, &caller, &task_id).await?;
+    let file = view::result_files(&task)?.into_iter().next();
     let Some(file) = file else {
         let why = if task.state.is_final() && task.state != TaskState::Completed {
             "the video failed: there is no content"
@@ -84,11 +85,11 @@ pub async fn content(
     files::send(&app, &file.name, &method, &headers).await
 }
 
-/// The caller's film of that id.
-async fn film(app: &App, caller: &Caller, task_id: &str) -> Result<tollgate_store::Task, ApiError> {
-    let task = find(app, caller, task_id).await?;
+/// The caller's video task of that id.
+async fn find_video(app: &App, caller: &Caller, task_id: &str) -> Result<Task, ApiError> {
+    let task = find_task(app, caller, task_id).await?;
     if task.kind != TaskKind::Video {
-        return Err(task_view::unknown());
+        return Err(view::task_not_found());
     }
     Ok(task)
 }

@@ -1,6 +1,6 @@
-//! What is known of a channel's health: a circuit for the channel, rests for its keys and for models on it.
+//! The health of one channel: its circuit breaker and the cooldowns of its keys and models.
 //!
-//! Everything here heals by itself: whatever rests has a time from which it is tried again.
+//! Every state here ends by itself: each cooldown has a time from which the channel, key or model is tried again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,360 +9,289 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Failures in a row after which the circuit opens.
-const TRIPS_AT: u32 = 5;
-/// How long an open circuit keeps away from the channel: doubled each time a probe fails, up to the second.
-const OPEN_FIRST: Duration = Duration::from_secs(5);
-const OPEN_MOST: Duration = Duration::from_secs(60);
-/// How long a probe may take before another request may be one.
-const PROBE_TIME: Duration = Duration::from_secs(30);
-/// Rest of a key that had enough requests and of which the upstream did not say how long.
-const RATE_LIMITED: Duration = Duration::from_secs(5);
-/// Rest of a key that was refused.
-const REFUSED: Duration = Duration::from_secs(60);
-/// Rest of a key, or of a model on a channel, whose quota is used up.
-const EXHAUSTED: Duration = Duration::from_secs(300);
-/// Rest of a model that the upstream does not have.
-const MISSING: Duration = Duration::from_secs(300);
-/// No rest is longer, whatever an upstream asks.
-const LONGEST: Duration = Duration::from_secs(3_600);
-/// Models whose rest is remembered; clients cannot make up more: only configured ones get here.
-const MODELS_MOST: usize = 10_000;
+use super::circuit_breaker::CircuitBreaker;
+use super::cooldown::{self, Cooldown};
+
+/// Upper bound on models with a cooldown. Clients cannot exceed it: only configured models get here.
+const MAX_MODELS: usize = 10_000;
 
 /// The health of one channel.
 #[derive(Default)]
-pub(super) struct Health {
-    /// Whether there is anything to look at: spares healthy channels the lock.
-    troubled: AtomicBool,
+pub(super) struct ChannelHealth {
+    /// Whether any state is set: healthy channels are read without the lock.
+    is_degraded: AtomicBool,
+    /// Counts requests, for taking the keys in turn.
     turn: AtomicUsize,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// In a row.
-    failures: u32,
-    circuit: Option<Circuit>,
-    models: HashMap<String, Rest>,
-    keys: HashMap<usize, Rest>,
-}
-
-struct Circuit {
-    until: Instant,
-    length: Duration,
-    probe_since: Option<Instant>,
-}
-
-#[derive(Clone, Copy)]
-struct Rest {
-    until: Instant,
-    asked: bool,
+    breaker: CircuitBreaker,
+    /// By the client's name of the model.
+    models: HashMap<String, Cooldown>,
+    /// By the key's index in the channel's list.
+    keys: HashMap<usize, Cooldown>,
 }
 
 /// Whether a channel may be called for a model now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// With the key of that index; none where the channel has no keys.
+pub(super) enum Availability {
+    /// With the key of that index; `None` if the channel has no keys.
     Ready(Option<usize>),
-    /// Not before then. `asked`: the upstream itself asked to be left alone, so it is not tried earlier even as a last resort.
-    Resting {
-        until: Instant,
-        asked: bool,
+    /// Not before the cooldown ends.
+    CoolingDown {
+        cooldown: Cooldown,
         key: Option<usize>,
     },
     /// Every key was tried for this request.
-    Spent,
+    AllKeysTried,
 }
 
-/// What went wrong on a channel.
+/// How an upstream failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub(super) enum ChannelFailure {
     /// It could not be reached, did not answer in time, or answered 5xx.
-    Down,
-    /// This key has had enough for now; how long the upstream asks to wait.
+    Unavailable,
+    /// It rate-limited the key; with the pause that it asked for, if it did.
     RateLimited(Option<Duration>),
-    /// This key is refused.
-    KeyRefused,
-    /// This key's quota is used up.
+    /// It rejected the key.
+    KeyRejected,
+    /// The key's quota is used up.
     QuotaExhausted,
-    /// It does not have this model.
-    ModelMissing,
+    /// It does not have the model.
+    ModelNotFound,
 }
 
-impl Health {
-    /// Whether a channel with `keys` keys may be called for `model`; `tried` are keys that were tried already (a channel
-    /// without keys counts as key 0). Keys are used in turn, but one session keeps to its key: prompt caches are the key's.
-    pub(super) fn standing(
+impl ChannelHealth {
+    /// Whether a channel with `keys` keys may be called for `model`. `tried` are the indices of keys that this request has
+    /// tried already (a channel without keys counts as key 0). Keys are used in turn, but the requests of one session keep
+    /// to one key, because the upstream's prompt cache belongs to the key.
+    pub(super) fn availability(
         &self,
         model: &str,
         keys: usize,
         tried: &[usize],
         session: Option<u64>,
-    ) -> Standing {
-        let spent = |key: usize| tried.contains(&key);
+    ) -> Availability {
         let turn = match session {
             Some(session) => usize::try_from(session >> 33).unwrap_or(0),
             None if keys > 1 => self.turn.fetch_add(1, Ordering::Relaxed),
             None => 0,
         };
-        let mut in_turn = (0..keys.max(1))
+        let mut untried = (0..keys.max(1))
             .map(|n| (turn.wrapping_add(n)) % keys.max(1))
-            .filter(|key| !spent(*key));
-        let named = |key: usize| (keys > 0).then_some(key);
-        if !self.troubled.load(Ordering::Acquire) {
-            return in_turn
-                .next()
-                .map_or(Standing::Spent, |key| Standing::Ready(named(key)));
+            .filter(|key| !tried.contains(key));
+        let key_index = |key: usize| (keys > 0).then_some(key);
+        if !self.is_degraded.load(Ordering::Acquire) {
+            return untried.next().map_or(Availability::AllKeysTried, |key| {
+                Availability::Ready(key_index(key))
+            });
         }
         let now = Instant::now();
-        let mut state = self.locked();
-        state.forget_past(now);
-        let mut soonest: Option<(Rest, usize)> = None;
+        let mut state = self.lock();
+        state.remove_expired(now);
         let mut ready = None;
-        for key in in_turn {
-            match state.keys.get(&key) {
-                None => {
-                    ready = Some(key);
-                    break;
-                }
-                Some(rest) if soonest.is_none_or(|(s, _)| rest.until < s.until) => {
-                    soonest = Some((*rest, key))
-                }
-                Some(_) => {}
+        let mut first_to_end: Option<(Cooldown, usize)> = None;
+        for key in untried {
+            let Some(cooldown) = state.keys.get(&key) else {
+                ready = Some(key);
+                break;
+            };
+            if first_to_end.is_none_or(|(first, _)| cooldown.until < first.until) {
+                first_to_end = Some((*cooldown, key));
             }
         }
-        let blocked = state
-            .models
-            .get(model)
-            .copied()
-            .or_else(|| state.open_circuit(now));
-        match (ready, blocked, soonest) {
-            (Some(key), None, _) => Standing::Ready(named(key)),
-            (Some(key), Some(rest), _) => rest.standing(named(key)),
-            (None, _, Some((rest, key))) => rest.standing(named(key)),
-            (None, _, None) => Standing::Spent,
+        let model = state.models.get(model).copied();
+        let blocked = model.or_else(|| state.breaker.cooldown(now));
+        let cooling_down = |cooldown, key| Availability::CoolingDown {
+            cooldown,
+            key: key_index(key),
+        };
+        match (ready, blocked, first_to_end) {
+            (Some(key), None, _) => Availability::Ready(key_index(key)),
+            (Some(key), Some(cooldown), _) => cooling_down(cooldown, key),
+            (None, _, Some((cooldown, key))) => cooling_down(cooldown, key),
+            (None, _, None) => Availability::AllKeysTried,
         }
     }
 
-    /// A half-open circuit lets one request through: this one.
-    pub(super) fn probe(&self) {
-        if self.troubled.load(Ordering::Acquire)
-            && let Some(circuit) = &mut self.locked().circuit
-        {
-            circuit.probe_since = Some(Instant::now());
+    /// A request is about to be sent: in a half-open circuit it is the one probe.
+    pub(super) fn begin_probe(&self) {
+        if self.is_degraded.load(Ordering::Acquire) {
+            self.lock().breaker.begin_probe(Instant::now());
         }
     }
 
-    /// An answer came.
-    pub(super) fn succeeded(&self) {
-        if self.troubled.load(Ordering::Acquire) {
-            let mut state = self.locked();
-            (state.failures, state.circuit) = (0, None);
-            self.settle(&state);
+    /// The upstream answered: the circuit closes.
+    pub(super) fn record_success(&self) {
+        if self.is_degraded.load(Ordering::Acquire) {
+            let mut state = self.lock();
+            state.breaker.record_success();
+            self.is_degraded
+                .store(state.is_degraded(), Ordering::Release);
         }
     }
 
-    /// No answer came.
-    pub(super) fn failed(&self, model: &str, key: Option<usize>, trouble: Trouble) {
+    /// The upstream failed for `model` with the key of that index (`None` if the channel has no keys).
+    pub(super) fn record_failure(&self, model: &str, key: Option<usize>, failure: ChannelFailure) {
         let now = Instant::now();
-        let mut state = self.locked();
-        self.troubled.store(true, Ordering::Release);
-        match trouble {
-            Trouble::Down => state.fail(now),
-            Trouble::RateLimited(asked) => {
-                let until = now + asked.unwrap_or(RATE_LIMITED).min(LONGEST);
-                state.rest_key(
-                    key,
-                    Rest {
-                        until,
-                        asked: asked.is_some(),
-                    },
-                );
+        let mut state = self.lock();
+        self.is_degraded.store(true, Ordering::Release);
+        match failure {
+            ChannelFailure::Unavailable => state.breaker.record_failure(now),
+            ChannelFailure::RateLimited(retry_after) => {
+                state.cool_down_key(key, Cooldown::rate_limited(now, retry_after));
             }
-            Trouble::KeyRefused => state.rest_key(key, Rest::of(now + REFUSED)),
-            Trouble::QuotaExhausted if key.is_some() => {
-                state.rest_key(key, Rest::of(now + EXHAUSTED))
+            ChannelFailure::KeyRejected => {
+                state.cool_down_key(key, Cooldown::new(now + cooldown::KEY_REJECTED));
             }
-            Trouble::QuotaExhausted => state.rest_model(model, now + EXHAUSTED),
-            Trouble::ModelMissing => state.rest_model(model, now + MISSING),
+            ChannelFailure::QuotaExhausted if key.is_some() => {
+                state.cool_down_key(key, Cooldown::new(now + cooldown::QUOTA_EXHAUSTED));
+            }
+            ChannelFailure::QuotaExhausted => {
+                state.cool_down_model(model, now + cooldown::QUOTA_EXHAUSTED);
+            }
+            ChannelFailure::ModelNotFound => {
+                state.cool_down_model(model, now + cooldown::MODEL_NOT_FOUND);
+            }
         }
     }
 
-    /// What an operator is shown: `ok`, or what rests.
+    /// The health in words for operators: `ok`, or what is open or cooling down.
     pub(super) fn describe(&self) -> String {
-        let now = Instant::now();
-        let mut state = self.locked();
-        state.forget_past(now);
-        let mut words = Vec::new();
-        if state.circuit.is_some() {
-            words.push("circuit open".to_owned());
+        let mut state = self.lock();
+        state.remove_expired(Instant::now());
+        let mut problems = Vec::new();
+        if state.breaker.is_open() {
+            problems.push("circuit open".to_owned());
         }
         if !state.keys.is_empty() {
-            words.push(format!("{} key(s) resting", state.keys.len()));
+            problems.push(format!("{} key(s) cooling down", state.keys.len()));
         }
         if !state.models.is_empty() {
-            words.push(format!("{} model(s) resting", state.models.len()));
+            problems.push(format!("{} model(s) cooling down", state.models.len()));
         }
-        if words.is_empty() {
+        if problems.is_empty() {
             "ok".to_owned()
         } else {
-            words.join(", ")
+            problems.join(", ")
         }
     }
 
-    fn settle(&self, state: &State) {
-        let troubled = state.failures > 0
-            || state.circuit.is_some()
-            || !state.models.is_empty()
-            || !state.keys.is_empty();
-        self.troubled.store(troubled, Ordering::Release);
-    }
-
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn forget_past(&mut self, now: Instant) {
-        self.models.retain(|_, rest| rest.until > now);
-        self.keys.retain(|_, rest| rest.until > now);
+    fn is_degraded(&self) -> bool {
+        self.breaker.has_failures()
+            || self.breaker.is_open()
+            || !self.models.is_empty()
+            || !self.keys.is_empty()
     }
 
-    /// The rest that an open circuit means; none when closed, or half open and free for a probe.
-    fn open_circuit(&self, now: Instant) -> Option<Rest> {
-        let circuit = self.circuit.as_ref()?;
-        if circuit.until > now {
-            return Some(Rest::of(circuit.until));
-        }
-        let probing = circuit
-            .probe_since
-            .as_ref()
-            .filter(|since| now < **since + PROBE_TIME)?;
-        Some(Rest::of(*probing + PROBE_TIME))
+    fn remove_expired(&mut self, now: Instant) {
+        self.models.retain(|_, cooldown| cooldown.until > now);
+        self.keys.retain(|_, cooldown| cooldown.until > now);
     }
 
-    fn fail(&mut self, now: Instant) {
-        self.failures = self.failures.saturating_add(1);
-        if let Some(circuit) = &mut self.circuit {
-            circuit.length = (circuit.length * 2).min(OPEN_MOST);
-            (circuit.until, circuit.probe_since) = (now + circuit.length, None);
-        } else if self.failures >= TRIPS_AT {
-            self.circuit = Some(Circuit {
-                until: now + OPEN_FIRST,
-                length: OPEN_FIRST,
-                probe_since: None,
-            });
-        }
+    fn cool_down_key(&mut self, key: Option<usize>, cooldown: Cooldown) {
+        self.keys.insert(key.unwrap_or(0), cooldown);
     }
 
-    fn rest_key(&mut self, key: Option<usize>, rest: Rest) {
-        self.keys.insert(key.unwrap_or(0), rest);
-    }
-
-    fn rest_model(&mut self, model: &str, until: Instant) {
-        if self.models.len() < MODELS_MOST {
-            self.models.insert(model.to_owned(), Rest::of(until));
-        }
-    }
-}
-
-impl Rest {
-    /// One that nobody asked for.
-    fn of(until: Instant) -> Self {
-        Self {
-            until,
-            asked: false,
-        }
-    }
-
-    fn standing(self, key: Option<usize>) -> Standing {
-        Standing::Resting {
-            until: self.until,
-            asked: self.asked,
-            key,
+    fn cool_down_model(&mut self, model: &str, until: Instant) {
+        if self.models.len() < MAX_MODELS {
+            self.models.insert(model.to_owned(), Cooldown::new(until));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::circuit_breaker::{FAILURE_THRESHOLD, INITIAL_OPEN};
     use super::*;
 
     const M: &str = "m";
 
-    fn is_ready(standing: Standing) -> bool {
-        matches!(standing, Standing::Ready(_))
+    fn is_ready(availability: Availability) -> bool {
+        matches!(availability, Availability::Ready(_))
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_circuit_opens_lets_one_probe_through_and_closes() {
-        let health = Health::default();
-        for _ in 1..TRIPS_AT {
-            health.failed(M, None, Trouble::Down);
+        let health = ChannelHealth::default();
+        let fail = || health.record_failure(M, None, ChannelFailure::Unavailable);
+        let ready = || is_ready(health.availability(M, 0, &[], None));
+        for _ in 1..FAILURE_THRESHOLD {
+            fail();
         }
-        assert!(is_ready(health.standing(M, 0, &[], None)), "not yet");
-        health.failed(M, None, Trouble::Down);
-        assert!(!is_ready(health.standing(M, 0, &[], None)));
-        tokio::time::advance(OPEN_FIRST).await;
-        assert!(is_ready(health.standing(M, 0, &[], None)), "half open");
-        health.probe();
-        assert!(
-            !is_ready(health.standing(M, 0, &[], None)),
-            "one probe at a time"
-        );
-        health.failed(M, None, Trouble::Down);
-        tokio::time::advance(OPEN_FIRST).await;
-        assert!(
-            !is_ready(health.standing(M, 0, &[], None)),
-            "a failed probe doubles the pause"
-        );
-        tokio::time::advance(OPEN_FIRST).await;
-        assert!(is_ready(health.standing(M, 0, &[], None)));
-        health.succeeded();
-        health.failed(M, None, Trouble::Down);
-        assert!(
-            is_ready(health.standing(M, 0, &[], None)),
-            "counted from the start again"
-        );
+        assert!(ready(), "one failure fewer does not open it");
+        fail();
+        assert!(!ready());
+        tokio::time::advance(INITIAL_OPEN).await;
+        assert!(ready(), "half open");
+        health.begin_probe();
+        assert!(!ready(), "one probe at a time");
+        fail();
+        tokio::time::advance(INITIAL_OPEN).await;
+        assert!(!ready(), "a failed probe doubles the time");
+        tokio::time::advance(INITIAL_OPEN).await;
+        assert!(ready());
+        health.record_success();
+        fail();
+        assert!(ready(), "counted from zero again");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn keys_rest_alone_and_models_rest_alone() {
-        let health = Health::default();
-        health.failed(M, Some(0), Trouble::KeyRefused);
+    async fn keys_and_models_cool_down_independently() {
+        let health = ChannelHealth::default();
+        health.record_failure(M, Some(0), ChannelFailure::KeyRejected);
         for _ in 0..4 {
-            assert_eq!(health.standing(M, 2, &[], None), Standing::Ready(Some(1)));
+            assert_eq!(
+                health.availability(M, 2, &[], None),
+                Availability::Ready(Some(1))
+            );
         }
         assert!(
-            !is_ready(health.standing(M, 2, &[1], None)),
-            "the other was tried"
+            !is_ready(health.availability(M, 2, &[1], None)),
+            "the other key was tried"
         );
-        tokio::time::advance(REFUSED).await;
-        assert_eq!(health.standing(M, 2, &[1], None), Standing::Ready(Some(0)));
-        assert_eq!(health.standing(M, 2, &[0, 1], None), Standing::Spent);
+        tokio::time::advance(cooldown::KEY_REJECTED).await;
+        assert_eq!(
+            health.availability(M, 2, &[1], None),
+            Availability::Ready(Some(0))
+        );
+        assert_eq!(
+            health.availability(M, 2, &[0, 1], None),
+            Availability::AllKeysTried
+        );
 
-        health.failed(M, Some(0), Trouble::ModelMissing);
-        assert!(!is_ready(health.standing(M, 2, &[], None)));
-        assert!(is_ready(health.standing("other", 2, &[], None)));
+        health.record_failure(M, Some(0), ChannelFailure::ModelNotFound);
+        assert!(!is_ready(health.availability(M, 2, &[], None)));
+        assert!(is_ready(health.availability("other", 2, &[], None)));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_upstream_asks_is_kept() {
-        let health = Health::default();
-        health.failed(M, None, Trouble::RateLimited(Some(Duration::from_secs(17))));
+    async fn a_retry_after_of_the_upstream_is_kept() {
+        let health = ChannelHealth::default();
+        let pause = Duration::from_secs(17);
+        health.record_failure(M, None, ChannelFailure::RateLimited(Some(pause)));
         assert!(matches!(
-            health.standing(M, 0, &[], None),
-            Standing::Resting { asked: true, .. }
+            health.availability(M, 0, &[], None),
+            Availability::CoolingDown { cooldown, .. } if cooldown.is_requested
         ));
-        tokio::time::advance(Duration::from_secs(17)).await;
-        assert!(is_ready(health.standing(M, 0, &[], None)));
+        tokio::time::advance(pause).await;
+        assert!(is_ready(health.availability(M, 0, &[], None)));
     }
 
     #[test]
-    fn keys_take_turns() {
-        let health = Health::default();
-        let keys: Vec<_> = (0..4).map(|_| health.standing(M, 2, &[], None)).collect();
+    fn keys_are_used_in_turn() {
+        let health = ChannelHealth::default();
+        let keys: Vec<_> = (0..4)
+            .map(|_| health.availability(M, 2, &[], None))
+            .collect();
         assert_eq!(keys[0], keys[2]);
         assert_ne!(keys[0], keys[1]);
     }

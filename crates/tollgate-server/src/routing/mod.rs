@@ -1,93 +1,31 @@
-//! Which channel serves a model: lower priority first, equal priorities share by weight, what is unwell rests.
+//! Which channel serves a request: lower priority first, equal priorities by weight, failed channels cool down.
 
+mod channel;
+mod circuit_breaker;
+mod cooldown;
+mod failover;
 mod health;
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use foldhash::fast::RandomState;
-use rand::RngExt as _;
-use sha2::{Digest as _, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
-use tollgate_chat::Format;
-use tollgate_core::{Secret, TaskKind};
-use tollgate_upstream::chat::{ChatModel, ChatProvider};
+use tollgate_core::TaskKind;
 use tollgate_upstream::provider::{Provider, Settings};
-use tollgate_upstream::{Channel, PROVIDERS, egress};
+use tollgate_upstream::{Channel, egress};
 
-pub use health::Trouble;
-use health::{Health, Standing};
+pub use channel::{ChannelPermit, ModelBinding, OpenChannel, TriedKey};
+pub use failover::{Selection, session_hash};
 
-/// Name and kind of the channel that stands in where none is configured.
+use failover::select;
+
+/// Name and kind of the channel that is used if none is configured.
 const BUILT_IN: &str = "sandbox";
-
-/// A channel, ready to be called.
-pub struct OpenChannel {
-    /// As configured.
-    pub channel: Arc<Channel>,
-    /// What its provider can do.
-    pub provider: Provider,
-    slots: Option<Arc<Semaphore>>,
-    health: Arc<Health>,
-    /// The models that the channel names, by the clients' names.
-    chats: HashMap<String, Arc<Spoken>, RandomState>,
-}
-
-/// How a channel's provider speaks with one model: looked up once, not for every request.
-pub struct Spoken {
-    /// The provider's name of the model.
-    pub upstream: String,
-    /// What it can do.
-    pub model: ChatModel,
-    /// The formats that the provider has it in, the preferred one first.
-    pub formats: Vec<&'static dyn Format>,
-}
-
-impl Spoken {
-    fn of(provider: &dyn ChatProvider, upstream: &str) -> Arc<Self> {
-        Arc::new(Self {
-            upstream: upstream.to_owned(),
-            model: provider.model(upstream),
-            formats: provider.formats_for(upstream).to_vec(),
-        })
-    }
-}
 
 /// Every channel of this process.
 pub struct Routing {
     channels: Vec<Arc<OpenChannel>>,
 }
 
-/// A channel that has room, and the room taken; given back when dropped.
-pub struct Seat {
-    /// The channel.
-    pub open: Arc<OpenChannel>,
-    key: Option<usize>,
-    _slot: Option<OwnedSemaphorePermit>,
-}
-
-/// A channel and key that a request has tried.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
-    channel: String,
-    key: usize,
-}
-
-/// What became of the search for a channel.
-pub enum Choice {
-    /// This one.
-    Seat(Seat),
-    /// Some serve the model and all are at their `max_concurrency`.
-    Full,
-    /// All that serve the model were asked by their upstreams to wait that long.
-    Resting(Duration),
-    /// None serves the model, or none that was not tried.
-    None,
-}
-
-/// What a request needs of a channel.
+/// What a request needs of a channel's provider.
 #[derive(Clone, Copy)]
 enum Needs {
     Task(TaskKind),
@@ -95,16 +33,16 @@ enum Needs {
 }
 
 impl Routing {
-    /// Opens the configured channels; without any, the sandbox serves every model. Channels that `before` has under the same
-    /// name keep their health.
+    /// Opens the configured channels; if there are none, the sandbox serves every model. `previous` is the routing before a
+    /// reload: channels of the same name keep their health.
     ///
     /// # Errors
-    /// A sentence for the operator where a channel's kind is not in this program.
+    /// A sentence for the operator if this program has no provider of a channel's kind.
     pub fn open(
         channels: &[Channel],
         settings: &Settings,
         egress: &egress::Client,
-        before: Option<&Self>,
+        previous: Option<&Self>,
     ) -> Result<Self, String> {
         let built_in = [Channel {
             name: BUILT_IN.to_owned(),
@@ -118,7 +56,10 @@ impl Routing {
         };
         let channels = channels
             .iter()
-            .map(|channel| open(channel, settings, egress, before))
+            .map(|channel| {
+                let previous = previous.and_then(|routing| routing.by_name(&channel.name));
+                OpenChannel::open(channel, settings, egress, previous)
+            })
             .collect::<Result<_, _>>()?;
         Ok(Self { channels })
     }
@@ -133,315 +74,88 @@ impl Routing {
         self.channels.iter().find(|open| open.channel.name == name)
     }
 
-    /// Whether any channel has a free seat.
-    pub fn has_room(&self) -> bool {
-        let mut slots = self.channels.iter().map(|c| &c.slots);
-        slots.any(|slots| slots.as_ref().is_none_or(|s| s.available_permits() > 0))
+    /// Whether any channel could take a call now.
+    pub fn has_capacity(&self) -> bool {
+        self.channels.iter().any(|open| open.has_capacity())
     }
 
-    /// Whether any channel makes things of that kind with `model`.
+    /// Whether any channel runs tasks of that kind with `model`.
     pub fn serves_tasks(&self, kind: TaskKind, model: &str) -> bool {
-        self.fit(model, Needs::Task(kind)).next().is_some()
+        self.serving(model, Needs::Task(kind)).next().is_some()
     }
 
     /// Whether any channel serves chats with `model`.
     pub fn serves_chat(&self, model: &str) -> bool {
-        self.fit(model, Needs::Chat).next().is_some()
+        self.serving(model, Needs::Chat).next().is_some()
     }
 
-    /// A channel of `model` that reviews prompts, if any.
-    pub fn reviewer(&self, kind: TaskKind, model: &str) -> Option<Arc<OpenChannel>> {
-        self.fit(model, Needs::Task(kind))
-            .find(|c| c.provider.review.is_some())
+    /// A channel of `model` whose provider moderates prompts, if any.
+    pub fn moderator(&self, kind: TaskKind, model: &str) -> Option<Arc<OpenChannel>> {
+        self.serving(model, Needs::Task(kind))
+            .find(|c| c.provider.moderation.is_some())
             .cloned()
     }
 
-    /// Takes a seat on a channel that makes things of that kind with `model`, leaving out the channels named in `tried` as
-    /// long as another is left.
-    pub fn choose_task(&self, kind: TaskKind, model: &str, tried: &[String]) -> Choice {
-        let fit: Vec<&Arc<OpenChannel>> = self.fit(model, Needs::Task(kind)).collect();
-        if fit.is_empty() {
-            return Choice::None;
+    /// Selects a channel that runs tasks of that kind with `model`; the channels named in `tried` only if no other is left.
+    pub fn select_for_task(&self, kind: TaskKind, model: &str, tried: &[String]) -> Selection {
+        let serving: Vec<&Arc<OpenChannel>> = self.serving(model, Needs::Task(kind)).collect();
+        if serving.is_empty() {
+            return Selection::None;
         }
-        let fresh: Vec<_> = fit
+        let untried: Vec<_> = serving
             .iter()
             .copied()
             .filter(|c| !tried.contains(&c.channel.name))
             .collect();
-        match choose(
-            if fresh.is_empty() { fit.clone() } else { fresh },
-            model,
-            &[],
-            None,
-        ) {
-            Choice::None | Choice::Resting(_) => choose(fit, model, &[], None),
-            choice => choice,
+        let candidates = if untried.is_empty() {
+            serving.clone()
+        } else {
+            untried
+        };
+        match select(candidates, model, &[], None) {
+            Selection::None | Selection::CoolingDown(_) => select(serving, model, &[], None),
+            selection => selection,
         }
     }
 
-    /// The seat of work that its provider has in hand already: on the channel of that name, with the key of that print, or one
-    /// that it has now. Its limit is not asked: the work is there.
-    pub fn seat_on(&self, channel: &str, key_print: Option<&str>) -> Option<Seat> {
+    /// A permit for work that a provider already has: on the channel of that name, with the key of that fingerprint, or the
+    /// channel's first key if that one is gone. It does not wait for the channel's `max_concurrency`. `None` if there is no
+    /// such channel any more.
+    pub fn acquire_for_running_work(
+        &self,
+        channel: &str,
+        key_fingerprint: Option<&str>,
+    ) -> Option<ChannelPermit> {
         let open = self.by_name(channel)?;
-        let keys = &open.channel.api_keys;
-        let same = keys
-            .iter()
-            .position(|key| key_print.is_some_and(|print| print == self::key_print(key)));
-        let slots = open.slots.as_ref();
-        Some(Seat {
-            open: Arc::clone(open),
-            key: same.or((!keys.is_empty()).then_some(0)),
-            _slot: slots.and_then(|slots| Arc::clone(slots).try_acquire_owned().ok()),
-        })
+        Some(open.acquire_for_running_work(key_fingerprint))
     }
 
-    /// Takes a seat for a chat with `model` on a channel and key that are not in `tried`. Requests of one `session` keep to one
-    /// channel and key, for the upstream's prompt cache, as long as it is well.
-    pub fn choose_chat(&self, model: &str, tried: &[Tried], session: Option<u64>) -> Choice {
-        choose(
-            self.fit(model, Needs::Chat).collect(),
-            model,
-            tried,
-            session,
-        )
+    /// Selects a channel and key for a chat with `model`, leaving out those in `tried`. Requests of one `session` keep to one
+    /// channel and key while it is healthy, for the upstream's prompt cache.
+    pub fn select_for_chat(
+        &self,
+        model: &str,
+        tried: &[TriedKey],
+        session: Option<u64>,
+    ) -> Selection {
+        let candidates = self.serving(model, Needs::Chat).collect();
+        select(candidates, model, tried, session)
     }
 
-    fn fit<'a>(
+    fn serving<'a>(
         &'a self,
         model: &'a str,
         needs: Needs,
     ) -> impl Iterator<Item = &'a Arc<OpenChannel>> {
-        let can = move |provider: &Provider| match needs {
+        let offers = move |provider: &Provider| match needs {
             Needs::Task(TaskKind::Image) => provider.image.is_some(),
             Needs::Task(TaskKind::Video) => provider.video.is_some(),
             Needs::Task(TaskKind::Speech) => provider.speech.is_some(),
             Needs::Chat => provider.chat.is_some(),
         };
-        let serves = move |c: &&Arc<OpenChannel>| c.channel.upstream_model(model).is_some();
         self.channels
             .iter()
-            .filter(move |c| can(&c.provider))
-            .filter(serves)
-    }
-}
-
-fn open(
-    channel: &Channel,
-    settings: &Settings,
-    egress: &egress::Client,
-    before: Option<&Routing>,
-) -> Result<Arc<OpenChannel>, String> {
-    let entry = PROVIDERS
-        .iter()
-        .find(|p| p.kind == channel.kind)
-        .ok_or_else(|| {
-            let kinds: Vec<&str> = PROVIDERS.iter().map(|p| p.kind).collect();
-            format!(
-                "channel {:?} has kind {:?}, which this version does not have: use one of {}",
-                channel.name,
-                channel.kind,
-                kinds.join(", ")
-            )
-        })?;
-    // Keys are remembered by their place: a changed list begins afresh.
-    let same = |there: &&Arc<OpenChannel>| {
-        let there = &there.channel;
-        there.base_url == channel.base_url && there.api_keys.len() == channel.api_keys.len()
-    };
-    let known = before.and_then(|b| b.by_name(&channel.name)).filter(same);
-    let channel = Arc::new(channel.clone());
-    let provider = (entry.open)(&channel, settings, egress);
-    let chats = provider.chat.iter().flat_map(|chat| {
-        let models = channel.models.iter();
-        models.map(|model| (model.name.clone(), Spoken::of(&**chat, &model.upstream)))
-    });
-    Ok(Arc::new(OpenChannel {
-        chats: chats.collect(),
-        provider,
-        slots: channel
-            .max_concurrency
-            .map(|n| Arc::new(Semaphore::new(n as usize))),
-        health: known
-            .map(|open| Arc::clone(&open.health))
-            .unwrap_or_default(),
-        channel,
-    }))
-}
-
-/// Ready channels first, by priority and weight; where all rest, the one that wakes first, unless its upstream asked for quiet.
-fn choose(
-    fit: Vec<&Arc<OpenChannel>>,
-    model: &str,
-    tried: &[Tried],
-    session: Option<u64>,
-) -> Choice {
-    let mut ready = Vec::with_capacity(fit.len());
-    let mut resting: Option<(Instant, bool, &Arc<OpenChannel>, Option<usize>)> = None;
-    for open in fit {
-        match open.standing(model, tried, session) {
-            Standing::Ready(key) => ready.push((open, key)),
-            Standing::Resting { until, asked, key } => {
-                // One that nobody asked to rest comes before one that was.
-                if resting.is_none_or(|(u, a, ..)| (asked, until) < (a, u)) {
-                    resting = Some((until, asked, open, key));
-                }
-            }
-            Standing::Spent => {}
-        }
-    }
-    let any_ready = !ready.is_empty();
-    while !ready.is_empty() {
-        let best = ready
-            .iter()
-            .map(|(c, _)| c.channel.priority)
-            .min()
-            .unwrap_or_default();
-        let chosen = by_weight(&ready, best, session);
-        let (open, key) = ready.swap_remove(chosen);
-        if let Some(seat) = open.sit(key) {
-            return Choice::Seat(seat);
-        }
-    }
-    match resting {
-        _ if any_ready => Choice::Full,
-        None => Choice::None,
-        Some((until, true, ..)) => Choice::Resting(until.saturating_duration_since(Instant::now())),
-        Some((_, false, open, key)) => open.sit(key).map_or(Choice::Full, Choice::Seat),
-    }
-}
-
-/// The index of one of those with priority `best`: by weight at random, or always the same one for a session.
-fn by_weight(
-    ready: &[(&Arc<OpenChannel>, Option<usize>)],
-    best: i64,
-    session: Option<u64>,
-) -> usize {
-    let weight = |c: &OpenChannel| {
-        if c.channel.priority == best {
-            u64::from(c.channel.weight.max(1))
-        } else {
-            0
-        }
-    };
-    if let Some(session) = session {
-        // Rendezvous hashing: when a channel comes or goes, only its own sessions move.
-        let score = |c: &OpenChannel| {
-            let unit = (mixed(session, &c.channel.name) >> 11) as f64 / (1u64 << 53) as f64;
-            weight(c) as f64 / -(unit.max(f64::MIN_POSITIVE).ln())
-        };
-        let best = ready
-            .iter()
-            .enumerate()
-            .max_by(|(_, a), (_, b)| score(a.0).total_cmp(&score(b.0)));
-        return best.map(|(index, _)| index).unwrap_or_default();
-    }
-    if ready.len() == 1 {
-        return 0;
-    }
-    let total: u64 = ready.iter().map(|(c, _)| weight(c)).sum();
-    let mut left = rand::rng().random_range(0..total.max(1));
-    ready
-        .iter()
-        .position(|(c, _)| {
-            let weight = weight(c);
-            let here = left < weight;
-            left = left.saturating_sub(weight);
-            here
-        })
-        .unwrap_or_default()
-}
-
-/// A hash that stays the same from run to run and node to node (FNV-1a, finished by a multiply and shift).
-fn mixed(session: u64, name: &str) -> u64 {
-    let mut hash = session ^ 0xcbf2_9ce4_8422_2325;
-    for byte in name.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    hash ^ (hash >> 32)
-}
-
-/// What tells one session from another, for [`Routing::choose_chat`].
-pub fn session(key_id: &str, end_user: &str) -> u64 {
-    mixed(mixed(0, key_id), end_user)
-}
-
-/// A key's print: what it can be recognised by and not be guessed from.
-fn key_print(key: &Secret) -> String {
-    let hash = Sha256::digest(key.expose().as_bytes());
-    hash.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-impl OpenChannel {
-    /// Its health in words, for operators.
-    pub fn health(&self) -> String {
-        self.health.describe()
-    }
-
-    fn standing(&self, model: &str, tried: &[Tried], session: Option<u64>) -> Standing {
-        let here = tried.iter().filter(|t| t.channel == self.channel.name);
-        let keys: Vec<usize> = here.map(|t| t.key).collect();
-        self.health
-            .standing(model, self.channel.api_keys.len(), &keys, session)
-    }
-
-    fn sit(self: &Arc<Self>, key: Option<usize>) -> Option<Seat> {
-        let slot = match &self.slots {
-            Some(slots) => Some(Arc::clone(slots).try_acquire_owned().ok()?),
-            None => None,
-        };
-        self.health.probe();
-        Some(Seat {
-            open: Arc::clone(self),
-            key,
-            _slot: slot,
-        })
-    }
-}
-
-impl Seat {
-    /// The key to use; none where the channel has none.
-    pub fn key(&self) -> Option<&Secret> {
-        self.open.channel.api_keys.get(self.key?)
-    }
-
-    /// What the key is known by, for finding it again after a restart.
-    pub fn key_print(&self) -> Option<String> {
-        self.key().map(key_print)
-    }
-
-    /// What speaks to it.
-    pub fn chat(&self) -> Option<&Arc<dyn ChatProvider>> {
-        self.open.provider.chat.as_ref()
-    }
-
-    /// The same with how it speaks with `model`; none where the channel does not serve it.
-    pub fn spoken(&self, model: &str) -> Option<(&Arc<dyn ChatProvider>, Arc<Spoken>)> {
-        let (open, chat) = (&self.open, self.chat()?);
-        let known = open.chats.get(model).map(Arc::clone);
-        // A channel that names no models serves them all.
-        let other = || Some(Spoken::of(&**chat, open.channel.upstream_model(model)?));
-        Some((chat, known.or_else(other)?))
-    }
-
-    /// For [`Routing::choose_chat`]: not this one again.
-    pub fn tried(&self) -> Tried {
-        Tried {
-            channel: self.open.channel.name.clone(),
-            key: self.key.unwrap_or(0),
-        }
-    }
-
-    /// The upstream answered; a refusal of the client's request is an answer too.
-    pub fn succeeded(&self) {
-        self.open.health.succeeded();
-    }
-
-    /// The upstream did not do its part for `model`.
-    pub fn failed(&self, model: &str, trouble: Trouble) {
-        self.open.health.failed(model, self.key, trouble);
+            .filter(move |c| offers(&c.provider))
+            .filter(move |c| c.channel.upstream_model(model).is_some())
     }
 }

@@ -87,7 +87,7 @@ async fn what_is_left_out_is_told(backend: Backend) {
 
 async fn a_ticket_keeps_what_was_told(backend: Backend) {
     let (mut gate, fake) = shop(backend, Provider::Ark, "seedance-1.0-pro").await;
-    gate.set_env(VARIABLE, "run.after_ticket");
+    gate.set_env(VARIABLE, "run.after_provider_job_id");
     assert!(gate.start_doomed().await, "{}", gate.last_words());
     let client = gate.somebody().await;
     // Words that this provider would read as parameters.

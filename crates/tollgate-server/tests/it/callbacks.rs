@@ -281,7 +281,7 @@ async fn a_crash_after_the_post_tells_it_again(backend: Backend) {
     let mut gate = setup(backend).config(&config).prepare().await;
     let client = gate.somebody().await;
     let receiver = Receiver::start().await;
-    gate.set_env("TOLLGATE_CRASH_AT", "callback.after_post");
+    gate.set_env("TOLLGATE_CRASH_AT", "webhook.after_post");
     assert!(gate.start_doomed().await, "{}", gate.last_words());
     let id = order(&client, IMAGES, &picture("a mill", &receiver.url("yes"))).await;
     gate.ended().await;

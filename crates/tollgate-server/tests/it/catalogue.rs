@@ -183,7 +183,7 @@ fn nothing_refused(row: &Row, fake: &Fake) {
     );
     for one in seen {
         let what = format!("{} {} {}", one.method, one.path, one.body);
-        assert_eq!(one.refused, None, "{what}");
+        assert_eq!(one.rejected_by, None, "{what}");
         assert!(!what.contains("up-key"), "{what}");
     }
 }

@@ -172,7 +172,11 @@ async fn while_a_file_is_uploaded(backend: Backend) {
 }
 
 /// Crash points that no picture of the sandbox passes.
-const OF_OTHERS: [&str; 3] = ["run.after_ticket", "run.before_poll", "callback.after_post"];
+const OF_OTHERS: [&str; 3] = [
+    "run.after_provider_job_id",
+    "run.before_poll",
+    "webhook.after_post",
+];
 
 /// Every crash point of a submission and its task; those that each of two pictures passes for both.
 fn steps() -> Vec<String> {

@@ -27,7 +27,7 @@ use server::{Address, Server};
 pub(crate) use stream::{Event, Stream};
 
 /// How long anything may take that tests wait for. Generous: a machine under load is no failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(15);
 

@@ -137,7 +137,7 @@ async fn the_api_describes_itself(backend: Backend) {
         "{}",
         document["openapi"]
     );
-    let chats = router::CHATS.map(|(path, _)| path.to_owned());
+    let chats = router::CHAT_PATHS.map(|(path, _)| path.to_owned());
     let routes: BTreeSet<String> = ROUTER
         .split(".route(")
         .skip(1)

@@ -18,7 +18,7 @@ on_postgres!(
     the_gateway_leaves_while_the_database_is_away,
 );
 
-/// Within this time `/readyz` says that the database is away (CONTRACT.md › Sharper points).
+/// Within this time `/readyz` says that the database is away (docs/operating.md).
 const NOTICED: Duration = Duration::from_secs(5);
 /// The longest that a client may wait for its answer.
 const ANSWER: Duration = Duration::from_secs(20);

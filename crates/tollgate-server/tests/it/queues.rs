@@ -4,7 +4,7 @@ mod house;
 
 use std::time::Duration;
 
-use tollgate_fakes::{Behaviour, Stage};
+use tollgate_fakes::{Scenario, Stage};
 
 use crate::gate::{Backend, on_both, on_one, status, until};
 use house::{HOUSES, House, OTHER_HOUSES, PRICE, PURSE, Site, key, keys_of_tasks};
@@ -54,10 +54,10 @@ async fn every_other_queue_is_followed_and_paid_for(backend: Backend) {
         if house.fails_for_good {
             given_up(backend, house).await;
         } else {
-            taken_over(backend, house, &Behaviour::Fail).await;
+            taken_over(backend, house, &Scenario::Fail).await;
         }
-        taken_over(backend, house, &Behaviour::QuotaExhausted).await;
-        let (site, id) = crash(backend, house, "run.after_ticket", LONG).await;
+        taken_over(backend, house, &Scenario::QuotaExhausted).await;
+        let (site, id) = crash(backend, house, "run.after_provider_job_id", LONG).await;
         site.check_made(&site.client.ended(&id).await).await;
         assert_eq!(site.submissions(0).len(), 1);
         site.check_purse(PRICE).await;
@@ -123,7 +123,7 @@ async fn a_restart_goes_on_where_it_was(backend: Backend) {
 
 async fn a_crash_with_a_ticket_loses_nothing(backend: Backend) {
     let points = [
-        "run.after_ticket",
+        "run.after_provider_job_id",
         "run.before_poll",
         "run.before_poll:2",
         "run.result_stored",
@@ -250,11 +250,11 @@ async fn failing(backend: Backend, house: &'static House) {
 async fn another_channel_takes_over(backend: Backend) {
     in_each(async |house| {
         for broken in [
-            Behaviour::Fail,
-            Behaviour::QuotaExhausted,
-            Behaviour::KeyRefused { key: None },
-            Behaviour::Overloaded,
-            Behaviour::ModelMissing,
+            Scenario::Fail,
+            Scenario::QuotaExhausted,
+            Scenario::KeyRefused { key: None },
+            Scenario::Overloaded,
+            Scenario::ModelMissing,
         ] {
             taken_over(backend, house, &broken).await;
         }
@@ -262,7 +262,7 @@ async fn another_channel_takes_over(backend: Backend) {
     .await;
 }
 
-async fn taken_over(backend: Backend, house: &'static House, broken: &Behaviour) {
+async fn taken_over(backend: Backend, house: &'static House, broken: &Scenario) {
     let site = Site::open(backend, house, 2, LONG).await;
     site.fakes[0].set(broken.clone());
     let id = site.order("a pier").await;
@@ -276,7 +276,7 @@ async fn taken_over(backend: Backend, house: &'static House, broken: &Behaviour)
 /// The work itself failed: nobody else is asked for it.
 async fn given_up(backend: Backend, house: &'static House) {
     let site = Site::open(backend, house, 2, LONG).await;
-    site.fakes[0].set(Behaviour::Fail);
+    site.fakes[0].set(Scenario::Fail);
     let id = site.order("a pier").await;
     site.check_failed(&site.client.ended(&id).await, "provider_error");
     assert_eq!(site.submissions(0).len(), 1);
@@ -346,7 +346,7 @@ async fn a_lost_answer_is_never_asked_for_again(backend: Backend) {
     in_each(async |house| {
         let limit_s = if house.finds { LONG } else { SHORT };
         let site = Site::open(backend, house, 2, limit_s).await;
-        site.fakes[0].queue_at(Stage::Submit, Behaviour::LostAnswer { hang: false });
+        site.fakes[0].queue_at(Stage::Submit, Scenario::LostAnswer { hang: false });
         let id = site.order("a pier").await;
         let record = site.client.ended(&id).await;
         if house.finds {

@@ -123,7 +123,7 @@ async fn three_ways_in_make_the_same(backend: Backend) {
         let asked = fake.requests();
         let asked: Vec<_> = asked.iter().filter(|one| one.method == "POST").collect();
         assert_eq!(asked.len(), 1, "{path}");
-        assert_eq!(asked[0].refused, None);
+        assert_eq!(asked[0].rejected_by, None);
         let expected = json!({
             "text": text, "voice_id": voice, "voice_language": "en", "voice_speed": 1.2,
         });

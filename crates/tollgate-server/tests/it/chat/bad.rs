@@ -1,4 +1,4 @@
-//! Requests that are refused: each rule of each format, in the format's own words, on SPEC.md's paths and the vendors'.
+//! Requests that are refused: each rule of each format, in the format's own words, on the enveloped paths and the vendors'.
 
 use futures_util::future::join_all;
 use http::Method;
@@ -112,7 +112,7 @@ fn rules(wire: Wire) -> Vec<Rule> {
     }
 }
 
-/// The type or status word of an error of 400 at SPEC.md's path.
+/// The type or status word of an error of 400 on the enveloped path.
 fn kind(wire: Wire, body: &Value) -> &str {
     let word = if wire == Generate {
         &body["error"]["status"]
@@ -325,7 +325,7 @@ fn check_limit(wire: Wire, refused: &Reply) {
     }
 }
 
-/// The words for each status, on SPEC.md's path and on the vendor's own.
+/// The words for each status, on the enveloped path and on the vendor's own.
 async fn errors_in_every_place(backend: Backend) {
     let prices = "[price.\"gemini-2.5-flash\"]\noutput_per_million = 1000\n";
     let gate = Setup::new(backend).config(prices).start().await;

@@ -2,7 +2,7 @@
 //! charge for what was delivered alone.
 
 use futures_util::future::join_all;
-use tollgate_fakes::Behaviour;
+use tollgate_fakes::Scenario;
 
 use super::money::{all_models, prices};
 use super::site::{Site, WAYS, payer, records};
@@ -41,29 +41,29 @@ enum Fate {
     Any,
 }
 
-fn fate(behaviour: &Behaviour, stream: bool) -> Fate {
+fn fate(behaviour: &Scenario, stream: bool) -> Fate {
     match behaviour {
-        Behaviour::RateLimited { .. } => Fate::Refused(429),
-        Behaviour::Hang => Fate::Refused(504),
-        Behaviour::Stall { .. } if !stream => Fate::Refused(504),
-        Behaviour::NoEnd | Behaviour::ErrorEvent if stream => Fate::Cut,
+        Scenario::RateLimited { .. } => Fate::Refused(429),
+        Scenario::Hang => Fate::Refused(504),
+        Scenario::Stall { .. } if !stream => Fate::Refused(504),
+        Scenario::NoEnd | Scenario::ErrorEvent if stream => Fate::Cut,
         // Text that is none may be made text; it may not reach the client as it is.
-        Behaviour::InvalidUtf8 if stream => Fate::Any,
+        Scenario::InvalidUtf8 if stream => Fate::Any,
         // Gemini says the same of a quota and of a rate.
-        Behaviour::QuotaExhausted => Fate::CutOrRefused,
-        Behaviour::TruncatedJson | Behaviour::Stall { .. } | Behaviour::ResetMidBody { .. }
+        Scenario::QuotaExhausted => Fate::CutOrRefused,
+        Scenario::TruncatedJson | Scenario::Stall { .. } | Scenario::ResetMidBody { .. }
             if stream =>
         {
             Fate::CutOrRefused
         }
-        Behaviour::Blocked | Behaviour::ContentFilter | Behaviour::Refusal => Fate::AnsweredOr400,
-        Behaviour::Normal
-        | Behaviour::HugeEvent { .. }
-        | Behaviour::Drip { .. }
-        | Behaviour::LengthStop
-        | Behaviour::NoUsage
-        | Behaviour::AbsurdUsage
-        | Behaviour::NegativeUsage => Fate::Answered,
+        Scenario::Blocked | Scenario::ContentFilter | Scenario::Refusal => Fate::AnsweredOr400,
+        Scenario::Normal
+        | Scenario::HugeEvent { .. }
+        | Scenario::Drip { .. }
+        | Scenario::LengthStop
+        | Scenario::NoUsage
+        | Scenario::AbsurdUsage
+        | Scenario::NegativeUsage => Fate::Answered,
         _ => Fate::Refused(502),
     }
 }
@@ -83,7 +83,7 @@ struct Outcome {
 
 async fn ask(
     client: &Client,
-    behaviour: &Behaviour,
+    behaviour: &Scenario,
     way: usize,
     wire: Wire,
     stream: bool,
@@ -207,13 +207,13 @@ impl Outcome {
 }
 
 /// Each behaviour on a gateway of its own: what an upstream does has consequences.
-async fn all(backend: Backend, behaviours: &[Behaviour]) {
+async fn all(backend: Backend, behaviours: &[Scenario]) {
     for behaviour in behaviours {
         one(backend, behaviour).await;
     }
 }
 
-async fn one(backend: Backend, behaviour: &Behaviour) {
+async fn one(backend: Backend, behaviour: &Scenario) {
     let site = Site::start(backend, &config()).await;
     let client = payer(&site.gate, "1000").await;
     for fake in &site.fakes {
@@ -261,57 +261,57 @@ async fn one(backend: Backend, behaviour: &Behaviour) {
 
 async fn refusals_of_the_upstream(backend: Backend) {
     let behaviours = [
-        Behaviour::Status(500, None),
-        Behaviour::RateLimited { retry_after: 60 },
-        Behaviour::QuotaExhausted,
-        Behaviour::KeyRefused { key: None },
-        Behaviour::ModelMissing,
-        Behaviour::Overloaded,
+        Scenario::Status(500, None),
+        Scenario::RateLimited { retry_after: 60 },
+        Scenario::QuotaExhausted,
+        Scenario::KeyRefused { key: None },
+        Scenario::ModelMissing,
+        Scenario::Overloaded,
     ];
     all(backend, &behaviours).await;
 }
 
 async fn answers_that_are_none(backend: Backend) {
     let behaviours = [
-        Behaviour::Html200,
-        Behaviour::EmptyBody,
-        Behaviour::TruncatedJson,
-        Behaviour::InvalidUtf8,
-        Behaviour::WrongContentType,
-        Behaviour::HugeHeaders,
-        Behaviour::ErrorFirst,
+        Scenario::Html200,
+        Scenario::EmptyBody,
+        Scenario::TruncatedJson,
+        Scenario::InvalidUtf8,
+        Scenario::WrongContentType,
+        Scenario::HugeHeaders,
+        Scenario::ErrorFirst,
     ];
     all(backend, &behaviours).await;
 }
 
 async fn connections_that_break(backend: Backend) {
     let behaviours = [
-        Behaviour::ResetBeforeHead,
-        Behaviour::CloseWithoutAnswer,
-        Behaviour::ResetMidBody { after: 1 },
-        Behaviour::ResetMidBody { after: 4 },
+        Scenario::ResetBeforeHead,
+        Scenario::CloseWithoutAnswer,
+        Scenario::ResetMidBody { after: 1 },
+        Scenario::ResetMidBody { after: 4 },
     ];
     all(backend, &behaviours).await;
 }
 
 async fn ends_that_do_not_come(backend: Backend) {
     let behaviours = [
-        Behaviour::NoEnd,
-        Behaviour::ErrorEvent,
-        Behaviour::Stall { after: 4 },
-        Behaviour::Hang,
+        Scenario::NoEnd,
+        Scenario::ErrorEvent,
+        Scenario::Stall { after: 4 },
+        Scenario::Hang,
     ];
     all(backend, &behaviours).await;
 }
 
 async fn odd_answers_that_are_answers(backend: Backend) {
     let behaviours = [
-        Behaviour::HugeEvent { bytes: 1200 },
-        Behaviour::Drip { ms: 0 },
-        Behaviour::LengthStop,
-        Behaviour::Blocked,
-        Behaviour::ContentFilter,
-        Behaviour::Refusal,
+        Scenario::HugeEvent { bytes: 1200 },
+        Scenario::Drip { ms: 0 },
+        Scenario::LengthStop,
+        Scenario::Blocked,
+        Scenario::ContentFilter,
+        Scenario::Refusal,
     ];
     all(backend, &behaviours).await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use tollgate_fakes::{Behaviour, Fake, Options, Provider, start};
+use tollgate_fakes::{Fake, Options, Provider, Scenario, start};
 
 use super::money::prices;
 use super::site::{channel, fake, payer, records};
@@ -97,7 +97,7 @@ async fn keys_take_turns_and_rest_alone(backend: Backend) {
         assert_eq!(used(&pair.a, key), 2, "{key}");
     }
     pair.asked();
-    pair.a.set(Behaviour::KeyRefused {
+    pair.a.set(Scenario::KeyRefused {
         key: Some("up-2".to_owned()),
     });
     for _ in 0..9 {
@@ -114,10 +114,10 @@ async fn keys_take_turns_and_rest_alone(backend: Backend) {
 
 async fn what_is_tired_rests(backend: Backend) {
     for (behaviour, others_too) in [
-        (Behaviour::RateLimited { retry_after: 600 }, true),
-        (Behaviour::QuotaExhausted, true),
-        (Behaviour::KeyRefused { key: None }, true),
-        (Behaviour::ModelMissing, false),
+        (Scenario::RateLimited { retry_after: 600 }, true),
+        (Scenario::QuotaExhausted, true),
+        (Scenario::KeyRefused { key: None }, true),
+        (Scenario::ModelMissing, false),
     ] {
         let pair = Pair::start(backend, "", "priority = 1").await;
         pair.a.queue(behaviour.clone());
@@ -139,7 +139,7 @@ async fn what_is_tired_rests(backend: Backend) {
 
 async fn the_circuit_opens_and_closes(backend: Backend) {
     let pair = Pair::start(backend, "", "priority = 1").await;
-    pair.a.set(Behaviour::Status(500, None));
+    pair.a.set(Scenario::Status(500, None));
     for _ in 0..5 {
         assert_eq!(ask(&pair.client, MODEL).await, 200);
     }
@@ -148,7 +148,7 @@ async fn the_circuit_opens_and_closes(backend: Backend) {
         assert_eq!(ask(&pair.client, MODEL).await, 200);
     }
     assert_eq!(pair.asked(), (0, 5), "it is left alone");
-    pair.a.set(Behaviour::Normal);
+    pair.a.set(Scenario::Normal);
     until("the circuit to close", async || {
         assert_eq!(ask(&pair.client, MODEL).await, 200);
         (pair.asked().0 == 1).then_some(())
@@ -166,9 +166,9 @@ async fn another_channel_only_before_the_first_byte(backend: Backend) {
     for wire in Wire::ALL {
         let talk = Talk::saying(wire, MODEL, true, "hello there");
         for behaviour in [
-            Behaviour::ErrorFirst,
-            Behaviour::ResetBeforeHead,
-            Behaviour::Html200,
+            Scenario::ErrorFirst,
+            Scenario::ResetBeforeHead,
+            Scenario::Html200,
         ] {
             pair.a.queue(behaviour);
             let said = wire.ask(&pair.client, MODEL, true, &talk.body).await;
@@ -177,7 +177,7 @@ async fn another_channel_only_before_the_first_byte(backend: Backend) {
             assert_eq!(ask(&pair.client, MODEL).await, 200);
             assert_eq!(pair.asked(), (1, 0), "{wire:?}: one failure opens nothing");
         }
-        pair.a.queue(Behaviour::ResetMidBody { after: 4 });
+        pair.a.queue(Scenario::ResetMidBody { after: 4 });
         let mut reply = pair
             .client
             .open(&wire.bare_path(MODEL, true), &talk.body)
@@ -230,16 +230,16 @@ async fn a_connection_has_its_time(backend: Backend) {
 
 async fn when_nothing_is_left(backend: Backend) {
     for (behaviour, status, gemini, asked) in [
-        (Behaviour::Status(500, None), 502, "BAD_GATEWAY", 5),
+        (Scenario::Status(500, None), 502, "BAD_GATEWAY", 5),
         (
-            Behaviour::RateLimited { retry_after: 600 },
+            Scenario::RateLimited { retry_after: 600 },
             429,
             "RESOURCE_EXHAUSTED",
             1,
         ),
-        (Behaviour::KeyRefused { key: None }, 502, "BAD_GATEWAY", 1),
-        (Behaviour::Hang, 504, "", 1),
-        (Behaviour::Status(400, None), 400, "INVALID_ARGUMENT", 1),
+        (Scenario::KeyRefused { key: None }, 502, "BAD_GATEWAY", 1),
+        (Scenario::Hang, 504, "", 1),
+        (Scenario::Status(400, None), 400, "INVALID_ARGUMENT", 1),
     ] {
         let upstream = fake(Provider::OpenAi).await;
         let config = channel("only", Provider::OpenAi, &upstream, "first_byte_s = 1");
@@ -282,8 +282,8 @@ async fn a_full_channel_is_passed_over(backend: Backend) {
         "max_concurrency = 1\npriority = 1",
     )
     .await;
-    pair.a.set(Behaviour::Hang);
-    pair.b.set(Behaviour::Hang);
+    pair.a.set(Scenario::Hang);
+    pair.b.set(Scenario::Hang);
     let talk = Talk::saying(Wire::Chat, MODEL, false, "hi");
     let path = Wire::Chat.bare_path(MODEL, false);
     let hanging = join_all((0..2).map(|_| pair.client.post(&path, &talk.body)));
@@ -306,8 +306,8 @@ async fn a_full_channel_is_passed_over(backend: Backend) {
         _ = hanging => panic!("they hang"),
         () = full => {}
     }
-    pair.a.set(Behaviour::Normal);
-    pair.b.set(Behaviour::Normal);
+    pair.a.set(Scenario::Normal);
+    pair.b.set(Scenario::Normal);
     until("room", async || {
         (ask(&pair.client, MODEL).await == 200).then_some(())
     })
@@ -392,7 +392,7 @@ async fn channel_test_asks_with_every_key(backend: Backend) {
     assert_eq!(said.code, 0, "{}{}", said.stdout, said.stderr);
     assert!(said.stdout.contains("echo"), "{}", said.stdout);
     assert_eq!(pair.asked(), (2, 0));
-    pair.a.set(Behaviour::KeyRefused {
+    pair.a.set(Scenario::KeyRefused {
         key: Some("up-2".to_owned()),
     });
     let said = pair.gate.cli(&["channel", "test", "a"]).await;

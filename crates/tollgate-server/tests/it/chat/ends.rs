@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_fakes::{Behaviour, Fake, Options, Provider, start};
+use tollgate_fakes::{Fake, Options, Provider, Scenario, start};
 
 use super::money::prices;
 use super::site::{channel, kind, payer, records};
@@ -54,7 +54,7 @@ async fn who_hangs_up_pays_for_what_came(backend: Backend) {
     let (fake, config) = slow(Provider::OpenAi).await;
     let gate = Setup::new(backend).config(&config).start().await;
     let client = payer(&gate, "100").await;
-    fake.set(Behaviour::Endless);
+    fake.set(Scenario::Endless);
     for (number, wire) in WIRES.into_iter().enumerate() {
         let stream = begun(&client, wire, 6).await;
         let (_, used) = client.purse().await;
@@ -86,7 +86,7 @@ async fn who_hangs_up_early_pays_nothing(backend: Backend) {
     let (fake, config) = slow(Provider::OpenAi).await;
     let gate = Setup::new(backend).config(&config).start().await;
     let client = payer(&gate, "100").await;
-    fake.set(Behaviour::Hang);
+    fake.set(Scenario::Hang);
     for (wire, stream) in WIRES
         .into_iter()
         .flat_map(|wire| [(wire, false), (wire, true)])
@@ -116,7 +116,7 @@ async fn who_hangs_up_early_pays_nothing(backend: Backend) {
 
 async fn a_killed_server_charges_nothing(backend: Backend) {
     let (fake, config) = slow(Provider::OpenAi).await;
-    fake.set(Behaviour::Endless);
+    fake.set(Scenario::Endless);
     let setup = Setup::new(backend).config(&config);
     let mut gate = setup.env("TOLLGATE_LEASES__SECONDS", "2").start().await;
     let client = payer(&gate, "100").await;
@@ -131,7 +131,7 @@ async fn a_killed_server_charges_nothing(backend: Backend) {
         (client.purse().await == (100.0, 0.0)).then_some(())
     })
     .await;
-    fake.set(Behaviour::Normal);
+    fake.set(Scenario::Normal);
     let said = Wire::Chat
         .ask(
             &client,
@@ -146,7 +146,7 @@ async fn a_killed_server_charges_nothing(backend: Backend) {
 
 async fn another_node_releases_what_a_dead_one_held(backend: Backend) {
     let (fake, config) = slow(Provider::OpenAi).await;
-    fake.set(Behaviour::Endless);
+    fake.set(Scenario::Endless);
     let setup = |config: &str| {
         Setup::new(backend)
             .config(config)

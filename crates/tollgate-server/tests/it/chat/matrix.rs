@@ -72,7 +72,7 @@ async fn ask(site: &Site, client: &Client, case: &Case, talk: &Talk) -> Said {
         let seen = site.fakes[case.fake].requests();
         let seen = seen
             .last()
-            .map(|seen| (seen.refused, seen.body.to_string()));
+            .map(|seen| (seen.rejected_by, seen.body.to_string()));
         panic!(
             "{}: {error:?}\nasked {}\nseen {seen:?}",
             case.name(),

@@ -1,7 +1,7 @@
 //! What chats cost: to the billionth, whatever the upstream counts, and never more than there is.
 
 use futures_util::future::join_all;
-use tollgate_fakes::{Behaviour, Provider, Tokens, tokens};
+use tollgate_fakes::{Provider, Scenario, Tokens, tokens};
 
 use super::site::{Site, WAYS, payer, records};
 use super::talk::Talk;
@@ -206,9 +206,9 @@ async fn counts_that_cannot_be_true(backend: Backend) {
     let text = "tell me of the sea, of ships and of the harbour in the morning";
     let mut cases = 0;
     for behaviour in [
-        Behaviour::NoUsage,
-        Behaviour::NegativeUsage,
-        Behaviour::AbsurdUsage,
+        Scenario::NoUsage,
+        Scenario::NegativeUsage,
+        Scenario::AbsurdUsage,
     ] {
         for (at, way) in WAYS.iter().enumerate() {
             for (wire, stream) in Wire::ALL

@@ -1,4 +1,4 @@
-//! The sandbox through every format: SPEC.md's shapes and the vendors' own, directives, lists of models, counts.
+//! The sandbox through every format: the envelope and the vendors' own shapes, directives, lists of models, counts.
 
 use futures_util::future::join_all;
 use http::Method;

@@ -40,7 +40,7 @@ pub(super) struct Call {
 impl Wire {
     pub(super) const ALL: [Self; 4] = [Chat, Responses, Messages, Generate];
 
-    /// Where SPEC.md has it.
+    /// The path with the envelope.
     pub(super) fn spec_path(self, model: &str, stream: bool) -> String {
         match self {
             Chat => "/api/v1/chat/completions".to_owned(),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::Value;
-use tollgate_fakes::{Fake, Options, Provider, Seen, start};
+use tollgate_fakes::{Fake, Options, Provider, ReceivedRequest, start};
 
 use crate::films::mp4_ms;
 use crate::gate::{Backend, Client, Gate, Setup, links, status, task_id, until};
@@ -320,11 +320,11 @@ impl Site {
     }
 
     /// What a fake took into its queue or may have taken.
-    pub(super) fn submissions(&self, fake: usize) -> Vec<Seen> {
+    pub(super) fn submissions(&self, fake: usize) -> Vec<ReceivedRequest> {
         let mut seen = self.fakes[fake].requests();
         seen.retain(|seen| seen.method == "POST" && seen.path.contains(self.house.submission));
         for one in &seen {
-            assert_eq!(one.refused, None, "{}", one.body);
+            assert_eq!(one.rejected_by, None, "{}", one.body);
         }
         seen
     }
@@ -428,6 +428,6 @@ pub(super) fn keys_of_tasks(fake: &Fake) -> Vec<Vec<String>> {
 }
 
 /// The key that a request brought.
-pub(super) fn key(seen: &Seen) -> String {
+pub(super) fn key(seen: &ReceivedRequest) -> String {
     seen.header("authorization").expect("a key").to_owned()
 }

@@ -1,0 +1,179 @@
+//! API keys: looked up by their SHA-256, cached until users or keys change, checked on every request.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use http::{HeaderMap, HeaderName};
+use subtle::ConstantTimeEq as _;
+use tollgate_core::{ApiError, Clock, ErrorKind, id};
+use tollgate_store::{Key, Store, StoreError};
+
+use crate::http::errors;
+
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+
+/// How often the store is asked whether users or keys changed: a revocation takes effect within a second.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(300);
+
+/// Authenticates requests by their API key.
+pub struct Authenticator {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    /// By the first 8 bytes of the key's hash; the full hash is compared in constant time.
+    cache: RwLock<HashMap<[u8; 8], CachedKey, RandomState>>,
+    /// The store's version of users and keys that the cache belongs to.
+    version: AtomicI64,
+}
+
+struct CachedKey {
+    digest: [u8; 32],
+    key: Arc<Key>,
+}
+
+/// Why a request is not authenticated.
+#[derive(Debug)]
+pub enum AuthError {
+    /// No key came with the request.
+    MissingKey,
+    /// The key is unknown, revoked or expired; the text says which.
+    InvalidKey(&'static str),
+    /// The key's user is disabled.
+    UserDisabled,
+    /// The database failed.
+    Store(StoreError),
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::MissingKey => Self::new(
+                ErrorKind::Authentication,
+                "an API key is required: send it as `Authorization: Bearer sk-…`",
+            ),
+            AuthError::InvalidKey(why) => Self::new(ErrorKind::Authentication, why),
+            AuthError::UserDisabled => Self::new(ErrorKind::Permission, "this account is disabled"),
+            AuthError::Store(e) => errors::from_store(e),
+        }
+    }
+}
+
+impl Authenticator {
+    /// An authenticator for the keys in `store`, with an empty cache.
+    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            clock,
+            cache: RwLock::default(),
+            version: AtomicI64::default(),
+        }
+    }
+
+    /// The key in `headers`, if it is valid now.
+    pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Arc<Key>, AuthError> {
+        self.authenticate_any(&presented_keys(headers, None)).await
+    }
+
+    /// The first of several presented keys that is valid now, else the error of the first one. Some clients send two.
+    pub async fn authenticate_any(
+        &self,
+        presented: &PresentedKeys<'_>,
+    ) -> Result<Arc<Key>, AuthError> {
+        let mut first_error = None;
+        for key in presented.iter().flatten() {
+            match self.check_key(key).await {
+                Ok(key) => return Ok(key),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        Err(first_error.unwrap_or(AuthError::MissingKey))
+    }
+
+    async fn check_key(&self, presented: &str) -> Result<Arc<Key>, AuthError> {
+        let digest = id::key_digest(presented);
+        let key = match self.cached(&digest) {
+            Some(key) => key,
+            None => Box::pin(self.look_up(digest)).await?,
+        };
+        if key.revoked_at.is_some() {
+            return Err(AuthError::InvalidKey("this API key was revoked"));
+        }
+        let expires_at = key.limits.expires_at;
+        if expires_at.is_some_and(|expires_at| expires_at <= self.clock.now()) {
+            return Err(AuthError::InvalidKey("this API key has expired"));
+        }
+        if key.user_disabled_at.is_some() {
+            return Err(AuthError::UserDisabled);
+        }
+        Ok(key)
+    }
+
+    fn cached(&self, digest: &[u8; 32]) -> Option<Arc<Key>> {
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        let found = cache.get(&digest_prefix(digest))?;
+        bool::from(found.digest.ct_eq(digest)).then(|| Arc::clone(&found.key))
+    }
+
+    async fn look_up(&self, digest: [u8; 32]) -> Result<Arc<Key>, AuthError> {
+        let version = self.version.load(Ordering::Acquire);
+        let found = self.store.key_by_hash(&id::hex(&digest)).await;
+        let found = found.map_err(AuthError::Store)?;
+        let key = Arc::new(found.ok_or(AuthError::InvalidKey("this API key is not known"))?);
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        // If the version changed meanwhile, the key was read before that change: it serves this request and is not cached.
+        if self.version.load(Ordering::Acquire) == version {
+            let key = Arc::clone(&key);
+            cache.insert(digest_prefix(&digest), CachedKey { digest, key });
+        }
+        Ok(key)
+    }
+
+    /// Empties the cache as soon as the store says that users or keys changed. Never returns.
+    pub async fn watch_for_changes(&self) {
+        let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
+        loop {
+            ticks.tick().await;
+            match self.store.access_version().await {
+                Ok(version) if version != self.version.load(Ordering::Acquire) => {
+                    let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+                    self.version.store(version, Ordering::Release);
+                    cache.clear();
+                }
+                Ok(_) => {}
+                Err(e) => {
+                    // A key that cannot be checked for revocation must not be accepted.
+                    tracing::warn!(error = %e, "cannot check whether API keys changed: the key cache is emptied");
+                    let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+                    cache.clear();
+                }
+            }
+        }
+    }
+}
+
+fn digest_prefix(digest: &[u8; 32]) -> [u8; 8] {
+    std::array::from_fn(|i| digest[i])
+}
+
+/// The keys that a request presents, none of them empty.
+pub type PresentedKeys<'a> = [Option<&'a str>; 4];
+
+/// The keys of a request, in the order in which they are tried: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, and
+/// `query_key` from the URL.
+pub fn presented_keys<'a>(headers: &'a HeaderMap, query_key: Option<&'a str>) -> PresentedKeys<'a> {
+    let bearer = headers.get(http::header::AUTHORIZATION).and_then(|v| {
+        let (scheme, key) = v.to_str().ok()?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(key)
+    });
+    let header = |name: &HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    let all = [
+        bearer,
+        header(&X_API_KEY),
+        header(&X_GOOG_API_KEY),
+        query_key,
+    ];
+    all.map(|key| key.map(str::trim).filter(|key| !key.is_empty()))
+}

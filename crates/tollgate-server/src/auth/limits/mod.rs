@@ -1,0 +1,360 @@
+//! Rate limits of keys, of users over all their keys, and of the gateway over all users: POST requests and tokens per
+//! minute (sliding window), requests in flight. A request over a limit is rejected with 429, never queued.
+
+mod sliding_window;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::RandomState;
+use tollgate_core::clock::SECOND;
+use tollgate_core::{ApiError, Clock, ErrorKind, Millis};
+use tollgate_store::{Key, RateLimits};
+
+use sliding_window::SlidingWindow;
+
+/// Entries of a table before idle ones are looked for and removed.
+const SWEEP_THRESHOLD: usize = 1_024;
+
+/// Counts the recent use of every key and user with a limit; clones share the counts. Keys without limits have no entry; an
+/// entry without requests in flight and without any in the last minute is removed.
+#[derive(Clone)]
+pub struct RateLimiter {
+    shared: Arc<Shared>,
+    /// Limits of all users together.
+    gateway: RateLimits,
+}
+
+struct Shared {
+    table: Mutex<Table>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Default)]
+struct Table {
+    keys: UsageTable,
+    users: UsageTable,
+    gateway: Usage,
+}
+
+/// By the id of a key or user.
+#[derive(Default)]
+struct UsageTable {
+    by_id: HashMap<String, Usage, RandomState>,
+    /// Entries left after the last sweep.
+    len_after_sweep: usize,
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope<'a> {
+    Key(&'a str),
+    User(&'a str),
+    Gateway,
+}
+
+#[derive(Default)]
+struct Usage {
+    posts: SlidingWindow,
+    tokens: SlidingWindow,
+    /// Estimated tokens of the requests in flight.
+    reserved_tokens: u64,
+    in_flight: u32,
+}
+
+/// An admitted request. It counts as in flight until dropped, so it must live until the response has been sent.
+pub struct RequestPermit {
+    shared: Arc<Shared>,
+    key: Arc<Key>,
+    gateway: RateLimits,
+    reserved_tokens: AtomicU64,
+}
+
+impl RateLimiter {
+    /// A limiter with all counts at zero. `gateway` limits all users together.
+    pub fn new(gateway: RateLimits, clock: Arc<dyn Clock>) -> Self {
+        let table = Mutex::default();
+        Self {
+            shared: Arc::new(Shared { table, clock }),
+            gateway,
+        }
+    }
+
+    /// Admits a request of `key`. `None` if no limit applies to the key.
+    ///
+    /// # Errors
+    /// 429 that names the limit and says how long to wait. A request that one limit rejects counts against none.
+    pub fn admit(
+        &self,
+        key: &Arc<Key>,
+        is_post: bool,
+        now: Millis,
+    ) -> Result<Option<RequestPermit>, ApiError> {
+        let scopes = || limited_scopes(key, self.gateway);
+        if scopes().next().is_none() {
+            return Ok(None);
+        }
+        let mut table = self.shared.lock();
+        for (scope, rates) in scopes() {
+            table
+                .usage(scope, now)
+                .check_requests(scope, &rates, is_post, now)?;
+        }
+        for (scope, rates) in scopes() {
+            let usage = table.usage(scope, now);
+            usage.in_flight += 1;
+            if is_post && rates.rpm.is_some() {
+                usage.posts.add(1, now);
+            }
+        }
+        drop(table);
+        Ok(Some(RequestPermit {
+            shared: Arc::clone(&self.shared),
+            key: Arc::clone(key),
+            gateway: self.gateway,
+            reserved_tokens: AtomicU64::new(0),
+        }))
+    }
+
+    /// The limit of requests with the fewest requests left, for the `x-ratelimit-*` headers. A limit of requests in flight
+    /// counts only once it is reached. `None` if no limit of requests applies to the key.
+    pub fn remaining_requests(&self, key: &Key, now: Millis) -> Option<RemainingRequests> {
+        let mut scopes = limited_scopes(key, self.gateway).peekable();
+        scopes.peek()?;
+        let mut table = self.shared.lock();
+        let mut fewest: Option<RemainingRequests> = None;
+        for (scope, rates) in scopes {
+            let usage = table.existing_usage(scope);
+            let in_flight = usage.as_ref().map_or(0, |usage| usage.in_flight);
+            let concurrency = rates.max_concurrency.filter(|max| in_flight >= *max);
+            let concurrency = concurrency.map(|max| RemainingRequests {
+                limit: max,
+                remaining: 0,
+                reset_s: 1,
+            });
+            let per_minute = rates.rpm.map(|rpm| remaining_in_minute(rpm, usage, now));
+            let all = fewest.into_iter().chain(per_minute).chain(concurrency);
+            fewest = all.min_by_key(|left| left.remaining);
+        }
+        fewest
+    }
+}
+
+/// What a limit of requests leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemainingRequests {
+    /// The limit.
+    pub limit: u32,
+    /// Requests that may still be made now.
+    pub remaining: u32,
+    /// Seconds until one more request may be made.
+    pub reset_s: u32,
+}
+
+/// The scopes whose limits apply to `key`.
+fn limited_scopes(key: &Key, gateway: RateLimits) -> impl Iterator<Item = (Scope<'_>, RateLimits)> {
+    let all = [
+        (Scope::Key(&key.id), key.limits.rates),
+        (Scope::User(&key.user_id), key.user_rates),
+        (Scope::Gateway, gateway),
+    ];
+    let none = RateLimits::default();
+    all.into_iter().filter(move |(_, rates)| *rates != none)
+}
+
+/// What a limit of `rpm` requests per minute leaves; `usage` is `None` if nothing was counted.
+fn remaining_in_minute(rpm: u32, usage: Option<&mut Usage>, now: Millis) -> RemainingRequests {
+    let Some(usage) = usage else {
+        return RemainingRequests {
+            limit: rpm,
+            remaining: rpm,
+            reset_s: 0,
+        };
+    };
+    let recent = usage.posts.sum(now);
+    let remaining = u64::from(rpm).saturating_sub(recent);
+    let reset = usage
+        .posts
+        .time_until_at_most(recent.saturating_sub(1), now);
+    RemainingRequests {
+        limit: rpm,
+        remaining: u32::try_from(remaining).unwrap_or(rpm),
+        reset_s: seconds_rounded_up(reset),
+    }
+}
+
+impl RequestPermit {
+    /// Counts `estimate` tokens as used until [`RequestPermit::settle_tokens`] gives the actual number, or the permit is
+    /// dropped. Called once, before the provider is called.
+    ///
+    /// # Errors
+    /// 429 if the tokens of the last minute and the estimates of other requests in flight have reached a limit. The estimate
+    /// itself may exceed it: otherwise a key with a small limit could never request a long answer.
+    pub fn reserve_tokens(&self, estimate: u64) -> Result<(), ApiError> {
+        let now = self.shared.clock.now();
+        let mut table = self.shared.lock();
+        for (scope, tpm) in self.token_scopes() {
+            table.usage(scope, now).check_tokens(scope, tpm, now)?;
+        }
+        for (scope, _) in self.token_scopes() {
+            let usage = table.usage(scope, now);
+            usage.reserved_tokens = usage.reserved_tokens.saturating_add(estimate);
+        }
+        self.reserved_tokens.fetch_add(estimate, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Counts `actual` tokens, used now, instead of the estimate. Called once.
+    pub fn settle_tokens(&self, actual: u64) {
+        let now = self.shared.clock.now();
+        let mut table = self.shared.lock();
+        self.release_reserved(&mut table, now);
+        for (scope, _) in self.token_scopes() {
+            table.usage(scope, now).tokens.add(actual, now);
+        }
+    }
+
+    /// The scopes with a limit of tokens per minute, and that limit.
+    fn token_scopes(&self) -> impl Iterator<Item = (Scope<'_>, u32)> {
+        let scopes = limited_scopes(&self.key, self.gateway);
+        scopes.filter_map(|(scope, rates)| Some((scope, rates.tpm?)))
+    }
+
+    fn release_reserved(&self, table: &mut Table, now: Millis) {
+        let reserved = self.reserved_tokens.swap(0, Ordering::Relaxed);
+        for (scope, _) in self.token_scopes() {
+            let usage = table.usage(scope, now);
+            usage.reserved_tokens = usage.reserved_tokens.saturating_sub(reserved);
+        }
+    }
+}
+
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        let now = self.shared.clock.now();
+        let mut table = self.shared.lock();
+        self.release_reserved(&mut table, now);
+        for (scope, _) in limited_scopes(&self.key, self.gateway) {
+            let usage = table.usage(scope, now);
+            usage.in_flight = usage.in_flight.saturating_sub(1);
+            if usage.is_idle(now) {
+                table.remove(scope);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn usage(&mut self, scope: Scope<'_>, now: Millis) -> &mut Usage {
+        match scope {
+            Scope::Key(id) => self.keys.usage(id, now),
+            Scope::User(id) => self.users.usage(id, now),
+            Scope::Gateway => &mut self.gateway,
+        }
+    }
+
+    /// The usage of `scope`. `None` if it has no entry.
+    fn existing_usage(&mut self, scope: Scope<'_>) -> Option<&mut Usage> {
+        match scope {
+            Scope::Key(id) => self.keys.by_id.get_mut(id),
+            Scope::User(id) => self.users.by_id.get_mut(id),
+            Scope::Gateway => Some(&mut self.gateway),
+        }
+    }
+
+    fn remove(&mut self, scope: Scope<'_>) {
+        match scope {
+            Scope::Key(id) => drop(self.keys.by_id.remove(id)),
+            Scope::User(id) => drop(self.users.by_id.remove(id)),
+            Scope::Gateway => self.gateway = Usage::default(),
+        }
+    }
+}
+
+impl UsageTable {
+    fn usage(&mut self, id: &str, now: Millis) -> &mut Usage {
+        if !self.by_id.contains_key(id) {
+            if self.by_id.len() >= SWEEP_THRESHOLD.max(2 * self.len_after_sweep) {
+                self.by_id.retain(|_, usage| !usage.is_idle(now));
+                self.len_after_sweep = self.by_id.len();
+            }
+            self.by_id.insert(id.to_owned(), Usage::default());
+        }
+        self.by_id
+            .get_mut(id)
+            .expect("inserted above if it was missing")
+    }
+}
+
+impl Usage {
+    fn check_requests(
+        &mut self,
+        scope: Scope<'_>,
+        rates: &RateLimits,
+        is_post: bool,
+        now: Millis,
+    ) -> Result<(), ApiError> {
+        if let Some(max) = rates.max_concurrency.filter(|max| self.in_flight >= *max) {
+            let what = format!("have {max} requests in flight: wait for one to end");
+            return Err(rejected(scope, &what, SECOND));
+        }
+        if let Some(rpm) = rates.rpm.filter(|_| is_post) {
+            let allowed = u64::from(rpm).saturating_sub(1);
+            if self.posts.sum(now) > allowed {
+                let what = format!("make {rpm} POST requests a minute");
+                return Err(rejected(
+                    scope,
+                    &what,
+                    self.posts.time_until_at_most(allowed, now),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_tokens(&mut self, scope: Scope<'_>, tpm: u32, now: Millis) -> Result<(), ApiError> {
+        let tpm = u64::from(tpm);
+        if self.tokens.sum(now).saturating_add(self.reserved_tokens) < tpm {
+            return Ok(());
+        }
+        // If the estimates alone reach the limit, a request must end first, which may happen at any moment.
+        let wait = match tpm.checked_sub(self.reserved_tokens.saturating_add(1)) {
+            Some(allowed) => self.tokens.time_until_at_most(allowed, now),
+            None => SECOND,
+        };
+        Err(rejected(scope, &format!("use {tpm} tokens a minute"), wait))
+    }
+
+    fn is_idle(&mut self, now: Millis) -> bool {
+        self.in_flight == 0
+            && self.reserved_tokens == 0
+            && self.posts.sum(now) == 0
+            && self.tokens.sum(now) == 0
+    }
+}
+
+fn rejected(scope: Scope<'_>, what: &str, wait: Millis) -> ApiError {
+    let who = match scope {
+        Scope::Key(_) => "this API key",
+        Scope::User(_) => "this account, with all its API keys,",
+        Scope::Gateway => "this gateway's users together",
+    };
+    ApiError {
+        retry_after: Some(seconds_rounded_up(wait).max(1)),
+        ..ApiError::new(ErrorKind::RateLimit, format!("{who} may {what}"))
+    }
+}
+
+fn seconds_rounded_up(wait: Millis) -> u32 {
+    u32::try_from((wait + SECOND - 1) / SECOND).unwrap_or(0)
+}

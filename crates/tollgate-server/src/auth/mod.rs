@@ -1,0 +1,5 @@
+//! Authentication by API key, and the rate limits of keys, users and the gateway.
+
+pub mod caller;
+pub mod keys;
+pub mod limits;

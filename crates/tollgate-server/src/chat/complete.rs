@@ -1,0 +1,84 @@
+//! A response that is sent complete: converted from the upstream's format to the client's, and wrapped in the envelope.
+
+use bytes::{Bytes, BytesMut};
+use tollgate_chat::hub::{PartKind, Response};
+use tollgate_chat::{MalformedResponse, RenderOptions, custom_tool, json_tool};
+
+use crate::chat::billing::Delivered;
+use crate::chat::endpoint::Endpoint;
+use crate::chat::signature_cache::SignatureCache;
+use crate::chat::translate::{PreparedRequest, restore_tool_name};
+
+/// The largest response, in bytes, that is read from an upstream: images in it are base64.
+pub const MAX_RESPONSE: usize = 64 * 1_048_576;
+
+/// Converts an upstream's complete response to the client's format.
+///
+/// # Errors
+/// The response is malformed, or contains an error of the upstream.
+pub fn convert_response(
+    signatures: &SignatureCache,
+    endpoint: Endpoint,
+    prepared: &PreparedRequest,
+    user_id: &str,
+    body: Bytes,
+    options: &RenderOptions<'_>,
+) -> Result<(Bytes, Delivered), MalformedResponse> {
+    if prepared.forward {
+        let forwarded = prepared.format.forward_response(&body, options.model)?;
+        let delivered = Delivered {
+            usage: forwarded.usage,
+            text_bytes: forwarded.text_bytes,
+            complete: true,
+        };
+        return Ok((forwarded.body, delivered));
+    }
+    let mut response = prepared.format.read_response(&body)?;
+    if let Some(tool) = &prepared.json_tool {
+        json_tool::restore_in_response(&mut response, tool);
+    }
+    for choice in &mut response.choices {
+        for part in &mut choice.parts {
+            if let PartKind::ToolCall { name, .. } = &mut part.kind {
+                restore_tool_name(&prepared.renamed_tools, name);
+            }
+        }
+        signatures.insert(user_id, choice);
+    }
+    if !prepared.custom_tools.is_empty() {
+        custom_tool::restore_in_response(&mut response, &prepared.custom_tools);
+    }
+    let delivered = Delivered {
+        usage: response.usage,
+        text_bytes: text_bytes(&response),
+        complete: true,
+    };
+    let body = endpoint.format.write_response(&response, options);
+    Ok((body.into(), delivered))
+}
+
+/// Wraps a response in the envelope `{code: 200, data: …}`.
+pub fn wrap_in_envelope(endpoint: Endpoint, bare: Bytes) -> Bytes {
+    const HEAD: &[u8] = br#"{"code":200,"data":"#;
+    let data = endpoint.format.envelope_response(bare.into());
+    let mut body = BytesMut::with_capacity(HEAD.len() + data.len() + 1);
+    body.extend_from_slice(HEAD);
+    body.extend_from_slice(&data);
+    body.extend_from_slice(b"}");
+    body.freeze()
+}
+
+/// Bytes of text, reasoning and tool arguments in the response.
+fn text_bytes(response: &Response) -> u64 {
+    let parts = response.choices.iter().flat_map(|choice| &choice.parts);
+    let len = parts.map(|part| match &part.kind {
+        PartKind::Text { text, .. }
+        | PartKind::Reasoning { text, .. }
+        | PartKind::Refusal(text) => text.len(),
+        PartKind::ToolCall {
+            name, arguments, ..
+        } => name.len() + arguments.len(),
+        _ => 0,
+    });
+    len.sum::<usize>() as u64
+}

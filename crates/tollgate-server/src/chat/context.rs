@@ -1,0 +1,75 @@
+//! What answering chats needs of the gateway.
+
+use std::sync::Arc;
+
+use tollgate_core::Clock;
+use tollgate_media::catalogue::Catalogue;
+use tollgate_upstream::{Channel, ChatTimeouts, egress};
+
+use crate::auth::keys::Authenticator;
+use crate::auth::limits::RateLimiter;
+use crate::chat::billing::BillingContext;
+use crate::chat::signature_cache::SignatureCache;
+use crate::config::Config;
+use crate::http::body::BodyBudget;
+use crate::metrics::Metrics;
+use crate::reloadable::ReloadableHandle;
+
+/// The parts of the gateway that chats work with.
+pub struct ChatContext {
+    /// API keys.
+    pub auth: Arc<Authenticator>,
+    /// Rate limits.
+    pub limits: RateLimiter,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Memory for request bodies.
+    pub body_budget: BodyBudget,
+    /// Every model id.
+    pub catalogue: Arc<Catalogue>,
+    /// Channels and prices.
+    pub reloadable: ReloadableHandle,
+    /// Fetches files that clients name by URL.
+    pub egress: egress::Client,
+    /// Signatures of tool calls, for clients whose format has no field for them.
+    pub signatures: SignatureCache,
+    /// Counts chats and failed attempts.
+    pub metrics: Arc<Metrics>,
+    /// Holds and charges.
+    pub billing: Arc<BillingContext>,
+    /// The configuration of chats.
+    pub settings: ChatSettings,
+}
+
+/// The configuration of chats.
+pub struct ChatSettings {
+    /// The output tokens that are held for, and sent to upstreams that need a maximum, if the client gives none.
+    pub default_max_tokens: u64,
+    /// The time limits of channels without their own.
+    timeouts: ChatTimeouts,
+}
+
+impl ChatSettings {
+    /// The settings of `config`.
+    pub fn new(config: &Config) -> Self {
+        let limits = &config.time_limits;
+        Self {
+            default_max_tokens: config.chat.default_max_tokens,
+            timeouts: ChatTimeouts {
+                connect: limits.chat_connect,
+                first_byte: limits.chat_first_byte,
+                idle: limits.chat_idle,
+            },
+        }
+    }
+
+    /// The time limits of calls on `channel`.
+    pub fn timeouts(&self, channel: &Channel) -> ChatTimeouts {
+        let own = &channel.time_limits;
+        ChatTimeouts {
+            connect: own.connect.unwrap_or(self.timeouts.connect),
+            first_byte: own.first_byte.unwrap_or(self.timeouts.first_byte),
+            idle: own.idle.unwrap_or(self.timeouts.idle),
+        }
+    }
+}

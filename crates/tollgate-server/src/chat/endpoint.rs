@@ -1,0 +1,84 @@
+//! The chat endpoints: which format each one uses, and whether in the envelope `{code, data}` or as the provider's API.
+
+use http::Uri;
+use tollgate_chat::Format;
+use tollgate_chat::chat_completions::ChatCompletions;
+use tollgate_chat::generate_content::GenerateContent;
+use tollgate_chat::messages::Messages;
+use tollgate_chat::responses::Responses;
+
+/// A chat endpoint.
+#[derive(Clone, Copy)]
+pub struct Endpoint {
+    /// The clients' format.
+    pub format: &'static dyn Format,
+    /// Whether responses and errors are the provider's own, without the envelope (docs/chat.md).
+    pub bare: bool,
+    /// Whether the key may be in the query as `?key=`, and streams without `alt=sse` are JSON arrays.
+    pub gemini: bool,
+    /// The status if no channel can serve the model now.
+    pub no_channel_status: u16,
+}
+
+const fn endpoint(format: &'static dyn Format, bare: bool) -> Endpoint {
+    Endpoint {
+        format,
+        bare,
+        gemini: false,
+        no_channel_status: 502,
+    }
+}
+
+/// `/api/v1/chat/completions`.
+pub const ENVELOPED_CHAT_COMPLETIONS: Endpoint = endpoint(&ChatCompletions, false);
+/// `/openai/v1/chat/completions` and `/v1/chat/completions`.
+pub const BARE_CHAT_COMPLETIONS: Endpoint = endpoint(&ChatCompletions, true);
+/// `/v1/responses`.
+pub const ENVELOPED_RESPONSES: Endpoint = endpoint(&Responses, false);
+/// `/openai/v1/responses`.
+pub const BARE_RESPONSES: Endpoint = endpoint(&Responses, true);
+/// `/v1/messages`.
+pub const ENVELOPED_MESSAGES: Endpoint = endpoint(&Messages, false);
+/// `/anthropic/v1/messages`.
+pub const BARE_MESSAGES: Endpoint = endpoint(&Messages, true);
+/// `/v1beta/models/…`.
+pub const ENVELOPED_GENERATE_CONTENT: Endpoint = Endpoint {
+    no_channel_status: 503,
+    ..endpoint(&GenerateContent, false)
+};
+/// `/gemini/v1beta/models/…` and `/gemini/v1/models/…`.
+pub const BARE_GENERATE_CONTENT: Endpoint = Endpoint {
+    gemini: true,
+    no_channel_status: 503,
+    ..endpoint(&GenerateContent, true)
+};
+
+/// The endpoint whose error format a path has, for responses that no chat handler gives: unknown paths, wrong methods, missing
+/// keys.
+pub fn by_path(path: &str) -> Option<Endpoint> {
+    const PREFIXES: &[(&str, Endpoint)] = &[
+        ("/openai/", BARE_CHAT_COMPLETIONS),
+        ("/anthropic/", BARE_MESSAGES),
+        ("/gemini/", BARE_GENERATE_CONTENT),
+        ("/v1beta/", ENVELOPED_GENERATE_CONTENT),
+        ("/v1/messages", ENVELOPED_MESSAGES),
+    ];
+    PREFIXES
+        .iter()
+        .find(|(prefix, _)| path.starts_with(prefix))
+        .map(|(_, endpoint)| *endpoint)
+}
+
+/// Whether a path is a chat path: browser pages of any origin may call those.
+pub fn is_chat_path(path: &str) -> bool {
+    const OTHERS: [&str; 3] = ["/api/v1/chat/", "/v1/chat/", "/v1/responses"];
+    by_path(path).is_some() || OTHERS.iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// A parameter of the query, percent-decoded.
+pub fn query_parameter<'a>(uri: &'a Uri, name: &str) -> Option<std::borrow::Cow<'a, str>> {
+    let mut pairs = url::form_urlencoded::parse(uri.query()?.as_bytes());
+    pairs
+        .find(|(parameter, _)| parameter == name)
+        .map(|(_, value)| value)
+}

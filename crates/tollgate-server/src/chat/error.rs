@@ -1,0 +1,180 @@
+//! Errors of chat requests, written in the client's format.
+
+use std::time::Duration;
+
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use tollgate_chat::{ErrorBody, InvalidRequest};
+use tollgate_core::{ApiError, ErrorKind};
+use tollgate_upstream::{ProviderError, UpstreamErrorKind};
+
+use crate::chat::endpoint::Endpoint;
+
+/// Tells the SDKs of OpenAI and Anthropic not to retry: the gateway has tried every channel.
+const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// The error response of a chat request.
+#[derive(Debug, Clone)]
+pub struct ChatErrorResponse {
+    error: ApiError,
+    /// The invalid field.
+    param: Option<String>,
+    /// The machine-readable `code` beside the type.
+    code: Option<String>,
+    /// Whether no channel can serve the model now: the endpoint decides the status.
+    no_channel: bool,
+}
+
+impl From<ApiError> for ChatErrorResponse {
+    fn from(error: ApiError) -> Self {
+        let code = match error.kind {
+            ErrorKind::Authentication => Some("invalid_api_key"),
+            ErrorKind::PaymentRequired => Some("insufficient_quota"),
+            ErrorKind::RateLimit => Some("rate_limit_exceeded"),
+            _ => None,
+        };
+        Self {
+            error,
+            param: None,
+            code: code.map(str::to_owned),
+            no_channel: false,
+        }
+    }
+}
+
+impl From<InvalidRequest> for ChatErrorResponse {
+    fn from(invalid: InvalidRequest) -> Self {
+        let param = (!invalid.field.is_empty()).then_some(invalid.field);
+        Self {
+            param,
+            ..Self::from(ApiError::invalid(invalid.message))
+        }
+    }
+}
+
+impl ChatErrorResponse {
+    /// The model is not in the catalogue, or belongs to another endpoint.
+    pub fn invalid_model(error: ApiError) -> Self {
+        let code = (error.kind == ErrorKind::NotFound).then(|| "model_not_found".to_owned());
+        Self {
+            param: Some("model".to_owned()),
+            code,
+            ..Self::from(error)
+        }
+    }
+
+    /// No channel can serve `model` now.
+    pub fn no_channel(model: &str) -> Self {
+        let message = format!("no channel can serve {model} at the moment: try again later");
+        let error = ApiError::new(ErrorKind::BadGateway, message);
+        Self {
+            no_channel: true,
+            ..Self::from(error)
+        }
+    }
+
+    /// Every channel that serves `model` is at its `max_concurrency`.
+    pub fn all_channels_busy(model: &str) -> Self {
+        let message = format!("every channel that serves {model} is busy: try again shortly");
+        let error = ApiError {
+            retry_after: Some(1),
+            ..ApiError::new(ErrorKind::Unavailable, message)
+        };
+        Self::from(error)
+    }
+
+    /// The upstream of every channel that serves `model` asked for a pause, of which `left` remains.
+    pub fn rate_limited_upstream(model: &str, left: Duration) -> Self {
+        let message = format!("the providers of {model} have had too many requests");
+        let seconds = u32::try_from(left.as_secs())
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
+        let error = ApiError {
+            retry_after: Some(seconds),
+            ..ApiError::new(ErrorKind::RateLimit, message)
+        };
+        Self::from(error)
+    }
+
+    /// Every channel was tried; `last` is the error of the last one.
+    pub fn from_upstream(last: ProviderError) -> Self {
+        let bad_gateway = |message: &str| (ErrorKind::BadGateway, message.to_owned());
+        let (kind, message) = match last.kind {
+            UpstreamErrorKind::Rejected => (ErrorKind::InvalidRequest, last.message),
+            UpstreamErrorKind::RateLimited => (ErrorKind::RateLimit, last.message),
+            UpstreamErrorKind::TimedOut => (
+                ErrorKind::GatewayTimeout,
+                "the upstream did not answer in time; nothing was charged".to_owned(),
+            ),
+            // The provider's message about keys and bills is meant for the gateway and would mislead this client.
+            UpstreamErrorKind::KeyRejected => {
+                bad_gateway("the provider refused the gateway's own key")
+            }
+            UpstreamErrorKind::QuotaExhausted => {
+                bad_gateway("the gateway's quota at the provider is used up")
+            }
+            UpstreamErrorKind::ModelNotFound => {
+                bad_gateway("the provider does not have this model")
+            }
+            // Connect, Unavailable, and the kinds that only tasks have.
+            _ => (ErrorKind::BadGateway, last.message),
+        };
+        let seconds = last
+            .retry_after
+            .map(|wait| u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1));
+        let error = ApiError {
+            retry_after: seconds.filter(|_| kind == ErrorKind::RateLimit),
+            ..ApiError::new(kind, message)
+        };
+        let code = match kind {
+            ErrorKind::RateLimit => Some("rate_limit_exceeded".to_owned()),
+            ErrorKind::InvalidRequest => last.code,
+            _ => None,
+        };
+        Self {
+            code,
+            ..Self::from(error)
+        }
+    }
+
+    /// The error as the endpoint's format writes it.
+    pub fn to_body(&self, endpoint: Endpoint) -> ErrorBody {
+        let status = if self.no_channel {
+            endpoint.no_channel_status
+        } else {
+            self.error.kind.status()
+        };
+        ErrorBody {
+            status,
+            message: self.error.message.clone(),
+            param: self.param.clone(),
+            code: self.code.clone(),
+            bare: endpoint.bare,
+        }
+    }
+
+    /// The response at `endpoint`.
+    pub fn into_response(self, endpoint: Endpoint) -> Response {
+        let body = self.to_body(endpoint);
+        let status = StatusCode::from_u16(body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let json = [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )];
+        let mut response = (status, json, endpoint.format.write_error(&body)).into_response();
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.error.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        match self.error.kind {
+            ErrorKind::Authentication => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            ErrorKind::BadGateway | ErrorKind::GatewayTimeout => {
+                headers.insert(X_SHOULD_RETRY, HeaderValue::from_static("false"));
+            }
+            _ => {}
+        }
+        response
+    }
+}

@@ -1,0 +1,167 @@
+//! Fetches the files that a client gave by URL for an upstream that accepts them only inline, through the egress guard.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base64::Engine as _;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use tokio::io::AsyncWrite;
+use tollgate_chat::hub::{ModelCapabilities, Part, PartKind, Request, Source};
+use tollgate_chat::{Format, InvalidRequest, media};
+use tollgate_upstream::egress::{self, FetchLimits};
+
+use crate::chat::error::ChatErrorResponse;
+
+/// Largest file, in bytes: 20 MB.
+const MAX_FILE_BYTES: u64 = 20 * 1_048_576;
+/// Bytes of all files of a request.
+const MAX_TOTAL_BYTES: u64 = 64 * 1_048_576;
+/// How long fetching one file may take.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_REDIRECTS: u32 = 3;
+/// Files that are fetched at the same time.
+const CONCURRENCY: usize = 4;
+/// Files of one request.
+const MAX_FILES: usize = 100;
+
+/// Replaces the URLs that an upstream of `format` does not accept by the files behind them, as base64.
+///
+/// # Errors
+/// 400 that names the URL and why it could not be fetched.
+pub async fn fetch_urls(
+    egress: &egress::Client,
+    request: &mut Request,
+    format: &dyn Format,
+    capabilities: &ModelCapabilities,
+) -> Result<(), ChatErrorResponse> {
+    let mut wanted: Vec<&mut Source> = Vec::new();
+    for turn in &mut request.turns {
+        for part in &mut turn.parts {
+            collect_urls(part, format, capabilities, &mut wanted);
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    if wanted.len() > MAX_FILES {
+        return Err(InvalidRequest::body(format!(
+            "at most {MAX_FILES} files may be given by URL, got {}",
+            wanted.len()
+        ))
+        .into());
+    }
+    let urls: Vec<String> = wanted
+        .iter()
+        .map(|source| url_of(source).to_owned())
+        .collect();
+    let fetching: Vec<_> = urls.iter().map(|url| fetch_file(egress, url)).collect();
+    let fetched: Vec<Vec<u8>> = stream::iter(fetching)
+        .buffered(CONCURRENCY)
+        .try_collect()
+        .await?;
+    if fetched.iter().map(|bytes| bytes.len() as u64).sum::<u64>() > MAX_TOTAL_BYTES {
+        let message = format!(
+            "the files behind the URLs are larger than {} MB together",
+            MAX_TOTAL_BYTES / 1_048_576
+        );
+        return Err(InvalidRequest::body(message).into());
+    }
+    for ((source, url), bytes) in wanted.into_iter().zip(&urls).zip(fetched) {
+        let Some(media_type) = media::sniff_media_type(&bytes) else {
+            let message = format!(
+                "{} is not an image, audio or document of a known type",
+                describe_url(url)
+            );
+            return Err(InvalidRequest::body(message).into());
+        };
+        *source = Source::Base64 {
+            media_type: media_type.to_owned(),
+            data: base64::engine::general_purpose::STANDARD.encode(bytes),
+        };
+    }
+    Ok(())
+}
+
+/// Collects the sources in `part` that must be fetched.
+fn collect_urls<'a>(
+    part: &'a mut Part,
+    format: &dyn Format,
+    capabilities: &ModelCapabilities,
+    wanted: &mut Vec<&'a mut Source>,
+) {
+    let is_accepted = format.accepts_url(&part.kind, capabilities);
+    match &mut part.kind {
+        PartKind::Image { source, .. }
+        | PartKind::Audio { source }
+        | PartKind::Video { source }
+        | PartKind::File { source, .. } => {
+            let is_web = matches!(source, Source::Url { url, .. } if url.starts_with("http://") || url.starts_with("https://"));
+            if is_web && !is_accepted {
+                wanted.push(source);
+            }
+        }
+        PartKind::ToolResult { content, .. } => {
+            for part in content {
+                collect_urls(part, format, capabilities, wanted);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn url_of(source: &Source) -> &str {
+    match source {
+        Source::Url { url, .. } => url,
+        _ => "",
+    }
+}
+
+async fn fetch_file(egress: &egress::Client, url: &str) -> Result<Vec<u8>, ChatErrorResponse> {
+    let limits = FetchLimits {
+        max_bytes: MAX_FILE_BYTES,
+        total_time: FETCH_TIMEOUT,
+        max_redirects: MAX_REDIRECTS,
+    };
+    let mut sink = MemorySink(Vec::new());
+    match egress.fetch_guarded(url, &limits, &mut sink).await {
+        Ok(_) => Ok(sink.0),
+        Err(e) => Err(InvalidRequest::body(format!(
+            "{} could not be fetched: {e}",
+            describe_url(url)
+        ))
+        .into()),
+    }
+}
+
+/// A URL as error messages show it, cut to 200 characters.
+fn describe_url(url: &str) -> String {
+    let mut text: String = url.chars().filter(|c| !c.is_control()).take(200).collect();
+    if text.len() < url.len() {
+        text.push('…');
+    }
+    format!("the file at {text}")
+}
+
+/// Collects a fetched file in memory.
+struct MemorySink(Vec<u8>);
+
+impl AsyncWrite for MemorySink {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

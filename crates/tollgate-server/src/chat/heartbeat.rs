@@ -1,0 +1,52 @@
+//! The heartbeat of this node in the database, and the release of chat holds of nodes whose heartbeat stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Clock, Millis};
+use tollgate_store::{Store, StoreError};
+
+/// Heartbeats in the time that one is valid (`leases.seconds`): several may be lost before other nodes take this one for dead.
+const BEATS_PER_LEASE: u64 = 6;
+
+/// The heartbeat of this process.
+pub struct Heartbeat {
+    /// Nodes and chat holds.
+    pub store: Store,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// This process's name in the database.
+    pub node: String,
+    /// How long one heartbeat is valid.
+    pub lease: Millis,
+}
+
+impl Heartbeat {
+    /// The first heartbeat, before any hold for a chat. A node that is alone also releases the holds that its last run left.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn start(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        self.store.release_orphaned_chats(now, &self.node).await?;
+        self.store.heartbeat(&self.node, now + self.lease).await
+    }
+
+    /// Beats at intervals. Never returns.
+    pub async fn run(&self) {
+        let interval = Duration::from_millis(self.lease.unsigned_abs() / BEATS_PER_LEASE);
+        loop {
+            tokio::time::sleep(interval).await;
+            let now = self.clock.now();
+            if let Err(e) = self.store.heartbeat(&self.node, now + self.lease).await {
+                tracing::warn!(error = %e, "cannot write this node's heartbeat");
+                continue;
+            }
+            match self.store.release_orphaned_chats(now, &self.node).await {
+                Ok(0) => {}
+                Ok(n) => tracing::info!(chats = n, "released the chat holds of a node that died"),
+                Err(e) => tracing::warn!(error = %e, "cannot release the chat holds of dead nodes"),
+            }
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! A streamed response: pieces are converted and sent as they arrive, the end is sent once the charge is on disk.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tollgate_chat::hub::{Event, ResponseBuilder};
+use tollgate_chat::{
+    ErrorBody, MalformedResponse, RenderOptions, StreamForwarder, StreamReader, StreamWriter,
+    custom_tool, json_tool,
+};
+use tollgate_upstream::egress::EgressError;
+use tollgate_upstream::{Channel, ChatBody, ProviderError, UpstreamErrorKind};
+
+use crate::chat::billing::{Bill, Delivered};
+use crate::chat::context::ChatContext;
+use crate::chat::endpoint::Endpoint;
+use crate::chat::error::ChatErrorResponse;
+use crate::chat::translate::{PreparedRequest, restore_tool_name};
+use crate::routing::ChannelPermit;
+
+/// Silence after which a keep-alive is sent. Some clients give up after 20 s.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Converts the upstream's stream to the client's.
+pub enum StreamConverter {
+    /// Both sides speak the same format.
+    Forward(Box<dyn StreamForwarder>),
+    /// Translated through the hub.
+    Translate(Box<Translation>),
+}
+
+/// Reads one format and writes another.
+pub struct Translation {
+    /// Reads the upstream's format.
+    reader: Box<dyn StreamReader>,
+    /// Writes the client's format.
+    writer: Box<dyn StreamWriter>,
+    /// Tools that were renamed for the upstream: (name that was sent, client's name).
+    renamed_tools: Vec<(String, String)>,
+    /// Converts the tool that stands for JSON output back.
+    json_tool: Option<json_tool::StreamRestorer>,
+    /// Converts the functions that stand for free-text tools back.
+    custom_tools: Option<custom_tool::StreamRestorer>,
+    /// Collects tool calls with their signatures, for the signature cache.
+    tool_calls: ResponseBuilder,
+    events: Vec<Event>,
+    delivered: Delivered,
+}
+
+impl Translation {
+    /// Writes the events that were read in the client's format.
+    fn write_events(&mut self, out: &mut Vec<u8>) {
+        let mut events = std::mem::take(&mut self.events);
+        if let Some(json_tool) = &mut self.json_tool {
+            json_tool.restore_events(&mut events);
+        }
+        for event in &mut events {
+            if let Event::ToolStart { name, .. } = event {
+                restore_tool_name(&self.renamed_tools, name);
+            }
+        }
+        if let Some(custom_tools) = &mut self.custom_tools {
+            custom_tools.restore_events(&mut events);
+        }
+        for event in &events {
+            match event {
+                Event::Text { text, .. }
+                | Event::Refusal { text, .. }
+                | Event::Reasoning { text, .. } => {
+                    self.delivered.text_bytes += text.len() as u64;
+                }
+                Event::ToolArguments { json, .. } => self.delivered.text_bytes += json.len() as u64,
+                Event::Usage(usage)
+                | Event::Start {
+                    usage: Some(usage), ..
+                } => self.delivered.usage = Some(*usage),
+                _ => {}
+            }
+            if has_signature_or_tool_call(event) {
+                self.tool_calls.push(event);
+            }
+            self.writer.write(event, out);
+        }
+        events.clear();
+        self.events = events;
+    }
+}
+
+fn restore_custom_tools(prepared: &PreparedRequest) -> Option<custom_tool::StreamRestorer> {
+    let names = &prepared.custom_tools;
+    (!names.is_empty()).then(|| custom_tool::StreamRestorer::new(names.clone()))
+}
+
+/// Whether the signature cache needs an event. Text is not collected, so that a stream takes little memory.
+fn has_signature_or_tool_call(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ReasoningEnd { .. }
+            | Event::Reasoning { .. }
+            | Event::RedactedReasoning { .. }
+            | Event::ToolStart { .. }
+            | Event::ToolEnd { .. }
+    )
+}
+
+impl StreamConverter {
+    /// A converter from the upstream that `prepared` is for to the client at `endpoint`.
+    pub fn new(
+        endpoint: Endpoint,
+        prepared: &PreparedRequest,
+        options: &RenderOptions<'_>,
+    ) -> Self {
+        if prepared.forward {
+            return Self::Forward(endpoint.format.stream_forwarder(options));
+        }
+        let json_tool = prepared.json_tool.as_deref();
+        Self::Translate(Box::new(Translation {
+            reader: prepared.format.stream_reader(),
+            writer: endpoint.format.stream_writer(options),
+            renamed_tools: prepared.renamed_tools.clone(),
+            json_tool: json_tool.map(json_tool::StreamRestorer::new),
+            custom_tools: restore_custom_tools(prepared),
+            tool_calls: ResponseBuilder::default(),
+            events: Vec::new(),
+            delivered: Delivered::default(),
+        }))
+    }
+
+    /// Converts a piece of the upstream's stream.
+    fn push(&mut self, bytes: Bytes) -> Result<Bytes, MalformedResponse> {
+        match self {
+            Self::Forward(forwarder) => Ok(forwarder.push(bytes)?.bytes),
+            Self::Translate(t) => {
+                let mut out = Vec::new();
+                let read = t.reader.push(&bytes, &mut t.events);
+                t.write_events(&mut out);
+                // What came before the error is sent first; the reader reports the error again at the next piece.
+                match read {
+                    Err(error) if out.is_empty() => Err(error),
+                    _ => Ok(out.into()),
+                }
+            }
+        }
+    }
+
+    /// Converts what is left when the upstream's body has ended.
+    fn finish(&mut self) -> Result<Bytes, MalformedResponse> {
+        match self {
+            Self::Forward(forwarder) => forwarder.finish().map(|()| Bytes::new()),
+            Self::Translate(t) => {
+                let mut out = Vec::new();
+                let read = t.reader.finish(&mut t.events);
+                t.write_events(&mut out);
+                read?;
+                Ok(out.into())
+            }
+        }
+    }
+
+    /// The end of the client's stream.
+    fn end(&mut self) -> Bytes {
+        match self {
+            Self::Forward(forwarder) => forwarder.end(),
+            Self::Translate(t) => {
+                let mut out = Vec::new();
+                t.writer.end(&mut out);
+                out.into()
+            }
+        }
+    }
+
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Forward(forwarder) => forwarder.keep_alive(out),
+            Self::Translate(t) => t.writer.keep_alive(out),
+        }
+    }
+
+    fn error(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
+        match self {
+            Self::Forward(forwarder) => forwarder.error(error, out),
+            Self::Translate(t) => t.writer.error(error, out),
+        }
+    }
+
+    fn delivered(&self, complete: bool) -> Delivered {
+        match self {
+            Self::Forward(forwarder) => Delivered {
+                usage: forwarder.usage(),
+                text_bytes: forwarder.text_bytes(),
+                complete,
+            },
+            Self::Translate(t) => Delivered {
+                complete,
+                ..t.delivered
+            },
+        }
+    }
+}
+
+/// A stream whose first piece for the client has arrived.
+pub struct StartedStream {
+    body: ChatBody,
+    converter: StreamConverter,
+    first_piece: Bytes,
+    /// Whether the upstream's body has ended.
+    is_over: bool,
+}
+
+/// Waits for the first piece for the client, so that after a stream that begins with an error another channel can be tried.
+pub async fn start(
+    mut body: ChatBody,
+    mut converter: StreamConverter,
+    channel: &Channel,
+    first_byte_timeout: Duration,
+) -> Result<StartedStream, ProviderError> {
+    loop {
+        let chunk = timeout(first_byte_timeout, body.chunk())
+            .await
+            .unwrap_or(Err(EgressError::TimedOut(first_byte_timeout)));
+        let chunk = chunk.map_err(|e| ProviderError::from(&e))?;
+        let is_over = chunk.is_none();
+        let converted = match chunk {
+            Some(chunk) => converter.push(chunk),
+            None => converter.finish(),
+        };
+        let first_piece = converted.map_err(|error| malformed_response(channel, error))?;
+        if is_over || !first_piece.is_empty() {
+            return Ok(StartedStream {
+                body,
+                converter,
+                first_piece,
+                is_over,
+            });
+        }
+    }
+}
+
+/// What sending a stream needs beside the stream itself.
+pub struct StreamContext {
+    /// The signature cache.
+    pub chat: Arc<ChatContext>,
+    /// The bill of the request.
+    pub bill: Bill,
+    /// The permit on the channel, kept until the end.
+    pub permit: ChannelPermit,
+    /// The client's endpoint.
+    pub endpoint: Endpoint,
+    /// The user, for the signature cache.
+    pub user_id: String,
+}
+
+impl StartedStream {
+    /// The body that the client reads. If it is dropped early, it ends the upstream's call and settles for what was delivered.
+    pub fn into_body(self, mut context: StreamContext) -> Body {
+        context.bill.delivered = self.converter.delivered(false);
+        // Boxed: the state moves into and out of a future for every piece.
+        let state = Box::new(StreamState {
+            body: Some(self.body),
+            converter: self.converter,
+            context,
+            first_piece: Some(self.first_piece),
+            is_over: self.is_over,
+            is_done: false,
+            last_sent: Instant::now(),
+            keep_alive_timer: None,
+        });
+        Body::from_stream(stream::unfold(state, |mut state| async move {
+            let piece = state.next_piece().await?;
+            Some((Ok::<_, Infallible>(piece), state))
+        }))
+    }
+}
+
+/// A stream that is being sent.
+struct StreamState {
+    /// `None` once the upstream's stream is over: drops the connection to the upstream.
+    body: Option<ChatBody>,
+    converter: StreamConverter,
+    context: StreamContext,
+    first_piece: Option<Bytes>,
+    /// Whether the upstream's body has ended.
+    is_over: bool,
+    /// Whether the client's stream has ended.
+    is_done: bool,
+    /// When something was last sent to the client.
+    last_sent: Instant,
+    /// One timer for the whole stream, reset only after it has fired: pieces that arrive in time do not touch it.
+    keep_alive_timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// Waits until `deadline`; the timer may have been set to an earlier time.
+async fn wait_until(mut timer: Pin<&mut Sleep>, deadline: Instant) {
+    loop {
+        timer.as_mut().await;
+        if timer.deadline() >= deadline {
+            return;
+        }
+        timer.as_mut().reset(deadline);
+    }
+}
+
+impl StreamState {
+    /// The next piece for the client, `None` at the end.
+    async fn next_piece(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first_piece.take().filter(|first| !first.is_empty()) {
+            return Some(first);
+        }
+        while !self.is_done {
+            if self.is_over {
+                return Box::pin(self.end()).await;
+            }
+            let body = self.body.as_mut()?;
+            let keep_alive_at = self.last_sent + KEEP_ALIVE_INTERVAL;
+            let timer = self
+                .keep_alive_timer
+                .get_or_insert_with(|| Box::pin(sleep_until(keep_alive_at)));
+            let chunk = tokio::select! {
+                biased;
+                chunk = body.chunk() => chunk,
+                () = wait_until(timer.as_mut(), keep_alive_at) => {
+                    self.last_sent = Instant::now();
+                    let mut out = Vec::new();
+                    self.converter.keep_alive(&mut out);
+                    if out.is_empty() {
+                        continue;
+                    }
+                    return Some(out.into());
+                }
+            };
+            self.last_sent = Instant::now();
+            let piece = match chunk {
+                Ok(Some(chunk)) => self.converter.push(chunk),
+                Ok(None) => {
+                    self.is_over = true;
+                    self.converter.finish()
+                }
+                Err(e) => return Box::pin(self.fail(ProviderError::from(&e))).await,
+            };
+            match piece {
+                Ok(piece) => {
+                    self.context.bill.delivered = self.converter.delivered(false);
+                    if !piece.is_empty() {
+                        return Some(piece);
+                    }
+                }
+                Err(error) => {
+                    let channel = &self.context.permit.open.channel;
+                    let error = malformed_response(channel, error);
+                    return Box::pin(self.fail(error)).await;
+                }
+            }
+        }
+        None
+    }
+
+    /// Ends a complete stream: charges first, then sends the end.
+    async fn end(&mut self) -> Option<Bytes> {
+        (self.is_done, self.body) = (true, None);
+        let context = &mut self.context;
+        context.permit.record_success();
+        context.bill.delivered = self.converter.delivered(true);
+        if let StreamConverter::Translate(t) = &mut self.converter {
+            for choice in &std::mem::take(&mut t.tool_calls).build().choices {
+                context.chat.signatures.insert(&context.user_id, choice);
+            }
+        }
+        match context.bill.settle("done").await {
+            Ok(_) => Some(self.converter.end()).filter(|end| !end.is_empty()),
+            Err(error) => self.write_error(&ChatErrorResponse::from(error)),
+        }
+    }
+
+    /// Ends a stream that the upstream cut off: charges what was delivered, and sends an error in the client's format.
+    async fn fail(&mut self, error: ProviderError) -> Option<Bytes> {
+        (self.is_done, self.body) = (true, None);
+        let StreamContext { permit, bill, .. } = &mut self.context;
+        let channel = &permit.open.channel.name;
+        tracing::warn!(channel = channel, error = %error, "an upstream's stream broke off");
+        permit.record_error(bill.model(), &error);
+        bill.add_failed_attempt(channel, &error);
+        let settled = bill.settle("cut").await;
+        let error = ProviderError {
+            kind: UpstreamErrorKind::Unavailable,
+            ..error
+        };
+        let error = match settled {
+            Ok(_) => ChatErrorResponse::from_upstream(error),
+            Err(e) => ChatErrorResponse::from(e),
+        };
+        self.write_error(&error)
+    }
+
+    fn write_error(&mut self, error: &ChatErrorResponse) -> Option<Bytes> {
+        let mut out = Vec::new();
+        let body = error.to_body(self.context.endpoint);
+        self.converter.error(&body, &mut out);
+        Some(Bytes::from(out)).filter(|out| !out.is_empty())
+    }
+}
+
+/// The provider's error for a response that is malformed or contains an error.
+pub fn malformed_response(channel: &Channel, error: MalformedResponse) -> ProviderError {
+    match error {
+        MalformedResponse::Upstream(error) => ProviderError::from_upstream(channel, None, error),
+        other => {
+            tracing::warn!(channel = channel.name, error = %other, "an upstream's response is malformed");
+            let message = "the upstream's answer broke off or was malformed";
+            ProviderError::new(UpstreamErrorKind::Unavailable, message)
+        }
+    }
+}

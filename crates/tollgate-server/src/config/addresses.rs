@@ -1,0 +1,135 @@
+//! Settings that are addresses: where to listen, the public URL, the database, the storage, networks.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use percent_encoding::percent_decode_str;
+use serde::de::{Deserialize, Deserializer, Error};
+use tollgate_core::Secret;
+use url::Url;
+
+/// `HOST:PORT`.
+pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let is_address = text.rsplit_once(':').is_some_and(|(host, port)| {
+        let is_host = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
+        !host.is_empty() && is_host && port.parse::<u16>().is_ok()
+    });
+    match is_address {
+        true => Ok(text),
+        false => Err(D::Error::custom(format!(
+            "is {text:?}, but it takes HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080"
+        ))),
+    }
+}
+
+/// The prefix of links, without a `/` at its end.
+pub(super) fn public_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match is_base_url(&text) {
+        true => Ok(Some(text.trim_end_matches('/').to_owned())),
+        false => Err(D::Error::custom(format!(
+            "is {text:?}, but it takes an http:// or https:// URL without query"
+        ))),
+    }
+}
+
+/// The base URL of a channel, which can hold a secret: the error does not repeat it.
+pub(super) fn base_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match is_base_url(&text) {
+        true => Ok(Some(text.trim_end_matches('/').to_owned())),
+        false => Err(D::Error::custom(
+            "takes an http:// or https:// URL without user name, query and fragment",
+        )),
+    }
+}
+
+/// Whether a path can be appended to this URL.
+fn is_base_url(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.host().is_some()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    })
+}
+
+/// `sqlite:` (`None`) or `postgres://…`, which can hold a password: no error repeats it.
+pub(super) fn database_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.as_str() {
+        "sqlite:" => Ok(None),
+        url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Ok(Some(Secret::new(text)))
+        }
+        url if url.starts_with("sqlite:") => Err(D::Error::custom(
+            "names a file, but SQLite's is in the data directory: set data_dir",
+        )),
+        _ => Err(D::Error::custom(
+            "takes sqlite: or postgres://USER:PASSWORD@HOST/DATABASE",
+        )),
+    }
+}
+
+/// `file:` (`None`) or `file:///absolute/dir`.
+pub(super) fn storage_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<PathBuf>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.starts_with("s3:") {
+        let message =
+            "is an s3:// URL, but this version stores files in a folder: use file:///absolute/dir";
+        return Err(D::Error::custom(message));
+    }
+    let invalid = || {
+        D::Error::custom(format!(
+            "is {text:?}, but it takes file: or file:///absolute/dir"
+        ))
+    };
+    let path = text.strip_prefix("file:").ok_or_else(invalid)?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let path = percent_decode_str(path).decode_utf8();
+    let path = path.map_err(|_| invalid())?;
+    let path = Path::new(path.as_ref());
+    match path.is_absolute() {
+        true => Ok(Some(path.to_owned())),
+        false => Err(invalid()),
+    }
+}
+
+/// This version has no Redis.
+pub(super) fn no_redis<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
+    Err(D::Error::custom(
+        "is set, but this version counts rate limits in one process: leave it out",
+    ))
+}
+
+/// A network in CIDR notation; an address is a network of one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Network(pub(super) IpNet);
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let network = text.parse::<IpNet>().ok();
+        let network = network.or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        network.map(Self).ok_or_else(|| {
+            D::Error::custom(format!(
+                "is {text:?}, but it takes a network such as 10.0.0.0/8 or fd00::/8"
+            ))
+        })
+    }
+}

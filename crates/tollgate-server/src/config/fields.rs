@@ -1,0 +1,112 @@
+//! Checked values of single settings, for `deserialize_with`: whole numbers in a range, durations, amounts of money. Errors name the value and what is
+//! allowed.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use tollgate_core::{Amount, Secret};
+
+use super::deserializer::DIGITS;
+
+/// Seconds of a day.
+pub(super) const DAY_S: i64 = 86_400;
+/// A hundred years in seconds: no timeout or expiry is longer.
+pub(super) const MAX_S: i64 = 100 * 365 * DAY_S;
+/// A day in milliseconds.
+pub(super) const DAY_MS: i64 = DAY_S * 1_000;
+
+/// The digits of a number as they were written.
+struct Digits(String);
+
+impl<'de> Deserialize<'de> for Digits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DigitsVisitor;
+        impl Visitor<'_> for DigitsVisitor {
+            type Value = Digits;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Digits, E> {
+                Ok(Digits(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_newtype_struct(DIGITS, DigitsVisitor)
+    }
+}
+
+/// A whole number from `MIN` to `MAX`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whole<const MIN: i64, const MAX: i64>(pub(super) i64);
+
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Digits(text) = Digits::deserialize(deserializer)?;
+        let number = text.parse().ok().filter(|n| (MIN..=MAX).contains(n));
+        number.map(Self).ok_or_else(|| {
+            D::Error::custom(format!(
+                "is {text:?}, but it takes a whole number from {MIN} to {MAX}"
+            ))
+        })
+    }
+}
+
+/// A whole number from `MIN` to `MAX`, as a `T` that has room for it.
+pub(super) fn whole<'de, D, T, const MIN: i64, const MAX: i64>(
+    deserializer: D,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<i64>,
+{
+    let Whole(number) = Whole::<MIN, MAX>::deserialize(deserializer)?;
+    T::try_from(number).map_err(|_| D::Error::custom("is too large for this machine"))
+}
+
+/// The same for a setting without a default.
+pub(super) fn optional_whole<'de, D, T, const MIN: i64, const MAX: i64>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<i64>,
+{
+    whole::<D, T, MIN, MAX>(deserializer).map(Some)
+}
+
+/// Seconds, at least 1.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    whole::<D, u64, 1, MAX_S>(deserializer).map(Duration::from_secs)
+}
+
+/// Seconds, at least 1, of a setting without a default.
+pub(super) fn optional_seconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    seconds(deserializer).map(Some)
+}
+
+/// Milliseconds, at most a day.
+pub(super) fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    whole::<D, u64, 0, DAY_MS>(deserializer).map(Duration::from_millis)
+}
+
+/// An amount of money that is not negative.
+pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Amount>, D::Error> {
+    let Digits(text) = Digits::deserialize(deserializer)?;
+    let amount = text.parse::<Amount>().ok().filter(|a| !a.is_negative());
+    amount.map(Some).ok_or_else(|| {
+        D::Error::custom(format!(
+            "is {text:?}, but a price is a decimal number such as 0.04, with at most nine decimals and below one billion"
+        ))
+    })
+}
+
+/// A text that no error repeats.
+pub(super) fn optional_secret<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
+    String::deserialize(deserializer).map(|text| Some(Secret::new(text)))
+}

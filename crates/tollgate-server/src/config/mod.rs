@@ -1,0 +1,432 @@
+//! The configuration (docs/configuration.md): command line, environment and file, checked.
+//!
+//! Precedence: command line, environment (`TOLLGATE_` + path in capitals joined by `__`; an empty
+//! variable counts as unset), file, default.
+
+mod addresses;
+mod channels;
+mod deserializer;
+mod document;
+mod fields;
+mod prices;
+mod safety;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use serde::Deserialize;
+use tollgate_core::Secret;
+use tollgate_media::{Catalogue, ExtraModel};
+use tollgate_upstream::Channel;
+use tollgate_upstream::provider::Settings as ProviderSettings;
+
+pub use prices::{ModelPrice, PriceWhen, UnitPrice};
+pub use safety::Safety;
+pub use values::{Chat, Currency, Expiry, Leases, Limits, TimeLimits, Workers};
+
+use channels::ChannelSettings;
+use deserializer::{Error, deserialize};
+use document::{Table, Value, Variables};
+use fields::whole;
+use values::Sandbox;
+
+/// The configuration file if none is named.
+const DEFAULT_FILE: &str = "tollgate.toml";
+/// The prefix of every environment variable of ours.
+const PREFIX: &str = "TOLLGATE_";
+/// Variables with the prefix that are no settings: of the log, the client commands and the tests.
+const OTHER_VARIABLES: &[&str] = &[
+    "TOLLGATE_API_KEY",
+    "TOLLGATE_BASE_URL",
+    "TOLLGATE_CRASH_AT",
+    "TOLLGATE_LOG",
+    "TOLLGATE_TEST_POSTGRES_URL",
+];
+
+/// Settings of the command line, which override all others.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--listen`.
+    pub listen: Option<String>,
+    /// `--data-dir`.
+    pub data_dir: Option<PathBuf>,
+    /// `--no-demo`.
+    pub no_demo: bool,
+}
+
+/// Every setting.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `HOST:PORT` to listen on.
+    pub listen: String,
+    /// Prefix of links, without a `/` at its end; `None` means `http://` and the address listened on.
+    pub public_url: Option<String>,
+    /// Folder of the embedded database and, by default, of the files.
+    pub data_dir: PathBuf,
+    /// The unit of amounts.
+    pub currency: Currency,
+    /// Whether the first start creates the user `demo`.
+    pub demo: bool,
+    /// Seconds that a shutdown waits for requests in flight.
+    pub drain_s: u64,
+    /// A `postgres://` URL; `None` means SQLite in the data directory.
+    pub database_url: Option<Secret>,
+    /// Non-public networks that client-given URLs may reach.
+    pub allow_private_urls: Vec<IpNet>,
+    /// How long things are kept.
+    pub expiry: Expiry,
+    /// Deadlines of tasks and timeouts of chats.
+    pub time_limits: TimeLimits,
+    /// How long a worker's lease lasts without renewal.
+    pub leases: Leases,
+    /// Bearer key of the operator's endpoints; `None` means one that is generated at the first start.
+    pub admin_key: Option<Secret>,
+    /// In the order of the file.
+    pub channels: Vec<Channel>,
+    /// By model id.
+    pub prices: HashMap<String, ModelPrice>,
+    /// Model ids that the operator adds.
+    pub models: Vec<ExtraModel>,
+    /// Which prompts are rejected.
+    pub safety: Safety,
+    /// How many tasks this process works on at the same time.
+    pub workers: Workers,
+    /// Limits on connections, memory and rates.
+    pub limits: Limits,
+    /// Settings of all chats.
+    pub chat: Chat,
+    /// Folder of uploads, results and inputs; `None` means one in the data directory.
+    storage: Option<PathBuf>,
+    sandbox: Sandbox,
+}
+
+/// The configuration as it is written: field names are the keys of the file.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    admin: AdminSettings,
+    channel: Vec<ChannelEntry>,
+    chat: Chat,
+    currency: Currency,
+    data_dir: PathBuf,
+    database: DatabaseSettings,
+    demo: bool,
+    #[serde(deserialize_with = "whole::<_, _, 0, 3_600>")]
+    drain_s: u64,
+    expiry: Expiry,
+    leases: Leases,
+    limits: Limits,
+    #[serde(deserialize_with = "addresses::listen")]
+    listen: String,
+    media: MediaSettings,
+    model: Vec<ModelSettings>,
+    price: HashMap<String, ModelPrice>,
+    #[serde(deserialize_with = "addresses::public_url")]
+    public_url: Option<String>,
+    safety: Safety,
+    sandbox: Sandbox,
+    storage: StorageSettings,
+    time_limits: TimeLimits,
+    workers: Workers,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            admin: AdminSettings::default(),
+            channel: Vec::new(),
+            chat: Chat::default(),
+            currency: Currency::default(),
+            data_dir: PathBuf::from("./tollgate-data"),
+            database: DatabaseSettings::default(),
+            demo: true,
+            drain_s: 30,
+            expiry: Expiry::default(),
+            leases: Leases::default(),
+            limits: Limits::default(),
+            listen: "127.0.0.1:8080".to_owned(),
+            media: MediaSettings::default(),
+            model: Vec::new(),
+            price: HashMap::new(),
+            public_url: None,
+            safety: Safety::default(),
+            sandbox: Sandbox::default(),
+            storage: StorageSettings::default(),
+            time_limits: TimeLimits::default(),
+            workers: Workers::default(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct AdminSettings {
+    #[serde(deserialize_with = "fields::optional_secret")]
+    key: Option<Secret>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DatabaseSettings {
+    #[serde(deserialize_with = "addresses::database_url")]
+    url: Option<Secret>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct MediaSettings {
+    allow_private_urls: Vec<addresses::Network>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelSettings {
+    name: String,
+    like: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct StorageSettings {
+    #[serde(deserialize_with = "addresses::storage_url")]
+    url: Option<PathBuf>,
+    /// For S3, which this version does not have.
+    #[serde(rename = "endpoint")]
+    _endpoint: Option<String>,
+    #[serde(rename = "region")]
+    _region: Option<String>,
+}
+
+/// A channel that its provider has checked.
+struct ChannelEntry(Channel);
+
+impl<'de> Deserialize<'de> for ChannelEntry {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let channel = ChannelSettings::deserialize(deserializer)?.into_channel();
+        channel.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Why a configuration is not used: one sentence that says where and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl Config {
+    /// Reads the configuration file (`file`, or the default one if it exists), the environment and
+    /// `overrides`. With it come warnings: what looks like a mistake and is not acted on.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn load(
+        file: Option<&Path>,
+        overrides: &Overrides,
+    ) -> Result<(Self, Vec<String>), ConfigError> {
+        let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+        let shown = path.display().to_string();
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if file.is_none() && e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(e) => {
+                let why = format!("cannot read the configuration file {shown}: {e}");
+                return Err(ConfigError::new(why));
+            }
+        };
+        let utf8 = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let variables = std::env::vars_os().filter_map(utf8).collect();
+        Self::read(&shown, &text, overrides, &variables)
+    }
+
+    /// Reads a configuration from `text`, which error messages call `file`.
+    fn read(
+        file: &str,
+        text: &str,
+        overrides: &Overrides,
+        variables: &Variables,
+    ) -> Result<(Self, Vec<String>), ConfigError> {
+        let written = document::parse(file, text)?;
+        let mut warnings = Vec::new();
+        let given = variables
+            .iter()
+            .filter(|(name, value)| is_setting(name) && !value.is_empty());
+        let mut active: Vec<&String> = given.map(|(name, _)| name).collect();
+        let settings: Settings = loop {
+            let mut table = written.clone();
+            active.retain(|name| {
+                let segments: Vec<&str> = name[PREFIX.len()..].split("__").collect();
+                let is_set = document::set_variable(&mut table, &segments, name, &variables[*name]);
+                if !is_set {
+                    warnings.push(unknown_variable(name));
+                }
+                is_set
+            });
+            set_overrides(&mut table, overrides);
+            match deserialize_document(&mut table, variables) {
+                Ok(settings) => break settings,
+                // A variable that names no setting is no reason not to start.
+                Err(error) => match error.unknown_variable() {
+                    Some(unknown) => {
+                        warnings.push(unknown_variable(unknown));
+                        active.retain(|name| name.as_str() != unknown);
+                    }
+                    None => return Err(ConfigError::new(error.sentence(file))),
+                },
+            }
+        };
+        warnings.sort();
+        let config = Self::from_settings(settings);
+        warnings.extend(config.unknown_models()?);
+        Ok((config, warnings))
+    }
+
+    fn from_settings(settings: Settings) -> Self {
+        let models = settings.model.into_iter().map(|model| ExtraModel {
+            name: model.name,
+            like: model.like,
+        });
+        Self {
+            listen: settings.listen,
+            public_url: settings.public_url,
+            data_dir: settings.data_dir,
+            currency: settings.currency,
+            demo: settings.demo,
+            drain_s: settings.drain_s,
+            database_url: settings.database.url,
+            allow_private_urls: settings
+                .media
+                .allow_private_urls
+                .iter()
+                .map(|n| n.0)
+                .collect(),
+            expiry: settings.expiry,
+            time_limits: settings.time_limits,
+            leases: settings.leases,
+            admin_key: settings.admin.key,
+            channels: settings.channel.into_iter().map(|entry| entry.0).collect(),
+            prices: settings.price,
+            models: models.collect(),
+            safety: settings.safety,
+            workers: settings.workers,
+            limits: settings.limits,
+            chat: settings.chat,
+            storage: settings.storage.url,
+            sandbox: settings.sandbox,
+        }
+    }
+
+    /// Folder of uploads, results and inputs.
+    pub fn storage_dir(&self) -> PathBuf {
+        self.storage_is_default()
+            .unwrap_or_else(|| self.storage.clone().unwrap_or_default())
+    }
+
+    /// The same folder where it is the one in the data directory.
+    pub fn storage_is_default(&self) -> Option<PathBuf> {
+        self.storage.is_none().then(|| self.data_dir.join("files"))
+    }
+
+    /// What providers are opened with.
+    pub fn provider_settings(&self) -> ProviderSettings {
+        ProviderSettings {
+            sandbox_image: self.sandbox.image,
+            sandbox_video: self.sandbox.video,
+            sandbox_speech: self.sandbox.speech,
+            sandbox_chat: self.sandbox.chat,
+        }
+    }
+
+    /// Warns of prices and channels for models that no catalogue has: most likely misspelt.
+    fn unknown_models(&self) -> Result<Vec<String>, ConfigError> {
+        let catalogue = Catalogue::new(&self.models)
+            .map_err(|why| ConfigError::new(format!("[[model]]: {why}")))?;
+        let warn = |what: &str, model: &str| {
+            catalogue
+                .endpoint(model)
+                .is_none()
+                .then(|| format!("{what} model {model:?}, which the catalogue does not have"))
+        };
+        let mut priced: Vec<_> = self.prices.keys().collect();
+        priced.sort_unstable();
+        let prices = priced
+            .into_iter()
+            .filter_map(|model| warn("a price names", model));
+        let channels = self.channels.iter().flat_map(|channel| {
+            let what = format!("channel {:?} names", channel.name);
+            let models = channel.models.iter();
+            models.filter_map(move |model| warn(&what, &model.name))
+        });
+        Ok(prices.chain(channels).collect())
+    }
+}
+
+/// Whether an environment variable is a setting: it has our prefix and no other use.
+fn is_setting(name: &str) -> bool {
+    name.starts_with(PREFIX) && !OTHER_VARIABLES.contains(&name)
+}
+
+fn unknown_variable(name: &str) -> String {
+    format!("environment variable {name} names no setting and is ignored")
+}
+
+/// Sets what the command line gives.
+fn set_overrides(table: &mut Table, overrides: &Overrides) {
+    if let Some(listen) = &overrides.listen {
+        document::set_flag(table, "listen", "--listen", listen);
+    }
+    if let Some(folder) = &overrides.data_dir {
+        document::set_flag(table, "data_dir", "--data-dir", &folder.to_string_lossy());
+    }
+    if overrides.no_demo {
+        document::set_flag(table, "demo", "--no-demo", "false");
+    }
+}
+
+fn deserialize_document(table: &mut Table, variables: &Variables) -> Result<Settings, Error> {
+    document::resolve_env(table, variables).map_err(|(path, origin, name)| {
+        let message = format!("needs environment variable {name:?}, which is not set");
+        Error::at(path, origin, message)
+    })?;
+    check_channel_names(table)?;
+    deserialize(table)
+}
+
+/// Two channels must not have the same name.
+fn check_channel_names(table: &Table) -> Result<(), Error> {
+    let channels = table.iter().find(|(name, _)| name == "channel");
+    let Some(Value::List(channels)) = channels.map(|(_, node)| &node.value) else {
+        return Ok(());
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for (at, channel) in channels.iter().enumerate() {
+        let Value::Table(channel) = &channel.value else {
+            continue;
+        };
+        let Some((_, node)) = channel.iter().find(|(name, _)| name == "name") else {
+            continue;
+        };
+        if let Value::Text(name) | Value::Untyped(name) = &node.value {
+            if names.contains(&name.as_str()) {
+                let message = format!("is {name:?}, the name of another channel");
+                let path = format!("channel[{at}].name");
+                return Err(Error::at(path, node.origin.clone(), message));
+            }
+            names.push(name);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Reads and drops what is left of a request's body when its response is ready (rejections by key, balance or path come
+//! before the body was read), so that the connection can be used again.
+//!
+//! A connection with half a request on it must be closed, and a client that has just sent its next request on it would see a
+//! broken connection instead of a response. So a small rest is read and dropped; for a larger one the response says
+//! `connection: close`.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::BoxError;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderValue, Request, Version, header};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::timeout;
+
+/// The largest rest, in bytes, that is read and dropped.
+const MAX_DRAINED: usize = 1024 * 1024;
+/// How long the client may take to send it.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Receives the body of a request if it is dropped before its end was read.
+#[derive(Clone, Default)]
+pub(super) struct UnreadBody(Arc<Mutex<Option<Body>>>);
+
+impl UnreadBody {
+    /// Watches the request's body. `None` for a request without a body, for HTTP/2 (streams end by themselves), and for
+    /// `Expect: 100-continue` (the client has sent no body yet).
+    pub(super) fn watch<B>(request: Request<B>) -> (Option<Self>, Request<Body>)
+    where
+        B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+    {
+        let has_no_body = request.body().is_end_stream();
+        let is_http1 = matches!(request.version(), Version::HTTP_10 | Version::HTTP_11);
+        if has_no_body || !is_http1 || request.headers().contains_key(header::EXPECT) {
+            return (None, request.map(Body::new));
+        }
+        let unread = Self::default();
+        let request = request.map(|body| {
+            Body::new(WatchedBody {
+                body: Some(body),
+                unread: unread.clone(),
+            })
+        });
+        (Some(unread), request)
+    }
+
+    /// Reads and drops the unread rest before the response is sent; if it is too large or slow, the response says that the
+    /// connection closes.
+    pub(super) async fn drain(&self, response: &mut Response) {
+        let Some(rest) = self.lock().take() else {
+            return;
+        };
+        let is_drained = timeout(DRAIN_TIMEOUT, drain(rest)).await;
+        if !is_drained.unwrap_or(false) {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Body>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads and drops `body`; returns whether its end was reached.
+async fn drain(mut body: Body) -> bool {
+    let mut read = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return false };
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > MAX_DRAINED {
+            return false;
+        }
+    }
+    true
+}
+
+/// A body that is handed to [`UnreadBody`] if it is dropped before its end.
+struct WatchedBody<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    body: Option<B>,
+    unread: UnreadBody,
+}
+
+impl<B> HttpBody for WatchedBody<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let polled = Pin::new(body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.body = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let hint = self.body.as_ref().map(HttpBody::size_hint);
+        hint.unwrap_or_else(|| SizeHint::with_exact(0))
+    }
+}
+
+impl<B> Drop for WatchedBody<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    fn drop(&mut self) {
+        if let Some(rest) = self.body.take().filter(|body| !body.is_end_stream()) {
+            *self.unread.lock() = Some(Body::new(rest));
+        }
+    }
+}

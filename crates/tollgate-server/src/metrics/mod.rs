@@ -1,0 +1,295 @@
+//! Numbers for Prometheus. Handles are resolved once, so that counting costs an atomic addition.
+
+mod chat;
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use foldhash::fast::RandomState;
+use prometheus::{
+    Counter, Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts,
+    Registry, TextEncoder,
+};
+use tollgate_core::Millis;
+use tollgate_store::{StoreTotals, TokenCounts, WriterStats};
+
+use chat::ChatMetrics;
+
+/// Upper bounds of the latency buckets, in seconds.
+const BUCKETS: &[f64] = &[
+    0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
+
+type Routes = HashMap<String, HashMap<String, Arc<RouteMetrics>, RandomState>, RandomState>;
+
+/// Every number.
+pub struct Metrics {
+    registry: Registry,
+    /// By method, then route.
+    routes: RwLock<Routes>,
+    requests: IntCounterVec,
+    tasks_ended: IntCounterVec,
+    callbacks: IntCounterVec,
+    callbacks_waiting: Gauge,
+    chats: ChatMetrics,
+    uploads: IntCounter,
+    upload_bytes: IntCounter,
+    submitted: Gauge,
+    in_progress: Gauge,
+    queue_age: Gauge,
+    balance: Gauge,
+    held: Gauge,
+    used: Gauge,
+    commits: Counter,
+    operations: Counter,
+}
+
+/// The handles of one route.
+pub struct RouteMetrics {
+    /// By class of status, 1xx to 5xx.
+    statuses: [IntCounter; 5],
+    latency: Histogram,
+}
+
+impl RouteMetrics {
+    /// Counts a response.
+    pub fn count(&self, status: u16, seconds: f64) {
+        let class = usize::from(status / 100).clamp(1, 5) - 1;
+        self.statuses[class].inc();
+        self.latency.observe(seconds);
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// All at nothing.
+    ///
+    /// # Panics
+    /// Never: the names are constants, each registered once.
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        let counters = |name: &str, help: &str, labels: &[&str]| {
+            let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
+            registry
+                .register(Box::new(counters.clone()))
+                .expect("a new name");
+            counters
+        };
+        let counter = |name: &str, help: &str| {
+            let counter = IntCounter::new(name, help).expect("a good name");
+            registry
+                .register(Box::new(counter.clone()))
+                .expect("a new name");
+            counter
+        };
+        let float = |name: &str, help: &str| {
+            let counter = Counter::new(name, help).expect("a good name");
+            registry
+                .register(Box::new(counter.clone()))
+                .expect("a new name");
+            counter
+        };
+        let gauge = |opts: Opts| {
+            let gauge = Gauge::with_opts(opts).expect("a good name");
+            registry
+                .register(Box::new(gauge.clone()))
+                .expect("a new name");
+            gauge
+        };
+        let tasks = |state: &str| {
+            gauge(
+                Opts::new("tollgate_tasks", "Unfinished tasks by state")
+                    .const_label("state", state),
+            )
+        };
+        let sum = |of: &str, what: &str| {
+            let help = format!("{what}, all users, in units");
+            gauge(Opts::new(format!("tollgate_ledger_{of}"), help))
+        };
+        let build = gauge(
+            Opts::new("tollgate_build_info", "The version that runs")
+                .const_label("version", env!("CARGO_PKG_VERSION")),
+        );
+        build.set(1.0);
+        Self {
+            requests: counters(
+                "tollgate_http_requests_total",
+                "Requests answered",
+                &["method", "route", "status"],
+            ),
+            tasks_ended: counters(
+                "tollgate_tasks_ended_total",
+                "Tasks that ended here",
+                &["family", "state"],
+            ),
+            callbacks: counters(
+                "tollgate_callbacks_total",
+                "Tries of callbacks",
+                &["outcome"],
+            ),
+            callbacks_waiting: gauge(Opts::new(
+                "tollgate_callbacks_waiting",
+                "Callbacks that are still to be delivered",
+            )),
+            chats: ChatMetrics::new(&registry),
+            uploads: counter("tollgate_uploads_total", "Images uploaded"),
+            upload_bytes: counter("tollgate_upload_bytes_total", "Bytes of images uploaded"),
+            submitted: tasks("submitted"),
+            in_progress: tasks("in_progress"),
+            queue_age: gauge(Opts::new(
+                "tollgate_queue_age_seconds",
+                "How long the oldest waiting task has been due",
+            )),
+            balance: sum("balance", "Credits less settled charges"),
+            held: sum("held", "Set aside for unfinished tasks"),
+            used: sum("used", "Settled charges"),
+            commits: float(
+                "tollgate_store_commits_total",
+                "Transactions committed by this process",
+            ),
+            operations: float(
+                "tollgate_store_operations_total",
+                "Operations committed by this process",
+            ),
+            routes: RwLock::default(),
+            registry,
+        }
+    }
+
+    /// The handles of a route; the template, not the path, so that there are few.
+    ///
+    /// # Panics
+    /// Never: the labels fit the names.
+    pub fn route(&self, method: &str, route: &str) -> Arc<RouteMetrics> {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = routes.get(method).and_then(|routes| routes.get(route)) {
+            return Arc::clone(found);
+        }
+        drop(routes);
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let routes = routes.entry(method.to_owned()).or_default();
+        let made = routes.entry(route.to_owned()).or_insert_with(|| {
+            let statuses = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+            let opts = HistogramOpts::new(
+                "tollgate_http_request_seconds",
+                "Time to the response's head",
+            )
+            .buckets(BUCKETS.to_vec())
+            .const_label("method", method)
+            .const_label("route", route);
+            let latency = Histogram::with_opts(opts).expect("a good name");
+            self.registry
+                .register(Box::new(latency.clone()))
+                .expect("new labels");
+            Arc::new(RouteMetrics {
+                statuses: statuses.map(|s| self.requests.with_label_values(&[method, route, s])),
+                latency,
+            })
+        });
+        Arc::clone(made)
+    }
+
+    /// An attempt at a chat failed on a channel.
+    pub fn chat_attempt_failed(&self, channel: &str) {
+        self.chats.attempt_failed(channel);
+    }
+
+    /// A chat ended; `channel` is empty where none answered.
+    pub fn chat_ended(&self, channel: &str, outcome: &'static str, units: &TokenCounts) {
+        self.chats.ended(channel, outcome, units);
+    }
+
+    /// A task ended here, `completed`, `failed` or `cancelled`.
+    pub fn task_ended(&self, family: &str, state: &str) {
+        self.tasks_ended.with_label_values(&[family, state]).inc();
+    }
+
+    /// A callback was tried.
+    pub fn callback(&self, delivered: bool) {
+        let outcome = if delivered { "delivered" } else { "failed" };
+        self.callbacks.with_label_values(&[outcome]).inc();
+    }
+
+    /// An image was uploaded.
+    pub fn uploaded(&self, bytes: u64) {
+        self.uploads.inc();
+        self.upload_bytes.inc_by(bytes);
+    }
+
+    /// What the database says.
+    pub fn set_totals(&self, totals: &StoreTotals, now: Millis) {
+        let (submitted, in_progress) = (totals.submitted, totals.in_progress);
+        self.callbacks_waiting.set(totals.pending_webhooks as f64);
+        self.submitted
+            .set(f64::from(u32::try_from(submitted).unwrap_or(u32::MAX)));
+        self.in_progress
+            .set(f64::from(u32::try_from(in_progress).unwrap_or(u32::MAX)));
+        let age = totals.oldest_due_at.map_or(0, |due| (now - due).max(0));
+        self.queue_age
+            .set(f64::from(u32::try_from(age).unwrap_or(u32::MAX)) / 1000.0);
+        self.balance.set(totals.balance.to_f64());
+        self.held.set(totals.held.to_f64());
+        self.used.set(totals.used.to_f64());
+    }
+
+    /// The text that Prometheus reads.
+    pub fn render(&self, store: &WriterStats) -> String {
+        catch_up(&self.commits, store.commits());
+        catch_up(&self.operations, store.operations());
+        let mut text = Vec::new();
+        if let Err(e) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+            tracing::error!(error = %e, "cannot write the metrics");
+        }
+        String::from_utf8(text).unwrap_or_default()
+    }
+}
+
+/// Brings a counter to where the store's own count stands.
+#[allow(clippy::cast_precision_loss)] // Prometheus counts in floats
+fn catch_up(counter: &Counter, count: u64) {
+    counter.inc_by((count as f64 - counter.get()).max(0.0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_core::Amount;
+
+    #[test]
+    fn counts_and_renders() {
+        let metrics = Metrics::new();
+        metrics
+            .route("GET", "/v1/tasks/{task_id}")
+            .count(200, 0.001);
+        metrics
+            .route("GET", "/v1/tasks/{task_id}")
+            .count(404, 0.001);
+        metrics.route("POST", "/v1/tasks/batch").count(200, 0.1);
+        metrics.task_ended("imagen-4", "completed");
+        metrics.set_totals(
+            &StoreTotals {
+                submitted: 3,
+                oldest_due_at: Some(1_000),
+                held: Amount::from_nanos(500_000_000),
+                ..StoreTotals::default()
+            },
+            3_500,
+        );
+        let text = metrics.render(&WriterStats::default());
+        for line in [
+            r#"tollgate_http_requests_total{method="GET",route="/v1/tasks/{task_id}",status="4xx"} 1"#,
+            r#"tollgate_http_request_seconds_count{method="GET",route="/v1/tasks/{task_id}"} 2"#,
+            r#"tollgate_tasks{state="submitted"} 3"#,
+            "tollgate_queue_age_seconds 2.5",
+            "tollgate_ledger_held 0.5",
+            r#"tollgate_tasks_ended_total{family="imagen-4",state="completed"} 1"#,
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A channel that is ready to be called: its provider, permits, health, and how it calls each chat model.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tollgate_chat::Format;
+use tollgate_core::Secret;
+use tollgate_upstream::chat::{ChatModel, ChatProvider};
+use tollgate_upstream::provider::{Provider, Settings};
+use tollgate_upstream::{Channel, ChannelEffect, ProviderError, egress};
+
+use crate::providers;
+
+use super::health::{Availability, ChannelFailure, ChannelHealth};
+
+/// A channel, ready to be called.
+pub struct OpenChannel {
+    /// As configured.
+    pub channel: Arc<Channel>,
+    /// What its provider offers: chat, images, videos, speech, moderation.
+    pub provider: Provider,
+    /// Permits for calls at the same time; `None` if `max_concurrency` is not set.
+    permits: Option<Arc<Semaphore>>,
+    health: Arc<ChannelHealth>,
+    /// The chat models that the channel lists, by the clients' names.
+    model_bindings: HashMap<String, Arc<ModelBinding>, RandomState>,
+}
+
+/// How a channel's provider is called for one chat model: looked up when the channel opens, not for every request.
+pub struct ModelBinding {
+    /// The provider's name of the model.
+    pub upstream_name: String,
+    /// What the model can do.
+    pub model: ChatModel,
+    /// The formats in which the provider serves the model, the preferred one first.
+    pub formats: Vec<&'static dyn Format>,
+}
+
+impl ModelBinding {
+    fn new(provider: &dyn ChatProvider, upstream_name: &str) -> Arc<Self> {
+        Arc::new(Self {
+            upstream_name: upstream_name.to_owned(),
+            model: provider.model(upstream_name),
+            formats: provider.formats_for(upstream_name).to_vec(),
+        })
+    }
+}
+
+/// The right to make one call on a channel with one of its keys. Dropping it frees the channel's permit.
+pub struct ChannelPermit {
+    /// The channel.
+    pub open: Arc<OpenChannel>,
+    /// The key's index; `None` if the channel has no keys.
+    key: Option<usize>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// A channel and key that a request has tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriedKey {
+    channel: String,
+    /// The key's index; 0 for a channel without keys.
+    key: usize,
+}
+
+impl OpenChannel {
+    /// Opens a configured channel. `previous` is the channel of the same name before a reload: its health is kept if address
+    /// and number of keys are the same (keys are known by their index).
+    ///
+    /// # Errors
+    /// A sentence for the operator if this program has no provider of the channel's kind.
+    pub(super) fn open(
+        channel: &Channel,
+        settings: &Settings,
+        egress: &egress::Client,
+        previous: Option<&Arc<Self>>,
+    ) -> Result<Arc<Self>, String> {
+        let entry = providers::provider_of_kind(&channel.kind).ok_or_else(|| {
+            format!(
+                "channel {:?} has kind {:?}, which this version does not have: use one of {}",
+                channel.name,
+                channel.kind,
+                providers::kind_names()
+            )
+        })?;
+        let previous = previous.filter(|previous| {
+            let previous = &previous.channel;
+            previous.base_url == channel.base_url
+                && previous.api_keys.len() == channel.api_keys.len()
+        });
+        let channel = Arc::new(channel.clone());
+        let provider = (entry.open)(&channel, settings, egress);
+        let model_bindings = provider.chat.iter().flat_map(|chat| {
+            let models = channel.models.iter();
+            models.map(|model| {
+                let binding = ModelBinding::new(&**chat, &model.upstream);
+                (model.name.clone(), binding)
+            })
+        });
+        Ok(Arc::new(Self {
+            model_bindings: model_bindings.collect(),
+            provider,
+            permits: channel
+                .max_concurrency
+                .map(|n| Arc::new(Semaphore::new(n as usize))),
+            health: previous
+                .map(|open| Arc::clone(&open.health))
+                .unwrap_or_default(),
+            channel,
+        }))
+    }
+
+    /// The channel's health in words, for operators.
+    pub fn health(&self) -> String {
+        self.health.describe()
+    }
+
+    /// Whether a call could get a permit now.
+    pub(super) fn has_capacity(&self) -> bool {
+        let permits = self.permits.as_ref();
+        permits.is_none_or(|permits| permits.available_permits() > 0)
+    }
+
+    pub(super) fn availability(
+        &self,
+        model: &str,
+        tried: &[TriedKey],
+        session: Option<u64>,
+    ) -> Availability {
+        let tried = tried.iter().filter(|t| t.channel == self.channel.name);
+        let tried: Vec<usize> = tried.map(|t| t.key).collect();
+        self.health
+            .availability(model, self.channel.api_keys.len(), &tried, session)
+    }
+
+    /// A permit for a call with that key. `None` if the channel is at its `max_concurrency`.
+    pub(super) fn acquire(self: &Arc<Self>, key: Option<usize>) -> Option<ChannelPermit> {
+        let permit = match &self.permits {
+            Some(permits) => Some(Arc::clone(permits).try_acquire_owned().ok()?),
+            None => None,
+        };
+        self.health.begin_probe();
+        Some(ChannelPermit {
+            open: Arc::clone(self),
+            key,
+            _permit: permit,
+        })
+    }
+
+    /// A permit for work that the provider already has: with the key of that fingerprint, or the channel's first key if that
+    /// one is gone. It is given even beyond `max_concurrency`, because the work runs anyway.
+    pub(super) fn acquire_for_running_work(
+        self: &Arc<Self>,
+        fingerprint: Option<&str>,
+    ) -> ChannelPermit {
+        let keys = &self.channel.api_keys;
+        let same = keys.iter().position(|key| {
+            fingerprint.is_some_and(|fingerprint| fingerprint == key_fingerprint(key))
+        });
+        let permits = self.permits.as_ref();
+        ChannelPermit {
+            open: Arc::clone(self),
+            key: same.or((!keys.is_empty()).then_some(0)),
+            _permit: permits.and_then(|permits| Arc::clone(permits).try_acquire_owned().ok()),
+        }
+    }
+}
+
+impl ChannelPermit {
+    /// The key to call with. `None` if the channel has no keys.
+    pub fn key(&self) -> Option<&Secret> {
+        self.open.channel.api_keys.get(self.key?)
+    }
+
+    /// The key's fingerprint, for finding the key again after a restart.
+    pub fn key_fingerprint(&self) -> Option<String> {
+        self.key().map(key_fingerprint)
+    }
+
+    /// The chat provider, with how it is called for `model`. `None` if the channel does not serve the model.
+    pub fn model_binding(
+        &self,
+        model: &str,
+    ) -> Option<(&Arc<dyn ChatProvider>, Arc<ModelBinding>)> {
+        let (open, chat) = (&self.open, self.open.provider.chat.as_ref()?);
+        let listed = open.model_bindings.get(model).map(Arc::clone);
+        // A channel that lists no models serves every model.
+        let unlisted = || {
+            let upstream_name = open.channel.upstream_model(model)?;
+            Some(ModelBinding::new(&**chat, upstream_name))
+        };
+        Some((chat, listed.or_else(unlisted)?))
+    }
+
+    /// This channel and key, to be left out when the next one is selected.
+    pub fn tried_key(&self) -> TriedKey {
+        TriedKey {
+            channel: self.open.channel.name.clone(),
+            key: self.key.unwrap_or(0),
+        }
+    }
+
+    /// The upstream answered. Rejecting the client's request is an answer too.
+    pub fn record_success(&self) {
+        self.open.health.record_success();
+    }
+
+    /// Records what an attempt's error says about the channel, the key or `model`.
+    pub fn record_error(&self, model: &str, error: &ProviderError) {
+        let failure = match error.kind.policy().effect {
+            ChannelEffect::Works => return self.record_success(),
+            ChannelEffect::Nothing => return,
+            ChannelEffect::Failure => ChannelFailure::Unavailable,
+            ChannelEffect::KeyRateLimited => ChannelFailure::RateLimited(error.retry_after),
+            ChannelEffect::KeyRejected => ChannelFailure::KeyRejected,
+            ChannelEffect::KeyQuotaExhausted => ChannelFailure::QuotaExhausted,
+            ChannelEffect::ModelNotFound => ChannelFailure::ModelNotFound,
+        };
+        self.open.health.record_failure(model, self.key, failure);
+    }
+}
+
+/// A key's fingerprint: the first 8 bytes of its SHA-256, in hexadecimal. The key cannot be guessed from it.
+fn key_fingerprint(key: &Secret) -> String {
+    let hash = Sha256::digest(key.expose().as_bytes());
+    hash.iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

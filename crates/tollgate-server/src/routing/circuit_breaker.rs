@@ -1,0 +1,81 @@
+//! The circuit breaker of a channel: opens after failures in a row, then lets single probe requests through.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::cooldown::Cooldown;
+
+/// Failures in a row that open the circuit.
+pub(super) const FAILURE_THRESHOLD: u32 = 5;
+/// How long the circuit stays open at first; doubled after each failed probe, up to [`MAX_OPEN`].
+pub(super) const INITIAL_OPEN: Duration = Duration::from_secs(5);
+const MAX_OPEN: Duration = Duration::from_secs(60);
+/// How long one probe may take before another request may be a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Closed, open, or half open (open, but past its time: one probe may go through).
+#[derive(Default)]
+pub(super) struct CircuitBreaker {
+    /// In a row.
+    failures: u32,
+    /// `None` if the circuit is closed.
+    open: Option<Open>,
+}
+
+struct Open {
+    until: Instant,
+    length: Duration,
+    probe_since: Option<Instant>,
+}
+
+impl CircuitBreaker {
+    /// Whether the circuit is open or half open.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether there were failures since the last success.
+    pub(super) fn has_failures(&self) -> bool {
+        self.failures > 0
+    }
+
+    /// How long no request may go through. `None` if the circuit is closed, or half open and free for a probe.
+    pub(super) fn cooldown(&self, now: Instant) -> Option<Cooldown> {
+        let open = self.open.as_ref()?;
+        if open.until > now {
+            return Some(Cooldown::new(open.until));
+        }
+        let probe_since = open
+            .probe_since
+            .filter(|since| now < *since + PROBE_TIMEOUT)?;
+        Some(Cooldown::new(probe_since + PROBE_TIMEOUT))
+    }
+
+    /// A request goes through now: in a half-open circuit it is the probe.
+    pub(super) fn begin_probe(&mut self, now: Instant) {
+        if let Some(open) = &mut self.open {
+            open.probe_since = Some(now);
+        }
+    }
+
+    /// Closes the circuit.
+    pub(super) fn record_success(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Counts a failure; opens the circuit at [`FAILURE_THRESHOLD`], or keeps it open for twice as long.
+    pub(super) fn record_failure(&mut self, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        if let Some(open) = &mut self.open {
+            open.length = (open.length * 2).min(MAX_OPEN);
+            (open.until, open.probe_since) = (now + open.length, None);
+        } else if self.failures >= FAILURE_THRESHOLD {
+            self.open = Some(Open {
+                until: now + INITIAL_OPEN,
+                length: INITIAL_OPEN,
+                probe_since: None,
+            });
+        }
+    }
+}

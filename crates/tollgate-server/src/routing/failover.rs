@@ -1,0 +1,131 @@
+//! Selecting one channel out of those that serve a model: priority, weight, session affinity, and failover past
+//! channels that were tried, are busy, or are cooling down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use super::channel::{ChannelPermit, OpenChannel, TriedKey};
+use super::cooldown::Cooldown;
+use super::health::Availability;
+
+/// The outcome of selecting a channel.
+pub enum Selection {
+    /// A permit for a call on the selected channel.
+    Permit(ChannelPermit),
+    /// Channels serve the model, but all are at their `max_concurrency`.
+    AllBusy,
+    /// The upstream of every channel that serves the model asked for a pause; the shortest one.
+    CoolingDown(Duration),
+    /// No channel serves the model, or none that was not tried.
+    None,
+}
+
+/// Selects among `candidates`: ready channels by priority and weight; if all are cooling down, the one whose cooldown ends
+/// first, unless its upstream asked for the pause.
+pub(super) fn select(
+    candidates: Vec<&Arc<OpenChannel>>,
+    model: &str,
+    tried: &[TriedKey],
+    session: Option<u64>,
+) -> Selection {
+    let mut ready = Vec::with_capacity(candidates.len());
+    let mut cooling_down: Option<(Cooldown, &Arc<OpenChannel>, Option<usize>)> = None;
+    for open in candidates {
+        match open.availability(model, tried, session) {
+            Availability::Ready(key) => ready.push((open, key)),
+            Availability::CoolingDown { cooldown, key } => {
+                // Cooldowns that no upstream asked for come first, then the one that ends first.
+                let rank = |c: &Cooldown| (c.is_requested, c.until);
+                if cooling_down
+                    .as_ref()
+                    .is_none_or(|(best, ..)| rank(&cooldown) < rank(best))
+                {
+                    cooling_down = Some((cooldown, open, key));
+                }
+            }
+            Availability::AllKeysTried => {}
+        }
+    }
+    let any_ready = !ready.is_empty();
+    while !ready.is_empty() {
+        let best = ready
+            .iter()
+            .map(|(c, _)| c.channel.priority)
+            .min()
+            .unwrap_or_default();
+        let selected = select_by_weight(&ready, best, session);
+        let (open, key) = ready.swap_remove(selected);
+        if let Some(permit) = open.acquire(key) {
+            return Selection::Permit(permit);
+        }
+    }
+    match cooling_down {
+        _ if any_ready => Selection::AllBusy,
+        None => Selection::None,
+        Some((cooldown, ..)) if cooldown.is_requested => {
+            Selection::CoolingDown(cooldown.until.saturating_duration_since(Instant::now()))
+        }
+        Some((_, open, key)) => open
+            .acquire(key)
+            .map_or(Selection::AllBusy, Selection::Permit),
+    }
+}
+
+/// The index of one of those with priority `best`: at random by weight, or always the same one for a session.
+fn select_by_weight(
+    ready: &[(&Arc<OpenChannel>, Option<usize>)],
+    best: i64,
+    session: Option<u64>,
+) -> usize {
+    let weight = |c: &OpenChannel| {
+        if c.channel.priority == best {
+            u64::from(c.channel.weight.max(1))
+        } else {
+            0
+        }
+    };
+    if let Some(session) = session {
+        // Rendezvous hashing: when a channel is added or removed, only its own sessions move.
+        let score = |c: &OpenChannel| {
+            let unit = (hash_session(session, &c.channel.name) >> 11) as f64 / (1u64 << 53) as f64;
+            weight(c) as f64 / -(unit.max(f64::MIN_POSITIVE).ln())
+        };
+        let best = ready
+            .iter()
+            .enumerate()
+            .max_by(|(_, a), (_, b)| score(a.0).total_cmp(&score(b.0)));
+        return best.map(|(index, _)| index).unwrap_or_default();
+    }
+    if ready.len() == 1 {
+        return 0;
+    }
+    let total: u64 = ready.iter().map(|(c, _)| weight(c)).sum();
+    let mut left = rand::rng().random_range(0..total.max(1));
+    ready
+        .iter()
+        .position(|(c, _)| {
+            let weight = weight(c);
+            let selected = left < weight;
+            left = left.saturating_sub(weight);
+            selected
+        })
+        .unwrap_or_default()
+}
+
+/// A hash that is the same in every process and version (FNV-1a, finished by a multiply and shift).
+fn hash_session(session: u64, name: &str) -> u64 {
+    let mut hash = session ^ 0xcbf2_9ce4_8422_2325;
+    for byte in name.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    hash ^ (hash >> 32)
+}
+
+/// The session of an end user of an API key: its requests keep to one channel and key.
+pub fn session_hash(key_id: &str, end_user: &str) -> u64 {
+    hash_session(hash_session(0, key_id), end_user)
+}

@@ -1,0 +1,267 @@
+//! The shared state of the running gateway: built once at start, handed out as the parts that each job needs.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::task::TaskTracker;
+use tollgate_core::{Clock, Secret, SystemClock, id};
+use tollgate_media::catalogue::Catalogue;
+use tollgate_store::Store;
+use tollgate_upstream::egress::{self, ClientOptions};
+
+use crate::auth::keys::Authenticator;
+use crate::auth::limits::RateLimiter;
+use crate::chat::billing::BillingContext;
+use crate::chat::context::{ChatContext, ChatSettings};
+use crate::chat::endpoint::is_chat_path;
+use crate::chat::heartbeat::Heartbeat;
+use crate::chat::signature_cache::SignatureCache;
+use crate::config::Config;
+use crate::http::body::BodyBudget;
+use crate::http::trace::TraceContext;
+use crate::metrics::Metrics;
+use crate::openapi;
+use crate::pricing::Prices;
+use crate::reloadable::{Reloadable, ReloadableHandle};
+use crate::routing::Routing;
+use crate::storage::data_dir;
+use crate::storage::files::FileStorage;
+use crate::tasks::context::{PoolSignals, TaskContext, TaskSettings};
+use crate::tasks::pool::WorkerPool;
+use crate::tasks::record_cache::RecordCache;
+use crate::webhooks::deliver::{WebhookParts, WebhookSender};
+
+/// The running gateway. Only the router, the handlers and start-up know all of it.
+pub struct App {
+    /// The configuration at start.
+    pub config: Config,
+    /// Prefix of the links that clients get, without a slash at its end.
+    pub public_url: String,
+    /// Users, keys, tasks, money.
+    pub store: Store,
+    /// Every model id.
+    pub catalogue: Arc<Catalogue>,
+    /// Results, uploads and input images.
+    pub files: FileStorage,
+    /// The only HTTP client for requests to the outside.
+    pub egress: egress::Client,
+    /// API keys.
+    pub auth: Arc<Authenticator>,
+    /// Rate limits.
+    pub limits: RateLimiter,
+    /// Memory for request bodies.
+    pub body_budget: BodyBudget,
+    /// Prometheus metrics.
+    pub metrics: Arc<Metrics>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Channels and prices.
+    pub reloadable: ReloadableHandle,
+    /// Task records as they were last sent.
+    pub record_cache: RecordCache,
+    /// What tracing requests works with.
+    pub trace: Arc<TraceContext>,
+    /// What chats work with.
+    pub chat: Arc<ChatContext>,
+    /// What tasks work with.
+    pub tasks: Arc<TaskContext>,
+    /// The workers of this process.
+    pub pool: Arc<WorkerPool>,
+    /// Posts webhooks.
+    pub webhooks: Arc<WebhookSender>,
+    /// This node's heartbeat in the database.
+    pub heartbeat: Arc<Heartbeat>,
+    /// Work that shutdown waits for after the last connection has ended.
+    pub closing: TaskTracker,
+    /// The OpenAPI document, as JSON text.
+    pub openapi: String,
+    /// Authenticates the operator.
+    pub admin_key: Secret,
+    /// Whether `/metrics` needs no key: only on a loopback address.
+    pub metrics_public: bool,
+}
+
+impl App {
+    /// Builds the gateway that listens on `address`.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn build(config: Config, address: SocketAddr, store: Store) -> Result<Arc<Self>, String> {
+        let catalogue = Arc::new(Catalogue::new(&config.models)?);
+        if let Some(storage) = config.storage_is_default() {
+            data_dir::create(&storage)?;
+        }
+        let admin_key = match &config.admin_key {
+            Some(key) => key.clone(),
+            None => data_dir::read_or_create_admin_key(&config.data_dir)?,
+        };
+        let public_url = config.public_url.clone();
+        let public_url = public_url.unwrap_or_else(|| format!("http://{address}"));
+        let egress = egress::Client::new(ClientOptions {
+            allow_private: config.allow_private_urls.clone(),
+            ..ClientOptions::default()
+        });
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let shared = Shared {
+            reloadable: ReloadableHandle::new(open_reloadable(&config, &egress, None)?),
+            files: FileStorage::open(&config.storage_dir(), &public_url)?,
+            auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
+            limits: RateLimiter::new(config.limits.rates(), Arc::clone(&clock)),
+            body_budget: BodyBudget::new(config.limits.body_memory_mb),
+            metrics: Arc::new(Metrics::new()),
+            node: id::short_id("node_"),
+            closing: TaskTracker::new(),
+            webhook_due: Arc::new(Notify::new()),
+            store,
+            catalogue,
+            egress,
+            clock,
+        };
+        let tasks = shared.task_context(&config);
+        Ok(Arc::new(Self {
+            openapi: openapi::document(&public_url).to_string(),
+            public_url,
+            record_cache: RecordCache::default(),
+            trace: shared.trace_context(),
+            chat: shared.chat_context(&config),
+            pool: Arc::new(WorkerPool::new(Arc::clone(&tasks), config.workers.calls)),
+            tasks,
+            webhooks: shared.webhook_sender(),
+            heartbeat: shared.heartbeat(&config),
+            admin_key,
+            metrics_public: address.ip().is_loopback(),
+            store: shared.store,
+            catalogue: shared.catalogue,
+            files: shared.files,
+            egress: shared.egress,
+            auth: shared.auth,
+            limits: shared.limits,
+            body_budget: shared.body_budget,
+            metrics: shared.metrics,
+            clock: shared.clock,
+            reloadable: shared.reloadable,
+            closing: shared.closing,
+            config,
+        }))
+    }
+
+    /// Replaces channels and prices by those of `config`. Channels that keep their name keep their health.
+    ///
+    /// # Errors
+    /// A sentence for the operator; then nothing is replaced.
+    pub fn reload(&self, config: &Config) -> Result<(), String> {
+        let previous = self.reloadable.current();
+        let reloadable = open_reloadable(config, &self.egress, Some(&previous.routing))?;
+        self.reloadable.replace(reloadable);
+        Ok(())
+    }
+}
+
+fn open_reloadable(
+    config: &Config,
+    egress: &egress::Client,
+    previous: Option<&Routing>,
+) -> Result<Reloadable, String> {
+    let settings = config.provider_settings();
+    Ok(Reloadable {
+        routing: Routing::open(&config.channels, &settings, egress, previous)?,
+        prices: Prices::new(&config.prices, config.currency),
+    })
+}
+
+/// The parts that several jobs share, while the gateway is built.
+struct Shared {
+    store: Store,
+    catalogue: Arc<Catalogue>,
+    files: FileStorage,
+    egress: egress::Client,
+    auth: Arc<Authenticator>,
+    limits: RateLimiter,
+    body_budget: BodyBudget,
+    metrics: Arc<Metrics>,
+    clock: Arc<dyn Clock>,
+    reloadable: ReloadableHandle,
+    closing: TaskTracker,
+    webhook_due: Arc<Notify>,
+    /// This process's name in the database.
+    node: String,
+}
+
+impl Shared {
+    fn trace_context(&self) -> Arc<TraceContext> {
+        Arc::new(TraceContext {
+            metrics: Arc::clone(&self.metrics),
+            limits: self.limits.clone(),
+            clock: Arc::clone(&self.clock),
+            allows_any_origin: is_chat_path,
+        })
+    }
+
+    fn chat_context(&self, config: &Config) -> Arc<ChatContext> {
+        Arc::new(ChatContext {
+            auth: Arc::clone(&self.auth),
+            limits: self.limits.clone(),
+            clock: Arc::clone(&self.clock),
+            body_budget: self.body_budget.clone(),
+            catalogue: Arc::clone(&self.catalogue),
+            reloadable: self.reloadable.clone(),
+            egress: self.egress.clone(),
+            signatures: SignatureCache::default(),
+            metrics: Arc::clone(&self.metrics),
+            billing: Arc::new(BillingContext {
+                store: self.store.clone(),
+                clock: Arc::clone(&self.clock),
+                node: self.node.clone(),
+                metrics: Arc::clone(&self.metrics),
+                closing: self.closing.clone(),
+                currency: config.currency,
+            }),
+            settings: ChatSettings::new(config),
+        })
+    }
+
+    fn task_context(&self, config: &Config) -> Arc<TaskContext> {
+        Arc::new(TaskContext {
+            store: self.store.clone(),
+            clock: Arc::clone(&self.clock),
+            catalogue: Arc::clone(&self.catalogue),
+            reloadable: self.reloadable.clone(),
+            files: self.files.clone(),
+            egress: self.egress.clone(),
+            downloads: Semaphore::new(config.workers.downloads),
+            metrics: Arc::clone(&self.metrics),
+            webhook_due: Arc::clone(&self.webhook_due),
+            closing: self.closing.clone(),
+            signals: PoolSignals::new(config.workers.open),
+            settings: TaskSettings {
+                time_limits: config.time_limits,
+                expiry: config.expiry,
+                leases: config.leases,
+                safety: config.safety.clone(),
+                currency: config.currency,
+            },
+        })
+    }
+
+    fn webhook_sender(&self) -> Arc<WebhookSender> {
+        Arc::new(WebhookSender::new(WebhookParts {
+            store: self.store.clone(),
+            clock: Arc::clone(&self.clock),
+            node: self.node.clone(),
+            egress: self.egress.clone(),
+            files: self.files.clone(),
+            metrics: Arc::clone(&self.metrics),
+            due: Arc::clone(&self.webhook_due),
+        }))
+    }
+
+    fn heartbeat(&self, config: &Config) -> Arc<Heartbeat> {
+        Arc::new(Heartbeat {
+            store: self.store.clone(),
+            clock: Arc::clone(&self.clock),
+            node: self.node.clone(),
+            lease: config.leases.ms(),
+        })
+    }
+}

@@ -1,0 +1,7 @@
+//! The data directory and the storage folder: stored files, their names and types, image uploads.
+
+pub mod data_dir;
+pub mod file_name;
+pub mod files;
+pub mod types;
+pub mod uploads;

@@ -1,0 +1,399 @@
+//! Image uploads: streams the file of a form into storage without holding it in memory, checks it, and makes it visible.
+
+use std::io::BufReader;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use http::{HeaderMap, header};
+use multer::Field;
+use tollgate_core::{ApiError, ErrorKind};
+use tollgate_media::image::{ImageFormat, ImageMetadata, ImageMetadataError};
+
+use crate::http::body::{drain, drain_unread};
+use crate::http::form::{Form, FormError};
+use crate::storage::files::{FileStorage, FileWriter, Visibility};
+
+/// The largest file, in bytes.
+const MAX_FILE: u64 = 20_971_520;
+/// Bytes around the file: boundaries, headers, other fields.
+const MAX_OVERHEAD: u64 = 1_048_576;
+/// Fields that a form may have.
+const MAX_FIELDS: usize = 32;
+/// How long an upload may take: 20 MB at 25 kB a second.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Pixels that an image may have, so that decoding it later stays within memory.
+const MAX_PIXELS: u64 = 100_000_000;
+/// Characters of a client's file name that are kept.
+const MAX_NAME: usize = 255;
+/// The accepted types, for error messages.
+const TYPES: &str = "jpeg, png, gif, webp";
+
+/// An uploaded image in storage.
+#[derive(Debug)]
+pub struct Upload {
+    /// Its name in storage.
+    pub name: String,
+    /// The client's name of the file.
+    pub filename: String,
+    /// The format, recognized by the image's bytes.
+    pub format: ImageFormat,
+    /// The file's size.
+    pub bytes: u64,
+}
+
+/// Reads the form in `body` and stores the image in its field `file` until `expires_at` (Unix seconds).
+///
+/// # Errors
+/// 400 for a malformed form or a file that is not an accepted image, 413 for a file over the limit, 500 if storing fails.
+pub async fn store_upload(
+    storage: &FileStorage,
+    expires_at: i64,
+    headers: &HeaderMap,
+    mut body: Body,
+) -> Result<Upload, ApiError> {
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > MAX_FILE + MAX_OVERHEAD) {
+        drain_unread(headers, body).await;
+        return Err(too_large());
+    }
+    let received = tokio::time::timeout(
+        UPLOAD_TIMEOUT,
+        receive(storage, expires_at, headers, &mut body),
+    );
+    let received = received
+        .await
+        .unwrap_or_else(|_| Err(ApiError::invalid("the upload took too long")));
+    // A rejected body is read to its end too: the connection stays usable, and the client sees the response.
+    if !body.is_end_stream() {
+        drain(body).await;
+    }
+    publish(received?).await
+}
+
+/// A file that arrived completely and was not inspected yet.
+struct Received {
+    file: FileWriter,
+    filename: Option<String>,
+    bytes: u64,
+}
+
+/// Writes the first field `file` into storage and skips all others.
+async fn receive(
+    storage: &FileStorage,
+    expires_at: i64,
+    headers: &HeaderMap,
+    body: &mut Body,
+) -> Result<Received, ApiError> {
+    let mut form = Form::new(headers, body, MAX_FILE + MAX_OVERHEAD).map_err(form_error)?;
+    let mut received = None;
+    for _ in 0..MAX_FIELDS {
+        let Some(mut field) = form.next_field().await.map_err(form_error)? else {
+            let missing = || {
+                ApiError::invalid(format!(
+                    "the form has no field `file`: send the image in it ({TYPES})"
+                ))
+            };
+            return received.ok_or_else(missing);
+        };
+        if field.name() == Some("file") && received.is_none() {
+            let file = storage
+                .create(Visibility::Public, expires_at, "bin")
+                .await
+                .map_err(storage_error)?;
+            received = Some(write_file(&mut form, field, file).await?);
+        } else {
+            while form
+                .next_chunk(&mut field)
+                .await
+                .map_err(form_error)?
+                .is_some()
+            {}
+        }
+    }
+    Err(ApiError::invalid(format!(
+        "the form has more than {MAX_FIELDS} fields"
+    )))
+}
+
+async fn write_file(
+    form: &mut Form<'_>,
+    mut field: Field<'_>,
+    mut file: FileWriter,
+) -> Result<Received, ApiError> {
+    let filename = field.file_name().and_then(sanitize_name);
+    let mut bytes = 0;
+    while let Some(chunk) = form.next_chunk(&mut field).await.map_err(form_error)? {
+        bytes += chunk.len() as u64;
+        if bytes > MAX_FILE {
+            return Err(too_large());
+        }
+        file.write(&chunk).await.map_err(storage_error)?;
+    }
+    if bytes == 0 {
+        return Err(ApiError::invalid(
+            "field `file` is empty: send the image in it",
+        ));
+    }
+    Ok(Received {
+        file,
+        filename,
+        bytes,
+    })
+}
+
+/// Checks the file and makes it visible under its name; a rejected file is deleted.
+async fn publish(received: Received) -> Result<Upload, ApiError> {
+    let Received {
+        mut file,
+        filename,
+        bytes,
+    } = received;
+    let path = file.flush_to_path().await.map_err(storage_error)?;
+    let read = tokio::task::spawn_blocking(move || {
+        let file = std::fs::File::open(path)?;
+        ImageMetadata::read(BufReader::new(file), bytes)
+    });
+    let metadata = read.await.map_err(storage_error)?.map_err(|e| match e {
+        ImageMetadataError::Io(e) => storage_error(e),
+        ImageMetadataError::NotAnImage(why) => ApiError::invalid(format!(
+            "field `file` must hold an image ({TYPES}), but {why}"
+        )),
+    })?;
+    check_image(&metadata)?;
+    file.set_extension(metadata.format.extension());
+    Ok(Upload {
+        name: file.finish().await.map_err(storage_error)?,
+        filename: filename.unwrap_or_else(|| format!("image.{}", metadata.format.extension())),
+        format: metadata.format,
+        bytes,
+    })
+}
+
+fn check_image(metadata: &ImageMetadata) -> Result<(), ApiError> {
+    if metadata.format == ImageFormat::Bmp {
+        let message = format!("field `file` is a BMP image, but the types are {TYPES}");
+        return Err(ApiError::invalid(message));
+    }
+    if metadata.size.pixels() > MAX_PIXELS {
+        return Err(ApiError::invalid(format!(
+            "field `file` is an image of {} pixels, but at most {MAX_PIXELS} pixels in all are allowed",
+            metadata.size
+        )));
+    }
+    Ok(())
+}
+
+/// The client's file name without folders and control characters. `None` if nothing is left.
+fn sanitize_name(name: &str) -> Option<String> {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name: String = last
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_NAME)
+        .collect();
+    let name = name.trim();
+    (!name.is_empty() && name != "." && name != "..").then(|| name.to_owned())
+}
+
+fn form_error(error: FormError) -> ApiError {
+    match error {
+        FormError::TooLarge => too_large(),
+        FormError::Malformed(why) => ApiError::invalid(why),
+    }
+}
+
+fn too_large() -> ApiError {
+    let message =
+        format!("field `file` is too large: at most {MAX_FILE} bytes (20 MB) are allowed");
+    ApiError::new(ErrorKind::TooLarge, message)
+}
+
+/// Storing failed: the cause goes to the log, not to the client.
+fn storage_error(error: impl std::fmt::Display) -> ApiError {
+    tracing::error!(%error, "cannot store an upload");
+    ApiError::new(ErrorKind::Internal, "failed to upload image")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use tollgate_core::id;
+
+    /// The start of a PNG file of that width and height.
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
+        bytes.extend(width.to_be_bytes());
+        bytes.extend(height.to_be_bytes());
+        bytes.extend([8, 2, 0, 0, 0]);
+        bytes.extend([0; 4]);
+        bytes.extend(b"\0\0\0\0IDAT\0\0\0\0\0\0\0\0IEND\xae\x42\x60\x82");
+        bytes
+    }
+
+    fn form(fields: &[(&str, &str, &[u8])]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (name, file, content) in fields {
+            let head = format!(
+                "--b\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"{file}\"\r\n\
+                 Content-Type: text/plain\r\n\r\n"
+            );
+            body.extend(head.as_bytes());
+            body.extend(*content);
+            body.extend(b"\r\n");
+        }
+        body.extend(b"--b--\r\n");
+        body
+    }
+
+    struct Fixture {
+        storage: FileStorage,
+        root: PathBuf,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let root = std::env::temp_dir().join(id::short_id("tollgate-uploads-"));
+            let storage = FileStorage::open(&root, "https://gate.example").unwrap();
+            Self { storage, root }
+        }
+
+        async fn upload(&self, body: impl Into<Body>) -> Result<Upload, ApiError> {
+            let mut headers = HeaderMap::new();
+            headers.insert(
+                header::CONTENT_TYPE,
+                "multipart/form-data; boundary=b".parse().unwrap(),
+            );
+            store_upload(&self.storage, 4_000_000_000, &headers, body.into()).await
+        }
+
+        /// The error of an upload, after a check that no file of it remains.
+        async fn upload_error(&self, body: impl Into<Body>) -> ApiError {
+            let error = self.upload(body).await.unwrap_err();
+            for folder in ["tmp", "public"] {
+                assert_eq!(
+                    std::fs::read_dir(self.root.join(folder)).unwrap().count(),
+                    0,
+                    "{error}"
+                );
+            }
+            error
+        }
+    }
+
+    impl Drop for Fixture {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.root);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_file_is_stored_with_the_type_of_its_bytes() {
+        let fixture = Fixture::new();
+        let image = png(3, 2);
+        let fields: &[(&str, &str, &[u8])] = &[
+            ("note", "", b"hello"),
+            ("file", "C:\\images/a b\u{fc}.gif", &image),
+            ("file", "second.png", b"not an image"),
+        ];
+        let upload = fixture.upload(form(fields)).await.unwrap();
+        assert_eq!(upload.filename, "a b\u{fc}.gif");
+        assert_eq!(
+            (upload.format, upload.bytes),
+            (ImageFormat::Png, image.len() as u64)
+        );
+        assert!(upload.name.ends_with(".png"));
+        let path = fixture
+            .storage
+            .path(Visibility::Public, &upload.name, 0)
+            .unwrap();
+        assert_eq!(std::fs::read(path).unwrap(), image);
+    }
+
+    #[tokio::test]
+    async fn a_file_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not() {
+        let fixture = Fixture::new();
+        let mut file = png(3, 2);
+        file.resize(usize::try_from(MAX_FILE).unwrap() + 1, 0);
+        assert_eq!(
+            fixture
+                .upload_error(form(&[("file", "a", &file)]))
+                .await
+                .kind,
+            ErrorKind::TooLarge
+        );
+        file.pop();
+        assert_eq!(
+            fixture
+                .upload(form(&[("file", "a", &file)]))
+                .await
+                .unwrap()
+                .bytes,
+            MAX_FILE
+        );
+    }
+
+    #[tokio::test]
+    async fn files_that_are_not_accepted_images_are_rejected() {
+        let fixture = Fixture::new();
+        let bmp = b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\x18\0";
+        let bmp = [&bmp[..], &[0; 40]].concat();
+        for (body, expected) in [
+            (
+                form(&[("file", "a.png", b"GIF")]),
+                "must hold an image (jpeg, png, gif, webp), but",
+            ),
+            (
+                form(&[(
+                    "file",
+                    "a.png",
+                    b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+                )]),
+                "must hold an image",
+            ),
+            (form(&[("file", "a.png", &bmp)]), "BMP"),
+            (form(&[("file", "a.png", b"")]), "is empty"),
+            (
+                form(&[("file", "a.png", &png(20_000, 5_001))]),
+                "20000x5001 pixels",
+            ),
+            (form(&[("image", "a.png", &png(1, 1))]), "no field `file`"),
+            (form(&[("a", "", &b"1"[..]); 40]), "more than 32 fields"),
+            (form(&[]), "no field `file`"),
+            (
+                form(&[("file", "a.png", &png(1, 1))])[..90].to_vec(),
+                "broke off",
+            ),
+            (b"{}".to_vec(), "broke off"),
+        ] {
+            let error = fixture.upload_error(body).await;
+            assert_eq!(error.kind, ErrorKind::InvalidRequest, "{error}");
+            assert!(error.message.contains(expected), "{error}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn file_names_lose_folders_and_control_characters() {
+        for (name, expected) in [
+            ("a.png", Some("a.png")),
+            ("../../etc/passwd", Some("passwd")),
+            ("C:\\x\\y.jpg", Some("y.jpg")),
+            ("a\r\nb\0.png", Some("ab.png")),
+            ("", None),
+            ("..", None),
+            ("dir/", None),
+            (" \u{7} ", None),
+        ] {
+            assert_eq!(sanitize_name(name).as_deref(), expected, "{name:?}");
+        }
+        assert_eq!(
+            sanitize_name(&"\u{fc}".repeat(300))
+                .unwrap()
+                .chars()
+                .count(),
+            255
+        );
+    }
+}

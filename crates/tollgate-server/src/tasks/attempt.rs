@@ -1,0 +1,159 @@
+//! Starting an attempt at a task: a permit on a channel, the attempt's row in the store, the call to the provider.
+
+use tollgate_core::Millis;
+use tollgate_media::Job;
+use tollgate_store::{NewAttempt as AttemptRow, QueuedAttempt, StartOutcome};
+use tollgate_upstream::provider::{
+    Attempt as ProviderAttempt, ExecutionMode, ImageCall, SpeechCall, Started, VideoCall,
+};
+use tollgate_upstream::{ProviderError, UpstreamErrorKind};
+
+use crate::routing::{ChannelPermit, Selection};
+use crate::tasks::inputs::Inputs;
+use crate::tasks::results::ResultStorage;
+use crate::tasks::turn::{Attempt, CHANNELS_FULL_PAUSE, NO_CHANNEL_PAUSE, TaskRun, TurnEnd};
+
+/// Longest time that a task is postponed for channels in cooldown, before all channels are looked at again.
+const MAX_COOLDOWN_PAUSE: Millis = 30_000;
+
+/// Acquires a permit on a channel for the task; channels whose attempts failed come last.
+pub(super) async fn acquire_channel(run: &TaskRun) -> Result<ChannelPermit, TurnEnd> {
+    let (task, context) = (&run.leased.task, &run.context);
+    let failed_channels = match run.leased.failed_attempts {
+        0 => Vec::new(),
+        _ => {
+            let failed = context.store.failed_channels(&task.id).await;
+            failed.unwrap_or_default()
+        }
+    };
+    let reloadable = context.reloadable.current();
+    let routing = &reloadable.routing;
+    match routing.select_for_task(task.kind, &task.model, &failed_channels) {
+        Selection::Permit(permit) => Ok(permit),
+        Selection::AllBusy => {
+            context.signals.report_full_channels();
+            Err(TurnEnd::Postpone(CHANNELS_FULL_PAUSE))
+        }
+        Selection::CoolingDown(left) => {
+            let left = Millis::try_from(left.as_millis()).unwrap_or(MAX_COOLDOWN_PAUSE);
+            let pause = left.clamp(CHANNELS_FULL_PAUSE, MAX_COOLDOWN_PAUSE);
+            Err(TurnEnd::Postpone(pause))
+        }
+        Selection::None => Err(TurnEnd::Postpone(NO_CHANNEL_PAUSE)),
+    }
+}
+
+/// The outcome of [`start`].
+pub(super) enum NewAttempt {
+    Started(Attempt),
+    End(TurnEnd),
+}
+
+/// Writes the attempt to the store. `lost` is an earlier one that the provider says it never received.
+pub(super) async fn start(
+    run: &TaskRun,
+    permit: ChannelPermit,
+    external_id: &str,
+    lost: Option<&QueuedAttempt>,
+) -> NewAttempt {
+    let (task, context) = (&run.leased.task, &run.context);
+    let row = AttemptRow {
+        task_id: task.id.clone(),
+        fence: run.leased.fence,
+        channel: permit.open.channel.name.clone(),
+        external_id: Some(external_id.to_owned()),
+        queued: execution_mode(run, &permit) == ExecutionMode::Queued,
+        key_fingerprint: permit.key_fingerprint(),
+        abandon_queued_as: lost.map(|_| "lost"),
+        now: context.clock.now(),
+    };
+    match context.store.start_attempt(row).await {
+        Ok(StartOutcome::Started(number)) => NewAttempt::Started(Attempt {
+            number,
+            permit,
+            adjustments: Vec::new(),
+        }),
+        Ok(StartOutcome::LeaseLost) => NewAttempt::End(TurnEnd::Abandon),
+        // An attempt is open that was not there when the task was claimed: the next turn resumes it.
+        Ok(StartOutcome::EarlierStillQueued) => {
+            NewAttempt::End(TurnEnd::Postpone(CHANNELS_FULL_PAUSE))
+        }
+        Err(e) => {
+            tracing::warn!(task = task.id, error = %e, "cannot write an attempt");
+            NewAttempt::End(TurnEnd::Postpone(NO_CHANNEL_PAUSE))
+        }
+    }
+}
+
+/// Whether the channel's provider does the task's work within the call or in a queue.
+pub(super) fn execution_mode(run: &TaskRun, permit: &ChannelPermit) -> ExecutionMode {
+    use tollgate_core::TaskKind::{Image, Speech, Video};
+    let provider = &permit.open.provider;
+    let Some(model) = permit.open.channel.model(&run.leased.task.model) else {
+        return ExecutionMode::Direct;
+    };
+    let mode = match run.leased.task.kind {
+        Image => provider.image.as_ref().map(|p| p.execution_mode(&model)),
+        Video => provider.video.as_ref().map(|p| p.execution_mode(&model)),
+        Speech => provider.speech.as_ref().map(|p| p.execution_mode(&model)),
+    };
+    mode.unwrap_or(ExecutionMode::Direct)
+}
+
+/// A call that starts the work at the provider.
+pub(super) struct ProviderCall<'a> {
+    pub(super) run: &'a TaskRun,
+    pub(super) attempt: &'a Attempt,
+    pub(super) external_id: &'a str,
+    pub(super) job: &'a Job,
+    pub(super) inputs: &'a Inputs,
+    pub(super) results: &'a ResultStorage,
+}
+
+impl ProviderCall<'_> {
+    /// Starts images, a video or speech.
+    pub(super) async fn start(&self) -> Result<Started, ProviderError> {
+        let unsupported = || {
+            let message = "the channel does not make results of this kind any more";
+            ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message)
+        };
+        let (leased, permit) = (&self.run.leased, &self.attempt.permit);
+        let model = permit.open.channel.model(&leased.task.model);
+        let model = model.ok_or_else(unsupported)?;
+        let attempt = ProviderAttempt {
+            task_id: &leased.task.id,
+            external_id: self.external_id,
+            model: &model,
+            key: permit.key(),
+            failed_attempts: u32::try_from(leased.failed_attempts).unwrap_or(0),
+            sink: self.results,
+            cancel: self.run.stop.child_token(),
+        };
+        let (provider, inputs) = (&permit.open.provider, self.inputs);
+        match self.job {
+            Job::Image(job) => {
+                let call = ImageCall {
+                    attempt,
+                    job,
+                    references: &inputs.references,
+                    mask: inputs.mask.as_ref(),
+                };
+                let images = provider.image.as_ref().ok_or_else(unsupported)?;
+                images.start(call).await
+            }
+            Job::Video(job) => {
+                let call = VideoCall {
+                    attempt,
+                    job,
+                    images: &inputs.references,
+                };
+                let videos = provider.video.as_ref().ok_or_else(unsupported)?;
+                videos.start(call).await
+            }
+            Job::Speech(job) => {
+                let speech = provider.speech.as_ref().ok_or_else(unsupported)?;
+                speech.start(SpeechCall { attempt, job }).await
+            }
+        }
+    }
+}

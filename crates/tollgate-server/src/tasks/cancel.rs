@@ -1,0 +1,57 @@
+//! Cancelling work at a provider when its task ended by its user or its deadline.
+
+use std::sync::Arc;
+
+use tollgate_store::Task;
+use tollgate_upstream::provider::QueueCall;
+
+use crate::routing::ChannelPermit;
+use crate::tasks::context::TaskContext;
+use crate::tasks::results::RejectResults;
+
+/// Cancels, in the background, what a provider still has of a task that has ended.
+pub fn cancel_at_provider(context: &Arc<TaskContext>, task: &Task) {
+    let (context, task) = (Arc::clone(context), task.clone());
+    let closing = context.closing.clone();
+    closing.spawn(async move {
+        let Ok(Some(attempt)) = context.store.last_queued_attempt(&task.id).await else {
+            return;
+        };
+        let Some(provider_job_id) = &attempt.provider_job_id else {
+            return;
+        };
+        let reloadable = context.reloadable.current();
+        let permit = reloadable
+            .routing
+            .acquire_for_running_work(&attempt.channel, attempt.key_fingerprint.as_deref());
+        if let Some(permit) = permit {
+            cancel_provider_job(&task, &permit, provider_job_id).await;
+        }
+    });
+}
+
+/// Asks the provider to cancel the work, if its API can.
+pub(super) async fn cancel_provider_job(
+    task: &Task,
+    permit: &ChannelPermit,
+    provider_job_id: &str,
+) {
+    let (Some(queue), Some(model)) = (
+        permit.open.provider.queue.as_ref(),
+        permit.open.channel.model(&task.model),
+    ) else {
+        return;
+    };
+    let call = QueueCall {
+        task_id: &task.id,
+        kind: task.kind,
+        provider_job_id,
+        requested: 1,
+        model: &model,
+        key: permit.key(),
+        sink: &RejectResults,
+    };
+    if let Err(e) = queue.cancel(call).await {
+        tracing::info!(task = task.id, error = %e, "the upstream did not accept a cancellation");
+    }
+}

@@ -1,0 +1,102 @@
+//! What submitting and running tasks needs of the gateway, and the signals between submission, workers and pool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tollgate_core::Clock;
+use tollgate_media::catalogue::Catalogue;
+use tollgate_store::Store;
+use tollgate_upstream::egress;
+
+use crate::config::{Currency, Expiry, Leases, Safety, TimeLimits};
+use crate::metrics::Metrics;
+use crate::reloadable::ReloadableHandle;
+use crate::storage::files::FileStorage;
+
+/// The parts of the gateway that tasks work with.
+pub struct TaskContext {
+    /// Tasks and money.
+    pub store: Store,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Every model id.
+    pub catalogue: Arc<Catalogue>,
+    /// Channels and prices.
+    pub reloadable: ReloadableHandle,
+    /// Results and input images.
+    pub files: FileStorage,
+    /// Fetches URLs of clients and results of providers.
+    pub egress: egress::Client,
+    /// Permits for fetching results at the same time.
+    pub downloads: Semaphore,
+    /// Counts tasks that ended.
+    pub metrics: Arc<Metrics>,
+    /// Wakes the webhook sender when a task with a `callback_url` has ended.
+    pub webhook_due: Arc<Notify>,
+    /// Work in the background that shutdown waits for.
+    pub closing: TaskTracker,
+    /// Signals between submission, workers and pool.
+    pub signals: PoolSignals,
+    /// The configuration of tasks.
+    pub settings: TaskSettings,
+}
+
+/// The configuration of tasks.
+pub struct TaskSettings {
+    /// How long each kind of task may take.
+    pub time_limits: TimeLimits,
+    /// How long links and records are kept.
+    pub expiry: Expiry,
+    /// How long a worker's lease on a task lasts.
+    pub leases: Leases,
+    /// Blocked prompts.
+    pub safety: Safety,
+    /// The currency that error messages name.
+    pub currency: Currency,
+}
+
+/// Signals to the worker pool of this process.
+pub struct PoolSignals {
+    due: Notify,
+    /// Whether a task was postponed lately because its channels are at their `max_concurrency`.
+    channels_full: AtomicBool,
+    /// Permits for tasks that wait in providers' queues and are polled from here.
+    pub polling: Arc<Semaphore>,
+    /// Fires when this process shuts down: tasks that only wait go back to the queue at once.
+    pub draining: CancellationToken,
+}
+
+impl PoolSignals {
+    /// Signals of a pool that polls up to `max_polling` tasks.
+    pub fn new(max_polling: usize) -> Self {
+        Self {
+            due: Notify::new(),
+            channels_full: AtomicBool::new(false),
+            polling: Arc::new(Semaphore::new(max_polling)),
+            draining: CancellationToken::new(),
+        }
+    }
+
+    /// Wakes the pool: a task was submitted or postponed, or a permit is free.
+    pub fn wake_pool(&self) {
+        self.due.notify_one();
+    }
+
+    /// Waits for [`PoolSignals::wake_pool`].
+    pub(super) async fn woken(&self) {
+        self.due.notified().await;
+    }
+
+    /// A task was postponed because its channels are full: the pool claims the next ones more slowly.
+    pub(super) fn report_full_channels(&self) {
+        self.channels_full.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`PoolSignals::report_full_channels`] was called since the last call.
+    pub(super) fn take_full_channels(&self) -> bool {
+        self.channels_full.swap(false, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,196 @@
+//! The end of a turn: what the attempt means for the task, and the transaction that writes it with the money.
+
+use std::time::Duration;
+
+use tollgate_core::{Millis, crash};
+use tollgate_store::{
+    AttemptEnd, Delivered, FinishOutcome, LeasedTask, StoreError, TaskEnd, TaskFinish, TaskRetry,
+};
+use tollgate_upstream::provider::Completed;
+use tollgate_upstream::{ProviderError, UpstreamErrorKind};
+
+use crate::tasks::context::TaskContext;
+use crate::tasks::inputs;
+use crate::tasks::moderation::REJECTION;
+use crate::tasks::results::ResultStorage;
+use crate::tasks::turn::{Attempt, TaskRun, TurnEnd};
+
+/// Attempts that may fail before the task does.
+const MAX_ATTEMPTS: i64 = 5;
+/// Backoff after the first failed attempt; doubled with each further one.
+const INITIAL_BACKOFF: Millis = 200;
+/// How often, and with which pause, the write that ends a task is tried while the database is away.
+const WRITE_TRIES: u32 = 40;
+const WRITE_RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// Fails a task whose stored job or family this version cannot read.
+pub(super) fn fail_unreadable_job(leased: &LeasedTask) -> TurnEnd {
+    let task = &leased.task;
+    tracing::error!(
+        task = task.id,
+        family = task.family,
+        "a stored job cannot be read"
+    );
+    let message = "this version cannot read the task's job".to_owned();
+    TurnEnd::Finish(failure("server_error", message), None)
+}
+
+pub(super) fn failure(code: &str, message: String) -> TaskEnd {
+    TaskEnd::Failed {
+        code: code.to_owned(),
+        message,
+    }
+}
+
+/// Decides what the attempt means for the task. Delivered results are kept and charged; if there are none, the provider's
+/// error decides.
+pub(super) fn end_attempt(
+    run: &TaskRun,
+    attempt: &Attempt,
+    results: &ResultStorage,
+    completed: Result<Completed, ProviderError>,
+) -> TurnEnd {
+    let is_completed = completed.is_ok();
+    let error = match completed {
+        Ok(mut completed) => completed.failures.pop(),
+        Err(error) => Some(error),
+    };
+    let attempt_end = |outcome| AttemptEnd {
+        number: attempt.number,
+        outcome,
+        error: error.as_ref().map(|e| e.message.clone()),
+    };
+    if let Some((files, result)) = results.result() {
+        let outcome = match &error {
+            None => "done",
+            Some(_) if is_completed => "partial",
+            Some(_) => "failed",
+        };
+        let delivered = Delivered::from_files(run.leased.task.kind, files);
+        let end = TaskEnd::Completed { delivered, result };
+        return TurnEnd::Finish(end, Some(attempt_end(outcome)));
+    }
+    let kind = error.as_ref().map(|e| e.kind);
+    tracing::warn!(
+        task = run.leased.task.id,
+        channel = attempt.permit.open.channel.name,
+        attempt = attempt.number,
+        kind = ?kind,
+        error = error.as_ref().map(|e| e.message.as_str()),
+        "an attempt failed"
+    );
+    let message = error
+        .as_ref()
+        .map_or("the upstream returned no result", |e| e.message.as_str());
+    let finish = |code, message: String, outcome| {
+        TurnEnd::Finish(failure(code, message), Some(attempt_end(outcome)))
+    };
+    match kind {
+        Some(UpstreamErrorKind::Interrupted) => TurnEnd::Abandon,
+        Some(kind) if kind.is_retryable() && run.leased.failed_attempts + 1 < MAX_ATTEMPTS => {
+            TurnEnd::Retry(attempt_end("failed"))
+        }
+        Some(UpstreamErrorKind::Moderated) => {
+            finish("moderated", format!("{REJECTION}: {message}"), "moderated")
+        }
+        Some(UpstreamErrorKind::Rejected) => {
+            finish("invalid_request", message.to_owned(), "rejected")
+        }
+        Some(UpstreamErrorKind::OutcomeUnknown) => {
+            let message = "the upstream's answer was lost; the request was not repeated".to_owned();
+            finish("unknown_outcome", message, "unknown")
+        }
+        Some(
+            UpstreamErrorKind::KeyRejected
+            | UpstreamErrorKind::QuotaExhausted
+            | UpstreamErrorKind::ModelNotFound
+            | UpstreamErrorKind::UnsupportedByChannel,
+        ) => {
+            // The upstream's message is about the gateway's own keys and bills: it goes only to the log.
+            let message = "no upstream could take the task at the moment: try again later";
+            finish("provider_error", message.to_owned(), "failed")
+        }
+        _ => finish("provider_error", message.to_owned(), "failed"),
+    }
+}
+
+/// Writes how the turn ended.
+pub(super) async fn write_turn_end(
+    context: &TaskContext,
+    leased: &LeasedTask,
+    job: &str,
+    end: TurnEnd,
+) {
+    if let Err(e) = write(context, leased, job, end).await {
+        // The lease runs out and the task is claimed again, by this node or another.
+        let task_id = &leased.task.id;
+        tracing::error!(task = task_id, error = %e, "cannot write how a turn of a task ended");
+    }
+}
+
+async fn write(
+    context: &TaskContext,
+    leased: &LeasedTask,
+    job: &str,
+    end: TurnEnd,
+) -> Result<(), StoreError> {
+    let (task, store, now) = (&leased.task, &context.store, context.clock.now());
+    match end {
+        TurnEnd::Abandon => Ok(()),
+        TurnEnd::Postpone(pause) => {
+            let due_at = (now + pause).min(task.deadline_at.max(now));
+            store.postpone_task(&task.id, leased.fence, due_at).await
+        }
+        TurnEnd::Retry(attempt) => {
+            let backoff = INITIAL_BACKOFF << leased.failed_attempts.clamp(0, 8);
+            let retry = TaskRetry {
+                task_id: task.id.clone(),
+                fence: leased.fence,
+                attempt,
+                due_at: (now + backoff).min(task.deadline_at.max(now)),
+                now,
+            };
+            store.retry_task(retry).await.map(drop)
+        }
+        TurnEnd::Finish(end, attempt) => {
+            let completed = matches!(end, TaskEnd::Completed { .. });
+            let finish = TaskFinish {
+                task_id: task.id.clone(),
+                user_id: task.user_id.clone(),
+                key_id: task.key_id.clone(),
+                fence: leased.fence,
+                end,
+                attempt,
+                now,
+            };
+            let outcome = finish_with_retry(context, finish).await?;
+            crash::point("run.after_finish");
+            if matches!(outcome, FinishOutcome::Finished { .. }) {
+                let state = if completed { "completed" } else { "failed" };
+                context.metrics.task_ended(&task.family, state);
+                if task.callback_url.is_some() {
+                    context.webhook_due.notify_one();
+                }
+                inputs::delete_of_job_text(&context.files, task.kind, job).await;
+            }
+            tracing::info!(task = task.id, request_id = leased.request_id, completed, ended = ?outcome, "task ended");
+            Ok(())
+        }
+    }
+}
+
+/// Ends the task; tried again while the database is away, because the work is done.
+async fn finish_with_retry(
+    context: &TaskContext,
+    finish: TaskFinish,
+) -> Result<FinishOutcome, StoreError> {
+    for _ in 1..WRITE_TRIES {
+        match context.store.finish_task(finish.clone()).await {
+            Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
+                tokio::time::sleep(WRITE_RETRY_PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
+    context.store.finish_task(finish).await
+}

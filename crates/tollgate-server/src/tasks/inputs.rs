@@ -1,0 +1,258 @@
+//! The input images of a submission: stored, checked as early as possible, fetched and checked before the provider is called.
+
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tollgate_core::{ApiError, Millis, TaskKind, clock};
+use tollgate_media::image::{ImageMetadata, ImageSource, InputImage};
+use tollgate_media::input::{Input, InputRole, InputSource};
+use tollgate_media::{AnyFamily, Job, MediaJob as _, Submission};
+use tollgate_upstream::InputFile;
+use tollgate_upstream::egress::FetchLimits;
+
+use crate::storage::files::{FileStorage, Visibility};
+use crate::tasks::context::TaskContext;
+
+/// How long fetching one image may take, redirects included.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_REDIRECTS: u32 = 3;
+/// How much longer than its task's deadline a private copy is kept, for a worker that is late.
+const TTL_MARGIN: Millis = clock::HOUR;
+
+/// The input images of a job, on disk and checked.
+#[derive(Default)]
+pub struct Inputs {
+    /// In the job's order.
+    pub references: Vec<InputFile>,
+    /// The inpainting mask.
+    pub mask: Option<InputFile>,
+}
+
+/// At submission: stores the images of data URIs privately, recognizes links to our own files, and leaves other URLs to be
+/// fetched when the task runs. Returns the complete job, and the metadata of its references as far as it is known, in their
+/// order. Everything is checked before anything is stored: a rejected submission leaves no files.
+pub async fn store_submitted(
+    context: &TaskContext,
+    family: AnyFamily,
+    mut submission: Submission,
+    deadline_at: Millis,
+) -> Result<(Job, Vec<Option<ImageMetadata>>), ApiError> {
+    let references = check_available(context, family, &submission.inputs).await?;
+    let mut sources = Vec::with_capacity(submission.inputs.len());
+    for input in &mut submission.inputs {
+        sources.push(match &mut input.source {
+            InputSource::Data { metadata, bytes } => {
+                let bytes = std::mem::take(bytes);
+                let name = store_private(context, metadata, &bytes, deadline_at).await?;
+                ImageSource::Stored(name)
+            }
+            InputSource::Url(url) => match context.files.own_name(url) {
+                Some(name) => ImageSource::Stored(name),
+                None => ImageSource::Url(std::mem::take(url)),
+            },
+        });
+    }
+    Ok((submission.into_job(sources), references))
+}
+
+/// Checks the images that are available at submission; returns the metadata of the references, `None` for those that are to
+/// be fetched.
+async fn check_available(
+    context: &TaskContext,
+    family: AnyFamily,
+    inputs: &[Input],
+) -> Result<Vec<Option<ImageMetadata>>, ApiError> {
+    let mut references: Vec<Option<ImageMetadata>> = Vec::new();
+    for input in inputs {
+        let metadata = match &input.source {
+            InputSource::Data { metadata, .. } => Some(*metadata),
+            InputSource::Url(url) => match context.files.own_name(url) {
+                Some(name) => Some(read_own_file(context, &input.field, &name).await?),
+                None => None,
+            },
+        };
+        if let Some(metadata) = &metadata {
+            let first = references.first().and_then(Option::as_ref);
+            family.check_input_image(input.role, &input.field, metadata, first)?;
+        }
+        if let InputRole::Reference(_) = input.role {
+            references.push(metadata);
+        }
+    }
+    Ok(references)
+}
+
+async fn store_private(
+    context: &TaskContext,
+    metadata: &ImageMetadata,
+    bytes: &[u8],
+    deadline_at: Millis,
+) -> Result<String, ApiError> {
+    let expires_at = (deadline_at + TTL_MARGIN) / 1000;
+    let extension = metadata.format.extension();
+    let stored = async {
+        let mut file = context
+            .files
+            .create(Visibility::Private, expires_at, extension)
+            .await?;
+        file.write(bytes).await?;
+        file.finish().await
+    };
+    stored.await.map_err(|e| {
+        tracing::error!(error = %e, "cannot store an input image");
+        ApiError::internal()
+    })
+}
+
+async fn read_own_file(
+    context: &TaskContext,
+    field: &str,
+    name: &str,
+) -> Result<ImageMetadata, ApiError> {
+    let now = context.clock.now();
+    let path = context.files.path(Visibility::Public, name, now);
+    let expired = || {
+        ApiError::invalid(format!(
+            "`{field}` is a link of this service that has expired: upload the image again"
+        ))
+    };
+    let metadata = read_metadata(path.ok_or_else(expired)?, field).await;
+    metadata.map_err(|e| match e {
+        ReadError::Missing => expired(),
+        ReadError::NotAnImage(why) => ApiError::invalid(why),
+    })
+}
+
+/// Before the provider is called: fetches the URLs, checks every image against the family's limits, and settles the sizes that
+/// follow the references.
+///
+/// # Errors
+/// The error that the client sees as the task's.
+pub async fn prepare(
+    context: &TaskContext,
+    family: AnyFamily,
+    job: &mut Job,
+    deadline_at: Millis,
+) -> Result<Inputs, ApiError> {
+    let mut inputs = Inputs::default();
+    let mut references = Vec::new();
+    // References come before the mask, which must have the size of the first one.
+    for (role, image) in job.input_images() {
+        let (file, metadata) = open_image(context, family, image, deadline_at).await?;
+        family.check_input_image(role, &image.field, &metadata, references.first())?;
+        match role {
+            InputRole::Reference(_) => {
+                inputs.references.push(file);
+                references.push(metadata);
+            }
+            InputRole::Mask => inputs.mask = Some(file),
+        }
+    }
+    let references: Vec<Option<ImageMetadata>> = references.into_iter().map(Some).collect();
+    family.apply_reference_metadata(job, &references)?;
+    Ok(inputs)
+}
+
+async fn open_image(
+    context: &TaskContext,
+    family: AnyFamily,
+    image: &InputImage,
+    deadline_at: Millis,
+) -> Result<(InputFile, ImageMetadata), ApiError> {
+    let field = &image.field;
+    let expired = || ApiError::invalid(format!("the image of `{field}` has expired"));
+    let path = match &image.source {
+        ImageSource::Stored(name) => {
+            let now = context.clock.now();
+            let path = context.files.path(Visibility::Private, name, now);
+            let path = path
+                .filter(|p| p.exists())
+                .or_else(|| context.files.path(Visibility::Public, name, now));
+            path.ok_or_else(expired)?
+        }
+        ImageSource::Url(url) => download(context, family, field, url, deadline_at).await?,
+    };
+    let metadata = read_metadata(path.clone(), field).await;
+    let metadata = metadata.map_err(|e| match e {
+        ReadError::Missing => expired(),
+        ReadError::NotAnImage(why) => ApiError::invalid(why),
+    })?;
+    let file = InputFile {
+        field: field.clone(),
+        path,
+        format: metadata.format,
+        size: metadata.size,
+        bytes: metadata.bytes,
+    };
+    Ok((file, metadata))
+}
+
+/// Fetches a client's URL through the egress guard into private storage.
+async fn download(
+    context: &TaskContext,
+    family: AnyFamily,
+    field: &str,
+    url: &str,
+    deadline_at: Millis,
+) -> Result<PathBuf, ApiError> {
+    let storage_error = |e: std::io::Error| {
+        tracing::error!(error = %e, "cannot store a fetched image");
+        ApiError::internal()
+    };
+    let expires_at = (deadline_at + TTL_MARGIN) / 1000;
+    let mut file = context
+        .files
+        .create(Visibility::Private, expires_at, "bin")
+        .await
+        .map_err(storage_error)?;
+    let limits = FetchLimits {
+        max_bytes: family.input_limits().max_bytes,
+        total_time: FETCH_TIMEOUT,
+        max_redirects: MAX_REDIRECTS,
+    };
+    context
+        .egress
+        .fetch_guarded(url, &limits, file.writer())
+        .await
+        .map_err(|e| ApiError::invalid(format!("`{field}` could not be fetched: {e}")))?;
+    let name = file.finish().await.map_err(storage_error)?;
+    context
+        .files
+        .path(Visibility::Private, &name, context.clock.now())
+        .ok_or_else(ApiError::internal)
+}
+
+enum ReadError {
+    Missing,
+    NotAnImage(String),
+}
+
+async fn read_metadata(path: PathBuf, field: &str) -> Result<ImageMetadata, ReadError> {
+    let read = tokio::task::spawn_blocking(move || {
+        let file = std::fs::File::open(path).map_err(|_| ReadError::Missing)?;
+        let bytes = file.metadata().map_err(|_| ReadError::Missing)?.len();
+        let metadata = ImageMetadata::read(BufReader::new(file), bytes);
+        metadata.map_err(|e| ReadError::NotAnImage(e.to_string()))
+    });
+    match read.await.unwrap_or(Err(ReadError::Missing)) {
+        Err(ReadError::NotAnImage(why)) => Err(ReadError::NotAnImage(format!("`{field}` {why}"))),
+        other => other,
+    }
+}
+
+/// Deletes the private images of a job that is stored as text.
+pub async fn delete_of_job_text(files: &FileStorage, kind: TaskKind, job: &str) {
+    if let Ok(job) = Job::from_text(kind, job) {
+        delete_of_job(files, &job).await;
+    }
+}
+
+/// Deletes the private images of a job.
+pub async fn delete_of_job(files: &FileStorage, job: &Job) {
+    for (_, image) in job.input_images() {
+        if let ImageSource::Stored(name) = &image.source {
+            files.delete(Visibility::Private, name).await;
+        }
+    }
+}

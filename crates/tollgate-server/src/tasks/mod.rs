@@ -1,0 +1,18 @@
+//! Image, video and speech tasks: submission, the workers that run them, and how clients see them.
+
+pub mod attempt;
+pub mod cancel;
+pub mod cleanup;
+pub mod context;
+pub mod finish;
+pub mod idempotency;
+pub mod inputs;
+pub mod moderation;
+pub mod poll;
+pub mod pool;
+pub mod record_cache;
+pub mod results;
+pub mod submit;
+mod turn;
+pub mod view;
+pub mod worker;

@@ -1,0 +1,50 @@
+//! Moderation of prompts before a submission is accepted: blocked phrases, then the provider's own moderation.
+
+use tollgate_core::ApiError;
+use tollgate_media::TaskModel;
+use tollgate_upstream::UpstreamErrorKind;
+
+use crate::config::Safety;
+use crate::routing::Routing;
+
+/// The start of the error message of a rejected prompt.
+pub const REJECTION: &str = "prompt rejected by safety review";
+
+/// Rejects a prompt that moderation does not allow. Models of families without moderation pass.
+///
+/// # Errors
+/// 400 that begins with [`REJECTION`].
+pub async fn check_prompt(
+    safety: &Safety,
+    routing: &Routing,
+    model: &TaskModel,
+    prompt: &str,
+) -> Result<(), ApiError> {
+    let family = model.family;
+    let is_moderated = family.safety_review() || safety.families.iter().any(|f| f == family.name());
+    if !is_moderated {
+        return Ok(());
+    }
+    if safety.blocks(prompt) {
+        return Err(ApiError::invalid(format!(
+            "{REJECTION}: it holds blocked words"
+        )));
+    }
+    let Some(moderator) = routing.moderator(family.kind(), &model.name) else {
+        return Ok(());
+    };
+    let Some(moderation) = &moderator.provider.moderation else {
+        return Ok(());
+    };
+    match moderation.check_prompt(prompt).await {
+        Err(e) if e.kind == UpstreamErrorKind::Moderated => {
+            Err(ApiError::invalid(format!("{REJECTION}: {}", e.message)))
+        }
+        // If moderation fails, the prompt passes: the provider moderates again when it generates.
+        Err(e) => {
+            tracing::warn!(channel = moderator.channel.name, error = %e, "the moderation of a prompt failed");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}

@@ -1,0 +1,363 @@
+//! Work in a provider's queue: its provider job id is recorded, it is polled until it ends, and found again after a restart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tollgate_core::{Adjustment, Millis, crash};
+use tollgate_media::Job;
+use tollgate_store::{ProviderJob, QueuedAttempt};
+use tollgate_upstream::provider::{
+    ExecutionMode, FindCall, Found, PollInterval, Polled, Queue, QueueCall,
+};
+use tollgate_upstream::{ProviderError, ResultSink, UpstreamErrorKind};
+
+use crate::routing::ChannelPermit;
+use crate::tasks::attempt;
+use crate::tasks::cancel::cancel_provider_job;
+use crate::tasks::finish;
+use crate::tasks::results::{RejectResults, ResultStorage};
+use crate::tasks::turn::{Attempt, NO_CHANNEL_PAUSE, TaskRun, TurnEnd};
+
+/// Longest pause between two polls of which the first failed.
+const MAX_POLL_PAUSE: Duration = Duration::from_secs(60);
+/// How often the delivery of completed work may fail before the attempt counts as failed.
+const MAX_FAILED_DELIVERIES: u32 = 6;
+/// How often, and with which pause, writing the provider job id is tried while the database is away.
+const RECORD_TRIES: u32 = 40;
+const RECORD_RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// Pause between two searches for work whose response was lost.
+const FIND_PAUSE: Duration = Duration::from_secs(2);
+/// How often a search that finds nothing is repeated: providers list new work only a moment after they accepted it.
+const FIND_RETRIES: u32 = 2;
+/// How long a task is postponed if its channel is not configured any more.
+const MISSING_CHANNEL_PAUSE: Millis = 30_000;
+
+/// What became of an attempt that an earlier turn left open.
+pub(super) enum Resumed {
+    /// It is in the provider's queue, under this provider job id.
+    Attempt(Attempt, String),
+    /// The provider never received it: another attempt may start.
+    NeverStarted,
+    End(TurnEnd),
+}
+
+/// What an error of the starting call turned out to mean.
+pub(super) enum LostStart {
+    /// The provider accepted the work all the same, under this provider job id.
+    Accepted(String),
+    /// The error holds.
+    Error(ProviderError),
+    End(TurnEnd),
+}
+
+/// Writes the provider job id to the store before anything else is done with it. If the task has ended meanwhile, the work is
+/// cancelled at the provider.
+pub(super) async fn record_provider_job(
+    run: &TaskRun,
+    attempt: &Attempt,
+    provider_job_id: &str,
+) -> Result<(), TurnEnd> {
+    let (task, store) = (&run.leased.task, &run.context.store);
+    let job = ProviderJob {
+        task_id: task.id.clone(),
+        fence: run.leased.fence,
+        number: attempt.number,
+        provider_job_id: provider_job_id.to_owned(),
+        adjustments: adjustments_to_text(&attempt.adjustments),
+        now: run.context.clock.now(),
+    };
+    for _ in 0..RECORD_TRIES {
+        match store.record_provider_job(job.clone()).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {
+                let current = store.task(&task.id).await;
+                if current.is_ok_and(|task| task.is_some_and(|task| task.state.is_final())) {
+                    cancel_provider_job(task, &attempt.permit, provider_job_id).await;
+                }
+                return Err(TurnEnd::Abandon);
+            }
+            Err(e) => {
+                tracing::error!(task = task.id, error = %e, "cannot write a provider job id");
+                tokio::time::sleep(RECORD_RETRY_PAUSE).await;
+            }
+        }
+    }
+    // The attempt stays open without a provider job id: another turn searches for it.
+    Err(TurnEnd::Abandon)
+}
+
+/// Polls the provider until the work has ended there and its results are stored. `permit` is given back first: it is for
+/// active work, and waiting has many more permits of its own.
+pub(super) async fn poll_until_done(
+    run: &TaskRun,
+    mut attempt: Attempt,
+    provider_job_id: String,
+    max_files: u32,
+    permit: OwnedSemaphorePermit,
+) -> TurnEnd {
+    let (task, signals) = (&run.leased.task, &run.context.signals);
+    let Some(first_queue) = attempt.permit.open.provider.queue.clone() else {
+        tracing::error!(
+            task = task.id,
+            "a provider job id on a channel without a queue"
+        );
+        return TurnEnd::Postpone(NO_CHANNEL_PAUSE);
+    };
+    let interval = poll_interval(run, &attempt.permit, first_queue.as_ref());
+    // If even the permits for waiting are used up, the task waits in our own queue instead.
+    let Ok(_polling) = Arc::clone(&signals.polling).try_acquire_owned() else {
+        let pause = Millis::try_from(interval.every.as_millis()).unwrap_or(NO_CHANNEL_PAUSE);
+        return TurnEnd::Postpone(pause);
+    };
+    drop(permit);
+    signals.wake_pool();
+    let mut pause = first_pause(run, &attempt, interval);
+    let mut failed_deliveries = 0;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            // The provider job id is on disk: the next worker continues from it.
+            () = signals.draining.cancelled() => return TurnEnd::Postpone(0),
+        }
+        crash::point("run.before_poll");
+        let queue = attempt.permit.open.provider.queue.clone();
+        let queue = queue.unwrap_or_else(|| Arc::clone(&first_queue));
+        let results = run.result_storage(max_files);
+        for adjustment in &attempt.adjustments {
+            results.record_adjustment(adjustment.clone());
+        }
+        let poll = PollCall {
+            run,
+            permit: &attempt.permit,
+            queue: queue.as_ref(),
+            provider_job_id: &provider_job_id,
+            max_files,
+            results: &results,
+        };
+        let (completed, next_pause) = match Box::pin(poll.send()).await {
+            Ok(Polled::Pending(percent)) => {
+                percent.into_iter().for_each(|p| run.progress.report(p));
+                (None, interval.every)
+            }
+            Ok(Polled::Completed(completed)) => (Some(Ok(completed)), interval.every),
+            Ok(Polled::Failed(e)) => (Some(Err(e)), interval.every),
+            Err(e) if e.kind.is_retryable() && failed_deliveries < MAX_FAILED_DELIVERIES => {
+                failed_deliveries += u32::from(results.was_used());
+                tracing::warn!(task = task.id, error = %e, "cannot poll a task");
+                reload_permit(run, &mut attempt.permit);
+                let doubled = pause.saturating_mul(2).min(MAX_POLL_PAUSE);
+                (None, e.retry_after.unwrap_or(doubled).min(MAX_POLL_PAUSE))
+            }
+            Err(e) => (Some(Err(as_final_failure(e))), interval.every),
+        };
+        if let Some(completed) = completed {
+            crash::point("run.before_finish");
+            return finish::end_attempt(run, &attempt, &results, completed);
+        }
+        results.discard().await;
+        pause = next_pause;
+    }
+}
+
+/// The configuration may have been reloaded: takes the channel's current key and address. The work stays on the channel.
+fn reload_permit(run: &TaskRun, permit: &mut ChannelPermit) {
+    let reloadable = run.context.reloadable.current();
+    let (channel, fingerprint) = (&permit.open.channel.name, permit.key_fingerprint());
+    let current = reloadable
+        .routing
+        .acquire_for_running_work(channel, fingerprint.as_deref());
+    if let Some(current) = current {
+        *permit = current;
+    }
+}
+
+/// Work that the provider completed is never started again: if its results cannot be had, whatever the reason, it failed.
+fn as_final_failure(error: ProviderError) -> ProviderError {
+    if error.kind.is_retryable() {
+        return ProviderError {
+            kind: UpstreamErrorKind::Failed,
+            ..error
+        };
+    }
+    error
+}
+
+/// One poll.
+struct PollCall<'a> {
+    run: &'a TaskRun,
+    permit: &'a ChannelPermit,
+    queue: &'a dyn Queue,
+    provider_job_id: &'a str,
+    max_files: u32,
+    results: &'a ResultStorage,
+}
+
+impl PollCall<'_> {
+    async fn send(&self) -> Result<Polled, ProviderError> {
+        let task = &self.run.leased.task;
+        let model = self.permit.open.channel.model(&task.model);
+        let model = model.ok_or_else(|| {
+            let message = "the channel does not have the task's model any more";
+            ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message)
+        })?;
+        let call = QueueCall {
+            task_id: &task.id,
+            kind: task.kind,
+            provider_job_id: self.provider_job_id,
+            requested: self.max_files,
+            model: &model,
+            key: self.permit.key(),
+            sink: self.results,
+        };
+        self.queue.poll(call).await
+    }
+}
+
+/// The channel's configured interval, else the provider's.
+fn poll_interval(run: &TaskRun, permit: &ChannelPermit, queue: &dyn Queue) -> PollInterval {
+    match permit.open.channel.poll {
+        Some(every) => PollInterval {
+            first: every,
+            every,
+        },
+        None => queue.poll_interval(run.leased.task.kind),
+    }
+}
+
+/// The pause before the first poll. For work that an earlier turn left in the queue it is a random part of the interval:
+/// after a restart all such tasks resume at once.
+fn first_pause(run: &TaskRun, attempt: &Attempt, interval: PollInterval) -> Duration {
+    let open = run.leased.open.as_ref();
+    if open.is_some_and(|open| open.number == attempt.number) {
+        return interval.every.mul_f64(rand::random());
+    }
+    interval.first
+}
+
+/// Resumes an attempt that an earlier turn, on this node or another, left in a provider's queue.
+pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Resumed {
+    let reloadable = run.context.reloadable.current();
+    let permit = reloadable
+        .routing
+        .acquire_for_running_work(&open.channel, open.key_fingerprint.as_deref());
+    let Some(permit) = permit else {
+        tracing::warn!(
+            task = run.leased.task.id,
+            channel = open.channel,
+            "a task's channel is not configured any more"
+        );
+        return Resumed::End(TurnEnd::Postpone(MISSING_CHANNEL_PAUSE));
+    };
+    let mut attempt = Attempt {
+        number: open.number,
+        permit,
+        adjustments: adjustments_from_text(open),
+    };
+    if let Some(provider_job_id) = &open.provider_job_id {
+        return Resumed::Attempt(attempt, provider_job_id.clone());
+    }
+    let external_id = open.external_id.clone().unwrap_or_default();
+    let results = run.result_storage(0);
+    match find(run, &attempt.permit, &external_id, job, &results).await {
+        Found::Accepted(provider_job_id) => {
+            attempt.adjustments = results.adjustments();
+            match record_provider_job(run, &attempt, &provider_job_id).await {
+                Ok(()) => Resumed::Attempt(attempt, provider_job_id),
+                Err(end) => Resumed::End(end),
+            }
+        }
+        Found::Nothing => Resumed::NeverStarted,
+        Found::CannotTell => Resumed::End(postpone_to_deadline(run)),
+    }
+}
+
+/// Finds out what an error of the starting call means: if the provider may have accepted the work, it is searched for and
+/// never just started again.
+pub(super) async fn find_lost_start(
+    run: &TaskRun,
+    attempt: &Attempt,
+    external_id: &str,
+    job: &Job,
+    error: ProviderError,
+) -> LostStart {
+    if error.kind != UpstreamErrorKind::OutcomeUnknown {
+        return LostStart::Error(error);
+    }
+    if attempt::execution_mode(run, &attempt.permit) == ExecutionMode::Direct {
+        // The results of work within the call cannot be had once the call is over.
+        return LostStart::Error(error);
+    }
+    // The starting call has reported its adjustments; the search would report the same.
+    match find(run, &attempt.permit, external_id, job, &RejectResults).await {
+        Found::Accepted(id) => match record_provider_job(run, attempt, &id).await {
+            Ok(()) => LostStart::Accepted(id),
+            Err(end) => LostStart::End(end),
+        },
+        Found::Nothing => LostStart::Error(ProviderError {
+            kind: UpstreamErrorKind::Unavailable,
+            ..error
+        }),
+        Found::CannotTell => LostStart::End(postpone_to_deadline(run)),
+    }
+}
+
+/// The task keeps its open attempt until its deadline, and fails then.
+fn postpone_to_deadline(run: &TaskRun) -> TurnEnd {
+    let task = &run.leased.task;
+    tracing::warn!(
+        task = task.id,
+        "whether the upstream has a task is unknown and cannot be found out: it waits for its deadline"
+    );
+    TurnEnd::Postpone((task.deadline_at - run.context.clock.now()).max(0))
+}
+
+/// Searches the provider's queue for work by our own id for it.
+async fn find(
+    run: &TaskRun,
+    permit: &ChannelPermit,
+    external_id: &str,
+    job: &Job,
+    sink: &dyn ResultSink,
+) -> Found {
+    let task = &run.leased.task;
+    let (Some(queue), Some(model)) = (
+        permit.open.provider.queue.as_ref(),
+        permit.open.channel.model(&task.model),
+    ) else {
+        return Found::CannotTell;
+    };
+    let mut found_nothing = 0;
+    loop {
+        let call = FindCall {
+            job,
+            external_id,
+            model: &model,
+            key: permit.key(),
+            sink,
+        };
+        match queue.find(call).await {
+            Ok(Found::Nothing) if found_nothing < FIND_RETRIES => found_nothing += 1,
+            Ok(found) => return found,
+            Err(e) => {
+                tracing::warn!(task = task.id, error = %e, "cannot search for a task at its provider");
+            }
+        }
+        tokio::time::sleep(FIND_PAUSE).await;
+    }
+}
+
+/// Adjustments as they are stored. `None` if there are none.
+fn adjustments_to_text(adjustments: &[Adjustment]) -> Option<String> {
+    (!adjustments.is_empty()).then(|| serde_json::json!(adjustments).to_string())
+}
+
+fn adjustments_from_text(open: &QueuedAttempt) -> Vec<Adjustment> {
+    let Some(text) = &open.adjustments else {
+        return Vec::new();
+    };
+    serde_json::from_str(text).unwrap_or_else(|e| {
+        tracing::error!(attempt = open.number, error = %e, "stored adjustments cannot be read");
+        Vec::new()
+    })
+}

@@ -1,0 +1,103 @@
+//! A cache of task records as they were last sent: polling a task that has not changed costs no database query.
+
+use bytes::Bytes;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use tollgate_core::Millis;
+
+/// Bytes of all cached records.
+const MAX_BYTES: u64 = 16 * 1_048_576;
+/// Approximate bytes of an entry beside its body.
+const ENTRY_OVERHEAD: u64 = 256;
+/// Expected number of entries.
+const ESTIMATED_ENTRIES: usize = 16_384;
+
+/// A cached record.
+#[derive(Clone)]
+pub struct Record {
+    /// The user whose task it is.
+    pub user_id: String,
+    /// How long it is valid.
+    pub validity: Validity,
+    /// The response to `GET /v1/tasks/<id>`.
+    pub body: Bytes,
+}
+
+/// How long a cached record is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Validity {
+    /// The task ended at that time: as long as its row is kept.
+    EndedAt(Millis),
+    /// As long as [`tollgate_store::Store::task_version`] returns this.
+    WhileVersion(u64),
+}
+
+/// The cached records, by task id.
+pub struct RecordCache(Cache<String, Record, ByBytes>);
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<String, Record> for ByBytes {
+    fn weight(&self, _: &String, record: &Record) -> u64 {
+        record.body.len() as u64 + ENTRY_OVERHEAD
+    }
+}
+
+impl Default for RecordCache {
+    fn default() -> Self {
+        Self(Cache::with_weighter(ESTIMATED_ENTRIES, MAX_BYTES, ByBytes))
+    }
+}
+
+impl RecordCache {
+    /// The record of that task, if it is cached and still valid. `version` is the task's version now; rows are kept for `ttl`
+    /// after the end.
+    pub fn get(
+        &self,
+        task_id: &str,
+        version: Option<u64>,
+        now: Millis,
+        ttl: Millis,
+    ) -> Option<Record> {
+        self.0.get(task_id).filter(|record| match record.validity {
+            Validity::EndedAt(ended_at) => ended_at + ttl > now,
+            Validity::WhileVersion(cached) => version == Some(cached),
+        })
+    }
+
+    /// Caches a record.
+    pub fn insert(&self, task_id: &str, record: Record) {
+        self.0.insert(task_id.to_owned(), record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_cached_within_bounds_and_no_longer_than_their_rows() {
+        let records = RecordCache::default();
+        let record = |n: usize, validity| Record {
+            user_id: "user_1".to_owned(),
+            validity,
+            body: Bytes::from(vec![b'x'; n]),
+        };
+        let ended = Validity::EndedAt(1_000);
+        records.insert("task_1", record(10, ended));
+        assert_eq!(
+            records.get("task_1", None, 1_500, 600).unwrap().body.len(),
+            10
+        );
+        assert!(records.get("task_1", None, 1_600, 600).is_none());
+        records.insert("task_2", record(10, Validity::WhileVersion(7)));
+        assert!(records.get("task_2", Some(7), 9_999, 600).is_some());
+        assert!(records.get("task_2", Some(8), 1_000, 600).is_none());
+        assert!(records.get("task_2", None, 1_000, 600).is_none());
+        for n in 0..2_000 {
+            records.insert(&format!("task_x{n}"), record(100_000, ended));
+        }
+        assert!(records.0.weight() <= MAX_BYTES);
+    }
+}

@@ -1,0 +1,225 @@
+//! Submitting a task, from the request's body to the receipt, as one numbered story.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tollgate_core::{Adjustment, ApiError, ErrorKind, Millis, crash, id};
+use tollgate_media::{Endpoint, MediaJob as _, PriceFactors, ReceiptData, TaskModel};
+use tollgate_store::{IdempotencyRecord, NewTask, SubmitOutcome};
+
+use crate::auth::caller::Caller;
+use crate::http::errors;
+use crate::http::trace::RequestId;
+use crate::reloadable::Reloadable;
+use crate::tasks::context::TaskContext;
+use crate::tasks::{idempotency, inputs, moderation};
+
+/// The header that turns silent adjustments of unknown fields into errors.
+const STRICT: &str = "x-tollgate-strict";
+
+/// A request for images, a video or speech.
+pub struct SubmitRequest<'a> {
+    /// Who submits.
+    pub caller: &'a Caller,
+    /// The endpoint.
+    pub endpoint: Endpoint,
+    /// The request's headers.
+    pub headers: &'a HeaderMap,
+    /// The body, an object.
+    pub body: &'a Value,
+    /// The request's id.
+    pub request_id: &'a RequestId,
+}
+
+/// Submits a task; returns the receipt as JSON text.
+///
+/// # Errors
+/// 400 for invalid fields or a rejected prompt, 402 if the price is not covered, 403 or 404 for the model, 409 for a reused
+/// idempotency key, 502 if no channel serves the model.
+pub async fn submit(
+    context: &Arc<TaskContext>,
+    request: SubmitRequest<'_>,
+) -> Result<String, ApiError> {
+    let (key, now) = (&request.caller.key, context.clock.now());
+
+    // 1. If the same idempotency key came before with the same body, return the same receipt, whatever has changed since.
+    let idempotency_key = IdempotencyKey::from_request(&request)?;
+    let earlier = earlier_receipt(context, &key.user_id, idempotency_key.as_ref(), now);
+    if let Some(receipt) = earlier.await? {
+        return Ok(receipt);
+    }
+
+    // 2. Find the model: in the catalogue, allowed for this key, served by some channel.
+    let reloadable = context.reloadable.current();
+    let fields = request.body.as_object();
+    let fields = fields.ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;
+    let model = find_model(context, &reloadable, &request, fields)?;
+    let family = model.family;
+
+    // 3. Parse the fields as the family declares them.
+    let layout = request.endpoint.request_layout();
+    let mut submission =
+        tollgate_media::parse_request(model, layout, fields, is_strict(request.headers))?;
+
+    // 4. Moderate the prompt, if the family requires it.
+    let safety = &context.settings.safety;
+    let prompt = submission.job().prompt();
+    moderation::check_prompt(safety, &reloadable.routing, model, prompt).await?;
+
+    // 5. Store the input images, check those that are available, and settle the sizes that follow them.
+    let deadline_at = now + context.settings.time_limits.task_ms(family.kind());
+    let adjustments = std::mem::take(&mut submission.adjustments);
+    let callback_url = submission.callback_url.take();
+    let mut price = submission.price.clone();
+    let (mut job, references) =
+        inputs::store_submitted(context, family, submission, deadline_at).await?;
+    if let Err(error) = family.apply_reference_metadata(&mut job, &references) {
+        inputs::delete_of_job(&context.files, &job).await;
+        return Err(error);
+    }
+    price.update_from(&job);
+
+    // 6. Freeze the price.
+    let charge = reloadable.prices.charge(&model.name, &price, job.units())?;
+
+    // 7. Write idempotency record, hold and task in one transaction; it is on disk before the client gets the receipt.
+    let task_id = id::task_id(now);
+    let echoed_fields = job.echoed_fields();
+    let receipt = receipt_text(model, &task_id, now, &price, &echoed_fields, &adjustments);
+    let job = job.to_text().map_err(serialization_error)?;
+    let task = NewTask {
+        id: task_id,
+        user_id: key.user_id.clone(),
+        key_id: key.id.clone(),
+        kind: family.kind(),
+        family: family.name().to_owned(),
+        model: model.name.clone(),
+        created_at: now,
+        deadline_at,
+        job: job.clone(),
+        adjustments: to_text(&adjustments)?,
+        shown: to_text(&echoed_fields)?,
+        callback_url,
+        request_id: request.request_id.as_str().to_owned(),
+        charge,
+        idempotency: idempotency_key.map(|key| key.into_record(&receipt)),
+    };
+    let outcome = context.store.submit_task(task).await;
+    let outcome = outcome.map_err(errors::from_store)?;
+    crash::point("submit.before_receipt");
+
+    // 8. Return the receipt. A submission that was not accepted leaves no private images behind.
+    if matches!(outcome, SubmitOutcome::Accepted) {
+        context.signals.wake_pool();
+        return Ok(receipt);
+    }
+    inputs::delete_of_job_text(&context.files, family.kind(), &job).await;
+    match outcome {
+        SubmitOutcome::Accepted => Ok(receipt),
+        SubmitOutcome::Replayed { receipt } => Ok(receipt),
+        SubmitOutcome::KeyReused => Err(idempotency::key_reused()),
+        SubmitOutcome::Rejected(rejection) => {
+            Err(errors::from_rejection(rejection, context.settings.currency))
+        }
+    }
+}
+
+fn receipt_text(
+    model: &TaskModel,
+    task_id: &str,
+    created_at: Millis,
+    price: &PriceFactors,
+    echoed_fields: &Map<String, Value>,
+    adjustments: &[Adjustment],
+) -> String {
+    let data = ReceiptData {
+        task_id,
+        model: &model.name,
+        created_at,
+        size: &price.size,
+        quality: price.quality.as_deref(),
+        echoed_fields,
+        adjustments,
+    };
+    model.family.receipt(&data).to_string()
+}
+
+/// The request's `Idempotency-Key`, with the fingerprint of the request that it stands for.
+struct IdempotencyKey {
+    key: String,
+    fingerprint: String,
+}
+
+impl IdempotencyKey {
+    fn from_request(request: &SubmitRequest<'_>) -> Result<Option<Self>, ApiError> {
+        let key = idempotency::parse_key(request.headers)?;
+        Ok(key.map(|key| Self {
+            key,
+            fingerprint: idempotency::fingerprint(request.endpoint.path(), request.body),
+        }))
+    }
+
+    fn into_record(self, receipt: &str) -> IdempotencyRecord {
+        IdempotencyRecord {
+            key: self.key,
+            fingerprint: self.fingerprint,
+            receipt: receipt.to_owned(),
+        }
+    }
+}
+
+async fn earlier_receipt(
+    context: &TaskContext,
+    user_id: &str,
+    idempotency_key: Option<&IdempotencyKey>,
+    now: Millis,
+) -> Result<Option<String>, ApiError> {
+    let Some(IdempotencyKey { key, fingerprint }) = idempotency_key else {
+        return Ok(None);
+    };
+    let earlier = context.store.find_receipt(user_id, key, now).await;
+    match earlier.map_err(errors::from_store)? {
+        Some((same, receipt)) if same == *fingerprint => Ok(Some(receipt)),
+        Some(_) => Err(idempotency::key_reused()),
+        None => Ok(None),
+    }
+}
+
+fn find_model<'a>(
+    context: &'a TaskContext,
+    reloadable: &Reloadable,
+    request: &SubmitRequest<'_>,
+    fields: &Map<String, Value>,
+) -> Result<&'a TaskModel, ApiError> {
+    let model = context
+        .catalogue
+        .requested_model(fields, request.endpoint)?;
+    request.caller.check_may_use(&model.name)?;
+    if reloadable
+        .routing
+        .serves_tasks(model.family.kind(), &model.name)
+    {
+        return Ok(model);
+    }
+    let message = format!(
+        "no channel can serve {} at the moment: try again later",
+        model.name
+    );
+    Err(ApiError::new(ErrorKind::BadGateway, message))
+}
+
+fn is_strict(headers: &HeaderMap) -> bool {
+    let strict = headers.get(STRICT);
+    strict.is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"))
+}
+
+fn to_text(value: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(value).map_err(serialization_error)
+}
+
+fn serialization_error(e: serde_json::Error) -> ApiError {
+    tracing::error!(error = %e, "a job cannot be serialized");
+    ApiError::internal()
+}

@@ -1,0 +1,65 @@
+//! The types that the steps of one turn share: a task in a worker, its attempt, and how the turn ends.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tollgate_core::{Adjustment, Millis};
+use tollgate_media::{AnyFamily, Job};
+use tollgate_store::{AttemptEnd, LeasedTask, TaskEnd};
+
+use crate::routing::ChannelPermit;
+use crate::tasks::context::TaskContext;
+use crate::tasks::results::{Progress, ResultStorage};
+
+/// How long a task is postponed if every channel of its model is at its `max_concurrency`.
+pub(super) const CHANNELS_FULL_PAUSE: Millis = 250;
+/// How long a task is postponed if no channel can take it, or the database failed.
+pub(super) const NO_CHANNEL_PAUSE: Millis = 2_000;
+
+/// How a turn of work on a task ends.
+pub(super) enum TurnEnd {
+    /// The task ends; with how its attempt ended, if there was one.
+    Finish(TaskEnd, Option<AttemptEnd>),
+    /// The attempt failed and another one is to follow.
+    Retry(AttemptEnd),
+    /// The task goes back to the queue for that long; an attempt that is queued at a provider stays open.
+    Postpone(Millis),
+    /// The lease is lost or the process shuts down: nothing is written.
+    Abandon,
+}
+
+/// A task in a worker.
+pub(super) struct TaskRun {
+    pub(super) context: Arc<TaskContext>,
+    pub(super) leased: LeasedTask,
+    pub(super) family: AnyFamily,
+    /// Fires when the task ended elsewhere, its lease is lost, or the process shuts down.
+    pub(super) stop: CancellationToken,
+    pub(super) progress: Arc<Progress>,
+}
+
+impl TaskRun {
+    /// A new storage for the results of a call that makes up to `max_files` files.
+    pub(super) fn result_storage(&self, max_files: u32) -> ResultStorage {
+        let (kind, ttl) = (self.leased.task.kind, self.family.link_ttl());
+        ResultStorage::new(&self.context, &self.progress, kind, max_files, ttl)
+    }
+}
+
+/// An attempt that a provider works on.
+pub(super) struct Attempt {
+    pub(super) number: i64,
+    pub(super) permit: ChannelPermit,
+    /// What the provider was asked for instead of what the job says.
+    pub(super) adjustments: Vec<Adjustment>,
+}
+
+/// How many files the job makes.
+pub(super) fn requested_files(job: &Job) -> u32 {
+    match job {
+        Job::Image(job) => job.n,
+        // The last frame is a file of its own.
+        Job::Video(job) if job.return_last_frame == Some(true) => 2,
+        Job::Video(_) | Job::Speech(_) => 1,
+    }
+}

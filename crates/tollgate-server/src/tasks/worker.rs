@@ -1,0 +1,154 @@
+//! Running a task in a worker, from the lease to the settled charge, as one numbered story.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+use tollgate_core::crash;
+use tollgate_media::{AnyFamily, Job};
+use tollgate_store::LeasedTask;
+use tollgate_upstream::provider::Started;
+
+use crate::tasks::attempt::{self, NewAttempt, ProviderCall};
+use crate::tasks::cancel::cancel_at_provider;
+use crate::tasks::context::TaskContext;
+use crate::tasks::finish::{self, failure};
+use crate::tasks::inputs;
+use crate::tasks::poll::{self, Resumed};
+use crate::tasks::results::Progress;
+use crate::tasks::turn::{TaskRun, TurnEnd, requested_files};
+
+/// Runs one turn of a leased task. `permit` counts the task among those that this process works on; `stop` fires when the
+/// task ended elsewhere, its lease is lost, or the process shuts down.
+pub async fn run(
+    context: Arc<TaskContext>,
+    leased: LeasedTask,
+    permit: OwnedSemaphorePermit,
+    stop: CancellationToken,
+) {
+    let (task_id, job) = (leased.task.id.clone(), leased.job.clone());
+    let time_left = leased.task.deadline_at - context.clock.now();
+    let timeout = Duration::from_millis(u64::try_from(time_left).unwrap_or(0));
+    let Some(family) = AnyFamily::by_name(&leased.task.family) else {
+        let end = finish::fail_unreadable_job(&leased);
+        return finish::write_turn_end(&context, &leased, &job, end).await;
+    };
+    let run = TaskRun {
+        progress: Progress::new(&context.store, &leased),
+        stop: stop.clone(),
+        context,
+        leased,
+        family,
+    };
+    // Boxed: thousands of these wait at the same time, most of them at one small point of the story.
+    let turn = tokio::time::timeout(timeout, Box::pin(run_turn(&run, permit)));
+    let end = tokio::select! {
+        biased;
+        () = stop.cancelled() => TurnEnd::Abandon,
+        // A turn that would only postpone the task must not win over a deadline that has passed.
+        () = std::future::ready(()), if time_left <= 0 => time_out(&run),
+        end = turn => end.unwrap_or_else(|_| time_out(&run)),
+    };
+    tracing::debug!(task = task_id, "a turn of a task ends");
+    finish::write_turn_end(&run.context, &run.leased, &job, end).await;
+}
+
+async fn run_turn(run: &TaskRun, permit: OwnedSemaphorePermit) -> TurnEnd {
+    let (context, leased) = (&run.context, &run.leased);
+    let task = &leased.task;
+
+    // 1. Read the job as it was validated at submission. A job that cannot be read fails the task at no cost.
+    let Ok(mut job) = Job::from_text(task.kind, &leased.job) else {
+        return finish::fail_unreadable_job(leased);
+    };
+    let max_files = requested_files(&job);
+
+    // 2. Resume an attempt that an earlier turn left in a provider's queue. It is never just started again.
+    let mut lost_attempt = None;
+    if let Some(open) = leased.open.clone() {
+        match poll::resume(run, &open, &job).await {
+            Resumed::Attempt(attempt, provider_job_id) => {
+                return poll::poll_until_done(run, attempt, provider_job_id, max_files, permit)
+                    .await;
+            }
+            Resumed::NeverStarted => lost_attempt = Some(open),
+            Resumed::End(end) => return end,
+        }
+    }
+
+    // 3. Get a permit on a channel; channels whose attempts failed come last.
+    let channel = match attempt::acquire_channel(run).await {
+        Ok(channel) => channel,
+        Err(end) => return end,
+    };
+
+    // 4. Fetch the reference images through the egress guard, check them, and settle the sizes that follow them.
+    let preparing = inputs::prepare(context, run.family, &mut job, task.deadline_at);
+    let inputs = match Box::pin(preparing).await {
+        Ok(inputs) => inputs,
+        Err(e) => return TurnEnd::Finish(failure("invalid_request", e.message), None),
+    };
+
+    // 5. Write the attempt to disk before the provider is called.
+    let external_id = tollgate_core::id::short_id("tollgate-");
+    let started = attempt::start(run, channel, &external_id, lost_attempt.as_ref());
+    let mut attempt = match started.await {
+        NewAttempt::Started(attempt) => attempt,
+        NewAttempt::End(end) => return end,
+    };
+    crash::point("run.after_attempt");
+
+    // 6. Call the provider. If it does the work within the call, each result is on our disk before the next is read.
+    let results = run.result_storage(max_files);
+    let call = ProviderCall {
+        run,
+        attempt: &attempt,
+        external_id: &external_id,
+        job: &job,
+        inputs: &inputs,
+        results: &results,
+    };
+    let started = Box::pin(call.start()).await;
+    crash::point("run.after_start");
+    match &started {
+        Ok(_) => attempt.permit.record_success(),
+        Err(error) => attempt.permit.record_error(&task.model, error),
+    }
+    attempt.adjustments = results.adjustments();
+
+    // 7. Poll work that the provider accepted into its queue until it ends there.
+    let completed = match started {
+        Ok(Started::Accepted(provider_job_id)) => {
+            drop((results, inputs));
+            if let Err(end) = poll::record_provider_job(run, &attempt, &provider_job_id).await {
+                return end;
+            }
+            crash::point("run.after_provider_job_id");
+            return poll::poll_until_done(run, attempt, provider_job_id, max_files, permit).await;
+        }
+        Ok(Started::Completed(completed)) => Ok(completed),
+        Err(error) => match poll::find_lost_start(run, &attempt, &external_id, &job, error).await {
+            poll::LostStart::Accepted(provider_job_id) => {
+                return poll::poll_until_done(run, attempt, provider_job_id, max_files, permit)
+                    .await;
+            }
+            poll::LostStart::Error(error) => Err(error),
+            poll::LostStart::End(end) => return end,
+        },
+    };
+
+    // 8. Decide what the attempt means for the task.
+    crash::point("run.before_finish");
+    finish::end_attempt(run, &attempt, &results, completed)
+    // 9. `run` writes state, result and money in one transaction.
+}
+
+/// Fails the task because its deadline has passed, and cancels the work at the provider.
+fn time_out(run: &TaskRun) -> TurnEnd {
+    let task = &run.leased.task;
+    cancel_at_provider(&run.context, task);
+    let seconds = run.context.settings.time_limits.task_ms(task.kind) / 1000;
+    let message = format!("the task did not end within its time limit of {seconds} seconds");
+    TurnEnd::Finish(failure("timeout", message), None)
+}

@@ -1,0 +1,231 @@
+//! Delivering webhooks: when a task ends, its record is posted to its `callback_url` until the receiver answers 2xx.
+//!
+//! The outbox is a table: its row is written in the transaction that ends the task, so a webhook is neither lost nor sent for
+//! an end that did not happen. It may arrive twice (after a crash between the POST and the record of it), with the same
+//! `webhook-id`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tollgate_core::{ApiError, Clock, Millis, Secret, clock, crash};
+use tollgate_store::{DeliveryResult, DueWebhook, NextDelivery, Store, StoreError};
+use tollgate_upstream::egress;
+
+use crate::http::errors;
+use crate::metrics::Metrics;
+use crate::storage::files::FileStorage;
+use crate::tasks::view::{self, View};
+use crate::webhooks::receivers::{ReceiverPermit, Receivers};
+use crate::webhooks::retry::next_delivery;
+use crate::webhooks::signature;
+
+/// POSTs at the same time.
+const MAX_IN_FLIGHT: usize = 1_024;
+/// How long one POST may take, DNS included.
+const POST_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a claimed webhook is kept from other nodes: longer than a POST can take.
+const LEASE: Millis = 60 * clock::SECOND;
+/// How long a webhook is postponed whose receiver has too many POSTs in flight.
+const RECEIVER_BUSY_PAUSE: Millis = 250;
+/// Longest pause of the loop: how late the webhook of a task that ended on another node may be seen.
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+const MIN_PAUSE: Duration = Duration::from_millis(5);
+
+/// Posts the webhooks that are due.
+pub struct WebhookSender {
+    parts: WebhookParts,
+    permits: Arc<Semaphore>,
+    receivers: Receivers,
+}
+
+/// The parts of the gateway that the sender works with.
+pub struct WebhookParts {
+    /// Tasks and the outbox.
+    pub store: Store,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// This process's name in the database.
+    pub node: String,
+    /// Posts through the egress guard.
+    pub egress: egress::Client,
+    /// Links to results.
+    pub files: FileStorage,
+    /// Counts attempts.
+    pub metrics: Arc<Metrics>,
+    /// Fires when a task with a webhook has ended.
+    pub due: Arc<Notify>,
+}
+
+impl WebhookSender {
+    /// A sender with nothing in flight.
+    pub fn new(parts: WebhookParts) -> Self {
+        Self {
+            parts,
+            permits: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            receivers: Receivers::default(),
+        }
+    }
+
+    /// Posts what is due until `drain` fires, then finishes what is in flight.
+    pub async fn run(self: &Arc<Self>, drain: CancellationToken) {
+        let (store, clock) = (&self.parts.store, &self.parts.clock);
+        let tracker = TaskTracker::new();
+        while !drain.is_cancelled() {
+            // Reading when the next one is due costs no commit, claiming does.
+            let pause = match store.next_webhook_due_at().await {
+                Ok(Some(due_at)) if due_at <= clock.now() => match self.claim(&tracker).await {
+                    Ok(()) => MIN_PAUSE,
+                    Err(e) => {
+                        tracing::warn!(error = %e, "cannot claim webhooks");
+                        MAX_PAUSE
+                    }
+                },
+                Ok(Some(due_at)) => {
+                    let left = u64::try_from(due_at - clock.now()).unwrap_or(0);
+                    Duration::from_millis(left).clamp(MIN_PAUSE, MAX_PAUSE)
+                }
+                Ok(None) => MAX_PAUSE,
+                Err(e) => {
+                    tracing::warn!(error = %e, "cannot read which webhooks are due");
+                    MAX_PAUSE
+                }
+            };
+            tokio::select! {
+                () = drain.cancelled() => {}
+                () = self.parts.due.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        tracker.close();
+        tracker.wait().await;
+    }
+
+    /// Claims as many due webhooks as there are permits, and posts them.
+    async fn claim(self: &Arc<Self>, tracker: &TaskTracker) -> Result<(), StoreError> {
+        let WebhookParts {
+            store, clock, node, ..
+        } = &self.parts;
+        let Ok(first) = Arc::clone(&self.permits).acquire_owned().await else {
+            return Ok(());
+        };
+        let mut permits = vec![first];
+        while let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            permits.push(permit);
+        }
+        let now = clock.now();
+        let claimed = store
+            .claim_webhooks(node, permits.len(), now + LEASE, now)
+            .await?;
+        let mut busy = Vec::new();
+        for (webhook, permit) in claimed.into_iter().zip(permits) {
+            match self.receivers.try_acquire(&webhook.url) {
+                Some(receiver) => {
+                    tracker.spawn(Arc::clone(self).deliver(webhook, receiver, permit));
+                }
+                None => busy.push(webhook.task_id),
+            }
+        }
+        if !busy.is_empty() {
+            store
+                .unclaim_webhooks(node, busy, now + RECEIVER_BUSY_PAUSE)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Posts one webhook and records the attempt.
+    async fn deliver(
+        self: Arc<Self>,
+        webhook: DueWebhook,
+        _receiver: ReceiverPermit,
+        _permit: OwnedSemaphorePermit,
+    ) {
+        let (at, started) = (self.parts.clock.now(), Instant::now());
+        let posted = self.post(&webhook, at).await;
+        let took_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        crash::point("webhook.after_post");
+        let (status, error) = match posted {
+            Ok(status) => (Some(status), None),
+            Err(e) => (None, Some(e)),
+        };
+        let next = next_delivery(&webhook, status, self.parts.clock.now());
+        tracing::info!(
+            task = webhook.task_id,
+            attempt = webhook.tries + 1,
+            status,
+            error,
+            next = ?next,
+            "posted a webhook"
+        );
+        let is_delivered = matches!(next, NextDelivery::Delivered);
+        self.parts.metrics.callback(is_delivered);
+        let result = DeliveryResult {
+            task_id: webhook.task_id.clone(),
+            number: webhook.tries + 1,
+            at,
+            took_ms,
+            status,
+            error,
+            next,
+        };
+        if let Err(e) = self.parts.store.record_delivery(result).await {
+            // Its lease runs out and it is posted again.
+            tracing::warn!(task = webhook.task_id, error = %e, "cannot record a webhook's delivery");
+        }
+    }
+
+    /// Posts the task's record, signed; returns the receiver's status.
+    ///
+    /// # Errors
+    /// Why there is no status.
+    async fn post(&self, webhook: &DueWebhook, now: Millis) -> Result<u16, String> {
+        let internal = |e: &dyn std::fmt::Display| {
+            tracing::warn!(task = webhook.task_id, error = %e, "cannot build a webhook");
+            "the gateway could not make the callback".to_owned()
+        };
+        let task = self.parts.store.task(&webhook.task_id).await;
+        let task = task.map_err(|e| internal(&e))?;
+        let task = task.ok_or_else(|| internal(&"the task's record has expired"))?;
+        let record = view::render(&self.parts.files, &task, View::Record);
+        let record = record.map_err(|e| internal(&e))?;
+        let secret = self.secret(&webhook.key_id).await;
+        let secret = secret.map_err(|e| internal(&e))?;
+        let body = Bytes::from(record.to_string());
+        let headers = signed_headers(&webhook.task_id, now, &secret, &body);
+        let headers = headers.ok_or_else(|| internal(&"the headers cannot be written"))?;
+        let post = self
+            .parts
+            .egress
+            .post_guarded(&webhook.url, headers, body, POST_TIMEOUT);
+        post.await.map_err(|e| e.to_string())
+    }
+
+    /// The secret that signs the webhooks of that key's tasks: `whsec_` and base64, generated when it is first needed.
+    ///
+    /// # Errors
+    /// The store's errors, as clients see them.
+    pub async fn secret(&self, key_id: &str) -> Result<Secret, ApiError> {
+        let (store, now) = (&self.parts.store, self.parts.clock.now());
+        let secret = store
+            .webhook_secret(key_id, signature::generate_secret(), now)
+            .await;
+        secret.map_err(errors::from_store)
+    }
+}
+
+/// The headers of Standard Webhooks (<https://www.standardwebhooks.com>). `None` if a value cannot be a header.
+fn signed_headers(id: &str, now: Millis, secret: &Secret, body: &[u8]) -> Option<HeaderMap> {
+    let timestamp = now.div_euclid(1000);
+    let signature = signature::sign(secret, id, timestamp, body)?;
+    let mut headers = HeaderMap::new();
+    headers.insert("webhook-id", HeaderValue::from_str(id).ok()?);
+    headers.insert("webhook-timestamp", HeaderValue::from(timestamp));
+    headers.insert("webhook-signature", HeaderValue::from_str(&signature).ok()?);
+    Some(headers)
+}
