@@ -119,7 +119,7 @@ impl Gateway {
             Some(when) => Ok(when - began),
             None => Err(format!(
                 "the gateway does not listen; it says:\n{}",
-                self.last_words()
+                self.log_tail()
             )),
         }
     }
@@ -172,7 +172,7 @@ impl Gateway {
     }
 
     /// The end of the server's log.
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
@@ -193,7 +193,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // Asked first: one that counts (`cargo xtask profile`) writes what it counted at its end.
+        // Asked first: one that counts (`cargo xtask dist`) writes what it counted at its end.
         if let Some(server) = &mut self.server {
             process::stop(server, "TERM", PARTING_LIMIT);
         }

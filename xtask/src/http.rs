@@ -19,21 +19,21 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) struct Client(Pool<HttpConnector, Full<Bytes>>);
 
 /// An answer that came whole: as many bytes as its head announced.
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
 /// What to send.
-pub(crate) struct Ask<'a> {
+pub(crate) struct HttpRequest<'a> {
     method: Method,
     url: String,
     headers: Vec<(&'static str, &'a str)>,
     body: Bytes,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> HttpRequest<'a> {
     /// A request without a body.
     pub(crate) fn get(url: impl Into<String>) -> Self {
         Self {
@@ -80,30 +80,34 @@ impl Client {
 
     /// Sends a request with `key` and waits for the whole answer. An error means that it is not
     /// known what became of the request.
-    pub(crate) async fn ask(&self, key: &str, ask: Ask<'_>) -> Result<Answer, String> {
-        let mut request = Request::builder().method(ask.method).uri(&ask.url);
+    pub(crate) async fn send(
+        &self,
+        key: &str,
+        to_send: HttpRequest<'_>,
+    ) -> Result<HttpResponse, String> {
+        let mut request = Request::builder().method(to_send.method).uri(&to_send.url);
         request = request.header(AUTHORIZATION, format!("Bearer {key}"));
-        for (name, value) in ask.headers {
+        for (name, value) in to_send.headers {
             request = request.header(name, value);
         }
-        let request = request.body(Full::new(ask.body));
-        let request = request.map_err(|e| format!("{}: {e}", ask.url))?;
+        let request = request.body(Full::new(to_send.body));
+        let request = request.map_err(|e| format!("{}: {e}", to_send.url))?;
         let whole = async {
             let response = self.0.request(request).await.map_err(|e| e.to_string())?;
             let (head, body) = response.into_parts();
             let body = body.collect().await.map_err(|e| e.to_string())?;
-            Ok(Answer {
+            Ok(HttpResponse {
                 status: head.status,
                 headers: head.headers,
                 body: body.to_bytes(),
             })
         };
         let answer = timeout(LIMIT, whole).await;
-        answer.unwrap_or_else(|_| Err(format!("no answer from {} within {LIMIT:?}", ask.url)))
+        answer.unwrap_or_else(|_| Err(format!("no answer from {} within {LIMIT:?}", to_send.url)))
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// The body as JSON; null where it is none.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()

@@ -2,15 +2,15 @@
 //! `cargo xtask --help` lists the commands.
 
 mod bench;
-mod dice;
+mod dist;
 mod docs;
 mod fuzz;
 mod gateway;
 mod http;
 mod postgres;
 mod process;
-mod profile;
 mod repo;
+mod rng;
 mod sdk;
 mod soak;
 mod test;
@@ -44,8 +44,8 @@ enum Command {
     Soak(soak::Options),
     /// Measure what Tollgate promises, beside a bare server
     Bench(bench::Options),
-    /// Record what a busy gateway runs, for release builds to be laid out by
-    Profile(profile::Options),
+    /// Build the shipped binary: fat LTO, profile-guided, trained in the same run
+    Dist(dist::Options),
     /// Mutated input for every parser of the chat formats, a minute each
     Fuzz(fuzz::Options),
     /// One fuzz target
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Command::Sdk(options) => sdk::run(options),
         Command::Soak(options) => soak::run(options),
         Command::Bench(options) => bench::run(options),
-        Command::Profile(options) => profile::run(&options),
+        Command::Dist(options) => dist::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::FuzzOne(options) => fuzz::run_one(&options),
         Command::BareServer(options) => bench::serve_bare(&options),

@@ -11,8 +11,8 @@ use crate::Outcome;
 use crate::postgres::{self, Postgres};
 use crate::repo;
 
-/// The start of every property test's dice. A run is the same as the last one unless the
-/// variable says otherwise: what a new throw finds is for who looks for it (`cargo test`,
+/// Seed of every property test. A run makes the same choices as the last one unless the
+/// variable says otherwise: new inputs are tried on purpose (`cargo test`,
 /// `cargo xtask fuzz`), not for whoever changed something else.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use super::bench_gateway::BenchGateway;
 use super::load::{Connection, memory};
-use super::subject::Subject;
 use super::table::{Table, mib};
 
 const UPLOADS: usize = 100;
@@ -23,7 +23,7 @@ const BOUNDARY: &str = "tollgate-bench-boundary";
 /// Measures both.
 pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
     eprintln!("memory");
-    let subject = Arc::new(Subject::start(binary)?);
+    let subject = Arc::new(BenchGateway::start(binary)?);
     let pid = subject.pid()?;
     std::thread::sleep(Duration::from_secs(2));
     table.at_most(
@@ -47,7 +47,7 @@ pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-async fn upload_all(subject: &Arc<Subject>) -> Result<(), String> {
+async fn upload_all(subject: &Arc<BenchGateway>) -> Result<(), String> {
     let mut uploads = JoinSet::new();
     for _ in 0..UPLOADS {
         let subject = Arc::clone(subject);
@@ -59,9 +59,9 @@ async fn upload_all(subject: &Arc<Subject>) -> Result<(), String> {
     Ok(())
 }
 
-/// Sends a picture that is as large as a file may be: a small one, and bytes after its end.
-async fn upload(subject: &Subject) -> Result<(), String> {
-    let picture = picture()?;
+/// Uploads an image of the maximum size: a small image, padded with bytes after its end.
+async fn upload(subject: &BenchGateway) -> Result<(), String> {
+    let image = small_image()?;
     let begin = format!(
         "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"bench.png\"\r\ncontent-type: image/png\r\n\r\n"
     );
@@ -75,18 +75,18 @@ async fn upload(subject: &Subject) -> Result<(), String> {
     let mut connection = Connection::open(&subject.gateway.address()).await?;
     connection.send(head.as_bytes()).await?;
     connection.send(begin.as_bytes()).await?;
-    connection.send(&picture).await?;
-    let mut rest = FILE_BYTES - picture.len();
+    connection.send(&image).await?;
+    let mut rest = FILE_BYTES - image.len();
     while rest > 0 {
         let now = rest.min(CHUNK.len());
         connection.send(&CHUNK[..now]).await?;
         rest -= now;
     }
     // Sends the end and insists on 200.
-    connection.ask(end.as_bytes()).await
+    connection.send(end.as_bytes()).await
 }
 
-fn picture() -> Result<Vec<u8>, String> {
+fn small_image() -> Result<Vec<u8>, String> {
     let mut bytes = Cursor::new(Vec::new());
     let drawn = image::RgbImage::new(512, 512);
     let written = drawn.write_to(&mut bytes, image::ImageFormat::Png);

@@ -3,13 +3,13 @@
 //! bytes to the same load ([`load`]), turn and turn about.
 
 mod bare;
+mod bench_gateway;
 mod chat;
 mod fill;
 mod load;
 mod memory;
 mod polls;
 mod stored;
-mod subject;
 mod submit;
 mod table;
 
@@ -79,7 +79,7 @@ pub(crate) fn serve_proxy(options: &ProxyOptions) -> Outcome {
 /// Measures and prints a table; fails when a figure is below its target.
 pub(crate) fn run(options: Options) -> Outcome {
     if cfg!(debug_assertions) {
-        return again_in_release();
+        return rerun_in_release();
     }
     let binary = gateway::binary(options.binary)?;
     let wanted = |part| options.only.is_none_or(|only| only == part);
@@ -108,8 +108,8 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
 }
 
-/// Puts the loads of most parts on `binary`, whatever the figures.
-pub(crate) fn put_loads(binary: &Path, seconds: u64) -> Outcome {
+/// Runs the loads of most parts against `binary`; the figures do not matter.
+pub(crate) fn run_training_loads(binary: &Path, seconds: u64) -> Outcome {
     let mut table = Table::default();
     polls::measure(binary, seconds, &mut table)?;
     submit::measure(binary, seconds, &mut table)?;
@@ -117,8 +117,8 @@ pub(crate) fn put_loads(binary: &Path, seconds: u64) -> Outcome {
     chat::measure(binary, seconds, &mut table)
 }
 
-/// A load generator that is slow itself measures itself.
-pub(crate) fn again_in_release() -> Outcome {
+/// Runs this command again in a release build: a slow load generator would measure itself.
+pub(crate) fn rerun_in_release() -> Outcome {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(repo::root());
     cargo.args([

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::bare::Bare;
+use super::bench_gateway::BenchGateway;
 use super::load::{self, Measured, Requests};
-use super::subject::Subject;
 use super::table::Table;
 
 pub(super) const CONNECTIONS: usize = 32;
@@ -14,7 +14,7 @@ const TARGET: f64 = 0.6;
 /// Polls a finished and an unfinished task.
 pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
     eprintln!("polls");
-    let subject = Subject::start(binary)?;
+    let subject = BenchGateway::start(binary)?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {
         let finished = subject.finished().await?;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bench_gateway::BenchGateway;
 use super::fill::{copy_id, fill};
 use super::load::{self, Requests};
-use super::subject::Subject;
 use super::table::Table;
 use super::{polls, submit};
 
@@ -17,7 +17,7 @@ const START_TARGET: f64 = 1.0;
 
 /// A gateway with so many stored tasks.
 struct Stored {
-    subject: Subject,
+    subject: BenchGateway,
     started: Duration,
     original: String,
     count: u64,
@@ -102,7 +102,7 @@ async fn ratio(
 
 impl Stored {
     async fn new(binary: &Path, count: u64) -> Result<Self, String> {
-        let mut subject = Subject::start(binary)?;
+        let mut subject = BenchGateway::start(binary)?;
         let original = subject.finished().await?;
         subject.gateway.stop()?;
         fill(&subject.gateway.data(), &original, count)?;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::bare::Bare;
+use super::bench_gateway::BenchGateway;
 use super::load::{self, Measured, Requests};
 use super::polls::compare;
-use super::subject::Subject;
 use super::table::Table;
 
 pub(super) const CONNECTIONS: usize = 64;
@@ -18,7 +18,7 @@ const OWN_COMMITS: f64 = 0.05;
 /// One connection, then many.
 pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
     eprintln!("submissions");
-    let subject = Subject::start(binary)?;
+    let subject = BenchGateway::start(binary)?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {
         let order = subject.submission();
@@ -46,7 +46,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
 /// A load of submissions, and how many commits the store made for each.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 async fn counted(
-    subject: &Subject,
+    subject: &BenchGateway,
     connections: usize,
     seconds: u64,
     requests: &Requests,

@@ -8,7 +8,7 @@ struct Line {
     what: String,
     measured: String,
     target: String,
-    verdict: Option<bool>,
+    meets_target: Option<bool>,
 }
 
 impl Table {
@@ -18,7 +18,7 @@ impl Table {
             what: what.into(),
             measured: measured.into(),
             target: String::new(),
-            verdict: None,
+            meets_target: None,
         });
         self.progress();
     }
@@ -47,7 +47,7 @@ impl Table {
     pub(super) fn below(&self) -> usize {
         self.0
             .iter()
-            .filter(|line| line.verdict == Some(false))
+            .filter(|line| line.meets_target == Some(false))
             .count()
     }
 
@@ -56,13 +56,13 @@ impl Table {
         let width = self.0.iter().map(|line| line.what.len()).max().unwrap_or(0);
         println!("{:<width$}  {:>14}  {:>10}", "figure", "measured", "target");
         for line in &self.0 {
-            let verdict = match line.verdict {
+            let label = match line.meets_target {
                 Some(true) => "ok",
                 Some(false) => "below",
                 None => "",
             };
             let row = format!(
-                "{:<width$}  {:>14}  {:>10}  {verdict}",
+                "{:<width$}  {:>14}  {:>10}  {label}",
                 line.what, line.measured, line.target
             );
             println!("{}", row.trim_end());
@@ -74,12 +74,12 @@ impl Table {
             what: what.to_owned(),
             measured: short(measured),
             target,
-            verdict: Some(good),
+            meets_target: Some(good),
         });
         self.progress();
     }
 
-    /// A bench takes minutes: whoever waits sees what there is.
+    /// A bench takes minutes: each line is also printed at once.
     fn progress(&self) {
         if let Some(line) = self.0.last() {
             eprintln!("  {}: {}", line.what, line.measured);

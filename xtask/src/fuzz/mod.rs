@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::{Outcome, gateway, repo};
 use mutate::Corpus;
 use targets::{TARGETS, Target};
@@ -28,7 +28,7 @@ pub(crate) struct Options {
     /// Only targets whose name contains this
     #[arg(long)]
     only: Option<String>,
-    /// Where the dice begin; printed, so that a run can be repeated
+    /// Seed of the random choices; it is printed, so that a run can be repeated
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -46,9 +46,9 @@ pub(crate) struct OneOptions {
 /// Runs every target.
 pub(crate) fn run(options: &Options) -> Outcome {
     if cfg!(debug_assertions) {
-        return crate::bench::again_in_release();
+        return crate::bench::rerun_in_release();
     }
-    let seed = options.seed.unwrap_or_else(Dice::seed);
+    let seed = options.seed.unwrap_or_else(Rng::fresh_seed);
     println!("seed {seed}");
     let wanted = |target: &&Target| {
         options
@@ -102,16 +102,16 @@ pub(crate) fn run_one(options: &OneOptions) -> Outcome {
     fs::create_dir_all(folder()).map_err(|e| e.to_string())?;
     // A panic is told below; its own words only once.
     std::panic::set_hook(Box::new(|_| {}));
-    let mut dice = Dice::new(options.seed);
+    let mut rng = Rng::new(options.seed);
     let (began, limit) = (Instant::now(), Duration::from_secs(options.seconds));
     let mut inputs: u64 = 0;
     while !inputs.is_multiple_of(BATCH) || began.elapsed() < limit {
-        let input = corpus.mutated(&mut dice);
+        let input = corpus.mutated(&mut rng);
         inputs += 1;
         if options.record {
             save(target.name, "last", &input)?;
         }
-        let cuts = dice.next();
+        let cuts = rng.number();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(&input, cuts))) {
             let said = panic.downcast_ref::<String>().cloned();
             let said = said.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));

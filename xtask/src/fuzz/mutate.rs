@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Longest input.
 pub(super) const LONGEST: usize = 256 * 1024;
@@ -69,59 +69,59 @@ impl Corpus {
     }
 
     /// A case with some changes.
-    pub(super) fn mutated(&self, dice: &mut Dice) -> Vec<u8> {
-        let mut bytes = self.pick(dice).clone();
-        for _ in 0..=dice.at(6) {
-            self.change(&mut bytes, dice);
+    pub(super) fn mutated(&self, rng: &mut Rng) -> Vec<u8> {
+        let mut bytes = self.pick(rng).clone();
+        for _ in 0..=rng.index(6) {
+            self.change(&mut bytes, rng);
         }
         bytes.truncate(LONGEST);
         bytes
     }
 
-    fn pick(&self, dice: &mut Dice) -> &Vec<u8> {
-        &self.0[dice.at(self.0.len())]
+    fn pick(&self, rng: &mut Rng) -> &Vec<u8> {
+        &self.0[rng.index(self.0.len())]
     }
 
-    fn change(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
-        let at = dice.at(bytes.len() + 1);
-        let end = (at + dice.at(40)).min(bytes.len());
-        match dice.at(9) {
+    fn change(&self, bytes: &mut Vec<u8>, rng: &mut Rng) {
+        let at = rng.index(bytes.len() + 1);
+        let end = (at + rng.index(40)).min(bytes.len());
+        match rng.index(9) {
             0 if !bytes.is_empty() => {
                 let at = at.min(bytes.len() - 1);
-                bytes[at] ^= 1 << dice.at(8);
+                bytes[at] ^= 1 << rng.index(8);
             }
             1 => bytes.truncate(at),
             2 => drop(bytes.drain(at..end)),
-            3 => drop(bytes.splice(at..end, TOKENS[dice.at(TOKENS.len())].iter().copied())),
-            4 => drop(bytes.splice(at..at, TOKENS[dice.at(TOKENS.len())].iter().copied())),
+            3 => drop(bytes.splice(at..end, TOKENS[rng.index(TOKENS.len())].iter().copied())),
+            4 => drop(bytes.splice(at..at, TOKENS[rng.index(TOKENS.len())].iter().copied())),
             5 => {
                 // A piece again, perhaps many times.
-                let piece = bytes[at..end].repeat(1 + dice.at(64));
+                let piece = bytes[at..end].repeat(1 + rng.index(64));
                 bytes.splice(at..at, piece);
             }
             6 => {
                 // The head of one case and the tail of another.
-                let other = self.pick(dice);
-                let from = dice.at(other.len() + 1);
+                let other = self.pick(rng);
+                let from = rng.index(other.len() + 1);
                 bytes.truncate(at);
                 bytes.extend_from_slice(&other[from..]);
             }
-            7 => swap_values(bytes, self.pick(dice), dice),
-            _ => deepen(bytes, at, dice),
+            7 => swap_values(bytes, self.pick(rng), rng),
+            _ => deepen(bytes, at, rng),
         }
     }
 }
 
 /// Puts a JSON value of `other` in the place of one of `bytes`.
-fn swap_values(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
-    if let (Some(here), Some(there)) = (value(bytes, dice), value(other, dice)) {
+fn swap_values(bytes: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
+    if let (Some(here), Some(there)) = (value(bytes, rng), value(other, rng)) {
         bytes.splice(here, other[there].iter().copied());
     }
 }
 
 /// The span of some value: what follows a random colon, to where it is balanced.
-fn value(bytes: &[u8], dice: &mut Dice) -> Option<std::ops::Range<usize>> {
-    let from = dice.at(bytes.len().max(1));
+fn value(bytes: &[u8], rng: &mut Rng) -> Option<std::ops::Range<usize>> {
+    let from = rng.index(bytes.len().max(1));
     let start = from + bytes.get(from..)?.iter().position(|b| *b == b':')? + 1;
     let (mut depth, mut in_string) = (0i32, false);
     for (offset, byte) in bytes[start..].iter().enumerate() {
@@ -136,13 +136,13 @@ fn value(bytes: &[u8], dice: &mut Dice) -> Option<std::ops::Range<usize>> {
     None
 }
 
-fn deepen(bytes: &mut Vec<u8>, at: usize, dice: &mut Dice) {
-    let open: &[u8] = if dice.at(2) == 0 {
+fn deepen(bytes: &mut Vec<u8>, at: usize, rng: &mut Rng) {
+    let open: &[u8] = if rng.index(2) == 0 {
         b"["
     } else {
         b"{\"content\":"
     };
-    bytes.splice(at..at, open.repeat(1 + dice.at(200)));
+    bytes.splice(at..at, open.repeat(1 + rng.index(200)));
 }
 
 fn gather(folder: &Path, what: &str, cases: &mut Vec<Vec<u8>>) -> Result<(), String> {

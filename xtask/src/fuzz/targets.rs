@@ -1,9 +1,9 @@
 //! What is fuzzed: the event decoder, and of every format its requests, replies, streams and errors.
 
 use bytes::Bytes;
-use tollgate_chat::hub::ModelTraits;
+use tollgate_chat::hub::ModelCapabilities;
 use tollgate_chat::sse::Decoder;
-use tollgate_chat::{FORMATS, Format, Rendering, Target as For};
+use tollgate_chat::{FORMATS, Format, RenderOptions, Target as For};
 
 /// One parser.
 pub(super) struct Target {
@@ -54,15 +54,15 @@ fn sse(input: &[u8], cuts: u64) {
 
 /// What is read can be written in every format; what a quick look takes is forwarded.
 fn request(format: &'static dyn Format, input: &[u8]) {
-    let traits = ModelTraits::default();
+    let traits = ModelCapabilities::default();
     let target = For {
         model: "m",
         stream: false,
-        traits: &traits,
+        capabilities: &traits,
         default_max_tokens: 1_000,
     };
-    if let Ok(glance) = format.glance(input) {
-        let _ = format.forward_request(&Bytes::copy_from_slice(input), &glance, &target);
+    if let Ok(summary) = format.summarize_request(input) {
+        let _ = format.forward_request(&Bytes::copy_from_slice(input), &summary, &target);
     }
     if let Ok(read) = format.read_request(input) {
         for other in FORMATS {
@@ -79,10 +79,10 @@ fn request(format: &'static dyn Format, input: &[u8]) {
 }
 
 fn reply(format: &'static dyn Format, input: &[u8]) {
-    let _ = format.forward_reply(&Bytes::copy_from_slice(input), "m");
-    if let Ok(read) = format.read_reply(input) {
+    let _ = format.forward_response(&Bytes::copy_from_slice(input), "m");
+    if let Ok(read) = format.read_response(input) {
         for other in FORMATS {
-            let written = other.write_reply(&read, &rendering());
+            let written = other.write_response(&read, &rendering());
             assert!(
                 serde_json::from_slice::<serde_json::Value>(&written).is_ok(),
                 "{} wrote no JSON",
@@ -106,7 +106,10 @@ fn stream(format: &'static dyn Format, input: &[u8], cuts: u64) {
     };
     let (good, events) = read(&[input]);
     let (good_in_pieces, events_in_pieces) = read(&pieces(input, cuts));
-    assert_eq!(good, good_in_pieces, "the cut changes the verdict");
+    assert_eq!(
+        good, good_in_pieces,
+        "the cut changes whether the stream is accepted"
+    );
     if good {
         assert_eq!(
             format!("{events:?}"),
@@ -122,7 +125,7 @@ fn stream(format: &'static dyn Format, input: &[u8], cuts: u64) {
         }
         writer.end(&mut out);
     }
-    let mut forward = format.forward_stream(&rendering());
+    let mut forward = format.stream_forwarder(&rendering());
     for piece in pieces(input, cuts) {
         if forward.push(Bytes::copy_from_slice(piece)).is_err() {
             return;
@@ -133,13 +136,13 @@ fn stream(format: &'static dyn Format, input: &[u8], cuts: u64) {
     }
 }
 
-fn rendering() -> Rendering<'static> {
-    Rendering {
+fn rendering() -> RenderOptions<'static> {
+    RenderOptions {
         model: "m",
         created: 1,
         seed: "seed",
         include_usage: true,
-        prompt_estimate: 1,
+        estimated_prompt_tokens: 1,
         request: None,
         json_array: false,
     }

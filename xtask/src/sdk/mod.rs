@@ -2,11 +2,11 @@
 //! gateway that has one channel of every kind. What they must be able to do stands in `tests/sdk`.
 //!
 //! 1. [`environment`]s with the pinned versions are made, where they are not there yet.
-//! 2. [`site`] starts the fake providers and the gateway, and makes users and keys.
+//! 2. [`setup`] starts the fake providers and the gateway, and makes users and keys.
 //! 3. Every script runs with every version; at the end the books must close.
 
 mod environment;
-mod site;
+mod setup;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Outcome, process, repo};
 use environment::{Environment, Language};
-use site::Site;
+use setup::Setup;
 
 /// How long one script may take: so that one that hangs is seen as such.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(300);
@@ -89,12 +89,12 @@ pub(crate) fn run(options: Options) -> Outcome {
         Some(folder) => {
             fs::canonicalize(&folder).map_err(|e| format!("no folder {}: {e}", folder.display()))?
         }
-        None => site::build()?,
+        None => setup::build()?,
     };
-    let mut site = Site::open(&binaries, &folder)?;
+    let mut setup = Setup::open(&binaries, &folder)?;
     let mut failed = Vec::new();
     for (number, suite) in suites.into_iter().enumerate() {
-        let account = site.account(number)?;
+        let account = setup.account(number)?;
         let began = Instant::now();
         let passed = suite.run(&folder, &account, &options.cases)?;
         let name = format!("{} {}", suite.environment.name, suite.script);
@@ -103,11 +103,11 @@ pub(crate) fn run(options: Options) -> Outcome {
             failed.push(name);
         }
     }
-    let books = site.close();
+    let books = setup.close();
     if failed.is_empty() {
         return books;
     }
-    let words = site.last_words();
+    let words = setup.log_tail();
     let books = books.map_or_else(|e| format!("\n{e}"), |()| String::new());
     Err(format!(
         "failed: {}{books}; the gateway's log ends with:\n{words}",

@@ -3,38 +3,38 @@
 
 use serde_json::{Value, json};
 
-use super::notes::{Notes, count};
-use crate::dice::Dice;
-use crate::http::{Answer, Ask, Client};
+use super::observations::{Observations, count};
+use crate::http::{Client, HttpRequest, HttpResponse};
+use crate::rng::Rng;
 
-/// The price of a token of the model, in billionths; the site's settings say the same to the gateway.
+/// The price of a token of the model, in billionths; the setup's settings say the same to the gateway.
 const INPUT: i64 = 1_250;
 const OUTPUT: i64 = 10_000;
-/// Most tokens of a reply.
+/// Maximum completion tokens.
 const CAP: i64 = 90;
-/// More than any prompt here takes.
+/// Upper bound of the prompt tokens.
 const PROMPT: i64 = 200;
 
 /// What the chats of an account cost, in billionths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Bill {
-    /// Of those that were answered to the end.
+pub(super) struct ChatCosts {
+    /// Of complete responses.
     pub(super) known: i64,
-    /// Of those that were cut off: this much at the most.
-    pub(super) perhaps: i64,
+    /// Upper bound for the responses that were cut off.
+    pub(super) at_most_more: i64,
 }
 
-/// Has a chat; notes what it costs.
+/// Has a chat; observations what it costs.
 pub(super) async fn chat(
-    dice: &mut Dice,
+    rng: &mut Rng,
     client: &Client,
-    notes: &Notes,
+    observations: &Observations,
     account: usize,
     key: &str,
     address: &str,
 ) {
-    let stream = dice.once_in(2);
-    let words = dice.below(60);
+    let stream = rng.one_in(2);
+    let words = rng.below(60);
     let body = json!({
         "model": "gpt-5",
         "messages": [{ "role": "user", "content": format!("Tell me of the harbour. [[sandbox:words={words}]]") }],
@@ -42,32 +42,32 @@ pub(super) async fn chat(
         "stream": stream,
         "stream_options": stream.then(|| json!({ "include_usage": true })),
     });
-    count(&notes.counts.chats);
-    let ask = Ask::json(format!("http://{address}/v1/chat/completions"), &body);
-    let answer = client.ask(key, ask).await;
+    count(&observations.counts.chats);
+    let request = HttpRequest::json(format!("http://{address}/v1/chat/completions"), &body);
+    let answer = client.send(key, request).await;
     let usage = match &answer {
         Ok(answer) if answer.status == 200 => usage(answer, stream),
         Ok(answer) if matches!(answer.status.as_u16(), 402 | 429) => return,
         Ok(answer) if matches!(answer.status.as_u16(), 502 | 503) => None,
         Ok(answer) => {
-            notes.violation(format!("chat {body}: {}", answer.describe()));
+            observations.violation(format!("chat {body}: {}", answer.describe()));
             None
         }
         Err(_) => None,
     };
     match usage {
         Some([prompt, completion]) => {
-            notes.chatted(account, prompt * INPUT + completion * OUTPUT, 0);
+            observations.chatted(account, prompt * INPUT + completion * OUTPUT, 0);
         }
         None => {
-            count(&notes.counts.chats_cut_off);
-            notes.chatted(account, 0, PROMPT * INPUT + CAP * OUTPUT);
+            count(&observations.counts.chats_cut_off);
+            observations.chatted(account, 0, PROMPT * INPUT + CAP * OUTPUT);
         }
     }
 }
 
-/// The tokens that a whole answer says it took; none where its end is missing.
-fn usage(answer: &Answer, stream: bool) -> Option<[i64; 2]> {
+/// Prompt and completion tokens of the `usage` of a complete response; `None` if its end is missing.
+fn usage(answer: &HttpResponse, stream: bool) -> Option<[i64; 2]> {
     let record: Value = if stream {
         let text = String::from_utf8_lossy(&answer.body);
         let text = text.trim_end().strip_suffix("data: [DONE]")?;
@@ -80,11 +80,11 @@ fn usage(answer: &Answer, stream: bool) -> Option<[i64; 2]> {
     Some([tokens("prompt_tokens")?, tokens("completion_tokens")?])
 }
 
-impl Bill {
-    /// Whether an account used what is right, its `tasks` having cost so much.
+impl ChatCosts {
+    /// Whether `used` of an account is what its tasks and chats cost.
     pub(super) fn allows(&self, used: i64, tasks: i64) -> bool {
         let least = tasks + self.known;
-        (least..=least + self.perhaps).contains(&used)
+        (least..=least + self.at_most_more).contains(&used)
     }
 }
 
@@ -93,12 +93,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_cut_off_may_cost_something_and_the_rest_costs_what_it_says() {
-        let bill = Bill {
+    fn chats_that_were_cut_off_may_cost_up_to_their_bound() {
+        let costs = ChatCosts {
             known: 10,
-            perhaps: 5,
+            at_most_more: 5,
         };
-        assert!(bill.allows(110, 100) && bill.allows(115, 100));
-        assert!(!bill.allows(109, 100) && !bill.allows(116, 100));
+        assert!(costs.allows(110, 100) && costs.allows(115, 100));
+        assert!(!costs.allows(109, 100) && !costs.allows(116, 100));
     }
 }

@@ -1,5 +1,5 @@
-//! One customer of the gateway: orders pictures, looks after them, cancels some, uploads others, chats;
-//! never gives up because a connection broke.
+//! A simulated client: submits image tasks, polls and cancels them, uploads images, chats; it repeats
+//! requests whose connection broke.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::chats;
-use super::notes::{Notes, Promise, count};
-use super::order::Order;
-use super::site::Site;
-use super::verdict::{Cancel, End, end, examine, judge};
-use crate::dice::Dice;
-use crate::http::{Answer, Ask, Client};
+use super::observations::{Observations, Promise, count};
+use super::record_check::{Cancel, End, check_image_file, check_record, end};
+use super::setup::Setup;
+use super::submission::Submission;
+use crate::http::{Client, HttpRequest, HttpResponse};
+use crate::rng::Rng;
 
-/// How many unfinished tasks a customer has at most.
-const PATIENCE: usize = 5;
-/// How long a customer tries to get through to a gateway that keeps being killed.
-const PERSISTENCE: Duration = Duration::from_secs(60);
+/// Maximum of unfinished tasks of one customer.
+const MAX_UNFINISHED: usize = 5;
+/// How long a request is retried while the gateway is killed and restarted.
+const RETRY_FOR: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// A customer with an account and a key.
 pub(super) struct Customer {
     number: usize,
-    orders: usize,
-    dice: Dice,
+    submissions: usize,
+    rng: Rng,
     account: usize,
     keys: Vec<String>,
     addresses: Vec<String>,
     client: Client,
-    notes: Arc<Notes>,
+    observations: Arc<Observations>,
     open: Vec<String>,
     uploads: Vec<String>,
 }
@@ -40,124 +40,124 @@ pub(super) struct Customer {
 type Receipt = (String, Bytes);
 
 impl Customer {
-    /// The customers share the accounts out among themselves.
+    /// Customers are spread over the accounts.
     pub(super) fn new(
         number: usize,
-        dice: Dice,
-        site: &Site,
+        rng: Rng,
+        setup: &Setup,
         client: Client,
-        notes: Arc<Notes>,
+        observations: Arc<Observations>,
     ) -> Self {
-        let account = number % site.accounts.len();
+        let account = number % setup.accounts.len();
         Self {
             number,
-            orders: 0,
-            dice,
+            submissions: 0,
+            rng,
             account,
-            keys: site.accounts[account].keys.clone(),
-            addresses: site.addresses.clone(),
+            keys: setup.accounts[account].keys.clone(),
+            addresses: setup.addresses.clone(),
             client,
-            notes,
+            observations,
             open: Vec::new(),
             uploads: Vec::new(),
         }
     }
 
-    /// Does one thing after the other until `until`.
-    pub(super) async fn live(mut self, until: Instant) {
+    /// Makes random requests until `until`.
+    pub(super) async fn run(mut self, until: Instant) {
         while Instant::now() < until {
-            match self.dice.below(16) {
+            match self.rng.below(16) {
                 0 => self.upload().await,
-                1..=6 if self.open.len() < PATIENCE => self.order().await,
-                7 if self.dice.once_in(6) => self.cancel().await,
-                8 => self.look_at_balance().await,
+                1..=6 if self.open.len() < MAX_UNFINISHED => self.submit_one().await,
+                7 if self.rng.one_in(6) => self.cancel().await,
+                8 => self.check_balance().await,
                 9..=12 => self.chat().await,
-                _ => self.look().await,
+                _ => self.poll().await,
             }
-            // The gateway is to spend its time on pictures, not on polls.
-            sleep(Duration::from_millis(self.dice.below(30))).await;
+            // Leaves the gateway time for images.
+            sleep(Duration::from_millis(self.rng.below(30))).await;
         }
     }
 
-    async fn order(&mut self) {
-        self.orders += 1;
-        let name = format!("{}-{}", self.number, self.orders);
-        let order = Order::any(&mut self.dice, &name, &self.uploads);
-        let key = self.dice.pick(&self.keys).clone();
-        let twice = order.idempotency_key.is_some() && self.dice.once_in(8);
+    async fn submit_one(&mut self) {
+        self.submissions += 1;
+        let name = format!("{}-{}", self.number, self.submissions);
+        let submission = Submission::random(&mut self.rng, &name, &self.uploads);
+        let key = self.rng.pick(&self.keys).clone();
+        let twice = submission.idempotency_key.is_some() && self.rng.one_in(8);
         let (here, there) = (
             self.url("/v1/images/generations"),
             self.url("/v1/images/generations"),
         );
         let receipt = if twice {
             let both = tokio::join!(
-                self.place(&key, &here, &order),
-                self.place(&key, &there, &order)
+                self.submit(&key, &here, &submission),
+                self.submit(&key, &there, &submission)
             );
             self.compare(both)
         } else {
-            self.place(&key, &here, &order).await
+            self.submit(&key, &here, &submission).await
         };
         let Some((id, receipt)) = receipt else { return };
         let promise = Promise {
             account: self.account,
             key: key.clone(),
-            order: order.clone(),
+            submission: submission.clone(),
             cancel: Cancel::No,
             seen: None,
         };
-        self.notes.promised(&id, promise);
+        self.observations.promised(&id, promise);
         self.open.push(id.clone());
-        if order.idempotency_key.is_some() && self.dice.once_in(6) {
+        if submission.idempotency_key.is_some() && self.rng.one_in(6) {
             let url = self.url("/v1/images/generations");
-            let again = self.place(&key, &url, &order).await;
+            let again = self.submit(&key, &url, &submission).await;
             self.compare((Some((id, receipt)), again));
-            self.misuse(&key, &order).await;
+            self.reuse_idempotency_key(&key, &submission).await;
         }
     }
 
-    /// Sends an order until there is an answer, which only an order with an idempotency key may
+    /// Sends a submission until there is an answer, which only a submission with an idempotency key may
     /// do; returns the acknowledgement, if there is one.
-    async fn place(&self, key: &str, url: &str, order: &Order) -> Option<Receipt> {
+    async fn submit(&self, key: &str, url: &str, submission: &Submission) -> Option<Receipt> {
         let began = Instant::now();
-        while began.elapsed() < PERSISTENCE {
-            count(&self.notes.counts.submissions);
-            let mut ask = Ask::json(url, &order.body);
-            if let Some(idempotency_key) = &order.idempotency_key {
-                ask = ask.header("idempotency-key", idempotency_key);
+        while began.elapsed() < RETRY_FOR {
+            count(&self.observations.counts.submissions);
+            let mut request = HttpRequest::json(url, &submission.body);
+            if let Some(idempotency_key) = &submission.idempotency_key {
+                request = request.header("idempotency-key", idempotency_key);
             }
-            let answer = self.client.ask(key, ask).await;
+            let answer = self.client.send(key, request).await;
             match answer {
-                Err(_) => count(&self.notes.counts.cut_off),
+                Err(_) => count(&self.observations.counts.cut_off),
                 Ok(answer) => match answer.status.as_u16() {
                     200 => return self.acknowledged(&answer),
                     402 => {
-                        count(&self.notes.counts.refused);
+                        count(&self.observations.counts.rejected);
                         return None;
                     }
-                    429 | 502 | 503 => count(&self.notes.counts.turned_away),
+                    429 | 502 | 503 => count(&self.observations.counts.shed),
                     _ => {
-                        let what = format!("submission {}: {}", order.body, answer.describe());
-                        self.notes.violation(what);
+                        let what = format!("submission {}: {}", submission.body, answer.describe());
+                        self.observations.violation(what);
                         return None;
                     }
                 },
             }
-            order.idempotency_key.as_ref()?;
+            submission.idempotency_key.as_ref()?;
             sleep(PAUSE).await;
         }
-        let what = format!("a submission got no answer within {PERSISTENCE:?}");
-        self.notes.violation(what);
+        let what = format!("a submission got no answer within {RETRY_FOR:?}");
+        self.observations.violation(what);
         None
     }
 
-    fn acknowledged(&self, answer: &Answer) -> Option<Receipt> {
+    fn acknowledged(&self, answer: &HttpResponse) -> Option<Receipt> {
         let id = answer.json()["data"][0]["task_id"]
             .as_str()
             .map(str::to_owned);
         if id.is_none() {
             let what = format!("a receipt without a task id: {}", answer.describe());
-            self.notes.violation(what);
+            self.observations.violation(what);
         }
         Some((id?, answer.body.clone()))
     }
@@ -165,48 +165,48 @@ impl Customer {
     /// Two answers to one idempotency key must be one receipt, byte for byte.
     fn compare(&self, receipts: (Option<Receipt>, Option<Receipt>)) -> Option<Receipt> {
         if let (Some(first), Some(second)) = &receipts {
-            count(&self.notes.counts.repeated);
+            count(&self.observations.counts.repeated);
             if first != second {
                 let what = format!("one idempotency key, two receipts: {first:?} and {second:?}");
-                self.notes.violation(what);
+                self.observations.violation(what);
             }
         }
         receipts.0.or(receipts.1)
     }
 
-    /// The same idempotency key with another body is refused.
-    async fn misuse(&self, key: &str, order: &Order) {
-        let Some(idempotency_key) = &order.idempotency_key else {
+    /// The same idempotency key with another body must be rejected.
+    async fn reuse_idempotency_key(&self, key: &str, submission: &Submission) {
+        let Some(idempotency_key) = &submission.idempotency_key else {
             return;
         };
-        let mut body = order.body.clone();
+        let mut body = submission.body.clone();
         body["prompt"] = json!("something else");
         let url = format!("http://{}/v1/images/generations", self.addresses[0]);
-        let ask = Ask::json(url, &body).header("idempotency-key", idempotency_key);
-        if let Ok(answer) = self.client.ask(key, ask).await
+        let request = HttpRequest::json(url, &body).header("idempotency-key", idempotency_key);
+        if let Ok(answer) = self.client.send(key, request).await
             && !matches!(answer.status.as_u16(), 409 | 429 | 502 | 503)
         {
             let what = format!(
                 "an idempotency key with another body: {}",
                 answer.describe()
             );
-            self.notes.violation(what);
+            self.observations.violation(what);
         }
     }
 
-    /// Polls one of the open tasks; when it has ended, checks the record and the pictures.
-    async fn look(&mut self) {
+    /// Polls one of the open tasks; when it has ended, checks the record and the images.
+    async fn poll(&mut self) {
         if self.open.is_empty() {
             sleep(PAUSE).await;
             return;
         }
-        let id = self.dice.pick(&self.open).clone();
-        let Some(promise) = self.notes.promise(&id) else {
+        let id = self.rng.pick(&self.open).clone();
+        let Some(promise) = self.observations.promise(&id) else {
             return;
         };
-        count(&self.notes.counts.polls);
+        count(&self.observations.counts.polls);
         let url = self.url(&format!("/v1/tasks/{id}"));
-        let Ok(answer) = self.client.ask(&promise.key, Ask::get(url)).await else {
+        let Ok(answer) = self.client.send(&promise.key, HttpRequest::get(url)).await else {
             sleep(PAUSE).await;
             return;
         };
@@ -217,29 +217,29 @@ impl Customer {
                 self.open.retain(|open| *open != id);
                 self.ended(&id, &promise, &record, end).await;
             }
-            (429 | 502 | 503, _) => count(&self.notes.counts.turned_away),
+            (429 | 502 | 503, _) => count(&self.observations.counts.shed),
             _ => {
                 self.open.retain(|open| *open != id);
                 let what = format!("acknowledged task {id}: {}", answer.describe());
-                self.notes.violation(what);
+                self.observations.violation(what);
             }
         }
     }
 
     async fn ended(&mut self, id: &str, promise: &Promise, record: &Value, end: End) {
-        self.notes.seen(id, record);
-        if let Some(wrong) = judge(&promise.order, promise.cancel, record) {
-            self.notes.violation(format!("task {id} {wrong}"));
+        self.observations.seen(id, record);
+        if let Some(wrong) = check_record(&promise.submission, promise.cancel, record) {
+            self.observations.violation(format!("task {id} {wrong}"));
         }
         let End::Completed(links) = end else { return };
         let links: Vec<String> = links
             .iter()
-            .filter(|_| self.dice.once_in(2))
+            .filter(|_| self.rng.one_in(2))
             .cloned()
             .collect();
         for link in links {
             let url = self.url(path(&link));
-            check_picture(&self.client, &self.notes, &url, &promise.order).await;
+            check_image(&self.client, &self.observations, &url, &promise.submission).await;
         }
     }
 
@@ -247,34 +247,34 @@ impl Customer {
         if self.open.is_empty() {
             return;
         }
-        let id = self.dice.pick(&self.open).clone();
-        let Some(promise) = self.notes.promise(&id) else {
+        let id = self.rng.pick(&self.open).clone();
+        let Some(promise) = self.observations.promise(&id) else {
             return;
         };
-        // Noted before it is sent: whoever looks meanwhile must know.
-        self.notes.cancelled(&id, Cancel::Perhaps);
+        // Recorded before it is sent: a poll in between must know.
+        self.observations.cancelled(&id, Cancel::AnswerLost);
         let url = self.url(&format!("/v1/tasks/{id}/cancel"));
-        let ask = Ask::post(url, "application/json", "{}");
-        let Ok(answer) = self.client.ask(&promise.key, ask).await else {
+        let request = HttpRequest::post(url, "application/json", "{}");
+        let Ok(answer) = self.client.send(&promise.key, request).await else {
             return;
         };
         match answer.status.as_u16() {
-            200 => self.notes.cancelled(&id, Cancel::Done),
-            // It had ended: by itself, or by a cancellation whose answer was lost.
-            409 => self.notes.cancelled(&id, promise.cancel),
-            429 | 502 | 503 => count(&self.notes.counts.turned_away),
+            200 => self.observations.cancelled(&id, Cancel::Confirmed),
+            // The task had ended, by itself or by a cancellation whose response was lost.
+            409 => self.observations.cancelled(&id, promise.cancel),
+            429 | 502 | 503 => count(&self.observations.counts.shed),
             _ => self
-                .notes
+                .observations
                 .violation(format!("cancelling {id}: {}", answer.describe())),
         }
     }
 
-    /// However many submissions run side by side, nobody spends what is not there.
-    async fn look_at_balance(&mut self) {
-        let key = self.dice.pick(&self.keys).clone();
-        let path = *self.dice.pick(&["/v1/user/balance", "/balance"]);
-        let ask = Ask::get(self.url(path));
-        let Ok(answer) = self.client.ask(&key, ask).await else {
+    /// No concurrency may overdraw a balance.
+    async fn check_balance(&mut self) {
+        let key = self.rng.pick(&self.keys).clone();
+        let path = *self.rng.pick(&["/v1/user/balance", "/balance"]);
+        let request = HttpRequest::get(self.url(path));
+        let Ok(answer) = self.client.send(&key, request).await else {
             sleep(PAUSE).await;
             return;
         };
@@ -284,43 +284,51 @@ impl Customer {
             .is_none_or(|left| left < 0.0);
         if answer.status == 200 && overdrawn && balance["unlimited_quota"] != true {
             let what = format!("{path} of customer {}: {balance}", self.number);
-            self.notes.violation(what);
+            self.observations.violation(what);
         }
     }
 
     async fn chat(&mut self) {
-        let key = self.dice.pick(&self.keys).clone();
-        let address = self.dice.pick(&self.addresses).clone();
-        let (client, notes) = (&self.client, &self.notes);
-        chats::chat(&mut self.dice, client, notes, self.account, &key, &address).await;
+        let key = self.rng.pick(&self.keys).clone();
+        let address = self.rng.pick(&self.addresses).clone();
+        let (client, observations) = (&self.client, &self.observations);
+        chats::chat(
+            &mut self.rng,
+            client,
+            observations,
+            self.account,
+            &key,
+            &address,
+        )
+        .await;
     }
 
     async fn upload(&mut self) {
-        let picture = picture(&mut self.dice);
-        let body = form(&picture);
+        let image = image(&mut self.rng);
+        let body = form(&image);
         let key = self.keys[0].clone();
         let url = self.url("/v1/uploads/images");
         let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
-        let ask = Ask::post(url, &content_type, body);
-        let Ok(answer) = self.client.ask(&key, ask).await else {
+        let request = HttpRequest::post(url, &content_type, body);
+        let Ok(answer) = self.client.send(&key, request).await else {
             return;
         };
         let record = answer.json();
         match (answer.status.as_u16(), record["url"].as_str()) {
-            (200, Some(link)) if record["bytes"] == picture.len() => {
-                self.notes.uploaded(link, picture);
+            (200, Some(link)) if record["bytes"] == image.len() => {
+                self.observations.uploaded(link, image);
                 self.uploads.push(link.to_owned());
             }
-            (429 | 502 | 503, _) => count(&self.notes.counts.turned_away),
+            (429 | 502 | 503, _) => count(&self.observations.counts.shed),
             _ => {
-                let what = format!("upload of {} bytes: {}", picture.len(), answer.describe());
-                self.notes.violation(what);
+                let what = format!("upload of {} bytes: {}", image.len(), answer.describe());
+                self.observations.violation(what);
             }
         }
     }
 
     fn url(&mut self, path: &str) -> String {
-        format!("http://{}{path}", self.dice.pick(&self.addresses))
+        format!("http://{}{path}", self.rng.pick(&self.addresses))
     }
 }
 
@@ -331,39 +339,44 @@ pub(super) fn path(link: &str) -> &str {
 }
 
 /// Downloads, however often the gateway is killed meanwhile.
-pub(super) async fn download(client: &Client, url: &str) -> Result<Answer, String> {
+pub(super) async fn download(client: &Client, url: &str) -> Result<HttpResponse, String> {
     let began = Instant::now();
     loop {
-        let answer = client.ask("", Ask::get(url)).await;
+        let answer = client.send("", HttpRequest::get(url)).await;
         let lost = match &answer {
             Err(_) => true,
             Ok(answer) => matches!(answer.status.as_u16(), 429 | 502 | 503),
         };
-        if !lost || began.elapsed() > PERSISTENCE {
+        if !lost || began.elapsed() > RETRY_FOR {
             return answer;
         }
         sleep(PAUSE).await;
     }
 }
 
-/// Downloads a picture of an order and decodes it.
-pub(super) async fn check_picture(client: &Client, notes: &Notes, url: &str, order: &Order) {
+/// Downloads an image of a submission and decodes it.
+pub(super) async fn check_image(
+    client: &Client,
+    observations: &Observations,
+    url: &str,
+    submission: &Submission,
+) {
     let wrong = match download(client, url).await {
-        Ok(answer) => examine(order, &answer),
+        Ok(answer) => check_image_file(submission, &answer),
         Err(e) => Some(e),
     };
-    count(&notes.counts.downloads);
+    count(&observations.counts.downloads);
     if let Some(wrong) = wrong {
-        notes.violation(format!("picture {url} {wrong}"));
+        observations.violation(format!("image {url} {wrong}"));
     }
 }
 
 const BOUNDARY: &str = "tollgate-soak-boundary";
 
-/// A small PNG unlike any other.
-fn picture(dice: &mut Dice) -> Bytes {
-    let side = 64 + u32::try_from(dice.below(200)).unwrap_or(0);
-    let salt = dice.next();
+/// A small random PNG.
+fn image(rng: &mut Rng) -> Bytes {
+    let side = 64 + u32::try_from(rng.below(200)).unwrap_or(0);
+    let salt = rng.number();
     let pixel = |x: u32, y: u32| {
         let [a, b, c, ..] = (u64::from(x * 31 + y * 17).wrapping_mul(salt | 1)).to_be_bytes();
         image::Rgb([a, b, c])

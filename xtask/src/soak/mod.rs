@@ -2,19 +2,19 @@
 //! started again on the same data. At the end every acknowledged task must be there and final,
 //! every file whole, and the books must close.
 //!
-//! 1. [`site`] starts the gateways and makes users and keys.
-//! 2. [`customer`]s submit, poll, cancel, upload, download and chat until the time is up, and write
-//!    down what they were promised ([`notes`]); [`chaos`] kills and restarts beside them.
-//! 3. [`closing`] waits for the last task and compares everything with the notes.
+//! 1. [`setup`] starts the gateways and makes users and keys.
+//! 2. [`customer`]s submit, poll, cancel, upload, download and chat until the time is up, and record
+//!    what they observe ([`observations`]); [`chaos`] kills and restarts beside them.
+//! 3. [`final_check`] waits for the last task and compares everything with the observations.
 
 mod chaos;
 mod chats;
-mod closing;
 mod customer;
-mod notes;
-mod order;
-mod site;
-mod verdict;
+mod final_check;
+mod observations;
+mod record_check;
+mod setup;
+mod submission;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use crate::dice::Dice;
 use crate::http::Client;
+use crate::rng::Rng;
 use crate::{Outcome, gateway};
 use customer::Customer;
-use notes::Notes;
-use site::Site;
+use observations::Observations;
+use setup::Setup;
 
 const CUSTOMERS: usize = 8;
 /// How many violations are printed that begin with the same so many letters.
@@ -65,10 +65,10 @@ pub(crate) fn run(options: Options) -> Outcome {
     if options.nodes == 0 || (options.nodes > 1 && options.database == Database::Sqlite) {
         return Err("--nodes: one, or several with --database postgres".to_owned());
     }
-    let seed = options.seed.unwrap_or_else(Dice::seed);
+    let seed = options.seed.unwrap_or_else(Rng::fresh_seed);
     let binary = gateway::binary(options.binary)?;
-    let site = Site::open(&binary, options.database, options.nodes)?;
-    let notes = Arc::new(Notes::default());
+    let setup = Setup::open(&binary, options.database, options.nodes)?;
+    let observations = Arc::new(Observations::default());
     let until = Instant::now() + Duration::from_secs(options.seconds);
     println!("soak: {} s of load, seed {seed}", options.seconds);
 
@@ -77,27 +77,33 @@ pub(crate) fn run(options: Options) -> Outcome {
     let client = Client::new();
     let customers: Vec<_> = (0..CUSTOMERS)
         .map(|number| {
-            let dice = Dice::new(seed.wrapping_add(number as u64));
-            let customer = Customer::new(number, dice, &site, client.clone(), Arc::clone(&notes));
-            runtime.spawn(customer.live(until))
+            let rng = Rng::new(seed.wrapping_add(number as u64));
+            let customer = Customer::new(
+                number,
+                rng,
+                &setup,
+                client.clone(),
+                Arc::clone(&observations),
+            );
+            runtime.spawn(customer.run(until))
         })
         .collect();
-    chaos::rage(&site, &notes, Dice::new(!seed), until);
+    chaos::kill_and_restart_until(&setup, &observations, Rng::new(!seed), until);
     runtime.block_on(async {
         for customer in customers {
             if let Err(e) = customer.await {
-                notes.violation(format!("a customer of the soak itself broke: {e}"));
+                observations.violation(format!("a customer of the soak itself panicked: {e}"));
             }
         }
     });
-    let settled = runtime.block_on(closing::check(&site, &client, &notes));
-    closing::audit_and_stop(&site, &notes);
-    report(&site, &notes, settled)
+    let settled = runtime.block_on(final_check::check(&setup, &client, &observations));
+    final_check::audit_and_stop(&setup, &observations);
+    report(&setup, &observations, settled)
 }
 
-fn report(site: &Site, notes: &Notes, settled: Duration) -> Outcome {
-    println!("{}", notes.summary(settled));
-    let violations = notes.violations();
+fn report(setup: &Setup, observations: &Observations, settled: Duration) -> Outcome {
+    println!("{}", observations.summary(settled));
+    let violations = observations.violations();
     if violations.is_empty() {
         println!("soak: every promise was kept");
         return Ok(());
@@ -111,8 +117,8 @@ fn report(site: &Site, notes: &Notes, settled: Duration) -> Outcome {
             println!("VIOLATION: {violation}");
         }
     }
-    let kept = site.keep();
-    let words = site.last_words();
+    let kept = setup.keep();
+    let words = setup.log_tail();
     Err(format!(
         "soak: {} violations; data and logs are kept in {kept}; the log ends with:\n{words}",
         violations.len()

@@ -32,11 +32,22 @@ const RULES: &[Rule] = &[
         false,
     ),
     rule(
+        "tollgate-sandbox",
+        &[
+            "tollgate-core",
+            "tollgate-chat",
+            "tollgate-media",
+            "tollgate-upstream",
+        ],
+        false,
+    ),
+    rule(
         "tollgate-server",
         &[
             "tollgate-core",
             "tollgate-chat",
             "tollgate-media",
+            "tollgate-sandbox",
             "tollgate-store",
             "tollgate-upstream",
             // In its tests.

@@ -3,6 +3,7 @@
 
 mod dead;
 mod dependencies;
+mod documents;
 mod headers;
 mod kinds;
 mod links;
@@ -11,6 +12,7 @@ mod money;
 mod places;
 mod sizes;
 mod source;
+mod vocabulary;
 
 use crate::Outcome;
 use crate::repo::{self, Tree};
@@ -53,6 +55,8 @@ const CHECKS: &[Check] = &[
     money::check,
     places::check,
     kinds::check,
+    documents::check,
+    vocabulary::check,
 ];
 
 /// Runs every check over the repository and prints what they find.

@@ -4,7 +4,7 @@
 mod nginx;
 mod plain;
 mod proxy;
-mod site;
+mod setup;
 mod streams;
 mod upstream;
 
@@ -14,15 +14,15 @@ pub(super) use proxy::serve as serve_proxy;
 pub(super) use upstream::serve as serve_upstream;
 
 use super::table::Table;
-use site::Site;
+use setup::Setup;
 
 /// Measures everything of chat.
 pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
     eprintln!("chat");
-    let site = Site::start(binary)?;
+    let setup = Setup::start(binary)?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {
-        plain::measure(&site, seconds, table).await?;
-        streams::measure(&site, seconds, table).await
+        plain::measure(&setup, seconds, table).await?;
+        streams::measure(&setup, seconds, table).await
     })
 }

@@ -16,7 +16,7 @@ pub(super) struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it in front of `upstream` (host and port). None where it is not installed.
+    /// Starts it in front of `upstream` (host and port). `None` if it is not installed.
     pub(super) fn start(upstream: &str) -> Result<Option<Self>, String> {
         let found = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
         let Some(program) = found

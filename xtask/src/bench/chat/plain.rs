@@ -2,18 +2,18 @@
 
 use super::super::load::{self, Measured};
 use super::super::table::Table;
-use super::site::Site;
+use super::setup::Setup;
 
 const CONNECTIONS: usize = 64;
 const PATH: &str = "/v1/chat/completions";
 
 /// Same format and translated, beside the bare proxy and nginx.
-pub(super) async fn measure(site: &Site, seconds: u64, table: &mut Table) -> Result<(), String> {
-    let ours = site.ours(&site.unlimited, PATH, "gpt-5", None)?;
-    let held = site.ours(&site.limited, PATH, "gpt-5", None)?;
-    let translated = site.ours(&site.unlimited, PATH, "claude-haiku-4-5-20251001", None)?;
-    let proxy = site.proxy(None);
-    let nginx = site.nginx(None);
+pub(super) async fn measure(setup: &Setup, seconds: u64, table: &mut Table) -> Result<(), String> {
+    let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", None)?;
+    let held = setup.ours(&setup.limited, PATH, "gpt-5", None)?;
+    let translated = setup.ours(&setup.unlimited, PATH, "claude-haiku-4-5-20251001", None)?;
+    let proxy = setup.proxy(None);
+    let nginx = setup.nginx(None);
     let mut targets = vec![&ours, &held, &translated, &proxy];
     targets.extend(&nginx);
     let sums = load::around(&targets, CONNECTIONS, seconds).await?;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::super::load::{Target, cpu_seconds, memory};
 use super::super::table::Table;
-use super::site::Site;
+use super::setup::Setup;
 use super::upstream::{ENDLESS, OPEN};
 
 const PATH: &str = "/v1/chat/completions";
@@ -26,17 +26,22 @@ const EVENT: &[u8] = b"data: ";
 const LAST: &[u8] = b"0\r\n\r\n";
 
 /// Everything about streams.
-pub(super) async fn measure(site: &Site, seconds: u64, table: &mut Table) -> Result<(), String> {
-    let ours = site.ours(&site.unlimited, PATH, "gpt-5", PACED)?;
-    chunks(site, &ours, seconds, table).await?;
-    first_chunk(site, &ours, table).await?;
-    open_streams(site, table).await?;
-    slow_clients(site, table).await
+pub(super) async fn measure(setup: &Setup, seconds: u64, table: &mut Table) -> Result<(), String> {
+    let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", PACED)?;
+    chunks(setup, &ours, seconds, table).await?;
+    first_chunk(setup, &ours, table).await?;
+    open_streams(setup, table).await?;
+    slow_clients(setup, table).await
 }
 
-async fn chunks(site: &Site, ours: &Target, seconds: u64, table: &mut Table) -> Result<(), String> {
-    let proxy = site.proxy(PACED);
-    let nginx = site.nginx(PACED);
+async fn chunks(
+    setup: &Setup,
+    ours: &Target,
+    seconds: u64,
+    table: &mut Table,
+) -> Result<(), String> {
+    let proxy = setup.proxy(PACED);
+    let nginx = setup.nginx(PACED);
     let mut targets = vec![("gateway", ours), ("bare hyper proxy", &proxy)];
     targets.extend(nginx.as_ref().map(|nginx| ("nginx", nginx)));
     let mut sums = vec![(0u64, 0f64); targets.len()];
@@ -123,9 +128,9 @@ async fn pour(target: &Target, limit: Duration) -> Result<u64, String> {
 }
 
 /// How much later the first chunk comes through the gateway than straight from the upstream, at the median.
-async fn first_chunk(site: &Site, ours: &Target, table: &mut Table) -> Result<(), String> {
-    let limited = site.ours(&site.limited, PATH, "gpt-5", PACED)?;
-    let direct = site.direct(PACED);
+async fn first_chunk(setup: &Setup, ours: &Target, table: &mut Table) -> Result<(), String> {
+    let limited = setup.ours(&setup.limited, PATH, "gpt-5", PACED)?;
+    let direct = setup.direct(PACED);
     let [mut through, mut held, mut straight] = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..FIRSTS {
         straight.push(first(&direct).await?);
@@ -177,10 +182,10 @@ async fn first(target: &Target) -> Result<Duration, String> {
     Ok(began.elapsed())
 }
 
-async fn open_streams(site: &Site, table: &mut Table) -> Result<(), String> {
-    let ours = site.ours(&site.unlimited, PATH, "gpt-5", Some(OPEN))?;
+async fn open_streams(setup: &Setup, table: &mut Table) -> Result<(), String> {
+    let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", Some(OPEN))?;
     let each = memory_of_open(&ours).await?;
-    let proxy = memory_of_open(&site.proxy(Some(OPEN))).await?;
+    let proxy = memory_of_open(&setup.proxy(Some(OPEN))).await?;
     table.at_most("open streams: KiB of memory each", 40.0, each);
     table.note(
         "open streams: KiB of the bare hyper proxy",
@@ -194,19 +199,19 @@ async fn memory_of_open(target: &Target) -> Result<f64, String> {
     let before = memory(target.pid, "VmRSS:")?;
     let mut streams = Vec::new();
     for _ in 0..OPEN_STREAMS {
-        streams.push(begun(target).await?);
+        streams.push(open_stream(target).await?);
     }
     let grown = memory(target.pid, "VmRSS:")?.saturating_sub(before);
     Ok(grown as f64 / OPEN_STREAMS as f64 / 1024.0)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
-async fn slow_clients(site: &Site, table: &mut Table) -> Result<(), String> {
-    let target = site.ours(&site.unlimited, PATH, "gpt-5", Some(ENDLESS))?;
+async fn slow_clients(setup: &Setup, table: &mut Table) -> Result<(), String> {
+    let target = setup.ours(&setup.unlimited, PATH, "gpt-5", Some(ENDLESS))?;
     let before = memory(target.pid, "VmRSS:")?;
     let mut streams = Vec::new();
     for _ in 0..SLOW_CLIENTS {
-        streams.push(begun(&target).await?);
+        streams.push(open_stream(&target).await?);
     }
     tokio::time::sleep(SLOW_FOR).await;
     let grown = memory(target.pid, "VmRSS:")?.saturating_sub(before);
@@ -219,7 +224,7 @@ async fn slow_clients(site: &Site, table: &mut Table) -> Result<(), String> {
 }
 
 /// A stream whose first event has come.
-async fn begun(target: &Target) -> Result<TcpStream, String> {
+async fn open_stream(target: &Target) -> Result<TcpStream, String> {
     let mut stream = connect(&target.address).await?;
     stream
         .write_all(&(target.requests)(0))

@@ -1,31 +1,31 @@
-//! Whether a task's final record, and the files it names, are what the order must come to.
+//! Checks the final record of a task, and the files that it names, against its submission.
 
 use image::ImageReader;
 use serde_json::Value;
 use std::io::Cursor;
 
-use super::order::{Ending, Order};
-use crate::http::Answer;
+use super::submission::{Ending, Submission};
+use crate::http::HttpResponse;
 
-/// What is known about a cancellation.
+/// The state of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cancel {
-    /// Nobody asked, or it was too late.
+    /// Not requested, or rejected because the task had ended.
     No,
-    /// It was confirmed.
-    Done,
-    /// It was asked for, and the answer was lost.
-    Perhaps,
+    /// Confirmed with 200.
+    Confirmed,
+    /// Requested; the response was lost.
+    AnswerLost,
 }
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
-    /// With the links of its pictures.
+    /// Completed, with the links to its images.
     Completed(Vec<String>),
-    /// For nothing.
+    /// Free of charge.
     Failed,
-    /// Because its user said so.
+    /// Cancelled by its user.
     Cancelled,
 }
 
@@ -33,8 +33,8 @@ pub(super) enum End {
 pub(super) fn end(record: &Value) -> Option<End> {
     match record["status"].as_str() {
         Some("completed") => {
-            let pictures = record["result"]["images"].as_array();
-            let links = pictures.into_iter().flatten().map(|p| p["url"][0].as_str());
+            let images = record["result"]["images"].as_array();
+            let links = images.into_iter().flatten().map(|p| p["url"][0].as_str());
             let links: Option<Vec<String>> = links.map(|l| l.map(str::to_owned)).collect();
             Some(End::Completed(links.unwrap_or_default()))
         }
@@ -44,15 +44,19 @@ pub(super) fn end(record: &Value) -> Option<End> {
     }
 }
 
-/// What is wrong with the final `record` of an order.
-pub(super) fn judge(order: &Order, cancel: Cancel, record: &Value) -> Option<String> {
+/// What is wrong with the final `record` of a submission.
+pub(super) fn check_record(
+    submission: &Submission,
+    cancel: Cancel,
+    record: &Value,
+) -> Option<String> {
     let end = end(record)?;
     let cost = nanos(&record["cost"]);
-    let (expected, price) = match (order.ending, &end) {
+    let (expected, price) = match (submission.ending, &end) {
         (_, End::Cancelled) if cancel != Cancel::No => (true, 0),
-        (_, _) if cancel == Cancel::Done => (false, 0),
-        (Ending::Pictures(count), End::Completed(links)) => {
-            let paid = i64::try_from(count).unwrap_or(0) * order.price;
+        (_, _) if cancel == Cancel::Confirmed => (false, 0),
+        (Ending::Images(count), End::Completed(links)) => {
+            let paid = i64::try_from(count).unwrap_or(0) * submission.price;
             (links.len() as u64 == count, paid)
         }
         (Ending::Failure, End::Failed) => (true, 0),
@@ -61,7 +65,7 @@ pub(super) fn judge(order: &Order, cancel: Cancel, record: &Value) -> Option<Str
     if !expected {
         return Some(format!(
             "must come to {:?} (cancelled: {cancel:?}) and is {record}",
-            order.ending
+            submission.ending
         ));
     }
     if let Some(expires) = expired(record) {
@@ -77,13 +81,13 @@ pub(super) fn judge(order: &Order, cancel: Cancel, record: &Value) -> Option<Str
 fn expired(record: &Value) -> Option<&Value> {
     let made = record["created_at"].as_i64()?;
     let day = made + 80_000..made + 300_000;
-    let pictures = record["result"]["images"].as_array()?.iter();
-    let mut ends = pictures.map(|picture| &picture["expires_at"]);
+    let images = record["result"]["images"].as_array()?.iter();
+    let mut ends = images.map(|image| &image["expires_at"]);
     ends.find(|end| end.as_i64().is_none_or(|end| !day.contains(&end)))
 }
 
-/// What is wrong with a downloaded picture.
-pub(super) fn examine(order: &Order, answer: &Answer) -> Option<String> {
+/// What is wrong with a downloaded image.
+pub(super) fn check_image_file(submission: &Submission, answer: &HttpResponse) -> Option<String> {
     if answer.status != 200 {
         return Some(format!("answers {}", answer.describe()));
     }
@@ -103,10 +107,10 @@ pub(super) fn examine(order: &Order, answer: &Answer) -> Option<String> {
         .and_then(|r| r.decode().map_err(|e| e.to_string()))
     {
         Err(e) => Some(format!("does not decode: {e}")),
-        Ok(picture) => {
-            let size = (picture.width(), picture.height());
-            let wrong = order.size.is_some_and(|expected| expected != size);
-            wrong.then(|| format!("is {size:?} and must be {:?}", order.size))
+        Ok(image) => {
+            let size = (image.width(), image.height());
+            let wrong = submission.size.is_some_and(|expected| expected != size);
+            wrong.then(|| format!("is {size:?} and must be {:?}", submission.size))
         }
     }
 }
@@ -124,8 +128,8 @@ mod tests {
 
     use super::*;
 
-    fn order(ending: Ending) -> Order {
-        Order {
+    fn submission(ending: Ending) -> Submission {
+        Submission {
             body: json!({}),
             price: 40_000_000,
             ending,
@@ -135,43 +139,49 @@ mod tests {
     }
 
     fn completed(links: usize, cost: f64) -> Value {
-        let pictures: Vec<Value> = (0..links)
+        let images: Vec<Value> = (0..links)
             .map(|at| json!({"url": [at.to_string()]}))
             .collect();
-        json!({"status": "completed", "cost": cost, "result": {"images": pictures}})
+        json!({"status": "completed", "cost": cost, "result": {"images": images}})
     }
 
     #[test]
-    fn a_record_must_show_the_pictures_and_their_price() {
-        let two = order(Ending::Pictures(2));
-        assert_eq!(judge(&two, Cancel::No, &completed(2, 0.08)), None);
-        assert!(judge(&two, Cancel::No, &completed(1, 0.04)).is_some());
-        assert!(judge(&two, Cancel::No, &completed(2, 0.04)).is_some());
+    fn a_record_must_have_the_images_and_their_price() {
+        let two = submission(Ending::Images(2));
+        assert_eq!(check_record(&two, Cancel::No, &completed(2, 0.08)), None);
+        assert!(check_record(&two, Cancel::No, &completed(1, 0.04)).is_some());
+        assert!(check_record(&two, Cancel::No, &completed(2, 0.04)).is_some());
         let failed = json!({"status": "failed", "cost": 0, "error": {"code": "provider_error"}});
-        assert!(judge(&two, Cancel::No, &failed).is_some());
-        assert_eq!(judge(&order(Ending::Failure), Cancel::No, &failed), None);
+        assert!(check_record(&two, Cancel::No, &failed).is_some());
+        assert_eq!(
+            check_record(&submission(Ending::Failure), Cancel::No, &failed),
+            None
+        );
     }
 
     #[test]
     fn a_confirmed_cancellation_is_final_and_free() {
         let cancelled = json!({"status": "failed", "cost": 0, "error": {"code": "cancelled"}});
-        let one = order(Ending::Pictures(1));
-        assert_eq!(judge(&one, Cancel::Done, &cancelled), None);
-        assert!(judge(&one, Cancel::Done, &completed(1, 0.04)).is_some());
-        assert!(judge(&one, Cancel::No, &cancelled).is_some());
-        assert_eq!(judge(&one, Cancel::Perhaps, &cancelled), None);
-        assert_eq!(judge(&one, Cancel::Perhaps, &completed(1, 0.04)), None);
+        let one = submission(Ending::Images(1));
+        assert_eq!(check_record(&one, Cancel::Confirmed, &cancelled), None);
+        assert!(check_record(&one, Cancel::Confirmed, &completed(1, 0.04)).is_some());
+        assert!(check_record(&one, Cancel::No, &cancelled).is_some());
+        assert_eq!(check_record(&one, Cancel::AnswerLost, &cancelled), None);
+        assert_eq!(
+            check_record(&one, Cancel::AnswerLost, &completed(1, 0.04)),
+            None
+        );
     }
 
     #[test]
     fn links_must_live_for_a_day() {
         let record = |end: i64| {
-            let pictures = json!([{"url": ["a"], "expires_at": end}]);
-            json!({"status": "completed", "cost": 0.04, "created_at": 1_000_000, "result": {"images": pictures}})
+            let images = json!([{"url": ["a"], "expires_at": end}]);
+            json!({"status": "completed", "cost": 0.04, "created_at": 1_000_000, "result": {"images": images}})
         };
-        let one = order(Ending::Pictures(1));
-        assert_eq!(judge(&one, Cancel::No, &record(1_086_400)), None);
-        assert!(judge(&one, Cancel::No, &record(1_086)).is_some());
+        let one = submission(Ending::Images(1));
+        assert_eq!(check_record(&one, Cancel::No, &record(1_086_400)), None);
+        assert!(check_record(&one, Cancel::No, &record(1_086)).is_some());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The gateway that is measured: with one worker, which the first submission keeps busy for good,
-//! so that what is measured is not the making of pictures; and what every part of the bench asks
+//! so that what is measured is not image generation; and what every part of the bench asks
 //! of it.
 
 use std::path::Path;
@@ -28,12 +28,12 @@ const FINISH_LIMIT: Duration = Duration::from_secs(30);
 const COMMITS: &str = "tollgate_store_commits_total";
 
 /// A running gateway with a user and a key.
-pub(super) struct Subject {
+pub(super) struct BenchGateway {
     pub(super) gateway: Gateway,
     pub(super) key: String,
 }
 
-impl Subject {
+impl BenchGateway {
     /// Starts a gateway on a new data directory.
     pub(super) fn start(binary: &Path) -> Result<Self, String> {
         let mut gateway = Gateway::prepare(binary, SETTINGS)?;

@@ -37,12 +37,12 @@ pub(super) fn build() -> Result<PathBuf, String> {
 }
 
 /// Everything that runs. Dropped in this order: gateway, fakes.
-pub(super) struct Site {
+pub(super) struct Setup {
     gateway: Gateway,
     _fakes: Vec<Fake>,
 }
 
-impl Site {
+impl Setup {
     /// Starts the programs of `binaries` as `folder`/gateway.toml says.
     pub(super) fn open(binaries: &Path, folder: &Path) -> Result<Self, String> {
         let settings = folder.join("gateway.toml");
@@ -98,8 +98,8 @@ impl Site {
     }
 
     /// The end of the gateway's log.
-    pub(super) fn last_words(&self) -> String {
-        self.gateway.last_words()
+    pub(super) fn log_tail(&self) -> String {
+        self.gateway.log_tail()
     }
 }
 

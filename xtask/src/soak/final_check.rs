@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::chats::Bill;
-use super::customer::{check_picture, download, path};
-use super::notes::{Notes, count};
-use super::site::{Account, Site};
-use super::verdict::{End, end, judge, nanos};
-use crate::http::{Ask, Client};
+use super::chats::ChatCosts;
+use super::customer::{check_image, download, path};
+use super::observations::{Observations, count};
+use super::record_check::{End, check_record, end, nanos};
+use super::setup::{Account, Setup};
+use crate::http::{Client, HttpRequest};
 
 /// How long the last tasks may take once nobody kills the gateway any more.
 const SETTLE_LIMIT: Duration = Duration::from_secs(120);
@@ -23,34 +23,34 @@ const PAUSE: Duration = Duration::from_millis(200);
 type Records = HashMap<String, Value>;
 
 /// Waits until all is final, then checks tasks, files and money. Returns how long it waited.
-pub(super) async fn check(site: &Site, client: &Client, notes: &Notes) -> Duration {
+pub(super) async fn check(setup: &Setup, client: &Client, observations: &Observations) -> Duration {
     let began = Instant::now();
-    let records = match settled(site, client).await {
+    let records = match settled(setup, client).await {
         Ok(records) => records,
         Err(e) => {
-            notes.violation(e);
+            observations.violation(e);
             return began.elapsed();
         }
     };
     let waited = began.elapsed();
-    check_promises(site, client, notes, &records).await;
-    check_uploads(site, client, notes).await;
-    for (at, (account, records)) in site.accounts.iter().zip(&records).enumerate() {
-        let chats = notes.chats_of(at);
-        if let Err(wrong) = check_money(site, client, account, records, chats).await {
-            notes.violation(format!("user {}: {wrong}", account.user));
+    check_promises(setup, client, observations, &records).await;
+    check_uploads(setup, client, observations).await;
+    for (at, (account, records)) in setup.accounts.iter().zip(&records).enumerate() {
+        let chats = observations.chats_of(at);
+        if let Err(wrong) = check_money(setup, client, account, records, chats).await {
+            observations.violation(format!("user {}: {wrong}", account.user));
         }
     }
     waited
 }
 
 /// The records of all users' tasks, once all are final.
-async fn settled(site: &Site, client: &Client) -> Result<Vec<Records>, String> {
+async fn settled(setup: &Setup, client: &Client) -> Result<Vec<Records>, String> {
     let began = Instant::now();
     loop {
         let mut all = Vec::new();
-        for account in &site.accounts {
-            all.push(list(&site.addresses[0], client, &account.keys[0]).await?);
+        for account in &setup.accounts {
+            all.push(list(&setup.addresses[0], client, &account.keys[0]).await?);
         }
         let open = all
             .iter()
@@ -74,7 +74,7 @@ async fn list(address: &str, client: &Client, key: &str) -> Result<Records, Stri
     let mut cursor = String::new();
     loop {
         let url = format!("http://{address}/v1/tasks?limit=100{cursor}");
-        let answer = client.ask(key, Ask::get(url)).await?;
+        let answer = client.send(key, HttpRequest::get(url)).await?;
         let mut page = answer.json();
         let Some(tasks) = page["data"].as_array_mut() else {
             return Err(format!("GET /v1/tasks: {}", answer.describe()));
@@ -92,51 +92,59 @@ async fn list(address: &str, client: &Client, key: &str) -> Result<Records, Stri
     }
 }
 
-async fn check_promises(site: &Site, client: &Client, notes: &Notes, records: &[Records]) {
-    for (id, promise) in notes.promises() {
+async fn check_promises(
+    setup: &Setup,
+    client: &Client,
+    observations: &Observations,
+    records: &[Records],
+) {
+    for (id, promise) in observations.promises() {
         let Some(listed) = records[promise.account].get(&id) else {
-            notes.violation(format!("acknowledged task {id} is not listed"));
+            observations.violation(format!("acknowledged task {id} is not listed"));
             continue;
         };
-        let url = format!("http://{}/v1/tasks/{id}", site.addresses[0]);
-        let record = match client.ask(&promise.key, Ask::get(url)).await {
+        let url = format!("http://{}/v1/tasks/{id}", setup.addresses[0]);
+        let record = match client.send(&promise.key, HttpRequest::get(url)).await {
             Ok(answer) if answer.status == 200 => answer.json()["data"].take(),
             Ok(answer) => {
-                notes.violation(format!("acknowledged task {id}: {}", answer.describe()));
+                observations.violation(format!("acknowledged task {id}: {}", answer.describe()));
                 continue;
             }
             Err(e) => {
-                notes.violation(format!("acknowledged task {id}: {e}"));
+                observations.violation(format!("acknowledged task {id}: {e}"));
                 continue;
             }
         };
-        if let Some(wrong) = judge(&promise.order, promise.cancel, &record) {
-            notes.violation(format!("task {id} {wrong}"));
+        if let Some(wrong) = check_record(&promise.submission, promise.cancel, &record) {
+            observations.violation(format!("task {id} {wrong}"));
         }
         if record["cost"] != listed["cost"] || record["status"] != listed["status"] {
-            notes.violation(format!("task {id} is listed as {listed} and is {record}"));
+            observations.violation(format!("task {id} is listed as {listed} and is {record}"));
         }
-        if let Some(before) = notes.seen(&id, &record).filter(|before| *before != record) {
-            notes.violation(format!("task {id} was final as {before} and is {record}"));
+        if let Some(before) = observations
+            .seen(&id, &record)
+            .filter(|before| *before != record)
+        {
+            observations.violation(format!("task {id} was final as {before} and is {record}"));
         }
         match end(&record) {
             Some(End::Completed(links)) => {
-                count(&notes.counts.completed);
+                count(&observations.counts.completed);
                 for link in links {
-                    let url = format!("http://{}{}", site.addresses[0], path(&link));
-                    check_picture(client, notes, &url, &promise.order).await;
+                    let url = format!("http://{}{}", setup.addresses[0], path(&link));
+                    check_image(client, observations, &url, &promise.submission).await;
                 }
             }
-            Some(End::Failed) => count(&notes.counts.failed),
-            Some(End::Cancelled) => count(&notes.counts.cancelled),
-            None => notes.violation(format!("task {id} is not final: {record}")),
+            Some(End::Failed) => count(&observations.counts.failed),
+            Some(End::Cancelled) => count(&observations.counts.cancelled),
+            None => observations.violation(format!("task {id} is not final: {record}")),
         }
     }
 }
 
-async fn check_uploads(site: &Site, client: &Client, notes: &Notes) {
-    for (link, bytes) in notes.uploads() {
-        let url = format!("http://{}{}", site.addresses[0], path(&link));
+async fn check_uploads(setup: &Setup, client: &Client, observations: &Observations) {
+    for (link, bytes) in observations.uploads() {
+        let url = format!("http://{}{}", setup.addresses[0], path(&link));
         match download(client, &url).await {
             Ok(answer) if answer.status == 200 && answer.body == bytes => {}
             Ok(answer) => {
@@ -145,9 +153,9 @@ async fn check_uploads(site: &Site, client: &Client, notes: &Notes) {
                     "upload {link} of {} bytes: {status}, {got} bytes",
                     bytes.len()
                 );
-                notes.violation(what);
+                observations.violation(what);
             }
-            Err(e) => notes.violation(format!("upload {link}: {e}")),
+            Err(e) => observations.violation(format!("upload {link}: {e}")),
         }
     }
 }
@@ -155,15 +163,15 @@ async fn check_uploads(site: &Site, client: &Client, notes: &Notes) {
 /// A user has used what its tasks and chats cost, its keys together too, and has left what remains of the
 /// credits.
 async fn check_money(
-    site: &Site,
+    setup: &Setup,
     client: &Client,
     account: &Account,
     records: &Records,
-    chats: Bill,
+    chats: ChatCosts,
 ) -> Result<(), String> {
     let balance = |key, path: &'static str| async move {
-        let url = format!("http://{}{path}", site.addresses[0]);
-        let answer = client.ask(key, Ask::get(url)).await?;
+        let url = format!("http://{}{path}", setup.addresses[0]);
+        let answer = client.send(key, HttpRequest::get(url)).await?;
         let balance = answer.json();
         let used = nanos(&balance["used_balance"]);
         match (nanos(&balance["remain_balance"]), used) {
@@ -202,23 +210,25 @@ async fn check_money(
 }
 
 /// The books close beside the running gateways and after their end, which is an orderly one.
-pub(super) fn audit_and_stop(site: &Site, notes: &Notes) {
+pub(super) fn audit_and_stop(setup: &Setup, observations: &Observations) {
     let audit = |when: &str| {
-        count(&notes.counts.audits);
-        if let Err(e) = site.node(0).cli(&["audit"]) {
-            notes.violation(format!("`audit` {when}: {e}"));
+        count(&observations.counts.audits);
+        if let Err(e) = setup.node(0).cli(&["audit"]) {
+            observations.violation(format!("`audit` {when}: {e}"));
         }
     };
     audit("at the end, beside the gateway");
-    for at in 0..site.count() {
-        match site.node(at).stop() {
+    for at in 0..setup.count() {
+        match setup.node(at).stop() {
             Ok(status) if status.success() => {}
-            Ok(status) => notes.violation(format!("after SIGTERM the gateway ended with {status}")),
-            Err(e) => notes.violation(e),
+            Ok(status) => {
+                observations.violation(format!("after SIGTERM the gateway ended with {status}"))
+            }
+            Err(e) => observations.violation(e),
         }
     }
     audit("after the end");
-    if notes.counts.completed.load(Ordering::Relaxed) == 0 {
-        notes.violation("nothing was completed: the soak has shown nothing");
+    if observations.counts.completed.load(Ordering::Relaxed) == 0 {
+        observations.violation("nothing was completed: the soak has shown nothing");
     }
 }

@@ -14,8 +14,8 @@ use crate::gateway::Gateway;
 /// About as much text as makes a request of 1 KB.
 const PROMPT: &str = "Tell me about the harbour at dawn, its boats, the people who work there and what they speak of. ";
 
-/// A running site.
-pub(super) struct Site {
+/// A running setup.
+pub(super) struct Setup {
     pub(super) gateway: Gateway,
     /// Of a user with a balance: money is held before the call.
     pub(super) limited: String,
@@ -58,7 +58,7 @@ impl Drop for Helper {
     }
 }
 
-impl Site {
+impl Setup {
     pub(super) fn start(binary: &Path) -> Result<Self, String> {
         let upstream = Helper::start(&["bench-upstream"])?;
         let proxy = Helper::start(&["bench-proxy", &upstream.address])?;

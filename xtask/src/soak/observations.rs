@@ -1,4 +1,4 @@
-//! What the gateway promised during a soak, written down by those it promised it to.
+//! What clients observed during a soak: acknowledged tasks, final records, uploads, costs, violations.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -9,34 +9,34 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::chats::Bill;
-use super::order::Order;
-use super::verdict::Cancel;
+use super::chats::ChatCosts;
+use super::record_check::Cancel;
+use super::submission::Submission;
 
 /// An acknowledged task.
 #[derive(Clone)]
 pub(super) struct Promise {
     pub(super) account: usize,
     pub(super) key: String,
-    pub(super) order: Order,
+    pub(super) submission: Submission,
     pub(super) cancel: Cancel,
     /// The record that was seen when the task had ended; it never changes again.
     pub(super) seen: Option<Value>,
 }
 
-/// Everything that is counted.
+/// Counters.
 #[derive(Default)]
 pub(super) struct Counts {
     /// Requests that submitted something, repetitions included.
     pub(super) submissions: AtomicU64,
     /// Submissions whose answer was lost with their connection.
     pub(super) cut_off: AtomicU64,
-    /// Receipts that came again for the same key.
+    /// Repeated receipts for the same idempotency key.
     pub(super) repeated: AtomicU64,
-    /// Submissions refused for want of money (402).
-    pub(super) refused: AtomicU64,
-    /// Answers that shed load or found the database away (429, 502, 503).
-    pub(super) turned_away: AtomicU64,
+    /// Submissions rejected for lack of balance (402).
+    pub(super) rejected: AtomicU64,
+    /// Responses that shed load or found the database unavailable (429, 502, 503).
+    pub(super) shed: AtomicU64,
     pub(super) polls: AtomicU64,
     pub(super) downloads: AtomicU64,
     pub(super) audits: AtomicU64,
@@ -53,13 +53,13 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The book of notes, shared by all.
+/// All observations, shared by the customers.
 #[derive(Default)]
-pub(super) struct Notes {
+pub(super) struct Observations {
     pub(super) counts: Counts,
     promises: Mutex<HashMap<String, Promise>>,
     uploads: Mutex<Vec<(String, Bytes)>>,
-    chats: Mutex<HashMap<usize, Bill>>,
+    chats: Mutex<HashMap<usize, ChatCosts>>,
     restarts: Mutex<Vec<Duration>>,
     violations: Mutex<Vec<String>>,
 }
@@ -68,8 +68,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Notes {
-    /// Notes that something is not as it was promised.
+impl Observations {
+    /// Observations that something is not as it was promised.
     pub(super) fn violation(&self, what: impl Into<String>) {
         locked(&self.violations).push(what.into());
     }
@@ -79,20 +79,20 @@ impl Notes {
         locked(&self.violations).clone()
     }
 
-    /// Notes an acknowledged task.
+    /// Observations an acknowledged task.
     pub(super) fn promised(&self, id: &str, promise: Promise) {
         let mut promises = locked(&self.promises);
         promises.entry(id.to_owned()).or_insert(promise);
     }
 
-    /// Notes what is known about a task's cancellation.
+    /// Observations what is known about a task's cancellation.
     pub(super) fn cancelled(&self, id: &str, cancel: Cancel) {
         if let Some(promise) = locked(&self.promises).get_mut(id) {
             promise.cancel = cancel;
         }
     }
 
-    /// Notes the final record of a task; returns the one that was seen before.
+    /// Observations the final record of a task; returns the one that was seen before.
     pub(super) fn seen(&self, id: &str, record: &Value) -> Option<Value> {
         let mut promises = locked(&self.promises);
         promises.get_mut(id)?.seen.replace(record.clone())
@@ -112,7 +112,7 @@ impl Notes {
             .collect()
     }
 
-    /// Notes an upload and the bytes that must come back.
+    /// Observations an upload and the bytes that must come back.
     pub(super) fn uploaded(&self, url: &str, bytes: Bytes) {
         locked(&self.uploads).push((url.to_owned(), bytes));
     }
@@ -122,28 +122,28 @@ impl Notes {
         locked(&self.uploads).clone()
     }
 
-    /// Notes what a chat of an account cost, or what it may have cost at the most.
-    pub(super) fn chatted(&self, account: usize, known: i64, perhaps: i64) {
+    /// Observations what a chat of an account cost, or what it may have cost at the most.
+    pub(super) fn chatted(&self, account: usize, known: i64, at_most_more: i64) {
         let mut chats = locked(&self.chats);
-        let bill = chats.entry(account).or_default();
-        bill.known += known;
-        bill.perhaps += perhaps;
+        let costs = chats.entry(account).or_default();
+        costs.known += known;
+        costs.at_most_more += at_most_more;
     }
 
     /// What the chats of an account cost.
-    pub(super) fn chats_of(&self, account: usize) -> Bill {
+    pub(super) fn chats_of(&self, account: usize) -> ChatCosts {
         locked(&self.chats)
             .get(&account)
             .copied()
             .unwrap_or_default()
     }
 
-    /// Notes a kill, and how long the restart after it took until the gateway listened.
+    /// Observations a kill, and how long the restart after it took until the gateway listened.
     pub(super) fn restarted(&self, took: Duration) {
         locked(&self.restarts).push(took);
     }
 
-    /// All the numbers, for a person.
+    /// The summary that is printed.
     pub(super) fn summary(&self, settled: Duration) -> String {
         let counts = &self.counts;
         let restarts = locked(&self.restarts);
@@ -158,9 +158,9 @@ impl Notes {
             ),
             ("submissions sent", number(&counts.submissions)),
             ("  cut off by a kill", number(&counts.cut_off)),
-            ("  refused for want of money", number(&counts.refused)),
-            ("  turned away (429, 502, 503)", number(&counts.turned_away)),
-            ("  receipts that came again", number(&counts.repeated)),
+            ("  rejected, balance too low", number(&counts.rejected)),
+            ("  shed (429, 502, 503)", number(&counts.shed)),
+            ("  repeated receipts", number(&counts.repeated)),
             (
                 "tasks acknowledged",
                 locked(&self.promises).len().to_string(),

@@ -11,7 +11,7 @@ use crate::gateway::{Gateway, target_folder};
 use crate::postgres::{self, Postgres};
 use crate::process::TempDir;
 
-/// Prices per picture, in billionths; [`SETTINGS`] says the same to the gateway.
+/// Prices per image, in billionths; [`SETTINGS`] says the same to the gateway.
 pub(super) const GROK_PRICE: i64 = 20_000_000;
 pub(super) const GPT_PRICE: i64 = 40_000_000;
 pub(super) const GPT_HIGH_PRICE: i64 = 107_000_000;
@@ -35,7 +35,7 @@ pub(super) struct Account {
 }
 
 /// Everything that runs during a soak. Dropped in this order: gateways, database, files.
-pub(super) struct Site {
+pub(super) struct Setup {
     nodes: Vec<Mutex<Gateway>>,
     pub(super) addresses: Vec<String>,
     pub(super) accounts: Vec<Account>,
@@ -43,7 +43,7 @@ pub(super) struct Site {
     _files: TempDir,
 }
 
-impl Site {
+impl Setup {
     /// Starts `count` gateways on one new database and makes the accounts.
     pub(super) fn open(binary: &Path, database: Database, count: usize) -> Result<Self, String> {
         let server = match database {
@@ -101,8 +101,8 @@ impl Site {
     }
 
     /// The end of the first gateway's log.
-    pub(super) fn last_words(&self) -> String {
-        self.node(0).last_words()
+    pub(super) fn log_tail(&self) -> String {
+        self.node(0).log_tail()
     }
 }
 

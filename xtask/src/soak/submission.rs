@@ -1,0 +1,94 @@
+//! What customers submit, and how each submission must end.
+
+use serde_json::{Value, json};
+
+use super::setup::{GPT_HIGH_PRICE, GPT_PRICE, GROK_PRICE};
+use crate::rng::Rng;
+
+/// How a submission ends when nobody cancels it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Completed with this number of images.
+    Images(u64),
+    /// Failed, free of charge.
+    Failure,
+}
+
+/// One submission.
+#[derive(Debug, Clone)]
+pub(super) struct Submission {
+    pub(super) body: Value,
+    /// Per image, in billionths.
+    pub(super) price: i64,
+    pub(super) ending: Ending,
+    /// Width and height, if the documentation fixes them; else `None`.
+    pub(super) size: Option<(u32, u32)>,
+    /// Most submissions carry one.
+    pub(super) idempotency_key: Option<String>,
+}
+
+impl Submission {
+    /// A random submission. `name` is unique; `uploads` are links to images uploaded before.
+    pub(super) fn random(rng: &mut Rng, name: &str, uploads: &[String]) -> Self {
+        let n = 1 + rng.below(3);
+        let (directive, ending) = directive(rng, n);
+        let prompt = format!("submission {name} {directive}");
+        let idempotency_key = (!rng.one_in(7)).then(|| format!("soak-{name}"));
+        if rng.one_in(2) {
+            let size = *rng.pick(&["1:1", "16:9", "2:3"]);
+            return Self {
+                body: json!({"model": "grok-imagine-1.0-partner", "prompt": prompt, "size": size, "n": n}),
+                price: GROK_PRICE,
+                ending,
+                size: None,
+                idempotency_key,
+            };
+        }
+        let (size, pixels) = *rng.pick(&[
+            ("1:1", (1024, 1024)),
+            ("3:2", (1536, 1024)),
+            ("2:3", (1024, 1536)),
+        ]);
+        let mut body =
+            json!({"model": "gpt-image-1-official", "prompt": prompt, "size": size, "n": n});
+        let high = rng.one_in(4);
+        if high {
+            body["quality"] = json!("high");
+        }
+        if rng.one_in(3) {
+            body["output_format"] = json!("jpeg");
+        }
+        if !uploads.is_empty() && rng.one_in(4) {
+            body["image_urls"] = json!([rng.pick(uploads)]);
+        }
+        Self {
+            body,
+            price: if high { GPT_HIGH_PRICE } else { GPT_PRICE },
+            ending,
+            size: Some(pixels),
+            idempotency_key,
+        }
+    }
+}
+
+/// A sandbox directive and how a task for `n` images ends under it.
+fn directive(rng: &mut Rng, n: u64) -> (String, Ending) {
+    match rng.below(10) {
+        0 => ("[[sandbox:fail]]".to_owned(), Ending::Failure),
+        1 => ("[[sandbox:fail=1]]".to_owned(), Ending::Images(n)),
+        2 | 3 => {
+            let k = rng.below(n + 1);
+            let ending = if k == 0 {
+                Ending::Failure
+            } else {
+                Ending::Images(k)
+            };
+            (format!("[[sandbox:partial={k}]]"), ending)
+        }
+        4 | 5 => {
+            let ms = rng.below(1500);
+            (format!("[[sandbox:delay={ms}]]"), Ending::Images(n))
+        }
+        _ => (String::new(), Ending::Images(n)),
+    }
+}

@@ -1,0 +1,240 @@
+//! One word per concept, and it is the word of the field (CONTRIBUTING.md, Language): banned words in identifiers, file names, comments
+//! and documents.
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use super::{Subject, Violation};
+
+/// A banned word and what to write instead.
+type Word = (&'static str, &'static str);
+
+/// Banned everywhere: identifiers, file names, comments, documents.
+const BANNED: &[Word] = &[
+    ("film", "video"),
+    ("films", "videos"),
+    ("garbled", "malformed"),
+    ("glance", "summary"),
+    ("patience", "timeout"),
+    ("payer", "account"),
+    ("payers", "accounts"),
+    ("picture", "image"),
+    ("pictures", "images"),
+    ("purse", "account"),
+    ("unfit", "unsupported"),
+    ("verdict", "classification"),
+    ("verdicts", "classifications"),
+];
+
+/// Banned in identifiers and file names only: in a sentence they are ordinary English.
+const BANNED_IN_NAMES: &[Word] = &[
+    ("begun", "started"),
+    ("booth", "provider or fixture"),
+    ("course", "scenario"),
+    ("crowd", "backlog"),
+    ("desk", "provider or fixture"),
+    ("dice", "rng"),
+    ("entrance", "service"),
+    ("foretell", "prime"),
+    ("forgiven", "written_off"),
+    ("judge", "classify"),
+    ("knobs", "sampling"),
+    ("leftover", "body_drain"),
+    ("mount", "endpoint"),
+    ("nap", "cooldown"),
+    ("patiently", "with_retry"),
+    ("refused", "rejected"),
+    ("rhythm", "poll_interval"),
+    ("seal", "checksum"),
+    ("seat", "permit"),
+    ("shelf", "storage"),
+    ("sieve", "base64_stream"),
+    ("skim", "lazy_json"),
+    ("storm", "stress"),
+    ("ticket", "provider_job_id"),
+    ("trap", "the behaviour that the test proves"),
+    ("wish", "scenario"),
+];
+
+/// Phrases banned in comments and documents.
+const BANNED_PHRASES: &[Word] = &[("none where", "`None` if"), ("none when", "`None` if")];
+
+/// Where a banned word is the right one: the beginning of a path, the word, the reason.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    (
+        "xtask/src/tidy/vocabulary.rs",
+        "",
+        "the list of the banned words",
+    ),
+    (
+        "crates/tollgate-sandbox/src/video/",
+        "picture",
+        "H.264's own term: picture parameter set",
+    ),
+    (
+        "docs/providers/ark.md",
+        "picture",
+        "quotes the text that is sent to the model",
+    ),
+    (
+        "crates/tollgate-upstream/tests/",
+        "",
+        "still to be renamed: the adapters' tests become one contract suite",
+    ),
+    (
+        "crates/tollgate-server/tests/",
+        "",
+        "still to be renamed with the tests' rewrite",
+    ),
+    (
+        "crates/tollgate-fakes/",
+        "",
+        "still to be renamed: the chat fakes become tables",
+    ),
+    (
+        "crates/tollgate-chat/",
+        "",
+        "still to be renamed: chat_completions and messages",
+    ),
+];
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for path in &subject.tree.paths {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let parts = words(name).filter_map(|word| banned_name(&word));
+        found.extend(parts.map(|word| violation(path, 1, "file name", word)));
+    }
+    for file in subject.tree.rust() {
+        if let Ok(tokens) = file.text.parse::<TokenStream>() {
+            check_identifiers(&file.path, tokens, &mut found);
+        }
+        for (line, comment) in comments(&file.text) {
+            check_prose(&file.path, line, "comment", comment, &mut found);
+        }
+    }
+    for file in subject
+        .tree
+        .files
+        .iter()
+        .filter(|f| f.path.ends_with(".md"))
+    {
+        for (at, line) in file.text.lines().enumerate() {
+            check_prose(&file.path, at + 1, "text", line, &mut found);
+        }
+    }
+    found.retain(|violation| !is_allowed(violation));
+    found.dedup();
+    found
+}
+
+fn check_identifiers(path: &str, tokens: TokenStream, found: &mut Vec<Violation>) {
+    for tree in tokens {
+        match tree {
+            TokenTree::Group(group) => check_identifiers(path, group.stream(), found),
+            TokenTree::Ident(identifier) => {
+                let text = identifier.to_string();
+                let line = identifier.span().start().line;
+                let hits = words(&text).filter_map(|word| banned_name(&word));
+                found.extend(hits.map(|word| violation(path, line, "identifier", word)));
+            }
+            TokenTree::Literal(_) | TokenTree::Punct(_) => {}
+        }
+    }
+}
+
+fn check_prose(path: &str, line: usize, kind: &str, text: &str, found: &mut Vec<Violation>) {
+    let lower = text.to_lowercase();
+    let phrases = BANNED_PHRASES
+        .iter()
+        .filter(|(phrase, _)| lower.contains(phrase));
+    found.extend(phrases.map(|word| violation(path, line, kind, word)));
+    let split = lower.split(|c: char| !c.is_alphanumeric());
+    let hits = split.filter_map(|word| BANNED.iter().find(|(banned, _)| *banned == word));
+    found.extend(hits.map(|word| violation(path, line, kind, word)));
+}
+
+fn violation(path: &str, line: usize, kind: &str, (word, instead): &Word) -> Violation {
+    Violation::new(
+        path,
+        line,
+        format!("{kind} with `{word}`: write `{instead}`"),
+    )
+}
+
+fn banned_name(word: &str) -> Option<&'static Word> {
+    let mut banned = BANNED.iter().chain(BANNED_IN_NAMES);
+    banned.find(|(banned, _)| *banned == word)
+}
+
+fn is_allowed(violation: &Violation) -> bool {
+    ALLOWED.iter().any(|(path, word, _)| {
+        violation.path.starts_with(path) && violation.what.contains(&format!("`{word}"))
+    })
+}
+
+/// The words of an identifier or a file name, in lower case: `CamelCase`, `snake_case` and `kebab-case`.
+fn words(name: &str) -> impl Iterator<Item = String> {
+    let mut words = vec![String::new()];
+    let mut previous = ' ';
+    for c in name.chars() {
+        let starts_word = c.is_uppercase() && !previous.is_uppercase();
+        if !c.is_alphanumeric() || starts_word {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        previous = c;
+    }
+    words.into_iter().filter(|word| !word.is_empty())
+}
+
+/// The line comments of a Rust text, doc comments included, with their line numbers.
+fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().filter_map(|(at, line)| {
+        let start = line.find("// ").or_else(|| line.find("/// "));
+        let start = start.or_else(|| line.find("//! "))?;
+        Some((at + 1, &line[start..]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy;
+
+    #[test]
+    fn names_are_split_into_words() {
+        let split = |name| words(name).collect::<Vec<_>>();
+        assert_eq!(
+            split("FilmJob_of-HTTPSeat"),
+            ["film", "job", "of", "httpseat"]
+        );
+        assert_eq!(split("a.film.rs"), ["a", "film", "rs"]);
+    }
+
+    #[test]
+    fn banned_words_are_found_in_names_comments_and_documents() {
+        let files = [
+            (
+                "crates/a/src/lib.rs",
+                "//! A film.\nfn seat() {} // of course\n/// A key, none where it is free.\nconst FILM_JOB: u8 = 1;\n",
+            ),
+            ("crates/a/src/shelf.rs", "//! Storage; \"a seat\".\n"),
+            ("docs/a.md", "A picture of the desk.\n"),
+        ];
+        let expected = [
+            "crates/a/src/lib.rs:1: comment with `film`: write `video`",
+            "crates/a/src/lib.rs:2: identifier with `seat`: write `permit`",
+            "crates/a/src/lib.rs:3: comment with `none where`: write ``None` if`",
+            "crates/a/src/lib.rs:4: identifier with `film`: write `video`",
+            "crates/a/src/shelf.rs:1: file name with `shelf`: write `storage`",
+            "docs/a.md:1: text with `picture`: write `image`",
+        ];
+        let mut found = tidy::check(super::check, &files);
+        found.sort();
+        assert_eq!(found, expected);
+    }
+}
