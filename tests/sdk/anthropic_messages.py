@@ -114,14 +114,14 @@ def tools_whole(model):
 
 
 @each_model
-def pictures(model):
+def images(model):
     sources = [
-        {"type": "url", "url": PICTURE_URL},
-        {"type": "base64", "media_type": "image/png", "data": PICTURE_BASE64},
+        {"type": "url", "url": IMAGE_URL},
+        {"type": "base64", "media_type": "image/png", "data": IMAGE_BASE64},
     ]
     for source in sources:
         content = [{"type": "image", "source": source}, {"type": "text", "text": "see"}]
-        check_picture(model, text_of(client.messages.create(**ask(content, model))))
+        check_image(model, text_of(client.messages.create(**ask(content, model))))
 
 
 @each_model

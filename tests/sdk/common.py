@@ -1,4 +1,4 @@
-"""What the scripts of all SDKs share: the gateway under test, its models, pictures, a runner.
+"""What the scripts of all SDKs share: the gateway under test, its models, images, a runner.
 
 A script's cases are functions marked `@once` or `@each_model`. The last user text of a case tells the fake providers
 what to do (`call tool NAME twice`, `think`, `[[fake:NAME]]`) and, in directives, the sandbox (`[[sandbox:NAME]]`).
@@ -96,9 +96,9 @@ def check_calls(model, calls):
     assert model.is_sandbox or calls[0][2] != calls[1][2], calls
 
 
-def check_picture(model, text):
-    """Whether the answer shows that a picture arrived, as bytes or as a link."""
-    known = ["picture"] if model.is_sandbox else ["[image/png", PICTURE_URL]
+def check_image(model, text):
+    """Whether the answer shows that an image arrived, as bytes or as a link."""
+    known = ["image"] if model.is_sandbox else ["[image/png", IMAGE_URL]
     assert any(word in text for word in known), text
 
 
@@ -112,7 +112,7 @@ def sent_back(item):
     return {name: sent_back(value) for name, value in item.items() if name not in own}
 
 
-# Pictures.
+# Images.
 
 
 def _png():
@@ -125,25 +125,25 @@ def _png():
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-PICTURE = _png()
-PICTURE_BASE64 = base64.b64encode(PICTURE).decode()
+IMAGE = _png()
+IMAGE_BASE64 = base64.b64encode(IMAGE).decode()
 
 
-class _Pictures(BaseHTTPRequestHandler):
+class _Images(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.send_header("content-type", "image/png")
-        self.send_header("content-length", str(len(PICTURE)))
+        self.send_header("content-length", str(len(IMAGE)))
         self.end_headers()
-        self.wfile.write(PICTURE)
+        self.wfile.write(IMAGE)
 
     def log_message(self, *_):
         pass
 
 
-_pictures = ThreadingHTTPServer(("127.0.0.1", 0), _Pictures)
-threading.Thread(target=_pictures.serve_forever, daemon=True).start()
-PICTURE_URL = f"http://127.0.0.1:{_pictures.server_port}/picture.png"
+_images = ThreadingHTTPServer(("127.0.0.1", 0), _Images)
+threading.Thread(target=_images.serve_forever, daemon=True).start()
+IMAGE_URL = f"http://127.0.0.1:{_images.server_port}/image.png"
 
 
 # Money.

@@ -144,15 +144,15 @@ def tools_forced(model):
 
 
 @each_model
-def pictures(model):
+def images(model):
     parts = [
-        types.Part.from_uri(file_uri=PICTURE_URL, mime_type="image/png"),
-        types.Part.from_bytes(data=PICTURE, mime_type="image/png"),
+        types.Part.from_uri(file_uri=IMAGE_URL, mime_type="image/png"),
+        types.Part.from_bytes(data=IMAGE, mime_type="image/png"),
     ]
     # Older models take no links, in Google's own API neither.
     for part in parts[str(model) == "gemini" :]:
         reply = client.models.generate_content(model=model.id, contents=[part, "see"])
-        check_picture(model, reply.text)
+        check_image(model, reply.text)
 
 
 @each_model

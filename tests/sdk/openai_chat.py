@@ -120,11 +120,11 @@ def tools_whole(model):
 
 
 @each_model
-def pictures(model):
-    for url in [PICTURE_URL, f"data:image/png;base64,{PICTURE_BASE64}"]:
+def images(model):
+    for url in [IMAGE_URL, f"data:image/png;base64,{IMAGE_BASE64}"]:
         content = [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": url}}]
         reply = client.chat.completions.create(model=model.id, messages=[{"role": "user", "content": content}])
-        check_picture(model, reply.choices[0].message.content)
+        check_image(model, reply.choices[0].message.content)
 
 
 @each_model

@@ -1,4 +1,4 @@
-"""The openai SDK on pictures, films and speech, as far as the shapes allow: all of them are tasks here."""
+"""The openai SDK on images, videos and speech, as far as the shapes allow: all of them are tasks here."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def fetched(url):
 
 
 @once
-def pictures():
+def images():
     receipt = client.images.generate(model="gpt-image-2-official", prompt="a harbour", size="1024x1024", n=1)
     assert receipt.data[0].status == "submitted", receipt
     record = ended(receipt.data[0].task_id)
@@ -36,25 +36,25 @@ def pictures():
 
 
 @once
-def films():
-    film = client.videos.create(model="sora-2", prompt="waves", seconds="8", size="720x1280")
-    assert film.id.startswith("task_") and film.status == "queued" and film.seconds == "8", film
-    film = client.videos.poll(film.id, poll_interval_ms=50)
-    assert film.status == "completed" and film.progress == 100 and film.size == "720x1280", film
-    content = client.videos.download_content(film.id).read()
+def videos():
+    video = client.videos.create(model="sora-2", prompt="waves", seconds="8", size="720x1280")
+    assert video.id.startswith("task_") and video.status == "queued" and video.seconds == "8", video
+    video = client.videos.poll(video.id, poll_interval_ms=50)
+    assert video.status == "completed" and video.progress == 100 and video.size == "720x1280", video
+    content = client.videos.download_content(video.id).read()
     assert content[4:8] == b"ftyp" and b"moov" in content[:200], content[:32]
-    assert fetched(film.metadata["url"]) == content
+    assert fetched(video.metadata["url"]) == content
 
 
 @once
-def films_from_a_picture():
-    file = ("reference.png", io.BytesIO(PICTURE), "image/png")
-    film = client.videos.create(model="sora-2", prompt="it moves", seconds="8", input_reference=file)
-    assert ended(film.id)["status"] == "completed", film
+def videos_from_an_image():
+    file = ("reference.png", io.BytesIO(IMAGE), "image/png")
+    video = client.videos.create(model="sora-2", prompt="it moves", seconds="8", input_reference=file)
+    assert ended(video.id)["status"] == "completed", video
 
 
 @once
-def films_that_are_refused():
+def videos_that_are_refused():
     try:
         client.videos.create(model="sora-2", prompt="waves", seconds="4")
     except openai.BadRequestError as error:

@@ -104,11 +104,11 @@ def tools_whole(model):
 
 
 @each_model
-def pictures(model):
-    for url in [PICTURE_URL, f"data:image/png;base64,{PICTURE_BASE64}"]:
+def images(model):
+    for url in [IMAGE_URL, f"data:image/png;base64,{IMAGE_BASE64}"]:
         content = [{"type": "input_text", "text": "see"}, {"type": "input_image", "image_url": url, "detail": "auto"}]
         reply = client.responses.create(model=model.id, input=[{"role": "user", "content": content}], store=False)
-        check_picture(model, reply.output_text)
+        check_image(model, reply.output_text)
 
 
 @each_model
