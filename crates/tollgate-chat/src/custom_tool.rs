@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::hub::{Event, PartKind, Request, Response, ToolKind};
+use crate::responses::namespaced_custom_tools;
 use crate::sse::MAX_EVENT_BYTES;
 
 /// The client's names of the custom tools in a request.
@@ -16,7 +17,7 @@ pub fn custom_tool_names(request: &Request) -> HashSet<String> {
         ToolKind::Custom { name, .. } => Some(name.clone()),
         _ => None,
     });
-    custom.collect()
+    custom.chain(namespaced_custom_tools(request)).collect()
 }
 
 /// Converts calls of the functions `names` in a complete response back into calls of custom tools. Tool names must already be the

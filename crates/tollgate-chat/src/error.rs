@@ -1,5 +1,6 @@
 //! Error types: invalid requests of clients, malformed responses and errors of upstreams, and errors as sent to clients.
 
+use serde_json::Value;
 use tollgate_core::ApiError;
 
 /// A request that is rejected with HTTP status 400. Names the field and what is allowed.
@@ -64,6 +65,10 @@ pub struct UpstreamError {
     pub message: String,
     /// Seconds to wait before a retry (Google's `RetryInfo`). `None` if the body has no such field.
     pub retry_after: Option<u32>,
+    /// The request field at fault, by its name in the upstream's format.
+    pub param: Option<String>,
+    /// What the vendor adds for programs (`error.details`): Anthropic's object, Google's list.
+    pub details: Option<Box<Value>>,
 }
 
 /// An error on its way to a client, to be written in the client's format.
@@ -77,6 +82,8 @@ pub struct ErrorBody {
     pub param: Option<String>,
     /// A machine-readable code beside the type, such as `context_length_exceeded`, `insufficient_quota`, `model_not_found`.
     pub code: Option<String>,
+    /// `error.details` for a client of the format that they are written in: Anthropic's object, Google's list.
+    pub details: Option<Value>,
     /// Whether the error goes out on a path without envelope, with the vendor's own error types. On paths with the
     /// `{code, data}` envelope only the types in docs/errors.md are used.
     pub bare: bool,

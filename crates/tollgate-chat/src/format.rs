@@ -35,6 +35,12 @@ pub trait Format: Send + Sync {
         true
     }
 
+    /// Whether an upstream of this format searches the web for the model.
+    fn runs_web_search(&self, capabilities: &hub::ModelCapabilities) -> bool {
+        let _ = capabilities;
+        true
+    }
+
     /// The same request for an upstream of this same format: the client's bytes with the model's name replaced, usage
     /// requested in streams, and settings removed or changed that `target` does not support. `summary` is of these bytes.
     fn forward_request(
@@ -50,7 +56,7 @@ pub trait Format: Send + Sync {
     /// Writes a complete response for a client: the format's own object as JSON text, without envelope.
     fn write_response(&self, response: &hub::Response, options: &RenderOptions<'_>) -> Vec<u8>;
 
-    /// The `data` object of the gateway's `{code, data}` envelope (docs/chat.md), made from what [`Format::write_response`] gave.
+    /// The `data` object of the gateway's `{code, data}` envelope (docs/chat.md), from the output of [`Format::write_response`].
     /// Only the responses format changes anything.
     fn envelope_response(&self, body: Vec<u8>) -> Vec<u8> {
         body
@@ -90,6 +96,8 @@ pub struct RequestSummary {
     pub include_usage: bool,
     /// The client's limit of generated tokens for one choice. `None` if the client gave none.
     pub max_tokens: Option<u64>,
+    /// The client's budget of reasoning tokens (messages and generate-content). `None` if the client gave none.
+    pub thinking_budget: Option<u64>,
     /// Number of requested choices, at least 1.
     pub n: u32,
     /// The end user, for session affinity: `user`, `safety_identifier`, `prompt_cache_key` or `metadata.user_id`.
@@ -102,9 +110,23 @@ pub struct RequestSummary {
     pub has_reasoning_settings: bool,
     /// Which fields the request has, as a bit set that only the format itself interprets; 0 if the format does not use it.
     pub members: u32,
+    /// The stored conversation that the request creates or continues. `None` if it brings its whole history.
+    pub thread: Option<Thread>,
+    /// Whether the upstream adds context that is not in the body: a thread that is continued, a stored response, conversation or
+    /// prompt.
+    pub has_stored_context: bool,
     /// Whether the bytes may go unchanged to an upstream of this format. False if they use spellings that only this gateway accepts
     /// (`max_tokens` and nested `function` tools in the responses format, `remote_mcp`); then the request is translated.
     pub is_native: bool,
+}
+
+/// A conversation that the upstream stores (`thread` of the messages format).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Thread {
+    /// It begins with this request.
+    Create,
+    /// It goes on after the response with this id, and the body has only what is new.
+    Continue(String),
 }
 
 /// The upstream model that a request is written for.
@@ -141,7 +163,7 @@ pub struct RenderOptions<'a> {
     pub model: &'a str,
     /// Unix time in seconds, for responses whose upstream gives none.
     pub created: i64,
-    /// Unique letters and digits from which missing ids are made; the same for the complete response.
+    /// Unique letters and digits for generating missing ids; the same for the complete response.
     pub seed: &'a str,
     /// Whether a chat-completions stream includes usage.
     pub include_usage: bool,
@@ -158,6 +180,8 @@ pub struct RenderOptions<'a> {
 pub struct ForwardedResponse {
     /// The bytes for the client.
     pub body: Bytes,
+    /// The response's id. `None` if it has none, or in formats without threads.
+    pub id: Option<String>,
     /// The upstream's usage. `None` if it gave none.
     pub usage: Option<hub::Usage>,
     /// Bytes of visible text and tool arguments, to estimate the tokens if usage is missing.
@@ -212,6 +236,11 @@ pub trait StreamForwarder: Send {
 
     /// The usage seen so far; complete once the end was seen.
     fn usage(&self) -> Option<hub::Usage>;
+
+    /// The response's id, once seen. Only formats with threads have one.
+    fn response_id(&self) -> Option<&str> {
+        None
+    }
 
     /// Bytes of visible text, reasoning and tool arguments passed on so far, to estimate the tokens if usage is missing.
     fn text_bytes(&self) -> u64;

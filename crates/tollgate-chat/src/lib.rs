@@ -6,9 +6,11 @@
 //! [`Format::forward_request`], [`Format::forward_response`] and [`Format::stream_forwarder`] pass the bytes on, replace the
 //! model's name and read the usage.
 
+mod attachments;
 pub mod chat_completions;
 pub mod custom_tool;
 pub mod error;
+pub mod field_table;
 pub mod format;
 pub mod generate_content;
 pub mod hub;
@@ -17,15 +19,21 @@ pub mod json_tool;
 pub mod lazy_json;
 pub mod media;
 pub mod messages;
+mod open_ended;
+mod output_cap;
 pub mod responses;
 pub mod sse;
+pub mod thoughts;
 pub mod tokens;
 
+pub use attachments::held_attachment_tokens;
 pub use error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 pub use format::{
     Format, ForwardedChunk, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
-    StreamReader, StreamWriter, Target, WrittenRequest,
+    StreamReader, StreamWriter, Target, Thread, WrittenRequest,
 };
+pub use open_ended::has_open_ended_prompt;
+pub use output_cap::add_output_cap;
 
 /// Every chat format: OpenAI's chat completions and responses, Anthropic's messages, Google's generateContent.
 pub static FORMATS: &[&dyn Format] = &[

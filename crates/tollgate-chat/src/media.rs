@@ -87,6 +87,21 @@ pub fn normalize_base64(data: &str) -> Result<Cow<'_, str>, String> {
     Ok(Cow::Owned(clean))
 }
 
+/// The bytes that base64 stands for: three for four digits. Padding and line breaks are no digits, nor are the backslashes of a
+/// JSON string's text.
+pub fn decoded_bytes(data: &[u8]) -> u64 {
+    let mut digits = 0;
+    let mut bytes = data.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            // Of the escaped characters only `/` is a digit.
+            b'\\' => digits += u64::from(bytes.next() == Some(&b'/')),
+            byte => digits += u64::from(is_standard_digit(*byte)),
+        }
+    }
+    digits * 3 / 4
+}
+
 fn is_standard_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
 }
@@ -107,8 +122,9 @@ pub fn sniff_base64_media_type(data: &str) -> Option<&'static str> {
     // 32 digits are 24 bytes: every magic number fits.
     let head = &data.as_bytes()[..data.len().min(32)];
     let digits = head.iter().position(|&b| b == b'=').unwrap_or(head.len());
-    let whole = digits - usize::from(digits % 4 == 1);
-    let bytes = STANDARD_NO_PAD.decode(&head[..whole - whole % 4]).ok()?;
+    let decode = |digits: usize| STANDARD_NO_PAD.decode(&head[..digits]).ok();
+    // The last digits of the text may stand for less than three bytes.
+    let bytes = decode(digits).or_else(|| decode(digits - digits % 4))?;
     sniff_media_type(&bytes)
 }
 
@@ -161,6 +177,21 @@ mod tests {
             assert_eq!(parse_inline_source(&text, "image/gif"), Ok(png()), "{text}");
         }
         assert_eq!(normalize_media_type("image/JPG; q=1"), "image/jpeg");
+    }
+
+    #[test]
+    fn padding_and_line_breaks_are_not_counted() {
+        for (data, bytes) in [
+            ("", 0),
+            ("QQ==", 1),
+            ("QUI=", 2),
+            ("QUJD", 3),
+            ("QU\r\nJD", 3),
+            (r"QU\r\nJD", 3),
+            (r"\/\/\/\/", 3),
+        ] {
+            assert_eq!(decoded_bytes(data.as_bytes()), bytes, "{data}");
+        }
     }
 
     #[test]

@@ -11,6 +11,57 @@ const TURN_TOKENS: u64 = 3;
 /// Tokens counted for an image of unknown size.
 pub const IMAGE_TOKENS: u64 = 1_000;
 
+/// Tokens counted for a generated image. Providers charge 1,120 to 1,300 for one of about 1024 × 1024.
+pub const GENERATED_IMAGE_TOKENS: u64 = 1_300;
+
+/// Bytes of text that [`estimate_bytes`] counts as one token.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// What a generated part counts as, in bytes of text: media have as many bytes as texts of as many tokens.
+pub fn generated_bytes(part: &PartKind) -> u64 {
+    match part {
+        PartKind::Text { text, .. }
+        | PartKind::Reasoning { text, .. }
+        | PartKind::Refusal(text) => text.len() as u64,
+        PartKind::ToolCall {
+            name, arguments, ..
+        } => (name.len() + arguments.len()) as u64,
+        PartKind::ToolResult { content, .. } => {
+            content.iter().map(|part| generated_bytes(&part.kind)).sum()
+        }
+        PartKind::RedactedReasoning(opaque) => opaque.data.len() as u64,
+        PartKind::Image { .. } => GENERATED_IMAGE_TOKENS * BYTES_PER_TOKEN,
+        PartKind::Audio { source } | PartKind::Video { source } | PartKind::File { source, .. } => {
+            match source {
+                Source::Base64 { media_type, data } => {
+                    generated_media_bytes(media_type, data.len() as u64)
+                }
+                Source::Text(text) => text.len() as u64,
+                Source::Url { .. } | Source::FileId(_) => IMAGE_TOKENS * BYTES_PER_TOKEN,
+            }
+        }
+        PartKind::FormatSpecific { value, .. } => value.to_string().len() as u64,
+    }
+}
+
+/// What generated media of so many base64 digits count as, in bytes of text. Speech has 25 tokens a second (Gemini; OpenAI has
+/// 20); a second has 64,000 digits as uncompressed 24 kHz audio and about 20,000 as MP3.
+pub fn generated_media_bytes(media_type: &str, digits: u64) -> u64 {
+    const PCM_DIGITS_PER_TOKEN: u64 = 2_560;
+    const AUDIO_DIGITS_PER_TOKEN: u64 = 800;
+    let is = |kind: &str| {
+        media_type
+            .get(..kind.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(kind))
+    };
+    match () {
+        () if is("image/") => GENERATED_IMAGE_TOKENS * BYTES_PER_TOKEN,
+        () if is("audio/L16") || is("audio/pcm") => digits * BYTES_PER_TOKEN / PCM_DIGITS_PER_TOKEN,
+        () if is("audio/") => digits * BYTES_PER_TOKEN / AUDIO_DIGITS_PER_TOKEN,
+        () => digits,
+    }
+}
+
 /// Estimates the tokens of text that arrives in pieces. The sum does not depend on where pieces are cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenEstimator {
@@ -43,7 +94,18 @@ pub fn estimate_text(text: &str) -> u64 {
 
 /// Estimated tokens of text of which only the length in bytes is known.
 pub fn estimate_bytes(bytes: u64) -> u64 {
-    bytes.div_ceil(4)
+    bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// Estimated tokens of a JSON body of which `payload` bytes are base64 data: a token for four ASCII bytes, or for three bytes of
+/// other alphabets.
+pub fn estimate_body(body: &[u8], payload: u64) -> u64 {
+    let text = (body.len() as u64).saturating_sub(payload);
+    if body.is_ascii() {
+        return estimate_bytes(text);
+    }
+    let other = body.iter().filter(|byte| !byte.is_ascii()).count() as u64;
+    estimate_bytes(text.saturating_sub(other)) + other.div_ceil(3)
 }
 
 /// Estimated tokens of a request: texts, tool definitions and calls, 3 tokens per turn and tool, [`IMAGE_TOKENS`] per image, other

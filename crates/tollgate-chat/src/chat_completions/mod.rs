@@ -68,6 +68,10 @@ impl Format for ChatCompletions {
         forward::forward_request(body, summary, target)
     }
 
+    fn runs_web_search(&self, capabilities: &hub::ModelCapabilities) -> bool {
+        capabilities.supports_chat_search
+    }
+
     fn read_response(&self, body: &[u8]) -> Result<hub::Response, MalformedResponse> {
         response_read::read_response(body)
     }

@@ -275,23 +275,23 @@ impl Writer {
         if choice.calls.iter().any(|call| call.number == number) {
             return;
         }
-        let (index, place) = (choice.index, choice.calls.len());
+        let (index, position) = (choice.index, choice.calls.len());
         choice.calls.push(Call {
             number,
             custom,
             has_arguments: false,
             ended: false,
         });
-        let generated_id = || generate_call_id(&self.seed, index, place as u32, name);
+        let generated_id = || generate_call_id(&self.seed, index, position as u32, name);
         let id = if id.is_empty() {
             generated_id()
         } else {
             id.to_owned()
         };
         let call = if custom {
-            json!({"index": place, "id": id, "type": "custom", "custom": {"name": name, "input": ""}})
+            json!({"index": position, "id": id, "type": "custom", "custom": {"name": name, "input": ""}})
         } else {
-            json!({"index": place, "id": id, "type": "function", "function": {"name": name, "arguments": ""}})
+            json!({"index": position, "id": id, "type": "function", "function": {"name": name, "arguments": ""}})
         };
         self.write_delta(index, out, &json!({"tool_calls": [call]}));
     }
@@ -304,14 +304,14 @@ impl Writer {
             .iter_mut()
             .enumerate()
             .find(|(_, call)| call.number == number && !call.ended);
-        let Some((place, call)) = found else {
+        let Some((position, call)) = found else {
             return;
         };
         call.has_arguments = true;
         let delta = if call.custom {
-            json!({"tool_calls": [{"index": place, "custom": {"input": piece}}]})
+            json!({"tool_calls": [{"index": position, "custom": {"input": piece}}]})
         } else {
-            json!({"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
+            json!({"tool_calls": [{"index": position, "function": {"arguments": piece}}]})
         };
         self.write_delta(index, out, &delta);
     }

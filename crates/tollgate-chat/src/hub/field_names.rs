@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Request, Role};
+use super::{ExtraFields, Request, Role};
 
 /// A field of [`Request`] that has different names in the formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,6 +265,62 @@ impl Request {
     }
 }
 
+impl Request {
+    /// The path of a member of a tool or part that a writer of `format` would have to drop although the client would then
+    /// receive something else than it requested: citations, results of a search from other domains. `None` if there is none.
+    pub fn essential_member_unknown_to(&self, format: &str) -> Option<String> {
+        let lost = |extra: &ExtraFields| {
+            let mut names = extra.names_unknown_to(format);
+            let name = names.find(|name| {
+                !is_written_by(format, name)
+                    && extra
+                        .get(name)
+                        .is_some_and(|value| is_essential_inside(name, value))
+            });
+            name.map(str::to_owned)
+        };
+        for (at, tool) in self.tools.iter().enumerate() {
+            if let Some(name) = lost(&tool.extra) {
+                let tools = self.client_field_name(RequestField::Tools);
+                return Some(format!("{tools}[{at}].{name}"));
+            }
+        }
+        for (at, turn) in self.turns.iter().enumerate() {
+            for (index, part) in turn.parts.iter().enumerate() {
+                if let Some(name) = lost(&part.extra) {
+                    return Some(format!("{}.{name}", self.client_part_path(at, index)));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Whether the writer of `format` writes this member of another format's tool by another name.
+fn is_written_by(format: &str, name: &str) -> bool {
+    matches!(
+        (format, name),
+        ("responses", "allowed_domains") | ("messages", "filters")
+    )
+}
+
+/// Whether losing this member of a tool or part changes what the client receives.
+fn is_essential_inside(name: &str, value: &Value) -> bool {
+    match name {
+        // Citations of a document; those of texts in the history have a field of their own.
+        "citations" => value.get("enabled") == Some(&Value::Bool(true)),
+        "allowed_domains" | "blocked_domains" => {
+            value.as_array().is_some_and(|list| !list.is_empty())
+        }
+        "filters" => value.as_object().is_some_and(|object| !object.is_empty()),
+        // Google's search, with its settings.
+        "googleSearch" => ["excludeDomains", "timeRangeFilter"].iter().any(|name| {
+            !matches!(&value[name], Value::Null) && value[name] != Value::Array(vec![])
+        }),
+        _ => false,
+    }
+}
+
 /// Whether losing this member changes what the client receives.
 fn is_essential(name: &str, value: &Value) -> bool {
     let name = name.rsplit('.').next().unwrap_or(name);
@@ -274,6 +330,7 @@ fn is_essential(name: &str, value: &Value) -> bool {
         | "prompt"
         | "audio"
         | "container"
+        | "thread"
         | "cachedContent"
         | "continuationToken"
         | "speechConfig" => !value.is_null(),

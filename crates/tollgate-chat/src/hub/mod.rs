@@ -10,6 +10,7 @@
 mod event;
 mod extra_fields;
 mod field_names;
+mod forced_tool;
 mod model_capabilities;
 mod part;
 mod request;
@@ -20,7 +21,9 @@ mod tool_names;
 pub use event::{Event, FinishReason};
 pub use extra_fields::ExtraFields;
 pub use field_names::RequestField;
-pub use model_capabilities::{ModelCapabilities, ReasoningControl, SamplingSupport};
+pub use model_capabilities::{
+    ModelCapabilities, ReasoningControl, SamplingSupport, SearchWithFunctions,
+};
 pub use part::{Citation, Opaque, Part, PartKind, Source, extract_text};
 pub use request::{
     Effort, OutputFormat, Reasoning, Request, Role, Tool, ToolChoice, ToolKind, Turn,

@@ -5,6 +5,11 @@
 pub struct ModelCapabilities {
     /// Maximum number of tokens in one response. `None` if unknown.
     pub max_output_tokens: Option<u64>,
+    /// Maximum number of tokens of prompt and response together. `None` if unknown.
+    pub context_window: Option<u64>,
+    /// Whether a stream shows everything that is generated as it is generated, so that a stream that is cut can be counted.
+    /// Reasoning models of vendors report hidden reasoning at the end.
+    pub shows_all_output: bool,
     /// Which sampling parameters it accepts.
     pub sampling: SamplingSupport,
     /// How reasoning is requested.
@@ -27,8 +32,23 @@ pub struct ModelCapabilities {
     pub accepts_urls: bool,
     /// chat-completions and responses: accepts `stop`.
     pub accepts_stop: bool,
+    /// chat-completions: accepts `web_search_options`. If not, responses may have a search for the model.
+    pub supports_chat_search: bool,
+    /// generate-content: whether Google's search is accepted beside functions.
+    pub search_with_functions: SearchWithFunctions,
     /// Maximum number of characters in a tool name.
     pub max_tool_name_length: usize,
+}
+
+/// Whether a model accepts Google's search beside functions (generate-content).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchWithFunctions {
+    /// It does.
+    Accepted,
+    /// With `toolConfig.includeServerSideToolInvocations` (Gemini 3).
+    WithServerSideInvocations,
+    /// It answers 400 (Gemini 2.x).
+    Rejected,
 }
 
 /// Which of temperature, top_p and top_k a model accepts.
@@ -74,6 +94,8 @@ impl Default for ModelCapabilities {
     fn default() -> Self {
         Self {
             max_output_tokens: None,
+            context_window: None,
+            shows_all_output: false,
             sampling: SamplingSupport::All,
             thinking: ReasoningControl::Effort { can_disable: true },
             supports_json_schema: true,
@@ -85,6 +107,8 @@ impl Default for ModelCapabilities {
             requires_past_reasoning: false,
             accepts_urls: false,
             accepts_stop: true,
+            supports_chat_search: true,
+            search_with_functions: SearchWithFunctions::Accepted,
             max_tool_name_length: 64,
         }
     }

@@ -213,6 +213,27 @@ pub struct Reasoning {
     pub extra: ExtraFields,
 }
 
+impl ToolChoice {
+    /// The choice with [`ToolChoice::Required`] in place of the names of all functions: every format and server knows that.
+    pub fn without_complete_list(self, tools: &[Tool]) -> Self {
+        let is_listed = |name: &String| match &self {
+            Self::AllowedTools { names, required } => *required && names.contains(name),
+            _ => false,
+        };
+        let mut functions = tools.iter().filter_map(|tool| match &tool.kind {
+            ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } => Some(name),
+            _ => None,
+        });
+        let Some(first) = functions.next() else {
+            return self;
+        };
+        if is_listed(first) && functions.all(is_listed) {
+            return Self::Required;
+        }
+        self
+    }
+}
+
 impl Turn {
     /// A turn with `parts` as a list.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {

@@ -1,13 +1,13 @@
-//! Errors: those of upstreams read, ours written.
+//! Reads upstream error responses and writes error responses for clients.
 
 use serde_json::{Value, json};
 
 use crate::error::{ErrorBody, UpstreamError};
 
-/// The longest text that is taken from an upstream's error, in characters.
-const LONGEST: usize = 500;
+/// The longest error message that is passed on, in characters; longer ones are cut.
+const MAX_MESSAGE_LENGTH: usize = 500;
 
-/// Each status with the vendor's type.
+/// Each HTTP status with Anthropic's error type.
 const TYPES: &[(u16, &str)] = &[
     (400, "invalid_request_error"),
     (401, "authentication_error"),
@@ -36,35 +36,44 @@ fn type_of(status: u16, bare: bool) -> &'static str {
     }
 }
 
-/// The body of an error; also the data of an error event.
-pub(super) fn write(error: &ErrorBody) -> Value {
-    let kind = type_of(error.status, error.bare);
-    json!({"type": "error", "error": {"type": kind, "message": error.message}})
+/// See [`crate::Format::write_error`].
+pub(super) fn write_error(error: &ErrorBody) -> Vec<u8> {
+    error_object(error).to_string().into_bytes()
 }
 
-/// Reads an upstream's error answer; see [`crate::Format::read_error`].
-pub(super) fn read(status: u16, body: &[u8]) -> UpstreamError {
+/// The error object: an error response's body, or the data of an error event.
+pub(super) fn error_object(error: &ErrorBody) -> Value {
+    let kind = type_of(error.status, error.bare);
+    let mut object = json!({"type": "error", "error": {"type": kind, "message": error.message}});
+    if let Some(details) = &error.details {
+        object["error"]["details"] = details.clone();
+    }
+    object
+}
+
+/// See [`crate::Format::read_error`].
+pub(super) fn read_error(status: u16, body: &[u8]) -> UpstreamError {
     let text = String::from_utf8_lossy(body);
     match serde_json::from_str::<Value>(&text) {
         Ok(value) => {
-            let words = words_of(&value);
-            if words.message.is_empty() {
-                return plain(status, "");
+            let error = parse_error(&value);
+            if error.message.is_empty() {
+                return error_from_text(status, "");
             }
-            words
+            error
         }
-        Err(_) => plain(status, &text),
+        Err(_) => error_from_text(status, &text),
     }
 }
 
-/// An answer that is no JSON.
-fn plain(status: u16, text: &str) -> UpstreamError {
+/// The error of a response without a message or without JSON. HTML pages are not quoted.
+fn error_from_text(status: u16, text: &str) -> UpstreamError {
     let text = text.trim();
     let is_page = text.starts_with('<');
     let message = match (text.is_empty(), is_page) {
-        (true, _) => format!("the upstream answered {status} without words"),
-        (_, true) => format!("the upstream answered {status} with a web page"),
-        _ => shortened(text),
+        (true, _) => format!("the upstream answered with status {status} and no error message"),
+        (_, true) => format!("the upstream answered with status {status} and a web page"),
+        _ => truncate(text),
     };
     UpstreamError {
         message,
@@ -72,8 +81,8 @@ fn plain(status: u16, text: &str) -> UpstreamError {
     }
 }
 
-/// What an error object says: this vendor's, or one of those that proxies in front of it use.
-pub(super) fn words_of(value: &Value) -> UpstreamError {
+/// Reads an error object of Anthropic or of a proxy in front of it.
+pub(super) fn parse_error(value: &Value) -> UpstreamError {
     let value = match value {
         Value::Array(list) => list.first().unwrap_or(&Value::Null),
         other => other,
@@ -95,124 +104,38 @@ pub(super) fn words_of(value: &Value) -> UpstreamError {
         .or_else(|| text(error, "code"))
         .unwrap_or_else(|| kind.clone());
     let row = TYPES.iter().find(|row| row.1 == kind);
-    let message = shortened(&message);
-    let known = known_words(&message);
+    let message = truncate(&message);
+    let known = find_known_message(&message);
     UpstreamError {
         status: known.map(|known| known.1).or(row.map(|row| row.0)),
         code: known.map_or(code, |known| known.2.to_owned()),
         message,
-        retry_after: None,
+        details: error
+            .get("details")
+            .filter(|v| v.is_object())
+            .cloned()
+            .map(Box::new),
+        ..UpstreamError::default()
     }
 }
 
-/// Sentences that say more than their type: how they begin or what they hold, the status they stand for, and OpenAI's name for it.
-const KNOWN_WORDS: &[(&str, u16, &str)] = &[
+/// Messages that are more precise than the error's type: a part of the text, the HTTP status and OpenAI's error code.
+const KNOWN_MESSAGES: &[(&str, u16, &str)] = &[
     ("prompt is too long", 400, "context_length_exceeded"),
     ("exceed context limit", 400, "context_length_exceeded"),
     ("credit balance is too low", 402, "insufficient_quota"),
 ];
 
-fn known_words(message: &str) -> Option<&'static (&'static str, u16, &'static str)> {
-    KNOWN_WORDS.iter().find(|known| message.contains(known.0))
+fn find_known_message(message: &str) -> Option<&'static (&'static str, u16, &'static str)> {
+    KNOWN_MESSAGES
+        .iter()
+        .find(|known| message.contains(known.0))
 }
 
-fn shortened(text: &str) -> String {
+fn truncate(text: &str) -> String {
     let text = text.trim();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_MESSAGE_LENGTH) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn written(status: u16, bare: bool) -> String {
-        let error = ErrorBody {
-            status,
-            message: "no".to_owned(),
-            param: None,
-            code: None,
-            bare,
-        };
-        let value = write(&error);
-        assert_eq!(value["type"], "error");
-        assert_eq!(value["error"]["message"], "no");
-        value["error"]["type"].as_str().unwrap().to_owned()
-    }
-
-    #[test]
-    fn types_follow_the_status() {
-        for (status, bare, spec) in [
-            (400, "invalid_request_error", "invalid_request_error"),
-            (401, "authentication_error", "authentication_error"),
-            (402, "billing_error", "invalid_request_error"),
-            (403, "permission_error", "authentication_error"),
-            (404, "not_found_error", "invalid_request_error"),
-            (405, "invalid_request_error", "invalid_request_error"),
-            (409, "conflict_error", "invalid_request_error"),
-            (413, "request_too_large", "invalid_request_error"),
-            (429, "rate_limit_error", "rate_limit_error"),
-            (500, "api_error", "api_error"),
-            (502, "api_error", "api_error"),
-            (503, "overloaded_error", "api_error"),
-            (504, "timeout_error", "api_error"),
-            (529, "overloaded_error", "api_error"),
-        ] {
-            assert_eq!(written(status, true), bare);
-            assert_eq!(written(status, false), spec);
-        }
-    }
-
-    #[test]
-    fn errors_of_every_shape_are_read() {
-        for (body, status, code, message) in [
-            (
-                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"r"}"#,
-                Some(529),
-                "overloaded_error",
-                "Overloaded",
-            ),
-            (
-                r#"{"error":{"message":"bad key","type":"authentication_error","code":"invalid_api_key"}}"#,
-                Some(401),
-                "invalid_api_key",
-                "bad key",
-            ),
-            (
-                r#"[{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}]"#,
-                None,
-                "",
-                "slow",
-            ),
-            (r#"{"error":"nope"}"#, None, "", "nope"),
-            (r#"{"detail":"gone"}"#, None, "", "gone"),
-            (
-                r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#,
-                Some(402),
-                "insufficient_quota",
-                "Your credit balance is too low to access the API.",
-            ),
-            ("", None, "", "the upstream answered 502 without words"),
-            ("{}", None, "", "the upstream answered 502 without words"),
-            (
-                "<html>Bad gateway</html>",
-                None,
-                "",
-                "the upstream answered 502 with a web page",
-            ),
-            ("upstream connect error", None, "", "upstream connect error"),
-        ] {
-            let expected = UpstreamError {
-                status,
-                code: code.to_owned(),
-                message: message.to_owned(),
-                retry_after: None,
-            };
-            assert_eq!(read(502, body.as_bytes()), expected, "{body}");
-        }
-        let long = read(500, "é".repeat(2000).as_bytes());
-        assert_eq!(long.message.chars().count(), LONGEST + 1);
     }
 }

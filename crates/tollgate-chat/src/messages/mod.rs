@@ -1,18 +1,28 @@
-//! Messages, Anthropic's format: the strictest of the four. Turns alternate, calls and results pair up, blocks of a stream come one
+//! Anthropic's Messages format, the strictest of the four: roles alternate, calls and results pair up, blocks of a stream come one
 //! after the other.
+//!
+//! `X_read` converts JSON into the hub's form, `X_write` the hub's form into JSON, `forward` passes bytes on between equal formats.
 
-mod blocks;
+mod block_read;
+mod block_write;
+mod citations;
+mod constants;
+mod content_checks;
 mod error;
 mod fields;
+mod finish;
 mod forward;
-mod forward_stream;
-mod glance;
-mod reply;
-mod request;
+mod ids;
+mod notes;
+mod request_read;
+mod request_summary;
+mod request_write;
+mod response_read;
+mod response_write;
 mod stream_read;
 mod stream_write;
+mod thread;
 mod usage;
-mod wire;
 
 use bytes::Bytes;
 
@@ -23,73 +33,86 @@ use crate::format::{
 };
 use crate::hub;
 
-/// Messages, Anthropic's format.
+/// Anthropic's Messages format.
 pub struct Messages;
 
 impl Format for Messages {
     fn name(&self) -> &'static str {
-        wire::NAME
+        constants::NAME
     }
+
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
-        glance::glance(body)
+        request_summary::summarize_request(body)
     }
+
     fn read_request(&self, body: &[u8]) -> Result<hub::Request, InvalidRequest> {
-        request::read(body)
+        request_read::read_request(body)
     }
+
     fn write_request(
         &self,
         request: &hub::Request,
         target: &Target<'_>,
     ) -> Result<WrittenRequest, InvalidRequest> {
-        request::write(request, target)
+        request_write::write_request(request, target)
     }
+
     fn accepts_url(&self, part: &hub::PartKind, _: &hub::ModelCapabilities) -> bool {
-        request::accepts_url(part)
+        request_write::accepts_url(part)
     }
+
     fn forward_request(
         &self,
         body: &Bytes,
-        glance: &RequestSummary,
+        summary: &RequestSummary,
         target: &Target<'_>,
     ) -> Result<Bytes, InvalidRequest> {
-        forward::request(body, glance, target)
+        forward::forward_request(body, summary, target)
     }
+
     fn read_response(&self, body: &[u8]) -> Result<hub::Response, MalformedResponse> {
-        reply::read(body)
+        response_read::read_response(body)
     }
-    fn write_response(&self, reply: &hub::Response, rendering: &RenderOptions<'_>) -> Vec<u8> {
-        reply::write(reply, rendering)
+
+    fn write_response(&self, response: &hub::Response, options: &RenderOptions<'_>) -> Vec<u8> {
+        response_write::write_response(response, options)
     }
+
     fn forward_response(
         &self,
         body: &Bytes,
         model: &str,
     ) -> Result<ForwardedResponse, MalformedResponse> {
-        forward::reply(body, model)
+        forward::forward_response(body, model)
     }
+
     fn stream_reader(&self) -> Box<dyn StreamReader> {
         Box::new(stream_read::Reader::default())
     }
-    fn stream_writer(&self, rendering: &RenderOptions<'_>) -> Box<dyn StreamWriter> {
-        Box::new(stream_write::Writer::new(rendering))
+
+    fn stream_writer(&self, options: &RenderOptions<'_>) -> Box<dyn StreamWriter> {
+        Box::new(stream_write::Writer::new(options))
     }
-    fn stream_forwarder(&self, rendering: &RenderOptions<'_>) -> Box<dyn StreamForwarder> {
-        Box::new(forward_stream::Forward::new(rendering))
+
+    fn stream_forwarder(&self, options: &RenderOptions<'_>) -> Box<dyn StreamForwarder> {
+        Box::new(forward::Forwarder::new(options))
     }
+
     fn write_error(&self, error: &ErrorBody) -> Vec<u8> {
-        error::write(error).to_string().into_bytes()
+        error::write_error(error)
     }
+
     fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError {
-        error::read(status, body)
+        error::read_error(status, body)
     }
 }
 
-/// Reads the body of a `count_tokens` request: a request whose cap may be missing, as it may anywhere here.
+/// Reads the body of a `count_tokens` request: a request without `max_tokens`, which [`Messages::read_request`] accepts too.
 pub fn read_count_request(body: &[u8]) -> Result<hub::Request, InvalidRequest> {
-    request::read(body)
+    request_read::read_request(body)
 }
 
-/// The answer to a `count_tokens` request.
+/// The response to a `count_tokens` request.
 pub fn write_count_response(tokens: u64) -> Vec<u8> {
     serde_json::json!({"input_tokens": tokens})
         .to_string()

@@ -1,4 +1,4 @@
-//! Usage: the format counts the uncached prompt apart from what the cache gave and took; the hub counts the whole.
+//! Token usage. The format counts uncached, cache-read and cache-write input tokens separately; the hub's input count includes all.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::hub::Usage;
 
-/// The members that are read here.
-pub(super) const KNOWN: &[&str] = &[
+/// The members of `usage` that are read.
+pub(super) const KNOWN_FIELDS: &[&str] = &[
     "input_tokens",
     "output_tokens",
     "cache_read_input_tokens",
@@ -16,9 +16,9 @@ pub(super) const KNOWN: &[&str] = &[
     "output_tokens_details",
 ];
 
-/// Counts as an upstream says them. In a stream they are cumulative: a later one replaces an earlier one.
+/// An upstream's counts. In a stream they are cumulative: later ones replace earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-pub(super) struct Counts {
+pub(super) struct UsageCounts {
     input_tokens: Option<f64>,
     output_tokens: Option<f64>,
     cache_read_input_tokens: Option<f64>,
@@ -38,14 +38,14 @@ struct Details {
     thinking_tokens: Option<f64>,
 }
 
-impl Counts {
-    /// What `usage` says. Counts that are none are as good as no usage, never a reason to lose the reply.
-    pub(super) fn of(usage: &RawValue) -> Self {
+impl UsageCounts {
+    /// Parses `usage`. Invalid usage counts as none: the response is still delivered.
+    pub(super) fn parse(usage: &RawValue) -> Self {
         serde_json::from_str(usage.get()).unwrap_or_default()
     }
 
-    /// Takes what `newer` says over what was said before.
-    pub(super) fn overwrite(&mut self, newer: Self) {
+    /// Replaces the counts that `newer` has.
+    pub(super) fn update(&mut self, newer: Self) {
         self.input_tokens = newer.input_tokens.or(self.input_tokens);
         self.output_tokens = newer.output_tokens.or(self.output_tokens);
         self.cache_read_input_tokens = newer
@@ -58,37 +58,37 @@ impl Counts {
         self.output_tokens_details = newer.output_tokens_details.or(self.output_tokens_details);
     }
 
-    /// The hub's counts; none where neither the prompt nor the output is known.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    /// The hub's usage. `None` if neither input nor output tokens are known.
+    pub(super) fn to_usage(self) -> Option<Usage> {
         self.input_tokens.or(self.output_tokens)?;
         let split = self.cache_creation.unwrap_or_default();
-        let for_an_hour = whole(split.ephemeral_1h_input_tokens);
-        let in_split = for_an_hour.saturating_add(whole(split.ephemeral_5m_input_tokens));
-        let cache_write = whole(self.cache_creation_input_tokens).max(in_split);
-        let cache_read = whole(self.cache_read_input_tokens);
+        let one_hour = to_count(split.ephemeral_1h_input_tokens);
+        let in_split = one_hour.saturating_add(to_count(split.ephemeral_5m_input_tokens));
+        let cache_write = to_count(self.cache_creation_input_tokens).max(in_split);
+        let cache_read = to_count(self.cache_read_input_tokens);
         let details = self.output_tokens_details.unwrap_or_default();
         Some(Usage {
-            input: whole(self.input_tokens)
+            input: to_count(self.input_tokens)
                 .saturating_add(cache_read)
                 .saturating_add(cache_write),
             cache_read,
             cache_write,
-            cache_write_1h: for_an_hour,
-            output: whole(self.output_tokens),
-            reasoning: whole(details.thinking_tokens),
+            cache_write_1h: one_hour,
+            output: to_count(self.output_tokens),
+            reasoning: to_count(details.thinking_tokens),
             ..Usage::default()
         })
     }
 }
 
-/// A count; what is negative or no number counts nothing.
-fn whole(count: Option<f64>) -> u64 {
-    // A cast from f64 saturates.
+/// A count; 0 if it is missing or negative.
+fn to_count(count: Option<f64>) -> u64 {
+    // The cast saturates.
     count.unwrap_or_default() as u64
 }
 
-/// The `usage` object of a reply.
-pub(super) fn write(usage: &Usage) -> Map<String, Value> {
+/// The `usage` object of a response.
+pub(super) fn write_usage(usage: &Usage) -> Map<String, Value> {
     let mut out = Map::new();
     out.insert("input_tokens".to_owned(), json!(usage.uncached()));
     out.insert(
@@ -114,44 +114,4 @@ pub(super) fn write(usage: &Usage) -> Map<String, Value> {
         );
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn counts(text: &str) -> Counts {
-        Counts::of(&RawValue::from_string(text.to_owned()).unwrap())
-    }
-
-    #[test]
-    fn trap_49_the_cache_is_part_of_the_prompt_and_written_beside_it() {
-        let read = counts(
-            r#"{"input_tokens": 10, "cache_read_input_tokens": 200, "cache_creation_input_tokens": 30,
-                "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
-                "output_tokens": 7, "output_tokens_details": {"thinking_tokens": 3}}"#,
-        );
-        let usage = read.usage().unwrap();
-        assert_eq!((usage.input, usage.uncached()), (240, 10));
-        assert_eq!((usage.cache_write, usage.cache_write_1h), (30, 20));
-        assert_eq!((usage.output, usage.reasoning), (7, 3));
-        let again = counts(&Value::Object(write(&usage)).to_string());
-        assert_eq!(again.usage(), Some(usage));
-    }
-
-    #[test]
-    fn trap_48_later_counts_replace_earlier_ones() {
-        let mut all = counts(r#"{"input_tokens": 25, "output_tokens": 1}"#);
-        all.overwrite(counts(r#"{"output_tokens": 15}"#));
-        let usage = all.usage().unwrap();
-        assert_eq!((usage.input, usage.output), (25, 15));
-    }
-
-    #[test]
-    fn counts_that_are_none_are_no_usage() {
-        assert_eq!(counts("{}").usage(), None);
-        assert_eq!(counts(r#"{"input_tokens": "many"}"#).usage(), None);
-        let odd = counts(r#"{"input_tokens": -5, "output_tokens": 2}"#);
-        assert_eq!(odd.usage().unwrap().total(), 2);
-    }
 }

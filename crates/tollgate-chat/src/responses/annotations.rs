@@ -39,8 +39,9 @@ pub(super) fn read_annotation(value: Value) -> Option<Citation> {
             _ => String::new(),
         };
         (citation.url, citation.title) = (text("url"), text("title"));
-        let mut place = |name: &str| take_member(&mut members, name).and_then(|at| at.as_u64());
-        (citation.start, citation.end) = (place("start_index"), place("end_index"));
+        let mut take_offset =
+            |name: &str| take_member(&mut members, name).and_then(|at| at.as_u64());
+        (citation.start, citation.end) = (take_offset("start_index"), take_offset("end_index"));
     } else if let Some(name) = members.get("filename").and_then(Value::as_str) {
         citation.title = name.to_owned();
     }

@@ -35,3 +35,6 @@ pub(super) fn text_part_type(role: Role) -> &'static str {
         Role::System | Role::User => "input_text",
     }
 }
+
+/// Domains that a search is limited to: a member of the tool in messages, of its `filters` here.
+pub(super) const ALLOWED_DOMAINS: &str = "allowed_domains";

@@ -13,6 +13,7 @@ mod finish;
 mod forward;
 mod hub_events;
 mod json;
+mod namespace_tool;
 mod output;
 mod request_read;
 mod request_summary;
@@ -25,6 +26,9 @@ mod stream_write;
 mod usage;
 
 use bytes::Bytes;
+
+pub use namespace_tool::flatten_namespaces;
+pub(crate) use namespace_tool::namespaced_custom_tools;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{

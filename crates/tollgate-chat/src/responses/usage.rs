@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::hub::Usage;
 
@@ -61,6 +61,39 @@ pub(super) fn parse_usage(raw: &RawValue) -> Option<Usage> {
     wire.map(Usage::from)
 }
 
+/// What servers put into `usage` about the operator's money: no business of the client.
+const COST_MEMBERS: [&str; 4] = ["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
+
+/// The `usage` of a forwarded response with the members that the vendor's schema requires, and without costs. `None` if nothing
+/// has to change.
+pub(super) fn complete_usage(raw: &RawValue) -> Option<String> {
+    let usage = parse_usage(raw)?;
+    let mut value: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
+    let before = value.len();
+    value.retain(|name, _| !COST_MEMBERS.contains(&name.as_str()));
+    let mut is_changed = value.len() < before;
+    let Value::Object(required) = write_usage(&usage) else {
+        return None;
+    };
+    for (name, default) in required {
+        match (value.get_mut(&name), default) {
+            (Some(Value::Object(details)), Value::Object(more)) => {
+                // OpenAI itself leaves this one out where nothing was written.
+                for (name, count) in more.into_iter().filter(|m| m.0 != "cache_write_tokens") {
+                    is_changed |= !details.contains_key(&name);
+                    details.entry(name).or_insert(count);
+                }
+            }
+            (Some(Value::Number(_)), _) => {}
+            (_, default) => {
+                is_changed = true;
+                value.insert(name, default);
+            }
+        }
+    }
+    is_changed.then(|| Value::Object(value).to_string())
+}
+
 /// Writes `usage`. Clients need both details objects, so they are always written.
 pub(super) fn write_usage(usage: &Usage) -> Value {
     let mut input =
@@ -80,28 +113,4 @@ pub(super) fn write_usage(usage: &Usage) -> Value {
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.total(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn usage_survives_a_round_trip() {
-        let usage = Usage {
-            input: 100,
-            cache_read: 60,
-            cache_write: 10,
-            output: 30,
-            reasoning: 20,
-            ..Usage::default()
-        };
-        let wire = write_usage(&usage);
-        assert_eq!(wire["total_tokens"], 130);
-        let back: WireUsage = serde_json::from_value(wire).unwrap();
-        assert_eq!(Usage::from(back), usage);
-        let bare: WireUsage =
-            serde_json::from_str(r#"{"input_tokens":3,"output_tokens_details":null}"#).unwrap();
-        assert_eq!(Usage::from(bare).input, 3);
-    }
 }

@@ -1,7 +1,14 @@
-//! Tests of the chat formats through the crate's public face.
+//! Tests of the chat formats through the crate's public interface.
+//!
+//! `golden` translates every case of every format into every format; `cases` runs the tables in `tests/cases`; `properties` checks what
+//! holds for any input in all formats. Expected outcomes are data: `TOLLGATE_BLESS=1 cargo test -p tollgate-chat` rewrites them; read
+//! the diff before committing it.
 
-mod chat_completions;
-mod generate_content;
+mod agents;
+mod cases;
+mod corrections;
+mod generators;
 mod golden;
-mod messages;
-mod responses;
+mod harness;
+mod properties;
+mod stream_order;

@@ -15,6 +15,8 @@ use crate::format::{RequestSummary, Target};
 use crate::hub::{Effort, SamplingSupport};
 use crate::lazy_json::{LazyVisitor, RawJson, next_key, visit_json};
 
+const SEARCH: &str = "web_search_options";
+
 /// One member of an object, as written in the JSON text.
 struct Member<'a> {
     name: Cow<'a, str>,
@@ -80,6 +82,10 @@ fn apply_changes(
         return request_write::write_request(&request, target).map(|written| written.body.into());
     }
     let mut changes = MemberChanges(&mut members);
+    if !target.capabilities.supports_chat_search && changes.find(SEARCH).is_some() {
+        let why = "asks for web search, which this model does not have on chat completions: its channel must offer the responses format";
+        return Err(InvalidRequest::new(SEARCH, why));
+    }
     changes.set_model(target.model);
     changes.limit_max_tokens(target);
     changes.remove_sampling(target);

@@ -35,6 +35,7 @@ pub(in crate::chat_completions) fn forward_response(
     };
     Ok(ForwardedResponse {
         body,
+        id: None,
         usage,
         text_bytes,
     })

@@ -8,6 +8,7 @@ use crate::chat_completions::usage;
 use crate::error::MalformedResponse;
 use crate::hub::Usage;
 use crate::lazy_json::{LazyVisitor, RawJson, Scalar, VisitWith, next_key, visit_json};
+use crate::tokens::generated_media_bytes;
 
 /// What is read from one response or chunk.
 #[derive(Default)]
@@ -16,9 +17,11 @@ pub(in crate::chat_completions) struct ResponseScan<'a> {
     /// The model's name as written in the JSON text, with quotes.
     pub(in crate::chat_completions) model: Option<&'a str>,
     pub(in crate::chat_completions) usage: Option<Usage>,
+    /// The usage as written in the JSON text.
+    pub(in crate::chat_completions) usage_text: Option<&'a str>,
     /// Number of choices. `None` if there is no `choices`.
     pub(in crate::chat_completions) choices: Option<usize>,
-    /// Bytes of text, reasoning and tool arguments.
+    /// Bytes of text, reasoning and tool calls; images and audio as many as [`generated_media_bytes`] says.
     pub(in crate::chat_completions) text_bytes: u64,
     /// Choices that it contains, as a bit per index.
     pub(in crate::chat_completions) present: u128,
@@ -54,9 +57,9 @@ impl<'de> LazyVisitor<'de> for Root<'_, 'de> {
             match &*key {
                 "model" => scan.model = Some(object.next_value_seed(RawJson)?),
                 "usage" => {
-                    let mut counts = usage::Counts::default();
-                    object.next_value_seed(VisitWith(usage::UsageVisitor(&mut counts)))?;
-                    scan.usage = counts.usage();
+                    let text = object.next_value_seed(RawJson)?;
+                    scan.usage = read_usage(text);
+                    scan.usage_text = Some(text);
                 }
                 "error" => scan.error = Some(object.next_value()?).filter(is_truthy),
                 "choices" => object.next_value_seed(VisitWith(Choices(scan)))?,
@@ -65,6 +68,13 @@ impl<'de> LazyVisitor<'de> for Root<'_, 'de> {
         }
         Ok(())
     }
+}
+
+/// The counts in a `usage` object. `None` if it is none.
+fn read_usage(text: &str) -> Option<Usage> {
+    let mut counts = usage::Counts::default();
+    visit_json(text.as_bytes(), usage::UsageVisitor(&mut counts)).ok()?;
+    counts.usage()
 }
 
 struct Choices<'f, 'a>(&'f mut ResponseScan<'a>);
@@ -131,7 +141,7 @@ impl<'de> LazyVisitor<'de> for IsText<'_> {
     }
 }
 
-/// Counts the text bytes of a delta or message.
+/// Counts the bytes of a delta or message.
 struct Delta<'f>(&'f mut u64);
 
 impl<'de> LazyVisitor<'de> for Delta<'_> {
@@ -144,6 +154,14 @@ impl<'de> LazyVisitor<'de> for Delta<'_> {
                 "reasoning_content" => (&mut reasoning[0], true),
                 "reasoning" => (&mut reasoning[1], true),
                 "tool_calls" | "function_call" => (&mut *self.0, false),
+                "images" => {
+                    object.next_value_seed(VisitWith(Images(&mut *self.0)))?;
+                    continue;
+                }
+                "audio" => {
+                    object.next_value_seed(VisitWith(Audio(&mut *self.0)))?;
+                    continue;
+                }
                 _ => {
                     object.next_value::<serde::de::IgnoredAny>()?;
                     continue;
@@ -181,9 +199,49 @@ impl<'de> LazyVisitor<'de> for Text<'_> {
     fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let bytes = self.bytes;
         while let Some(key) = next_key(&mut object)? {
+            if &*key == "image_url" {
+                *bytes += generated_media_bytes("image/", 0);
+                object.next_value::<serde::de::IgnoredAny>()?;
+                continue;
+            }
             let is_text = matches!(&*key, "text" | "thinking" | "arguments" | "input");
             object.next_value_seed(VisitWith(Text { bytes, is_text }))?;
         }
+        Ok(())
+    }
+}
+
+/// Counts generated images in a list.
+struct Images<'f>(&'f mut u64);
+
+impl<'de> LazyVisitor<'de> for Images<'_> {
+    fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element::<serde::de::IgnoredAny>()?.is_some() {
+            *self.0 += generated_media_bytes("image/", 0);
+        }
+        Ok(())
+    }
+}
+
+/// Counts generated audio and its transcript, which are two forms of the same: the longer one counts.
+struct Audio<'f>(&'f mut u64);
+
+impl<'de> LazyVisitor<'de> for Audio<'_> {
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let mut bytes = [0, 0];
+        while let Some(key) = next_key(&mut object)? {
+            let bytes = match &*key {
+                "data" => &mut bytes[0],
+                "transcript" => &mut bytes[1],
+                _ => {
+                    object.next_value::<serde::de::IgnoredAny>()?;
+                    continue;
+                }
+            };
+            let is_text = true;
+            object.next_value_seed(VisitWith(Text { bytes, is_text }))?;
+        }
+        *self.0 += generated_media_bytes("audio/", bytes[0]).max(bytes[1]);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Passes a stream on.
 //!
 //! Complete events go out as they came, as slices of the upstream's chunk unless an event is split over chunks. Changed are only the
-//! model's name if it differs, usage chunks that the client did not request (left out) or that have no `choices` (given an empty list),
+//! model's name if it differs, usage that the client did not request (left out, or `null` in a chunk with content), usage chunks that have no `choices` (given an empty list),
 //! and events with empty data (left out: SDKs cannot parse them). `[DONE]` is held back.
 
 use std::ops::Range;
@@ -153,12 +153,13 @@ impl Forwarder {
             return Ok(Action::End);
         }
         let scan = scan_response(data)?;
+        // Behind the finish reason, the choices of some servers' usage chunks hold empty deltas.
+        let is_behind_finish = scan.present & !self.finished == 0 && scan.text_bytes == 0;
         self.present |= scan.present;
         self.finished |= scan.finished;
         self.text_bytes += scan.text_bytes;
         self.usage = scan.usage.or(self.usage);
-        let is_usage_chunk = scan.usage.is_some() && scan.choices.unwrap_or(0) == 0;
-        if is_usage_chunk && !self.include_usage {
+        if scan.usage.is_some() && is_behind_finish && !self.include_usage {
             return Ok(Action::Omit);
         }
         Ok(self.patch_event(data, range.start, &scan))
@@ -178,9 +179,16 @@ impl Forwarder {
             let span = span_of(data, current);
             pieces.push((offset + span.start..offset + span.end, MODEL));
         }
+        if let (Some(usage), true, false) =
+            (scan.usage_text, scan.usage.is_some(), self.include_usage)
+        {
+            let span = span_of(data, usage);
+            pieces.push((offset + span.start..offset + span.end, b"null"));
+        }
         if pieces.is_empty() {
             return Action::Pass;
         }
+        pieces.sort_by_key(|(range, _)| range.start);
         Action::Patch(pieces)
     }
 }

@@ -58,7 +58,7 @@ pub(in crate::chat_completions) fn write_messages(
 /// Rejects items that refer to parts of the conversation which only their vendor has stored.
 fn reject_stored_items(request: &Request) -> Result<(), InvalidRequest> {
     for (at, turn) in request.turns.iter().enumerate() {
-        for (place, part) in turn.parts.iter().enumerate() {
+        for (index, part) in turn.parts.iter().enumerate() {
             let kind = match &part.kind {
                 PartKind::FormatSpecific { value, .. } => {
                     value["type"].as_str().unwrap_or_default()
@@ -67,7 +67,7 @@ fn reject_stored_items(request: &Request) -> Result<(), InvalidRequest> {
             };
             if ["item_reference", "compaction"].contains(&kind) {
                 return Err(InvalidRequest::new(
-                    request.client_part_path(at, place),
+                    request.client_part_path(at, index),
                     format!("is {kind:?}, which this model's provider cannot read"),
                 ));
             }
@@ -279,14 +279,14 @@ impl<'a> Writer<'a> {
     fn write_user_turns(&mut self, run: Range<usize>) -> Result<(), InvalidRequest> {
         let mut orphans = Vec::new();
         for at in run.clone() {
-            for (place, part) in self.request.turns[at].parts.iter().enumerate() {
+            for (index, part) in self.request.turns[at].parts.iter().enumerate() {
                 if let PartKind::ToolResult { id, .. } = &part.kind {
                     match self.pending_calls.iter().position(|call| call.0 == id) {
                         Some(call) => {
                             let (_, id) = self.pending_calls.remove(call);
-                            self.write_result(&part.kind, id, at, place)?;
+                            self.write_result(&part.kind, id, at, index)?;
                         }
-                        None => orphans.push((at, place)),
+                        None => orphans.push((at, index)),
                     }
                 }
             }
@@ -304,7 +304,7 @@ impl<'a> Writer<'a> {
         kind: &PartKind,
         id: String,
         turn: usize,
-        place: usize,
+        index: usize,
     ) -> Result<(), InvalidRequest> {
         let PartKind::ToolResult {
             content,
@@ -320,13 +320,13 @@ impl<'a> Writer<'a> {
             && content.iter().all(is_text)
             && !content.is_empty()
         {
-            let path = self.request.client_part_path(turn, place);
+            let path = self.request.client_part_path(turn, index);
             let parts = content
                 .iter()
                 .map(|part| parts::write_part(part, self.request, &path));
             Value::Array(parts.collect::<Result<_, _>>()?)
         } else {
-            self.result_text(content, *is_error, turn, place)?.into()
+            self.result_text(content, *is_error, turn, index)?.into()
         };
         self.out
             .push(json!({"role": "tool", "tool_call_id": id, "content": content}));
@@ -339,7 +339,7 @@ impl<'a> Writer<'a> {
         content: &[Part],
         is_error: bool,
         turn: usize,
-        place: usize,
+        index: usize,
     ) -> Result<String, InvalidRequest> {
         let mut texts = Vec::new();
         for part in content {
@@ -348,7 +348,7 @@ impl<'a> Writer<'a> {
                 PartKind::Refusal(text) => texts.push(text.clone()),
                 PartKind::FormatSpecific { value, .. } => texts.extend(extract_text(value)),
                 _ => {
-                    let path = self.request.client_part_path(turn, place);
+                    let path = self.request.client_part_path(turn, index);
                     self.attachments
                         .push(parts::write_part(part, self.request, &path)?);
                     texts.push("[attached in the next user message]".to_owned());
@@ -384,7 +384,7 @@ impl<'a> Writer<'a> {
         let turn = &self.request.turns[at];
         let mut content = Vec::new();
         let mut has_results = false;
-        for (place, part) in turn.parts.iter().enumerate() {
+        for (index, part) in turn.parts.iter().enumerate() {
             self.drop_foreign_cache_marker(part);
             if let PartKind::ToolResult {
                 content: result,
@@ -393,14 +393,14 @@ impl<'a> Writer<'a> {
             } = &part.kind
             {
                 has_results = true;
-                if orphans.contains(&(at, place)) {
-                    let text = self.result_text(result, *is_error, at, place)?;
+                if orphans.contains(&(at, index)) {
+                    let text = self.result_text(result, *is_error, at, index)?;
                     content.push(json!({"type": "text", "text": format!("[Tool result] {text}")}));
                     content.append(&mut self.attachments);
                 }
                 continue;
             }
-            let path = self.request.client_part_path(at, place);
+            let path = self.request.client_part_path(at, index);
             content.push(parts::write_part(part, self.request, &path)?);
         }
         if content.is_empty() && (has_results || !self.is_same_format) {

@@ -22,16 +22,23 @@ use crate::hub::{
     ToolNames, sanitize_id,
 };
 
+use crate::responses::flatten_namespaces;
+
 /// Writes a request; see [`crate::Format::write_request`].
 pub(super) fn write_request(
     request: &Request,
     target: &Target<'_>,
 ) -> Result<WrittenRequest, InvalidRequest> {
+    let request = &*flatten_namespaces(request)?;
     if let Some(name) = request.essential_extra_unknown_to(NAME) {
         return Err(InvalidRequest::new(
             name,
             "is not supported by this model's provider",
         ));
+    }
+    if let Some(member) = request.essential_member_unknown_to(NAME) {
+        let why = "is not available for this model";
+        return Err(InvalidRequest::new(member, why));
     }
     let capabilities = target.capabilities;
     let mut dropped = DroppedFields::default();
@@ -47,7 +54,8 @@ pub(super) fn write_request(
     write_sampling(request, capabilities, &mut body, &mut dropped);
     write_stop_sequences(request, capabilities, &mut body)?;
     write_output_format(request, capabilities, &mut body, &mut dropped);
-    tools::write_tools(request, &names, &mut body, &mut dropped)?;
+    let can_search = capabilities.supports_chat_search;
+    tools::write_tools(request, &names, can_search, &mut body, &mut dropped)?;
     write_tool_use(request, &names, capabilities, &mut body, &mut dropped);
     write_reasoning(request, capabilities, &mut body, &mut dropped);
     write_other_fields(request, &mut body, &mut dropped);

@@ -13,6 +13,7 @@ use crate::hub::{Request, RequestField, Tool, ToolChoice, ToolKind, ToolNames};
 pub(in crate::chat_completions) fn write_tools(
     request: &Request,
     names: &ToolNames,
+    can_search: bool,
     body: &mut Map<String, Value>,
     dropped: &mut DroppedFields,
 ) -> Result<(), InvalidRequest> {
@@ -22,6 +23,7 @@ pub(in crate::chat_completions) fn write_tools(
             ToolKind::Function { .. } | ToolKind::Custom { .. } => {
                 tools.push(write_tool(tool, request, names, dropped));
             }
+            ToolKind::WebSearch { .. } if !can_search => return Err(no_search(request)),
             ToolKind::WebSearch { location } => {
                 let mut options = tool.extra.for_format(NAME).cloned().unwrap_or_default();
                 if let Some(location) = location {
@@ -49,6 +51,16 @@ pub(in crate::chat_completions) fn write_tools(
         body.insert("tools".to_owned(), tools.into());
     }
     Ok(())
+}
+
+/// The error for a search that the model has under the Responses API only.
+fn no_search(request: &Request) -> InvalidRequest {
+    let field = match request.client_format {
+        NAME => "web_search_options",
+        _ => request.client_field_name(RequestField::Tools),
+    };
+    let why = "asks for web search, which this model does not have on chat completions: its channel must offer the responses format";
+    InvalidRequest::new(field, why)
 }
 
 fn write_tool(

@@ -1,6 +1,8 @@
 //! Parses only what forwarding needs of a response or stream chunk: usage, finish reasons, length
 //! of text, the model's name.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, Visitor};
 use serde_json::value::RawValue;
@@ -8,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::error::MalformedResponse;
 use crate::generate_content::error::{self, malformed};
 use crate::generate_content::usage::UsageMetadata;
+use crate::tokens::generated_media_bytes;
 
 /// What forwarding needs of a response or chunk.
 #[derive(Deserialize)]
@@ -43,12 +46,46 @@ struct Part<'a> {
     text: Option<TextLength>,
     #[serde(borrow)]
     function_call: Option<Call<'a>>,
+    #[serde(borrow, alias = "inline_data")]
+    inline_data: Option<InlineData<'a>>,
+    #[serde(borrow, alias = "executable_code")]
+    executable_code: Option<&'a RawValue>,
+    #[serde(borrow, alias = "code_execution_result")]
+    code_execution_result: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    #[serde(borrow, alias = "mime_type")]
+    mime_type: Option<Cow<'a, str>>,
+    data: Option<TextLength>,
+}
+
+impl Part<'_> {
+    /// What the part counts as, in bytes of text.
+    fn bytes(&self) -> u64 {
+        let raw = |value: &Option<&RawValue>| value.map_or(0, |raw| raw.get().len() as u64);
+        let text = self.text.as_ref().map_or(0, |text| text.0);
+        let call = self.function_call.as_ref().map_or(0, Call::bytes);
+        let media = self.inline_data.as_ref().map_or(0, |inline| {
+            let digits = inline.data.as_ref().map_or(0, |data| data.0);
+            generated_media_bytes(inline.mime_type.as_deref().unwrap_or_default(), digits)
+        });
+        text + call + media + raw(&self.executable_code) + raw(&self.code_execution_result)
+    }
 }
 
 #[derive(Deserialize)]
 struct Call<'a> {
     #[serde(borrow)]
     args: Option<&'a RawValue>,
+}
+
+impl Call<'_> {
+    fn bytes(&self) -> u64 {
+        self.args.map_or(0, |args| args.get().len() as u64)
+    }
 }
 
 #[derive(Deserialize)]
@@ -68,15 +105,9 @@ impl<'a> ChunkScan<'a> {
         Err(MalformedResponse::Upstream(error::parse_error(&error)))
     }
 
-    /// Bytes of visible text, thinking and call arguments.
+    /// Bytes of visible text, thinking, calls and code; images and audio as many as [`generated_media_bytes`] says.
     pub(crate) fn text_bytes(&self) -> u64 {
-        self.parts()
-            .map(|part| {
-                let args = part.function_call.as_ref().and_then(|call| call.args);
-                let text = part.text.as_ref().map_or(0, |text| text.0);
-                text + args.map_or(0, |args| args.get().len() as u64)
-            })
-            .sum()
+        self.parts().map(Part::bytes).sum()
     }
 
     /// Whether there is a candidate or a blocked prompt.

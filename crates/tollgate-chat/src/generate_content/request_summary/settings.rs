@@ -133,7 +133,7 @@ pub(crate) fn check_generation_config(
     }
     if let Some(raw) = config.thinking_config {
         summary.has_reasoning_settings = true;
-        check_thinking_config(&parse_thinking_config(raw)?)?;
+        summary.thinking_budget = check_thinking_config(&parse_thinking_config(raw)?)?;
     }
     Ok(())
 }
@@ -146,9 +146,10 @@ pub(crate) fn parse_thinking_config(raw: &RawValue) -> Result<ThinkingConfig<'_>
         .map_err(|error| InvalidRequest::new(field, format!("is malformed: {error}")))
 }
 
-fn check_thinking_config(thinking: &ThinkingConfig<'_>) -> Result<(), InvalidRequest> {
+/// Checks `thinkingConfig`. Returns its budget, if that is a number of tokens.
+fn check_thinking_config(thinking: &ThinkingConfig<'_>) -> Result<Option<u64>, InvalidRequest> {
     let budget = "thinkingConfig.thinkingBudget";
-    check_integer(thinking.thinking_budget, budget, -1..=i64::from(i32::MAX))?;
+    let tokens = check_integer(thinking.thinking_budget, budget, -1..=i64::from(i32::MAX))?;
     let level = "generationConfig.thinkingConfig.thinkingLevel";
     if let Some(word) = parse_string(thinking.thinking_level, level)? {
         const LEVELS: [&str; 6] = [
@@ -173,7 +174,7 @@ fn check_thinking_config(thinking: &ThinkingConfig<'_>) -> Result<(), InvalidReq
             why,
         ));
     }
-    Ok(())
+    Ok(tokens.and_then(|n| u64::try_from(n).ok()))
 }
 
 fn check_stop_sequences(raw: RawMember<'_>) -> Result<(), InvalidRequest> {

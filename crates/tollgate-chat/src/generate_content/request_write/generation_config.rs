@@ -188,7 +188,7 @@ impl RequestWriter<'_> {
     }
 
     /// `includeThoughts`. Clients of chat-completions and messages expect to see the reasoning that
-    /// they ask for.
+    /// they request.
     fn includes_thoughts(&self, requested: &Reasoning) -> Option<bool> {
         match requested.display.as_deref() {
             Some("omitted" | "none") => self.is_native_client.then_some(false),
@@ -224,7 +224,7 @@ fn thinking_strength(
         ReasoningControl::Level { minimal, medium } => {
             thinking_level(requested.as_effort()?, minimal, medium).map(ThinkingStrength::Level)
         }
-        // Nothing is known of the model: pass on what the client said.
+        // Nothing is known of the model: pass on what the client sent.
         ReasoningControl::Effort { can_disable } => match (requested.effort, requested.budget) {
             (Some(Effort::None), _) if can_disable => Some(ThinkingStrength::Budget(0)),
             (Some(Effort::XHigh | Effort::Max), _) => Some(ThinkingStrength::Level("XHIGH")),

@@ -12,7 +12,8 @@ use super::constants::NAME;
 use super::fields::insert_at_path;
 use crate::error::InvalidRequest;
 use crate::format::{Target, WrittenRequest};
-use crate::hub::Request;
+use crate::hub::{Request, SearchWithFunctions};
+use crate::responses::flatten_namespaces;
 
 use writer::RequestWriter;
 
@@ -23,11 +24,16 @@ pub(super) fn write_request(
     request: &Request,
     target: &Target<'_>,
 ) -> Result<WrittenRequest, InvalidRequest> {
+    let request = &*flatten_namespaces(request)?;
     if let Some(member) = request.essential_extra_unknown_to(NAME) {
         return Err(InvalidRequest::new(
             member,
             "is not supported by this model's provider",
         ));
+    }
+    if let Some(member) = request.essential_member_unknown_to(NAME) {
+        let why = "is not available for this model";
+        return Err(InvalidRequest::new(member, why));
     }
     let mut writer = RequestWriter::new(request, target);
     let mut body = Map::new();
@@ -43,6 +49,12 @@ pub(super) fn write_request(
     }
     if let Some(calling) = writer.write_tool_choice() {
         insert_at_path(&mut body, "toolConfig.functionCallingConfig", calling);
+    }
+    let search = target.capabilities.search_with_functions;
+    if search == SearchWithFunctions::WithServerSideInvocations && writer.has_search_and_functions()
+    {
+        let name = "toolConfig.includeServerSideToolInvocations";
+        insert_at_path(&mut body, name, Value::Bool(true));
     }
     let config = writer.write_generation_config()?;
     if !config.is_empty() {

@@ -6,7 +6,7 @@ use super::writer::RequestWriter;
 use crate::error::InvalidRequest;
 use crate::generate_content::constants::NAME;
 use crate::generate_content::schema;
-use crate::hub::{RequestField, Tool, ToolChoice, ToolKind};
+use crate::hub::{RequestField, SearchWithFunctions, Tool, ToolChoice, ToolKind};
 
 impl RequestWriter<'_> {
     /// The tool objects: all functions in one, each hosted tool in its own.
@@ -40,7 +40,29 @@ impl RequestWriter<'_> {
                 }
             }
         }
+        self.check_search(&tools)?;
         Ok(tools)
+    }
+
+    /// Whether the request has both search and functions, for models that need to be told.
+    pub(crate) fn has_search_and_functions(&self) -> bool {
+        let has = |is: fn(&ToolKind) -> bool| self.request.tools.iter().any(|t| is(&t.kind));
+        has(|kind| matches!(kind, ToolKind::WebSearch { .. }))
+            && has(|kind| matches!(kind, ToolKind::Function { .. } | ToolKind::Custom { .. }))
+    }
+
+    /// Gemini 2.x answers 400 to search beside functions. A client of this format gets the vendor's own answer.
+    fn check_search(&self, tools: &[Value]) -> Result<(), InvalidRequest> {
+        if self.is_native_client
+            || self.capabilities.search_with_functions != SearchWithFunctions::Rejected
+            || tools.is_empty()
+            || !self.has_search_and_functions()
+        {
+            return Ok(());
+        }
+        let field = self.request.client_field_name(RequestField::Tools);
+        let why = "has web search beside functions, which this model does not take together: leave out one of them";
+        Err(InvalidRequest::new(field, why))
     }
 
     fn function_declaration(&mut self, tool: &Tool) -> Map<String, Value> {
@@ -69,12 +91,8 @@ impl RequestWriter<'_> {
             }
             // A custom tool becomes a function with one string argument.
             _ => {
-                let text = json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]});
-                out.extend(self.parameters_schema(tool, Some(&text)));
-                if matches!(&tool.kind, ToolKind::Custom { format: Some(format), .. } if format["type"] != "text")
-                {
-                    self.drop_name("format");
-                }
+                let schema = custom_tool_schema(&tool.kind);
+                out.extend(self.parameters_schema(tool, Some(&schema)));
             }
         }
         for (name, value) in tool.extra.for_format(NAME).into_iter().flatten() {
@@ -150,6 +168,23 @@ impl RequestWriter<'_> {
             }
         })
     }
+}
+
+/// The schema of the function that stands for a free-text tool. The model is told its grammar.
+fn custom_tool_schema(kind: &ToolKind) -> Value {
+    let grammar = match kind {
+        ToolKind::Custom {
+            format: Some(format),
+            ..
+        } => format["definition"].as_str(),
+        _ => None,
+    };
+    let mut input = json!({"type": "string"});
+    if let Some(grammar) = grammar {
+        let text = format!("The whole input, in this grammar:\n{grammar}");
+        input["description"] = json!(text);
+    }
+    json!({"type": "object", "properties": {"input": input}, "required": ["input"]})
 }
 
 fn add_declaration(tools: &mut Vec<Value>, declaration: Map<String, Value>) {

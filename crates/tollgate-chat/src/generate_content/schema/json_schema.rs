@@ -240,7 +240,7 @@ fn moved_reference(value: &Value) -> Value {
 
 /// Whether a schema allows no arguments: then it is left out.
 pub(crate) fn is_empty(schema: &Value) -> bool {
-    const SAYING: [&str; 6] = [
+    const CONSTRAINTS: [&str; 6] = [
         "$ref",
         "anyOf",
         "oneOf",
@@ -252,8 +252,8 @@ pub(crate) fn is_empty(schema: &Value) -> bool {
         return true;
     };
     let properties = members.get("properties").and_then(Value::as_object);
-    let says = |name: &&str| members.get(*name).is_some_and(|value| !value.is_boolean());
-    properties.is_none_or(Map::is_empty) && !SAYING.iter().any(says)
+    let is_constraint = |name: &&str| members.get(*name).is_some_and(|value| !value.is_boolean());
+    properties.is_none_or(Map::is_empty) && !CONSTRAINTS.iter().any(is_constraint)
 }
 
 pub(crate) fn each_member(value: &Value, convert: impl Fn(&Value) -> Value) -> Value {

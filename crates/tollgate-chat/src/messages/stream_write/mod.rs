@@ -1,60 +1,65 @@
-//! Writes a stream for a client: a start, blocks one after the other, an end or an error.
+//! Writes a stream for a client.
+//!
+//! Guaranteed whatever events come: `message_start` first and once, one block open at a time with indexes from 0 without gaps, then
+//! `message_delta` and `message_stop`, or an `error` after the open block was ended.
 
-mod queue;
-mod wire;
+mod block_queue;
+mod events;
 
 use serde_json::{Value, json};
 
-use super::blocks::{carrier, proof_for_client, write_citation};
-use super::reply::{blocks_of, call_id, message_id, redacted};
+use super::block_write::{signature_block, signature_for_client};
+use super::citations::write_citation;
+use super::finish::finish_to_reason;
+use super::ids::{client_call_id, message_id};
+use super::response_write::{part_to_blocks, redacted_block};
 use super::usage;
-use super::wire::stop_reason;
 use crate::error::ErrorBody;
 use crate::format::{RenderOptions, StreamWriter};
 use crate::hub::{Event, FinishReason, Part, PartKind, Usage};
 use crate::sse::MAX_EVENT_BYTES;
 use crate::tokens::TokenEstimator;
-use queue::Queue;
-use wire::put;
-pub(super) use wire::{put_error, put_message_stop, put_ping, put_stop};
+use block_queue::BlockQueue;
+use events::write_event;
+pub(crate) use events::{write_block_stop, write_error_event, write_message_stop, write_ping};
 
-/// Writes a stream of this format.
-pub(super) struct Writer {
+/// Writes one stream.
+pub(crate) struct Writer {
     model: String,
     seed: String,
-    estimate: u64,
+    estimated_prompt_tokens: u64,
     is_started: bool,
     is_done: bool,
-    queue: Queue,
+    queue: BlockQueue,
     calls: u32,
-    has_refused: bool,
+    has_refusal: bool,
     finish: Option<(FinishReason, Option<String>)>,
     usage: Option<Usage>,
-    /// What was generated, for a count where the upstream gives none.
+    /// What was generated, to estimate missing usage.
     generated: TokenEstimator,
 }
 
 impl Writer {
-    pub(super) fn new(rendering: &RenderOptions<'_>) -> Self {
+    pub(crate) fn new(options: &RenderOptions<'_>) -> Self {
         Self {
-            model: rendering.model.to_owned(),
-            seed: rendering.seed.to_owned(),
-            estimate: rendering.estimated_prompt_tokens,
+            model: options.model.to_owned(),
+            seed: options.seed.to_owned(),
+            estimated_prompt_tokens: options.estimated_prompt_tokens,
             is_started: false,
             is_done: false,
-            queue: Queue::default(),
+            queue: BlockQueue::default(),
             calls: 0,
-            has_refused: false,
+            has_refusal: false,
             finish: None,
             usage: None,
             generated: TokenEstimator::default(),
         }
     }
 
-    /// The counts that are ours where the upstream gives none.
-    fn counted(&self) -> Usage {
+    /// Our estimate, for a stream without usage.
+    fn estimated_usage(&self) -> Usage {
         Usage {
-            input: self.estimate,
+            input: self.estimated_prompt_tokens,
             output: self.generated.tokens(),
             ..Usage::default()
         }
@@ -73,38 +78,38 @@ impl Writer {
             "content": [],
             "stop_reason": null,
             "stop_sequence": null,
-            "usage": usage::write(&known.unwrap_or_else(|| self.counted())),
+            "usage": usage::write_usage(&known.unwrap_or_else(|| self.estimated_usage())),
         });
         let data = json!({"type": "message_start", "message": message});
-        put(out, "message_start", &data.to_string());
+        write_event(out, "message_start", &data.to_string());
     }
 
-    /// Takes one event of the only reply that the format has.
-    fn content(&mut self, event: &Event) {
+    /// Queues an event of the first choice, the only one that the format has.
+    fn queue_content(&mut self, event: &Event) {
         match event {
-            Event::Text { text, .. } => self.text(text),
+            Event::Text { text, .. } => self.queue_text(text),
             Event::Refusal { text, .. } => {
-                self.has_refused = true;
-                self.text(text);
+                self.has_refusal = true;
+                self.queue_text(text);
             }
             Event::TextEnd { signature, .. } => {
-                self.queue.end_running();
+                self.queue.end_open_text();
                 if let Some(signature) = signature {
-                    self.queue.whole(carrier(signature));
+                    self.queue.add_complete(signature_block(signature));
                 }
             }
             Event::Reasoning { text, .. } => {
                 self.generated.add(text);
-                self.queue.thinking(text);
+                self.queue.add_thinking(text);
             }
             Event::ReasoningEnd { signature, .. } => {
-                let proof = proof_for_client(signature.as_ref());
-                self.queue.thinking_end(&proof);
+                let signature = signature_for_client(signature.as_ref());
+                self.queue.end_thinking(&signature);
             }
-            Event::RedactedReasoning { data, .. } => self.queue.whole(redacted(data)),
+            Event::RedactedReasoning { data, .. } => self.queue.add_complete(redacted_block(data)),
             Event::Citation { citation, .. } => {
                 if let Some(citation) = write_citation(citation) {
-                    self.queue.citation(&citation);
+                    self.queue.add_citation(&citation);
                 }
             }
             Event::ToolStart {
@@ -113,16 +118,18 @@ impl Writer {
                 name,
                 custom,
                 ..
-            } => self.call_start(*call, id, name, *custom),
+            } => self.start_call(*call, id, name, *custom),
             Event::ToolArguments { call, json, .. } => {
-                if self.queue.call_arguments(*call, json) {
+                if self.queue.add_arguments(*call, json) {
                     self.generated.add(json);
                 }
             }
             Event::ToolEnd {
                 call, signature, ..
-            } => self.queue.call_end(*call, signature.as_ref().map(carrier)),
-            Event::Part { part, .. } => self.part(part),
+            } => self
+                .queue
+                .end_call(*call, signature.as_ref().map(signature_block)),
+            Event::Part { part, .. } => self.queue_part(part),
             Event::Start { .. }
             | Event::Usage(_)
             | Event::Logprobs { .. }
@@ -130,53 +137,53 @@ impl Writer {
         }
     }
 
-    fn text(&mut self, text: &str) {
+    fn queue_text(&mut self, text: &str) {
         self.generated.add(text);
-        self.queue.text(text);
+        self.queue.add_text(text);
     }
 
-    fn call_start(&mut self, call: u32, id: &str, name: &str, custom: bool) {
-        let id = call_id(id, self.calls as usize);
+    fn start_call(&mut self, call: u32, id: &str, name: &str, custom: bool) {
+        let id = client_call_id(id, self.calls as usize);
         let start = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-        if self.queue.call_start(call, custom, start) {
+        if self.queue.start_call(call, custom, start) {
             self.calls += 1;
             self.generated.add(name);
         }
     }
 
-    /// A part that comes whole.
-    fn part(&mut self, part: &Part) {
-        let blocks = blocks_of(part, self.calls as usize);
-        self.has_refused |= matches!(part.kind, PartKind::Refusal(_));
+    /// Queues a complete part.
+    fn queue_part(&mut self, part: &Part) {
+        let blocks = part_to_blocks(part, self.calls as usize);
+        self.has_refusal |= matches!(part.kind, PartKind::Refusal(_));
         self.calls += u32::from(matches!(part.kind, PartKind::ToolCall { .. }));
         for block in blocks {
-            self.block(block);
+            self.queue_block(block);
         }
     }
 
-    /// A block that comes whole, told as the format tells its kind.
-    fn block(&mut self, mut block: Value) {
+    /// Queues a complete block, with the deltas of its type.
+    fn queue_block(&mut self, mut block: Value) {
         let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
         match text("type").as_str() {
             "text" => {
                 let (text, citations) = (text("text"), block["citations"].take());
-                self.queue.end_running();
-                self.text(&text);
+                self.queue.end_open_text();
+                self.queue_text(&text);
                 for citation in citations.as_array().into_iter().flatten() {
-                    self.queue.citation(citation);
+                    self.queue.add_citation(citation);
                 }
-                self.queue.end_running();
+                self.queue.end_open_text();
             }
             "thinking" => {
-                self.queue.end_running();
-                self.queue.thinking(&text("thinking"));
-                self.queue.thinking_end(&text("signature"));
+                self.queue.end_open_text();
+                self.queue.add_thinking(&text("thinking"));
+                self.queue.end_thinking(&text("signature"));
             }
             kind if kind.ends_with("tool_use") && block["input"].is_object() => {
                 let input = block["input"].take();
-                self.queue.whole_with_input(block, &input);
+                self.queue.add_complete_with_input(block, &input);
             }
-            _ => self.queue.whole(block),
+            _ => self.queue.add_complete(block),
         }
     }
 }
@@ -198,7 +205,7 @@ impl StreamWriter for Writer {
             }
             _ => self.start("", None, out),
         }
-        if choice_of(event) != Some(0) || self.finish.is_some() {
+        if event_choice(event) != Some(0) || self.finish.is_some() {
             return;
         }
         if let Event::Finish {
@@ -210,15 +217,16 @@ impl StreamWriter for Writer {
             self.finish = Some((*finish, stop_sequence.clone()));
             return;
         }
-        self.content(event);
-        self.queue.advance(out);
-        if self.queue.waiting() > MAX_EVENT_BYTES {
+        self.queue_content(event);
+        self.queue.write_ready(out);
+        if self.queue.waiting_bytes() > MAX_EVENT_BYTES {
             let message = "the upstream's tool calls overlap by more than can be kept".to_owned();
             let error = ErrorBody {
                 status: 502,
                 message,
                 param: None,
                 code: None,
+                details: None,
                 bare: false,
             };
             self.error(&error, out);
@@ -227,7 +235,7 @@ impl StreamWriter for Writer {
 
     fn keep_alive(&mut self, out: &mut Vec<u8>) {
         if self.is_started && !self.is_done {
-            put_ping(out);
+            write_ping(out);
         }
     }
 
@@ -237,36 +245,36 @@ impl StreamWriter for Writer {
         }
         self.start("", None, out);
         self.queue.end_all();
-        self.queue.advance(out);
+        self.queue.write_ready(out);
         self.is_done = true;
         let (finish, sequence) = self.finish.take().unwrap_or_default();
         let finish = match finish {
-            FinishReason::EndTurn if self.has_refused && self.calls == 0 => FinishReason::Refusal,
+            FinishReason::EndTurn if self.has_refusal && self.calls == 0 => FinishReason::Refusal,
             other => other.with_tool_calls(self.calls > 0),
         };
         let sequence = sequence.filter(|_| finish == FinishReason::StopSequence);
-        let reason = stop_reason(finish, sequence.is_some());
-        let usage = self.usage.unwrap_or_else(|| self.counted());
+        let reason = finish_to_reason(finish, sequence.is_some());
+        let usage = self.usage.unwrap_or_else(|| self.estimated_usage());
         let data = json!({
             "type": "message_delta",
             "delta": {"stop_reason": reason, "stop_sequence": sequence},
-            "usage": usage::write(&usage),
+            "usage": usage::write_usage(&usage),
         });
-        put(out, "message_delta", &data.to_string());
-        put_message_stop(out);
+        write_event(out, "message_delta", &data.to_string());
+        write_message_stop(out);
     }
 
     fn error(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_done, true) {
             return;
         }
-        self.queue.abandon(out);
-        put_error(out, error);
+        self.queue.close(out);
+        write_error_event(out, error);
     }
 }
 
-/// Which reply an event is about.
-fn choice_of(event: &Event) -> Option<u32> {
+/// The choice that an event belongs to. `None` if it concerns the response.
+fn event_choice(event: &Event) -> Option<u32> {
     match event {
         Event::Text { choice, .. }
         | Event::TextEnd { choice, .. }

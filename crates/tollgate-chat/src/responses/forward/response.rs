@@ -13,7 +13,7 @@ use crate::error::MalformedResponse;
 use crate::format::ForwardedResponse;
 use crate::responses::error::malformed;
 use crate::responses::response_read::reject_failed_response;
-use crate::responses::usage::parse_usage;
+use crate::responses::usage::{complete_usage, parse_usage};
 
 #[derive(Deserialize)]
 struct ReplyBody<'a> {
@@ -55,7 +55,13 @@ pub(crate) fn forward_response(
     if let Some(named) = wire.model {
         edits.replace(named, json_string(model));
     }
+    if let Some(usage) = wire.usage
+        && let Some(complete) = complete_usage(usage)
+    {
+        edits.replace(usage, complete);
+    }
     Ok(ForwardedResponse {
+        id: None,
         usage: wire.usage.and_then(parse_usage),
         text_bytes: wire.output.map_or(0, |bytes| bytes.0),
         body: edits.apply().map_or_else(|| body.clone(), Bytes::from),

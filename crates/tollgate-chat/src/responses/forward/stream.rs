@@ -13,14 +13,15 @@ use serde_json::{Value, json};
 
 use super::event_splitter::{EventSplitter, OutputChunks, event_data};
 use super::json_edits::{JsonEdits, json_string};
-use super::text_bytes::TextBytes;
+use super::text_bytes::{TextBytes, hosted_output_bytes};
 use crate::error::{ErrorBody, MalformedResponse};
 use crate::format::{ForwardedChunk, RenderOptions, StreamForwarder};
 use crate::hub::Usage;
 use crate::responses::error::{failure_object, malformed, upstream_failure};
 use crate::responses::output::ResponseObject;
 use crate::responses::stream_events::{KEEP_ALIVE, write_event};
-use crate::responses::usage::{parse_usage, write_usage};
+use crate::responses::usage::{complete_usage, parse_usage, write_usage};
+use crate::tokens::generated_media_bytes;
 
 /// See [`crate::Format::stream_forwarder`].
 pub(crate) struct Forwarder {
@@ -32,6 +33,8 @@ pub(crate) struct Forwarder {
     held_events: Vec<Bytes>,
     /// Whether nothing has been sent to the client yet.
     nothing_sent: bool,
+    /// Whether the last event was sent with other bytes: the rest of a line end that was cut belongs to the old ones.
+    was_replaced: bool,
     /// An error behind events that were still valid: returned by the next call.
     failed: Option<MalformedResponse>,
     /// The final event, held back, and whether it arrived.
@@ -50,6 +53,8 @@ struct StreamEvent<'a> {
     kind: Cow<'a, str>,
     sequence_number: Option<u64>,
     delta: Option<TextBytes>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
     #[serde(borrow)]
     response: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
@@ -87,6 +92,7 @@ impl Forwarder {
             splitter: EventSplitter::default(),
             held_events: Vec::new(),
             nothing_sent: true,
+            was_replaced: false,
             failed: None,
             end: Bytes::new(),
             has_ended: false,
@@ -116,6 +122,12 @@ impl Forwarder {
                     break;
                 }
             };
+            let replaced = match &action {
+                EventAction::Replace(_) | EventAction::Hold(Some(_)) => true,
+                EventAction::Skip => self.was_replaced,
+                _ => false,
+            };
+            self.was_replaced = replaced;
             match action {
                 EventAction::Skip => {}
                 EventAction::Pass => {
@@ -154,7 +166,8 @@ impl Forwarder {
     fn classify_event(&mut self, event: &[u8]) -> Result<EventAction, MalformedResponse> {
         let Some(data) = event_data(event)? else {
             // Comments and empty lines only keep a stream alive; they do not open it.
-            return Ok(if self.nothing_sent {
+            let is_rest = self.was_replaced && event == b"\n";
+            return Ok(if self.nothing_sent || is_rest {
                 EventAction::Skip
             } else {
                 EventAction::Pass
@@ -181,11 +194,21 @@ impl Forwarder {
             }
             _ => {}
         }
-        if !wire.kind.starts_with("response.audio") {
-            self.text_bytes += wire.delta.map_or(0, |bytes| bytes.0);
-        }
+        // Some servers leave the names of events out: then all events get one.
+        let is_named = has_event_name(event) || wire.kind.is_empty();
+        let delta = wire.delta.map_or(0, |bytes| bytes.0);
+        self.text_bytes += match wire.kind.as_ref() {
+            "response.audio.delta" => generated_media_bytes("audio/", delta),
+            // A second form of the audio.
+            "response.audio.transcript.delta" => 0,
+            "response.output_item.done" => wire.item.map_or(0, hosted_output_bytes),
+            _ => delta,
+        };
         let Some(raw) = wire.response else {
-            return Ok(EventAction::Pass);
+            return Ok(match is_named {
+                true => EventAction::Pass,
+                false => EventAction::Replace(format_event(&wire.kind, &data)),
+            });
         };
         let response: Response<'_> =
             serde_json::from_str(raw.get()).map_err(|error| malformed(&error))?;
@@ -198,7 +221,14 @@ impl Forwarder {
         if let Some(model) = response.model {
             edits.replace(model, self.model.as_str());
         }
-        let new = edits.apply().map(|data| format_event(&wire.kind, &data));
+        if let Some(usage) = response.usage
+            && let Some(complete) = complete_usage(usage)
+        {
+            edits.replace(usage, complete);
+        }
+        let unnamed = (!is_named).then(|| data.to_string());
+        let new = edits.apply().or(unnamed);
+        let new = new.map(|data| format_event(&wire.kind, &data));
         Ok(match wire.kind.as_ref() {
             "response.created" | "response.in_progress" | "response.queued"
                 if self.nothing_sent =>
@@ -282,6 +312,12 @@ impl StreamForwarder for Forwarder {
         let body = json!({"response": response});
         write_event(out, &mut self.sequence, "response.failed", &body);
     }
+}
+
+/// Whether an event has an `event:` line.
+fn has_event_name(event: &[u8]) -> bool {
+    let mut lines = event.split(|byte| matches!(byte, b'\n' | b'\r'));
+    lines.any(|line| line.starts_with(b"event:"))
 }
 
 /// An event with new data, in standard SSE lines.

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::tokens::generated_media_bytes;
 
 /// The number of bytes of visible text, reasoning and call arguments in a JSON value of any shape.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,6 +22,29 @@ const TEXT_MEMBERS: [&str; 7] = [
     "summary",
     "delta",
 ];
+
+/// What a complete output item of the provider's own tools counts as, in bytes of text: a generated image, the results of code.
+/// The bytes of any other item came as deltas.
+pub(crate) fn hosted_output_bytes(item: &RawValue) -> u64 {
+    #[derive(Deserialize)]
+    struct Item {
+        result: Option<IgnoredAny>,
+        outputs: Option<Vec<Output>>,
+    }
+    #[derive(Deserialize)]
+    struct Output {
+        logs: Option<TextBytes>,
+    }
+    let Ok(item) = serde_json::from_str::<Item>(item.get()) else {
+        return 0;
+    };
+    let image = item
+        .result
+        .map_or(0, |_| generated_media_bytes("image/", 0));
+    let outputs = item.outputs.unwrap_or_default();
+    let logs = outputs.iter().filter_map(|output| output.logs.as_ref());
+    image + logs.map(|logs| logs.0).sum::<u64>()
+}
 
 impl<'de> Deserialize<'de> for TextBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::hub::{Citation, Event};
 use crate::responses::annotations::read_annotation;
+use crate::responses::namespace_tool::flat_name;
 
 /// The two lists of parts that an item can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +114,9 @@ impl HubEventBuilder {
     /// ([litellm#16863](https://github.com/BerriAI/litellm/issues/16863)).
     pub(crate) fn start_call(&mut self, index: u64, item: &Value, out: &mut Vec<Event>) {
         let name = item["name"].as_str().unwrap_or_default();
+        let in_namespace = item["namespace"].as_str().filter(|_| !name.is_empty());
+        let flat = in_namespace.map(|namespace| flat_name(namespace, name));
+        let name = flat.as_deref().unwrap_or(name);
         if name.is_empty() || self.item(index).call.is_some() {
             return;
         }
@@ -124,7 +128,7 @@ impl HubEventBuilder {
             .into_iter()
             .filter_map(Value::as_str)
             .find(|id| !id.is_empty());
-        let minted = || {
+        let generated_id = || {
             format!(
                 "call_{}_{call}",
                 self.metadata.0.trim_start_matches("resp_")
@@ -133,7 +137,7 @@ impl HubEventBuilder {
         out.push(Event::ToolStart {
             choice: 0,
             call,
-            id: id.map_or_else(minted, str::to_owned),
+            id: id.map_or_else(generated_id, str::to_owned),
             name: name.to_owned(),
             custom: item["type"] == "custom_tool_call",
         });

@@ -12,11 +12,14 @@ use crate::responses::annotations::write_annotation;
 use crate::responses::constants::{GENERATED_ID_MARK, NAME};
 use crate::responses::encrypted_content::EncryptedContent;
 use crate::responses::extra_fields::write_extra_fields;
+use crate::responses::namespace_tool::{NamespacedName, namespaced_names};
 
 /// The output items so far.
 #[derive(Debug, Default)]
 pub(crate) struct OutputBuilder {
     seed: String,
+    /// The client's functions in namespaces: calls have their flat names.
+    namespaces: Vec<NamespacedName>,
     /// Whether reasoning items keep the ids that the upstream gave them. In a stream those arrive
     /// too late.
     keeps_reasoning_ids: bool,
@@ -34,6 +37,7 @@ impl OutputBuilder {
         let reasoning = options.request.and_then(|r| r.reasoning.as_ref());
         Self {
             seed: options.seed.to_owned(),
+            namespaces: options.request.map(namespaced_names).unwrap_or_default(),
             shows_reasoning_as_summary: reasoning.is_some_and(|r| r.display.is_some()),
             ..Self::default()
         }
@@ -255,10 +259,12 @@ impl OutputBuilder {
             "" => format!("call_{}_{call}", self.seed),
             id => id.to_owned(),
         };
+        let namespaced = self.namespaces.iter().find(|n| n.flat == name);
         let body = ItemBody::Call {
             call,
             call_id,
-            name: name.to_owned(),
+            name: namespaced.map_or(name, |n| &n.name).to_owned(),
+            namespace: namespaced.map(|n| n.namespace.clone()),
             input: String::new(),
             custom,
         };

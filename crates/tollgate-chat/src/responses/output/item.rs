@@ -33,6 +33,8 @@ pub(crate) enum ItemBody {
         call_id: String,
         /// The tool's name.
         name: String,
+        /// The namespace that the tool is in.
+        namespace: Option<String>,
         /// JSON arguments, or the free text for a custom tool.
         input: String,
         /// Whether it is a custom tool call.
@@ -112,12 +114,7 @@ impl OutputItem {
                 json!({"id": self.id, "type": "message", "status": "in_progress", "role": "assistant", "content": []})
             }
             ItemBody::Parts { .. } => json!({"id": self.id, "type": "reasoning", "summary": []}),
-            ItemBody::Call {
-                call_id,
-                name,
-                custom,
-                ..
-            } => call_json(&self.id, "in_progress", call_id, name, "", *custom),
+            ItemBody::Call { .. } => self.call_json("in_progress", Some("")),
             ItemBody::Complete(_) => {
                 let mut value = self.final_json();
                 if value["type"] == "image_generation_call" {
@@ -158,13 +155,7 @@ impl OutputItem {
                 }
                 value
             }
-            ItemBody::Call {
-                call_id,
-                name,
-                input,
-                custom,
-                ..
-            } => call_json(&self.id, self.status, call_id, name, input, *custom),
+            ItemBody::Call { .. } => self.call_json(self.status, None),
             ItemBody::Complete(value) => {
                 let mut value = value.clone();
                 value["id"] = self.id.as_str().into();
@@ -172,23 +163,30 @@ impl OutputItem {
             }
         }
     }
-}
 
-fn call_json(
-    id: &str,
-    status: &str,
-    call_id: &str,
-    name: &str,
-    input: &str,
-    custom: bool,
-) -> Value {
-    match custom {
-        false => {
-            json!({"id": id, "type": "function_call", "status": status, "call_id": call_id, "name": name, "arguments": input})
+    /// The JSON of a call; `input` replaces what has arrived of its input.
+    fn call_json(&self, status: &str, input: Option<&str>) -> Value {
+        let ItemBody::Call {
+            call_id,
+            name,
+            namespace,
+            input: arrived,
+            custom,
+            ..
+        } = &self.body
+        else {
+            return Value::Null;
+        };
+        let (kind, member) = match custom {
+            false => ("function_call", "arguments"),
+            true => ("custom_tool_call", "input"),
+        };
+        let input = input.unwrap_or(arrived);
+        let mut value = json!({"id": self.id, "type": kind, "status": status, "call_id": call_id, "name": name, member: input});
+        if let Some(namespace) = namespace {
+            value["namespace"] = namespace.as_str().into();
         }
-        true => {
-            json!({"id": id, "type": "custom_tool_call", "status": status, "call_id": call_id, "name": name, "input": input})
-        }
+        value
     }
 }
 
@@ -199,9 +197,8 @@ impl TextPart {
         let mut value = json!({"type": kind, member: self.text});
         if self.kind == TextPartKind::Text {
             value["annotations"] = Value::Array(self.annotations.clone());
-            if !self.logprobs.is_empty() {
-                value["logprobs"] = Value::Array(self.logprobs.clone());
-            }
+            // OpenAI's schema requires both lists.
+            value["logprobs"] = Value::Array(self.logprobs.clone());
         }
         value
     }
@@ -212,6 +209,7 @@ impl TextPart {
         let mut value = json!({"type": kind, member: ""});
         if self.kind == TextPartKind::Text {
             value["annotations"] = Value::Array(Vec::new());
+            value["logprobs"] = Value::Array(Vec::new());
         }
         value
     }

@@ -124,10 +124,10 @@ fn read_data_uri_image(text: &str, field: &str) -> Result<Source, InvalidRequest
             );
             return Err(InvalidRequest::new(field, why));
         }
-        if data.len() as u64 / 4 * 3 > MAX_IMAGE_BYTES {
+        if media::decoded_bytes(data.as_bytes()) > MAX_IMAGE_BYTES {
             return Err(InvalidRequest::new(
                 field,
-                "must be an image of at most 20 MB",
+                format!("must be an image of at most {MAX_IMAGE_BYTES} bytes (20 MB)"),
             ));
         }
     }

@@ -15,6 +15,7 @@ use super::request_summary::summarize_request;
 use crate::error::InvalidRequest;
 use crate::hub::{Effort, ExtraFields, OutputFormat, Part, Reasoning, Request, Role, Turn};
 use input_items::read_items;
+pub(super) use tools::read_tool;
 use tools::{read_choice, read_tools};
 
 /// See [`crate::Format::read_request`].
@@ -180,7 +181,7 @@ fn with_note(mut turn: Turn, note: &str) -> Turn {
 }
 
 fn read_reasoning(value: Value) -> Result<Reasoning, InvalidRequest> {
-    const WORDS: &str = "one of none, minimal, low, medium, high, xhigh, max";
+    const ALLOWED: &str = "one of none, minimal, low, medium, high, xhigh, max";
     let Value::Object(mut members) = value else {
         return Ok(Reasoning::default());
     };
@@ -189,7 +190,7 @@ fn read_reasoning(value: Value) -> Result<Reasoning, InvalidRequest> {
         Some(word) => Some(
             word.as_str()
                 .and_then(Effort::parse)
-                .ok_or_else(|| invalid_value("reasoning.effort", WORDS, &word))?,
+                .ok_or_else(|| invalid_value("reasoning.effort", ALLOWED, &word))?,
         ),
     };
     let mut show = None;

@@ -18,7 +18,8 @@ pub(crate) fn read_tools(value: Value) -> Result<Vec<Tool>, InvalidRequest> {
     list.into_iter().enumerate().map(read).collect()
 }
 
-fn read_tool(value: Value, path: &str) -> Result<Tool, InvalidRequest> {
+/// Reads one tool. `path` is for errors.
+pub(crate) fn read_tool(value: Value, path: &str) -> Result<Tool, InvalidRequest> {
     let Value::Object(mut members) = value else {
         return Err(invalid_value(path, "an object", &value));
     };
@@ -37,8 +38,8 @@ fn read_tool(value: Value, path: &str) -> Result<Tool, InvalidRequest> {
         "remote_mcp" => remote_mcp(take_member(&mut members, "remote_mcp"))?,
         _ if word.starts_with("web_search") => {
             let mut location = take_member(&mut members, "user_location");
-            if let Some(Value::Object(place)) = &mut location {
-                place.shift_remove("type");
+            if let Some(Value::Object(fields)) = &mut location {
+                fields.shift_remove("type");
             }
             ToolKind::WebSearch { location }
         }
@@ -132,18 +133,18 @@ fn server_label(url: &str) -> String {
 
 /// Reads `tool_choice`. `None` if it names a tool that only this format has.
 pub(crate) fn read_choice(value: &Value) -> Result<Option<ToolChoice>, InvalidRequest> {
-    const WORDS: &str = "one of none, auto, required, or an object with `type`";
+    const ALLOWED: &str = "one of none, auto, required, or an object with `type`";
     let kind = match value {
         Value::String(word) => {
             return match word.as_str() {
                 "none" => Ok(Some(ToolChoice::None)),
                 "auto" => Ok(Some(ToolChoice::Auto)),
                 "required" => Ok(Some(ToolChoice::Required)),
-                _ => Err(invalid_value("tool_choice", WORDS, value)),
+                _ => Err(invalid_value("tool_choice", ALLOWED, value)),
             };
         }
         Value::Object(members) => members.get("type").and_then(Value::as_str),
-        _ => return Err(invalid_value("tool_choice", WORDS, value)),
+        _ => return Err(invalid_value("tool_choice", ALLOWED, value)),
     };
     match kind {
         Some(word @ ("function" | "custom")) => {

@@ -3,18 +3,19 @@
 use memchr::{memchr, memmem};
 
 use crate::error::InvalidRequest;
+use crate::media;
 use crate::responses::constants::MAX_IMAGE_BYTES;
 
 /// The number of images, files and audio parts: at least as many as there are.
 pub(crate) fn count_attachments(body: &[u8]) -> u32 {
-    const WORDS: [&[u8]; 4] = [
+    const TYPES: [&[u8]; 4] = [
         b"\"input_image\"",
         b"\"input_file\"",
         b"\"input_audio\"",
         b"\"computer_screenshot\"",
     ];
     let count = |word: &&[u8]| memmem::find_iter(body, *word).count();
-    WORDS
+    TYPES
         .iter()
         .map(count)
         .sum::<usize>()
@@ -28,12 +29,18 @@ pub(crate) fn count_payload_bytes(body: &[u8]) -> Result<u64, InvalidRequest> {
     const FILE: &[u8] = b"\"file_data\"";
     let mut sum = 0;
     for at in memmem::find_iter(body, URI) {
-        let length = length_to_quote(&body[at + URI.len()..]);
+        let data = &body[at + URI.len()..];
+        let length = length_to_quote(data);
         let head = &body[at.saturating_sub(64)..at];
-        if memmem::rfind(head, b"data:image").is_some() && length / 4 * 3 > MAX_IMAGE_BYTES {
+        // No byte of the text stands for more than 3/4 of a byte of the image.
+        let may_be_too_large = length / 4 * 3 > MAX_IMAGE_BYTES;
+        if may_be_too_large
+            && memmem::rfind(head, b"data:image").is_some()
+            && media::decoded_bytes(&data[..length as usize]) > MAX_IMAGE_BYTES
+        {
             return Err(InvalidRequest::new(
                 "input",
-                "holds an image of more than 20 MB",
+                format!("holds an image of more than {MAX_IMAGE_BYTES} bytes (20 MB)"),
             ));
         }
         sum += length;

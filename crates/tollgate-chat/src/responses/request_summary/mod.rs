@@ -1,6 +1,7 @@
 //! Summarizes and validates a request without parsing its conversation: types, ranges and required members (see docs/chat.md).
 
 mod attachments;
+mod content_checks;
 mod json_checks;
 
 use std::borrow::Cow;
@@ -18,6 +19,23 @@ use super::constants::GATEWAY_MARK;
 use super::json::is_web_url;
 use crate::error::InvalidRequest;
 use crate::format::RequestSummary;
+
+/// Types of tools beside functions and custom tools.
+const HOSTED_TOOLS: [&str; 13] = [
+    "web_search",
+    "file_search",
+    "mcp",
+    "computer",
+    "code_interpreter",
+    "image_generation",
+    "local_shell",
+    "shell",
+    "apply_patch",
+    "namespace",
+    "tool_search",
+    "programmatic_tool_calling",
+    "collaboration",
+];
 
 /// The members of a request, not parsed yet.
 #[derive(Deserialize)]
@@ -105,24 +123,32 @@ pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRe
         stream: boolean(wire.stream, "stream")?.unwrap_or(false),
         include_usage: false,
         max_tokens: cap.or(alias_cap),
+        thinking_budget: None,
         n: 1,
         user,
         attachments: count_attachments(body),
         payload_bytes: count_payload_bytes(body)?,
         has_reasoning_settings: wire.reasoning.is_some(),
         members: 0,
+        thread: None,
+        has_stored_context: has_stored_context(&wire),
         is_native: is_native_spelling
             && alias_cap.is_none()
             && memmem::find(body, GATEWAY_MARK).is_none(),
     })
 }
 
+/// Whether the upstream adds what it has stored to the request.
+fn has_stored_context(wire: &Body<'_>) -> bool {
+    [wire.previous_response_id, wire.conversation, wire.prompt]
+        .iter()
+        .any(Option::is_some)
+}
+
 /// `input` must be a string that is not blank or an array that is not empty, unless the upstream
 /// stores the conversation.
 fn check_input(wire: &Body<'_>) -> Result<(), InvalidRequest> {
-    let has_stored_input = [wire.previous_response_id, wire.conversation, wire.prompt]
-        .iter()
-        .any(Option::is_some);
+    let has_stored_input = has_stored_context(wire);
     let Some(input) = wire.input else {
         return match has_stored_input {
             true => Ok(()),
@@ -141,7 +167,7 @@ fn check_input(wire: &Body<'_>) -> Result<(), InvalidRequest> {
             let is_empty = input.get()[1..].trim_ascii_start().starts_with(']');
             match is_empty && !has_stored_input {
                 true => Err(InvalidRequest::new("input", "must hold at least one item")),
-                false => Ok(()),
+                false => content_checks::check_items(input),
             }
         }
         _ => Err(invalid_value(
@@ -210,10 +236,23 @@ fn check_tools(tools: Option<&RawValue>) -> Result<bool, InvalidRequest> {
                 check_mcp(wire.remote_mcp, &path(".remote_mcp"))?;
                 is_native = false;
             }
-            _ => {}
+            kind if is_hosted_tool(kind) => {}
+            kind => {
+                let known = "function, custom, web_search, file_search, remote_mcp or another tool of OpenAI's";
+                let why = format!("must be {known}, not {kind:?}");
+                return Err(InvalidRequest::new(path(".type"), why));
+            }
         }
     }
     Ok(is_native)
+}
+
+/// Whether the vendor runs a tool of that type. Some types have a date or `_preview` behind them.
+fn is_hosted_tool(kind: &str) -> bool {
+    let is_version = |rest: &str| rest.is_empty() || rest.starts_with('_');
+    HOSTED_TOOLS
+        .iter()
+        .any(|tool| kind.strip_prefix(tool).is_some_and(is_version))
 }
 
 fn check_nested_function(function: Option<&RawValue>, path: &str) -> Result<(), InvalidRequest> {

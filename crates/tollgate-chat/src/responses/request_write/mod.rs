@@ -22,6 +22,10 @@ pub(super) fn write_request(
         let why = "is not supported by the upstream of this model";
         return Err(InvalidRequest::new(member, why));
     }
+    if let Some(member) = request.essential_member_unknown_to(NAME) {
+        let why = "is not available for this model";
+        return Err(InvalidRequest::new(member, why));
+    }
     let names = ToolNames::new(request, target.capabilities.max_tool_name_length, |_, c| {
         c.is_ascii_alphanumeric() || c == '_' || c == '-'
     });

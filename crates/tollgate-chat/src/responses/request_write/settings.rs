@@ -23,13 +23,13 @@ impl RequestWriter<'_> {
     pub(crate) fn write_limits(&mut self) -> Result<(), InvalidRequest> {
         let request = self.request;
         if let Some(requested) = request.max_tokens {
-            let least = if self.is_own { 1 } else { MIN_OUTPUT_TOKENS };
+            let min_tokens = if self.is_own { 1 } else { MIN_OUTPUT_TOKENS };
             let max = self
                 .target
                 .capabilities
                 .max_output_tokens
                 .unwrap_or(u64::MAX);
-            let cap = requested.max(least).min(max);
+            let cap = requested.max(min_tokens).min(max);
             if cap != requested {
                 self.drop_field(RequestField::MaxTokens);
             }
@@ -164,7 +164,7 @@ impl RequestWriter<'_> {
         }
     }
 
-    /// The value of `reasoning.summary`. Clients of chat-completions and messages that ask for
+    /// The value of `reasoning.summary`. Clients of chat-completions and messages that request
     /// reasoning expect to see it.
     fn reasoning_summary<'r>(
         &self,

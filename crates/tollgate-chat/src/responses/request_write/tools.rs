@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::InvalidRequest;
 use crate::hub::{Request, RequestField, Tool, ToolChoice, ToolKind, ToolNames};
-use crate::responses::constants::{NAME, SEARCH_CONTEXT_SIZE};
+use crate::responses::constants::{ALLOWED_DOMAINS, NAME, SEARCH_CONTEXT_SIZE};
 use crate::responses::extra_fields::write_extra_fields;
 
 /// Writes one tool, functions flat.
@@ -55,10 +55,13 @@ pub(crate) fn write_tool(
         }
         ToolKind::WebSearch { location } => {
             members.insert("type".to_owned(), "web_search".into());
-            if let Some(Value::Object(place)) = location {
-                let mut place = place.clone();
-                place.insert("type".to_owned(), "approximate".into());
-                members.insert("user_location".to_owned(), Value::Object(place));
+            if let Some(Value::Object(fields)) = location {
+                let mut fields = fields.clone();
+                fields.insert("type".to_owned(), "approximate".into());
+                members.insert("user_location".to_owned(), Value::Object(fields));
+            }
+            if let (Some(domains), false) = (tool.extra.get(ALLOWED_DOMAINS), is_own) {
+                members.insert("filters".to_owned(), json!({ALLOWED_DOMAINS: domains}));
             }
             if let Some(size) = tool.extra.get(SEARCH_CONTEXT_SIZE) {
                 members.insert(SEARCH_CONTEXT_SIZE.to_owned(), size.clone());

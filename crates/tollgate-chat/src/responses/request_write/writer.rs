@@ -8,7 +8,7 @@ use super::input_items::InputWriter;
 use crate::error::InvalidRequest;
 use crate::format::Target;
 use crate::hub::{ExtraFields, Part, PartKind, Request, RequestField, Role, ToolNames, Turn};
-use crate::responses::constants::{NAME, SEARCH_CONTEXT_SIZE};
+use crate::responses::constants::{ALLOWED_DOMAINS, NAME, SEARCH_CONTEXT_SIZE};
 use crate::responses::extra_fields::{NOTE_INPUT, NOTE_INSTRUCTIONS, has_note, write_extra_fields};
 
 /// Members that chat-completions has with the same names and meaning.
@@ -129,6 +129,7 @@ impl<'a> RequestWriter<'a> {
             request.client_format == "chat-completions"
                 && (SHARED_WITH_CHAT_COMPLETIONS.contains(&name)
                     || matches!(name, SEARCH_CONTEXT_SIZE | "role"))
+                || name == ALLOWED_DOMAINS
         };
         let dropped_parts: Vec<&str> = all_extra_fields(request)
             .flat_map(|extra| extra.names_unknown_to(NAME))

@@ -1,0 +1,302 @@
+//! The tokens to hold for the attachments of a request, by their types and sizes, read from the body without parsing it.
+//!
+//! The numbers are the highest of what the providers document: images by tiles or patches (OpenAI, Google) or by area
+//! (Anthropic), PDF pages as text and image together, audio and video by the second.
+
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use crate::media;
+
+/// Most tokens of one image, on all models but those that scale them up (gpt-4o-mini).
+const MAX_IMAGE_TOKENS: u64 = 5_000;
+/// Pixels that cost a token where they cost most, and what an image costs beside its pixels.
+const PIXELS_PER_TOKEN: u64 = 400;
+const BASE_IMAGE_TOKENS: u64 = 300;
+/// A page of a PDF: up to 3,000 tokens of text, and an image of it.
+const TOKENS_PER_PAGE: u64 = 4_600;
+/// Bytes of a page if the pages cannot be counted because the PDF's objects are compressed.
+const BYTES_PER_PAGE: u64 = 5_000;
+/// Providers reject longer PDFs.
+const MAX_PAGES: u64 = 1_000;
+const TOKENS_PER_AUDIO_SECOND: u64 = 32;
+/// Speech below 8 kbit/s is not intelligible.
+const MIN_AUDIO_BYTES_PER_SECOND: u64 = 1_000;
+const TOKENS_PER_VIDEO_SECOND: u64 = 300;
+const MIN_VIDEO_BYTES_PER_SECOND: u64 = 8_000;
+/// A file that only the provider can see: by its id, or a link to anything but an image.
+const REMOTE_FILE_TOKENS: u64 = 50_000;
+/// Base64 text shorter than this is no attachment of its own.
+const MIN_PAYLOAD: usize = 64;
+
+/// Standard and URL-safe alphabets are both decoded after replacing digits; padding may be missing.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// The tokens to hold for all attachments in `body`, a chat request as JSON in any of the formats.
+pub fn held_attachment_tokens(body: &[u8]) -> u64 {
+    let mut tokens = 0;
+    let mut key: &[u8] = b"";
+    let mut declared = "";
+    for (text, is_key) in JsonStrings::new(body) {
+        if is_key {
+            key = text;
+            continue;
+        }
+        match key {
+            b"mimeType" | b"mime_type" | b"media_type" => {
+                declared = std::str::from_utf8(text).unwrap_or_default();
+            }
+            b"file_id" | b"fileUri" | b"file_uri" | b"file_url" => {
+                let is_image = declared.starts_with("image/");
+                tokens += if is_image {
+                    MAX_IMAGE_TOKENS
+                } else {
+                    REMOTE_FILE_TOKENS
+                };
+            }
+            b"url" | b"image_url" if text.starts_with(b"http") => {
+                let is_other = [&b".pdf"[..], b".mp4", b".mp3", b".wav"];
+                let is_other = is_other.iter().any(|end| text.ends_with(end));
+                tokens += if is_other {
+                    REMOTE_FILE_TOKENS
+                } else {
+                    MAX_IMAGE_TOKENS
+                };
+            }
+            b"url" | b"image_url" | b"file_data" | b"data" | b"video_url" => {
+                tokens += inline_tokens(text, declared);
+            }
+            _ => {}
+        }
+    }
+    tokens
+}
+
+/// The tokens of a data URI, or of base64 of the declared type.
+fn inline_tokens(text: &[u8], declared: &str) -> u64 {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return 0;
+    };
+    let (media_type, data) = match media::parse_data_uri(text) {
+        Some(uri) => (uri.media_type, uri.data),
+        None if text.len() < MIN_PAYLOAD => return 0,
+        None => (declared, text),
+    };
+    let bytes = decode(data);
+    let size = bytes.len() as u64;
+    match media::sniff_media_type(&bytes).unwrap_or(media_type) {
+        "application/pdf" => pdf_pages(&bytes) * TOKENS_PER_PAGE,
+        kind if kind.starts_with("image/") => image_tokens(&bytes),
+        kind if kind.starts_with("video/") => {
+            video_seconds(&bytes).unwrap_or(size / MIN_VIDEO_BYTES_PER_SECOND + 1)
+                * TOKENS_PER_VIDEO_SECOND
+        }
+        kind if kind.starts_with("text/") => size,
+        _ if bytes.starts_with(b"RIFF") || bytes.starts_with(b"ID3") => audio_tokens(&bytes),
+        kind if kind.starts_with("audio/") => audio_tokens(&bytes),
+        // Of an unknown type: text, or audio of a type that another field declares.
+        _ => size / 4,
+    }
+}
+
+fn decode(data: &str) -> Vec<u8> {
+    let is_clean = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'\\';
+    let digits = data.bytes().filter(is_clean).map(|byte| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => other,
+    });
+    let digits: Vec<u8> = digits.collect();
+    BASE64
+        .decode(&digits)
+        .unwrap_or_else(|_| vec![0; data.len() / 4 * 3])
+}
+
+fn image_tokens(bytes: &[u8]) -> u64 {
+    let pixels = image_size(bytes).map(|(width, height)| u64::from(width) * u64::from(height));
+    pixels.map_or(MAX_IMAGE_TOKENS, |pixels| {
+        (pixels / PIXELS_PER_TOKEN + BASE_IMAGE_TOKENS).min(MAX_IMAGE_TOKENS)
+    })
+}
+
+/// Width and height of a PNG, GIF or JPEG. `None` for other types.
+fn image_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let be = |at: usize| {
+        bytes
+            .get(at..at + 4)
+            .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+    };
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some((be(16)?, be(20)?)),
+        [b'G', b'I', b'F', _, _, _, w0, w1, h0, h1, ..] => Some((
+            u16::from_le_bytes([*w0, *w1]).into(),
+            u16::from_le_bytes([*h0, *h1]).into(),
+        )),
+        [0xff, 0xd8, ..] => jpeg_size(bytes),
+        _ => None,
+    }
+}
+
+/// The size in a JPEG's first frame header.
+fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        let segment = bytes.get(at..at + 9)?;
+        if segment[0] != 0xff {
+            return None;
+        }
+        let word = |at: usize| u32::from(u16::from_be_bytes([segment[at], segment[at + 1]]));
+        match segment[1] {
+            0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
+                return Some((word(7), word(5)));
+            }
+            _ => at += 2 + word(2) as usize,
+        }
+    }
+}
+
+/// The pages of a PDF, counted or at worst; at least 1.
+fn pdf_pages(bytes: &[u8]) -> u64 {
+    let count = |name: &str| memchr::memmem::find_iter(bytes, name).count() as u64;
+    let seen = ["/Type /Page", "/Type/Page"].map(count).iter().sum::<u64>();
+    let trees = ["/Type /Pages", "/Type/Pages"]
+        .map(count)
+        .iter()
+        .sum::<u64>();
+    let by_size = match count("/ObjStm") {
+        0 => 1,
+        _ => bytes.len() as u64 / BYTES_PER_PAGE + 1,
+    };
+    seen.saturating_sub(trees).max(by_size).min(MAX_PAGES)
+}
+
+fn audio_tokens(bytes: &[u8]) -> u64 {
+    let is_wav = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE");
+    let rate = bytes.get(28..32).filter(|_| is_wav);
+    let rate = rate.map(|b| u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+    let rate = rate.unwrap_or(0).max(MIN_AUDIO_BYTES_PER_SECOND);
+    (bytes.len() as u64 / rate + 1) * TOKENS_PER_AUDIO_SECOND
+}
+
+/// The duration in the movie header of an MP4 or QuickTime file.
+fn video_seconds(bytes: &[u8]) -> Option<u64> {
+    let header = bytes.get(memchr::memmem::find(bytes, b"mvhd")? + 4..)?;
+    let be = |at: usize| {
+        header
+            .get(at..at + 4)
+            .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+    };
+    let (scale, duration) = match header.first()? {
+        0 => (be(12)?, u64::from(be(16)?)),
+        _ => (be(20)?, u64::from(be(24)?) << 32 | u64::from(be(28)?)),
+    };
+    (scale > 0).then(|| duration / u64::from(scale) + 1)
+}
+
+/// The strings of a JSON text as written, without quotes; true for the names of members.
+struct JsonStrings<'a> {
+    body: &'a [u8],
+    at: usize,
+}
+
+impl<'a> JsonStrings<'a> {
+    fn new(body: &'a [u8]) -> Self {
+        Self { body, at: 0 }
+    }
+}
+
+impl<'a> Iterator for JsonStrings<'a> {
+    type Item = (&'a [u8], bool);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.at + memchr::memchr(b'"', self.body.get(self.at..)?)? + 1;
+        let mut end = start;
+        loop {
+            end += memchr::memchr2(b'"', b'\\', self.body.get(end..)?)?;
+            if self.body[end] == b'"' {
+                break;
+            }
+            end += 2;
+        }
+        self.at = end + 1;
+        let is_key = self.body[self.at..].trim_ascii_start().first() == Some(&b':');
+        Some((&self.body[start..end], is_key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    fn held(part: &serde_json::Value) -> u64 {
+        held_attachment_tokens(json!({"content": [part]}).to_string().as_bytes())
+    }
+
+    fn uri(media_type: &str, bytes: &[u8]) -> String {
+        media::format_data_uri(media_type, &STANDARD.encode(bytes))
+    }
+
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend(width.to_be_bytes());
+        bytes.extend(height.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn images_are_held_by_their_pixels() {
+        for (width, height, expected) in [(1, 1, 300), (512, 512, 955), (9000, 9000, 5_000)] {
+            let url = uri("image/png", &png(width, height));
+            assert_eq!(held(&json!({"image_url": {"url": url}})), expected);
+            assert_eq!(
+                held(&json!({"type": "input_image", "image_url": url})),
+                expected
+            );
+        }
+        assert_eq!(
+            held(&json!({"image_url": {"url": "https://example.com/a.png"}})),
+            5_000
+        );
+        assert_eq!(held(&json!({"text": "no attachment: \"url\" http://x"})), 0);
+    }
+
+    #[test]
+    fn documents_are_held_by_their_pages() {
+        let mut pdf = b"%PDF-1.4 /Type /Pages ".to_vec();
+        for _ in 0..12 {
+            pdf.extend(b"/Type /Page\n");
+        }
+        let data = STANDARD.encode(&pdf);
+        let source = json!({"type": "base64", "media_type": "application/pdf", "data": data});
+        assert_eq!(held(&json!({"source": source})), 12 * 4_600);
+        pdf.extend(b"/Type /ObjStm");
+        pdf.resize(100_000, 0);
+        let data = json!({"file_data": uri("application/pdf", &pdf)});
+        assert_eq!(held(&data), 21 * 4_600, "compressed: by the size");
+        assert_eq!(held(&json!({"file_id": "file_1"})), 50_000);
+    }
+
+    #[test]
+    fn audio_and_video_are_held_by_the_second() {
+        let mut wav = b"RIFF....WAVEfmt ".to_vec();
+        wav.extend([16, 0, 0, 0, 1, 0, 1, 0]);
+        wav.extend(16_000_u32.to_le_bytes());
+        wav.extend(32_000_u32.to_le_bytes());
+        wav.resize(320_000, 0);
+        let audio = json!({"input_audio": {"data": STANDARD.encode(&wav), "format": "wav"}});
+        assert_eq!(held(&audio), 11 * 32);
+        let mut mp4 = b"....ftypisom....mvhd\0\0\0\0........".to_vec();
+        mp4.extend(1_000_u32.to_be_bytes());
+        mp4.extend(60_000_u32.to_be_bytes());
+        mp4.resize(200, 0);
+        let inline = json!({"mimeType": "video/mp4", "data": STANDARD.encode(&mp4)});
+        assert_eq!(held(&json!({"inlineData": inline})), 61 * 300);
+    }
+}

@@ -1,0 +1,199 @@
+//! Writes `tools`.
+
+use serde_json::{Map, Value, json};
+
+use super::writer::RequestWriter;
+use crate::error::InvalidRequest;
+use crate::hub::{PartKind, RequestField, Tool, ToolChoice, ToolKind};
+use crate::messages::constants::NAME;
+use crate::messages::fields::write_extra_fields;
+use crate::messages::notes::NOTE_TOOL_TYPE;
+
+/// The version of web search that is requested if the client gave none.
+const WEB_SEARCH: &str = "web_search_20250305";
+
+impl RequestWriter<'_> {
+    /// Writes the tools.
+    pub(crate) fn write_tools(&mut self) -> Result<Vec<Value>, InvalidRequest> {
+        let among = match &self.request.tool_choice {
+            Some(ToolChoice::AllowedTools { names, .. }) => Some(names),
+            _ => None,
+        };
+        let request = self.request;
+        let mut out = Vec::with_capacity(request.tools.len());
+        for (index, tool) in request.tools.iter().enumerate() {
+            if let (Some(names), ToolKind::Function { name, .. } | ToolKind::Custom { name, .. }) =
+                (among, &tool.kind)
+                && !names.contains(name)
+            {
+                continue;
+            }
+            out.push(self.write_tool(index, tool)?);
+        }
+        if out.is_empty() && !self.is_native {
+            out = self.define_history_tools();
+        }
+        Ok(out)
+    }
+
+    fn write_tool(&mut self, index: usize, tool: &Tool) -> Result<Value, InvalidRequest> {
+        let mut out = match &tool.kind {
+            ToolKind::Function {
+                name,
+                description,
+                parameters,
+                strict,
+            } => {
+                // Models support `strict` if they support structured output.
+                let supports_strict = self.is_native || self.capabilities.supports_json_schema;
+                if *strict == Some(true) && !supports_strict {
+                    self.drop_name("strict");
+                }
+                let strict = strict.filter(|strict| self.is_native || (*strict && supports_strict));
+                let name = self.names.upstream_name(name).to_owned();
+                let description = description.as_deref();
+                write_function(&name, description, parameters.as_ref(), strict)
+            }
+            ToolKind::Custom {
+                name,
+                description,
+                format,
+            } => {
+                let name = self.names.upstream_name(name).to_owned();
+                write_custom_tool(&name, description.as_deref(), format.as_ref())
+            }
+            ToolKind::WebSearch { location } => write_web_search(tool, location.as_ref()),
+            ToolKind::FormatSpecific { format, value } if *format == NAME => {
+                return Ok(value.clone());
+            }
+            ToolKind::FormatSpecific { value, .. } => {
+                // Its type is `type`, or the name of its only member.
+                let kind = value.get("type").and_then(Value::as_str);
+                let only = value.as_object().and_then(|members| members.keys().next());
+                let kind = kind.or(only.map(String::as_str)).unwrap_or_default();
+                let field = format!(
+                    "{}[{index}]",
+                    self.request.client_field_name(RequestField::Tools)
+                );
+                let why = format!("of type `{kind}` is not available for this model");
+                return Err(InvalidRequest::new(field, why));
+            }
+        };
+        if let Some(marker) = self.cache_control(tool.cache_ttl.as_deref()) {
+            out.insert("cache_control".to_owned(), marker);
+        }
+        self.drop_extra(&tool.extra);
+        Ok(write_extra_members(out, tool))
+    }
+
+    /// Definitions of the tools that the history calls: the API requires them even if no tool may be called.
+    fn define_history_tools(&self) -> Vec<Value> {
+        let mut names: Vec<&str> = Vec::new();
+        for part in self.request.turns.iter().flat_map(|turn| &turn.parts) {
+            if let PartKind::ToolCall { name, .. } = &part.kind
+                && !names.contains(&name.as_str())
+            {
+                names.push(name);
+            }
+        }
+        let define = |name: &&str| {
+            Value::Object(write_function(
+                self.names.upstream_name(name),
+                None,
+                None,
+                None,
+            ))
+        };
+        names.iter().map(define).collect()
+    }
+}
+
+/// A function's definition.
+pub(crate) fn write_function(
+    name: &str,
+    description: Option<&str>,
+    parameters: Option<&Value>,
+    strict: Option<bool>,
+) -> Map<String, Value> {
+    let mut out = Map::new();
+    out.insert("name".to_owned(), json!(name));
+    if let Some(text) = description {
+        out.insert("description".to_owned(), json!(text));
+    }
+    out.insert("input_schema".to_owned(), object_schema(parameters));
+    if let Some(strict) = strict {
+        out.insert("strict".to_owned(), json!(strict));
+    }
+    out
+}
+
+/// A schema with `"type": "object"`. A function without parameters gets an empty one.
+fn object_schema(parameters: Option<&Value>) -> Value {
+    match parameters {
+        Some(Value::Object(schema)) if schema.get("type").is_some_and(|kind| kind == "object") => {
+            Value::Object(schema.clone())
+        }
+        Some(Value::Object(schema)) => {
+            let mut typed = Map::from_iter([("type".to_owned(), json!("object"))]);
+            let rest = schema.iter().filter(|(name, _)| *name != "type");
+            typed.extend(rest.map(|(name, value)| (name.clone(), value.clone())));
+            Value::Object(typed)
+        }
+        _ => json!({"type": "object", "properties": {}}),
+    }
+}
+
+/// A function with one string parameter in place of a free-text tool, which the format does not have.
+pub(crate) fn write_custom_tool(
+    name: &str,
+    description: Option<&str>,
+    format: Option<&Value>,
+) -> Map<String, Value> {
+    let text = format
+        .and_then(|format| format.get("definition"))
+        .and_then(Value::as_str)
+        .map(|grammar| format!("The whole input, in this grammar:\n{grammar}"));
+    let text = text.unwrap_or_else(|| "The whole input.".to_owned());
+    let schema = json!({
+        "type": "object",
+        "properties": {"input": {"type": "string", "description": text}},
+        "required": ["input"],
+    });
+    write_function(name, description, Some(&schema), None)
+}
+
+/// Anthropic's web search tool.
+pub(crate) fn write_web_search(tool: &Tool, location: Option<&Value>) -> Map<String, Value> {
+    let version = tool
+        .extra
+        .for_format(NAME)
+        .and_then(|extra| extra.get(NOTE_TOOL_TYPE));
+    let mut out = Map::new();
+    let version = version.cloned().unwrap_or_else(|| json!(WEB_SEARCH));
+    out.insert("type".to_owned(), version);
+    out.insert("name".to_owned(), json!("web_search"));
+    if let Some(Value::Object(members)) = location {
+        let mut approximate = Map::from_iter([("type".to_owned(), json!("approximate"))]);
+        approximate.extend(members.clone());
+        out.insert("user_location".to_owned(), Value::Object(approximate));
+    }
+    if let Some(domains) = tool.extra.get("filters").map(|f| &f["allowed_domains"])
+        && domains.is_array()
+    {
+        out.insert("allowed_domains".to_owned(), domains.clone());
+    }
+    out
+}
+
+/// Adds the extra fields of this format.
+pub(crate) fn write_extra_members(mut out: Map<String, Value>, tool: &Tool) -> Value {
+    let kind = tool
+        .extra
+        .for_format(NAME)
+        .and_then(|extra| extra.get(NOTE_TOOL_TYPE));
+    if let (Some(kind), false) = (kind, out.contains_key("type")) {
+        out.insert("type".to_owned(), kind.clone());
+    }
+    write_extra_fields(&tool.extra, &mut out);
+    Value::Object(out)
+}

@@ -1,0 +1,148 @@
+//! Recognises requests whose prompt the provider makes longer than the client's bytes: by searches, by files that it fetches or
+//! has, by documents, by conversations that it keeps.
+
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+/// Members of a request that stand for input that the provider adds, by format.
+static MEMBERS: LazyLock<[(&str, Vec<Finder<'static>>); 4]> = LazyLock::new(|| {
+    let of = |format, names| (format, finders(names));
+    [
+        of(
+            "chat-completions",
+            &["\"web_search_options\"", "\"plugins\""],
+        ),
+        of(
+            "responses",
+            &[
+                "\"previous_response_id\"",
+                "\"conversation\"",
+                "\"prompt\":",
+            ],
+        ),
+        of("messages", &["\"mcp_servers\"", "\"container\""]),
+        of(
+            "generate-content",
+            &["\"cachedContent\"", "\"cached_content\""],
+        ),
+    ]
+});
+static TOOLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"tools\""));
+/// Tools that run at the provider, by a part of their name.
+static SERVER_TOOLS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
+    finders(&[
+        "web_search",
+        "web_fetch",
+        "file_search",
+        "code_interpreter",
+        "code_execution",
+        "codeExecution",
+        "google_search",
+        "googleSearch",
+        "googleMaps",
+        "url_context",
+        "urlContext",
+        "image_generation",
+        "\"computer",
+        "mcp",
+        "tool_search",
+    ])
+});
+/// What attachments contain that are no images in the body itself.
+static OTHER_ATTACHMENTS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
+    finders(&[
+        "\"http",
+        "\"gs:",
+        "file_id",
+        "fileUri",
+        "file_uri",
+        "fileData",
+        "file_data",
+        "input_audio",
+        "application/",
+        "audio/",
+        "video/",
+        "JVBERi0",
+    ])
+});
+
+fn finders(names: &[&'static str]) -> Vec<Finder<'static>> {
+    names.iter().map(|name| Finder::new(*name)).collect()
+}
+
+fn finds_any(finders: &[Finder<'_>], body: &[u8]) -> bool {
+    finders.iter().any(|finder| finder.find(body).is_some())
+}
+
+/// Whether the prompt may be longer than its bytes allow, so that only the model's context window bounds it. May be true
+/// without reason (a text that mentions such a tool), never false without.
+pub fn has_open_ended_prompt(format: &str, body: &[u8], attachments: u32) -> bool {
+    let members = MEMBERS.iter().find(|(name, _)| *name == format);
+    (attachments > 0 && finds_any(&OTHER_ATTACHMENTS, body))
+        || members.is_none_or(|(_, members)| finds_any(members, body))
+        || (TOOLS.find(body).is_some() && finds_any(&SERVER_TOOLS, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_open_ended_prompt;
+
+    #[test]
+    fn what_the_provider_adds_to_is_recognised() {
+        for (format, body, attachments, expected) in [
+            (
+                "chat-completions",
+                r#"{"messages":[{"role":"user","content":"hi"}]}"#,
+                0,
+                false,
+            ),
+            (
+                "chat-completions",
+                r#"{"tools":[{"type":"function","name":"f"}]}"#,
+                0,
+                false,
+            ),
+            (
+                "messages",
+                r#"{"tools":[{"type":"web_search_20250305"}]}"#,
+                0,
+                true,
+            ),
+            (
+                "generate-content",
+                r#"{"tools":[{"googleSearch":{}}]}"#,
+                0,
+                true,
+            ),
+            (
+                "generate-content",
+                r#"{"cachedContent":"cachedContents/1"}"#,
+                0,
+                true,
+            ),
+            ("responses", r#"{"previous_response_id":"resp_1"}"#, 0, true),
+            (
+                "chat-completions",
+                r#"{"url":"data:image/png;base64,iVBOR"}"#,
+                1,
+                false,
+            ),
+            (
+                "chat-completions",
+                r#"{"url":"https://example.com/a.pdf"}"#,
+                1,
+                true,
+            ),
+            (
+                "chat-completions",
+                r#"{"file_data":"data:application/pdf;base64,JVBERi0"}"#,
+                1,
+                true,
+            ),
+        ] {
+            let found = has_open_ended_prompt(format, body.as_bytes(), attachments);
+            assert_eq!(found, expected, "{body}");
+        }
+    }
+}

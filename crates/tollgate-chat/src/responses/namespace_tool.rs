@@ -1,0 +1,142 @@
+//! `namespace` tools: functions of the client under a common name. Only this format has them. For the others each function gets
+//! the name `namespace__function`; in calls that a client of this format receives, both names are restored.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::constants::NAME;
+use super::request_read::read_tool;
+use crate::error::InvalidRequest;
+use crate::hub::{ExtraFields, Part, PartKind, Request, Tool, ToolChoice, ToolKind};
+
+const TYPE: &str = "namespace";
+
+/// A function in a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamespacedName {
+    /// Its name in formats without namespaces.
+    pub(super) flat: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// The name of a function in formats without namespaces.
+pub(super) fn flat_name(namespace: &str, name: &str) -> String {
+    format!("{namespace}__{name}")
+}
+
+/// The functions of all namespaces of a request.
+pub(super) fn namespaced_names(request: &Request) -> Vec<NamespacedName> {
+    let mut names = Vec::new();
+    for (namespace, functions) in request.tools.iter().filter_map(as_namespace) {
+        let functions = functions.iter().filter_map(|f| f["name"].as_str());
+        names.extend(functions.map(|name| NamespacedName {
+            flat: flat_name(namespace, name),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }));
+    }
+    names
+}
+
+/// The flat names of the free-text tools in namespaces.
+pub(crate) fn namespaced_custom_tools(request: &Request) -> Vec<String> {
+    let mut names = Vec::new();
+    for (namespace, tools) in request.tools.iter().filter_map(as_namespace) {
+        let custom = tools.iter().filter(|tool| tool["type"] == "custom");
+        let custom = custom.filter_map(|tool| tool["name"].as_str());
+        names.extend(custom.map(|name| flat_name(namespace, name)));
+    }
+    names
+}
+
+/// The name and the functions of a namespace.
+fn as_namespace(tool: &Tool) -> Option<(&str, &[Value])> {
+    let ToolKind::FormatSpecific { format, value } = &tool.kind else {
+        return None;
+    };
+    if *format != NAME || value["type"] != TYPE {
+        return None;
+    }
+    Some((value["name"].as_str()?, value["tools"].as_array()?))
+}
+
+/// The request for a format without namespaces: their functions are tools of their own.
+///
+/// # Errors
+/// A tool in a namespace is malformed.
+pub fn flatten_namespaces(request: &Request) -> Result<Cow<'_, Request>, InvalidRequest> {
+    let names = namespaced_names(request);
+    let is_in_namespace = |part: &Part| part.extra.get(TYPE).is_some();
+    let mut parts = request.turns.iter().flat_map(|turn| &turn.parts);
+    if names.is_empty() && !parts.any(is_in_namespace) {
+        return Ok(Cow::Borrowed(request));
+    }
+    let mut flat = request.clone();
+    flat.tools.clear();
+    for (at, tool) in request.tools.iter().enumerate() {
+        match as_namespace(tool) {
+            None => flat.tools.push(tool.clone()),
+            Some((namespace, functions)) => {
+                let path = |i| format!("tools[{at}].tools[{i}]");
+                for (i, function) in functions.iter().enumerate() {
+                    let tool = read_tool(function.clone(), &path(i))?;
+                    flat.tools.push(rename(tool, namespace, &path(i))?);
+                }
+            }
+        }
+    }
+    for part in flat.turns.iter_mut().flat_map(|turn| &mut turn.parts) {
+        flatten_call(part);
+    }
+    let is_tool = |name: &str| {
+        let mut tools = request.tools.iter();
+        tools.any(|tool| matches!(&tool.kind, ToolKind::Function { name: own, .. } | ToolKind::Custom { name: own, .. } if own == name))
+    };
+    let flatten = |name: &mut String| {
+        if !is_tool(name)
+            && let Some(found) = names.iter().find(|n| n.name == *name)
+        {
+            name.clone_from(&found.flat);
+        }
+    };
+    match &mut flat.tool_choice {
+        Some(ToolChoice::Tool(name)) => flatten(name),
+        Some(ToolChoice::AllowedTools { names, .. }) => names.iter_mut().for_each(flatten),
+        _ => {}
+    }
+    Ok(Cow::Owned(flat))
+}
+
+/// A function of a namespace under its flat name.
+fn rename(mut tool: Tool, namespace: &str, path: &str) -> Result<Tool, InvalidRequest> {
+    match &mut tool.kind {
+        ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } if !name.is_empty() => {
+            *name = flat_name(namespace, name);
+            Ok(tool)
+        }
+        ToolKind::Function { .. } | ToolKind::Custom { .. } => Err(InvalidRequest::new(
+            format!("{path}.name"),
+            "is required: a string",
+        )),
+        _ => {
+            let why = "must be `function` or `custom`: this model's provider runs no other tools";
+            Err(InvalidRequest::new(format!("{path}.type"), why))
+        }
+    }
+}
+
+/// A call in the history that names its namespace.
+fn flatten_call(part: &mut Part) {
+    let namespace = part.extra.get(TYPE).and_then(Value::as_str);
+    let PartKind::ToolCall { name, .. } = &mut part.kind else {
+        return;
+    };
+    let Some(namespace) = namespace else { return };
+    *name = flat_name(namespace, name);
+    let members = part.extra.for_format(NAME).into_iter().flatten();
+    let members = members.filter(|(name, _)| *name != TYPE);
+    let members: Map<String, Value> = members.map(|(n, v)| (n.clone(), v.clone())).collect();
+    part.extra = ExtraFields::new(NAME, members);
+}
