@@ -40,13 +40,40 @@ const CHAT_MODELS: &[(Endpoint, &[&str])] = &[
     (Endpoint::Responses, &["GPT-4o-image", "gpt-4-vision"]),
 ];
 
+/// Ids that clients derive from those of built-in models: names of versions, dates and `-latest`. `*` stands for any text. The
+/// first that fits counts; ids in the catalogue and patterns in the configuration come before these.
+const DERIVED_IDS: &[(&str, &str)] = &[
+    (
+        "claude-opus-4-*-thinking",
+        "claude-opus-4-1-20250805-thinking",
+    ),
+    ("claude-opus-4-*", "claude-opus-4-1-20250805"),
+    (
+        "claude-sonnet-4-*-thinking",
+        "claude-sonnet-4-5-20250929-thinking",
+    ),
+    ("claude-sonnet-4-*", "claude-sonnet-4-5-20250929"),
+    ("claude-haiku-4-*", "claude-haiku-4-5-20251001"),
+    ("gpt-5-20*", "gpt-5"),
+    ("gpt-5-mini-20*", "gpt-5-mini"),
+    ("gpt-5-nano-20*", "gpt-5-nano"),
+    ("gpt-5-pro-20*", "gpt-5-pro"),
+    ("gpt-4o-20*", "gpt-4o"),
+];
+
+/// Least similarity of the names that an error suggests, from 0 to 1.
+const MIN_SIMILARITY: f64 = 0.6;
+/// Number of names that an error suggests at most.
+const MAX_SUGGESTIONS: usize = 3;
+
 /// The longest model id that configuration may add, in bytes.
 const NAME_MAX: usize = 128;
 
-/// A model id that configuration adds: a `[[model]]` table.
+/// A model id that configuration adds: a `[[model]]` table. It is an alias of the other model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraModel {
-    /// The new id, 1 to 128 printable characters without spaces.
+    /// The new id, 1 to 128 printable characters without spaces. With a `*`, which stands for any text, every id that fits is an
+    /// alias of the chat model.
     pub name: String,
     /// The model whose rules it follows: a built-in model id, or a family's name (which means its first model).
     pub like: String,
@@ -59,18 +86,50 @@ pub struct TaskModel {
     pub name: String,
     /// The built-in id whose rules it follows: its own id, except for models that configuration adds.
     pub base_model: &'static str,
+    /// The built-in id by which prices, channels and keys know it: its own id, unless that is an alias.
+    pub first_name: &'static str,
     /// The family that declares its parameters.
     pub family: AnyFamily,
 }
 
+/// A chat model.
+#[derive(Clone, Copy)]
+struct ChatModel {
+    /// The endpoint that errors name for it.
+    endpoint: Endpoint,
+    /// As that of [`TaskModel`].
+    first_name: &'static str,
+}
+
+/// The names of a model in a request: an alias is its model, so that the configuration need not name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelName<'a> {
+    /// The id in the request.
+    pub own: &'a str,
+    /// The id by which prices, channels and keys know the model, unless they have an entry for `own`.
+    pub first: &'a str,
+}
+
+impl TaskModel {
+    /// Its names.
+    pub fn names(&self) -> ModelName<'_> {
+        ModelName {
+            own: &self.name,
+            first: self.first_name,
+        }
+    }
+}
+
 enum Entry {
     Task(TaskModel),
-    Chat(Endpoint),
+    Chat(ChatModel),
 }
 
 /// The known model ids. They are case-sensitive.
 pub struct Catalogue {
     entries: HashMap<String, Entry>,
+    /// Patterns of ids that are aliases of a chat model. The first that fits counts.
+    patterns: Vec<(String, Entry)>,
 }
 
 impl Catalogue {
@@ -87,7 +146,11 @@ impl Catalogue {
         }
         for (endpoint, names) in CHAT_MODELS {
             for name in *names {
-                entries.insert((*name).to_owned(), Entry::Chat(*endpoint));
+                let model = ChatModel {
+                    endpoint: *endpoint,
+                    first_name: name,
+                };
+                entries.insert((*name).to_owned(), Entry::Chat(model));
             }
         }
         let mut added = Vec::with_capacity(extra.len());
@@ -95,13 +158,49 @@ impl Catalogue {
             check_name(&model.name)?;
             added.push((model.name.clone(), resolve_like(&entries, model)?));
         }
+        let mut patterns = Vec::new();
         for (name, entry) in added {
-            if entries.contains_key(&name) {
-                return Err(format!("model \"{name}\" is in the catalogue already"));
+            match (name.contains('*'), &entry) {
+                (true, Entry::Chat(_)) => patterns.push((name, entry)),
+                (true, Entry::Task(_)) => {
+                    return Err(format!(
+                        "model \"{name}\" has a `*`, which only aliases of chat models may have"
+                    ));
+                }
+                (false, _) if entries.contains_key(&name) => {
+                    return Err(format!("model \"{name}\" is in the catalogue already"));
+                }
+                (false, _) => drop(entries.insert(name, entry)),
             }
-            entries.insert(name, entry);
         }
-        Ok(Self { entries })
+        for (pattern, model) in DERIVED_IDS {
+            if let Some(Entry::Chat(model)) = entries.get(*model) {
+                patterns.push(((*pattern).to_owned(), Entry::Chat(*model)));
+            }
+        }
+        Ok(Self { entries, patterns })
+    }
+
+    /// The entry of a model id, or of the first pattern that it fits.
+    fn find(&self, model: &str) -> Option<&Entry> {
+        let by_pattern = || {
+            let mut patterns = self.patterns.iter();
+            let found = patterns.find(|(pattern, _)| fits(model, pattern));
+            found.map(|(_, entry)| entry)
+        };
+        self.entries.get(model).or_else(by_pattern)
+    }
+
+    /// The known ids that are most like `model`, which is not known.
+    fn similar_ids(&self, model: &str) -> Vec<&str> {
+        // The time grows with the product of the lengths.
+        let model: String = model.chars().take(NAME_MAX).collect();
+        let similarity = |id: &str| strsim::normalized_damerau_levenshtein(&model, id);
+        let ids = self.entries.keys().map(|id| (similarity(id), id.as_str()));
+        let mut ids: Vec<(f64, &str)> = ids.filter(|(s, _)| *s >= MIN_SIMILARITY).collect();
+        ids.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        ids.truncate(MAX_SUGGESTIONS);
+        ids.into_iter().map(|(_, id)| id).collect()
     }
 
     /// The image, video or speech model with that id, if `endpoint` serves it.
@@ -109,11 +208,11 @@ impl Catalogue {
     /// # Errors
     /// 404 if the id is unknown; 400 that names the right endpoint if another one serves the model.
     pub fn task_model(&self, model: &str, endpoint: Endpoint) -> Result<&TaskModel, ApiError> {
-        match self.entries.get(model) {
+        match self.find(model) {
             Some(Entry::Task(found)) if found.family.endpoint() == endpoint.canonical() => {
                 Ok(found)
             }
-            entry => Err(wrong_endpoint(model, entry)),
+            entry => Err(self.wrong_endpoint(model, entry)),
         }
     }
 
@@ -134,9 +233,9 @@ impl Catalogue {
     /// # Errors
     /// 404 if the id is unknown; 400 that names the right endpoint if it is not a chat model.
     pub fn check_chat_model(&self, model: &str) -> Result<(), ApiError> {
-        match self.entries.get(model) {
-            Some(Entry::Chat(endpoint)) if endpoint.is_chat() => Ok(()),
-            entry => Err(wrong_endpoint(model, entry)),
+        match self.find(model) {
+            Some(Entry::Chat(model)) if model.endpoint.is_chat() => Ok(()),
+            entry => Err(self.wrong_endpoint(model, entry)),
         }
     }
 
@@ -147,9 +246,19 @@ impl Catalogue {
             .map(|(name, _)| name)
     }
 
+    /// The names of `model`. An unknown id is its own first name.
+    pub fn names<'a>(&self, model: &'a str) -> ModelName<'a> {
+        let first = match self.find(model) {
+            Some(Entry::Task(found)) => found.first_name,
+            Some(Entry::Chat(found)) => found.first_name,
+            None => model,
+        };
+        ModelName { own: model, first }
+    }
+
     /// The endpoint of a model id. `None` if the id is unknown.
     pub fn endpoint(&self, model: &str) -> Option<Endpoint> {
-        self.entries.get(model).map(Entry::endpoint)
+        self.find(model).map(Entry::endpoint)
     }
 
     /// The image, video and speech models, in no particular order.
@@ -166,40 +275,45 @@ impl Catalogue {
             .iter()
             .map(|(name, entry)| (name.as_str(), entry.endpoint()))
     }
+
+    /// The error if `model` is not served at the endpoint of a request: 404 or 400.
+    fn wrong_endpoint(&self, model: &str, entry: Option<&Entry>) -> ApiError {
+        let Some(right) = entry.map(Entry::endpoint) else {
+            let similar = match self.similar_ids(model).as_slice() {
+                [] => String::new(),
+                ids => format!(" (similar: {})", ids.join(", ")),
+            };
+            return ApiError::not_found(format!(
+                "model {} is not in the catalogue{similar}; GET /v1/models lists the models",
+                text::show_text(model)
+            ));
+        };
+        let article = if right.noun().starts_with('i') {
+            "an"
+        } else {
+            "a"
+        };
+        let (model, noun) = (text::show_text(model), right.noun());
+        ApiError::invalid(format!(
+            "model {model} is {article} {noun} model: send it to {right}"
+        ))
+    }
 }
 
 impl Entry {
     fn endpoint(&self) -> Endpoint {
         match self {
             Self::Task(model) => model.family.endpoint(),
-            Self::Chat(endpoint) => *endpoint,
+            Self::Chat(model) => model.endpoint,
         }
     }
-}
-
-/// The error if `model` is not served at the endpoint of a request: 404 or 400.
-fn wrong_endpoint(model: &str, entry: Option<&Entry>) -> ApiError {
-    let Some(right) = entry.map(Entry::endpoint) else {
-        return ApiError::not_found(format!(
-            "model {} is not in the catalogue; GET /v1/models lists the models",
-            text::show_text(model)
-        ));
-    };
-    let article = if right.noun().starts_with('i') {
-        "an"
-    } else {
-        "a"
-    };
-    let (model, noun) = (text::show_text(model), right.noun());
-    ApiError::invalid(format!(
-        "model {model} is {article} {noun} model: send it to {right}"
-    ))
 }
 
 fn task_entry(name: &str, base_model: &'static str, family: AnyFamily) -> Entry {
     Entry::Task(TaskModel {
         name: name.to_owned(),
         base_model,
+        first_name: family.first_name(base_model),
         family,
     })
 }
@@ -225,7 +339,7 @@ fn resolve_like(built_in: &HashMap<String, Entry>, model: &ExtraModel) -> Result
         (Some(Entry::Task(found)), _) => {
             Ok(task_entry(&model.name, found.base_model, found.family))
         }
-        (Some(Entry::Chat(endpoint)), _) => Ok(Entry::Chat(*endpoint)),
+        (Some(Entry::Chat(model)), _) => Ok(Entry::Chat(*model)),
         (None, Some(family)) => Ok(task_entry(&model.name, family.models()[0], family)),
         (None, None) => Err(format!(
             "model \"{}\" is like \"{}\", which is neither a built-in model nor a family ({})",
@@ -237,6 +351,26 @@ fn resolve_like(built_in: &HashMap<String, Entry>, model: &ExtraModel) -> Result
                 .join(", "),
         )),
     }
+}
+
+/// Whether `id` fits `pattern`, in which `*` stands for any text.
+fn fits(id: &str, pattern: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = id.strip_prefix(first) else {
+        return false;
+    };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else {
+        return rest.is_empty();
+    };
+    for piece in pieces {
+        let Some((_, after)) = rest.split_once(piece) else {
+            return false;
+        };
+        rest = after;
+    }
+    rest.ends_with(last)
 }
 
 fn check_name(name: &str) -> Result<(), String> {

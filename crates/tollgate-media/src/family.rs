@@ -63,6 +63,16 @@ impl AnyFamily {
         self.request_spec().models
     }
 
+    /// The id by which prices, channels and keys know the model with that id of this family.
+    pub(crate) fn first_name(self, id: &'static str) -> &'static str {
+        let one_model = match self {
+            Self::Image(family) => family.one_model,
+            Self::Video(_) => false,
+            Self::Speech(family) => family.one_model,
+        };
+        if one_model { self.models()[0] } else { id }
+    }
+
     /// Its own request fields in that layout: without the model field and those that every family has.
     pub fn fields(self, layout: RequestLayout) -> &'static [Field] {
         self.request_spec_for(layout).fields

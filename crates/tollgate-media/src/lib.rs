@@ -24,7 +24,7 @@ mod submission;
 mod text;
 pub mod video;
 
-pub use catalogue::{Catalogue, ExtraModel, TaskModel};
+pub use catalogue::{Catalogue, ExtraModel, ModelName, TaskModel};
 pub use endpoint::{Endpoint, RequestLayout};
 pub use family::AnyFamily;
 pub use job::Job;

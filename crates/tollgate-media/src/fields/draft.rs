@@ -27,8 +27,8 @@ pub(crate) struct Draft<'a> {
 /// A field's value and its origin.
 struct FieldValue {
     value: Value,
-    /// Whether the client sent it; otherwise it is a default or set by a rule.
-    requested: bool,
+    /// The name under which the client sent it. `None` if it is a default or set by a rule.
+    requested_as: Option<String>,
 }
 
 impl<'a> Draft<'a> {
@@ -44,22 +44,24 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Stores the value that the client sent for `field`.
-    pub(crate) fn set_requested(&mut self, field: &'static str, value: Value) {
-        self.values.insert(
-            field,
-            FieldValue {
-                value,
-                requested: true,
-            },
-        );
+    /// Stores the value that the client sent for `field` under the name `path`.
+    pub(crate) fn set_requested(&mut self, field: &'static str, path: &str, value: Value) {
+        let requested_as = Some(path.to_owned());
+        let field_value = FieldValue {
+            value,
+            requested_as,
+        };
+        self.values.insert(field, field_value);
     }
 
     /// Sets `field` without an adjustment, keeping whether the client sent it.
     pub(crate) fn set(&mut self, field: &'static str, value: impl Into<Value>) {
-        let requested = self.is_requested(field);
-        let value = value.into();
-        self.values.insert(field, FieldValue { value, requested });
+        let earlier = self.values.remove(field);
+        let field_value = FieldValue {
+            value: value.into(),
+            requested_as: earlier.and_then(|earlier| earlier.requested_as),
+        };
+        self.values.insert(field, field_value);
     }
 
     /// Removes `field` without an adjustment.
@@ -78,24 +80,33 @@ impl<'a> Draft<'a> {
     ) {
         let used = used.into();
         let requested = self.value(field).cloned().unwrap_or_default();
+        let name = self.name_of(field).to_owned();
         self.set(field, used.clone());
         self.adjustments
-            .push(Adjustment::new(field, requested, used, why));
+            .push(Adjustment::new(name, requested, used, why));
     }
 
     /// Removes `field`, with an adjustment that says why.
     pub(crate) fn drop_field(&mut self, field: &'static str, why: impl Into<String>) {
+        let name = self.name_of(field).to_owned();
         if let Some(requested) = self.remove(field) {
             self.adjustments
-                .push(Adjustment::new(field, requested, Value::Null, why));
+                .push(Adjustment::new(name, requested, Value::Null, why));
         }
     }
 
     /// Whether the client sent `field` with a value other than null.
     pub(crate) fn is_requested(&self, field: &str) -> bool {
-        self.values
-            .get(field)
-            .is_some_and(|field_value| field_value.requested)
+        self.requested_as(field).is_some()
+    }
+
+    /// The name under which the client sent `field`, which may be an alias; `field` itself if it sent none.
+    pub(crate) fn name_of<'f>(&'f self, field: &'f str) -> &'f str {
+        self.requested_as(field).unwrap_or(field)
+    }
+
+    fn requested_as(&self, field: &str) -> Option<&str> {
+        self.values.get(field)?.requested_as.as_deref()
     }
 
     /// The field's value, requested or default.

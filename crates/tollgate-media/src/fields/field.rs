@@ -65,7 +65,7 @@ pub enum FieldKind {
     Ratio,
     /// A resolution tier of the family's sizes; case-insensitive.
     Tier,
-    /// Reference images as an array of URL strings, within the family's [`InputLimits`](crate::input::InputLimits).
+    /// Reference images as an array of URLs (strings, or objects with `url`), within the family's [`InputLimits`](crate::input::InputLimits).
     ImageUrls,
     /// The http or https URL of the webhook that is called when the task ends.
     WebhookUrl,

@@ -12,7 +12,7 @@ use crate::text::{clip_json, invalid_value};
 /// Members of an image object that contain the image, in the order of preference.
 const URL_MEMBERS: &[&str] = &["url", "image_url"];
 
-/// Parses `image_urls`, an array of URLs. An empty one counts as absent.
+/// Parses `image_urls`, an array of URLs, each a string or in an object. An empty one counts as absent.
 pub(super) fn parse_image_urls(
     draft: &mut Draft<'_>,
     path: &str,
@@ -20,7 +20,7 @@ pub(super) fn parse_image_urls(
 ) -> Result<(), ApiError> {
     let limits = draft.input_limits;
     let Value::Array(items) = value else {
-        return Err(invalid_value(path, "an array of URL strings", value));
+        return Err(invalid_value(path, "an array of URLs", value));
     };
     if items.len() > limits.max_count {
         return Err(ApiError::invalid(format!(
@@ -58,7 +58,7 @@ pub(super) fn parse_image(
     path: &str,
     value: &Value,
 ) -> Result<(), ApiError> {
-    check_count(draft, 1)?;
+    check_count(draft, path, 1)?;
     let source = parse_any_form(&draft.input_limits, path, value)?;
     add_reference(draft, path.to_owned(), value, source);
     Ok(())
@@ -76,7 +76,7 @@ pub(super) fn parse_images(
     };
     let single = draft.inputs.first().map(|input| input.source.clone());
     let mut sources = Vec::new();
-    check_count(draft, items.len().saturating_sub(1))?;
+    check_count(draft, path, items.len().saturating_sub(1))?;
     for (index, item) in items.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let source = parse_any_form(&draft.input_limits, &path, item)?;
@@ -84,7 +84,7 @@ pub(super) fn parse_images(
             sources.push((path, item, source));
         }
     }
-    check_count(draft, sources.len())?;
+    check_count(draft, path, sources.len())?;
     for (path, item, source) in sources {
         add_reference(draft, path, item, source);
     }
@@ -108,65 +108,91 @@ fn add_reference(draft: &mut Draft<'_>, path: String, item: &Value, source: Inpu
     });
 }
 
-/// 400 if `more` images would exceed the model's limit.
-fn check_count(draft: &Draft<'_>, more: usize) -> Result<(), ApiError> {
+/// 400 if `more` images of the field `path` would exceed the model's limit.
+fn check_count(draft: &Draft<'_>, path: &str, more: usize) -> Result<(), ApiError> {
     let (count, max) = (draft.references() + more, draft.input_limits.max_count);
-    if count > max {
-        return Err(ApiError::invalid(format!(
-            "`image` and `images` take at most {max} images together, got {count}"
-        )));
+    if count <= max {
+        return Ok(());
     }
-    Ok(())
+    let other = draft.inputs.first().filter(|_| more > 0);
+    Err(ApiError::invalid(match other {
+        Some(other) => format!(
+            "`{}` and `{path}` take at most {max} images together, got {count}",
+            other.field
+        ),
+        None => format!("`{path}` takes at most {max} images, got {count}"),
+    }))
 }
 
-/// Parses an image that must be a string: a URL or data URI.
+/// Parses an image that must be a URL or a data URI: a string, or an object that contains one.
 fn parse_url_value(
     limits: &InputLimits,
     path: &str,
     value: &Value,
 ) -> Result<InputSource, ApiError> {
-    let Some(text) = value.as_str() else {
-        let expected = "a string: the image's URL itself, not an object or a number";
-        return Err(invalid_value(path, expected, value));
-    };
-    parse_url(limits, path, text)
+    let (path, text) = url_text(
+        path,
+        value,
+        "an image's URL as a string, or an object {\"url\": …}",
+    )?;
+    if data_uri::is_base64(text) && !limits.data_uris.is_empty() {
+        return Err(ApiError::invalid(format!(
+            "`{path}` is base64 without its head: send it as data:image/png;base64,…"
+        )));
+    }
+    parse_url(limits, &path, text)
 }
 
+/// A URL, or a data URI.
 fn parse_url(limits: &InputLimits, path: &str, text: &str) -> Result<InputSource, ApiError> {
-    if data_uri::is_data_uri(text) {
+    if data_uri::is_data_uri(text) || data_uri::is_base64(text) {
         return data_uri::parse_data_uri(limits, path, text);
     }
     url::check_url(path, text, url::MAX_URL)?;
     Ok(InputSource::Url(text.to_owned()))
 }
 
-/// Parses an image in any form: a string, or an object that contains one.
+/// Parses an image in any form: a URL, a data URI or base64, as a string or in an object.
 fn parse_any_form(
     limits: &InputLimits,
     path: &str,
     value: &Value,
 ) -> Result<InputSource, ApiError> {
-    let expected = "an image: its URL, data URI or base64 as a string, or an object {\"url\": …}";
-    match value {
-        Value::String(text) if data_uri::is_base64(text) => {
-            data_uri::parse_base64(limits, path, text)
-        }
-        Value::String(text) => parse_url(limits, path, text),
-        Value::Object(members) => {
-            let inner = URL_MEMBERS.iter().find_map(|name| {
-                let value = members.get(*name).filter(|value| !value.is_null())?;
-                Some((format!("{path}.{name}"), value))
-            });
-            match inner {
-                // One more level: `{type: "image_url", image_url: {url}}`.
-                Some((path, Value::Object(members))) => match members.get("url") {
-                    Some(Value::String(text)) => parse_url(limits, &format!("{path}.url"), text),
-                    _ => Err(invalid_value(&path, expected, value)),
-                },
-                Some((path, Value::String(text))) => parse_url(limits, &path, text),
-                _ => Err(invalid_value(path, expected, value)),
-            }
-        }
+    const FORMS: &str = "an image: its http or https URL, a data URI or base64 as a string, or an object {\"url\": …}";
+    let (path, text) = url_text(path, value, FORMS)?;
+    if data_uri::is_base64(text) {
+        return data_uri::parse_base64(limits, &path, text);
+    }
+    let has_scheme = text.contains("://") || data_uri::is_data_uri(text);
+    if !has_scheme {
+        return Err(invalid_value(&path, FORMS, &text.into()));
+    }
+    parse_url(limits, &path, text)
+}
+
+/// The string of an image that is one, or an object that contains one (`{url}`, `{image_url}`, `{image_url: {url}}`), with
+/// its path.
+fn url_text<'v>(
+    path: &str,
+    value: &'v Value,
+    expected: &str,
+) -> Result<(String, &'v str), ApiError> {
+    let members = match value {
+        Value::String(text) => return Ok((path.to_owned(), text)),
+        Value::Object(members) => members,
+        _ => return Err(invalid_value(path, expected, value)),
+    };
+    let inner = URL_MEMBERS.iter().find_map(|name| {
+        let value = members.get(*name).filter(|value| !value.is_null())?;
+        Some((format!("{path}.{name}"), value))
+    });
+    match inner {
+        Some((path, Value::String(text))) => Ok((path, text)),
+        // One more level: `{type: "image_url", image_url: {url}}`.
+        Some((path, Value::Object(members))) => match members.get("url") {
+            Some(Value::String(text)) => Ok((format!("{path}.url"), text)),
+            _ => Err(invalid_value(&path, expected, value)),
+        },
         _ => Err(invalid_value(path, expected, value)),
     }
 }

@@ -16,6 +16,8 @@ use crate::link_ttl::LinkTtl;
 pub(crate) struct Overview {
     /// The family's identifier.
     pub(crate) family: &'static str,
+    /// Whether its model ids are names of one model.
+    pub(crate) one_model: bool,
     pub(crate) endpoint: Endpoint,
     pub(crate) link_ttl: LinkTtl,
     pub(crate) safety_review: bool,
@@ -39,7 +41,12 @@ pub(crate) fn write_overview(page: &mut String, spec: &RequestSpec, overview: &O
         );
     }
     let models = code_list(spec.models.iter().copied());
-    let _ = writeln!(page, "| Model ids | {models} |");
+    let same = if overview.one_model {
+        ": aliases of the first, under which prices, channels and keys list the model"
+    } else {
+        ""
+    };
+    let _ = writeln!(page, "| Model ids | {models}{same} |");
     let _ = writeln!(
         page,
         "| Family | `{}`, for `like` in the [configuration](../configuration.md) |",
@@ -135,8 +142,15 @@ fn type_and_values(spec: &RequestSpec, field: &Field) -> (&'static str, String) 
         FieldKind::Size => ("string", "see [Sizes](#sizes)".to_owned()),
         FieldKind::Ratio => ("string", code_list(spec.sizes.ratios().into_iter())),
         FieldKind::Tier => ("string", code_list(spec.sizes.tiers().0.iter().copied())),
-        FieldKind::ImageUrls => ("array of strings", max_images()),
-        FieldKind::MaskUrl | FieldKind::WebhookUrl => ("string", "a URL".to_owned()),
+        FieldKind::ImageUrls => (
+            "array",
+            format!("{}, each a URL or an object with `url`", max_images()),
+        ),
+        FieldKind::MaskUrl => (
+            "string or object",
+            "a URL, or an object with `url`".to_owned(),
+        ),
+        FieldKind::WebhookUrl => ("string", "a URL".to_owned()),
         FieldKind::Image => (
             "string or object",
             "a URL, data URI or base64, or an object with `url`".to_owned(),

@@ -147,7 +147,11 @@ fn image_url(limits: &InputLimits) -> Value {
         let types = format_names(limits.data_uris);
         format!("An http or https URL, or a base64 data URI of {types}.")
     };
-    json!({ "type": "string", "format": "uri", "description": description })
+    let url = json!({ "type": "string", "format": "uri", "description": description });
+    json!({ "anyOf": [
+        url,
+        { "type": "object", "required": ["url"], "properties": { "url": { "type": "string" } } },
+    ] })
 }
 
 fn any_image(limits: &InputLimits) -> Value {

@@ -29,7 +29,7 @@ pub(super) fn parse_field(
         FieldKind::Images => image_inputs::parse_images(draft, path, value),
         _ => {
             let (value, adjusted) = parse_plain(spec, field, path, value)?;
-            draft.set_requested(field.name, value);
+            draft.set_requested(field.name, path, value);
             draft.adjustments.extend(adjusted);
             Ok(())
         }
@@ -135,7 +135,10 @@ fn whole_number(
         format!("a whole number from {min} to {max}")
     };
     let number = match value {
-        Value::Number(n) => n.as_i64().or_else(|| n.as_u64().map(|_| i64::MAX)),
+        Value::Number(n) => n
+            .as_i64()
+            .or_else(|| n.as_u64().map(|_| i64::MAX))
+            .or_else(|| n.as_f64().and_then(saturated)),
         Value::String(_) => {
             let shown = text::show_json(value);
             return Err(ApiError::invalid(format!(
@@ -149,6 +152,13 @@ fn whole_number(
         Some(n) if (min..=max).contains(&n) => Ok(n),
         _ => Err(invalid_value(path, &expected, value)),
     }
+}
+
+/// The nearest `i64` of a number that is too large for one; every such number is whole. `None` for a smaller number, which
+/// had a decimal point or an exponent.
+fn saturated(number: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0; // 2^63
+    (number.abs() >= LIMIT).then_some(if number > 0.0 { i64::MAX } else { i64::MIN })
 }
 
 /// The http or https URL of a webhook.

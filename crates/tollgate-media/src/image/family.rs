@@ -26,6 +26,8 @@ pub struct Family {
     pub about: &'static str,
     /// Its model ids, the primary one first.
     pub models: &'static [&'static str],
+    /// Whether its ids are names of one model, for which prices, channels and keys use the first. Otherwise each is a model.
+    pub one_model: bool,
     /// The endpoint that serves it.
     pub endpoint: Endpoint,
     /// Its request fields except `model`, in the order of the docs page.

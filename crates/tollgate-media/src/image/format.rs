@@ -17,11 +17,10 @@ impl PixelSize {
         Self { width, height }
     }
 
-    /// Parses two whole numbers without leading zeros and one of `separators` between them, such as `1024x768`.
-    ///
-    /// `None` if `text` has another form.
-    pub(crate) fn parse(text: &str, separators: &[char]) -> Option<Self> {
-        let (width, height) = text.split_once(separators)?;
+    /// Parses two whole numbers without leading zeros: `1024x768`, `1024X768` or `1024*768`. `None` if `text` has another
+    /// form.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (width, height) = text.split_once(['x', 'X', '*'])?;
         let side = |digits: &str| {
             let plain = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
             digits.parse().ok().filter(|_| plain)

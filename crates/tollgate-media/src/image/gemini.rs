@@ -36,7 +36,7 @@ pub(super) const FALLBACK_NOT_WITH_OFFICIAL: Rule = Rule {
         if draft.flag("official_fallback") && draft.base_model.ends_with("-official") {
             return Err(ApiError::invalid(format!(
                 "`official_fallback` must not be true with {}: it is the official channel already",
-                draft.base_model
+                draft.model
             )));
         }
         Ok(())

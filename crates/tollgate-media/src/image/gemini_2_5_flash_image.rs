@@ -18,6 +18,7 @@ pub(super) static FAMILY: Family = Family {
         "gemini-2.5-flash-image-preview",
         "gemini-2.5-flash-image-preview-official",
     ],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt("The prompt: what to generate.").max_chars(1000),

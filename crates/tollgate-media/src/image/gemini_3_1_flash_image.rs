@@ -21,6 +21,7 @@ pub(super) static FAMILY: Family = Family {
         "gemini-3.1-flash-image-preview",
         "gemini-3.1-flash-image-preview-official",
     ],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt("The prompt: what to generate."),
@@ -119,9 +120,16 @@ pub(super) static FAMILY: Family = Family {
             text: "`engine_image_search: true` requires `engine_search: true`.",
             apply: |draft| {
                 if draft.flag("engine_image_search") && !draft.flag("engine_search") {
-                    return Err(ApiError::invalid(
-                        "`engine_image_search` must not be true unless `engine_search` is true, got false",
-                    ));
+                    let got = if draft.is_requested("engine_search") {
+                        "false"
+                    } else {
+                        "none"
+                    };
+                    return Err(ApiError::invalid(format!(
+                        "`{}` must not be true unless `{}` is true, got {got}",
+                        draft.name_of("engine_image_search"),
+                        draft.name_of("engine_search"),
+                    )));
                 }
                 Ok(())
             },

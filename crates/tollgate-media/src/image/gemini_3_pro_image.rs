@@ -18,6 +18,7 @@ pub(super) static FAMILY: Family = Family {
         "gemini-3-pro-image-preview",
         "gemini-3-pro-image-preview-official",
     ],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt("The prompt: what to generate."),

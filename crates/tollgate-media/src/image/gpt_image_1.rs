@@ -19,6 +19,7 @@ pub(super) static FAMILY: Family = Family {
     title: "GPT Image 1 and 1.5",
     about: "Images from text, edits of one reference, or fusions of 2 to 15. `gpt-image-1-official` is the stable, general model; `gpt-image-1.5-official` is newer and edits better. Charged per generated image.",
     models: &["gpt-image-1-official", "gpt-image-1.5-official"],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt("The prompt, in Chinese or English: what to generate."),

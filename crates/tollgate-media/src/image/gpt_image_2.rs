@@ -16,6 +16,7 @@ pub(super) static FAMILY: Family = Family {
     title: "GPT Image 2",
     about: "Images from text, or from text and up to 16 reference images, in 15 ratios at three tiers. A high-quality image at 4k can take more than two minutes. Every prompt passes a safety review before the submission is accepted.",
     models: &["gpt-image-2-official"],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt(

@@ -14,6 +14,7 @@ pub(super) static FAMILY: Family = Family {
     title: "GPT Image 2.5 (asynchronous)",
     about: "One image from text, with receipts and records in a format of their own. Poll every 3 to 5 seconds, for at most 10 minutes; stopping to poll does not cancel the task.",
     models: &["gpt-image-2.5-async"],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         // Required because no other field says what to generate.

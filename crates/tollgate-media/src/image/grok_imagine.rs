@@ -14,6 +14,7 @@ pub(super) static FAMILY: Family = Family {
     title: "Grok Imagine",
     about: "Up to 10 images from text. The sizes are of about one megapixel.",
     models: &["grok-imagine-1.0-partner"],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt("The prompt, in Chinese or English: what to generate."),

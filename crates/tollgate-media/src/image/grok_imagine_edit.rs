@@ -14,6 +14,7 @@ pub(super) static FAMILY: Family = Family {
     title: "Grok Imagine edits",
     about: "Edits an image as the prompt says. The results have the ratio of the table that is nearest to that of the image.",
     models: &["grok-imagine-1.0-edit-partner"],
+    one_model: false,
     endpoint: Endpoint::ImageEdits,
     fields: &[
         Field::prompt("The prompt: what to change, in Chinese or English."),

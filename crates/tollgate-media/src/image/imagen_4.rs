@@ -29,6 +29,7 @@ pub(super) static FAMILY: Family = Family {
     title: "Imagen 4",
     about: "One image from text, and from text only.",
     models: &["imagen-4.0-partner"],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt("The prompt, in Chinese or English: what to generate."),

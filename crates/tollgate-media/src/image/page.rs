@@ -22,6 +22,7 @@ pub fn page(family: &'static Family) -> String {
     let mut page = String::new();
     let overview = Overview {
         family: family.name,
+        one_model: family.one_model,
         endpoint: family.endpoint,
         link_ttl: family.link_ttl,
         safety_review: family.safety_review,
@@ -114,31 +115,41 @@ fn write_pixel_list(page: &mut String, sizes: &PixelList) {
 }
 
 fn write_pixel_ranges(page: &mut String, sizes: &PixelRangeSizes) {
+    page.push_str("| `size` | Pixels |\n|---|---|\n");
+    for (name, side) in sizes.tiers {
+        let _ = writeln!(page, "| `{name}` | {side}x{side} |");
+    }
+    for (ratio, (width, height)) in sizes.ratios {
+        let _ = writeln!(page, "| `{ratio}` | {width}x{height} |");
+    }
+    page.push_str(
+        "\n| Use | Tiers | Product of width and height of a pixel size |\n|---|---|---|\n",
+    );
     for mode in sizes.modes {
         write_size_mode(page, sizes, mode);
     }
-    page.push_str("- A tier means a square image. With reference images it means an image with the aspect ratio of the last one and about the area of the tier, with sides in multiples of 16 within the allowed range.\n");
+    let _ = writeln!(
+        page,
+        "\n- A pixel size has a ratio from 1:{k} to {k}:1.",
+        k = sizes.max_ratio
+    );
+    page.push_str("- A tier means a square image. With reference images it means an image with the aspect ratio of the last one and at most the area of the tier, with sides in multiples of 16.\n");
     let _ = writeln!(page, "- A ratio means the tier {}.", sizes.ratio_tier);
     page.push_str(
-        "- Tier names are case-insensitive. Width and height are separated by `x` or `*`.\n\n",
+        "- Tier names are case-insensitive. Width and height are separated by `x`, `X` or `*`.\n\n",
     );
 }
 
 fn write_size_mode(page: &mut String, sizes: &PixelRangeSizes, mode: &SizeMode) {
-    let (min, max) = (mode.min_side, mode.max_side);
+    let tiers = &sizes.tiers[..mode.tiers];
+    let tiers: Vec<String> = tiers.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let (min, max) = (mode.min_square, mode.max_square);
     let _ = writeln!(
         page,
-        "{}; pixel sizes may have {min} to {max} pixels on each side:\n",
-        mode.name
+        "| {} | {} | {min}x{min} to {max}x{max} |",
+        mode.name,
+        tiers.join(", ")
     );
-    page.push_str("| `size` | Pixels |\n|---|---|\n");
-    for (name, side) in &sizes.tiers[..mode.tiers] {
-        let _ = writeln!(page, "| `{name}` | {side}x{side} |");
-    }
-    for (ratio, (width, height)) in mode.ratios {
-        let _ = writeln!(page, "| `{ratio}` | {width}x{height} |");
-    }
-    page.push('\n');
 }
 
 fn example_body(family: &Family) -> Map<String, serde_json::Value> {

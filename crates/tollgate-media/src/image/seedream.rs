@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::fields::draft::Draft;
 use crate::fields::field::{DefaultValue, Field};
 use crate::fields::spec::Rule;
 use crate::image::format::ImageFormat;
@@ -48,13 +49,26 @@ pub(super) const INPUTS: InputLimits = InputLimits {
     ..InputLimits::DEFAULT
 };
 
+const MODE: &str = "sequential_image_generation";
+const OPTIONS: &str = "sequential_image_generation_options";
+
+/// How many images a request is for, and the field that says so, for errors.
+pub(super) fn requested_count(draft: &Draft<'_>) -> (i64, String) {
+    let n = draft.int("n").unwrap_or(1);
+    let is_group = n > 1 || draft.text(MODE) == Some("auto");
+    let max = draft.member(OPTIONS, "max_images").and_then(Value::as_i64);
+    match max.filter(|_| is_group) {
+        Some(max) if n == 1 || max < n => (max, format!("{OPTIONS}.max_images")),
+        _ => (n, "n".to_owned()),
+    }
+}
+
 /// Group mode: settles `n`, `sequential_image_generation` and its options.
 pub(super) const GROUP_MODE: Rule = Rule {
     text: "`n` above 1 sets `sequential_image_generation` to `auto`. With `auto` and `max_images` k, k images are requested and their price is held (with `n` above 1 as well, the smaller of the two). Without group mode, `max_images` has no effect.",
     apply: |draft| {
-        const MODE: &str = "sequential_image_generation";
-        const OPTIONS: &str = "sequential_image_generation_options";
         let n = draft.int("n").unwrap_or(1);
+        let (count, _) = requested_count(draft);
         if n > 1 && draft.text(MODE) != Some("auto") {
             if draft.is_requested(MODE) {
                 draft.adjust(MODE, "auto", "`n` above 1 requests a group");
@@ -69,15 +83,6 @@ pub(super) const GROUP_MODE: Rule = Rule {
             );
             return Ok(());
         }
-        let max = draft
-            .value(OPTIONS)
-            .and_then(|options| options.get("max_images"))
-            .and_then(Value::as_i64);
-        let count = match max {
-            Some(max) if n > 1 => n.min(max),
-            Some(max) => max,
-            None => n,
-        };
         if count != n {
             if draft.is_requested("n") {
                 draft.adjust(

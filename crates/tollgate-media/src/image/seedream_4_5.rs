@@ -34,6 +34,7 @@ pub(super) static FAMILY: Family = Family {
         "doubao-seedream-4.5",
         "doubao-seedream-4-5",
     ],
+    one_model: true,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt("The prompt: what to generate."),
@@ -80,29 +81,31 @@ pub(super) static FAMILY: Family = Family {
     input_limits: seedream::INPUTS,
     output: ImageFormat::Jpeg,
     rules: &[
-        seedream::GROUP_MODE,
         Rule {
             text: "A group needs at least one reference image: text alone yields one image.",
-            apply: |draft| match draft.int("n") {
-                Some(n) if n > 1 && draft.references() == 0 => Err(ApiError::invalid(format!(
-                    "`n` must be 1 without `image_urls` (a group needs at least one reference image), got {n}"
-                ))),
+            apply: |draft| match seedream::requested_count(draft) {
+                (count, field) if count > 1 && draft.references() == 0 => {
+                    Err(ApiError::invalid(format!(
+                        "`{field}` must be 1 without `image_urls` (a group needs at least one reference image), got {count}"
+                    )))
+                }
                 _ => Ok(()),
             },
         },
         Rule {
             text: "References and generated images together must not exceed 15.",
             apply: |draft| {
-                let n = draft.int("n").unwrap_or(1);
+                let (count, field) = seedream::requested_count(draft);
                 let references = i64::try_from(draft.references()).unwrap_or(i64::MAX);
-                if n.saturating_add(references) > MAX_IMAGES {
+                if count.saturating_add(references) > MAX_IMAGES {
                     return Err(ApiError::invalid(format!(
-                        "`n` and the number of `image_urls` must be at most {MAX_IMAGES} together, got {n} and {references}"
+                        "`{field}` and the number of `image_urls` must be at most {MAX_IMAGES} together, got {count} and {references}"
                     )));
                 }
                 Ok(())
             },
         },
+        seedream::GROUP_MODE,
         Rule {
             text: "The prompt-optimization mode is `optimize_prompt_options: {mode}`, or `optimize_prompt_mode` for short; not two different ones.",
             apply: |draft| {

@@ -19,6 +19,7 @@ pub(super) static FAMILY: Family = Family {
         "doubao-seedream-5.0-lite",
         "Doubao-Seedream-5.0-lite",
     ],
+    one_model: true,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::prompt("The prompt: what to generate."),

@@ -15,6 +15,7 @@ use crate::image::size::{PixelRangeSizes, SizeMode, Sizes};
 use crate::input::limits::{InputLimits, MB};
 use crate::link_ttl::LinkTtl;
 use crate::response::WAN;
+use crate::text::show_json;
 
 /// The only model with 4K, which it generates from text.
 const PRO: &str = "wan2.7-image-pro";
@@ -31,34 +32,16 @@ const FORMATS: &[ImageFormat] = &[
 static PRO_TEXT_TO_IMAGE: SizeMode = SizeMode {
     name: "text-to-image of wan2.7-image-pro",
     tiers: 3,
-    min_side: 768,
-    max_side: 4096,
-    ratios: &[
-        ("1:1", (2048, 2048)),
-        ("16:9", (2560, 1440)),
-        ("9:16", (1440, 2560)),
-        ("4:3", (2304, 1728)),
-        ("3:4", (1728, 2304)),
-        ("3:2", (2496, 1664)),
-        ("2:3", (1664, 2496)),
-    ],
+    min_square: 768,
+    max_square: 4096,
 };
 
-/// Everything else; sides are at most 2048 pixels.
+/// Everything else.
 static OTHER_USES: SizeMode = SizeMode {
     name: "wan2.7-image, edits and groups",
     tiers: 2,
-    min_side: 768,
-    max_side: 2048,
-    ratios: &[
-        ("1:1", (2048, 2048)),
-        ("16:9", (2048, 1152)),
-        ("9:16", (1152, 2048)),
-        ("4:3", (2048, 1536)),
-        ("3:4", (1536, 2048)),
-        ("3:2", (2048, 1360)),
-        ("2:3", (1360, 2048)),
-    ],
+    min_square: 768,
+    max_square: 2048,
 };
 
 pub(super) static FAMILY: Family = Family {
@@ -66,6 +49,7 @@ pub(super) static FAMILY: Family = Family {
     title: "Wan 2.7",
     about: "Images from text, edits of up to 9 images with marked regions, and groups of up to 12 consistent images. Charged per generated image, whatever its size; input is free.",
     models: &[PRO, "wan2.7-image"],
+    one_model: false,
     endpoint: Endpoint::ImageGenerations,
     fields: &[
         Field::text(
@@ -123,9 +107,18 @@ pub(super) static FAMILY: Family = Family {
         tiers: &[("1K", 1024), ("2K", 2048), ("4K", 4096)],
         default: "2K",
         ratio_tier: "2K",
+        ratios: &[
+            ("1:1", (2048, 2048)),
+            ("16:9", (2560, 1440)),
+            ("9:16", (1440, 2560)),
+            ("4:3", (2304, 1728)),
+            ("3:4", (1728, 2304)),
+            ("3:2", (2496, 1664)),
+            ("2:3", (1664, 2496)),
+        ],
+        max_ratio: 8,
         modes: &[&PRO_TEXT_TO_IMAGE, &OTHER_USES],
         mode_of,
-        reference_mode: &OTHER_USES,
     }),
     input_limits: InputLimits {
         max_count: 9,
@@ -186,9 +179,12 @@ fn prompt_or_images(draft: &mut Draft<'_>) -> Result<(), ApiError> {
         .text("prompt")
         .is_none_or(|text| text.trim().is_empty());
     if blank && draft.references() == 0 {
-        return Err(ApiError::invalid(
-            "`prompt` is required and must not be empty without `image_urls`, got none",
-        ));
+        let got = draft
+            .value("prompt")
+            .map_or_else(|| "none".to_owned(), show_json);
+        return Err(ApiError::invalid(format!(
+            "`prompt` is required and must not be empty without `image_urls`, got {got}"
+        )));
     }
     Ok(())
 }

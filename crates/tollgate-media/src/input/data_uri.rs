@@ -1,5 +1,7 @@
-//! Images inside a request: data URIs (`data:image/png;base64,…`) and plain base64, decoded strictly.
+//! Images inside a request: data URIs (`data:image/png;base64,…`) and plain base64, decoded strictly. Line breaks in the base64
+//! are skipped.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 
 use base64::Engine as _;
@@ -14,8 +16,11 @@ use crate::text;
 
 /// The scheme of data URIs.
 const SCHEME: &str = "data:";
-/// The shortest text, in bytes, that is read as base64. No image is smaller, but a misspelt URL may be.
+/// The shortest text, in bytes, that is read as base64 whatever its first letters. No image is smaller, but a misspelt URL may
+/// be.
 const MIN_BASE64: usize = 64;
+/// The first letters of JPEG, PNG, WebP and GIF files in base64.
+const IMAGE_STARTS: [&str; 4] = ["/9j/", "iVBORw0KGgo", "UklGR", "R0lGOD"];
 
 /// Whether `text` starts with the scheme of data URIs.
 pub(crate) fn is_data_uri(text: &str) -> bool {
@@ -40,11 +45,7 @@ pub(crate) fn parse_data_uri(
                 .to_owned(),
         ));
     }
-    let Some((media_type, data)) = uri
-        .get(SCHEME.len()..)
-        .and_then(|rest| rest.split_once(','))
-        .and_then(|(head, data)| Some((head.strip_suffix(";base64")?, data)))
-    else {
+    let Some((media_type, data)) = split_data_uri(uri) else {
         return Err(invalid(format!(
             "must have the form data:image/png;base64,…, got {}",
             text::show_text(uri)
@@ -69,10 +70,26 @@ pub(crate) fn parse_data_uri(
     Ok(InputSource::Data { metadata, bytes })
 }
 
-/// Whether `text` must be base64: long enough, and without other characters.
+/// Media type and data of a data URI in base64; parameters such as `;charset=utf-8` are skipped. `None` if it has another
+/// form.
+fn split_data_uri(uri: &str) -> Option<(&str, &str)> {
+    let (head, data) = uri.get(SCHEME.len()..)?.split_once(',')?;
+    let (head, encoding) = head.rsplit_once(';')?;
+    let media_type = head.split(';').next()?.trim();
+    let is_base64 = encoding.trim().eq_ignore_ascii_case("base64");
+    is_base64.then_some((media_type, data))
+}
+
+/// Whether `text` must be base64: without other characters, and long enough or with the first letters of an image file.
 pub(crate) fn is_base64(text: &str) -> bool {
-    let digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
-    text.len() >= MIN_BASE64 && text.bytes().all(digit)
+    let digit =
+        |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=') || is_line_break(b);
+    let is_image = IMAGE_STARTS.iter().any(|start| text.starts_with(start));
+    (text.len() >= MIN_BASE64 || is_image) && text.bytes().all(digit)
+}
+
+fn is_line_break(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
 }
 
 /// Decodes an image in plain base64, without the head of a data URI.
@@ -87,7 +104,7 @@ pub(crate) fn parse_base64(
     let (metadata, bytes) = decode(limits, field, data)?;
     if !limits.data_uris.contains(&metadata.format) {
         return Err(ApiError::invalid(format!(
-            "`{field}` must be base64 of {}, got {}",
+            "`{field}` must be base64 of an image ({}), got {}",
             format_names(limits.data_uris),
             metadata.format.name()
         )));
@@ -102,17 +119,27 @@ fn decode(
     data: &str,
 ) -> Result<(ImageMetadata, Vec<u8>), ApiError> {
     let invalid = |problem: String| ApiError::invalid(format!("`{field}` {problem}"));
-    limits.check_bytes(field, decoded_bytes(data))?;
-    let bytes = STANDARD.decode(data).map_err(|error| {
+    let data = without_line_breaks(data);
+    limits.check_bytes(field, decoded_bytes(&data))?;
+    let bytes = STANDARD.decode(data.as_bytes()).map_err(|error| {
         invalid(format!(
             "must hold valid base64, but has {}",
             describe_error(&error)
         ))
     })?;
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let metadata = ImageMetadata::read(Cursor::new(&bytes), length)
-        .map_err(|error| invalid(format!("must hold an image, but {error}")))?;
+    let metadata = ImageMetadata::read(Cursor::new(&bytes), length).map_err(|error| {
+        let formats = format_names(limits.data_uris);
+        invalid(format!("must hold an image ({formats}), but {error}"))
+    })?;
     Ok((metadata, bytes))
+}
+
+fn without_line_breaks(data: &str) -> Cow<'_, str> {
+    if data.bytes().any(is_line_break) {
+        return data.replace(['\r', '\n'], "").into();
+    }
+    data.into()
 }
 
 /// The format of a media type; `image/jpg` is read as `image/jpeg`.
@@ -126,10 +153,10 @@ fn media_type_format(media_type: &str) -> Option<ImageFormat> {
         .find(|format| named(format.media_type()))
 }
 
-/// How many bytes well-formed base64 of that length holds, padding aside.
+/// The bytes that well-formed base64 holds: three for four digits; padding is none.
 fn decoded_bytes(data: &str) -> u64 {
     let digits = data.trim_end_matches('=').len();
-    u64::try_from(digits).unwrap_or(u64::MAX) / 4 * 3
+    u64::try_from(digits).unwrap_or(u64::MAX).saturating_mul(3) / 4
 }
 
 /// A base64 error as text that quotes none of the data.

@@ -18,6 +18,8 @@ pub struct Family {
     pub about: &'static str,
     /// Its model ids, the primary one first.
     pub models: &'static [&'static str],
+    /// Whether its ids are names of one model, for which prices, channels and keys use the first. Otherwise each is a model.
+    pub one_model: bool,
     /// Its request fields in each layout, without the model field.
     pub fields: FieldsByLayout,
     /// Fields that are accepted without effect, each with the reason; they become adjustments.

@@ -48,6 +48,7 @@ pub(super) static FAMILY: Family = Family {
     title: "Native speech v3",
     about: "Converts text to speech. Asynchronous: the response is a receipt, and the task's record contains the link to the audio file once it is completed. Voice cloning is not supported.",
     models: &["native-v3", "kling-v3"],
+    one_model: true,
     fields: FieldsByLayout {
         standard: &[
             text("input"),

@@ -17,6 +17,7 @@ pub fn page(family: &'static Family) -> String {
     let mut page = String::new();
     let overview = Overview {
         family: family.name,
+        one_model: family.one_model,
         endpoint,
         link_ttl: family.link_ttl,
         safety_review: family.safety_review,

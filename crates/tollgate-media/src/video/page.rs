@@ -20,6 +20,7 @@ pub fn page(family: &'static Family) -> String {
     let mut page = String::new();
     let overview = Overview {
         family: family.name,
+        one_model: false,
         endpoint,
         link_ttl: family.link_ttl,
         safety_review: family.safety_review,

@@ -30,6 +30,19 @@ pub(super) fn tier_field(draft: &Draft<'_>) -> &'static str {
     requested.unwrap_or("resolution")
 }
 
+/// The fields in which the client sent images, for errors.
+pub(super) fn image_fields(draft: &Draft<'_>) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for input in &draft.inputs {
+        let name = input.field.split(['[', '.']).next().unwrap_or_default();
+        let name = format!("`{name}`");
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(" and ")
+}
+
 /// 400 unless there is a prompt or an image.
 pub(super) fn prompt_or_images(draft: &mut Draft<'_>) -> Result<(), ApiError> {
     let prompt = draft.value("prompt");

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tollgate_core::{Adjustment, ApiError};
 
 use super::family::Family;
-use super::rules::tier_field;
+use super::rules::{image_fields, tier_field};
 use super::seedance;
 use super::size::{FollowFirstFrame, FrameSizes};
 use crate::fields::draft::Draft;
@@ -88,8 +88,9 @@ pub(super) static FAMILY: Family = Family {
                 let count = draft.references();
                 if count > FRAMES && draft.base_model != MINI {
                     return Err(ApiError::invalid(format!(
-                        "`images` must be at most {FRAMES} for {}: first and last frame, got {count}",
-                        draft.base_model
+                        "{} take at most {FRAMES} images with {}: first and last frame, got {count}",
+                        image_fields(draft),
+                        draft.model
                     )));
                 }
                 Ok(())

@@ -69,8 +69,9 @@ pub(super) static FAMILY: Family = Family {
             apply: |draft| {
                 if draft.base_model == FAST && draft.text("resolution") == Some("1080p") {
                     return Err(ApiError::invalid(format!(
-                        "`{}` must be 480p or 720p for {FAST}, got 1080p",
-                        tier_field(draft)
+                        "`{}` must be 480p or 720p for {}, got 1080p",
+                        tier_field(draft),
+                        draft.model
                     )));
                 }
                 Ok(())

@@ -109,11 +109,12 @@ impl FrameSizes {
         if let (Some(sent), Some(pixels)) = (&size, pixels) {
             report_size(draft, sent, pixels, row.ratio, self.tiers[level]);
         }
-        let sent = size.unwrap_or_else(|| match ratio {
-            Some(ratio) => ratio.to_owned(),
-            None if follows => "auto".to_owned(),
-            None => self.default_ratio.to_owned(),
-        });
+        let sent = match (size.as_deref().and_then(PixelSize::parse), ratio) {
+            (Some(pixels), _) => pixels.to_string(),
+            (None, Some(ratio)) => ratio.to_owned(),
+            (None, None) if follows => "auto".to_owned(),
+            (None, None) => self.default_ratio.to_owned(),
+        };
         let frame = VideoSize {
             pixels,
             ratio: (!follows).then(|| row.ratio.to_owned()),
@@ -200,7 +201,7 @@ impl FrameSizes {
     /// # Errors
     /// 400 if there is none.
     fn find_cell(&self, size: &str) -> Result<Cell, ApiError> {
-        let found = PixelSize::parse(size, &['x', '*']).and_then(|sent| {
+        let found = PixelSize::parse(size).and_then(|sent| {
             let exact = self.cells().find(|cell| self.pixels(*cell) == sent);
             exact.or_else(|| {
                 self.cells()
@@ -301,10 +302,10 @@ impl SizeSpec for FrameSizes {
 
 /// Adds an adjustment if the size `sent` by the client differs from the size `used`.
 fn report_size(draft: &mut Draft<'_>, sent: &str, used: PixelSize, ratio: &str, tier: &str) {
-    let used = used.to_string();
-    if sent.replace('*', "x") == used {
+    if PixelSize::parse(sent) == Some(used) {
         return;
     }
+    let used = used.to_string();
     let metadata = ["aspectRatio", "resolution"].map(|name| draft.member("metadata", name));
     let overruled = metadata.iter().any(Option::is_some);
     let by = if overruled {

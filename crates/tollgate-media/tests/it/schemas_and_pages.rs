@@ -2,98 +2,36 @@
 
 use serde_json::{Value, json};
 use tollgate_media::fields::{Field, FieldKind};
-use tollgate_media::image::{FAMILIES, Family, page};
-
+use tollgate_media::image::FAMILIES;
 use tollgate_media::{AnyFamily, RequestLayout};
 
-use crate::submit;
+use crate::{CATALOGUE, parse, submit};
 
-/// The JSON Schema of an image family's requests.
-fn schema(family: &'static Family) -> Value {
-    AnyFamily::Image(family).schema(RequestLayout::Standard)
-}
-
-#[test]
-fn schemas_hold_every_field() {
-    for family in FAMILIES {
-        let schema = schema(family);
-        assert_eq!(schema["properties"]["model"]["enum"], json!(family.models));
-        for field in family.fields {
-            let property = &schema["properties"][field.name];
-            assert!(
-                property["description"].is_string(),
-                "{} {}",
-                family.name,
-                field.name
-            );
-            let required = schema["required"].as_array().unwrap();
-            assert_eq!(required.contains(&field.name.into()), field.required);
-        }
-        let count = schema["properties"].as_object().unwrap().len();
-        // The model and the callback are in every one.
-        assert_eq!(count, family.fields.len() + 2);
-    }
-}
-
-#[test]
-fn schemas_agree_with_validation() {
-    for family in FAMILIES {
-        let schema = schema(family);
-        for field in family.fields {
-            let property = &schema["properties"][field.name];
-            if let (Some(default), Some(values)) =
-                (property.get("default"), property["enum"].as_array())
-            {
-                assert!(values.contains(default), "{} {}", family.name, field.name);
-            }
-            if !matches!(
-                field.kind,
-                FieldKind::Choice(_) | FieldKind::Size | FieldKind::Tier
-            ) {
-                continue;
-            }
-            let listed = property["enum"]
-                .as_array()
-                .or(property["examples"].as_array());
-            let any_of = property["anyOf"][0]["enum"].as_array();
-            for value in listed.or(any_of).unwrap() {
-                let mut body = json!({ field.name: value });
-                let needs_image = field.name == "size" && value == "auto";
-                if needs_image || family.name == "grok-imagine-edit" {
-                    body["image_urls"] = json!(["https://a/b"]);
-                }
-                submit(family.models[0], &body);
-            }
-        }
-    }
-}
-
-/// Every request shape of every family, with its fields.
-fn shapes() -> Vec<(AnyFamily, RequestLayout, &'static [Field])> {
-    AnyFamily::all()
-        .flat_map(|family| {
-            let ways = std::iter::once(family.endpoint())
-                .chain(family.endpoint().aliases().iter().copied());
-            ways.map(move |way| {
-                (
-                    family,
-                    way.request_layout(),
-                    family.fields(way.request_layout()),
-                )
-            })
+/// Every request layout of every family, with its fields.
+fn layouts() -> Vec<(AnyFamily, RequestLayout, &'static [Field])> {
+    let with_layouts = |family: AnyFamily| {
+        let endpoints = family.endpoint().aliases().iter().copied();
+        let endpoints = std::iter::once(family.endpoint()).chain(endpoints);
+        endpoints.map(move |endpoint| {
+            let layout = endpoint.request_layout();
+            (family, layout, family.fields(layout))
         })
-        .collect()
+    };
+    AnyFamily::all().flat_map(with_layouts).collect()
 }
 
 #[test]
-fn schemas_of_every_kind_and_shape() {
-    for (family, shape, fields) in shapes() {
-        let schema = family.schema(shape);
-        let model = &schema["properties"][shape.model_field()];
-        assert_eq!(model["enum"], json!(family.models()));
-        assert_eq!(schema["properties"]["callback_url"]["maxLength"], 2048);
+fn schemas_have_every_field_of_every_layout() {
+    for (family, layout, fields) in layouts() {
+        let schema = family.schema(layout);
+        let properties = schema["properties"].as_object().unwrap();
+        assert_eq!(
+            properties[layout.model_field()]["enum"],
+            json!(family.models())
+        );
+        assert_eq!(properties["callback_url"]["maxLength"], 2048);
         for field in fields {
-            let property = &schema["properties"][field.name];
+            let property = &properties[field.name];
             assert!(
                 property["description"].is_string(),
                 "{family:?} {}",
@@ -106,172 +44,169 @@ fn schemas_of_every_kind_and_shape() {
                 assert_eq!(described.len(), members.len());
             }
         }
-        assert_eq!(
-            schema["properties"].as_object().unwrap().len(),
-            fields.len() + 2
-        );
+        // The model and the callback are in every one.
+        assert_eq!(properties.len(), fields.len() + 2);
     }
 }
 
 #[test]
-fn some_schemas_of_videos_and_speech() {
-    let schema =
-        |name: &str, shape| AnyFamily::by_name(name).unwrap().schema(shape)["properties"].clone();
-    let sora = schema("sora-2", RequestLayout::Standard);
+fn every_listed_value_is_valid() {
+    for family in FAMILIES {
+        let schema = AnyFamily::Image(family).schema(RequestLayout::Standard);
+        for field in family.fields {
+            let property = &schema["properties"][field.name];
+            let (default, values) = (property.get("default"), property["enum"].as_array());
+            if let (Some(default), Some(values)) = (default, values) {
+                assert!(values.contains(default), "{} {}", family.name, field.name);
+            }
+            if !matches!(
+                field.kind,
+                FieldKind::Choice(_) | FieldKind::Size | FieldKind::Tier
+            ) {
+                continue;
+            }
+            let examples = property["examples"].as_array();
+            let any_of = property["anyOf"][0]["enum"].as_array();
+            for value in values.or(examples).or(any_of).unwrap() {
+                let mut body = json!({ field.name: value });
+                let needs_image = field.name == "size" && value == "auto";
+                if needs_image || family.name == "grok-imagine-edit" {
+                    body["image_urls"] = json!(["https://a/b"]);
+                }
+                submit(family.models[0], &body);
+            }
+        }
+    }
+}
+
+#[test]
+fn schemas_state_types_limits_defaults_and_aliases() {
     let strings = json!({ "type": "string", "enum": ["8", "12"] });
     let numbers = json!({ "type": "integer", "enum": [8, 12] });
-    assert_eq!(sora["seconds"]["anyOf"], json!([strings, numbers]));
-    assert_eq!(
-        (&sora["seconds"]["default"], &sora["duration"]["default"]),
-        (&json!("8"), &json!(8))
-    );
-    assert_eq!(sora["size"]["default"], "1280x720");
-    let seedance = schema("seedance-1.5-pro", RequestLayout::Standard);
-    assert_eq!(
+    let one = json!({
+        "type": "integer", "minimum": 1, "maximum": 1, "default": 1,
+        "description": "Number of images to generate.",
+    });
+    let (standard, native) = (RequestLayout::Standard, RequestLayout::NativeSpeech);
+    let multimodal = RequestLayout::MultimodalSpeech;
+    for (family, layout, pointer, expected) in [
         (
-            &seedance["duration"]["minimum"],
-            &seedance["duration"]["maximum"]
+            "sora-2",
+            standard,
+            "/seconds/anyOf",
+            json!([strings, numbers]),
         ),
-        (&json!(4), &json!(12))
-    );
-    assert_eq!(seedance["resolution"]["default"], "720p");
-    assert_eq!(seedance["aspect_ratio"]["enum"][6], "adaptive");
-    let veo = schema("veo-3.1", RequestLayout::Standard);
-    assert_eq!(
-        veo["metadata"]["properties"]["resolution"].get("default"),
-        None
-    );
-    assert_eq!(
-        veo["metadata"]["properties"]["generateAudio"]["default"],
-        true
-    );
-    let speech = schema("native-v3", RequestLayout::MultimodalSpeech);
-    assert_eq!(speech["metadata"]["required"], json!(["text"]));
-    assert_eq!(speech["task_type"]["enum"], json!(["tts"]));
-    let speed = &schema("native-v3", RequestLayout::NativeSpeech)["voice_speed"];
-    assert_eq!(
-        (&speed["minimum"], &speed["maximum"]),
-        (&json!(0.25), &json!(4.0))
-    );
-}
-
-#[test]
-fn pages_of_every_kind_hold_their_fields_and_a_good_example() {
-    for (family, shape, fields) in shapes() {
-        let page = family.page();
-        assert!(page.starts_with(&format!("# {}\n\n", family.title())));
-        for field in fields {
-            assert!(
-                page.contains(&format!("| `{}`", field.name)),
-                "{family:?} {}",
-                field.name
-            );
-            assert!(page.contains(field.doc));
-        }
-        assert!(page.contains("| `callback_url`, `metadata.callback_url` |"));
-        assert!(page.contains(&format!("| `{}` | string | yes |", shape.model_field())));
-        for way in family.endpoint().aliases() {
-            assert!(page.contains(way.path()), "{way}");
-        }
-        let start = page.find("-d '").unwrap() + 4;
-        let end = page[start..].find('\'').unwrap() + start;
-        let body: Value = serde_json::from_str(&page[start..end]).unwrap();
-        let body = body.as_object().unwrap();
-        let model = crate::CATALOGUE
-            .requested_model(body, family.endpoint())
-            .unwrap();
-        let read = tollgate_media::parse_request(model, RequestLayout::Standard, body, true);
-        assert_eq!(read.unwrap().adjustments, []);
+        ("sora-2", standard, "/seconds/default", json!("8")),
+        ("sora-2", standard, "/duration/default", json!(8)),
+        ("sora-2", standard, "/size/default", json!("1280x720")),
+        ("seedance-1.5-pro", standard, "/duration/minimum", json!(4)),
+        ("seedance-1.5-pro", standard, "/duration/maximum", json!(12)),
+        (
+            "seedance-1.5-pro",
+            standard,
+            "/resolution/default",
+            json!("720p"),
+        ),
+        (
+            "seedance-1.5-pro",
+            standard,
+            "/aspect_ratio/enum/6",
+            json!("adaptive"),
+        ),
+        (
+            "veo-3.1",
+            standard,
+            "/metadata/properties/resolution/default",
+            Value::Null,
+        ),
+        (
+            "veo-3.1",
+            standard,
+            "/metadata/properties/generateAudio/default",
+            json!(true),
+        ),
+        (
+            "native-v3",
+            multimodal,
+            "/metadata/required",
+            json!(["text"]),
+        ),
+        ("native-v3", multimodal, "/task_type/enum", json!(["tts"])),
+        ("native-v3", native, "/voice_speed/minimum", json!(0.25)),
+        ("native-v3", native, "/voice_speed/maximum", json!(4.0)),
+        ("imagen-4", standard, "/n", one),
+        ("imagen-4", standard, "/size/default", json!("16:9")),
+        ("imagen-4", standard, "/size/enum", Value::Null),
+        (
+            "gemini-3.1-flash-image",
+            standard,
+            "/resolution/enum",
+            json!(["0.5K", "1K", "2K", "4K"]),
+        ),
+        (
+            "gemini-3.1-flash-image",
+            standard,
+            "/resolution/default",
+            json!("1K"),
+        ),
+        ("wan2.7", standard, "/prompt/maxLength", json!(5000)),
+        (
+            "grok-imagine-edit",
+            standard,
+            "/image_urls/minItems",
+            json!(1),
+        ),
+    ] {
+        let properties = AnyFamily::by_name(family).unwrap().schema(layout)["properties"].take();
+        let found = properties.pointer(pointer).unwrap_or(&Value::Null);
+        assert_eq!(*found, expected, "{family} {pointer}");
     }
+    let schema = |family| AnyFamily::by_name(family).unwrap().schema(standard);
+    let search = &schema("gemini-3.1-flash-image")["properties"]["engine_image_search"];
+    let aliases = "`google_image_search`, `image_search`";
+    assert!(search["description"].as_str().unwrap().contains(aliases));
+    let sizes = &schema("gpt-image-2")["properties"]["size"]["enum"];
+    assert_eq!(sizes.as_array().unwrap().len(), 1 + 15 + 45 + 2);
 }
 
 #[test]
-fn some_schemas_in_full() {
-    let find = |name: &str| FAMILIES.iter().find(|family| family.name == name).unwrap();
-    let imagen = schema(find("imagen-4"));
-    assert_eq!(
-        imagen["properties"]["n"],
-        json!({
-            "type": "integer", "minimum": 1, "maximum": 1, "default": 1,
-            "description": "Number of images to generate.",
-        })
-    );
-    assert_eq!(imagen["properties"]["size"]["default"], "16:9");
-    assert_eq!(imagen["properties"]["size"].get("enum"), None);
-    let flash = schema(find("gemini-3.1-flash-image"));
-    let search = &flash["properties"]["engine_image_search"]["description"];
-    assert!(
-        search
-            .as_str()
-            .unwrap()
-            .contains("`google_image_search`, `image_search`")
-    );
-    assert_eq!(
-        flash["properties"]["resolution"]["enum"],
-        json!(["0.5K", "1K", "2K", "4K"])
-    );
-    assert_eq!(flash["properties"]["resolution"]["default"], "1K");
-    let gpt = schema(find("gpt-image-2"));
-    let sizes = gpt["properties"]["size"]["enum"].as_array().unwrap();
-    assert_eq!(sizes.len(), 1 + 15 + 45 + 2);
-    assert_eq!(
-        schema(find("wan2.7"))["properties"]["prompt"]["maxLength"],
-        5000
-    );
-    assert_eq!(
-        schema(find("grok-imagine-edit"))["properties"]["image_urls"]["minItems"],
-        1
-    );
-}
-
-#[test]
-fn shapes_have_schemas() {
+fn response_schemas_describe_what_they_require() {
     for family in AnyFamily::all() {
-        for schema in [
-            (family.response_format().receipt_schema)(),
-            (family.response_format().record_schema)(),
-        ] {
+        let format = family.response_format();
+        for schema in [(format.receipt_schema)(), (format.record_schema)()] {
             assert_eq!(schema["type"], "object");
             let properties = schema["properties"].as_object().unwrap();
-            let required = schema["required"].as_array().unwrap();
-            assert!(
-                required
-                    .iter()
-                    .all(|name| properties.contains_key(name.as_str().unwrap()))
-            );
+            for name in schema["required"].as_array().unwrap() {
+                assert!(properties.contains_key(name.as_str().unwrap()));
+            }
         }
     }
 }
 
 #[test]
-fn pages_hold_everything() {
-    for family in FAMILIES {
-        let page = page(family);
-        assert!(page.starts_with(&format!("# {}\n\n", family.title)));
-        for id in family.models {
-            assert!(page.contains(&format!("`{id}`")));
+fn pages_have_every_field_rule_and_endpoint_and_a_valid_example() {
+    for (family, layout, fields) in layouts() {
+        let page = family.page();
+        assert!(page.starts_with(&format!("# {}\n\n", family.title())));
+        let mut expected = vec![
+            "| `callback_url`, `metadata.callback_url` |".to_owned(),
+            format!("| `{}` | string | yes |", layout.model_field()),
+            family.endpoint().path().to_owned(),
+        ];
+        expected.extend(family.models().iter().map(|id| format!("`{id}`")));
+        expected.extend(fields.iter().map(|field| format!("| `{}`", field.name)));
+        expected.extend(fields.iter().map(|field| field.doc.to_owned()));
+        let aliases = family.endpoint().aliases().iter();
+        expected.extend(aliases.map(|endpoint| endpoint.path().to_owned()));
+        if let AnyFamily::Image(image) = family {
+            expected.extend(image.rules.iter().map(|rule| rule.text.to_owned()));
+            let headings = ["Request fields", "Sizes", "Responses", "Errors", "Example"];
+            expected.extend(headings.map(|heading| format!("## {heading}")));
+            expected.push(format!("valid for {} hours", family.link_ttl().hours()));
         }
-        for field in family.fields {
-            assert!(
-                page.contains(&format!("| `{}`", field.name)),
-                "{}",
-                field.name
-            );
-            assert!(page.contains(field.doc));
+        for text in expected {
+            assert!(page.contains(&text), "{family:?}: {text}");
         }
-        for rule in family.rules {
-            assert!(page.contains(rule.text));
-        }
-        for heading in [
-            "## Request fields",
-            "## Sizes",
-            "## Responses",
-            "## Errors",
-            "## Example",
-        ] {
-            assert!(page.contains(heading));
-        }
-        assert!(page.contains(&format!("valid for {} hours", family.link_ttl.hours())));
         // Every row of a table has the cells of its head.
         let mut cells = 0;
         for line in page.lines() {
@@ -279,18 +214,19 @@ fn pages_hold_everything() {
             assert!(cells == 0 || bars == 0 || bars == cells, "{line}");
             cells = bars;
         }
-    }
-}
-
-#[test]
-fn the_example_of_each_page_is_a_good_request() {
-    for family in FAMILIES {
-        let page = page(family);
-        let start = page.find("-d '").unwrap() + 4;
-        let end = page[start..].find('\'').unwrap() + start;
-        let body: Value = serde_json::from_str(&page[start..end]).unwrap();
-        assert_eq!(body["model"], family.models[0]);
-        submit(family.models[0], &body);
-        assert!(page.contains(family.endpoint.path()));
+        let example = page
+            .split("-d '")
+            .nth(1)
+            .unwrap()
+            .split('\'')
+            .next()
+            .unwrap();
+        let body: Value = serde_json::from_str(example).unwrap();
+        let fields = body.as_object().unwrap();
+        let model = CATALOGUE
+            .requested_model(fields, family.endpoint())
+            .unwrap();
+        assert_eq!(model.name, family.models()[0]);
+        assert_eq!(parse(model, &body, true).unwrap().adjustments, []);
     }
 }

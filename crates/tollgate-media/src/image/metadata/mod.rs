@@ -51,7 +51,7 @@ impl ImageMetadata {
             [b'B', b'M'] => (ImageFormat::Bmp, bmp::read_header(&mut header)?),
             _ => {
                 return Err(ImageMetadataError::NotAnImage(
-                    "its bytes are not those of a JPEG, PNG, WebP, GIF or BMP file",
+                    "its bytes are not those of an image file",
                 ));
             }
         };

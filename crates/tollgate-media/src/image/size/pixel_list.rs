@@ -32,7 +32,7 @@ impl PixelList {
     pub(super) fn resolve(&self, draft: &Draft<'_>) -> Result<(Size, String), ApiError> {
         let pixels = match draft.text("size") {
             None => self.default,
-            Some(requested) => PixelSize::parse(requested, &['x'])
+            Some(requested) => PixelSize::parse(requested)
                 .filter(|pixels| self.all().any(|listed| listed == *pixels))
                 .ok_or_else(|| {
                     let all: Vec<String> = self.all().map(|size| size.to_string()).collect();

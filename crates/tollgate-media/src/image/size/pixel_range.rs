@@ -16,12 +16,14 @@ pub struct PixelRangeSizes {
     pub default: &'static str,
     /// The tier of ratios.
     pub ratio_tier: &'static str,
+    /// The ratios with their (width, height).
+    pub ratios: &'static [(&'static str, (u32, u32))],
+    /// Largest ratio of the longer side to the shorter one.
+    pub max_ratio: u32,
     /// Every mode, for the docs page.
     pub modes: &'static [&'static SizeMode],
     /// The mode of a request.
     pub(crate) mode_of: fn(&Draft<'_>) -> &'static SizeMode,
-    /// The mode of requests with reference images, whose tiers follow the ratio of the last one.
-    pub reference_mode: &'static SizeMode,
 }
 
 /// A use of a model with its own sizes.
@@ -30,12 +32,10 @@ pub struct SizeMode {
     pub name: &'static str,
     /// Number of tiers available, counted from the smallest.
     pub tiers: usize,
-    /// Smallest side of a pixel size.
-    pub min_side: u32,
-    /// Largest side of a pixel size.
-    pub max_side: u32,
-    /// The ratios with their (width, height).
-    pub ratios: &'static [(&'static str, (u32, u32))],
+    /// The smallest area of a pixel size, as the side of a square.
+    pub min_square: u32,
+    /// The largest area of a pixel size, as the side of a square.
+    pub max_square: u32,
 }
 
 /// Sides of computed sizes are multiples of this.
@@ -45,11 +45,11 @@ impl PixelRangeSizes {
     /// The JSON Schema of `size`.
     pub(super) fn schema(&self) -> Value {
         let tiers = self.tiers.iter().map(|(name, _)| *name);
-        let ratios = self.reference_mode.ratios.iter().map(|(ratio, _)| *ratio);
+        let ratios = self.ratios.iter().map(|(ratio, _)| *ratio);
         let names: Vec<&str> = tiers.chain(ratios).collect();
         json!({
             "type": "string",
-            "anyOf": [{ "enum": names }, { "pattern": "^[1-9][0-9]*[x*][1-9][0-9]*$" }],
+            "anyOf": [{ "enum": names }, { "pattern": "^[1-9][0-9]*[xX*][1-9][0-9]*$" }],
         })
     }
 
@@ -73,7 +73,7 @@ impl PixelRangeSizes {
             };
             return Ok((size, name.to_owned()));
         }
-        if let Some((ratio, (width, height))) = mode.ratios.iter().find(|(r, _)| *r == requested) {
+        if let Some((ratio, (width, height))) = self.ratios.iter().find(|(r, _)| *r == requested) {
             let size = Size {
                 pixels: Some(PixelSize::new(*width, *height)),
                 ratio: Some((*ratio).to_owned()),
@@ -81,9 +81,8 @@ impl PixelRangeSizes {
             };
             return Ok((size, requested));
         }
-        let within = |side: u32| (mode.min_side..=mode.max_side).contains(&side);
-        let pixels = PixelSize::parse(&requested, &['x', '*'])
-            .filter(|pixels| within(pixels.width) && within(pixels.height))
+        let pixels = PixelSize::parse(&requested)
+            .filter(|pixels| mode.contains(*pixels, self.max_ratio))
             .ok_or_else(|| self.invalid_size(mode, &requested))?;
         let size = Size {
             pixels: Some(pixels),
@@ -93,13 +92,12 @@ impl PixelRangeSizes {
         Ok((size, pixels.to_string()))
     }
 
-    /// Fills in `size` for a reference image of `reference` pixels: its ratio with about the tier's area, within the
-    /// allowed range of sides.
+    /// Fills in `size` for a reference image of `reference` pixels: its ratio with about the tier's area.
     pub(super) fn fill_from_reference(&self, size: &mut Size, reference: PixelSize) {
         let tier = size.tier.as_deref();
         let side = self.tiers.iter().find(|(name, _)| Some(*name) == tier);
         if let Some((_, side)) = side {
-            size.pixels = Some(self.reference_mode.fit(reference.aspect_ratio(), *side));
+            size.pixels = Some(self.fit(reference.aspect_ratio(), *side));
         }
     }
 
@@ -108,35 +106,44 @@ impl PixelRangeSizes {
             .iter()
             .map(|(name, _)| *name)
             .collect();
-        let ratios: Vec<&str> = mode.ratios.iter().map(|(ratio, _)| *ratio).collect();
+        let ratios: Vec<&str> = self.ratios.iter().map(|(ratio, _)| *ratio).collect();
         let allowed = format!(
-            "one of {}, {} or pixels from {min}x{min} to {max}x{max} a side for {}",
+            "one of {}, {} or pixels such as 1024x1024 with a product from {min}x{min} to {max}x{max} and a ratio from 1:{k} to {k}:1 for {}",
             tiers.join(", "),
             ratios.join(", "),
             mode.name,
-            min = mode.min_side,
-            max = mode.max_side,
+            min = mode.min_square,
+            max = mode.max_square,
+            k = self.max_ratio,
         );
         invalid_value("size", &allowed, &show_name(requested).into())
+    }
+
+    /// The size with width ÷ height = `ratio`, within the largest ratio, and at most the area of a square of `side`; both
+    /// sides are multiples of 16.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, at most side × max_ratio
+    fn fit(&self, ratio: f64, side: u32) -> PixelSize {
+        let stretch = ratio.max(1.0 / ratio).min(f64::from(self.max_ratio));
+        let long = f64::from(side) * stretch.sqrt();
+        let rounded = |side: f64| ((side / STEP).floor() * STEP) as u32;
+        let (long, short) = (rounded(long), rounded(long / stretch));
+        if ratio >= 1.0 {
+            PixelSize::new(long, short)
+        } else {
+            PixelSize::new(short, long)
+        }
     }
 }
 
 impl SizeMode {
-    /// The size with width ÷ height = `ratio` and the area of a square of `side`, with sides in multiples of 16 within
-    /// the mode's range; the nearest ratio if the range does not allow this one.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, at most max_side
-    fn fit(&self, ratio: f64, side: u32) -> PixelSize {
-        let (min, max) = (f64::from(self.min_side), f64::from(self.max_side));
-        let stretch = ratio.max(1.0 / ratio);
-        let long = (f64::from(side) * stretch.sqrt())
-            .max(min * stretch)
-            .min(max);
-        let short = (long / stretch).max(min);
-        let rounded = |side: f64| ((side / STEP).round() * STEP) as u32;
-        if ratio >= 1.0 {
-            PixelSize::new(rounded(long), rounded(short))
-        } else {
-            PixelSize::new(rounded(short), rounded(long))
-        }
+    /// Whether the product of the sides and their ratio are within the range.
+    fn contains(&self, pixels: PixelSize, max_ratio: u32) -> bool {
+        let square = |side: u32| u64::from(side) * u64::from(side);
+        let (long, short) = (
+            pixels.width.max(pixels.height),
+            pixels.width.min(pixels.height),
+        );
+        (square(self.min_square)..=square(self.max_square)).contains(&pixels.pixels())
+            && u64::from(long) <= u64::from(short) * u64::from(max_ratio)
     }
 }

@@ -123,7 +123,8 @@ impl RatioTable {
                 &requested.into(),
             ));
         };
-        Ok((size, requested))
+        let normalized = PixelSize::parse(&requested).map(|pixels| pixels.to_string());
+        Ok((size, normalized.unwrap_or(requested)))
     }
 
     /// Fills in `size` for a reference image of `reference` pixels: the row whose ratio is nearest on a logarithmic scale.
@@ -167,7 +168,7 @@ impl RatioTable {
         requested: &str,
         tier: Option<usize>,
     ) -> Result<Option<Size>, ApiError> {
-        let Some(pixels) = PixelSize::parse(requested, &['x']) else {
+        let Some(pixels) = PixelSize::parse(requested) else {
             return Ok(None);
         };
         let found = match self.pixels {
@@ -204,7 +205,7 @@ impl RatioTable {
         let mut allowed = format!("one of {}", words.join(", "));
         if self.pixels != PixelSizes::Rejected {
             allowed += " or a pixel size of the table";
-            if let Some(requested) = PixelSize::parse(requested, &['x']) {
+            if let Some(requested) = PixelSize::parse(requested) {
                 let distance = |cell: PixelSize| {
                     u64::from(cell.width.abs_diff(requested.width))
                         + u64::from(cell.height.abs_diff(requested.height))
