@@ -9,6 +9,9 @@ pub enum StoreError {
     /// The database does not answer. The operation may be retried.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
+    /// The disk under the database is full or failing: nothing was written. The operation may be retried later.
+    #[error("the disk of the database takes no writes: {0}")]
+    DiskFull(String),
     /// The writer's queue is full: shed load.
     #[error("too many writes are waiting")]
     Overloaded,
@@ -27,6 +30,7 @@ impl From<DbError> for StoreError {
     fn from(e: DbError) -> Self {
         match e {
             DbError::Unavailable(why) => Self::Unavailable(why),
+            DbError::DiskFull(why) => Self::DiskFull(why),
             DbError::UnexpectedData(what) | DbError::Failed(what) => Self::Broken(what),
         }
     }

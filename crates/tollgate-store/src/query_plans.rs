@@ -8,73 +8,34 @@ use crate::ledger::{charges, chat_rows, chats, entries, reservations};
 use crate::tasks::{finish, lease, record, submit};
 use crate::{attempts, keys, retention, totals, users, webhook_secrets, webhooks};
 
+macro_rules! statements {
+    ($($module:ident: $($name:ident)+;)+) => { &[$($(&$module::$name),+),+] };
+}
+
 /// The statements that run for every request, task or attempt, or in a loop.
-const FREQUENT: &[&Sql] = &[
-    &attempts::END_ATTEMPT,
-    &attempts::END_OPEN_ATTEMPTS,
-    &attempts::ENDED_ATTEMPT,
-    &attempts::FAILED_CHANNELS,
-    &attempts::LAST_ATTEMPT,
-    &attempts::LAST_QUEUED_ATTEMPT,
-    &attempts::LOCK_LEASED_TASK,
-    &attempts::OPEN_QUEUED_ATTEMPTS,
-    &attempts::RETRY_TASK,
-    &attempts::SET_PROVIDER_JOB,
-    &attempts::SET_QUEUED_ATTEMPT,
-    &orphans::DELETE_NODE,
-    &orphans::HEARTBEAT,
-    &orphans::OLD_NODES,
-    &orphans::OPEN_CHAT,
-    &orphans::ORPHANED_CHATS,
-    &orphans::STILL_ORPHANED,
-    &keys::KEY_BY_HASH,
-    &keys::KEY_BY_ID,
-    &charges::CLOSE_CHARGE,
-    &charges::READ_OPEN_CHARGE,
-    &chat_rows::READ_CHAT,
-    &chats::CLOSE_CHAT,
-    &entries::ENTRY_EXISTS,
-    &reservations::READ_HEADROOM,
-    &retention::CHATS_PURGED_UNTIL,
-    &retention::CLEAR_CHAT_DETAILS,
-    &retention::DELETE_ATTEMPTS,
-    &retention::DELETE_DELIVERY_ATTEMPTS,
-    &retention::DELETE_IDEMPOTENCY_RECORDS,
-    &retention::DELETE_TASK,
-    &retention::DELETE_WEBHOOK,
-    &retention::OLD_CHATS,
-    &retention::OLD_TASKS,
-    &retention::SET_CHATS_PURGED_UNTIL,
-    &finish::END_TASK,
-    &finish::LOCK_TASK,
-    &lease::DUE_TASKS,
-    &lease::LEASE_TASK,
-    &lease::NEXT_DUE_AT,
-    &lease::POSTPONE_TASK,
-    &lease::RELEASE_ALL_LEASES,
-    &lease::RELEASE_LEASES,
-    &lease::RENEW_LEASE,
-    &lease::SET_PROGRESS,
-    &record::TASK_BY_ID,
-    &record::TASKS_OF_USER,
-    &submit::IDEMPOTENCY_RECORD,
-    &submit::TASK_EXISTS,
-    &totals::UNFINISHED,
-    &users::ACCESS_VERSION,
-    &users::USER_BY_ID,
-    &users::USER_BY_NAME,
-    &webhook_secrets::WEBHOOK_SECRET,
-    &webhooks::DUE_WEBHOOKS,
-    &webhooks::GIVE_UP_WEBHOOK,
-    &webhooks::LEASE_WEBHOOK,
-    &webhooks::LOCK_WEBHOOK,
-    &webhooks::NEXT_WEBHOOK_DUE_AT,
-    &webhooks::RELEASE_ALL_WEBHOOKS,
-    &webhooks::RETRY_WEBHOOK,
-    &webhooks::SET_DELIVERED,
-    &webhooks::UNCLAIM_WEBHOOK,
-    &webhooks::WEBHOOK_LOG,
-];
+const FREQUENT: &[&Sql] = statements! {
+    attempts: END_ATTEMPT END_OPEN_ATTEMPTS ENDED_ATTEMPT FAILED_CHANNELS LAST_ATTEMPT LAST_QUEUED_ATTEMPT
+        LOCK_LEASED_TASK OPEN_QUEUED_ATTEMPTS RETRY_TASK SET_PROVIDER_JOB SET_QUEUED_ATTEMPT;
+    orphans: DELETE_NODE HEARTBEAT OLD_NODES OPEN_CHAT ORPHANED_CHATS STILL_ORPHANED;
+    keys: KEY_BY_HASH KEY_BY_ID;
+    charges: CLOSE_CHARGE READ_OPEN_CHARGE;
+    chat_rows: READ_CHAT;
+    chats: CLOSE_CHAT;
+    entries: ENTRY_EXISTS;
+    reservations: READ_HEADROOM;
+    retention: CHATS_PURGED_UNTIL CLEAR_CHAT_DETAILS DELETE_ATTEMPTS DELETE_DELIVERY_ATTEMPTS
+        DELETE_IDEMPOTENCY_RECORDS DELETE_TASK DELETE_WEBHOOK OLD_CHATS OLD_TASKS SET_CHATS_PURGED_UNTIL;
+    finish: END_TASK LOCK_TASK;
+    lease: DUE_TASKS LEASE_TASK NEXT_DUE_AT POSTPONE_TASK RELEASE_ALL_LEASES RELEASE_LEASES RENEW_LEASE
+        SET_PROGRESS;
+    record: TASK_BY_ID TASKS_OF_USER;
+    submit: IDEMPOTENCY_RECORD TASK_EXISTS;
+    totals: UNFINISHED;
+    users: ACCESS_VERSION USER_BY_ID USER_BY_NAME;
+    webhook_secrets: WEBHOOK_SECRET;
+    webhooks: DUE_WEBHOOKS GIVE_UP_WEBHOOK LEASE_WEBHOOK LOCK_WEBHOOK NEXT_WEBHOOK_DUE_AT RELEASE_ALL_WEBHOOKS
+        RETRY_WEBHOOK SET_DELIVERED UNCLAIM_WEBHOOK WEBHOOK_LOG;
+};
 
 fn plan(conn: &rusqlite::Connection, sql: &Sql) -> Vec<String> {
     let text = format!("EXPLAIN QUERY PLAN {}", sql.sqlite);

@@ -15,7 +15,9 @@ pub(crate) const UNFINISHED: Sql = Sql::both(
 const SUMS: Sql = Sql::both(
     "SELECT CAST(COALESCE(SUM(balance / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(balance % 1000000000), 0) AS BIGINT),
             CAST(COALESCE(SUM(held / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(held % 1000000000), 0) AS BIGINT),
-            CAST(COALESCE(SUM(used / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(used % 1000000000), 0) AS BIGINT)
+            CAST(COALESCE(SUM(used / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(used % 1000000000), 0) AS BIGINT),
+            CAST(COALESCE(SUM(CASE WHEN unlimited = 0 AND balance < 0 THEN -balance / 1000000000 END), 0) AS BIGINT),
+            CAST(COALESCE(SUM(CASE WHEN unlimited = 0 AND balance < 0 THEN -balance % 1000000000 END), 0) AS BIGINT)
      FROM users",
 );
 
@@ -36,6 +38,8 @@ pub struct StoreTotals {
     pub held: Amount,
     /// Sum over users, saturating.
     pub used: Amount,
+    /// Sum over the limited users whose balance is negative, of what they owe; saturating.
+    pub debt: Amount,
 }
 
 /// Totals.
@@ -65,5 +69,6 @@ fn read_totals(unfinished: &Row, sums: &Row) -> Result<StoreTotals, DbError> {
         balance: sum(0)?,
         held: sum(2)?,
         used: sum(4)?,
+        debt: sum(6)?,
     })
 }

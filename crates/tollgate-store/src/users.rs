@@ -56,6 +56,16 @@ pub struct User {
     pub disabled_at: Option<Millis>,
 }
 
+impl User {
+    /// What the user owes: its balance if that is negative and the user is limited. Credits pay it first.
+    pub fn debt(&self) -> Amount {
+        match self.unlimited {
+            true => Amount::ZERO,
+            false => (-self.balance).max(Amount::ZERO),
+        }
+    }
+}
+
 /// Rate limits; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RateLimits {

@@ -70,9 +70,9 @@ pub struct DueWebhook {
     /// The URL to post to.
     pub url: String,
     /// Delivery attempts before this one, those whose node died included; this one has the next number.
-    pub tries: i64,
+    pub earlier_attempts: i64,
     /// When the task ended.
-    pub first_at: Millis,
+    pub task_ended_at: Millis,
 }
 
 /// The result of a delivery attempt.
@@ -80,7 +80,7 @@ pub struct DueWebhook {
 pub struct DeliveryResult {
     /// The task.
     pub task_id: String,
-    /// The number of the attempt, from 1: [`DueWebhook::tries`] + 1.
+    /// The number of the attempt, from 1: [`DueWebhook::earlier_attempts`] + 1.
     pub number: i64,
     /// When it began.
     pub at: Millis,
@@ -248,10 +248,10 @@ impl Write for ClaimWebhooks {
                 task_id: row.text(0)?,
                 key_id: row.text(1)?,
                 url: row.text(2)?,
-                tries: row.int(3)?,
-                first_at: row.int(4)?,
+                earlier_attempts: row.int(3)?,
+                task_ended_at: row.int(4)?,
             };
-            let number = webhook.tries + 1;
+            let number = webhook.earlier_attempts + 1;
             let args = args![&self.owner, self.until, number, &webhook.task_id];
             batch.queue_one(&LEASE_WEBHOOK, args)?;
             claimed.push(webhook);

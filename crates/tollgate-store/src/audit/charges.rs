@@ -67,7 +67,11 @@ fn amounts_agree(numbers: &[i64]) -> bool {
         return false;
     };
     let price = Amount::from_nanos(price);
-    let charge = Charge { price, per, units };
+    let charge = Charge {
+        price,
+        units_per_price: per,
+        units,
+    };
     let cost = |units| charge.cost(units).map(Amount::nanos);
     let is_closed_correctly = match *closed {
         [] => true,

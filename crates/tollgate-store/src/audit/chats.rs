@@ -36,13 +36,14 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "chat_shape",
-        details: "held, settled, written off, outcome, node: a closed chat has settled, written off and outcome; an open one has held and node only; a lost one has a hold, and nothing settled or written off",
+        details: "held, settled, written off, debt, clamped, outcome, node: the debt is a part of what was settled; a closed chat has settled, written off and outcome; an open one has held and node only; a lost one has a hold, and nothing settled or written off",
         sql: Sql::both(
-            "SELECT id, held, settled, forgiven, outcome, node FROM chats
+            "SELECT id, held, settled, forgiven, debt, clamped, outcome, node FROM chats
              WHERE (closed_at IS NULL) <> (settled IS NULL) OR (closed_at IS NULL) <> (forgiven IS NULL)
                 OR (closed_at IS NULL) <> (outcome IS NULL) OR (closed_at IS NULL) <> (node IS NOT NULL)
                 OR (closed_at IS NULL AND held IS NULL)
                 OR (outcome = 'lost' AND (held IS NULL OR settled <> 0 OR forgiven <> 0))
+                OR debt < 0 OR debt > COALESCE(settled, 0) OR clamped < 0 OR (closed_at IS NULL AND clamped <> 0)
                 OR streamed NOT IN (0, 1) OR estimated NOT IN (0, 1)",
         ),
     },
@@ -78,7 +79,7 @@ pub(super) async fn check_amounts(
                     check,
                     subject: id.clone(),
                     detail: format!(
-                        "{problem}: checksum, outcome, five prices, five counts, estimated, held, settled, written off: {shown}"
+                        "{problem}: checksum, outcome, five prices, five counts, estimated, held, settled, written off, debt, clamped: {shown}"
                     ),
                 });
             };

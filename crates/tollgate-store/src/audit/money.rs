@@ -41,15 +41,21 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "never_overdrawn",
-        details: "balance and held of a limited user",
+        details: "balance and held of a limited user: more is owed than its chats recorded as debt",
         sql: Sql::both(
-            "SELECT id, balance, held FROM users WHERE (unlimited = 0 AND balance - held < 0) OR held < 0 OR used < 0",
+            "SELECT u.id, u.balance, u.held FROM users u
+             WHERE u.held < 0 OR u.used < 0 OR (u.unlimited = 0 AND u.balance - u.held < 0
+                AND u.held - u.balance > (SELECT CAST(COALESCE(SUM(debt), 0) AS BIGINT) FROM chats WHERE user_id = u.id AND debt <> 0))",
         ),
     },
     Check {
         name: "quota_kept",
-        details: "quota, held, used",
-        sql: Sql::both("SELECT id, quota, held, used FROM keys WHERE held < 0 OR used < 0 OR held + used > quota"),
+        details: "quota, held, used: the quota is exceeded by more than the key's chats recorded as debt",
+        sql: Sql::both(
+            "SELECT k.id, k.quota, k.held, k.used FROM keys k
+             WHERE k.held < 0 OR k.used < 0 OR (k.held + k.used > k.quota AND k.held + k.used - k.quota
+                > (SELECT CAST(COALESCE(SUM(debt), 0) AS BIGINT) FROM chats WHERE user_id = k.user_id AND key_id = k.id AND debt <> 0))",
+        ),
     },
     Check {
         name: "charge_entries",

@@ -1,5 +1,6 @@
 //! Chat requests: prices and token counts, the record, holding and settling, and the holds of nodes that died.
 
+pub(crate) mod books;
 pub(crate) mod orphans;
 pub(crate) mod prices;
 pub(crate) mod record;

@@ -163,6 +163,7 @@ impl Write for ReleaseChat {
         let end = ChatEnd {
             tokens: TokenCounts::default(),
             estimated: false,
+            clamped: 0,
             channel: None,
             upstream_model: None,
             attempts: String::new(),

@@ -46,6 +46,8 @@ pub struct ChatEnd {
     pub tokens: TokenCounts,
     /// Whether the gateway counted the tokens itself, because the provider's counts are missing or implausible.
     pub estimated: bool,
+    /// Tokens that the provider reported beyond what the request can have used. They are not charged.
+    pub clamped: u64,
     /// The channel that answered, if one did.
     pub channel: Option<String>,
     /// The provider's id of the model.
@@ -63,6 +65,16 @@ impl ChatEnd {
     pub const OUTCOME_LOST: &'static str = "lost";
 }
 
+impl SettleOutcome {
+    /// A chat that was charged `cost`, of which `debt` was not covered.
+    pub(crate) fn new(cost: Amount, debt: Amount) -> Self {
+        match debt {
+            Amount::ZERO => Self::Settled { cost },
+            debt => Self::SettledInDebt { cost, debt },
+        }
+    }
+}
+
 /// The outcome of settling a chat request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettleOutcome {
@@ -70,6 +82,13 @@ pub enum SettleOutcome {
     Settled {
         /// The amount charged.
         cost: Amount,
+    },
+    /// Settled as well, but neither the user's balance nor the key's quota covered all of it.
+    SettledInDebt {
+        /// The amount charged.
+        cost: Amount,
+        /// The part of it that was not covered.
+        debt: Amount,
     },
     /// Nothing is charged: this node counted as dead, and its hold was released.
     AlreadyReleased,

@@ -136,8 +136,8 @@ impl Store {
     }
 
     /// Settles a chat request: its charge and its record are on disk when this returns. Without a stored hold the row is
-    /// opened and closed in this one write. A cost beyond the hold, or beyond what user and key have available, is charged as
-    /// far as possible and written off beyond that. Idempotent: a second call returns the outcome of the first. A request that
+    /// opened and closed in this one write. A cost beyond the hold, or beyond what user and key have available, is charged all
+    /// the same: the balance may become negative and the quota exceeded, and the chat's record has that part as its debt. Idempotent: a second call returns the outcome of the first. A request that
     /// failed is settled with no tokens.
     ///
     /// # Errors
@@ -258,8 +258,7 @@ impl Write for SettleChat {
         {
             return Ok(settled);
         }
-        let cost = charge_chat(batch, chat, end, self.reservation.as_ref())?;
-        Ok(SettleOutcome::Settled { cost })
+        charge_chat(batch, chat, end, self.reservation.as_ref())
     }
 }
 

@@ -6,7 +6,10 @@ use crate::error::StoreError;
 
 /// Every migration, in order. A database's version is the number of migrations applied to it. Never change one that was
 /// released: add the next.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_first.sql"),
+    include_str!("migrations/0002_debt.sql"),
+];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";
 const SELECT_VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'schema_version'");

@@ -143,6 +143,9 @@ pub(crate) enum DbError {
     /// The connection is lost: retry on a new one. A commit that was under way may have happened.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
+    /// The disk under the database is full or failing: nothing was committed.
+    #[error("the disk of the database takes no writes: {0}")]
+    DiskFull(String),
     /// A row does not have the columns or values that the code expects.
     #[error("unexpected data in the database: {0}")]
     UnexpectedData(String),

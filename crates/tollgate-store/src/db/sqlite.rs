@@ -292,12 +292,23 @@ pub(crate) fn db_error(e: rusqlite::Error) -> DbError {
             DbError::Unavailable("another process holds the write lock of the database".to_owned())
         }
         // A full or failing disk: nothing was committed, and a later try may succeed.
-        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
-            DbError::Unavailable(e.to_string())
-        }
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => DbError::DiskFull(e.to_string()),
         Some(ErrorCode::NotADatabase) => {
             DbError::Failed("the file is not a SQLite database".to_owned())
         }
         _ => DbError::Failed(e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_apart_from_a_database_that_is_away() {
+        let conn = Connection::open_in_memory().unwrap();
+        script(&conn, "CREATE TABLE t (x BLOB); PRAGMA max_page_count = 4").unwrap();
+        let written = script(&conn, "INSERT INTO t VALUES (zeroblob(1000000))");
+        assert!(matches!(written, Err(DbError::DiskFull(_))), "{written:?}");
     }
 }

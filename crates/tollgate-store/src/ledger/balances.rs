@@ -30,16 +30,16 @@ const LOAD_USER: Sql = Sql::both(concat!(user_columns!(), "WHERE id = $1"));
 const LOAD_USERS: Sql = Sql::both(concat!(user_columns!(), of_ids!()));
 const LOAD_KEY: Sql = Sql::both(concat!(key_columns!(), "WHERE id = $1"));
 const LOAD_KEYS: Sql = Sql::both(concat!(key_columns!(), of_ids!()));
-// The guard: a movement that lowers what is available must leave at least 0 available.
+// The guard: a movement that lowers what is available must leave at least 0 available, but for the debt that its chats record.
 const MOVE_USER: Sql = Sql::both(
     "UPDATE users SET balance = balance + CAST($1 AS BIGINT), held = held + CAST($2 AS BIGINT), used = used + CAST($3 AS BIGINT)
-     WHERE id = $4 AND (unlimited = 1 OR CAST($1 AS BIGINT) >= CAST($2 AS BIGINT)
-                        OR balance + CAST($1 AS BIGINT) - held - CAST($2 AS BIGINT) >= 0)",
+     WHERE id = $4 AND (unlimited = 1 OR CAST($1 AS BIGINT) + CAST($5 AS BIGINT) >= CAST($2 AS BIGINT)
+                        OR balance + CAST($1 AS BIGINT) - held - CAST($2 AS BIGINT) + CAST($5 AS BIGINT) >= 0)",
 );
 const MOVE_KEY: Sql = Sql::both(
     "UPDATE keys SET held = held + CAST($1 AS BIGINT), used = used + CAST($2 AS BIGINT)
-     WHERE id = $3 AND (quota IS NULL OR CAST($1 AS BIGINT) + CAST($2 AS BIGINT) <= 0
-                        OR held + CAST($1 AS BIGINT) + used + CAST($2 AS BIGINT) <= quota)",
+     WHERE id = $3 AND (quota IS NULL OR CAST($1 AS BIGINT) + CAST($2 AS BIGINT) <= CAST($4 AS BIGINT)
+                        OR held + CAST($1 AS BIGINT) + used + CAST($2 AS BIGINT) <= quota + CAST($4 AS BIGINT))",
 );
 
 #[derive(Debug)]
@@ -50,6 +50,8 @@ struct UserBalance {
     sums: [Amount; 3],
     /// What this batch has moved of each.
     moved: [Amount; 3],
+    /// What this batch has charged beyond balance less held.
+    debt: Amount,
     /// The reservations that end with this batch.
     ended_reservations: Amount,
 }
@@ -62,6 +64,8 @@ struct KeyBalance {
     /// Held, used: as in the row plus `moved`.
     sums: [Amount; 2],
     moved: [Amount; 2],
+    /// What this batch has charged beyond the quota.
+    debt: Amount,
     ended_reservations: Amount,
 }
 
@@ -93,6 +97,7 @@ impl Balances {
                     unlimited: row.int(4)? != 0,
                     disabled: row.opt_int(5)?.is_some(),
                     moved: [Amount::ZERO; 3],
+                    debt: Amount::ZERO,
                     ended_reservations: Amount::ZERO,
                 };
                 balances.users.insert(row.text(0)?, user);
@@ -106,6 +111,7 @@ impl Balances {
                     quota: row.opt_int(3)?.map(Amount::from_nanos),
                     revoked: row.opt_int(4)?.is_some(),
                     moved: [Amount::ZERO; 2],
+                    debt: Amount::ZERO,
                     ended_reservations: Amount::ZERO,
                 };
                 balances.keys.insert(row.text(0)?, key);
@@ -121,6 +127,7 @@ impl Balances {
             disabled: false,
             sums: [Amount::ZERO; 3],
             moved: [Amount::ZERO; 3],
+            debt: Amount::ZERO,
             ended_reservations: Amount::ZERO,
         };
         self.users.insert(user_id.to_owned(), user);
@@ -131,13 +138,13 @@ impl Balances {
         for (id, user) in &self.users {
             let [balance, held, used] = user.moved;
             if user.moved != [Amount::ZERO; 3] {
-                tx.queue_one(&MOVE_USER, args![balance, held, used, id])?;
+                tx.queue_one(&MOVE_USER, args![balance, held, used, id, user.debt])?;
             }
         }
         for (id, key) in &self.keys {
             let [held, used] = key.moved;
             if key.moved != [Amount::ZERO; 2] {
-                tx.queue_one(&MOVE_KEY, args![held, used, id])?;
+                tx.queue_one(&MOVE_KEY, args![held, used, id, key.debt])?;
             }
         }
         Ok(())
@@ -207,12 +214,12 @@ impl Balances {
         key.apply([-held, settled])
     }
 
-    /// Spends `due`, or as much of it as is available: from `reservation`, which ends with this batch, and from what is
-    /// neither held nor reserved. Returns the amount spent.
+    /// Spends `cost`, available or not, and ends `reservation` with this batch. Returns the debt: the part of `cost` that neither
+    /// the balance (less what is held) nor the quota covers. What other chats have reserved is not counted: they may cost less.
     pub(super) fn charge(
         &mut self,
         account: Account<'_>,
-        due: Amount,
+        cost: Amount,
         reservation: Option<&Reservation>,
     ) -> Result<Amount, DbError> {
         let (user, key) = find(&mut self.users, &mut self.keys, account)?;
@@ -226,18 +233,15 @@ impl Balances {
             user.ended_reservations = sum(user.ended_reservations, amount)?;
             key.ended_reservations = sum(key.ended_reservations, amount)?;
         }
-        let mut spent = due;
-        if !user.unlimited {
-            spent = spent.min(user.available(&reserved, account.user_id)?);
-        }
-        if let Some(available) = key.available(&reserved, account.key_id)? {
-            spent = spent.min(available);
-        }
-        user.apply([-spent, Amount::ZERO, spent])?;
-        key.apply([Amount::ZERO, spent])?;
+        let user_debt = shortfall(cost, user.unreserved()?)?;
+        let key_debt = shortfall(cost, key.unreserved()?)?;
+        user.debt = sum(user.debt, user_debt)?;
+        key.debt = sum(key.debt, key_debt)?;
+        user.apply([-cost, Amount::ZERO, cost])?;
+        key.apply([Amount::ZERO, cost])?;
         user.publish_taken(&mut reserved, account.user_id)?;
         key.publish_taken(&mut reserved, account.key_id)?;
-        Ok(spent)
+        Ok(user_debt.max(key_debt))
     }
 
     /// Adds to a balance or, if the amount is negative, takes from it; never takes what is held or reserved.
@@ -273,7 +277,13 @@ fn find<'b>(
 }
 
 impl UserBalance {
-    /// What is neither held nor reserved. Never negative, though another process may have taken what is reserved here.
+    /// What is not held; negative in debt, `None` without a limit.
+    fn unreserved(&self) -> Result<Option<Amount>, DbError> {
+        let [balance, held, _] = self.sums;
+        (!self.unlimited).then(|| sum(balance, -held)).transpose()
+    }
+
+    /// What is neither held nor reserved. Never negative: in debt, nothing is available.
     fn available(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
         let [balance, held, _] = self.sums;
         let reserved = sum(reserved.of_user(id), -self.ended_reservations)?;
@@ -296,6 +306,13 @@ impl UserBalance {
 }
 
 impl KeyBalance {
+    /// What is left of the quota and not held; negative if the quota is exceeded, `None` without a quota.
+    fn unreserved(&self) -> Result<Option<Amount>, DbError> {
+        let [held, used] = self.sums;
+        let left = |quota| sum(sum(quota, -used)?, -held);
+        self.quota.map(left).transpose()
+    }
+
     /// What is left of the quota, never negative; `None` without a quota.
     fn available(&self, reserved: &ReservationState, id: &str) -> Result<Option<Amount>, DbError> {
         let Some(quota) = self.quota else {
@@ -320,6 +337,14 @@ impl KeyBalance {
         }
         Ok(())
     }
+}
+
+/// The part of `cost` that `left` does not cover; nothing without a limit.
+fn shortfall(cost: Amount, left: Option<Amount>) -> Result<Amount, DbError> {
+    let Some(left) = left else {
+        return Ok(Amount::ZERO);
+    };
+    Ok(sum(cost, -left.max(Amount::ZERO))?.max(Amount::ZERO))
 }
 
 /// Adds `by` to the sums and to what was moved. A sum that leaves the range of an amount fails the operation and with it the

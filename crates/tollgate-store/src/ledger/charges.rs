@@ -24,10 +24,10 @@ pub(crate) const CLOSE_CHARGE: Sql = Sql::both(
 /// The price of one submission, frozen when it is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
-    /// Price of `per` units.
+    /// Price of `units_per_price` units.
     pub price: Amount,
     /// How many units the price is for: 1 for images and seconds, 1,000 or 1,000,000 for characters.
-    pub per: u64,
+    pub units_per_price: u64,
     /// Units ordered. The hold covers all of them.
     pub units: u64,
 }
@@ -38,7 +38,7 @@ impl Charge {
     pub fn cost(&self, units: u64) -> Option<Amount> {
         let in_range = !self.price.is_negative() && self.price <= money::MAX;
         in_range
-            .then(|| self.price.times(units, self.per))
+            .then(|| self.price.times(units, self.units_per_price))
             .flatten()
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn open_charge(
     let Account { user_id, key_id } = account;
     let (price, per, units) = (
         charge.price,
-        to_signed(charge.per)?,
+        to_signed(charge.units_per_price)?,
         to_signed(charge.units)?,
     );
     let checksum = row_checksum(
@@ -128,7 +128,7 @@ pub(crate) async fn close_charge(
     let (price, per, ordered) = (row.amount(2)?, row.int(3)?, row.int(4)?);
     let charge = Charge {
         price,
-        per: to_unsigned(per)?,
+        units_per_price: to_unsigned(per)?,
         units: to_unsigned(ordered)?,
     };
     let held = row.amount(5)?;

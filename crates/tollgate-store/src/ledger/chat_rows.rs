@@ -13,9 +13,9 @@ use crate::db::{DbError, Row, Sql, Tx, Value, cells};
 const INSERT_INTO_CHATS: &str =
     "INSERT INTO chats (id, user_id, key_id, model, format, streamed, request_id,
     input_price, cached_input_price, cache_write_price, output_price, reasoning_price,
-    input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven,
+    input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped,
     outcome, channel, upstream_model, attempts, node, opened_at, closed_at, seal) VALUES ";
-const COLUMNS: usize = 29;
+const COLUMNS: usize = 31;
 pub(super) static INSERT_CHAT: LazyLock<Sql> = LazyLock::new(|| insert_statement(1));
 static INSERT_CHATS: LazyLock<Sql> = LazyLock::new(|| insert_statement(ROWS_PER_INSERT));
 /// Rows that [`INSERT_CHATS`] inserts.
@@ -25,7 +25,7 @@ const ROWS_PER_INSERT: usize = 8;
 macro_rules! amount_columns {
     () => {
         "input_price, cached_input_price, cache_write_price, output_price, reasoning_price, \
-         input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven"
+         input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped"
     };
 }
 pub(crate) const READ_CHAT: Sql = Sql::both(concat!(
@@ -50,6 +50,10 @@ pub(crate) struct ChatAmounts {
     pub(crate) held: Option<i64>,
     /// Settled and written off; `None` while the chat is open.
     pub(crate) closed: Option<[i64; 2]>,
+    /// The part of what was settled that neither balance nor quota covered.
+    pub(crate) debt: i64,
+    /// Tokens that the upstream reported beyond what the request can have used.
+    pub(crate) clamped: i64,
 }
 
 impl ChatAmounts {
@@ -60,6 +64,8 @@ impl ChatAmounts {
             estimated: 0,
             held: None,
             closed: None,
+            debt: 0,
+            clamped: 0,
         };
         for (cell, count) in amounts.tokens.iter_mut().zip(tokens.to_columns()) {
             *cell = i64::try_from(count)
@@ -82,6 +88,8 @@ impl ChatAmounts {
             estimated,
             held: row.opt_int(first + 11)?,
             closed: closed.map(<[i64; 2]>::from),
+            debt: row.int(first + 14)?,
+            clamped: row.int(first + 15)?,
         })
     }
 
@@ -95,9 +103,10 @@ impl ChatAmounts {
         prices.cost(&TokenCounts::from_columns(tokens))
     }
 
-    /// The checksum of a row with these amounts and these ids (chat, user, key).
+    /// The checksum of a row with these amounts and these ids (chat, user, key). A row without debt and clamped tokens has the
+    /// checksum that it had before these columns existed.
     pub(crate) fn checksum(&self, ids: [&str; 3]) -> i64 {
-        let mut numbers = [0; 15];
+        let mut numbers = [0; 17];
         numbers[..5].copy_from_slice(&self.prices);
         numbers[5..10].copy_from_slice(&self.tokens);
         numbers[10] = self.estimated;
@@ -106,8 +115,10 @@ impl ChatAmounts {
         match self.closed {
             None => row_checksum(ids, &numbers[..13]),
             Some(closed) => {
-                numbers[13..].copy_from_slice(&closed);
-                row_checksum(ids, &numbers)
+                numbers[13..15].copy_from_slice(&closed);
+                numbers[15..].copy_from_slice(&[self.debt, self.clamped]);
+                let is_plain = self.debt == 0 && self.clamped == 0;
+                row_checksum(ids, &numbers[..if is_plain { 15 } else { 17 }])
             }
         }
     }
@@ -194,6 +205,8 @@ pub(super) fn chat_row<'a>(
         amounts.held,
         amounts.closed.map(|[settled, _]| settled),
         amounts.closed.map(|[_, written_off]| written_off),
+        amounts.debt,
+        amounts.clamped,
         end.map(|end| end.outcome),
         end.and_then(|end| end.channel.as_ref()),
         end.and_then(|end| end.upstream_model.as_ref()),

@@ -1,8 +1,9 @@
 //! Money of chat requests: the worst case is held before the provider is called, and the counted tokens are settled at the end.
 //! A chat without a hold on disk is charged in one write at its end; so is one that is reserved in memory.
 //!
-//! A hold is an estimate. If the tokens cost more, the rest is taken from what user and key have available; what they cannot
-//! pay is written off (column `forgiven`).
+//! A hold is an estimate. If the tokens cost more, the rest is charged too. What user and key do not have is their debt (column
+//! `debt`): the balance becomes negative, or the quota is exceeded, and neither can be spent before it is paid. Versions before
+//! the schema's second wrote it off (column `forgiven`).
 
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ use crate::writer::batch::Batch;
 
 pub(crate) const CLOSE_CHAT: Sql = Sql::both(
     "UPDATE chats SET input = $1, cached_input = $2, cache_write = $3, output = $4, reasoning = $5, estimated = $6,
-                      settled = $7, forgiven = $8, outcome = $9, channel = $10, upstream_model = $11, attempts = $12,
-                      node = NULL, closed_at = $13, seal = $14
-     WHERE id = $15 AND closed_at IS NULL",
+                      settled = $7, forgiven = 0, debt = $8, clamped = $9, outcome = $10, channel = $11, upstream_model = $12,
+                      attempts = $13, node = NULL, closed_at = $14, seal = $15
+     WHERE id = $16 AND closed_at IS NULL",
 );
 
 /// Inserts an open chat and holds the cost of `max_tokens`. A rejection has written nothing.
@@ -46,18 +47,20 @@ pub(crate) fn open_chat(
 }
 
 /// Charges a chat that has no hold on disk: its row is opened and closed at once, and is its own ledger entry. Returns the
-/// settled amount.
+/// amount and its debt.
 pub(crate) fn charge_chat(
     batch: &mut Batch<'_, '_>,
     chat: &Arc<NewChat>,
     end: &Arc<ChatEnd>,
     reservation: Option<&Reservation>,
-) -> Result<Amount, DbError> {
-    let due = cost(chat, &end.tokens)?;
-    let settled = batch.balances.charge(chat.account(), due, reservation)?;
+) -> Result<SettleOutcome, DbError> {
+    let cost = cost(chat, &end.tokens)?;
+    let debt = batch.balances.charge(chat.account(), cost, reservation)?;
     let amounts = ChatAmounts {
         estimated: end.estimated.into(),
-        closed: Some([settled, due - settled].map(Amount::nanos)),
+        closed: Some([cost.nanos(), 0]),
+        debt: debt.nanos(),
+        clamped: clamped_column(end),
         ..ChatAmounts::new(&chat.prices, &end.tokens)?
     };
     batch.ended_chats.push(EndedChat {
@@ -65,7 +68,12 @@ pub(crate) fn charge_chat(
         end: Arc::clone(end),
         amounts,
     });
-    Ok(settled)
+    Ok(SettleOutcome::new(cost, debt))
+}
+
+/// The column `clamped`; a provider may have reported any number.
+fn clamped_column(end: &ChatEnd) -> i64 {
+    i64::try_from(end.clamped).unwrap_or(i64::MAX)
 }
 
 /// The amount that was held for a chat on disk, open or closed; `None` if there was no hold.
@@ -103,24 +111,26 @@ pub(crate) async fn close_chat(
         return Ok(Some(if is_lost && end.outcome != ChatEnd::OUTCOME_LOST {
             SettleOutcome::AlreadyReleased
         } else {
-            SettleOutcome::Settled { cost }
+            SettleOutcome::new(cost, Amount::from_nanos(open.debt))
         }));
     }
     let prices = TokenPrices::from_columns(open.prices.map(Amount::from_nanos));
     let mut closed = ChatAmounts {
         estimated: end.estimated.into(),
         held: open.held,
+        clamped: clamped_column(end),
         ..ChatAmounts::new(&prices, &end.tokens)?
     };
-    let due = closed
+    let cost = closed
         .cost()
         .ok_or_else(|| cost_out_of_range(id, &prices, &end.tokens))?;
     let held = Amount::from_nanos(open.held.unwrap_or(0));
-    let from_hold = due.min(held);
+    let from_hold = cost.min(held);
+    let beyond_hold = cost - from_hold;
     batch.balances.close_hold(account, held, from_hold)?;
-    let beyond_hold = batch.balances.charge(account, due - from_hold, None)?;
-    let settled = from_hold + beyond_hold;
-    closed.closed = Some([settled, due - settled].map(Amount::nanos));
+    let debt = batch.balances.charge(account, beyond_hold, None)?;
+    closed.closed = Some([cost.nanos(), 0]);
+    closed.debt = debt.nanos();
     let [t0, t1, t2, t3, t4] = closed.tokens;
     let (at, checksum) = (end.ended_at, closed.checksum([id, user_id, key_id]));
     batch.queue_one(
@@ -132,8 +142,9 @@ pub(crate) async fn close_chat(
             t3,
             t4,
             end.estimated,
-            settled,
-            due - settled,
+            cost,
+            debt,
+            closed.clamped,
             end.outcome,
             end.channel.as_ref(),
             end.upstream_model.as_ref(),
@@ -146,7 +157,7 @@ pub(crate) async fn close_chat(
     insert_entry(batch, id, "settle", account, from_hold, at)?;
     insert_entry(batch, id, "release", account, held - from_hold, at)?;
     insert_entry(batch, id, "charge", account, beyond_hold, at)?;
-    Ok(Some(SettleOutcome::Settled { cost: settled }))
+    Ok(Some(SettleOutcome::new(cost, debt)))
 }
 
 fn cost(chat: &NewChat, tokens: &TokenCounts) -> Result<Amount, DbError> {

@@ -28,8 +28,9 @@
 //! - **A reservation is dropped** unsettled: G decreases, C is unchanged.
 //!
 //! A chat that finds too little here falls back to a hold on disk, which the writer alone decides; so no chat is rejected
-//! because a reader counted an amount twice. Another process that takes from a balance does not see reservations: (1) then
-//! fails, no new reservations are made, and settlements take what is available and write off the rest.
+//! because a reader counted an amount twice. (1) and (2) fail if a chat costs more than its hold, or if another process, which
+//! does not see reservations, takes from a balance. Then no new reservations are made until there is headroom again, and what
+//! settlements charge beyond the balance or the quota is debt.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -221,7 +222,9 @@ impl ReservationState {
     fn covers(&self, account: Account<'_>, amount: Amount, headroom: Headroom) -> bool {
         let Account { user_id, key_id } = account;
         let covers = |headroom: Option<Amount>, reserved: Amount, taken: Amount| {
-            headroom.is_none_or(|headroom| headroom - reserved - taken >= amount)
+            // Nothing can be reserved of a negative headroom too.
+            amount == Amount::ZERO
+                || headroom.is_none_or(|headroom| headroom - reserved - taken >= amount)
         };
         covers(
             headroom.user,

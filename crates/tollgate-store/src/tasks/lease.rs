@@ -65,7 +65,7 @@ pub struct LeasedTask {
     /// The id of the submitting request, for logs.
     pub request_id: String,
     /// The attempt of an earlier lease that is still in a provider's queue: poll it instead of starting another.
-    pub open: Option<QueuedAttempt>,
+    pub queued_attempt: Option<QueuedAttempt>,
 }
 
 /// The task queue.
@@ -187,7 +187,7 @@ impl Write for ClaimTasks {
         if !queued.is_empty() {
             let mut open = read_open_queued_attempts(batch, &queued).await?;
             for leased in &mut claimed {
-                leased.open = open.remove(&leased.task.id);
+                leased.queued_attempt = open.remove(&leased.task.id);
             }
         }
         Ok(claimed)
@@ -201,7 +201,7 @@ impl ClaimTasks {
             fence: row.int(TASK_COLUMNS_COUNT + 1)? + 1,
             failed_attempts: row.int(TASK_COLUMNS_COUNT + 2)?,
             request_id: row.text(TASK_COLUMNS_COUNT + 3)?,
-            open: None,
+            queued_attempt: None,
             task: read_task(&mut row)?,
         };
         let started_at = leased.task.started_at.unwrap_or(self.now);

@@ -62,7 +62,7 @@ pub struct Task {
     /// The adjustments, as a JSON array.
     pub adjustments: String,
     /// Fields of the request that the record shows and no other column holds, as a JSON object.
-    pub shown: String,
+    pub echoed_fields: String,
     /// The URL of the webhook, if the client gave one.
     pub callback_url: Option<String>,
     /// The result, as a JSON object.
@@ -145,7 +145,7 @@ pub(super) fn read_task(row: &mut Row) -> Result<Task, DbError> {
             None => None,
         },
         cost: row.amount(16)?,
-        shown: row.text(17)?,
+        echoed_fields: row.text(17)?,
         callback_url: row.opt_text(18)?,
     })
 }

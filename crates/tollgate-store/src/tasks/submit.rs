@@ -54,7 +54,7 @@ pub struct NewTask {
     /// The adjustments, as a JSON array.
     pub adjustments: String,
     /// Fields of the request that the record shows and no other column holds, as a JSON object.
-    pub shown: String,
+    pub echoed_fields: String,
     /// The URL of the webhook, if the client gave one.
     pub callback_url: Option<String>,
     /// The id of the request, for logs.
@@ -173,7 +173,7 @@ impl Write for NewTask {
                 self.deadline_at,
                 &self.job,
                 &self.adjustments,
-                &self.shown,
+                &self.echoed_fields,
                 self.callback_url.as_ref(),
                 &self.request_id
             ],

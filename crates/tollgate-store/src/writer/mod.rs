@@ -211,7 +211,11 @@ async fn commit(
                 stats.count(part.len());
                 results.extend(part.into_iter().map(|job| (job, Ok(()))));
             }
-            Err(e) if part.len() > 1 && !matches!(e, StoreError::Unavailable(_)) => {
+            // A disk that takes no writes takes none of the halves either.
+            Err(e)
+                if part.len() > 1
+                    && !matches!(e, StoreError::Unavailable(_) | StoreError::DiskFull(_)) =>
+            {
                 tracing::warn!(error = %e, operations = part.len(), "a batch failed; its halves are tried apart");
                 let second = part.split_off(part.len() / 2);
                 parts.push(second);

@@ -51,6 +51,17 @@ impl Db {
         }
     }
 
+    /// Runs statements of which none returns rows.
+    pub(crate) async fn batch(&self, statements: &str) {
+        match &self.location {
+            DatabaseLocation::Sqlite(path) => {
+                let done = connect(path).execute_batch(statements);
+                done.unwrap_or_else(|e| panic!("{statements}: {e}"));
+            }
+            DatabaseLocation::Postgres(url) => drop(postgres(url, statements).await),
+        }
+    }
+
     /// The single number that a query returns.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         let rows = self.raw(sql).await;
@@ -60,12 +71,19 @@ impl Db {
     }
 }
 
-fn sqlite(path: &Path, sql: &str) -> Vec<Vec<Option<String>>> {
-    use rusqlite::types::Value;
+/// A connection that may violate foreign keys.
+fn connect(path: &Path) -> rusqlite::Connection {
     let conn = rusqlite::Connection::open(path).unwrap();
     conn.busy_timeout(std::time::Duration::from_secs(5))
         .unwrap();
     conn.pragma_update(None, "foreign_keys", false).unwrap();
+    conn.pragma_update(None, "synchronous", "OFF").unwrap();
+    conn
+}
+
+fn sqlite(path: &Path, sql: &str) -> Vec<Vec<Option<String>>> {
+    use rusqlite::types::Value;
+    let conn = connect(path);
     let mut statement = conn.prepare(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let columns = statement.column_count();
     let mut rows = statement.query([]).unwrap();
@@ -192,9 +210,8 @@ pub(crate) fn on_postgres(test: impl AsyncFnOnce(&Db)) {
 async fn create(server: &str, name: &str) {
     let (client, connection) = tokio_postgres::connect(server, NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
-    let sorted = format!(
-        "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
-    );
+    let locale = "TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
+    let sorted = format!("CREATE DATABASE {name} {locale}");
     if client.batch_execute(&sorted).await.is_err() {
         let plain = format!("CREATE DATABASE {name}");
         client.batch_execute(&plain).await.unwrap();

@@ -5,7 +5,7 @@ use tollgate_store::{
     AttemptEnd, CancelOutcome, Charge, ChatEnd, ChatHold, Delivered, FinishOutcome,
     IdempotencyRecord, KeyLimits, LeasedTask, NewAttempt, NewChat, NewKey, NewTask, ProviderJob,
     RateLimits, Rejection, SettleOutcome, StartOutcome, Store, StoreError, SubmitOutcome, Task,
-    TaskEnd, TaskFinish, TaskRetry, TokenCounts, TokenPrices, User,
+    TaskEnd, TaskFinish, TaskRetry, TokenCounts, TokenPrices,
 };
 
 use crate::databases::Db;
@@ -30,11 +30,7 @@ pub(crate) fn amount(text: &str) -> Amount {
 
 /// A user with `balance` and a key without a quota.
 pub(crate) async fn account(store: &Store, name: &str, balance: &str) -> TestAccount {
-    let user = store
-        .create_user(name, false, amount(balance), RateLimits::default(), NOW)
-        .await
-        .unwrap();
-    with_key(store, user, None).await
+    create(store, name, false, balance, None).await
 }
 
 /// A user without a limit, and a key with `quota`.
@@ -43,20 +39,39 @@ pub(crate) async fn unlimited_account(
     name: &str,
     quota: Option<&str>,
 ) -> TestAccount {
-    let user = store
-        .create_user(name, true, Amount::ZERO, RateLimits::default(), NOW)
-        .await
-        .unwrap();
-    with_key(store, user, quota).await
+    create(store, name, true, "0", quota).await
 }
 
-pub(crate) async fn with_key(store: &Store, user: User, quota: Option<&str>) -> TestAccount {
-    let key = store.create_key(new_key(&user.name, quota)).await.unwrap();
+async fn create(
+    store: &Store,
+    name: &str,
+    unlimited: bool,
+    balance: &str,
+    quota: Option<&str>,
+) -> TestAccount {
+    let (balance, rates) = (amount(balance), RateLimits::default());
+    let user = store.create_user(name, unlimited, balance, rates, NOW);
+    user.await.unwrap();
+    with_key(store, name, quota).await
+}
+
+/// Another key of that user.
+pub(crate) async fn with_key(store: &Store, user: &str, quota: Option<&str>) -> TestAccount {
+    let key = store.create_key(new_key(user, quota)).await.unwrap();
     TestAccount {
-        name: user.name,
-        user_id: user.id,
+        name: user.to_owned(),
+        user_id: key.user_id,
         key_id: key.id,
     }
+}
+
+/// Runs futures concurrently.
+pub(crate) async fn all<F>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    let running: tokio::task::JoinSet<_> = futures.into_iter().collect();
+    running.join_all().await
 }
 
 pub(crate) fn new_key(user: &str, quota: Option<&str>) -> NewKey {
@@ -88,12 +103,12 @@ pub(crate) fn task_at(account: &TestAccount, units: u64, price: &str, now: Milli
         deadline_at: now + 600_000,
         job: r#"{"prompt":"a lighthouse"}"#.to_owned(),
         adjustments: "[]".to_owned(),
-        shown: "{}".to_owned(),
+        echoed_fields: "{}".to_owned(),
         callback_url: None,
         request_id: "req_1".to_owned(),
         charge: Charge {
             price: amount(price),
-            per: 1,
+            units_per_price: 1,
             units,
         },
         idempotency: None,
@@ -282,18 +297,6 @@ pub(crate) async fn key_sums(store: &Store, account: &TestAccount) -> [String; 2
     [key.held, key.used].map(|a| a.to_string())
 }
 
-pub(crate) fn insufficient_balance(available: &str) -> SubmitOutcome {
-    SubmitOutcome::Rejected(Rejection::InsufficientBalance {
-        available: amount(available),
-    })
-}
-
-pub(crate) fn insufficient_quota(available: &str) -> SubmitOutcome {
-    SubmitOutcome::Rejected(Rejection::InsufficientQuota {
-        available: amount(available),
-    })
-}
-
 /// Opens a store whose node is alive for the next 30 s.
 pub(crate) async fn node(db: &Db) -> Store {
     let store = db.open().await;
@@ -335,6 +338,7 @@ pub(crate) fn tokens(input: u64, output: u64) -> TokenCounts {
 /// A successful end.
 pub(crate) fn chat_end(units: TokenCounts) -> ChatEnd {
     ChatEnd {
+        clamped: 0,
         tokens: units,
         estimated: false,
         channel: Some("main".to_owned()),
@@ -392,6 +396,12 @@ pub(crate) async fn settle_hold(
 pub(crate) fn cost(text: &str) -> SettleOutcome {
     let cost = amount(text);
     SettleOutcome::Settled { cost }
+}
+
+/// Settled at `cost`, of which `debt` was not covered.
+pub(crate) fn in_debt(cost: &str, debt: &str) -> SettleOutcome {
+    let (cost, debt) = (amount(cost), amount(debt));
+    SettleOutcome::SettledInDebt { cost, debt }
 }
 
 /// Asserts that the audit finds no violation. The harness does so at the end of every test.

@@ -14,7 +14,8 @@ use tollgate_store::{
 use crate::databases::{Db, on_both};
 use crate::fixtures::{
     NOW, TestAccount, account, assert_clean, delivered, failed, finish, provider_job, queued,
-    retry_task, start_attempt, task_at, unlimited_account, with_idempotency_key, with_webhook,
+    retry_task, start_attempt, task_at, unlimited_account, with_idempotency_key, with_key,
+    with_webhook,
 };
 
 on_both!(random_histories_match_the_model_and_pass_the_audit);
@@ -27,36 +28,17 @@ enum Step {
         price: i64,
         key: Option<u8>,
     },
-    Claim {
-        limit: usize,
-    },
-    Deliver {
-        pick: usize,
-        units: u64,
-    },
-    Fail {
-        pick: usize,
-    },
-    Retry {
-        pick: usize,
-    },
-    Enqueue {
-        pick: usize,
-    },
-    Cancel {
-        pick: usize,
-    },
-    Credit {
-        who: usize,
-        nanos: i64,
-    },
+    /// At most so many.
+    Claim(usize),
+    /// So many units of the task of a lease; of none, it fails.
+    Finish(usize, Option<u64>),
+    Retry(usize),
+    Enqueue(usize),
+    Cancel(usize),
+    Credit(usize, i64),
     HandBack,
-    Revoke {
-        who: usize,
-    },
-    Wait {
-        by: Millis,
-    },
+    Revoke(usize),
+    Wait(Millis),
     Purge,
     Chat(chats::Step),
 }
@@ -67,16 +49,16 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (who.clone(), 1..5u64, 0..40i64, prop::option::of(0..6u8))
             .prop_map(|(who, units, price, key)| Step::Submit { who, units, price, key }),
-        4 => (1..4usize).prop_map(|limit| Step::Claim { limit }),
-        4 => (pick.clone(), 1..6u64).prop_map(|(pick, units)| Step::Deliver { pick, units }),
-        2 => pick.clone().prop_map(|pick| Step::Fail { pick }),
-        2 => pick.clone().prop_map(|pick| Step::Retry { pick }),
-        3 => pick.clone().prop_map(|pick| Step::Enqueue { pick }),
-        3 => pick.prop_map(|pick| Step::Cancel { pick }),
-        2 => (who.clone(), -60..90i64).prop_map(|(who, nanos)| Step::Credit { who, nanos }),
+        4 => (1..4usize).prop_map(Step::Claim),
+        4 => (pick.clone(), 1..6u64).prop_map(|(pick, units)| Step::Finish(pick, Some(units))),
+        2 => pick.clone().prop_map(|pick| Step::Finish(pick, None)),
+        2 => pick.clone().prop_map(Step::Retry),
+        3 => pick.clone().prop_map(Step::Enqueue),
+        3 => pick.prop_map(Step::Cancel),
+        2 => (who.clone(), -60..90i64).prop_map(|(who, nanos)| Step::Credit(who, nanos)),
         1 => Just(Step::HandBack),
-        1 => who.prop_map(|who| Step::Revoke { who }),
-        2 => (1..40_000i64).prop_map(|by| Step::Wait { by }),
+        1 => who.prop_map(Step::Revoke),
+        2 => (1..40_000i64).prop_map(Step::Wait),
         1 => Just(Step::Purge),
         10 => chats::step().prop_map(Step::Chat),
     ]
@@ -123,7 +105,7 @@ impl Account {
     fn refuses(&self, cost: i64) -> Option<Rejection> {
         let too_little = |left: Option<i64>| {
             let left = left.filter(|left| cost > 0 && *left < cost);
-            left.map(Amount::from_nanos)
+            left.map(|left| Amount::from_nanos(left.max(0)))
         };
         if self.revoked {
             return Some(Rejection::AccountInactive);
@@ -165,14 +147,10 @@ impl Model {
             let quota = (who % 2 == 1).then_some(150);
             let limited = who < 2;
             let owner = if limited {
-                let balance = Amount::from_nanos(100).to_string();
-                let first = account(store, &name, &balance).await;
+                let first = account(store, &name, "0.0000001").await;
                 match quota {
                     None => first,
-                    Some(_) => {
-                        let user = store.user(&first.user_id).await.unwrap().unwrap();
-                        crate::fixtures::with_key(store, user, Some("0.00000015")).await
-                    }
+                    Some(_) => with_key(store, &name, Some("0.00000015")).await,
                 }
             } else {
                 unlimited_account(store, &name, quota.map(|_| "0.00000015")).await
@@ -196,30 +174,25 @@ impl Model {
                 price,
                 key,
             } => self.submit(who, units, price, key).await,
-            Step::Claim { limit } => {
-                let until = self.now + 30_000;
-                let leased = self
-                    .store
-                    .claim_tasks("w", limit, until, self.now)
-                    .await
-                    .unwrap();
-                for leased in leased {
+            Step::Claim(limit) => {
+                let (until, store) = (self.now + 30_000, self.store.clone());
+                let claimed = store.claim_tasks("w", limit, until, self.now).await;
+                for leased in claimed.unwrap() {
                     let known = self.tasks.get_mut(&leased.task.id).unwrap();
                     assert!(!known.ended, "a finished task was leased");
                     known.fence += 1;
                     known.leased = true;
                     assert_eq!(leased.fence, known.fence);
-                    let open = leased.open.as_ref().map(|open| open.number);
+                    let open = leased.queued_attempt.as_ref().map(|open| open.number);
                     assert_eq!(open, known.queued);
                     self.leases.push(leased);
                 }
             }
-            Step::Deliver { pick, units } => self.finish(pick, Some(units)).await,
-            Step::Fail { pick } => self.finish(pick, None).await,
-            Step::Retry { pick } => self.retry(pick).await,
-            Step::Enqueue { pick } => self.enqueue(pick).await,
-            Step::Cancel { pick } => self.cancel(pick).await,
-            Step::Credit { who, nanos } => {
+            Step::Finish(pick, units) => self.finish(pick, units).await,
+            Step::Retry(pick) => self.retry(pick).await,
+            Step::Enqueue(pick) => self.enqueue(pick).await,
+            Step::Cancel(pick) => self.cancel(pick).await,
+            Step::Credit(who, nanos) => {
                 let account = &mut self.accounts[who];
                 let left = account.balance_left().unwrap_or(0);
                 let allowed = !account.limited || nanos >= 0 || left + nanos >= 0;
@@ -234,17 +207,15 @@ impl Model {
             Step::HandBack => {
                 let leased = self.tasks.values_mut().filter(|t| t.leased && !t.ended);
                 let count = leased.map(|t| t.leased = false).count() as u64;
-                assert_eq!(
-                    self.store.release_leases(Some("w"), self.now).await,
-                    Ok(count)
-                );
+                let released = self.store.release_leases(Some("w"), self.now).await;
+                assert_eq!(released, Ok(count));
             }
-            Step::Revoke { who } => {
+            Step::Revoke(who) => {
                 let id = &self.owners[who].key_id;
                 self.store.revoke_key(id, self.now).await.unwrap();
                 self.accounts[who].revoked = true;
             }
-            Step::Wait { by } => self.now += by,
+            Step::Wait(by) => self.now += by,
             Step::Purge => drop(self.store.purge_expired(self.now, self.now).await.unwrap()),
             Step::Chat(step) => self.chat(step).await,
         }
@@ -266,13 +237,10 @@ impl Model {
         let result = self.store.submit_task(new).await.unwrap();
         if let Some((first, receipt)) = key.and_then(|key| self.keys.get(&(who, key))) {
             let receipt = receipt.clone();
-            let expected = if *first == fingerprint {
-                SubmitOutcome::Replayed { receipt }
-            } else {
-                SubmitOutcome::KeyReused
+            return match *first == fingerprint {
+                true => assert_eq!(result, SubmitOutcome::Replayed { receipt }),
+                false => assert_eq!(result, SubmitOutcome::KeyReused),
             };
-            assert_eq!(result, expected);
-            return;
         }
         let account = &mut self.accounts[who];
         let cost = price * units as i64;
@@ -299,28 +267,25 @@ impl Model {
         }
     }
 
-    /// Whether the lease is still the task's, and the task unfinished.
-    fn standing(&self, leased: &LeasedTask) -> (bool, bool) {
+    /// A lease, whether it is still the task's, and whether the task has ended. `None` if there are no leases.
+    fn pick(&self, pick: usize) -> Option<(LeasedTask, bool, bool)> {
+        let leased = self.leases.get(pick.checked_rem(self.leases.len())?)?;
         let known = &self.tasks[&leased.task.id];
-        (known.leased && known.fence == leased.fence, known.ended)
+        let current = known.leased && known.fence == leased.fence;
+        Some((leased.clone(), current, known.ended))
     }
 
     async fn finish(&mut self, pick: usize, units: Option<u64>) {
-        if self.leases.is_empty() {
+        let Some((leased, current, ended)) = self.pick(pick) else {
             return;
-        }
-        let leased = self.leases[pick % self.leases.len()].clone();
-        let (current, ended) = self.standing(&leased);
+        };
         let end = units.map_or_else(failed, delivered);
         let outcome = finish(&self.store, &leased, end, self.now).await;
-        if ended || !current {
-            let expected = if ended {
-                FinishOutcome::AlreadyFinal
-            } else {
-                FinishOutcome::LeaseLost
-            };
-            assert_eq!(outcome, expected);
-            return;
+        if ended {
+            return assert_eq!(outcome, FinishOutcome::AlreadyFinal);
+        }
+        if !current {
+            return assert_eq!(outcome, FinishOutcome::LeaseLost);
         }
         let known = self.tasks.get_mut(&leased.task.id).unwrap();
         known.ended = true;
@@ -329,20 +294,14 @@ impl Model {
         account.held -= known.price * known.units as i64;
         account.used += settled;
         account.balance -= settled;
-        assert_eq!(
-            outcome,
-            FinishOutcome::Finished {
-                cost: Amount::from_nanos(settled)
-            }
-        );
+        let cost = Amount::from_nanos(settled);
+        assert_eq!(outcome, FinishOutcome::Finished { cost });
     }
 
     async fn retry(&mut self, pick: usize) {
-        if self.leases.is_empty() {
+        let Some((leased, current, ended)) = self.pick(pick) else {
             return;
-        }
-        let leased = self.leases[pick % self.leases.len()].clone();
-        let (current, ended) = self.standing(&leased);
+        };
         // An attempt in a provider's queue is ended, and no other is started beside it.
         let number = match self.tasks[&leased.task.id].queued {
             Some(number) if current && !ended => Some(number),
@@ -356,11 +315,9 @@ impl Model {
     }
 
     async fn enqueue(&mut self, pick: usize) {
-        if self.leases.is_empty() {
+        let Some((leased, current, ended)) = self.pick(pick) else {
             return;
-        }
-        let leased = self.leases[pick % self.leases.len()].clone();
-        let (current, ended) = self.standing(&leased);
+        };
         // Another moment than that of every other attempt, so that it is another.
         self.now += 1;
         let started = self.store.start_attempt(queued(&leased, self.now)).await;
@@ -377,19 +334,16 @@ impl Model {
     }
 
     async fn cancel(&mut self, pick: usize) {
-        if self.tasks.is_empty() {
+        let at = pick.checked_rem(self.tasks.len()).unwrap_or(0);
+        let Some((id, known)) = self.tasks.iter_mut().nth(at) else {
             return;
-        }
-        let at = pick % self.tasks.len();
-        let (id, known) = self.tasks.iter_mut().nth(at).unwrap();
+        };
         let Some(task) = self.store.task(id).await.unwrap() else {
-            assert!(known.ended, "an unfinished task was purged");
-            return;
+            return assert!(known.ended, "an unfinished task was purged");
         };
         let cancelled = self.store.cancel_task(&task, self.now).await.unwrap();
         if known.ended {
-            assert_eq!(cancelled, CancelOutcome::AlreadyFinal);
-            return;
+            return assert_eq!(cancelled, CancelOutcome::AlreadyFinal);
         }
         assert_eq!(cancelled, CancelOutcome::Cancelled);
         known.ended = true;
@@ -408,10 +362,8 @@ impl Model {
             let user_sums = [user.balance, user.held, user.used].map(Amount::nanos);
             assert_eq!(user_sums, [account.balance, account.held, account.used]);
             let key = self.store.key(&owner.key_id).await.unwrap().unwrap();
-            assert_eq!(
-                [key.held, key.used].map(Amount::nanos),
-                [account.held, account.used]
-            );
+            let key_sums = [key.held, key.used].map(Amount::nanos);
+            assert_eq!(key_sums, [account.held, account.used]);
             let reserved = self.store.reserved_amounts(&owner.user_id, &owner.key_id);
             let limits = [account.limited, account.quota.is_some()];
             let counted = limits.map(|limit| if limit { account.reserved } else { 0 });

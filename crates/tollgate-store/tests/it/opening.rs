@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use tollgate_store::{DatabaseLocation, Store, StoreError};
 
 use crate::databases::{Db, Folder, on_both, runtime};
-use crate::fixtures::{NOW, account, amount, assert_clean, submit, task, user_sums};
+use crate::fixtures::{NOW, account, all, amount, assert_clean, submit, task, user_sums};
 
 on_both!(
     data_survives_a_reopen,
@@ -15,6 +15,14 @@ on_both!(
     a_foreign_database_is_rejected_unchanged,
     texts_are_never_parsed_as_sql,
 );
+
+/// Why a database cannot be used.
+async fn rejection(location: &DatabaseLocation) -> String {
+    match Store::open(location).await.map(drop) {
+        Err(StoreError::Setup(sentence)) => sentence,
+        other => panic!("{other:?}"),
+    }
+}
 
 async fn data_survives_a_reopen(db: &Db) {
     let store = db.open().await;
@@ -30,38 +38,27 @@ async fn data_survives_a_reopen(db: &Db) {
 async fn a_newer_schema_version_is_rejected(db: &Db) {
     drop(db.open().await);
     let version = "FROM meta WHERE name = 'schema_version'";
-    assert_eq!(db.number(&format!("SELECT value {version}")).await, 1);
-    db.raw("UPDATE meta SET value = 7 WHERE name = 'schema_version'")
-        .await;
-    let Err(StoreError::Setup(sentence)) = Store::open(&db.location).await else {
-        panic!("it opened");
-    };
-    assert!(
-        sentence.contains(
-            "the database has schema version 7 and this program knows only 1: run a newer tollgate"
-        ),
-        "{sentence}"
-    );
+    assert_eq!(db.number(&format!("SELECT value {version}")).await, 2);
+    let newer = "UPDATE meta SET value = 7 WHERE name = 'schema_version'";
+    db.raw(newer).await;
+    let sentence = rejection(&db.location).await;
+    let expected =
+        "the database has schema version 7 and this program knows only 2: run a newer tollgate";
+    assert!(sentence.contains(expected), "{sentence}");
     assert_eq!(db.number(&format!("SELECT value {version}")).await, 7);
 }
 
 async fn concurrent_starts_migrate_once(db: &Db) {
-    let mut starting = tokio::task::JoinSet::new();
-    for _ in 0..4 {
-        let location = db.location.clone();
-        starting.spawn(async move { Store::open(&location).await.map(drop) });
-    }
-    for opened in starting.join_all().await {
-        assert_eq!(opened, Ok(()));
-    }
+    let locations = (0..4).map(|_| db.location.clone());
+    let opened =
+        all(locations.map(|location| async move { Store::open(&location).await.map(drop) }));
+    assert_eq!(opened.await, [const { Ok(()) }; 4]);
     assert_eq!(db.open().await.access_version().await, Ok(1));
 }
 
 async fn a_foreign_database_is_rejected_unchanged(db: &Db) {
     db.raw("CREATE TABLE users (mine TEXT)").await;
-    let Err(StoreError::Setup(sentence)) = Store::open(&db.location).await else {
-        panic!("it opened");
-    };
+    let sentence = rejection(&db.location).await;
     assert!(sentence.contains("users"), "{sentence}");
     db.raw("SELECT mine FROM users").await;
     let meta = match db.location {
@@ -80,14 +77,10 @@ async fn texts_are_never_parsed_as_sql(db: &Db) {
     odd.clone_into(&mut new.job);
     let id = submit(&store, new).await;
     let seen = store.task(&id).await.unwrap().unwrap();
-    assert_eq!(
-        seen.model.replace(['\0', '\u{fffd}'], "_"),
-        odd.replace('\0', "_")
-    );
-    store
-        .credit_user("ann", amount("1"), Some(odd), NOW)
-        .await
-        .unwrap();
+    let shown = seen.model.replace(['\0', '\u{fffd}'], "_");
+    assert_eq!(shown, odd.replace('\0', "_"));
+    let credited = store.credit_user("ann", amount("1"), Some(odd), NOW);
+    credited.await.unwrap();
 }
 
 #[test]
@@ -111,39 +104,26 @@ fn sqlite_files_have_mode_0600() {
 fn a_file_that_is_no_database_is_rejected() {
     let folder = Folder::new();
     let path = folder.0.join("tollgate.db");
-    fs::write(
-        &path,
-        "not a database, but a letter of more than a hundred bytes. ".repeat(20),
-    )
-    .unwrap();
-    let before = fs::read(&path).unwrap();
-    let opened = runtime().block_on(Store::open(&DatabaseLocation::Sqlite(path.clone())));
-    let sentence = format!(
-        "cannot use {}: the file is not a SQLite database",
-        path.display()
+    let letter = "not a database, but a letter of more than a hundred bytes. ".repeat(20);
+    fs::write(&path, &letter).unwrap();
+    let sentence = runtime().block_on(rejection(&DatabaseLocation::Sqlite(path.clone())));
+    let file = path.display();
+    assert_eq!(
+        sentence,
+        format!("cannot use {file}: the file is not a SQLite database")
     );
-    assert_eq!(opened.map(drop), Err(StoreError::Setup(sentence)));
-    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::read_to_string(&path).unwrap(), letter);
 }
 
 #[test]
 fn setup_errors_are_one_sentence_without_the_password() {
     let folder = Folder::new();
-    let open = |location| runtime().block_on(Store::open(&location)).map(drop);
-    let missing = open(DatabaseLocation::Sqlite(
-        folder.0.join("none").join("tollgate.db"),
-    ));
-    let Err(StoreError::Setup(sentence)) = missing else {
-        panic!("{missing:?}");
-    };
+    let missing = DatabaseLocation::Sqlite(folder.0.join("none/tollgate.db"));
+    let sentence = runtime().block_on(rejection(&missing));
     assert!(sentence.contains("No such file or directory"), "{sentence}");
 
-    let no_url = open(DatabaseLocation::Postgres(
-        "postgres://u:secret@h:port/d".to_owned(),
-    ));
-    let Err(StoreError::Setup(sentence)) = no_url else {
-        panic!("{no_url:?}");
-    };
+    let no_url = DatabaseLocation::Postgres("postgres://u:secret@h:port/d".to_owned());
+    let sentence = runtime().block_on(rejection(&no_url));
     assert!(
         sentence.starts_with("cannot use database.url"),
         "{sentence}"
@@ -151,16 +131,13 @@ fn setup_errors_are_one_sentence_without_the_password() {
     assert!(!sentence.contains("secret"), "{sentence}");
 
     // A port that was free a moment ago: nobody answers there.
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let away = open(DatabaseLocation::Postgres(format!(
-        "postgres://u:secret@127.0.0.1:{port}/d"
-    )));
-    let Err(StoreError::Unavailable(sentence)) = away else {
-        panic!("{away:?}");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let away = DatabaseLocation::Postgres(format!("postgres://u:secret@{address}/d"));
+    let Err(StoreError::Unavailable(sentence)) = runtime().block_on(Store::open(&away)).map(drop)
+    else {
+        panic!("it opened");
     };
     assert!(!sentence.contains("secret"), "{sentence}");
 }

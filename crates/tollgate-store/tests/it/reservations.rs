@@ -8,7 +8,7 @@ use tollgate_store::{ChatHold, Rejection, SettleOutcome, Store, SubmitOutcome};
 
 use crate::databases::{Db, on_both};
 use crate::fixtures::{
-    NOW, TestAccount, account, amount, cancel, chat, cost, hold, key_sums, node, reserve,
+    NOW, TestAccount, account, all, amount, cancel, chat, cost, hold, key_sums, node, reserve,
     settle_hold, submit, task, tokens, user_sums, with_key,
 };
 
@@ -30,12 +30,10 @@ async fn a_reserved_chat_is_one_entry_at_its_end(db: &Db) {
     let new = chat(&ann, "1", "1");
     let held = reserve(&store, &new, tokens(600_000, 0)).await.unwrap();
     assert_eq!(matches!(held, ChatHold::Stored), store.is_shared());
-    assert_eq!(
-        user_sums(&store, &ann).await,
-        ["1", either(&store, "0.6"), "0"]
-    );
+    let on_disk = either(&store, "0.6");
+    assert_eq!(user_sums(&store, &ann).await, ["1", on_disk, "0"]);
     let [reserved, _] = store.reserved_amounts(&ann.user_id, &ann.key_id);
-    assert_eq!(reserved, amount("0.6") - amount(either(&store, "0.6")));
+    assert_eq!(reserved, amount("0.6") - amount(on_disk));
     // It counts for chats, tasks and debits; a cost beyond it is taken from what is available.
     let available = amount("0.4");
     let rejection = Rejection::InsufficientBalance { available };
@@ -43,12 +41,8 @@ async fn a_reserved_chat_is_one_entry_at_its_end(db: &Db) {
     assert_eq!(rejected.map(drop), Err(rejection));
     let rejected = store.submit_task(task(&ann, 1, "0.41")).await;
     assert_eq!(rejected, Ok(SubmitOutcome::Rejected(rejection)));
-    assert!(
-        store
-            .credit_user("ann", amount("-0.41"), None, NOW)
-            .await
-            .is_err()
-    );
+    let debit = store.credit_user("ann", amount("-0.41"), None, NOW).await;
+    assert!(debit.is_err());
     let outcome = settle_hold(&store, &new, &held, tokens(700_000, 0)).await;
     assert_eq!(outcome, cost("0.7"));
     // A second call returns the first outcome.
@@ -65,12 +59,10 @@ async fn a_reserved_chat_is_one_entry_at_its_end(db: &Db) {
 async fn reservations_and_holds_together_never_exceed_the_quota(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "9").await;
-    let user = store.user(&ann.user_id).await.unwrap().unwrap();
-    let small = with_key(&store, user, Some("1.379")).await;
-    let mut running = tokio::task::JoinSet::new();
-    for i in 0..500 {
+    let small = with_key(&store, &ann.name, Some("1.379")).await;
+    let operations = (0..500).map(|i| {
         let (store, small) = (store.clone(), small.clone());
-        running.spawn(async move {
+        async move {
             let new = chat(&small, "1", "1");
             let units = tokens(9_000, 1_000);
             let rejection = match i % 4 {
@@ -92,32 +84,26 @@ async fn reservations_and_holds_together_never_exceed_the_quota(db: &Db) {
             };
             assert!(available < amount("0.01"), "{available}");
             None
-        });
-    }
-    let held = running.join_all().await;
+        }
+    });
+    let held = all(operations).await;
     let held: Vec<_> = held.into_iter().flatten().collect();
     assert_eq!(held.len(), 137);
     let [_, of_key] = store.reserved_amounts(&small.user_id, &small.key_id);
     let [on_disk, used] = key_sums(&store, &small).await;
-    assert_eq!(
-        (amount(&on_disk) + of_key, used.as_str()),
-        (amount("1.37"), "0")
-    );
+    assert_eq!((amount(&on_disk) + of_key, &*used), (amount("1.37"), "0"));
     drop(held);
-    assert_eq!(
-        store.reserved_amounts(&small.user_id, &small.key_id),
-        [Amount::ZERO; 2]
-    );
+    let reserved = store.reserved_amounts(&small.user_id, &small.key_id);
+    assert_eq!(reserved, [Amount::ZERO; 2]);
 }
 
 /// As many concurrent callers as the balance covers, each with one hold at a time.
 async fn a_chat_that_can_be_paid_is_never_rejected(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "0.08").await;
-    let mut running = tokio::task::JoinSet::new();
-    for i in 0..8 {
+    let callers = (0..8).map(|i| {
         let (store, ann) = (store.clone(), ann.clone());
-        running.spawn(async move {
+        async move {
             for turn in 0..40 {
                 let new = chat(&ann, "1", "1");
                 let units = tokens(10_000, 0);
@@ -133,14 +119,12 @@ async fn a_chat_that_can_be_paid_is_never_rejected(db: &Db) {
                     reserve(&store, &new, units).await
                 };
                 let held = held.unwrap_or_else(|e| panic!("turn {turn} of {i}: {e:?}"));
-                assert_eq!(
-                    settle_hold(&store, &new, &held, tokens(0, 0)).await,
-                    cost("0")
-                );
+                let settled = settle_hold(&store, &new, &held, tokens(0, 0)).await;
+                assert_eq!(settled, cost("0"));
             }
-        });
-    }
-    running.join_all().await;
+        }
+    });
+    all(callers).await;
     assert_eq!(user_sums(&store, &ann).await, ["0.08", "0", "0"]);
 }
 
@@ -160,7 +144,7 @@ async fn act(store: &Store, account: &TestAccount, i: u64) -> [Amount; 2] {
         _ => {}
     }
     let new = chat(account, "1", "10");
-    let worst = tokens(1_000, 500);
+    let worst = tokens(1_000, 1_000);
     let held = match i % 5 {
         0 => hold(store, &new, worst).await.map(|_| ChatHold::Stored),
         _ => reserve(store, &new, worst).await,
@@ -169,22 +153,18 @@ async fn act(store: &Store, account: &TestAccount, i: u64) -> [Amount; 2] {
     if i.is_multiple_of(7) && !matches!(held, ChatHold::Stored) {
         return nothing;
     }
-    // Up to 1.5 times the hold.
+    // Within the hold: then no balance becomes negative.
     let units = tokens(i, 2 * i);
     let due = new.prices.cost(&units).unwrap();
-    let SettleOutcome::Settled { cost: paid } = settle_hold(store, &new, &held, units).await else {
-        panic!("nobody is dead")
-    };
-    let reserved = new.prices.cost(&worst).unwrap();
-    assert!(paid <= due && paid >= due.min(reserved), "{paid} of {due}");
-    [paid, Amount::ZERO]
+    let settled = settle_hold(store, &new, &held, units).await;
+    assert_ne!(settled, SettleOutcome::AlreadyReleased, "nobody is dead");
+    [due, Amount::ZERO]
 }
 
 async fn concurrent_operations_of_every_kind_never_overdraw(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
-    let user = store.user(&ann.user_id).await.unwrap().unwrap();
-    let small = with_key(&store, user, Some("0.3")).await;
+    let small = with_key(&store, "ann", Some("0.3")).await;
     let over = Arc::new(AtomicBool::new(false));
     let watch = {
         let (store, ann, over) = (store.clone(), ann.clone(), Arc::clone(&over));
@@ -196,33 +176,20 @@ async fn concurrent_operations_of_every_kind_never_overdraw(db: &Db) {
             }
         })
     };
-    let mut running = tokio::task::JoinSet::new();
-    for i in 0..400u64 {
-        let (store, account) = (
-            store.clone(),
-            if i % 3 == 0 { &small } else { &ann }.clone(),
-        );
-        running.spawn(async move { act(&store, &account, i).await });
-    }
-    let mut sum = [Amount::ZERO; 2];
-    for [paid, credited] in running.join_all().await {
-        sum = [sum[0] + paid, sum[1] + credited];
-    }
+    let operations = (0..400u64).map(|i| {
+        let account = if i % 3 == 0 { &small } else { &ann }.clone();
+        let store = store.clone();
+        async move { act(&store, &account, i).await }
+    });
+    let sums = all(operations).await.into_iter();
+    let [paid, credited] = sums.fold([Amount::ZERO; 2], |a, b| [a[0] + b[0], a[1] + b[1]]);
     over.store(true, Ordering::Relaxed);
     watch.await.unwrap();
-    let [paid, credited] = sum;
     let user = store.user(&ann.user_id).await.unwrap().unwrap();
-    assert_eq!(
-        (user.used, user.balance),
-        (paid, amount("1") + credited - paid)
-    );
-    assert_eq!(
-        store.reserved_amounts(&ann.user_id, &small.key_id),
-        [Amount::ZERO; 2]
-    );
-    assert!(
-        db.number("SELECT COUNT(*) FROM chats WHERE settled > 0")
-            .await
-            > 0
-    );
+    assert_eq!(user.used, paid);
+    assert_eq!(user.balance, amount("1") + credited - paid);
+    let reserved = store.reserved_amounts(&ann.user_id, &small.key_id);
+    assert_eq!(reserved, [Amount::ZERO; 2]);
+    let settled = "SELECT COUNT(*) FROM chats WHERE settled > 0";
+    assert!(db.number(settled).await > 0);
 }

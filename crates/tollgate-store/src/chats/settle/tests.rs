@@ -187,6 +187,7 @@ fn tokens(input: u64) -> TokenCounts {
 
 fn end(cost: u64) -> ChatEnd {
     ChatEnd {
+        clamped: 0,
         tokens: tokens(cost),
         estimated: false,
         channel: None,
@@ -313,7 +314,7 @@ async fn a_panic_frees_the_reservation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_debit_by_another_process_writes_off_reserved_charges() {
+async fn a_debit_by_another_process_makes_reserved_charges_a_debt() {
     let fixture = Fixture::new().await;
     let six = ChatHold::Reserved(fixture.reserve(6).await.unwrap());
     let three = ChatHold::Reserved(fixture.reserve(3).await.unwrap());
@@ -324,20 +325,21 @@ async fn a_debit_by_another_process_writes_off_reserved_charges() {
     let location = DatabaseLocation::Sqlite(fixture.folder.join("tollgate.db"));
     let other = Store::open(&location).await.unwrap();
     assert!(credit(other, -5).await.is_ok());
-    // Of the 5 that are left, each settlement takes what the other reservation leaves.
+    // 5 are left of the 9 that are reserved: the second settlement finds nothing.
     assert!(fixture.reserve(1).await.is_none());
     let short = fixture
         .store
         .reserve_chat(&fixture.chat(), &tokens(1), NODE)
         .await;
     assert!(matches!(short, Ok(Err(_))), "{short:?}");
-    for (hold, cost, paid) in [(&six, 6, 2), (&three, 3, 3)] {
+    for (hold, cost, debt) in [(&six, 6_u64, 1), (&three, 3, 3)] {
         let settled = fixture
             .store
             .settle_chat(fixture.chat(), hold, end(cost))
             .await;
-        assert_eq!(settled, Ok(SettleOutcome::Settled { cost: nanos(paid) }));
+        let (cost, debt) = (nanos(cost.cast_signed()), nanos(debt));
+        assert_eq!(settled, Ok(SettleOutcome::SettledInDebt { cost, debt }));
     }
-    assert_eq!((fixture.sums().await, fixture.reserved()), ([0, 0], 0));
+    assert_eq!((fixture.sums().await, fixture.reserved()), ([-4, 0], 0));
     fixture.is_clean().await;
 }

@@ -16,10 +16,7 @@ pub(super) enum Step {
         /// On disk in any case.
         stored: bool,
     },
-    Settle {
-        pick: usize,
-        used: [u64; 2],
-    },
+    Settle(usize, [u64; 2]),
     /// Without a hold.
     Charge {
         who: usize,
@@ -27,9 +24,7 @@ pub(super) enum Step {
         used: [u64; 2],
     },
     /// Its bill is dropped without an end.
-    Drop {
-        pick: usize,
-    },
+    Drop(usize),
     /// The node that has all stored holds dies, and comes back.
     Die,
 }
@@ -41,8 +36,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (who.clone(), prices.clone(), count(), any::<bool>())
             .prop_map(|(who, prices, worst, stored)| Step::Hold { who, prices, worst, stored }),
-        1 => (0..40usize).prop_map(|pick| Step::Drop { pick }),
-        5 => (0..40usize, count()).prop_map(|(pick, used)| Step::Settle { pick, used }),
+        1 => (0..40usize).prop_map(Step::Drop),
+        5 => (0..40usize, count()).prop_map(|(pick, used)| Step::Settle(pick, used)),
         3 => (who, prices, count())
             .prop_map(|(who, prices, used)| Step::Charge { who, prices, used }),
         1 => Just(Step::Die),
@@ -65,21 +60,27 @@ fn cost(prices: [i64; 2], counts: [u64; 2]) -> i64 {
     prices[0] * counts[0].cast_signed() + prices[1] * counts[1].cast_signed()
 }
 
+fn outcome(cost: i64, debt: i64) -> SettleOutcome {
+    let (cost, debt) = (Amount::from_nanos(cost), Amount::from_nanos(debt));
+    match debt {
+        Amount::ZERO => SettleOutcome::Settled { cost },
+        debt => SettleOutcome::SettledInDebt { cost, debt },
+    }
+}
+
 fn is_stored(hold: &ChatHold) -> bool {
     matches!(hold, ChatHold::Stored)
 }
 
 impl Account {
-    /// Spends what it can of `due`; answers how much.
+    /// Spends `due`; answers the part that neither balance nor quota covered, whatever other chats have reserved.
     fn take(&mut self, due: i64) -> i64 {
-        let mut taken = due;
-        for left in [self.balance_left(), self.quota_left()] {
-            taken = taken.min(left.unwrap_or(taken));
-        }
-        let taken = taken.max(0);
-        self.balance -= taken;
-        self.used += taken;
-        taken
+        let left = [self.balance_left(), self.quota_left()];
+        let left = left.map(|left| left.map(|left| (left + self.reserved).max(0)));
+        self.balance -= due;
+        self.used += due;
+        let debts = left.map(|left| left.map_or(0, |left| (due - left).max(0)));
+        debts[0].max(debts[1])
     }
 }
 
@@ -97,17 +98,15 @@ impl Model {
                 worst,
                 stored,
             } => self.hold(who, prices, worst, stored).await,
-            Step::Drop { pick } => self.drop(pick),
-            Step::Settle { pick, used } => self.settle(pick, used).await,
+            Step::Drop(pick) => self.drop(pick),
+            Step::Settle(pick, used) => self.settle(pick, used).await,
             Step::Charge { who, prices, used } => {
                 let new = self.new_chat(who, prices);
-                let taken = self.accounts[who].take(cost(prices, used));
-                let settled = self
-                    .store
-                    .settle_chat(new, &ChatHold::None, self.end(used))
-                    .await;
-                let cost = Amount::from_nanos(taken);
-                assert_eq!(settled, Ok(SettleOutcome::Settled { cost }));
+                let due = cost(prices, used);
+                let debt = self.accounts[who].take(due);
+                let end = self.end(used);
+                let settled = self.store.settle_chat(new, &ChatHold::None, end).await;
+                assert_eq!(settled, Ok(outcome(due, debt)));
             }
             Step::Die => self.die().await,
         }
@@ -142,8 +141,7 @@ impl Model {
             result.map(|hold| (hold, held))
         };
         if let Some(rejection) = self.accounts[who].refuses(held) {
-            assert_eq!(result.map(|_| ()), Err(rejection));
-            return;
+            return assert_eq!(result.map(drop), Err(rejection));
         }
         let (hold, amount) = result.unwrap();
         assert_eq!(amount, held);
@@ -172,10 +170,8 @@ impl Model {
         let end = self.end(used);
         let at = pick % self.chats.len();
         let known = &mut self.chats[at];
-        let ended = self
-            .store
-            .settle_chat(known.chat.clone(), &known.hold, end)
-            .await;
+        let chat = known.chat.clone();
+        let ended = self.store.settle_chat(chat, &known.hold, end).await;
         let expected = known.ended.unwrap_or_else(|| {
             let account = &mut self.accounts[known.who];
             let due = cost(known.prices, used);
@@ -185,10 +181,16 @@ impl Model {
             } else {
                 account.reserved -= known.held;
             }
-            account.balance -= from_hold;
-            account.used += from_hold;
-            let cost = Amount::from_nanos(from_hold + account.take(due - from_hold));
-            SettleOutcome::Settled { cost }
+            let is_stored = is_stored(&known.hold);
+            // The money of a stored hold is there; a reservation's may have been spent by then.
+            let debt = if is_stored {
+                account.balance -= from_hold;
+                account.used += from_hold;
+                account.take(due - from_hold)
+            } else {
+                account.take(due)
+            };
+            outcome(due, debt)
         });
         assert_eq!(ended, Ok(expected));
         known.ended = Some(expected);
