@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use http::HeaderMap;
+use tollgate_chat::messages::Messages;
 use tollgate_chat::{Format, hub};
 use tollgate_core::Secret;
 
@@ -27,6 +28,13 @@ pub trait ChatProvider: Send + Sync {
 
     /// The properties of the model with the configured id `upstream_model`.
     fn model(&self, upstream_model: &str) -> ChatModel;
+
+    /// Whether its server stores conversations as threads, so that requests may have the `thread` of the messages format: a
+    /// server of that format does, or says itself that it does not.
+    fn stores_threads(&self, upstream_model: &str) -> bool {
+        let mut formats = self.formats_for(upstream_model).iter();
+        formats.any(|format| format.name() == Messages.name())
+    }
 
     /// Sends one request. Returns when the head of a good response (2xx with the right content type) has arrived; anything
     /// else is an error. Dropping the future or the body aborts the exchange with the upstream at once.

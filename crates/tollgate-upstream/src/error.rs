@@ -15,6 +15,10 @@ pub struct ProviderError {
     pub status: Option<u16>,
     /// The provider's machine-readable name of the error. `None` if it gave none or the caller has no use for it (tasks).
     pub code: Option<String>,
+    /// The field at fault, by its name in the provider's format. Only chats have it.
+    pub param: Option<String>,
+    /// What the provider adds for programs (`error.details`), in its own format. Only chats have it.
+    pub details: Option<Box<serde_json::Value>>,
     /// How long the provider wants no more requests.
     pub retry_after: Option<Duration>,
 }
@@ -27,7 +31,18 @@ impl ProviderError {
             message: message.into(),
             status: None,
             code: None,
+            param: None,
+            details: None,
             retry_after: None,
+        }
+    }
+
+    /// Without what means something in the provider's own format only.
+    pub fn without_field_names(self) -> Self {
+        Self {
+            param: None,
+            details: None,
+            ..self
         }
     }
 }

@@ -138,6 +138,12 @@ impl ProviderError {
                 message
             },
             code: Some(redaction::redact(&error.code, channel)).filter(|code| !code.is_empty()),
+            param: error.param.map(|param| redaction::redact(&param, channel)),
+            details: error.details.and_then(|details| {
+                let text = redaction::redact(&details.to_string(), channel);
+                // A text that was cut is no JSON any more.
+                serde_json::from_str(&text).ok()
+            }),
             retry_after: error.retry_after.map(|s| Duration::from_secs(s.into())),
         }
     }

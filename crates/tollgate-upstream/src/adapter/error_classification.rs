@@ -42,6 +42,13 @@ const MODEL_CODES: &[&str] = &[
     "unknown_model",
     "unsupported_model",
 ];
+/// Codes about a conversation that the vendor stores: the client sends its history again.
+const THREAD_CODES: &[&str] = &[
+    "thread_unsupported_request",
+    "thread_not_found",
+    "thread_already_continued",
+    "thread_continue_in_flight",
+];
 /// Phrases that follow the word "model" in a message about a missing model.
 const MODEL_PHRASES: &[&str] = &[
     "not found",
@@ -60,6 +67,9 @@ pub(crate) fn classify_error(status: u16, code: &str, message: &str) -> Upstream
     let has_phrase = |list: &[&str]| list.iter().any(|phrase| message.contains(phrase));
     let is_client_status = (400..500).contains(&status);
     let has_code = |list: &[&str]| list.iter().any(|known| code.eq_ignore_ascii_case(known));
+    if is_client_status && has_code(THREAD_CODES) {
+        return Rejected;
+    }
     if matches!(status, 400 | 402 | 403 | 429)
         && (has_code(QUOTA_CODES) || has_phrase(QUOTA_PHRASES))
     {
@@ -99,104 +109,4 @@ fn is_about_missing_model(message: &str) -> bool {
         && MODEL_PHRASES
             .iter()
             .any(|phrase| head[at..].contains(phrase))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::UpstreamErrorKind::{
-        KeyRejected, ModelNotFound, QuotaExhausted, RateLimited, Rejected, Unavailable,
-    };
-
-    #[test]
-    fn status_code_and_message_decide_the_kind() {
-        for (status, code, message, expected) in [
-            (400, "", "messages: at least one is required", Rejected),
-            (
-                400,
-                "context_length_exceeded",
-                "too long for this model",
-                Rejected,
-            ),
-            (
-                400,
-                "",
-                "Your credit balance is too low to access the API",
-                QuotaExhausted,
-            ),
-            (400, "API_KEY_INVALID", "API key not valid.", KeyRejected),
-            (
-                400,
-                "INVALID_ARGUMENT",
-                "API key not valid. Please pass a valid one.",
-                KeyRejected,
-            ),
-            (
-                400,
-                "FAILED_PRECONDITION",
-                "User location is not supported for the API use.",
-                KeyRejected,
-            ),
-            (
-                400,
-                "invalid_request_error",
-                "Model Not Exist",
-                ModelNotFound,
-            ),
-            (400, "", "The model `gpt-9` does not exist", ModelNotFound),
-            (
-                400,
-                "",
-                "tools[0]: the function `model` was not found",
-                Rejected,
-            ),
-            (400, "model_not_found", "x", ModelNotFound),
-            (401, "", "", KeyRejected),
-            (402, "", "Insufficient Balance", QuotaExhausted),
-            (403, "", "forbidden", KeyRejected),
-            (403, "insufficient_quota", "", QuotaExhausted),
-            (
-                403,
-                "model_not_found",
-                "the project has no access",
-                ModelNotFound,
-            ),
-            (404, "", "not found", ModelNotFound),
-            (
-                404,
-                "",
-                "Previous response with id 'resp_1' not found.",
-                Rejected,
-            ),
-            (408, "", "", Unavailable),
-            (409, "", "", Unavailable),
-            (413, "", "", Rejected),
-            (415, "", "", Rejected),
-            (422, "", "", Rejected),
-            (429, "rate_limit_exceeded", "slow down", RateLimited),
-            (
-                429,
-                "RESOURCE_EXHAUSTED",
-                "You exceeded your current quota",
-                RateLimited,
-            ),
-            (
-                429,
-                "insufficient_quota",
-                "You exceeded your current quota",
-                QuotaExhausted,
-            ),
-            (500, "", "", Unavailable),
-            (503, "", "", Unavailable),
-            (529, "overloaded_error", "Overloaded", Unavailable),
-            (302, "", "", Unavailable),
-            (200, "", "", Unavailable),
-        ] {
-            assert_eq!(
-                classify_error(status, code, message),
-                expected,
-                "{status} {code} {message}"
-            );
-        }
-    }
 }

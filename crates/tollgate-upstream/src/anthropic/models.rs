@@ -21,7 +21,8 @@ pub(super) fn model(id: &str) -> ChatModel {
     let wire = id.strip_suffix(THINKING);
     let reasoning = wire.map(|_| Reasoning {
         effort: Some(Effort::Medium),
-        display: Some("auto".to_owned()),
+        // The client did not ask to see it.
+        display: Some("omitted".to_owned()),
         ..Reasoning::default()
     });
     let wire = wire.unwrap_or(id);
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_in_a_name_is_asked_for_and_not_sent() {
+    fn a_thinking_suffix_is_requested_and_not_sent() {
         let thinking = model("claude-opus-4-1-20250805-thinking");
         assert_eq!(thinking.upstream_id, "claude-opus-4-1-20250805");
         assert_eq!(thinking.reasoning.unwrap().effort, Some(Effort::Medium));

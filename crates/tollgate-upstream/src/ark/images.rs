@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
 use tollgate_media::image::ImageJob;
 
-use super::{Ark, errors, models, prompt};
+use super::client::{Ark, REQUEST_ID, not_served, request_id};
+use super::{errors, models, prompt};
 use crate::adapter::{
     Adjustments, CallOutcome, HttpRequest, InlineFiles, run_in_batches, unless_cancelled,
 };
@@ -18,6 +19,9 @@ use crate::provider::{ImageCall, ImageProvider, InputFile, ResultData, Started};
 
 /// A group of 4K images takes minutes; the vendor's own clients wait that long.
 const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Images come as links, so that a response is small, unless a server sends them inline all the same.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
 
 const SEEDREAM_4_5: &str = "seedream-4.5";
 const SEEDREAM_5_LITE: &str = "seedream-5-lite";
@@ -41,55 +45,56 @@ impl Ark {
         let (body, changes) = body(call, &model, &mut slots)?;
         changes.report_to(call.attempt.sink);
         let json = HeaderValue::from_static("application/json");
-        let ask = HttpRequest::post_body(
-            self.uri("/images/generations"),
+        let request = HttpRequest::post_body(
+            self.url("/images/generations"),
             json,
             slots.into_body(&body),
         )
         .with_authorization("Bearer ", call.attempt.key)?
-        .header(super::REQUEST_ID, super::request_id(&call.attempt))
+        .header(REQUEST_ID, request_id(&call.attempt))
         .with_timeout(TIMEOUT)
-        .with_max_bytes(super::ANSWER_MAX)
+        .with_max_bytes(MAX_RESPONSE_BYTES)
         .creating();
-        let answer = self.client.send(ask).await?;
-        if !answer.status.is_success() {
-            return Err(errors::response_error(&self.client, &answer));
+        let response = self.client.send(request).await?;
+        if !response.status.is_success() {
+            return Err(errors::response_error(&self.client, &response));
         }
-        let json = answer.json();
+        let json = response.json();
         let Some(items) = json["data"].as_array() else {
-            let told = errors::embedded_error(&self.client, &json["error"]);
-            return Err(told.unwrap_or_else(|| crate::adapter::unreadable_result_error(&answer)));
+            let error = errors::embedded_error(&self.client, &json["error"]);
+            return Err(error.unwrap_or_else(|| crate::adapter::unreadable_result_error(&response)));
         };
         self.deliver(call, items, &json["error"]).await
     }
 
-    /// Delivers the images one after the other: those of a group have an order. An item may say why it is none, and the
-    /// answer why the rest is missing.
+    /// Delivers the images one after the other: those of a group have an order. An item may have an error, and the
+    /// response another for the rest.
     async fn deliver(
         &self,
         call: &ImageCall<'_>,
         items: &[Value],
         rest: &Value,
     ) -> Result<CallOutcome, ProviderError> {
-        let mut came = CallOutcome::default();
+        let mut outcome = CallOutcome::default();
         for (at, item) in items.iter().enumerate() {
             let delivered = match self.image(item) {
                 Ok(image) => call.attempt.sink.deliver(image).await,
                 Err(error) => Err(error),
             };
             match delivered {
-                Ok(()) => came.delivered += 1,
+                Ok(()) => outcome.delivered += 1,
                 Err(error) if error.kind == UpstreamErrorKind::Interrupted => return Err(error),
-                Err(error) => came.failures.push(error),
+                Err(error) => outcome.failures.push(error),
             }
             let percent = 100 * (at + 1) / items.len();
             call.attempt
                 .sink
                 .progress(u8::try_from(percent).unwrap_or(100));
         }
-        came.failures
+        outcome
+            .failures
             .extend(errors::embedded_error(&self.client, rest));
-        Ok(came)
+        Ok(outcome)
     }
 
     fn image(&self, item: &Value) -> Result<ResultData, ProviderError> {
@@ -124,16 +129,16 @@ fn body(
     let is_known = matches!(job.family.as_str(), SEEDREAM_4_5 | SEEDREAM_5_LITE);
     let size = job.size.pixels.filter(|_| is_known);
     let Some(size) = size else {
-        return Err(super::not_served(&job.family, "the Seedream families"));
+        return Err(not_served(&job.family, "the Seedream families"));
     };
-    let mut changes = Adjustments::for_unsupported_fields(job, CARRIED);
+    let mut changes = Adjustments::for_unsupported_fields(job, SUPPORTED_FIELDS);
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     let is_group =
         job.n > 1 || job.extra.get("sequential_image_generation") == Some(&"auto".into());
     set("model", model.into());
     let text = if is_group {
-        prompt::of_group(&job.prompt, job.n)
+        prompt::with_group_size(&job.prompt, job.n)
     } else {
         job.prompt.as_str().into()
     };
@@ -161,8 +166,8 @@ fn body(
     Ok((body.into(), changes))
 }
 
-/// What it takes besides what all jobs have.
-const CARRIED: &[&str] = &[
+/// The fields that are supported beside those of all jobs.
+const SUPPORTED_FIELDS: &[&str] = &[
     "sequential_image_generation",
     "sequential_image_generation_options",
     "optimize_prompt_options",

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Ways to ask for a number of images that a group may have, beside the digits.
+/// Words for the number of images of a group, beside the digits.
 const NUMBERS: &[&str] = &[
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen",
@@ -13,7 +13,7 @@ const CHINESE_NUMBERS: &[char] = &[
 
 /// The prompt of a group of `n` images. Ark has no field for their number but an upper limit: the model makes as many as
 /// the prompt speaks of, so a prompt that speaks of none gets a sentence more.
-pub(super) fn of_group(prompt: &str, n: u32) -> Cow<'_, str> {
+pub(super) fn with_group_size(prompt: &str, n: u32) -> Cow<'_, str> {
     if n < 2 || names_a_number(prompt) {
         return Cow::Borrowed(prompt);
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_asked_for_in_words_where_the_prompt_names_no_number() {
+    fn the_number_of_a_group_is_added_to_a_prompt_that_names_none() {
         for (prompt, n, expected) in [
             ("a day of a cat", 4, "a day of a cat\nGenerate 4 pictures."),
             ("猫的一天", 3, "猫的一天\n生成3张图片。"),
@@ -129,7 +129,7 @@ mod tests {
             ("1 cat", 2, "1 cat\nGenerate 2 pictures."),
             ("a cat, ", 2, "a cat,\nGenerate 2 pictures."),
         ] {
-            assert_eq!(of_group(prompt, n), expected, "{prompt}");
+            assert_eq!(with_group_size(prompt, n), expected, "{prompt}");
         }
     }
 

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use tollgate_core::TaskKind;
 use tollgate_media::video::{ImageUse, VideoJob};
 
-use super::{Ark, errors, models, prompt};
+use super::client::{Ark, REQUEST_ID, not_served, request_id};
+use super::{errors, models, prompt};
 use crate::adapter::{
     self, Adjustments, HttpRequest, InlineFiles, finish_single_result, poll_error,
 };
@@ -19,11 +20,11 @@ use crate::provider::{
 };
 
 /// Tasks are taken within moments, but images have to be sent first.
-const SUBMIT: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_secs(30);
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 const TASKS: &str = "/contents/generations/tasks";
 
-/// What the generations of Seedance take beyond what all of them take.
+/// The generations of Seedance, which support different fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Generation {
     /// 1.0: silent videos.
@@ -44,16 +45,16 @@ impl Generation {
         })
     }
 
-    /// What it takes besides what all jobs have; `image_use` is what the images are.
-    fn carried(self, image_use: Option<ImageUse>) -> Vec<&'static str> {
-        let mut carried = vec!["seed", "return_last_frame", "watermark"];
+    /// The fields that it supports beside those of all jobs; `image_use` is how the images are used.
+    fn supported_fields(self, image_use: Option<ImageUse>) -> Vec<&'static str> {
+        let mut supported = vec!["seed", "return_last_frame", "watermark"];
         if self != Self::One {
-            carried.push("generate_audio");
+            supported.push("generate_audio");
         }
         if self != Self::Two && image_use != Some(ImageUse::References) {
-            carried.push("camera_fixed");
+            supported.push("camera_fixed");
         }
-        carried
+        supported
     }
 }
 
@@ -65,21 +66,21 @@ impl VideoProvider for Ark {
         let (body, changes) = body(call.job, call.images, &model, &mut slots)?;
         changes.report_to(call.attempt.sink);
         let json = HeaderValue::from_static("application/json");
-        let ask = HttpRequest::post_body(self.uri(TASKS), json, slots.into_body(&body))
+        let request = HttpRequest::post_body(self.url(TASKS), json, slots.into_body(&body))
             .with_authorization("Bearer ", call.attempt.key)?
-            .header(super::REQUEST_ID, super::request_id(&call.attempt))
-            .with_timeout(SUBMIT)
+            .header(REQUEST_ID, request_id(&call.attempt))
+            .with_timeout(SUBMIT_TIMEOUT)
             .creating();
-        let answer = self.client.send(ask).await?;
-        if !answer.status.is_success() {
-            return Err(errors::response_error(&self.client, &answer));
+        let response = self.client.send(request).await?;
+        if !response.status.is_success() {
+            return Err(errors::response_error(&self.client, &response));
         }
-        let json = answer.json();
+        let json = response.json();
         match json["id"].as_str() {
             Some(id) if is_task_id(id) => Ok(Started::Accepted(id.to_owned())),
             _ => {
-                let told = errors::embedded_error(&self.client, &json["error"]);
-                Err(told.unwrap_or_else(|| crate::adapter::unreadable_result_error(&answer)))
+                let error = errors::embedded_error(&self.client, &json["error"]);
+                Err(error.unwrap_or_else(|| crate::adapter::unreadable_result_error(&response)))
             }
         }
     }
@@ -96,36 +97,37 @@ impl Queue for Ark {
     }
 
     async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError> {
-        let ask = HttpRequest::get(self.task(call.provider_job_id)?)
+        let request = HttpRequest::get(self.task_url(call.provider_job_id)?)
             .with_authorization("Bearer ", call.key)?;
-        let answer = self.client.send(ask.with_timeout(POLL)).await?;
-        if !answer.status.is_success() {
-            return poll_error(errors::response_error(&self.client, &answer));
+        let response = self.client.send(request.with_timeout(POLL_TIMEOUT)).await?;
+        if !response.status.is_success() {
+            return poll_error(errors::response_error(&self.client, &response));
         }
-        let json = answer.json();
+        let json = response.json();
         match json["status"].as_str().unwrap_or_default() {
             "queued" | "running" => Ok(Polled::Pending(None)),
-            "succeeded" => self.video(&call, &json).await,
-            "failed" => Ok(Polled::Failed(self.reason(&json))),
+            "succeeded" => self.deliver_video(&call, &json).await,
+            "failed" => Ok(Polled::Failed(self.missing_video_error(&json))),
             state @ ("cancelled" | "expired") => Ok(Polled::Failed(ProviderError::new(
                 UpstreamErrorKind::Failed,
                 format!("the upstream's task is {state}"),
             ))),
-            _ => Err(crate::adapter::unexpected_response(&answer)),
+            _ => Err(crate::adapter::unexpected_response(&response)),
         }
     }
 
-    /// Only what still waits can be called off; of what runs Ark refuses it, which changes nothing.
+    /// Only a waiting task can be cancelled; for a running one Ark rejects the request, which changes nothing.
     async fn cancel(&self, call: QueueCall<'_>) -> Result<(), ProviderError> {
-        let ask = HttpRequest::without_body(Method::DELETE, self.task(call.provider_job_id)?);
-        let ask = ask
+        let request =
+            HttpRequest::without_body(Method::DELETE, self.task_url(call.provider_job_id)?);
+        let request = request
             .with_authorization("Bearer ", call.key)?
-            .with_timeout(POLL);
-        let answer = self.client.send(ask).await?;
-        if answer.status.is_success() {
+            .with_timeout(POLL_TIMEOUT);
+        let response = self.client.send(request).await?;
+        if response.status.is_success() {
             return Ok(());
         }
-        let error = errors::response_error(&self.client, &answer);
+        let error = errors::response_error(&self.client, &response);
         if is_too_late(&error) {
             return Ok(());
         }
@@ -134,45 +136,49 @@ impl Queue for Ark {
 }
 
 impl Ark {
-    fn task(&self, provider_job_id: &str) -> Result<String, ProviderError> {
+    fn task_url(&self, provider_job_id: &str) -> Result<String, ProviderError> {
         if !is_task_id(provider_job_id) {
             return Err(ProviderError::new(
                 UpstreamErrorKind::Failed,
                 "the task's provider job id is not one of this channel's",
             ));
         }
-        Ok(self.uri(&[TASKS, "/", provider_job_id].concat()))
+        Ok(self.url(&[TASKS, "/", provider_job_id].concat()))
     }
 
-    async fn video(&self, call: &QueueCall<'_>, json: &Value) -> Result<Polled, ProviderError> {
+    async fn deliver_video(
+        &self,
+        call: &QueueCall<'_>,
+        json: &Value,
+    ) -> Result<Polled, ProviderError> {
         let Some(url) = json["content"]["video_url"].as_str() else {
-            return Ok(Polled::Failed(self.reason(json)));
+            return Ok(Polled::Failed(self.missing_video_error(json)));
         };
         let video = ResultData::Link(self.client.link(&self.base, url, HeaderMap::new()));
         let delivered = call.sink.deliver(video).await;
         let frame = json["content"]["last_frame_url"].as_str();
         match (finish_single_result(delivered)?, frame) {
-            (Polled::Completed(done), Some(url)) => self.last_frame(call, url, done).await,
+            (Polled::Completed(done), Some(url)) => self.deliver_last_frame(call, url, done).await,
             (polled, _) => Ok(polled),
         }
     }
 
-    /// The last frame comes beside the video where it was asked for; without it the video is still the video.
-    async fn last_frame(
+    /// Delivers the last frame, if it was requested; if it cannot be delivered, the video still is.
+    async fn deliver_last_frame(
         &self,
         call: &QueueCall<'_>,
         url: &str,
-        mut done: Completed,
+        mut completed: Completed,
     ) -> Result<Polled, ProviderError> {
         let frame = ResultData::Link(self.client.link(&self.base, url, HeaderMap::new()));
         if let Polled::Failed(error) = finish_single_result(call.sink.deliver(frame).await)? {
-            done.failures.push(error);
+            completed.failures.push(error);
         }
-        Ok(Polled::Completed(done))
+        Ok(Polled::Completed(completed))
     }
 
-    /// Why a task has no video.
-    fn reason(&self, json: &Value) -> ProviderError {
+    /// The error of a task without a video.
+    fn missing_video_error(&self, json: &Value) -> ProviderError {
         errors::embedded_error(&self.client, &json["error"]).unwrap_or_else(|| {
             ProviderError::new(
                 UpstreamErrorKind::Failed,
@@ -182,7 +188,7 @@ impl Ark {
     }
 }
 
-/// Whether a task cannot be called off because it runs, has ended or is gone: a refusal for no other reason.
+/// Whether a task cannot be cancelled because it runs, has ended or is unknown.
 fn is_too_late(error: &ProviderError) -> bool {
     use UpstreamErrorKind::{ModelNotFound, Rejected, UnsupportedByChannel};
     error.status == Some(409)
@@ -195,7 +201,7 @@ fn is_task_id(id: &str) -> bool {
     (1..=200).contains(&id.len()) && id.chars().all(is_plain)
 }
 
-/// The request. `watermark` is always sent, the other fields where they are set and the generation takes them.
+/// The request's body. `watermark` is always sent, the other fields if they are set and the generation supports them.
 fn body(
     job: &VideoJob,
     images: &[InputFile],
@@ -203,10 +209,10 @@ fn body(
     slots: &mut InlineFiles,
 ) -> Result<(Value, Adjustments), ProviderError> {
     let generation = Generation::of(&job.family)
-        .ok_or_else(|| super::not_served(&job.family, "the Seedance families"))?;
-    let carried = generation.carried(job.image_use);
-    let takes = |name: &str| carried.contains(&name);
-    let mut changes = Adjustments::for_unsupported_fields(job, &carried);
+        .ok_or_else(|| not_served(&job.family, "the Seedance families"))?;
+    let supported = generation.supported_fields(job.image_use);
+    let takes = |name: &str| supported.contains(&name);
+    let mut changes = Adjustments::for_unsupported_fields(job, &supported);
     let mut body = Map::new();
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -242,7 +248,7 @@ fn body(
     Ok((body.into(), changes))
 }
 
-/// What image number `at` is to the video.
+/// The role of the image with index `at`.
 fn role(use_: Option<ImageUse>, at: usize) -> &'static str {
     match (use_, at) {
         (Some(ImageUse::References), _) => "reference_image",
@@ -287,7 +293,7 @@ fn resolution(job: &VideoJob, model: &str) -> Result<Option<String>, ProviderErr
 /// The ratios of every generation.
 const RATIOS: &[&str] = &["16:9", "4:3", "1:1", "3:4", "9:16", "21:9"];
 
-/// A video that begins with an image has its ratio, and newer models refuse to be told another. Else it is the client's, or
+/// A video that begins with an image has its ratio, and newer models reject another. Else it is the client's, or
 /// the one that the promised size is nearest to.
 fn ratio(job: &VideoJob, images: &[InputFile], changes: &mut Adjustments) -> Option<&'static str> {
     let named = job.size.ratio.as_deref();

@@ -147,7 +147,7 @@ mod tests {
             models: models.collect(),
             ..Channel::new("main", "fal")
         };
-        assert_eq!(super::super::check(&channel), Ok(()));
+        assert_eq!(crate::mapped::check(&channel, PRESETS), Ok(()));
         names.sort_unstable();
         let all = names.len();
         names.dedup();

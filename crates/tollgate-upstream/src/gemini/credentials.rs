@@ -27,14 +27,14 @@ impl Access {
         let documents = documents.filter(|key| service_account::is_document(key));
         Self {
             surface,
-            // What cannot be read was refused at the start, by `check`.
+            // `check` rejects keys that cannot be parsed.
             accounts: documents
-                .filter_map(|key| Account::read(key).ok())
+                .filter_map(|key| Account::parse(key).ok())
                 .collect(),
         }
     }
 
-    /// The header for `key`; none without a key. Fetches a token where it must.
+    /// The header for `key`; `None` without a key. Fetches a token if there is no valid one.
     pub(super) async fn header(
         &self,
         client: &ProviderClient,
@@ -62,25 +62,25 @@ impl Access {
         Ok(Some((name, value)))
     }
 
-    /// A request with that key was answered with `status`: a token that is refused is not used again.
-    pub(super) async fn answered(&self, key: Option<&Secret>, status: Option<u16>) {
+    /// Discards the key's token if the response to a request with it had `status` 401.
+    pub(super) async fn discard_if_rejected(&self, key: Option<&Secret>, status: Option<u16>) {
         if status != Some(401) {
             return;
         }
         if let Some(account) = key.and_then(|key| self.account(key)) {
-            account.forget().await;
+            account.discard_token().await;
         }
     }
 
     fn account(&self, key: &Secret) -> Option<&Account> {
-        self.accounts.iter().find(|account| account.is_of(key))
+        self.accounts.iter().find(|account| account.has_key(key))
     }
 }
 
-/// Whether a channel's keys are such as its surface takes.
+/// Checks that a channel's keys are of the kind that its surface accepts.
 ///
 /// # Errors
-/// A sentence that says which is not, without anything of it.
+/// A sentence that says which key is not, without any part of the key.
 pub(super) fn check(channel: &Channel, surface: Surface) -> Result<(), String> {
     for (at, key) in channel.api_keys.iter().enumerate() {
         if !service_account::is_document(key) {
@@ -91,7 +91,7 @@ pub(super) fn check(channel: &Channel, surface: Surface) -> Result<(), String> {
                 "api_keys[{at}] is a service account's key file, which needs `platform = \"vertex\"`"
             ));
         }
-        Account::read(key).map_err(|why| format!("api_keys[{at}]: {why}"))?;
+        Account::parse(key).map_err(|why| format!("api_keys[{at}]: {why}"))?;
     }
     Ok(())
 }

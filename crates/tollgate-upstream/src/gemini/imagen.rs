@@ -4,8 +4,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tollgate_media::image::ImageJob;
 
-use super::images::{FILES_MAX, TIMEOUT};
-use super::{Gemini, errors};
+use super::client::{Gemini, IMAGE_TIMEOUT, MAX_IMAGE_BYTES};
+use super::errors;
 use crate::adapter::{self, HttpRequest, ParsedResponse};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::ImageCall;
@@ -13,7 +13,7 @@ use crate::provider::ImageCall;
 const FILES: &[&str] = &["bytesBase64Encoded"];
 const RATIOS: &[&str] = &["1:1", "3:4", "4:3", "9:16", "16:9"];
 
-/// Whether an upstream's id is one of Imagen's; others of the family are made by Gemini's models.
+/// Whether an upstream's id is one of Imagen's; other ids of the family are Gemini's models.
 pub(super) fn is_imagen(model: &str) -> bool {
     model
         .rsplit('/')
@@ -35,35 +35,35 @@ impl Gemini {
                 "Imagen makes images from text alone",
             ));
         }
-        let ask = HttpRequest::post(self.method(model, "predict"), &body(call))
-            .with_timeout(TIMEOUT)
+        let request = HttpRequest::post(self.method(model, "predict"), &body(call))
+            .with_timeout(IMAGE_TIMEOUT)
             .creating();
-        let ask = self.authorized(ask, call.attempt.key).await?;
-        let sifted = self
+        let request = self.authorized(request, call.attempt.key).await?;
+        let parsed = self
             .client
-            .send_and_extract_files(ask, FILES, FILES_MAX)
+            .send_and_extract_files(request, FILES, MAX_IMAGE_BYTES)
             .await?;
-        let status = sifted.answer.status;
+        let status = parsed.answer.status;
         if !status.is_success() {
             self.access
-                .answered(call.attempt.key, Some(status.as_u16()))
+                .discard_if_rejected(call.attempt.key, Some(status.as_u16()))
                 .await;
-            return Err(errors::response_error(&self.client, &sifted.answer));
+            return Err(errors::response_error(&self.client, &parsed.answer));
         }
-        self.prediction(&sifted)
+        self.prediction(&parsed)
     }
 
-    /// The image, or why it was filtered: then it has a reason in the place of bytes, or there is none at all.
-    fn prediction(&self, sifted: &ParsedResponse) -> Result<Bytes, ProviderError> {
-        let json = sifted.answer.json();
+    /// The image, or the error of a filtered one, which has a reason in place of its bytes, or is missing.
+    fn prediction(&self, parsed: &ParsedResponse) -> Result<Bytes, ProviderError> {
+        let json = parsed.answer.json();
         if !json.is_object() {
-            return Err(crate::adapter::unreadable_result_error(&sifted.answer));
+            return Err(crate::adapter::unreadable_result_error(&parsed.answer));
         }
         let predictions = json["predictions"].as_array();
         let predictions = predictions.map(Vec::as_slice).unwrap_or_default();
         let mut files = predictions.iter().filter_map(|prediction| {
             let number = prediction["bytesBase64Encoded"].as_str()?;
-            sifted.files.get(number.parse::<usize>().ok()?)
+            parsed.files.get(number.parse::<usize>().ok()?)
         });
         if let Some(image) = files.next() {
             return Ok(image.clone());
@@ -81,7 +81,7 @@ pub(super) fn ratio(job: &ImageJob) -> Option<&'static str> {
     adapter::nearest_ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS)
 }
 
-/// The request, with the reason of a filtered image wanted in the answer.
+/// The request's body. It requests the reason of a filtered image.
 fn body(call: &ImageCall<'_>) -> Value {
     let mut parameters = json!({ "sampleCount": 1, "includeRaiReason": true });
     if let Some(ratio) = ratio(call.job) {

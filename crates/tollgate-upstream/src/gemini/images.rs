@@ -2,7 +2,6 @@
 //! <https://ai.google.dev/gemini-api/docs/image-generation>
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,18 +9,14 @@ use http::HeaderValue;
 use serde_json::{Value, json};
 use tollgate_media::image::ImageJob;
 
-use super::{Gemini, errors, imagen, model_ids};
+use super::client::{Gemini, IMAGE_TIMEOUT, MAX_IMAGE_BYTES, not_served};
+use super::{errors, imagen, model_ids};
 use crate::adapter::{
     self, Adjustments, CallOutcome, HttpRequest, InlineFiles, ParsedResponse, run_in_batches,
     unless_cancelled,
 };
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{ImageCall, ImageProvider, ResultData, Started};
-
-/// A 4K image after a search takes minutes.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
-/// A 4K PNG has about 25 MB; drafts and signatures come beside it.
-pub(super) const FILES_MAX: usize = 96 * 1024 * 1024;
 
 /// Images, drafts among them, and the signatures of thoughts, which are as long.
 const FILES: &[&str] = &["data", "thoughtSignature"];
@@ -37,28 +32,25 @@ const RATIOS: &[&str] = &[
     "1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9", "1:4", "4:1", "1:8",
     "8:1",
 ];
-/// How many of them the other generations have.
+/// How many of them the other generations support.
 const USUAL_RATIOS: usize = 10;
 
 #[async_trait]
 impl ImageProvider for Gemini {
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError> {
         if !FAMILIES.contains(&call.job.family.as_str()) {
-            return Err(super::not_served(
-                &call.job.family,
-                "Gemini images and Imagen",
-            ));
+            return Err(not_served(&call.job.family, "Gemini images and Imagen"));
         }
-        let model = model_ids::id(call.attempt.model, self.place.surface);
-        changes(call.job, model).report_to(call.attempt.sink);
+        let model = model_ids::id(call.attempt.model, self.endpoint.surface);
+        adjustments(call.job, model).report_to(call.attempt.sink);
         let ended = AtomicU32::new(0);
         let work = run_in_batches(call.job.n, 1, async |_| {
-            let came = self.deliver_one(&call, model).await;
+            let outcome = self.deliver_one(&call, model).await;
             let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
             let percent = 100 * ended / call.job.n.max(1);
             let percent = u8::try_from(percent).unwrap_or(100);
             call.attempt.sink.progress(percent);
-            came
+            outcome
         });
         let done = unless_cancelled(&call.attempt.cancel, work).await?;
         Ok(Started::Completed(done))
@@ -88,32 +80,36 @@ impl Gemini {
         let body = body(call, model, &mut slots);
         let json = HeaderValue::from_static("application/json");
         let uri = self.method(model, "generateContent");
-        let ask = HttpRequest::post_body(uri, json, slots.into_body(&body))
-            .with_timeout(TIMEOUT)
+        let request = HttpRequest::post_body(uri, json, slots.into_body(&body))
+            .with_timeout(IMAGE_TIMEOUT)
             .creating();
-        let ask = self.authorized(ask, call.attempt.key).await?;
-        let sifted = self
+        let request = self.authorized(request, call.attempt.key).await?;
+        let parsed = self
             .client
-            .send_and_extract_files(ask, FILES, FILES_MAX)
+            .send_and_extract_files(request, FILES, MAX_IMAGE_BYTES)
             .await?;
-        let status = sifted.answer.status;
+        let status = parsed.answer.status;
         if !status.is_success() {
             self.access
-                .answered(call.attempt.key, Some(status.as_u16()))
+                .discard_if_rejected(call.attempt.key, Some(status.as_u16()))
                 .await;
-            return Err(errors::response_error(&self.client, &sifted.answer));
+            return Err(errors::response_error(&self.client, &parsed.answer));
         }
-        self.first_image(&sifted, call.attempt.failed_attempts)
+        self.first_image(&parsed, call.attempt.failed_attempts)
     }
 
     /// The first image that is no draft, or why there is none.
-    fn first_image(&self, sifted: &ParsedResponse, tried: u32) -> Result<Bytes, ProviderError> {
-        let json = sifted.answer.json();
+    fn first_image(
+        &self,
+        parsed: &ParsedResponse,
+        failed_attempts: u32,
+    ) -> Result<Bytes, ProviderError> {
+        let json = parsed.answer.json();
         let blocked = &json["promptFeedback"]["blockReason"];
         let Some(candidates) = json["candidates"].as_array() else {
             return Err(match blocked.as_str() {
                 Some(reason) => blocked_prompt(reason),
-                None => crate::adapter::unreadable_result_error(&sifted.answer),
+                None => crate::adapter::unreadable_result_error(&parsed.answer),
             });
         };
         let parts = candidates
@@ -123,7 +119,7 @@ impl Gemini {
         let finals = parts.clone().filter(|part| part["thought"] != true);
         let mut files = finals.filter_map(|part| {
             let number = part["inlineData"]["data"].as_str()?;
-            sifted.files.get(number.parse::<usize>().ok()?)
+            parsed.files.get(number.parse::<usize>().ok()?)
         });
         if let Some(image) = files.next() {
             return Ok(image.clone());
@@ -132,12 +128,16 @@ impl Gemini {
             return Err(blocked_prompt(reason));
         }
         let first = candidates.first().unwrap_or(&Value::Null);
-        let said = parts.filter_map(|part| part["text"].as_str());
-        let said: Vec<&str> = said.chain(first["finishMessage"].as_str()).collect();
+        let texts = parts.filter_map(|part| part["text"].as_str());
+        let texts: Vec<&str> = texts.chain(first["finishMessage"].as_str()).collect();
         let why = first["finishReason"].as_str().unwrap_or("OTHER");
-        let mut error = without_image(why, tried);
-        if !said.is_empty() {
-            error.message = format!("{}: {}", error.message, self.client.redact(&said.join(" ")));
+        let mut error = missing_image_error(why, failed_attempts);
+        if !texts.is_empty() {
+            error.message = format!(
+                "{}: {}",
+                error.message,
+                self.client.redact(&texts.join(" "))
+            );
         }
         Err(error)
     }
@@ -150,9 +150,9 @@ fn blocked_prompt(reason: &str) -> ProviderError {
     )
 }
 
-/// What an answer without an image means. A model that just did not make one may do so when asked once more.
-fn without_image(reason: &str, tried: u32) -> ProviderError {
-    let is_refusal = matches!(
+/// The error of a response without an image. A model that gives no reason may generate one at the next attempt.
+fn missing_image_error(reason: &str, failed_attempts: u32) -> ProviderError {
+    let is_moderated = matches!(
         reason,
         "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
@@ -163,15 +163,15 @@ fn without_image(reason: &str, tried: u32) -> ProviderError {
             | "RECITATION"
             | "IMAGE_RECITATION"
     );
-    let (kind, what) = match tried {
-        _ if is_refusal => (UpstreamErrorKind::Moderated, "rejected the image"),
+    let (kind, what) = match failed_attempts {
+        _ if is_moderated => (UpstreamErrorKind::Moderated, "rejected the image"),
         0 => (UpstreamErrorKind::Unavailable, "made no image"),
         _ => (UpstreamErrorKind::Failed, "made no image"),
     };
     ProviderError::new(kind, format!("the upstream {what} ({reason})"))
 }
 
-/// The request. The images stand before the text.
+/// The request's body. The images come before the text.
 fn body(call: &ImageCall<'_>, model: &str, slots: &mut InlineFiles) -> Value {
     let job = call.job;
     let images = call.references.iter().map(|file| {
@@ -189,7 +189,7 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut InlineFiles) -> Value {
     }
     let flag = |name: &str| job.extra.get(name) == Some(&Value::Bool(true));
     let searches = flag("engine_search");
-    // In images alone there is no room for what a search has found.
+    // The results of a search are text.
     let modalities = if searches {
         json!(["TEXT", "IMAGE"])
     } else {
@@ -209,15 +209,15 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut InlineFiles) -> Value {
     body
 }
 
-/// What a model is asked for otherwise than the job says.
-fn changes(job: &ImageJob, model: &str) -> Adjustments {
+/// How the request differs from the job.
+fn adjustments(job: &ImageJob, model: &str) -> Adjustments {
     let is_imagen = imagen::is_imagen(model);
-    let carried: &[&str] = if is_imagen {
+    let supported: &[&str] = if is_imagen {
         &[]
     } else {
         &["engine_search", "engine_image_search"]
     };
-    let mut changes = Adjustments::for_unsupported_fields(job, carried);
+    let mut changes = Adjustments::for_unsupported_fields(job, supported);
     let used = if is_imagen {
         imagen::ratio(job)
     } else {
@@ -256,42 +256,5 @@ fn image_size<'a>(tier: Option<&'a str>, model: &str) -> Option<&'a str> {
         "0.5K" if model.contains("3-pro-image") => Some("1K"),
         "0.5K" => Some("512"),
         tier => Some(tier),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use UpstreamErrorKind::{Failed, Moderated, Unavailable};
-
-    #[test]
-    fn tiers_are_written_as_the_generation_reads_them() {
-        for (tier, model, expected) in [
-            (Some("1K"), "gemini-2.5-flash-image", None),
-            (Some("0.5K"), "gemini-3.1-flash-image", Some("512")),
-            (Some("0.5K"), "gemini-3-pro-image", Some("1K")),
-            (Some("4K"), "gemini-3-pro-image", Some("4K")),
-            (None, "gemini-3-pro-image", None),
-        ] {
-            assert_eq!(image_size(tier, model), expected, "{tier:?} {model}");
-        }
-    }
-
-    #[test]
-    fn a_missing_image_is_requested_again_and_a_rejected_one_is_not() {
-        for (reason, tried, expected) in [
-            ("IMAGE_SAFETY", 0, Moderated),
-            ("RECITATION", 3, Moderated),
-            ("NO_IMAGE", 0, Unavailable),
-            ("NO_IMAGE", 1, Failed),
-            ("STOP", 0, Unavailable),
-            ("STOP", 2, Failed),
-        ] {
-            assert_eq!(
-                without_image(reason, tried).kind,
-                expected,
-                "{reason} {tried}"
-            );
-        }
     }
 }

@@ -1,10 +1,12 @@
 //! What each generation of Gemini chat models supports and rejects.
 
-use tollgate_chat::hub::{Effort, ModelCapabilities, Reasoning, ReasoningControl};
+use tollgate_chat::hub::{
+    Effort, ModelCapabilities, Reasoning, ReasoningControl, SearchWithFunctions,
+};
 
 use crate::chat::ChatModel;
 
-/// How ids of ours end that ask for thinking.
+/// The suffix of our own ids for thinking.
 const THINKING: &str = "-thinking";
 
 /// Major number times 100 and minor number: `gemini-2.5-flash-lite` is 205.
@@ -15,7 +17,8 @@ pub(super) fn model(id: &str) -> ChatModel {
     let client = id.strip_suffix(THINKING).filter(|_| is_gemini(id));
     let reasoning = client.map(|_| Reasoning {
         effort: Some(Effort::Medium),
-        display: Some("auto".to_owned()),
+        // The client did not ask to see it.
+        display: Some("omitted".to_owned()),
         ..Reasoning::default()
     });
     let client = client.unwrap_or(id);
@@ -48,6 +51,10 @@ fn of(generation: Generation, id: &str) -> ModelCapabilities {
         // Before 2.5 only the older dialect of schemas.
         supports_json_schema: generation >= 205,
         supports_tools_with_json: generation >= 300,
+        search_with_functions: match generation {
+            ..300 => SearchWithFunctions::Rejected,
+            _ => SearchWithFunctions::WithServerSideInvocations,
+        },
         requires_signatures: generation >= 300,
         accepts_urls: generation >= 300,
         ..ModelCapabilities::default()
@@ -127,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_in_a_name_is_asked_for_and_not_sent() {
+    fn a_thinking_suffix_is_requested_and_not_sent() {
         let thinking = model("gemini-2.5-pro-thinking");
         assert_eq!(thinking.upstream_id, "gemini-2.5-pro");
         assert_eq!(thinking.traits, model("gemini-2.5-pro").traits);

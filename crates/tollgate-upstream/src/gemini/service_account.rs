@@ -21,16 +21,16 @@ use crate::channel::Channel;
 use crate::egress::BodyParts;
 use crate::error::{ProviderError, UpstreamErrorKind};
 
-/// What a token may do: what the account may.
+/// The scope of a token: all that the account may do.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
-/// The longest that Google grants.
-const LIFE: Duration = Duration::from_secs(3_600);
-/// A token is not used any more that long before its end: a request takes a while to arrive.
+/// The maximum that Google grants.
+const MAX_TTL: Duration = Duration::from_secs(3_600);
+/// A token is not used in this time before it expires: a request takes a while to arrive.
 const MARGIN: Duration = Duration::from_secs(300);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One account, and the token that it has now.
+/// One account and its current token.
 pub(super) struct Account {
     /// The channel's key that it was read from.
     key: Secret,
@@ -63,11 +63,11 @@ pub(super) fn project(channel: &Channel) -> Option<String> {
 }
 
 impl Account {
-    /// Reads a key file.
+    /// Parses a key file.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it, without anything of it.
-    pub(super) fn read(key: &Secret) -> Result<Self, String> {
+    /// A sentence that says what is invalid, without any part of the key.
+    pub(super) fn parse(key: &Secret) -> Result<Self, String> {
         let document: Value = serde_json::from_str(key.expose())
             .map_err(|_| "the key begins with { but is no JSON".to_owned())?;
         let text = |name: &str| document.get(name).and_then(Value::as_str);
@@ -95,8 +95,8 @@ impl Account {
         })
     }
 
-    /// Whether it was read from that key.
-    pub(super) fn is_of(&self, key: &Secret) -> bool {
+    /// Whether it was parsed from that key.
+    pub(super) fn has_key(&self, key: &Secret) -> bool {
         self.key == *key
     }
 
@@ -115,8 +115,8 @@ impl Account {
         Ok(header)
     }
 
-    /// The token was refused: the next call fetches another.
-    pub(super) async fn forget(&self) {
+    /// Discards the token: the next call fetches another.
+    pub(super) async fn discard_token(&self) {
         *self.token.lock().await = None;
     }
 
@@ -128,12 +128,12 @@ impl Account {
         let mut parts = BodyParts::new();
         parts.text(form);
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
-        let ask = HttpRequest::post_body(&self.token_uri, form, parts).with_timeout(TIMEOUT);
-        let asked = Instant::now();
-        let answer = client.send(ask).await?;
-        let json = answer.json();
-        if !answer.status.is_success() {
-            return Err(response_error(client, &answer, &json));
+        let request = HttpRequest::post_body(&self.token_uri, form, parts).with_timeout(TIMEOUT);
+        let sent_at = Instant::now();
+        let response = client.send(request).await?;
+        let json = response.json();
+        if !response.status.is_success() {
+            return Err(response_error(client, &response, &json));
         }
         let text = json["access_token"].as_str().ok_or_else(|| {
             ProviderError::new(
@@ -144,12 +144,12 @@ impl Account {
         let header = adapter::secret_value("Bearer ", &Secret::new(text));
         let header =
             header.map_err(|e| ProviderError::new(UpstreamErrorKind::KeyRejected, e.message))?;
-        let life = json["expires_in"]
+        let ttl = json["expires_in"]
             .as_u64()
-            .map_or(LIFE, Duration::from_secs);
+            .map_or(MAX_TTL, Duration::from_secs);
         Ok(Token {
             header,
-            until: asked + life.min(LIFE).saturating_sub(MARGIN),
+            until: sent_at + ttl.min(MAX_TTL).saturating_sub(MARGIN),
         })
     }
 
@@ -166,7 +166,7 @@ impl Account {
             "scope": SCOPE,
             "aud": self.token_uri,
             "iat": now,
-            "exp": now + LIFE.as_secs(),
+            "exp": now + MAX_TTL.as_secs(),
         });
         let encode = |json: Value| URL_SAFE_NO_PAD.encode(json.to_string());
         let signed = format!("{}.{}", encode(head), encode(claims));
@@ -188,12 +188,12 @@ impl Account {
 }
 
 /// `{error, error_description}`: the account is gone or disabled, its key revoked, our clock wrong.
-fn response_error(client: &ProviderClient, answer: &HttpResponse, json: &Value) -> ProviderError {
+fn response_error(client: &ProviderClient, response: &HttpResponse, json: &Value) -> ProviderError {
     let text = |name: &str| json[name].as_str().unwrap_or_default();
-    let status = answer.status.as_u16();
+    let status = response.status.as_u16();
     let kind = match status {
         400..=403 => UpstreamErrorKind::KeyRejected,
         status => classify_error(status, text("error"), text("error_description")),
     };
-    client.response_error(kind, answer, text("error_description"))
+    client.response_error(kind, response, text("error_description"))
 }

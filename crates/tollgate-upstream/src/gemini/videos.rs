@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use tollgate_core::TaskKind;
 use tollgate_media::video::VideoJob;
 
+use super::client::{Gemini, not_served};
 use super::platform::Surface;
-use super::{Gemini, errors, model_ids};
+use super::{errors, model_ids};
 use crate::adapter::{
     self, Adjustments, HttpRequest, HttpResponse, InlineFiles, finish_single_result, poll_error,
 };
@@ -21,15 +22,15 @@ use crate::provider::{
 };
 
 const SUBMIT: Duration = Duration::from_secs(60);
-/// Also between the parts of an answer that holds the video.
+/// Also between the chunks of a response that contains the video.
 const POLL: Duration = Duration::from_secs(30);
 
-/// Where an answer holds the video itself.
+/// The fields of a response that contain the video itself.
 const FILES: &[&str] = &["bytesBase64Encoded", "encodedVideo"];
 const RATIOS: &[&str] = &["16:9", "9:16"];
 const FAMILY: &str = "veo-3.1";
-/// What it takes besides what all jobs have, the first two on the Developer API too.
-const CARRIED: &[&str] = &[
+/// The fields that are supported beside those of all jobs; on the Developer API only the first two.
+const SUPPORTED_FIELDS: &[&str] = &[
     "negative_prompt",
     "person_generation",
     "seed",
@@ -40,27 +41,29 @@ const CARRIED: &[&str] = &[
 impl VideoProvider for Gemini {
     async fn start(&self, call: VideoCall<'_>) -> Result<Started, ProviderError> {
         if call.job.family != FAMILY {
-            return Err(super::not_served(&call.job.family, "Veo"));
+            return Err(not_served(&call.job.family, "Veo"));
         }
-        let model = model_ids::id(call.attempt.model, self.place.surface);
+        let model = model_ids::id(call.attempt.model, self.endpoint.surface);
         let mut slots = InlineFiles::new();
-        let (body, changes) = body(call.job, call.images, self.place.surface, &mut slots);
+        let (body, changes) = body(call.job, call.images, self.endpoint.surface, &mut slots);
         changes.report_to(call.attempt.sink);
         let json = HeaderValue::from_static("application/json");
         let uri = self.method(model, "predictLongRunning");
-        let ask = HttpRequest::post_body(uri, json, slots.into_body(&body))
+        let request = HttpRequest::post_body(uri, json, slots.into_body(&body))
             .with_timeout(SUBMIT)
             .creating();
-        let ask = self.authorized(ask, call.attempt.key).await?;
-        let answer = self.client.send(ask).await?;
-        if !answer.status.is_success() {
-            let status = answer.status.as_u16();
-            self.access.answered(call.attempt.key, Some(status)).await;
-            return Err(errors::response_error(&self.client, &answer));
+        let request = self.authorized(request, call.attempt.key).await?;
+        let response = self.client.send(request).await?;
+        if !response.status.is_success() {
+            let status = response.status.as_u16();
+            self.access
+                .discard_if_rejected(call.attempt.key, Some(status))
+                .await;
+            return Err(errors::response_error(&self.client, &response));
         }
-        match answer.json()["name"].as_str() {
+        match response.json()["name"].as_str() {
             Some(name) if is_operation(name) => Ok(Started::Accepted(name.to_owned())),
-            _ => Err(crate::adapter::unreadable_result_error(&answer)),
+            _ => Err(crate::adapter::unreadable_result_error(&response)),
         }
     }
 }
@@ -73,27 +76,29 @@ impl Queue for Gemini {
     }
 
     async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError> {
-        let ask = self.question(&call)?.with_timeout(POLL);
-        let ask = self.authorized(ask, call.key).await?;
-        let mut stream = self.client.send_for_base64_stream(ask, FILES).await?;
+        let request = self.poll_request(&call)?.with_timeout(POLL);
+        let request = self.authorized(request, call.key).await?;
+        let mut stream = self.client.send_for_base64_stream(request, FILES).await?;
         if stream.next_file().await? {
             let video = ResultData::Stream(stream.into_stream());
             return finish_single_result(call.sink.deliver(video).await);
         }
-        let answer = stream.into_response();
-        let status = answer.status.as_u16();
-        if answer.status.is_success() {
-            return self.told(&call, &answer).await;
+        let response = stream.into_response();
+        let status = response.status.as_u16();
+        if response.status.is_success() {
+            return self.poll_result(&call, &response).await;
         }
-        self.access.answered(call.key, Some(status)).await;
-        // One that is forgotten, or gone with its surface, has ended.
-        poll_error(errors::response_error(&self.client, &answer))
+        self.access
+            .discard_if_rejected(call.key, Some(status))
+            .await;
+        // An operation that the provider no longer knows has ended.
+        poll_error(errors::response_error(&self.client, &response))
     }
 }
 
 impl Gemini {
-    /// The request for an operation: the surfaces have their own ways.
-    fn question(&self, call: &QueueCall<'_>) -> Result<HttpRequest, ProviderError> {
+    /// The request that polls an operation, which differs between the surfaces.
+    fn poll_request(&self, call: &QueueCall<'_>) -> Result<HttpRequest, ProviderError> {
         let name = call.provider_job_id;
         if !is_operation(name) {
             return Err(ProviderError::new(
@@ -101,55 +106,52 @@ impl Gemini {
                 "the task's provider job id is not one of this channel's",
             ));
         }
-        Ok(match self.place.surface {
-            Surface::Developer => HttpRequest::get(format!("{}/{name}", self.place.base)),
+        Ok(match self.endpoint.surface {
+            Surface::Developer => HttpRequest::get(format!("{}/{name}", self.endpoint.base)),
             Surface::AgentPlatform => {
-                let model = model_of(name);
-                let model = model.unwrap_or_else(|| model_ids::id(call.model, self.place.surface));
+                let model = operation_model(name);
+                let model =
+                    model.unwrap_or_else(|| model_ids::id(call.model, self.endpoint.surface));
                 let uri = self.method(model, "fetchPredictOperation");
                 HttpRequest::post(uri, &json!({ "operationName": name }))
             }
         })
     }
 
-    /// What an answer says that holds no video itself.
-    async fn told(
+    /// The result of a poll whose response does not contain the video itself.
+    async fn poll_result(
         &self,
         call: &QueueCall<'_>,
-        answer: &HttpResponse,
+        response: &HttpResponse,
     ) -> Result<Polled, ProviderError> {
-        let json = answer.json();
+        let json = response.json();
         if !json["name"].is_string() && !json["done"].is_boolean() {
-            return Err(crate::adapter::unexpected_response(answer));
+            return Err(crate::adapter::unexpected_response(response));
         }
         if json["done"] != true {
             return Ok(Polled::Pending(None));
         }
         if json["error"].is_object() {
-            let error = errors::of_operation(&self.client, &json["error"]);
+            let error = errors::operation_error(&self.client, &json["error"]);
             return Ok(Polled::Failed(error));
         }
-        let response = &json["response"];
-        let wrapped = &response["generateVideoResponse"];
-        let response = if wrapped.is_object() {
-            wrapped
-        } else {
-            response
-        };
-        if let Some(url) = response["generatedSamples"][0]["video"]["uri"].as_str() {
+        let output = &json["response"];
+        let wrapped = &output["generateVideoResponse"];
+        let output = if wrapped.is_object() { wrapped } else { output };
+        if let Some(url) = output["generatedSamples"][0]["video"]["uri"].as_str() {
             let headers = self.access.header(&self.client, call.key).await?;
             let headers: HeaderMap = headers.into_iter().collect();
-            let link = self.client.link(&self.place.base, url, headers);
+            let link = self.client.link(&self.endpoint.base, url, headers);
             return finish_single_result(call.sink.deliver(ResultData::Link(link)).await);
         }
-        Ok(Polled::Failed(self.without_video(response)))
+        Ok(Polled::Failed(self.missing_video_error(output)))
     }
 
-    fn without_video(&self, response: &Value) -> ProviderError {
-        let reasons = response["raiMediaFilteredReasons"].as_array();
+    fn missing_video_error(&self, output: &Value) -> ProviderError {
+        let reasons = output["raiMediaFilteredReasons"].as_array();
         let reasons = reasons.into_iter().flatten().filter_map(Value::as_str);
         let reasons = reasons.collect::<Vec<_>>().join(" ");
-        let is_filtered = response["raiMediaFilteredCount"].as_u64().unwrap_or(0) > 0;
+        let is_filtered = output["raiMediaFilteredCount"].as_u64().unwrap_or(0) > 0;
         if is_filtered || !reasons.is_empty() {
             let reasons = self.client.redact(&reasons);
             let silent = "the upstream's filter took the video";
@@ -174,24 +176,24 @@ fn is_operation(name: &str) -> bool {
 }
 
 /// The model that an operation's name holds.
-fn model_of(name: &str) -> Option<&str> {
+fn operation_model(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once("models/")?;
     let (model, _) = rest.split_once("/operations/")?;
     Some(model)
 }
 
-/// The request. Seed and sound are the Agent Platform's alone: the Developer API refuses them.
+/// The request's body. Only the Agent Platform supports seed and sound: the Developer API rejects them.
 fn body(
     job: &VideoJob,
     images: &[InputFile],
     surface: Surface,
     slots: &mut InlineFiles,
 ) -> (Value, Adjustments) {
-    let carried = match surface {
-        Surface::Developer => &CARRIED[..2],
-        Surface::AgentPlatform => CARRIED,
+    let supported = match surface {
+        Surface::Developer => &SUPPORTED_FIELDS[..2],
+        Surface::AgentPlatform => SUPPORTED_FIELDS,
     };
-    let mut changes = Adjustments::for_unsupported_fields(job, carried);
+    let mut changes = Adjustments::for_unsupported_fields(job, supported);
     let mut instance = json!({ "prompt": job.prompt });
     if let Some(image) = images.first() {
         let media_type = image.format.media_type();
@@ -215,7 +217,7 @@ fn body(
         job.negative_prompt.clone().map(Value::from),
     );
     let asked = job.person_generation.as_deref();
-    let used = asked.map(|asked| people(asked, surface, !images.is_empty()));
+    let used = asked.map(|asked| allowed_people(asked, surface, !images.is_empty()));
     let why = "beside a first frame the provider allows no more";
     changes.replace_value("person_generation", asked, used, why);
     set("personGeneration", used.map(Value::from));
@@ -228,7 +230,7 @@ fn body(
 }
 
 /// Which people may appear. With a first frame the Developer API allows no more than adults.
-fn people(asked: &str, surface: Surface, has_image: bool) -> &str {
+fn allowed_people(asked: &str, surface: Surface, has_image: bool) -> &str {
     match (asked, surface) {
         ("allow_all", Surface::Developer) if has_image => "allow_adult",
         (asked, _) => asked,
@@ -240,25 +242,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_developer_api_allows_adults_alone_beside_a_first_frame() {
-        use Surface::{AgentPlatform, Developer};
-        for (asked, surface, has_image, expected) in [
-            ("allow_all", Developer, true, "allow_adult"),
-            ("allow_all", Developer, false, "allow_all"),
-            ("allow_all", AgentPlatform, true, "allow_all"),
-            ("dont_allow", Developer, true, "dont_allow"),
-        ] {
-            assert_eq!(people(asked, surface, has_image), expected);
-        }
-    }
-
-    #[test]
     fn names_of_operations_are_paths_that_stay_where_they_are() {
         let long =
             "projects/p/locations/l/publishers/google/models/veo-3.1-generate-001/operations/1-2";
         assert!(is_operation(long) && is_operation("models/veo-3.1/operations/a_b"));
-        assert_eq!(model_of(long), Some("veo-3.1-generate-001"));
-        assert_eq!(model_of("operations/x"), None);
+        assert_eq!(operation_model(long), Some("veo-3.1-generate-001"));
+        assert_eq!(operation_model("operations/x"), None);
         for bad in [
             "",
             "models/x",

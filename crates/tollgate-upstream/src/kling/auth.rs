@@ -12,26 +12,26 @@ use ring::hmac;
 use serde_json::json;
 use tollgate_core::Secret;
 
-/// How long a token is good for.
-const LIFE: i64 = 1800;
-/// How far back a token begins: clocks differ.
-const SLACK: i64 = 5;
+/// How long a token is valid, in seconds.
+const TTL_SECONDS: i64 = 1800;
+/// How many seconds before now a token becomes valid: clocks differ.
+const CLOCK_TOLERANCE: i64 = 5;
 
-/// Makes tokens by the provider's clock, as far as it is known.
+/// Signs tokens by the provider's clock, as far as it is known.
 #[derive(Default)]
 pub(super) struct Signer {
     /// By how many seconds the provider's clock is ahead of ours.
     ahead: AtomicI64,
 }
 
-/// The access key and its secret, where a configured key is such a pair (`ACCESS_KEY:SECRET_KEY`).
+/// The access key and its secret, if a configured key is such a pair (`ACCESS_KEY:SECRET_KEY`).
 pub(super) fn pair(key: &Secret) -> Option<(&str, &str)> {
     let (access, secret) = key.expose().split_once(':')?;
     (!access.is_empty() && !secret.is_empty()).then_some((access, secret))
 }
 
 impl Signer {
-    /// What goes into the header behind `Bearer `.
+    /// The value of the header after `Bearer `.
     pub(super) fn bearer(&self, key: &Secret) -> Secret {
         match pair(key) {
             Some((access, secret)) => {
@@ -42,7 +42,7 @@ impl Signer {
         }
     }
 
-    /// Sets the clock by the date of an answer that calls a token too old or too new; whether that changed anything.
+    /// Sets the clock by the date of a response that rejects a token as too old or too new. Returns whether that changed it.
     pub(super) fn set_clock(&self, headers: &HeaderMap) -> bool {
         let date = headers.get(DATE).and_then(|value| value.to_str().ok());
         let Some(date) = date.and_then(|text| httpdate::parse_http_date(text).ok()) else {
@@ -56,7 +56,8 @@ impl Signer {
 fn token(access: &str, secret: &str, now: i64) -> String {
     let part = |json: serde_json::Value| URL_SAFE_NO_PAD.encode(json.to_string());
     let head = part(json!({ "alg": "HS256", "typ": "JWT" }));
-    let claims = part(json!({ "iss": access, "exp": now + LIFE, "nbf": now - SLACK }));
+    let claims =
+        part(json!({ "iss": access, "exp": now + TTL_SECONDS, "nbf": now - CLOCK_TOLERANCE }));
     let signed = format!("{head}.{claims}");
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&key, signed.as_bytes()));
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_set_once_by_an_answer() {
+    fn a_response_sets_the_clock_once() {
         let signer = Signer::default();
         assert!(!signer.set_clock(&HeaderMap::new()));
         let mut headers = HeaderMap::new();
@@ -104,6 +105,6 @@ mod tests {
         let claims = URL_SAFE_NO_PAD.decode(claims).unwrap();
         let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
         let exp = claims["exp"].as_i64().unwrap();
-        assert!(exp > seconds(SystemTime::now()) + 3590 + LIFE);
+        assert!(exp > seconds(SystemTime::now()) + 3590 + TTL_SECONDS);
     }
 }

@@ -17,8 +17,8 @@ const SAMPLES: [[usize; 3]; 3] = [
     [11_025, 12_000, 8_000],
 ];
 
-/// The sound of an MP3 file: its frames without tags, and without the first frame where that only counts the others (what
-/// it counts is wrong as soon as more follow). `None` if `file` is no MP3.
+/// The frames of an MP3 file without tags, and without the first frame if that only counts the others, which is no longer
+/// right if more follow. `None` if `file` is no MP3.
 pub(super) fn frames(file: &[u8]) -> Option<&[u8]> {
     let mut sound = file;
     while let Some(rest) = without_id3v2(sound) {
@@ -27,8 +27,8 @@ pub(super) fn frames(file: &[u8]) -> Option<&[u8]> {
     if sound.len() > ID3V1 && sound[sound.len() - ID3V1..].starts_with(b"TAG") {
         sound = &sound[..sound.len() - ID3V1];
     }
-    let first = Frame::read(sound)?;
-    if first.counts_others(sound) {
+    let first = Frame::parse(sound)?;
+    if first.is_index(sound) {
         sound = sound.get(first.bytes..)?;
     }
     Some(sound)
@@ -51,13 +51,13 @@ fn without_id3v2(file: &[u8]) -> Option<&[u8]> {
 struct Frame {
     /// Its length, header included.
     bytes: usize,
-    /// Where behind the header the sound begins.
+    /// Bytes from the header to the audio.
     side: usize,
 }
 
 impl Frame {
     /// The frame that `sound` begins with.
-    fn read(sound: &[u8]) -> Option<Self> {
+    fn parse(sound: &[u8]) -> Option<Self> {
         let head: &[u8; 4] = sound.first_chunk()?;
         let is_layer_3 = head[0] == 0xff && head[1] & 0xe6 == 0xe2;
         if !is_layer_3 {
@@ -80,15 +80,15 @@ impl Frame {
             (true, true) | (false, false) => 17,
             (false, true) => 9,
         };
-        // A free rate (0) tells no length.
+        // With a free rate (0) the length is unknown.
         (rate > 0).then_some(Self {
             bytes: per_frame * rate / samples + padding,
             side,
         })
     }
 
-    /// Whether it holds no sound but how many frames there are (Xing, Info, VBRI).
-    fn counts_others(&self, sound: &[u8]) -> bool {
+    /// Whether it has no audio but the number of frames (Xing, Info, VBRI).
+    fn is_index(&self, sound: &[u8]) -> bool {
         let begins = |at: usize, word: &[u8]| sound.get(at..at + 4) == Some(word);
         let xing = 4 + self.side;
         begins(xing, b"Xing") || begins(xing, b"Info") || begins(36, b"VBRI")
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_frames_of_sound_are_left() {
+    fn only_frames_with_audio_are_left() {
         let sound = [frame(1), frame(2)].concat();
         let mut info = frame(0);
         info[36..40].copy_from_slice(b"Xing");
@@ -142,13 +142,13 @@ mod tests {
             // MPEG 2, 64 kbit/s, 24000 Hz, mono.
             ([0xff, 0xf3, 0x84, 0xc0], 192, 9),
         ] {
-            let frame = Frame::read(&head).unwrap();
+            let frame = Frame::parse(&head).unwrap();
             assert_eq!((frame.bytes, frame.side), (bytes, side), "{head:?}");
         }
     }
 
     #[test]
-    fn other_files_are_none() {
+    fn other_files_are_rejected() {
         for file in [
             b"RIFF....WAVE".as_slice(),
             b"",

@@ -11,61 +11,26 @@ use tokio::time::{Instant, sleep};
 use tollgate_core::Secret;
 use tollgate_media::speech::SpeechJob;
 
-use super::response::{self, State};
-use super::{Kling, mp3, text_parts};
+use super::client::Kling;
+use super::task::State;
+use super::{errors, mp3, text_parts};
 use crate::adapter::{Adjustments, HttpRequest, percent_encode};
-use crate::channel::Channel;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{Completed, Link, ResultData, SpeechCall, SpeechProvider, Started};
 
 const PATH: &str = "/v1/audio/tts";
-/// The longest text of one call, in characters.
-const MOST_CHARACTERS: usize = 1000;
-/// The slowest and fastest pace.
-const PACES: (f64, f64) = (0.8, 2.0);
-/// How long a call may take; the answer holds the whole result.
+/// Maximum number of characters of one call.
+const MAX_CHARACTERS: usize = 1000;
+/// Minimum and maximum speed.
+const SPEEDS: (f64, f64) = (0.8, 2.0);
+/// The timeout of a call, whose response has the result.
 const CALL_TIME: Duration = Duration::from_secs(120);
-/// How long one is asked for, and how often, that the answer calls unfinished after all.
-const REST_TIME: Duration = Duration::from_secs(120);
-const REST_PAUSE: Duration = Duration::from_secs(2);
+/// For how long, and how often, speech is polled that the response calls unfinished.
+const POLL_TOTAL_TIME: Duration = Duration::from_secs(120);
+const POLL_PAUSE: Duration = Duration::from_secs(2);
 const POLL_TIME: Duration = Duration::from_secs(30);
-/// The largest file of one part, in bytes: a thousand characters are a few minutes.
-const LARGEST_PART: u64 = 32 * 1024 * 1024;
-
-/// Voices for clients that name none. The provider's own examples, one per language.
-#[derive(Clone)]
-pub(super) struct Voices {
-    zh: String,
-    en: String,
-}
-
-impl Voices {
-    /// The voices of a channel's option `voices`.
-    pub(super) fn of(channel: &Channel) -> Result<Self, String> {
-        let mut voices = Self {
-            zh: "genshin_vindi2".to_owned(),
-            en: "oversea_male1".to_owned(),
-        };
-        let Some(given) = channel.options.get("voices") else {
-            return Ok(voices);
-        };
-        let wrong = |what: &Value| {
-            format!(
-                "`voices` must be a table of voice ids by language, zh and en, as in {{ zh = \"genshin_vindi2\" }}, got {what}"
-            )
-        };
-        for (language, voice) in given.as_object().ok_or_else(|| wrong(given))? {
-            let id = voice.as_str().filter(|id| !id.is_empty());
-            let id = id.ok_or_else(|| wrong(given))?.to_owned();
-            match language.as_str() {
-                "zh" => voices.zh = id,
-                "en" => voices.en = id,
-                _ => return Err(wrong(given)),
-            }
-        }
-        Ok(voices)
-    }
-}
+/// Maximum size of the file of one part, in bytes: a thousand characters are a few minutes.
+const MAX_PART_BYTES: u64 = 32 * 1024 * 1024;
 
 #[async_trait]
 impl SpeechProvider for Kling {
@@ -76,17 +41,17 @@ impl SpeechProvider for Kling {
                 UpstreamErrorKind::Interrupted,
                 "the speech was told to stop",
             )),
-            done = self.speak(&call) => done.map(Started::Completed),
+            done = self.generate(&call) => done.map(Started::Completed),
         }
     }
 }
 
 impl Kling {
-    async fn speak(&self, call: &SpeechCall<'_>) -> Result<Completed, ProviderError> {
+    async fn generate(&self, call: &SpeechCall<'_>) -> Result<Completed, ProviderError> {
         let attempt = &call.attempt;
         let (settings, changes) = self.settings(call.job)?;
         changes.report_to(attempt.sink);
-        let parts = text_parts::split(&call.job.text, MOST_CHARACTERS);
+        let parts = text_parts::split(&call.job.text, MAX_CHARACTERS);
         let mut links = Vec::with_capacity(parts.len());
         // One after the other: the account's slots are shared by all its tasks.
         for (done, text) in parts.iter().enumerate() {
@@ -96,30 +61,30 @@ impl Kling {
             if let (Some(body), Some(settings)) = (body.as_object_mut(), settings.as_object()) {
                 body.extend(settings.clone());
             }
-            links.push(self.say(&body, attempt.key).await?);
+            links.push(self.generate_part(&body, attempt.key).await?);
         }
-        let made = match links.len() {
+        let result = match links.len() {
             1 => links.pop().map(ResultData::Link),
             _ => Some(self.joined(links)),
         };
-        let made = made.ok_or_else(|| {
+        let result = result.ok_or_else(|| {
             ProviderError::new(UpstreamErrorKind::Rejected, "the text has nothing to say")
         })?;
-        attempt.sink.deliver(made).await?;
+        attempt.sink.deliver(result).await?;
         Ok(Completed::default())
     }
 
-    /// Everything of a call but its text, and what differs from the job.
+    /// The fields of every call but its text, and the adjustments.
     fn settings(&self, job: &SpeechJob) -> Result<(Value, Adjustments), ProviderError> {
         let mut changes = Adjustments::for_unsupported_fields(job, &["voice", "speed", "language"]);
         let language = language(job)?;
-        if let Some(asked) = job
+        if let Some(requested) = job
             .language
             .as_deref()
-            .filter(|asked| !asked.eq_ignore_ascii_case(language))
+            .filter(|requested| !requested.eq_ignore_ascii_case(language))
         {
             let why = "the provider knows languages, no regions";
-            changes.replace_value("language", asked, language, why);
+            changes.replace_value("language", requested, language, why);
         }
         let voice = match (&job.voice, language) {
             (Some(voice), _) => voice,
@@ -128,49 +93,53 @@ impl Kling {
         };
         let mut settings = json!({ "voice_id": voice, "voice_language": language });
         if let Some(speed) = job.speed {
-            let pace = pace(speed);
+            let used = nearest_speed(speed);
             let why = "the provider's paces are 0.8 to 2.0, with one decimal: the nearest";
-            changes.replace_value("speed", speed, pace, why);
-            settings["voice_speed"] = pace.into();
+            changes.replace_value("speed", speed, used, why);
+            settings["voice_speed"] = used.into();
         }
         Ok((settings, changes))
     }
 
-    /// Has one part spoken; returns where its file is.
-    async fn say(&self, body: &Value, key: Option<&Secret>) -> Result<Link, ProviderError> {
+    /// Generates one part; returns the link to its file.
+    async fn generate_part(
+        &self,
+        body: &Value,
+        key: Option<&Secret>,
+    ) -> Result<Link, ProviderError> {
         let url = [&self.base, PATH].concat();
-        let make = || {
+        let request = || {
             HttpRequest::post(&url, body)
                 .with_timeout(CALL_TIME)
                 .creating()
         };
-        let mut data = self.created(key, make).await?;
-        let end = Instant::now() + REST_TIME;
+        let mut data = self.create(key, request).await?;
+        let end = Instant::now() + POLL_TOTAL_TIME;
         loop {
             match State::of(&data["task_status"]) {
                 State::Completed => break,
                 State::Failed => {
-                    let words = data["task_status_msg"].as_str().unwrap_or_default();
-                    return Err(response::failure(&self.client, words));
+                    let message = data["task_status_msg"].as_str().unwrap_or_default();
+                    return Err(errors::task_error(&self.client, message));
                 }
                 State::Open if Instant::now() >= end => {
-                    let words = "the upstream did not finish the speech in time";
-                    return Err(ProviderError::new(UpstreamErrorKind::Failed, words));
+                    let message = "the upstream did not finish the speech in time";
+                    return Err(ProviderError::new(UpstreamErrorKind::Failed, message));
                 }
                 State::Open => {}
             }
-            sleep(REST_PAUSE).await;
+            sleep(POLL_PAUSE).await;
             let id = data["task_id"].as_str().unwrap_or_default();
             let url = format!("{url}/{}", percent_encode(id));
             data = self
-                .data(key, || HttpRequest::get(&url).with_timeout(POLL_TIME))
+                .send_for_data(key, || HttpRequest::get(&url).with_timeout(POLL_TIME))
                 .await
-                .map_err(accepted)?;
+                .map_err(without_retry)?;
         }
         let audio = data["task_result"]["audios"][0]["url"].as_str();
         let audio = audio.ok_or_else(|| {
-            let words = "the upstream's speech has no file";
-            ProviderError::new(UpstreamErrorKind::Failed, words)
+            let message = "the upstream's speech has no file";
+            ProviderError::new(UpstreamErrorKind::Failed, message)
         })?;
         Ok(self.client.link(&self.base, audio, HeaderMap::new()))
     }
@@ -181,10 +150,10 @@ impl Kling {
         let parts = stream::iter(links).then(move |link| {
             let client = Arc::clone(&client);
             async move {
-                let file = client.fetch(&link, LARGEST_PART).await?;
+                let file = client.fetch(&link, MAX_PART_BYTES).await?;
                 let sound = mp3::frames(&file).ok_or_else(|| {
-                    let words = "a part of the upstream's speech is no MP3 file";
-                    ProviderError::new(UpstreamErrorKind::Failed, words)
+                    let message = "a part of the upstream's speech is no MP3 file";
+                    ProviderError::new(UpstreamErrorKind::Failed, message)
                 })?;
                 Ok(file.slice_ref(sound))
             }
@@ -193,8 +162,8 @@ impl Kling {
     }
 }
 
-/// An error on the way to speech that was accepted: it must not be made again for that.
-fn accepted(error: ProviderError) -> ProviderError {
+/// The error of a poll of accepted speech, which must not be generated again.
+fn without_retry(error: ProviderError) -> ProviderError {
     if !error.kind.is_retryable() {
         return error;
     }
@@ -204,9 +173,9 @@ fn accepted(error: ProviderError) -> ProviderError {
     }
 }
 
-/// The voice's language: the one asked for, or the one whose script the text is in.
+/// The voice's language: the requested one, or the one whose script the text is in.
 fn language(job: &SpeechJob) -> Result<&'static str, ProviderError> {
-    let Some(asked) = &job.language else {
+    let Some(requested) = &job.language else {
         let is_han = |c: char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}');
         return Ok(if job.text.contains(is_han) {
             "zh"
@@ -214,54 +183,23 @@ fn language(job: &SpeechJob) -> Result<&'static str, ProviderError> {
             "en"
         });
     };
-    let primary = asked.split(['-', '_']).next().unwrap_or_default();
+    let primary = requested.split(['-', '_']).next().unwrap_or_default();
     match primary.to_ascii_lowercase().as_str() {
         "zh" => Ok("zh"),
         "en" => Ok("en"),
         _ => {
-            let words = format!(
-                "`language` must be zh or en on the channel that serves this model, got {asked:?}"
+            let message = format!(
+                "`language` must be zh or en on the channel that serves this model, got {requested:?}"
             );
             Err(ProviderError::new(
                 UpstreamErrorKind::UnsupportedByChannel,
-                words,
+                message,
             ))
         }
     }
 }
 
-/// `speed` as the provider takes it: within its range, with one decimal.
-fn pace(speed: f64) -> f64 {
-    (speed.clamp(PACES.0, PACES.1) * 10.0).round() / 10.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paces_come_within_the_range() {
-        for (speed, expected) in [
-            (0.25, 0.8),
-            (0.84, 0.8),
-            (0.86, 0.9),
-            (1.0, 1.0),
-            (4.0, 2.0),
-        ] {
-            assert!((pace(speed) - expected).abs() < 1e-9, "{speed}");
-        }
-    }
-
-    #[test]
-    fn the_language_is_the_one_asked_for_or_the_scripts() {
-        let check = |text: &str, asked: Option<&str>| {
-            let job = json!({ "model": "m", "family": "f", "text": text, "language": asked, "extra": {} });
-            language(&serde_json::from_value(job).unwrap()).ok()
-        };
-        assert_eq!(check("Hello", None), Some("en"));
-        assert_eq!(check("Hello 世界", None), Some("zh"));
-        assert_eq!(check("Hello", Some("zh-CN")), Some("zh"));
-        assert_eq!(check("你好", Some("EN")), Some("en"));
-        assert_eq!(check("Bonjour", Some("fr")), None);
-    }
+/// The nearest speed that the provider supports: within its range, with one decimal.
+fn nearest_speed(speed: f64) -> f64 {
+    (speed.clamp(SPEEDS.0, SPEEDS.1) * 10.0).round() / 10.0
 }

@@ -14,7 +14,7 @@ struct Row {
 /// Families that refuse and take the same.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Samples as it is told and does not think.
+    /// Supports the sampling fields and does not think.
     Plain,
     /// The same, from before JSON schemas were kept to.
     Old,
@@ -67,18 +67,22 @@ pub(super) fn traits(model: &str, is_vendor: bool) -> ModelCapabilities {
         .iter()
         .find(|row| id.starts_with(row.starts) && id.contains(row.has));
     let traits = match known {
-        Some(row) => of_row(row),
+        Some(row) => known_model(row),
         // A new model of OpenAI's: most likely it thinks and takes the cap by its new name.
-        None if is_vendor => of_row(&row("", "", 0, Kind::MayThink)),
-        None => of_stranger(&id),
+        None if is_vendor => known_model(&row("", "", 0, Kind::MayThink)),
+        None => unknown_model(&id),
     };
+    // Of OpenAI's models those that search by themselves have the option; the others have a tool under responses.
+    let supports_chat_search =
+        id.contains("search") || !(is_vendor || traits.uses_max_completion_tokens);
     ModelCapabilities {
         rejects_unknown_fields: is_vendor,
+        supports_chat_search,
         ..traits
     }
 }
 
-fn of_row(row: &Row) -> ModelCapabilities {
+fn known_model(row: &Row) -> ModelCapabilities {
     let (thinks, can_disable) = match row.kind {
         Kind::Plain | Kind::Old => (false, true),
         Kind::Thinks => (true, false),
@@ -104,7 +108,7 @@ fn of_row(row: &Row) -> ModelCapabilities {
 }
 
 /// A model of another vendor behind the same formats: everything is sent, and the server judges.
-fn of_stranger(id: &str) -> ModelCapabilities {
+fn unknown_model(id: &str) -> ModelCapabilities {
     let is_deepseek = id.contains("deepseek");
     let thinks_aloud = ["think", "reasoner", "-r1"]
         .iter()
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_sent_everything() {
+    fn unknown_models_get_every_field() {
         let plain = traits("llama-3.3-70b", false);
         assert!(
             !plain.rejects_unknown_fields
@@ -202,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn some_models_answer_under_responses_only() {
+    fn some_models_support_only_responses() {
         for (id, expected) in [
             ("gpt-5-pro", true),
             ("gpt-5.2-pro-2026-01-01", true),

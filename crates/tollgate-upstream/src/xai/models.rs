@@ -20,7 +20,7 @@ pub(super) const OF_VIDEOS: &[&str] = &["1:1", "16:9", "9:16", "4:3", "3:4", "3:
 /// An image with more pixels than this is nearer to the 2k tier than to the 1k one: twice a megapixel, halfway by factors.
 const LARGE: u64 = 2 * 1024 * 1024;
 
-/// The one of `ratios` to ask for: `named` where it is one of them, else the nearest to `size`.
+/// The one of `ratios` to request: `named` if it is one of them, else the nearest to `size`.
 pub(super) fn ratio(ratios: &[&'static str], named: Option<&str>, size: PixelSize) -> &'static str {
     if let Some(same) = ratios.iter().find(|ratio| Some(**ratio) == named) {
         return same;

@@ -7,17 +7,18 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tollgate_media::speech::SpeechJob;
 
-use super::{BEARER, Server, options};
+use super::client::{BEARER, Client};
+use super::options;
 use crate::adapter::{Adjustments, AudioResponse, HttpRequest, unless_cancelled};
 use crate::error::ProviderError;
 use crate::provider::{Completed, ResultData, SpeechCall, SpeechProvider, Started};
 
-/// Until the first sound, and between its parts.
+/// Until the first byte of the audio, and between its chunks.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The slowest and fastest pace.
+/// Minimum and maximum speed.
 const SPEEDS: (f64, f64) = (0.7, 1.5);
 
-pub(super) struct Speech(pub(super) Arc<Server>);
+pub(super) struct Speech(pub(super) Arc<Client>);
 
 #[async_trait]
 impl SpeechProvider for Speech {
@@ -27,16 +28,16 @@ impl SpeechProvider for Speech {
         let (fields, changes) = fields(voice, call.job);
         changes.report_to(attempt.sink);
         let body = Value::Object(fields);
-        let ask = HttpRequest::post(self.0.url("/tts"), &body)
+        let request = HttpRequest::post(self.0.url("/tts"), &body)
             .with_authorization(BEARER, attempt.key)?
             .with_timeout(TIMEOUT)
             .accept_any();
         let work = async {
-            match self.0.client.send_for_audio(ask).await? {
+            match self.0.http.send_for_audio(request).await? {
                 AudioResponse::Audio(parts) => {
                     attempt.sink.deliver(ResultData::Stream(parts)).await
                 }
-                AudioResponse::Other(answer) => Err(self.0.response_error(&answer)),
+                AudioResponse::Other(response) => Err(self.0.response_error(&response)),
             }
         };
         unless_cancelled(&attempt.cancel, work).await?;
@@ -52,54 +53,11 @@ fn fields(default_voice: &str, job: &SpeechJob) -> (Map<String, Value>, Adjustme
     fields.insert("text".into(), job.text.as_str().into());
     fields.insert("voice_id".into(), voice.into());
     fields.insert("language".into(), language.into());
-    if let Some(asked) = job.speed {
-        let speed = asked.clamp(SPEEDS.0, SPEEDS.1);
+    if let Some(requested) = job.speed {
+        let speed = requested.clamp(SPEEDS.0, SPEEDS.1);
         let why = "the provider does not speak at this pace: the nearest that it has";
-        changes.replace_value("speed", asked, speed, why);
+        changes.replace_value("speed", requested, speed, why);
         fields.insert("speed".into(), speed.into());
     }
     (fields, changes)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_what_is_set_is_sent() {
-        let whole = json!({"text": "Hello.", "voice_id": "eve", "language": "auto"});
-        for (more, expected, changed) in [
-            (json!({}), json!({}), None),
-            (
-                json!({"voice": "ara", "language": "zh", "speed": 1.25, "instructions": "softly"}),
-                json!({"voice_id": "ara", "language": "zh", "speed": 1.25}),
-                Some(r#"instructions: "softly" → null"#),
-            ),
-            (
-                json!({"speed": 4.0}),
-                json!({"speed": 1.5}),
-                Some("speed: 4.0 → 1.5"),
-            ),
-            (
-                json!({"speed": 0.25}),
-                json!({"speed": 0.7}),
-                Some("speed: 0.25 → 0.7"),
-            ),
-        ] {
-            let with = |mut all: Value, more: &Value| {
-                for (name, value) in more.as_object().unwrap() {
-                    all[name] = value.clone();
-                }
-                all
-            };
-            let job =
-                json!({"model": "native-v3", "family": "native-v3", "text": "Hello.", "extra": {}});
-            let job = serde_json::from_value(with(job, &more)).unwrap();
-            let (sent, changes) = fields("eve", &job);
-            assert_eq!(Value::from(sent), with(whole.clone(), &expected));
-            assert_eq!(changes.shown().first().map(String::as_str), changed);
-        }
-    }
 }

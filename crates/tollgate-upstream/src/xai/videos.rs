@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use tollgate_core::TaskKind;
 use tollgate_media::video::{ImageUse, VideoJob};
 
-use super::{BEARER, Server, errors, models};
+use super::client::{BEARER, Client, readable};
+use super::{errors, models};
 use crate::adapter::{
     Adjustments, HttpRequest, InlineFiles, deliver_results, missing_job_id_error, percent_encode,
     poll_error,
@@ -17,24 +18,24 @@ use crate::adapter::{
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{PollInterval, Polled, Queue, QueueCall, Started, VideoCall, VideoProvider};
 
-/// Most references of one video.
+/// Maximum number of references of a video.
 const MOST_REFERENCES: usize = 7;
-/// The longest video made after references, in seconds.
+/// Maximum length of a video with references, in seconds.
 const LONGEST_WITH_REFERENCES: u32 = 10;
-/// How long an answer about a video may take.
+/// The timeout of a poll.
 const POLL_TIME: Duration = Duration::from_secs(30);
 
-pub(super) struct Videos(pub(super) Arc<Server>);
+pub(super) struct Videos(pub(super) Arc<Client>);
 
 #[async_trait]
 impl VideoProvider for Videos {
     async fn start(&self, call: VideoCall<'_>) -> Result<Started, ProviderError> {
-        let server = &self.0;
+        let client = &self.0;
         let id = call.attempt.model.id_by(models::IDS);
         let role = role(call.job, call.images.len())?;
         let (mut fields, changes) = fields(id, call.job, role)?;
         changes.report_to(call.attempt.sink);
-        let images = super::readable(call.images).await?;
+        let images = readable(call.images).await?;
         let mut slots = InlineFiles::new();
         let image = |image| json!({"url": slots.image(image)});
         let mut images: Vec<Value> = images.iter().map(image).collect();
@@ -44,18 +45,18 @@ impl VideoProvider for Videos {
             Role::References => drop(fields.insert("reference_images".into(), images.into())),
         }
         let json = HeaderValue::from_static("application/json");
-        let url = server.url("/videos/generations");
-        let ask = HttpRequest::post_body(url, json, slots.into_body(&fields.into()))
+        let url = client.url("/videos/generations");
+        let request = HttpRequest::post_body(url, json, slots.into_body(&fields.into()))
             .with_authorization(BEARER, call.attempt.key)?
             .creating();
-        let answer = server.client.send(ask).await?;
-        let json = answer.json();
+        let response = client.http.send(request).await?;
+        let json = response.json();
         let provider_job_id = json["request_id"].as_str().filter(|id| !id.is_empty());
-        match provider_job_id.filter(|_| answer.status.is_success()) {
+        match provider_job_id.filter(|_| response.status.is_success()) {
             Some(provider_job_id) => Ok(Started::Accepted(provider_job_id.to_owned())),
             None => Err(missing_job_id_error(
-                &answer,
-                server.response_error(&answer),
+                &response,
+                client.response_error(&response),
             )),
         }
     }
@@ -68,19 +69,19 @@ impl Queue for Videos {
     }
 
     async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError> {
-        let server = &self.0;
+        let client = &self.0;
         let video = percent_encode(call.provider_job_id);
-        let ask = HttpRequest::get(server.url(&format!("/videos/{video}")))
+        let request = HttpRequest::get(client.url(&format!("/videos/{video}")))
             .with_authorization(BEARER, call.key)?
             .with_timeout(POLL_TIME);
-        let answer = server.client.send(ask).await?;
-        let json = answer.json();
-        if answer.status == StatusCode::ACCEPTED {
+        let response = client.http.send(request).await?;
+        let json = response.json();
+        if response.status == StatusCode::ACCEPTED {
             // Its body may be empty.
             return Ok(Polled::Pending(percent(&json)));
         }
-        if !answer.status.is_success() {
-            return poll_error(server.response_error(&answer));
+        if !response.status.is_success() {
+            return poll_error(client.response_error(&response));
         }
         let url = json["video"]["url"].as_str().filter(|url| !url.is_empty());
         let is_held_back = json["video"]["respect_moderation"] == false;
@@ -90,7 +91,7 @@ impl Queue for Videos {
                 Ok(Polled::Failed(errors::withheld("video")))
             }
             (Some("done") | None, Some(url)) => {
-                let link = server.client.link(&server.base, url, HeaderMap::new());
+                let link = client.http.link(&client.base, url, HeaderMap::new());
                 deliver_results(call.sink, vec![Ok(link)]).await
             }
             (Some("done"), None) => Ok(Polled::Failed(ProviderError::new(
@@ -98,19 +99,19 @@ impl Queue for Videos {
                 "the upstream says that the video is done, but gives none",
             ))),
             (Some("failed"), _) => {
-                let error = errors::of_task(&server.client, &json["error"]);
+                let error = errors::task_error(&client.http, &json["error"]);
                 Ok(Polled::Failed(error))
             }
             (Some("expired"), _) => Ok(Polled::Failed(ProviderError::new(
                 UpstreamErrorKind::Failed,
                 "the upstream has given the video up",
             ))),
-            _ => Err(server.response_error(&answer)),
+            _ => Err(client.response_error(&response)),
         }
     }
 }
 
-/// What the images are to a video.
+/// How a video uses its images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     None,
@@ -118,7 +119,7 @@ enum Role {
     References,
 }
 
-/// What `count` images are to the video of `job`.
+/// How the video of `job` uses `count` images.
 fn role(job: &VideoJob, count: usize) -> Result<Role, ProviderError> {
     let unsupported =
         |message: &str| ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message);
@@ -155,10 +156,10 @@ fn fields(
         role == Role::References,
     );
     let mut changes = Adjustments::for_unsupported_fields(job, &[]);
-    let asked = job.size.resolution.as_deref();
-    if let Some(asked) = asked.filter(|asked| !asked.eq_ignore_ascii_case(tier)) {
+    let requested = job.size.resolution.as_deref();
+    if let Some(requested) = requested.filter(|requested| !requested.eq_ignore_ascii_case(tier)) {
         let why = "the provider does not make this tier here: the nearest that it makes";
-        changes.replace_value("resolution", asked, tier, why);
+        changes.replace_value("resolution", requested, tier, why);
     }
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| drop(fields.insert(name.into(), value));
@@ -178,74 +179,4 @@ fn fields(
 fn percent(json: &Value) -> Option<u8> {
     let percent = json["progress"].as_f64()?;
     (0.0..=100.0).contains(&percent).then_some(percent as u8)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn job(seconds: u32, size: Value) -> VideoJob {
-        let job = json!({
-            "model": "m", "family": "grok-imagine-video", "prompt": "a cat runs", "seconds": seconds,
-            "size": size, "images": [], "seed": 7, "extra": {},
-        });
-        serde_json::from_value(job).unwrap()
-    }
-
-    fn size(width: u32, height: u32, ratio: Option<&str>, tier: Option<&str>) -> Value {
-        json!({"pixels": {"width": width, "height": height}, "ratio": ratio, "resolution": tier})
-    }
-
-    #[test]
-    fn sizes_become_ratios_and_tiers() {
-        let whole = |more: Value| {
-            let mut whole = json!({"model": "u", "prompt": "a cat runs", "duration": 6});
-            for (name, value) in more.as_object().unwrap() {
-                whole[name] = value.clone();
-            }
-            whole
-        };
-        for (size, role, expected) in [
-            (
-                size(720, 1280, Some("9:16"), Some("720p")),
-                Role::None,
-                json!({"aspect_ratio": "9:16", "resolution": "720p"}),
-            ),
-            (
-                size(854, 480, None, None),
-                Role::First,
-                json!({"resolution": "480p"}),
-            ),
-            (
-                size(1920, 1080, None, Some("1080p")),
-                Role::References,
-                json!({"aspect_ratio": "16:9", "resolution": "720p"}),
-            ),
-        ] {
-            let (sent, _) = fields("u", &job(6, size), role).unwrap();
-            assert_eq!(Value::from(sent), whole(expected));
-        }
-    }
-
-    #[test]
-    fn images_are_what_the_family_says() {
-        let size = size(1280, 720, Some("16:9"), Some("720p"));
-        let unsupported = Err(UpstreamErrorKind::UnsupportedByChannel);
-        for (image_use, count, seconds, expected) in [
-            (None, 0, 15, Ok(Role::None)),
-            (Some(ImageUse::FirstFrame), 1, 15, Ok(Role::First)),
-            (Some(ImageUse::References), 1, 10, Ok(Role::References)),
-            (Some(ImageUse::References), 7, 10, Ok(Role::References)),
-            (Some(ImageUse::References), 7, 11, unsupported),
-            (Some(ImageUse::References), 8, 10, unsupported),
-            (Some(ImageUse::FirstAndLast), 2, 5, unsupported),
-            (None, 1, 15, Ok(Role::First)),
-            (None, 2, 5, Ok(Role::References)),
-        ] {
-            let mut job = job(seconds, size.clone());
-            job.image_use = image_use;
-            let role = role(&job, count).map_err(|error| error.kind);
-            assert_eq!(role, expected, "{image_use:?} {count} {seconds}");
-        }
-    }
 }

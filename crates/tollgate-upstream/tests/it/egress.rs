@@ -1,4 +1,4 @@
-//! The HTTP client against servers on this machine, well-behaved and not.
+//! The HTTP client against servers on this machine that respond correctly or not.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,10 +16,10 @@ use tollgate_upstream::egress::{
 
 use crate::tls;
 
-/// A server on `ip` that answers each path as the tests need it, and the heads it has seen.
+/// A server that responds to each path as the tests need it, and the heads of the requests that it received.
 pub(crate) struct Server {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -30,14 +30,14 @@ impl Server {
     async fn at(address: SocketAddr, name: &'static str) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let heads = seen.clone();
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let heads = received.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, heads.clone(), name));
+                tokio::spawn(serve(stream, heads.clone(), name));
             }
         });
-        Self { address, seen }
+        Self { address, received }
     }
 
     fn url(&self, path: &str) -> String {
@@ -45,12 +45,12 @@ impl Server {
     }
 
     fn requests(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
+        self.received.lock().unwrap().clone()
     }
 }
 
-/// Reads one request and answers it by its path.
-pub(crate) async fn answer<S>(mut stream: S, seen: Arc<Mutex<Vec<String>>>, name: &'static str)
+/// Reads one request and responds by its path.
+pub(crate) async fn serve<S>(mut stream: S, received: Arc<Mutex<Vec<String>>>, name: &'static str)
 where
     S: tokio::io::AsyncRead + AsyncWrite + Unpin,
 {
@@ -62,7 +62,7 @@ where
         }
     }
     let head = String::from_utf8(head).unwrap();
-    seen.lock().unwrap().push(head.clone());
+    received.lock().unwrap().push(head.clone());
     let path = head.split(' ').nth(1).unwrap().to_owned();
     // An error here is the client hanging up, which is often the point.
     let _ = reply(&mut stream, &path, name).await;
@@ -146,7 +146,7 @@ async fn fetch(client: &Client, url: &str) -> Result<(Fetched, Vec<u8>), EgressE
 }
 
 #[tokio::test]
-async fn a_fetch_brings_the_bytes_and_says_little_about_us() {
+async fn a_fetch_returns_the_bytes_and_sends_only_these_headers() {
     let server = Server::start().await;
     let client = client(&["127.0.0.0/8"]);
     let (fetched, bytes) = fetch(&client, &server.url("/ok")).await.unwrap();
@@ -175,55 +175,21 @@ async fn a_fetch_brings_the_bytes_and_says_little_about_us() {
     assert_eq!(head, expected);
 }
 
+/// Private, reserved and local addresses in the notations that URL parsers accept.
+const PRIVATE_HOSTS: &str = "\
+    127.0.0.1 127.0.0.1. 127.1 127.0.1 2130706433 017700000001 0x7f000001 0x7f.1 0177.0.0.1 \
+    0x7F.0x0.0x0.0x1 127.0.0.01 %31%32%37.0.0.1 １２７.０.０.１ 127。0。0。1 ①②⑦.0.0.1 localhost \
+    LOCALHOST 0 0.0.0.0 0x0 [::] [::1] [0:0:0:0:0:0:0:1] [::127.0.0.1] [::ffff:127.0.0.1] \
+    [::ffff:7f00:1] [64:ff9b::7f00:1] [64:ff9b:1::7f00:1] [2002:7f00:1::] [2001:0:7f00:1::] \
+    169.254.169.254 0xa9fea9fe 2852039166 [fd00:ec2::254] [fe80::1] 10.0.0.1 192.168.0.1 \
+    172.16.0.1 100.64.0.1 198.18.0.1 224.0.0.1 255.255.255.255";
+
 #[tokio::test]
-async fn private_addresses_are_refused_in_every_notation() {
+async fn private_addresses_are_rejected_in_every_notation() {
     let server = Server::start().await;
     let port = server.address.port();
     let client = client(&[]);
-    for host in [
-        "127.0.0.1",
-        "127.0.0.1.",
-        "127.1",
-        "127.0.1",
-        "2130706433",
-        "017700000001",
-        "0x7f000001",
-        "0x7f.1",
-        "0177.0.0.1",
-        "0x7F.0x0.0x0.0x1",
-        "127.0.0.01",
-        "%31%32%37.0.0.1",
-        "１２７.０.０.１",
-        "127。0。0。1",
-        "①②⑦.0.0.1",
-        "localhost",
-        "LOCALHOST",
-        "0",
-        "0.0.0.0",
-        "0x0",
-        "[::]",
-        "[::1]",
-        "[0:0:0:0:0:0:0:1]",
-        "[::127.0.0.1]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:7f00:1]",
-        "[64:ff9b::7f00:1]",
-        "[64:ff9b:1::7f00:1]",
-        "[2002:7f00:1::]",
-        "[2001:0:7f00:1::]",
-        "169.254.169.254",
-        "0xa9fea9fe",
-        "2852039166",
-        "[fd00:ec2::254]",
-        "[fe80::1]",
-        "10.0.0.1",
-        "192.168.0.1",
-        "172.16.0.1",
-        "100.64.0.1",
-        "198.18.0.1",
-        "224.0.0.1",
-        "255.255.255.255",
-    ] {
+    for host in PRIVATE_HOSTS.split_whitespace() {
         let url = format!("http://{host}:{port}/ok");
         let error = fetch(&client, &url).await.expect_err(&url);
         assert!(matches!(error, EgressError::NotPublic), "{url}: {error}");
@@ -236,32 +202,18 @@ async fn private_addresses_are_refused_in_every_notation() {
     assert!(server.requests().is_empty());
 }
 
+const INVALID_URLS: &str = "\
+    127.0.0.1/ok //127.0.0.1/ok ftp://127.0.0.1/ok file:///etc/passwd gopher://127.0.0.1/ \
+    data:image/png;base64,AAAA javascript:alert(1) http:// http:/// http://user@127.0.0.1/ \
+    http://user:word@127.0.0.1/ http://:word@127.0.0.1/ http://127.0.0.1:99999/ http://[::1 \
+    http://[fe80::1%25eth0]/ http://256.0.0.1/ http://1.2.3.4.5/";
+
 #[tokio::test]
-async fn odd_urls_are_refused_before_any_look_up() {
+async fn invalid_urls_are_rejected_before_any_lookup() {
     let client = client(&["0.0.0.0/0", "::/0"]);
     let long = format!("http://127.0.0.1/{}", "x".repeat(9000));
-    for url in [
-        "",
-        "127.0.0.1/ok",
-        "//127.0.0.1/ok",
-        "ftp://127.0.0.1/ok",
-        "file:///etc/passwd",
-        "gopher://127.0.0.1/",
-        "data:image/png;base64,AAAA",
-        "javascript:alert(1)",
-        "http://",
-        "http:///",
-        "http://user@127.0.0.1/",
-        "http://user:word@127.0.0.1/",
-        "http://:word@127.0.0.1/",
-        "http://127.0.0.1:99999/",
-        "http://[::1",
-        "http://[fe80::1%25eth0]/",
-        "http://256.0.0.1/",
-        "http://1.2.3.4.5/",
-        "http://exa mple.com/",
-        &long,
-    ] {
+    let others = ["", "http://exa mple.com/", &long];
+    for url in INVALID_URLS.split_whitespace().chain(others) {
         let error = fetch(&client, url).await.expect_err(url);
         assert!(
             matches!(error, EgressError::InvalidUrl(_)),
@@ -289,7 +241,7 @@ async fn redirects_are_followed_and_checked() {
     assert!(matches!(error, EgressError::TooManyRedirects(3)), "{error}");
     assert_eq!(server.requests().len(), before + 4);
 
-    for (target, refused) in [
+    for (target, expected) in [
         ("http://127.0.0.2/", "not public"),
         ("http://[::1]:1/", "not public"),
         ("//169.254.169.254/latest/meta-data/", "not public"),
@@ -301,14 +253,14 @@ async fn redirects_are_followed_and_checked() {
     ] {
         let url = server.url(&format!("/to/{target}"));
         let error = fetch(&client, &url).await.expect_err(target);
-        assert!(error.to_string().contains(refused), "{target}: {error}");
+        assert!(error.to_string().contains(expected), "{target}: {error}");
     }
     let error = fetch(&client, &server.url("/nowhere")).await.unwrap_err();
     assert!(matches!(error, EgressError::InvalidRedirect(_)), "{error}");
 }
 
 #[tokio::test]
-async fn answers_that_are_no_pictures_are_errors() {
+async fn responses_without_a_complete_file_are_errors() {
     let server = Server::start().await;
     let client = client(&["127.0.0.0/8"]);
     for (path, expected) in [
@@ -350,7 +302,7 @@ async fn answers_that_are_no_pictures_are_errors() {
 }
 
 #[tokio::test]
-async fn no_server_holds_us_longer_than_the_limit() {
+async fn a_fetch_has_a_total_timeout() {
     let server = Server::start().await;
     let client = client(&["127.0.0.0/8"]);
     let limits = FetchLimits {
@@ -372,27 +324,27 @@ async fn no_server_holds_us_longer_than_the_limit() {
     }
 }
 
-/// Answers each look-up with the next of its lists, and then with the last one.
-struct Changing {
-    answers: Vec<Vec<IpAddr>>,
-    asked: AtomicUsize,
+/// Resolves each name to the next of its lists, and then to the last one.
+struct ChangingResolver {
+    results: Vec<Vec<IpAddr>>,
+    lookups: AtomicUsize,
 }
 
-impl Changing {
-    fn new(answers: &[&[&str]]) -> Arc<Self> {
+impl ChangingResolver {
+    fn new(results: &[&[&str]]) -> Arc<Self> {
         let parse = |list: &&[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect();
         Arc::new(Self {
-            answers: answers.iter().map(parse).collect(),
-            asked: AtomicUsize::new(0),
+            results: results.iter().map(parse).collect(),
+            lookups: AtomicUsize::new(0),
         })
     }
 }
 
 #[async_trait]
-impl Resolve for Changing {
+impl Resolve for ChangingResolver {
     async fn resolve(&self, _host: &str) -> io::Result<Vec<IpAddr>> {
-        let turn = self.asked.fetch_add(1, Ordering::SeqCst);
-        Ok(self.answers[turn.min(self.answers.len() - 1)].clone())
+        let lookup = self.lookups.fetch_add(1, Ordering::SeqCst);
+        Ok(self.results[lookup.min(self.results.len() - 1)].clone())
     }
 }
 
@@ -402,7 +354,7 @@ async fn the_address_that_was_checked_is_the_one_connected_to() {
     let public = Server::at("127.0.0.1:0".parse().unwrap(), "public").await;
     let port = public.address.port();
     let private = Server::at(SocketAddr::from(([127, 0, 0, 2], port)), "private").await;
-    let resolver = Changing::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
+    let resolver = ChangingResolver::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let client = Client::new(ClientOptions {
         resolver: resolver.clone(),
         ..options(&["127.0.0.1/32"])
@@ -410,20 +362,20 @@ async fn the_address_that_was_checked_is_the_one_connected_to() {
     let url = format!("http://rebinding.example:{port}/name");
     let (_, bytes) = fetch(&client, &url).await.unwrap();
     assert_eq!(bytes, b"public");
-    assert_eq!(resolver.asked.load(Ordering::SeqCst), 1, "looked up once");
+    assert_eq!(resolver.lookups.load(Ordering::SeqCst), 1, "resolved once");
     assert!(public.requests()[0].contains(&format!("host: rebinding.example:{port}")));
-    // The second fetch looks up again and is refused.
+    // The second fetch resolves the name again and is rejected.
     let error = fetch(&client, &url).await.unwrap_err();
     assert!(matches!(error, EgressError::NotPublic), "{error}");
     assert!(private.requests().is_empty());
 }
 
 #[tokio::test]
-async fn a_redirect_to_a_rebound_name_is_refused() {
+async fn a_redirect_to_a_rebound_name_is_rejected() {
     let server = Server::start().await;
     let port = server.address.port();
     let client = Client::new(ClientOptions {
-        resolver: Changing::new(&[&["127.0.0.1"], &["127.0.0.2"]]),
+        resolver: ChangingResolver::new(&[&["127.0.0.1"], &["127.0.0.2"]]),
         ..options(&["127.0.0.1/32"])
     });
     let url = format!("http://a.example:{port}/to/http://a.example:{port}/ok");
@@ -433,17 +385,17 @@ async fn a_redirect_to_a_rebound_name_is_refused() {
 }
 
 #[tokio::test]
-async fn one_private_address_among_public_ones_refuses_them_all() {
+async fn one_private_address_among_public_ones_rejects_them_all() {
     for addresses in [&["8.8.8.8", "10.0.0.1"], &["::1", "8.8.8.8"]] {
         let client = Client::new(ClientOptions {
-            resolver: Changing::new(&[addresses]),
+            resolver: ChangingResolver::new(&[addresses]),
             ..ClientOptions::default()
         });
         let error = fetch(&client, "http://mixed.example/").await.unwrap_err();
         assert!(matches!(error, EgressError::NotPublic), "{error}");
     }
     let client = Client::new(ClientOptions {
-        resolver: Changing::new(&[&[]]),
+        resolver: ChangingResolver::new(&[&[]]),
         ..ClientOptions::default()
     });
     let error = fetch(&client, "http://none.example/").await.unwrap_err();
@@ -452,7 +404,7 @@ async fn one_private_address_among_public_ones_refuses_them_all() {
 
 #[tokio::test]
 async fn tls_is_verified_by_name_and_never_left_by_a_redirect() {
-    let (server, roots) = tls::start("pictures.example").await;
+    let (server, roots) = tls::start("images.example").await;
     let client = |name_known: bool| {
         let roots = if name_known {
             roots.clone()
@@ -462,27 +414,27 @@ async fn tls_is_verified_by_name_and_never_left_by_a_redirect() {
         Client::trusting(
             roots,
             ClientOptions {
-                resolver: Changing::new(&[&["127.0.0.1"]]),
+                resolver: ChangingResolver::new(&[&["127.0.0.1"]]),
                 ..options(&["127.0.0.1/32"])
             },
         )
     };
     let url = |host: &str, path: &str| format!("https://{host}:{}{path}", server.port());
-    let (_, bytes) = fetch(&client(true), &url("pictures.example", "/ok"))
+    let (_, bytes) = fetch(&client(true), &url("images.example", "/ok"))
         .await
         .unwrap();
     assert_eq!(bytes, b"hello");
     for (client, host) in [
         (client(true), "other.example"),
         (client(true), "127.0.0.1"),
-        (client(false), "pictures.example"),
+        (client(false), "images.example"),
     ] {
         let error = fetch(&client, &url(host, "/ok")).await.expect_err(host);
         assert!(matches!(error, EgressError::Connect), "{host}: {error}");
     }
     let error = fetch(
         &client(true),
-        &url("pictures.example", "/to/http://127.0.0.1/"),
+        &url("images.example", "/to/http://127.0.0.1/"),
     )
     .await
     .unwrap_err();
@@ -500,7 +452,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 };
 
 #[tokio::test]
-async fn plain_requests_go_anywhere_and_follow_nothing() {
+async fn unguarded_requests_go_anywhere_and_follow_no_redirect() {
     let server = Server::start().await;
     let client = client(&[]);
     let response = client
@@ -529,7 +481,7 @@ async fn plain_requests_go_anywhere_and_follow_nothing() {
 }
 
 #[tokio::test]
-async fn plain_requests_stream_and_time_out() {
+async fn unguarded_requests_stream_and_time_out() {
     let server = Server::start().await;
     let client = client(&[]);
     let response = client
@@ -567,7 +519,7 @@ async fn plain_requests_stream_and_time_out() {
 }
 
 #[tokio::test]
-async fn a_call_has_its_own_time_for_a_connection() {
+async fn a_call_has_its_own_connect_timeout() {
     // Accepts and never speaks TLS.
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/", mute.local_addr().unwrap());
@@ -583,7 +535,7 @@ async fn a_call_has_its_own_time_for_a_connection() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_given_up_and_begun_again_still_ends() {
+async fn a_cancelled_read_does_not_restart_the_timeout() {
     let server = Server::start().await;
     let response = client(&[]).send(get(&server.url("/stall")), TIMEOUTS).await;
     let mut parts = response.unwrap().into_body();

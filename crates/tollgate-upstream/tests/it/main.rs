@@ -1,23 +1,16 @@
-//! The providers and the HTTP client through their public faces.
+//! The adapters and the HTTP client through their public interfaces.
 
-mod ark;
-mod ark_fakes;
-mod booth;
+mod adapter;
+mod cases;
+mod chat;
 mod contract;
-mod dashscope;
-mod desk;
+mod credentials;
 mod egress;
-mod fal;
-mod google;
-mod google_fakes;
-mod kling;
-mod kling_films;
-mod media_fakes;
-mod openai_media;
-mod pages;
+mod fakes;
+mod field_support;
+mod fixture_server;
+mod jobs;
+mod outcome;
 mod pool;
-mod providers;
-mod replicate;
+mod sent_request;
 mod tls;
-mod vendor;
-mod xai;

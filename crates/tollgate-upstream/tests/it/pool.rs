@@ -1,4 +1,4 @@
-//! Connections to providers: kept, shared, replaced and given up.
+//! The connection pool: connections are reused, shared, replaced and closed.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,33 +25,33 @@ const TIMEOUTS: Timeouts = Timeouts {
     idle: Duration::from_secs(5),
 };
 
-/// A server whose connections are in the hands of the test, in the order in which they were made.
-async fn server() -> (SocketAddr, mpsc::UnboundedReceiver<Line>) {
+/// A server whose connections the test reads and writes itself, in the order in which they were accepted.
+async fn server() -> (SocketAddr, mpsc::UnboundedReceiver<Connection>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (made, lines) = mpsc::unbounded_channel();
+    let (accepted, connections) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let _ = made.send(Line(stream));
+            let _ = accepted.send(Connection(stream));
         }
     });
-    (address, lines)
+    (address, connections)
 }
 
 /// The server's end of a connection.
-struct Line(TcpStream);
+struct Connection(TcpStream);
 
-impl Line {
-    /// The head and body of the next request; none at the connection's end.
+impl Connection {
+    /// The head and body of the next request. `None` at the connection's end.
     async fn request(&mut self) -> Option<String> {
         let mut read = Vec::new();
-        while !read.ends_with(b"\r\n\r\nask") {
+        while !read.ends_with(b"\r\n\r\ndata") {
             read.push(self.0.read_u8().await.ok()?);
         }
         Some(String::from_utf8(read).unwrap())
     }
 
-    async fn say(&mut self, text: &str) {
+    async fn write(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 }
@@ -62,172 +62,173 @@ fn client() -> Client {
 
 fn post(address: SocketAddr) -> Request<RequestBody> {
     let request = Request::post(format!("http://{address}/v1/chat?a=b"));
-    request.body(body("ask")).unwrap()
+    request.body(body("data")).unwrap()
 }
 
-async fn ask(client: &Client, address: SocketAddr) -> Result<Bytes, EgressError> {
-    let answer = client.send(post(address), TIMEOUTS).await?;
-    answer.into_body().collect(1000).await
+async fn send(client: &Client, address: SocketAddr) -> Result<Bytes, EgressError> {
+    let response = client.send(post(address), TIMEOUTS).await?;
+    response.into_body().collect(1000).await
 }
 
-/// A request over a new connection, answered whole; the server's end of that.
-async fn first(
+/// A request over a new connection with a complete response; the server's end of the connection.
+async fn first_request(
     client: &Client,
     address: SocketAddr,
-    lines: &mut mpsc::UnboundedReceiver<Line>,
-) -> Line {
-    let (answer, line) = tokio::join!(ask(client, address), async {
-        let mut line = lines.recv().await.unwrap();
-        assert!(line.request().await.is_some());
-        line.say(ANSWER).await;
-        line
+    connections: &mut mpsc::UnboundedReceiver<Connection>,
+) -> Connection {
+    let (response, connection) = tokio::join!(send(client, address), async {
+        let mut connection = connections.recv().await.unwrap();
+        assert!(connection.request().await.is_some());
+        connection.write(COMPLETE).await;
+        connection
     });
-    assert_eq!(answer.unwrap(), "word");
-    line
+    assert_eq!(response.unwrap(), "word");
+    connection
 }
 
-const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nword";
-const CHUNKS: &str =
+const COMPLETE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nword";
+const CHUNKED: &str =
     "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nwo\r\n2\r\nrd\r\n0\r\n\r\n";
-const NOTHING: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+const EMPTY: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
 #[tokio::test]
-async fn a_connection_is_kept_for_the_next_request() {
-    let (address, mut lines) = server().await;
+async fn a_connection_is_reused_for_the_next_request() {
+    let (address, mut connections) = server().await;
     let client = client();
-    let asked = tokio::spawn(async move {
+    let client_task = tokio::spawn(async move {
         for expected in ["word", "word", ""] {
-            assert_eq!(ask(&client, address).await.unwrap(), expected);
+            assert_eq!(send(&client, address).await.unwrap(), expected);
         }
         // Two at a time need two.
-        let (one, other) = tokio::join!(ask(&client, address), ask(&client, address));
+        let (one, other) = tokio::join!(send(&client, address), send(&client, address));
         assert_eq!(
             (&*one.unwrap(), &*other.unwrap()),
             (&b"word"[..], &b"word"[..])
         );
     });
-    let mut line = lines.recv().await.unwrap();
-    let head = line.request().await.unwrap();
+    let mut connection = connections.recv().await.unwrap();
+    let head = connection.request().await.unwrap();
     assert!(head.starts_with("POST /v1/chat?a=b HTTP/1.1\r\n"), "{head}");
     assert!(head.contains(&format!("host: {address}\r\n")), "{head}");
-    line.say(ANSWER).await;
-    for answer in [CHUNKS, NOTHING] {
-        assert!(line.request().await.is_some());
-        line.say(answer).await;
+    connection.write(COMPLETE).await;
+    for response in [CHUNKED, EMPTY] {
+        assert!(connection.request().await.is_some());
+        connection.write(response).await;
     }
-    let mut second = lines.recv().await.unwrap();
-    for line in [&mut line, &mut second] {
-        assert!(line.request().await.is_some());
-        line.say(ANSWER).await;
+    let mut second = connections.recv().await.unwrap();
+    for connection in [&mut connection, &mut second] {
+        assert!(connection.request().await.is_some());
+        connection.write(COMPLETE).await;
     }
-    asked.await.unwrap();
-    assert!(lines.try_recv().is_err());
+    client_task.await.unwrap();
+    assert!(connections.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn one_that_was_closed_meanwhile_is_replaced() {
-    let (address, mut lines) = server().await;
+async fn a_connection_that_the_server_closed_is_replaced() {
+    let (address, mut connections) = server().await;
     let client = client();
     for _ in 0..3 {
-        let mut line = first(&client, address, &mut lines).await;
-        line.0.shutdown().await.unwrap();
-        drop(line);
+        let mut connection = first_request(&client, address, &mut connections).await;
+        connection.0.shutdown().await.unwrap();
+        drop(connection);
         // Until the end has come through the loopback device.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 #[tokio::test]
-async fn what_ends_before_its_answer_is_broken_and_is_not_sent_again() {
-    let (address, mut lines) = server().await;
+async fn a_request_without_a_response_is_not_sent_again() {
+    let (address, mut connections) = server().await;
     let client = client();
-    let mut line = first(&client, address, &mut lines).await;
-    // On a kept connection as well: the other side may have done what it was asked for.
-    let (answer, ()) = tokio::join!(ask(&client, address), async move {
-        assert!(line.request().await.is_some());
-        drop(line);
+    let mut connection = first_request(&client, address, &mut connections).await;
+    // On a reused connection as well: the server may have processed it.
+    let (response, ()) = tokio::join!(send(&client, address), async move {
+        assert!(connection.request().await.is_some());
+        drop(connection);
     });
-    let error = answer.unwrap_err();
+    let error = response.unwrap_err();
     assert!(matches!(error, EgressError::Broken), "{error}");
-    assert!(lines.try_recv().is_err());
+    assert!(connections.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_is_closed() {
-    let (address, mut lines) = server().await;
+async fn a_connection_with_an_abandoned_request_is_closed() {
+    let (address, mut connections) = server().await;
     let client = client();
     // Before the head, and before the last byte of the body.
     let waiting = tokio::spawn(client.send(post(address), TIMEOUTS));
-    let mut line = lines.recv().await.unwrap();
-    assert!(line.request().await.is_some());
+    let mut connection = connections.recv().await.unwrap();
+    assert!(connection.request().await.is_some());
     waiting.abort();
-    assert!(line.request().await.is_none());
+    assert!(connection.request().await.is_none());
 
-    let (answer, mut line) = tokio::join!(client.send(post(address), TIMEOUTS), async {
-        let mut line = lines.recv().await.unwrap();
-        assert!(line.request().await.is_some());
-        line.say("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nword")
+    let (response, mut connection) = tokio::join!(client.send(post(address), TIMEOUTS), async {
+        let mut connection = connections.recv().await.unwrap();
+        assert!(connection.request().await.is_some());
+        connection
+            .write("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nword")
             .await;
-        line
+        connection
     });
-    let mut answer = answer.unwrap().into_body();
-    assert_eq!(answer.chunk().await.unwrap().unwrap(), "word");
-    drop(answer);
-    assert!(line.request().await.is_none());
+    let mut response = response.unwrap().into_body();
+    assert_eq!(response.chunk().await.unwrap().unwrap(), "word");
+    drop(response);
+    assert!(connection.request().await.is_none());
 }
 
 #[tokio::test]
-async fn a_server_that_says_close_is_believed() {
-    let (address, mut lines) = server().await;
+async fn a_connection_that_the_server_announces_to_close_is_not_reused() {
+    let (address, mut connections) = server().await;
     let client = client();
     for _ in 0..2 {
-        let (answer, ()) = tokio::join!(ask(&client, address), async {
-            let mut line = lines.recv().await.unwrap();
-            assert!(line.request().await.is_some());
-            let answer = ANSWER.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
-            line.say(&answer).await;
-            assert!(line.request().await.is_none());
+        let (response, ()) = tokio::join!(send(&client, address), async {
+            let mut connection = connections.recv().await.unwrap();
+            assert!(connection.request().await.is_some());
+            let response = COMPLETE.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+            connection.write(&response).await;
+            assert!(connection.request().await.is_none());
         });
-        assert_eq!(answer.unwrap(), "word");
+        assert_eq!(response.unwrap(), "word");
     }
 }
 
 #[tokio::test]
-async fn requests_share_a_connection_of_http2() {
-    let (acceptor, roots) = tls::speaking("localhost", &["h2", "http/1.1"]);
+async fn requests_share_an_http2_connection() {
+    let (acceptor, roots) = tls::acceptor("localhost", &["h2", "http/1.1"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let made = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&made);
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&accepted);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             count.fetch_add(1, Ordering::Relaxed);
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
                 let stream = acceptor.accept(stream).await.unwrap();
-                let answer = service_fn(|request: Request<Incoming>| async move {
-                    let said = format!("{:?} {}", request.version(), request.uri());
-                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(said))))
+                let service = service_fn(|request: Request<Incoming>| async move {
+                    let text = format!("{:?} {}", request.version(), request.uri());
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(text))))
                 });
                 let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                let _ = server.serve_connection(TokioIo::new(stream), answer).await;
+                let _ = server.serve_connection(TokioIo::new(stream), service).await;
             });
         }
     });
     let client = Client::trusting(roots, ClientOptions::default());
     let url = format!("https://localhost:{port}/v1/chat");
-    let ask = async || {
-        let request = Request::post(&url).body(body("ask")).unwrap();
-        let answer = client.send(request, TIMEOUTS).await.unwrap();
-        answer.into_body().collect(1000).await.unwrap()
+    let request = async || {
+        let post = Request::post(&url).body(body("data")).unwrap();
+        let response = client.send(post, TIMEOUTS).await.unwrap();
+        response.into_body().collect(1000).await.unwrap()
     };
     let expected = format!("HTTP/2.0 {url}");
-    assert_eq!(ask().await, expected);
-    let all = tokio::join!(ask(), ask(), ask(), ask());
+    assert_eq!(request().await, expected);
+    let all = tokio::join!(request(), request(), request(), request());
     assert!(
         [all.0, all.1, all.2, all.3]
             .iter()
-            .all(|said| *said == expected)
+            .all(|text| *text == expected)
     );
-    assert_eq!(made.load(Ordering::Relaxed), 1);
+    assert_eq!(accepted.load(Ordering::Relaxed), 1);
 }

@@ -1,0 +1,29 @@
+//! What becomes of the fields of each family.
+
+use crate::provider::FieldSupport;
+
+pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[FieldSupport {
+    family: "wan2.7",
+    fields: &[
+        ("prompt", "`input.messages[0].content[].text`"),
+        (
+            "image_urls",
+            "`input.messages[0].content[].image`, as data URIs",
+        ),
+        ("n", "`parameters.n`, always"),
+        (
+            "size",
+            "`parameters.size`: `W*H`, or the tier where the image follows the last reference",
+        ),
+        ("thinking_mode", "`parameters.thinking_mode`"),
+        ("enable_sequential", "`parameters.enable_sequential`"),
+        ("seed", "`parameters.seed`"),
+        (
+            "negative_prompt",
+            "`parameters.negative_prompt`; left out where the model refuses it",
+        ),
+        ("watermark", "`parameters.watermark`"),
+        ("bbox_list", "`parameters.bbox_list`"),
+        ("color_palette", "`parameters.color_palette`"),
+    ],
+}];

@@ -1,0 +1,80 @@
+//! The client of one channel.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tollgate_core::Secret;
+
+use super::auth::{self, Signer};
+use super::errors;
+use super::options::Voices;
+use crate::adapter::{HttpRequest, HttpResponse, ProviderClient, missing_job_id_error};
+use crate::channel::Channel;
+use crate::egress;
+use crate::error::ProviderError;
+
+/// The site outside China. Keys of one site are unknown to the other.
+const BASE_URL: &str = "https://api-singapore.klingai.com";
+/// A token that is not valid yet, or not any more: clocks differ.
+const CLOCK_CODES: [i64; 2] = [1003, 1004];
+
+pub(super) struct Kling {
+    pub(super) client: Arc<ProviderClient>,
+    /// Without a slash at its end.
+    pub(super) base: String,
+    pub(super) signer: Signer,
+    pub(super) voices: Voices,
+}
+
+impl Kling {
+    pub(super) fn new(channel: &Arc<Channel>, egress: &egress::Client, voices: Voices) -> Self {
+        let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
+        Self {
+            client: Arc::new(ProviderClient::new(channel, egress)),
+            base: base.trim_end_matches('/').to_owned(),
+            signer: Signer::default(),
+            voices,
+        }
+    }
+
+    /// Sends a request; returns the `data` of the response.
+    pub(super) async fn send_for_data(
+        &self,
+        key: Option<&Secret>,
+        request: impl Fn() -> HttpRequest,
+    ) -> Result<Value, ProviderError> {
+        let response = self.send(key, request).await?;
+        errors::data(&self.client, &response)
+    }
+
+    /// The same with a request that creates something.
+    pub(super) async fn create(
+        &self,
+        key: Option<&Secret>,
+        request: impl Fn() -> HttpRequest,
+    ) -> Result<Value, ProviderError> {
+        let response = self.send(key, request).await?;
+        errors::data(&self.client, &response)
+            .map_err(|error| missing_job_id_error(&response, error))
+    }
+
+    /// Sends a request, and once more if only the clock of its token was wrong.
+    pub(super) async fn send(
+        &self,
+        key: Option<&Secret>,
+        request: impl Fn() -> HttpRequest,
+    ) -> Result<HttpResponse, ProviderError> {
+        let authorized = || {
+            let bearer = key.map(|key| self.signer.bearer(key));
+            request().with_authorization("Bearer ", bearer.as_ref())
+        };
+        let response = self.client.send(authorized()?).await?;
+        let is_early_or_late = errors::code(&response).is_some_and(|c| CLOCK_CODES.contains(&c));
+        let is_signed = key.is_some_and(|key| auth::pair(key).is_some());
+        if is_early_or_late && is_signed && self.signer.set_clock(&response.headers) {
+            tracing::warn!("this machine's clock differs from the upstream's: look at it");
+            return self.client.send(authorized()?).await;
+        }
+        Ok(response)
+    }
+}

@@ -1,0 +1,56 @@
+//! The client of images, videos and speech of one channel.
+
+use std::sync::Arc;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+use tollgate_core::Secret;
+
+use super::errors;
+use crate::adapter::{self, HttpResponse, ProviderClient};
+use crate::channel::Channel;
+use crate::egress;
+use crate::error::{ProviderError, UpstreamErrorKind};
+
+pub(super) const BASE_URL: &str = "https://api.openai.com/v1";
+/// What the `authorization` header has before the key.
+pub(super) const BEARER: &str = "Bearer ";
+
+pub(super) struct Client {
+    pub(super) http: ProviderClient,
+    /// With the version, without a slash at its end.
+    pub(super) base: String,
+    pub(super) channel: Arc<Channel>,
+}
+
+impl Client {
+    pub(super) fn new(channel: &Arc<Channel>, egress: &egress::Client) -> Self {
+        let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
+        Self {
+            http: ProviderClient::new(channel, egress),
+            base: base.trim_end_matches('/').to_owned(),
+            channel: Arc::clone(channel),
+        }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        [&self.base, path].concat()
+    }
+
+    /// The error of a response that is not the expected one.
+    pub(super) fn response_error(&self, response: &HttpResponse) -> ProviderError {
+        errors::response_error(&self.http, response)
+    }
+}
+
+/// Headers for files on the server itself.
+pub(super) fn key_header(key: Option<&Secret>) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    if let Some(key) = key {
+        let value = adapter::secret_value(BEARER, key);
+        let value: HeaderValue =
+            value.map_err(|e| ProviderError::new(UpstreamErrorKind::KeyRejected, e.message))?;
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
