@@ -1,61 +1,66 @@
 //! What a chat model was asked and what it answers, independent of the format.
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::directive;
-use crate::encoding::Attachment;
-use crate::rng::hash;
 use crate::sample::sample;
 use crate::scenario::Scenario;
+use crate::tables::expr::plain;
 use crate::tokens::{Tokens, tokens};
 
 /// A tool that the model may call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Tool {
-    pub(crate) name: String,
-    pub(crate) schema: Value,
+    name: String,
+    #[serde(default)]
+    schema: Value,
     /// A tool that takes a text instead of arguments.
-    pub(crate) custom: bool,
+    #[serde(default)]
+    custom: bool,
 }
 
 /// Whether the model calls tools.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Choice {
-    #[default]
     Auto,
     Never,
+    /// It calls the tool [`ChatPrompt::tool`], or one of them.
     Any,
-    One(String),
 }
 
 /// What the model was asked, whatever the format.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ChatPrompt {
     /// The last user text.
     pub(crate) text: String,
-    /// What the last user turn holds beside text.
-    pub(crate) media: Vec<Attachment>,
-    /// The results of tools that stand at the end of the history.
-    pub(crate) results: Option<String>,
-    pub(crate) tools: Vec<Tool>,
-    pub(crate) choice: Choice,
-    /// Whether several calls in one answer are allowed.
-    pub(crate) parallel: bool,
+    /// The attachments of the last user turn: type and size, or address.
+    media: Vec<String>,
+    /// The tool results that end the history; `None` if there are none.
+    results: Option<String>,
+    tools: Vec<Tool>,
+    choice: Choice,
+    tool: Option<String>,
+    /// Whether several calls in one output are allowed.
+    parallel: bool,
     /// Whether thinking is on.
-    pub(crate) thinking: bool,
-    /// The schema of the answer; anything at all if only JSON is wanted.
-    pub(crate) schema: Option<Value>,
-    pub(crate) stops: Vec<String>,
-    pub(crate) limit: Option<u64>,
-    /// How many answers.
-    pub(crate) count: usize,
+    thinking: bool,
+    /// The schema of the output.
+    schema: Option<Value>,
+    stops: Vec<String>,
+    /// Tokens of output.
+    limit: Option<u64>,
+    /// How many outputs.
+    count: Option<usize>,
 }
 
-/// How an answer ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ending {
+/// How an output ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "ending", content = "stop")]
+enum Ending {
     Natural,
-    /// At a stop sequence: this one.
+    /// At this stop sequence.
     Stopped(String),
     Length,
     Refused,
@@ -64,43 +69,39 @@ pub(crate) enum Ending {
 }
 
 /// A call of a tool.
-#[derive(Debug, Clone)]
-pub(crate) struct Call {
-    pub(crate) name: String,
-    pub(crate) arguments: Value,
-    pub(crate) custom: bool,
-}
-
-impl Call {
+#[derive(Debug, Clone, Serialize)]
+struct Call {
+    name: String,
+    arguments: Value,
     /// The arguments as JSON text; the input of a custom tool as it is.
-    pub(crate) fn text(&self) -> String {
-        match (&self.arguments, self.custom) {
-            (Value::String(text), true) => text.clone(),
-            (arguments, _) => arguments.to_string(),
-        }
-    }
+    text: String,
+    custom: bool,
 }
 
-/// What the model says.
-#[derive(Debug, Clone)]
+/// The output of the model.
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct ChatOutput {
     /// The thoughts, in pieces.
-    pub(crate) thoughts: Vec<String>,
+    thoughts: Vec<String>,
+    thought: String,
     /// The text, in pieces; empty if there is no text.
-    pub(crate) pieces: Vec<String>,
-    pub(crate) calls: Vec<Call>,
-    pub(crate) ending: Ending,
-    pub(crate) tokens: Tokens,
-    /// A number for the ids of this answer.
-    pub(crate) serial: u64,
+    pieces: Vec<String>,
+    text: String,
+    calls: Vec<Call>,
+    #[serde(flatten)]
+    ending: Ending,
+    tokens: Tokens,
+    /// Different for every request of the process.
+    #[serde(skip)]
+    pub(crate) number: u64,
 }
 
 impl ChatOutput {
-    /// Decides. `serial` numbers the requests; a text is cut into at most `chunks` pieces.
+    /// Decides on the output for request `number`; a text is split into at most `chunks` pieces.
     pub(crate) fn decide(
         prompt: &ChatPrompt,
         scenario: &Scenario,
-        serial: u64,
+        number: u64,
         chunks: usize,
     ) -> Self {
         let calls = match scenario {
@@ -110,48 +111,42 @@ impl ChatOutput {
             | Scenario::Blocked => Vec::new(),
             _ => calls(prompt),
         };
-        let speaks = calls.is_empty() || prompt.text.contains("aloud");
-        let text = if speaks {
+        let has_text = calls.is_empty() || prompt.text.contains("aloud");
+        let text = if has_text {
             answer(prompt)
         } else {
             String::new()
         };
         let (text, ending) = end(prompt, scenario, text, !calls.is_empty());
-        let thinks = prompt.thinking && directive::thinks(&prompt.text);
-        let thoughts = if thinks {
-            pieces(&format!("I am asked: {}", prompt.text), chunks)
+        let thinks = prompt.thinking && prompt.text.contains("think");
+        let thought = if thinks {
+            format!("I am asked: {}", prompt.text)
         } else {
-            Vec::new()
+            String::new()
         };
-        let asked = prompt.results.as_deref().unwrap_or(&prompt.text);
-        let found = text.len() + calls.iter().map(|call| call.text().len()).sum::<usize>();
-        let count = prompt.count.max(1);
+        let input = prompt.results.as_deref().unwrap_or(&prompt.text);
+        let bytes = text.len() + calls.iter().map(|call| call.text.len()).sum::<usize>();
+        let count = prompt.count.unwrap_or(1).max(1);
+        let tokens = tokens(input, bytes * count, thinks);
+        let pieces_of_text = match scenario {
+            Scenario::HugeEvent { bytes } => vec!["a".repeat(*bytes)],
+            _ => pieces(&text, chunks),
+        };
         Self {
-            thoughts,
-            pieces: match scenario {
-                Scenario::HugeEvent { bytes } => vec!["a".repeat(*bytes)],
-                _ => pieces(&text, chunks),
-            },
+            thoughts: pieces(&thought, chunks),
+            thought,
+            text: pieces_of_text.concat(),
+            pieces: pieces_of_text,
             calls,
             ending,
-            tokens: tokens(asked, found * count, thinks),
-            serial,
+            tokens,
+            number,
         }
     }
 
-    pub(crate) fn text(&self) -> String {
-        self.pieces.concat()
-    }
-
-    pub(crate) fn thought(&self) -> String {
-        self.thoughts.concat()
-    }
-
-    /// An id of this answer: the prefix and letters that depend on the number and the use.
-    pub(crate) fn id(&self, prefix: &str, of: &str, index: usize) -> String {
-        let first = hash(&format!("{of} {index} of {}", self.serial));
-        let second = hash(&format!("{first}"));
-        format!("{prefix}{first:016x}{:08x}", second >> 32)
+    /// As the templates of the tables know it.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
     }
 }
 
@@ -160,9 +155,9 @@ fn answer(prompt: &ChatPrompt) -> String {
     if let Some(schema) = &prompt.schema {
         return sample(schema, 0).to_string();
     }
-    let media: String = prompt.media.iter().map(Attachment::acknowledge).collect();
-    let heard = prompt.results.as_ref().unwrap_or(&prompt.text);
-    format!("echo: {heard}{media}")
+    let media: String = prompt.media.iter().map(|one| format!(" [{one}]")).collect();
+    let input = prompt.results.as_ref().unwrap_or(&prompt.text);
+    format!("echo: {input}{media}")
 }
 
 /// Where the text ends, and why.
@@ -200,29 +195,39 @@ fn head(text: &str, bytes: usize) -> &str {
 
 fn calls(prompt: &ChatPrompt) -> Vec<Call> {
     let named = |name: &str| prompt.tools.iter().find(|tool| tool.name == name);
-    let wanted = directive::tool(&prompt.text).and_then(named);
-    let tool = match &prompt.choice {
-        Choice::Never => None,
-        Choice::One(name) => named(name),
-        Choice::Any => wanted.or(prompt.tools.first()),
-        Choice::Auto if prompt.results.is_some() => None,
-        Choice::Auto => wanted,
+    let wanted = tool_to_call(&prompt.text).and_then(named);
+    let tool = match (&prompt.choice, &prompt.tool) {
+        (Choice::Never, _) => None,
+        (Choice::Any, Some(name)) => named(name),
+        (Choice::Any, None) => wanted.or(prompt.tools.first()),
+        (Choice::Auto, _) => wanted.filter(|_| prompt.results.is_none()),
+    };
+    let Some(tool) = tool else {
+        return Vec::new();
+    };
+    let call = |nth: usize| {
+        let arguments = match tool.custom {
+            true => json!(format!("input {}", nth + 1)),
+            false => sample(&tool.schema, nth),
+        };
+        Call {
+            name: tool.name.clone(),
+            text: plain(&arguments),
+            arguments,
+            custom: tool.custom,
+        }
     };
     let twice = prompt.parallel && prompt.text.contains("twice");
-    let turns = 0..if twice { 2 } else { 1 };
-    let call = |(tool, turn): (&Tool, usize)| Call {
-        name: tool.name.clone(),
-        arguments: if tool.custom {
-            Value::String(format!("input {}", turn + 1))
-        } else {
-            sample(&tool.schema, turn)
-        },
-        custom: tool.custom,
-    };
-    tool.into_iter()
-        .flat_map(|tool| turns.clone().map(move |turn| (tool, turn)))
-        .map(call)
-        .collect()
+    (0..if twice { 2 } else { 1 }).map(call).collect()
+}
+
+/// The name after `call tool`.
+fn tool_to_call(text: &str) -> Option<&str> {
+    let rest = text.split_once("call tool ")?.1.trim_start();
+    let legal = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+    let end = rest.find(|c| !legal(c)).unwrap_or(rest.len());
+    let name = rest[..end].trim_end_matches(['.', ':']);
+    (!name.is_empty()).then_some(name)
 }
 
 /// The text in at most `count` pieces of about the same length.

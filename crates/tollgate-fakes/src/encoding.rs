@@ -4,25 +4,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use memchr::memmem;
 
-/// Something other than text in the last user turn.
-#[derive(Debug, Clone)]
-pub(crate) struct Attachment {
-    /// A media type, or an address.
-    pub(crate) what: String,
-    /// How many bytes came, if they came in the request.
-    pub(crate) bytes: Option<usize>,
-}
-
-impl Attachment {
-    /// How an answer shows that it arrived: ` [image/png, 68 bytes]`.
-    pub(crate) fn acknowledge(&self) -> String {
-        match self.bytes {
-            Some(bytes) => format!(" [{}, {bytes} bytes]", self.what),
-            None => format!(" [{}]", self.what),
-        }
-    }
-}
-
 /// Strict base64 of the standard alphabet.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()

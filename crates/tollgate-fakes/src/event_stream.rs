@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::rng::Rng;
@@ -17,27 +18,20 @@ pub(crate) enum Answer {
 /// One event of a stream.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
-    Json {
-        /// The name in the `event:` line, if the format writes one.
-        name: Option<&'static str>,
-        data: Value,
-    },
+    Json(Value),
     /// As it is: the end of a stream that has one, or what clients skip.
-    Raw(&'static str),
-}
-
-impl Event {
-    pub(crate) fn unnamed(data: Value) -> Self {
-        Self::Json { name: None, data }
-    }
+    Raw(String),
 }
 
 /// How events are put into a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Form {
     Sse,
+    /// With the type of each event in a line before it.
+    NamedSse,
     /// The same with `\r\n` for line ends.
-    SseCrLf,
+    SseCrlf,
     /// One JSON array that is sent piece by piece.
     Array,
 }
@@ -76,7 +70,7 @@ impl EventStream {
             _ => {}
         }
         for event in &mut self.events {
-            if let Event::Json { data, .. } = event {
+            if let Event::Json(data) = event {
                 bend_usage(data, scenario);
             }
         }
@@ -84,9 +78,9 @@ impl EventStream {
 
     /// How many entries hold the first `count` events, beside what clients skip.
     pub(crate) fn first(&self, count: usize) -> usize {
-        let whole = self.events.iter().enumerate();
-        let mut whole = whole.filter(|(_, event)| matches!(event, Event::Json { .. }));
-        let next = whole.nth(count);
+        let events = self.events.iter().enumerate();
+        let mut events = events.filter(|(_, event)| matches!(event, Event::Json(_)));
+        let next = events.nth(count);
         next.map_or(self.events.len(), |(at, _)| at)
     }
 
@@ -103,8 +97,8 @@ impl EventStream {
 impl Form {
     pub(crate) fn content_type(self) -> &'static str {
         match self {
-            Self::Sse => "text/event-stream; charset=utf-8",
-            Self::SseCrLf => "text/event-stream",
+            Self::Sse | Self::NamedSse => "text/event-stream; charset=utf-8",
+            Self::SseCrlf => "text/event-stream",
             Self::Array => "application/json; charset=UTF-8",
         }
     }
@@ -112,17 +106,18 @@ impl Form {
     pub(crate) fn write(self, event: &Event, first: bool, last: bool) -> Bytes {
         let text = match (self, event) {
             (Self::Array, Event::Raw(_)) => String::new(),
-            (_, Event::Raw(text)) => (*text).to_owned(),
-            (Self::Array, Event::Json { data, .. }) => {
+            (_, Event::Raw(text)) => text.clone(),
+            (Self::Array, Event::Json(data)) => {
                 let begin = if first { "[" } else { ",\r\n" };
                 let end = if last { "]" } else { "" };
                 format!("{begin}{data}{end}")
             }
-            (Self::SseCrLf, Event::Json { data, .. }) => format!("data: {data}\r\n\r\n"),
-            (Self::Sse, Event::Json { name, data }) => match name {
-                Some(name) => format!("event: {name}\ndata: {data}\n\n"),
-                None => format!("data: {data}\n\n"),
-            },
+            (Self::SseCrlf, Event::Json(data)) => format!("data: {data}\r\n\r\n"),
+            (Self::Sse, Event::Json(data)) => format!("data: {data}\n\n"),
+            (Self::NamedSse, Event::Json(data)) => {
+                let name = data["type"].as_str().unwrap_or_default();
+                format!("event: {name}\ndata: {data}\n\n")
+            }
         };
         Bytes::from(text)
     }

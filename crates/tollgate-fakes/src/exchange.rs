@@ -8,31 +8,31 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use serde_json::{Value, json};
 
 use crate::body::{Body, InFlight};
 use crate::chat_output::ChatOutput;
-use crate::directive::Stage;
 use crate::event_stream::{self, EventStream};
 use crate::fake::{Port, Shared};
-use crate::instructions::Instructions;
+use crate::instructions::{Instructions, Stage};
 use crate::media_context::{MediaContext, MediaRequest, MediaResponse};
 use crate::provider::Accepted;
-use crate::rejection::{OrRejected, ProviderError, Rejection};
+use crate::rejection::{OrRejected, Rejection};
 use crate::request::ReceivedRequest;
 use crate::response::{self, OutgoingResponse};
 use crate::result_files;
 use crate::scenario::Scenario;
 use crate::socket::Reset;
 
-/// The headers that keys are in.
+/// The headers with keys.
 const CREDENTIALS: &[&str] = &["authorization", "x-goog-api-key", "x-api-key"];
 
-/// Where a fake that runs as a program tells how its tasks were polled.
+/// Where a fake that runs as a program reports how its tasks were polled.
 const REPORT: &str = "/_polls";
 
 pub(crate) async fn answer(
     shared: Arc<Shared>,
-    door: Port,
+    port: Port,
     reset: Reset,
     request: Request<Incoming>,
 ) -> io::Result<Response<Body>> {
@@ -40,10 +40,10 @@ pub(crate) async fn answer(
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let request = Arc::new(ReceivedRequest::read(&head, &body).await);
-    let note = shared.remember(&request);
+    let logged = shared.remember(&request);
     let serial = shared.next_serial();
-    let accepted = read_request(&shared, door, &request);
-    let outcome = accepted.and_then(|wanted| respond(&shared, &request, wanted, serial));
+    let accepted = read_request(&shared, port, &request);
+    let outcome = accepted.and_then(|accepted| respond(&shared, &request, accepted, serial));
     let reply = match outcome {
         Ok(Exchange::Respond(reply)) => reply,
         Ok(Exchange::Hang) => std::future::pending().await,
@@ -53,7 +53,7 @@ pub(crate) async fn answer(
             return Err(io::Error::other("reset on purpose"));
         }
         Err(rejection) => {
-            note.refuse(rejection.rule);
+            logged.reject(rejection.rule);
             error(&shared, &rejection, serial)
         }
     };
@@ -63,21 +63,21 @@ pub(crate) async fn answer(
     Ok(reply.send(reset, flight))
 }
 
-/// Rejects the request or understands it.
+/// Rejects the request or reads it.
 fn read_request(
     shared: &Shared,
-    door: Port,
+    port: Port,
     request: &Arc<ReceivedRequest>,
 ) -> OrRejected<Accepted> {
-    if door == Port::Files
+    if port == Port::Files
         && CREDENTIALS
             .iter()
             .any(|name| request.header(name).is_some())
     {
-        let message = "a key is no business of the place where results are";
+        let message = "the address of results takes no keys";
         return Err(Box::new(Rejection::new(400, "fake", "key-leaked", message)));
     }
-    if door == Port::Files || request.path.starts_with(result_files::PREFIX) {
+    if port == Port::Files || request.path.starts_with(result_files::PREFIX) {
         let request = Arc::clone(request);
         let fetch = move |context: &MediaContext<'_>| Ok(context.fetch(&request.path));
         let media = MediaRequest::about(Stage::File, Vec::new(), fetch);
@@ -86,10 +86,9 @@ fn read_request(
     if request.path == REPORT {
         return Ok(Accepted::Fixed(shared.tasks().report().json()));
     }
-    let api = shared.api;
-    let key = api.key(request)?;
-    api.check_key(&key, &shared.options.keys, request)?;
-    api.read_request(request)
+    let key = shared.spec.key(request)?;
+    shared.spec.check_key(&key, &shared.options.keys, request)?;
+    shared.spec.read_request(request)
 }
 
 /// How an exchange goes on once its request is found in order.
@@ -103,22 +102,20 @@ enum Exchange {
 fn respond(
     shared: &Shared,
     request: &ReceivedRequest,
-    wanted: Accepted,
+    accepted: Accepted,
     serial: u64,
 ) -> OrRejected<Exchange> {
-    let instructions = Instructions::of(shared, request, &wanted)?;
+    let instructions = Instructions::new(shared, request, &accepted)?;
     let how = instructions.scenario.clone();
     if let Some(outcome) = respond_before_work(shared, request, &how, serial) {
         return Ok(outcome);
     }
-    let headers = shared.api.headers(&id(serial));
-    let reply = match answer_accepted(shared, wanted, instructions, serial) {
+    let headers = shared.spec.response_headers(&id(serial));
+    let reply = match answer_accepted(shared, accepted, instructions, serial) {
         Ok(Answer::Complete(mut response)) => {
             if matches!(how, Scenario::ErrorEvent | Scenario::ErrorFirst) {
-                let rejection = shared
-                    .api
-                    .provider_error(ProviderError::Overloaded, request);
-                response = MediaResponse::json(shared.api.error(&rejection, &id(serial)));
+                let rejection = shared.spec.reject_request("overloaded", request);
+                response = MediaResponse::json(shared.spec.error_body(&rejection, &id(serial)));
             }
             response::complete(response, headers, &how)
         }
@@ -151,13 +148,12 @@ fn respond_before_work(
         Scenario::ResetBeforeHead => return Some(Exchange::Reset),
         _ => {}
     }
-    let rejection = shared
-        .api
-        .provider_error(provider_error(shared, request, how)?, request);
+    let (name, vars) = error_of(shared, request, how)?;
+    let rejection = shared.spec.reject_with(name, &vars, request);
     let mut reply = error(shared, &rejection, serial);
     if let Scenario::Status(status, Some(body)) = how {
         let body = Bytes::from(body.clone());
-        reply = OutgoingResponse::json(*status, shared.api.headers(&id(serial)), body);
+        reply = OutgoingResponse::json(*status, shared.spec.response_headers(&id(serial)), body);
     }
     Some(Exchange::Respond(reply))
 }
@@ -170,24 +166,22 @@ enum Answer {
 
 fn answer_accepted(
     shared: &Shared,
-    wanted: Accepted,
+    accepted: Accepted,
     instructions: Instructions,
     serial: u64,
 ) -> OrRejected<Answer> {
     let number = shared.number(serial);
-    match wanted {
+    match accepted {
         Accepted::Fixed(value) => Ok(Answer::Complete(MediaResponse::json(value))),
         Accepted::Media(media) => {
             let context = MediaContext::new(shared, instructions.plan, number, id(serial));
             (media.run)(&context).map(Answer::Complete)
         }
-        Accepted::Chat(work) => {
+        Accepted::Chat(chat) => {
             let chunks = shared.options.chunks;
-            let plan = ChatOutput::decide(work.prompt(), &instructions.scenario, number, chunks);
-            let answer = work
-                .answer(&plan)
-                .map_err(|rejection| Box::new(rejection.about_work()))?;
-            Ok(match answer {
+            let scenario = &instructions.scenario;
+            let output = ChatOutput::decide(&chat.prompt, scenario, number, chunks);
+            Ok(match chat.answer(&output)? {
                 event_stream::Answer::Json(value) => Answer::Complete(MediaResponse::json(value)),
                 event_stream::Answer::Events(events) => Answer::Events(events),
             })
@@ -195,27 +189,27 @@ fn answer_accepted(
     }
 }
 
-fn provider_error(
+/// The error that a scenario causes, and what it says of it.
+fn error_of(
     shared: &Shared,
     request: &ReceivedRequest,
     scenario: &Scenario,
-) -> Option<ProviderError> {
-    match scenario {
-        Scenario::Status(status, _) => Some(ProviderError::Status(*status)),
+) -> Option<(&'static str, Value)> {
+    Some(match scenario {
+        Scenario::Status(status, _) => ("status", json!({"status": status})),
         Scenario::RateLimited { retry_after } => {
-            let retry_after = *retry_after;
-            Some(ProviderError::RateLimited { retry_after })
+            ("rate-limited", json!({"retry_after": retry_after}))
         }
-        Scenario::QuotaExhausted => Some(ProviderError::QuotaExhausted),
+        Scenario::QuotaExhausted => ("quota-exhausted", Value::Null),
         Scenario::KeyRefused { key } => {
-            let of = shared.api.key(request).ok();
-            let meant = key.is_none() || *key == of;
-            meant.then_some(ProviderError::KeyRefused)
+            let own = shared.spec.key(request).ok();
+            let applies = key.is_none() || *key == own;
+            ("key-refused", applies.then_some(Value::Null)?)
         }
-        Scenario::ModelMissing => Some(ProviderError::ModelMissing),
-        Scenario::Overloaded => Some(ProviderError::Overloaded),
-        _ => None,
-    }
+        Scenario::ModelMissing => ("model-missing", Value::Null),
+        Scenario::Overloaded => ("overloaded", Value::Null),
+        _ => return None,
+    })
 }
 
 fn id(serial: u64) -> String {
@@ -224,9 +218,9 @@ fn id(serial: u64) -> String {
 
 fn error(shared: &Shared, rejection: &Rejection, serial: u64) -> OutgoingResponse {
     let id = id(serial);
-    let mut headers = shared.api.headers(&id);
+    let mut headers = shared.spec.response_headers(&id);
     headers.extend(rejection.headers.iter().cloned());
     headers.push(("x-fake-rule", rejection.rule.to_owned()));
-    let body = shared.api.error(rejection, &id).to_string();
+    let body = shared.spec.error_body(rejection, &id).to_string();
     OutgoingResponse::json(rejection.status, headers, Bytes::from(body))
 }

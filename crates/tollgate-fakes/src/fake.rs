@@ -15,13 +15,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::bench::{self, Bench, Prebuilt};
-use crate::directive::Stage;
 use crate::exchange;
-use crate::provider::{Api, Provider};
+use crate::instructions::Stage;
+use crate::provider::Provider;
 use crate::request::ReceivedRequest;
 use crate::result_files::Files;
 use crate::scenario::Scenario;
 use crate::socket::{Reset, Socket};
+use crate::tables::spec::Spec;
 use crate::tasks::{PollReport, Tasks};
 use crate::work_plan::WorkPlan;
 
@@ -81,7 +82,7 @@ impl Default for Options {
 
 /// What the connections of a fake share.
 pub(crate) struct Shared {
-    pub(crate) api: &'static dyn Api,
+    pub(crate) spec: &'static Spec,
     pub(crate) options: Options,
     pub(crate) open: Arc<AtomicUsize>,
     pub(crate) prebuilt: Option<Prebuilt>,
@@ -91,7 +92,7 @@ pub(crate) struct Shared {
     pub(crate) public_url: String,
     /// Where its results are, without a slash at the end.
     pub(crate) files_url: String,
-    /// What nobody guesses.
+    /// A seed that nobody guesses.
     pub(crate) secret: u64,
     serial: AtomicU64,
     state: Mutex<State>,
@@ -102,12 +103,12 @@ pub(crate) struct Shared {
 /// A request, and what became of it.
 pub(crate) struct LoggedRequest {
     request: Arc<ReceivedRequest>,
-    refused: OnceLock<&'static str>,
+    rejected_by: OnceLock<&'static str>,
 }
 
 impl LoggedRequest {
-    pub(crate) fn refuse(&self, rule: &'static str) {
-        self.refused.get_or_init(|| rule);
+    pub(crate) fn reject(&self, rule: &'static str) {
+        self.rejected_by.get_or_init(|| rule);
     }
 }
 
@@ -116,8 +117,8 @@ pub(crate) struct State {
     request: VecDeque<Arc<LoggedRequest>>,
     pub(crate) set: HashMap<Stage, Scenario>,
     pub(crate) queue: HashMap<Stage, VecDeque<Scenario>>,
-    /// How often each text with a directive for its first requests has come.
-    pub(crate) turns: HashMap<u64, u32>,
+    /// How often each text with a directive for its first requests was received.
+    pub(crate) counts: HashMap<u64, u32>,
 }
 
 impl Shared {
@@ -149,9 +150,9 @@ impl Shared {
     }
 
     pub(crate) fn remember(&self, request: &Arc<ReceivedRequest>) -> Arc<LoggedRequest> {
-        let note = Arc::new(LoggedRequest {
+        let logged = Arc::new(LoggedRequest {
             request: Arc::clone(request),
-            refused: OnceLock::new(),
+            rejected_by: OnceLock::new(),
         });
         let max = self.options.remember;
         if max > 0 {
@@ -159,9 +160,9 @@ impl Shared {
             if state.request.len() >= max {
                 state.request.pop_front();
             }
-            state.request.push_back(Arc::clone(&note));
+            state.request.push_back(Arc::clone(&logged));
         }
-        note
+        logged
     }
 }
 
@@ -198,7 +199,7 @@ pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
         files = Some(listener);
     }
     let shared = Arc::new(Shared {
-        api: provider.api(),
+        spec: provider.spec(),
         public_url,
         files_url,
         secret: RandomState::new().hash_one(address),
@@ -230,7 +231,7 @@ pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
 impl Fake {
     /// What a channel is given as its base URL.
     pub fn base_url(&self) -> String {
-        format!("http://{}{}", self.address, self.shared.api.base_path())
+        format!("http://{}{}", self.address, self.shared.spec.base_path)
     }
 
     /// Where it listens.
@@ -242,12 +243,12 @@ impl Fake {
     /// than [`Options::remember`] says.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         let state = self.shared.state();
-        let notes = state.request.iter();
-        let told = notes.map(|note| ReceivedRequest {
-            rejected_by: note.refused.get().copied(),
-            ..ReceivedRequest::clone(&note.request)
+        let logged = state.request.iter();
+        let requests = logged.map(|logged| ReceivedRequest {
+            rejected_by: logged.rejected_by.get().copied(),
+            ..ReceivedRequest::clone(&logged.request)
         });
-        told.collect()
+        requests.collect()
     }
 
     /// Forgets the requests so far.
@@ -255,7 +256,7 @@ impl Fake {
         self.shared.state().request.clear();
     }
 
-    /// Behaves so from now on. Requests that it rejects are rejected all the same. PollReport, requests
+    /// Behaves so from now on. Requests that it rejects are rejected all the same. Polls, requests
     /// that cancel and requests for results are other matters: [`Fake::set_at`].
     pub fn set(&self, scenario: Scenario) {
         self.set_at(Stage::Submit, scenario);
@@ -277,7 +278,7 @@ impl Fake {
         state.queue.entry(stage).or_default().push_back(scenario);
     }
 
-    /// When each task was polled: its id and the times, the oldest task first. PollReport that were
+    /// When each task was polled: its id and the times, the oldest task first. Polls that were
     /// answered with an error count too.
     pub fn polls(&self) -> Vec<(String, Vec<Instant>)> {
         self.shared.tasks().polls()
@@ -319,13 +320,13 @@ pub(crate) enum Port {
     Files,
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, door: Port) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, port: Port) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(serve(stream, Arc::clone(&shared), door));
+                    connections.spawn(serve(stream, Arc::clone(&shared), port));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -333,7 +334,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, door: Port) {
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>, door: Port) {
+async fn serve(stream: TcpStream, shared: Arc<Shared>, port: Port) {
     // Without it pieces of a stream arrive together; it may fail.
     stream.set_nodelay(true).unwrap_or_default();
     let reset = Reset::default();
@@ -344,7 +345,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, door: Port) {
         let answer = |request| bench::answer(Arc::clone(&shared), request);
         http.serve_connection(socket, service_fn(answer)).await
     } else {
-        let answer = |request| exchange::answer(Arc::clone(&shared), door, reset.clone(), request);
+        let answer = |request| exchange::answer(Arc::clone(&shared), port, reset.clone(), request);
         http.serve_connection(socket, service_fn(answer)).await
     };
     // A client that goes away, and a connection broken on purpose, end here too.

@@ -1,100 +1,76 @@
 //! Images in requests: links, data URIs, bare base64; their type and size.
 
+use std::io::Cursor;
+
+use serde_json::{Value, json};
+
 use crate::encoding;
-use crate::image_size::measure;
 
-/// A image whose bytes came in the request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct InlineImage {
-    /// What its bytes are.
-    pub(crate) media_type: &'static str,
-    /// In pixels.
-    pub(crate) size: (u32, u32),
-    pub(crate) bytes: usize,
-}
-
-impl InlineImage {
-    /// Its longer side by its shorter.
-    pub(crate) fn ratio(&self) -> f64 {
-        let (width, height) = (f64::from(self.size.0), f64::from(self.size.1));
-        width.max(height) / width.min(height).max(1.0)
-    }
-
-    pub(crate) fn long_side(&self) -> u32 {
-        self.size.0.max(self.size.1)
-    }
-
-    pub(crate) fn short_side(&self) -> u32 {
-        self.size.0.min(self.size.1)
-    }
-}
-
-/// A image in whatever form.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ImageInput {
-    /// Of the web; the fakes fetch nothing.
-    Link,
-    InlineImage(InlineImage),
-}
-
-/// What is wrong with a image: a rule and a text.
-pub(crate) type InvalidImage = (&'static str, String);
+/// What is known of an image: `link`, or its type, its size in pixels and its bytes; or else the rule that
+/// it breaks, and the problem.
+pub(crate) type Image = Result<Value, (&'static str, String)>;
 
 /// A link of the web, or a data URI that declares its media type.
-pub(crate) fn link_or_data(text: &str) -> Result<ImageInput, InvalidImage> {
+pub(crate) fn link_or_data(text: &str) -> Image {
     if encoding::is_web(text) {
-        return Ok(ImageInput::Link);
+        return Ok(json!({"link": true}));
     }
     if !text.starts_with("data:") {
         let begin: String = text.chars().take(24).collect();
-        let what = format!("expected an http(s) URL or a data URI, got `{begin}`");
-        return Err(("image-url", what));
+        let problem = format!("expected an http(s) URL or a data URI, got `{begin}`");
+        return Err(("image-url", problem));
     }
-    let bad = || ("image-data", "the data URI holds no base64".to_owned());
-    let (declared, bytes) = encoding::data_uri(text).ok_or_else(bad)?;
-    let inline = read_image(&bytes)?;
-    named(&declared, &inline)?;
-    Ok(ImageInput::InlineImage(inline))
+    let problem = || ("image-data", "the data URI holds no base64".to_owned());
+    let (declared, bytes) = encoding::data_uri(text).ok_or_else(problem)?;
+    declared_as(&declared, read(&bytes)?)
 }
 
 /// Base64 without anything before it.
-pub(crate) fn base64(text: &str) -> Result<InlineImage, InvalidImage> {
+pub(crate) fn base64(text: &str) -> Image {
     if text.starts_with("data:") {
-        let what = "expected base64 without a `data:` prefix".to_owned();
-        return Err(("data-uri", what));
+        return Err((
+            "data-uri",
+            "expected base64 without a `data:` prefix".to_owned(),
+        ));
     }
     let bytes = encoding::decode(text).ok_or_else(|| ("image-data", "not base64".to_owned()))?;
-    read_image(&bytes)
+    read(&bytes)
 }
 
-/// Bytes that have to be a image.
-pub(crate) fn read_image(bytes: &[u8]) -> Result<InlineImage, InvalidImage> {
-    let bad = || ("image-data", "the bytes are no picture".to_owned());
+/// Bytes that have to be an image; `alpha` if it is a PNG whose pixels can be transparent.
+pub(crate) fn read(bytes: &[u8]) -> Image {
+    let problem = || ("image-data", "the bytes are no image".to_owned());
     let media_type = match bytes {
         [b'B', b'M', ..] => "image/bmp",
-        _ => encoding::sniff(bytes).ok_or_else(bad)?,
+        _ => encoding::sniff(bytes).ok_or_else(problem)?,
     };
-    let size = measure(bytes).filter(|size| size.0 > 0 && size.1 > 0);
-    Ok(InlineImage {
-        media_type,
-        size: size.ok_or_else(bad)?,
-        bytes: bytes.len(),
-    })
+    let reader = image::ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+    let size = reader.ok().and_then(|reader| reader.into_dimensions().ok());
+    let (width, height) = size
+        .filter(|size| size.0 > 0 && size.1 > 0)
+        .ok_or_else(problem)?;
+    let (short, long) = (width.min(height), width.max(height));
+    // The colour type is behind size and depth.
+    let alpha = media_type == "image/png" && bytes.get(25).is_some_and(|kind| kind & 4 == 4);
+    Ok(json!({
+        "type": media_type, "width": width, "height": height, "bytes": bytes.len(), "short": short,
+        "long": long, "stretch": f64::from(long) / f64::from(short), "alpha": alpha,
+    }))
 }
 
-/// Whether a image is of the media type that it is said to be.
-pub(crate) fn named(declared: &str, inline: &InlineImage) -> Result<(), InvalidImage> {
-    let declared = if declared == "image/jpg" {
+/// The image, if it is of the media type that it is declared as.
+pub(crate) fn declared_as(declared: &str, image: Value) -> Image {
+    let expected = if declared == "image/jpg" {
         "image/jpeg"
     } else {
         declared
     };
-    if declared == inline.media_type {
-        return Ok(());
+    if image["type"] == expected {
+        return Ok(image);
     }
-    let is = inline.media_type;
+    let found = image["type"].as_str().unwrap_or_default();
     Err((
         "image-type",
-        format!("declared as {declared}, but it is {is}"),
+        format!("declared as {expected}, but it is {found}"),
     ))
 }

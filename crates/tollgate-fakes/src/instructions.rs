@@ -1,8 +1,10 @@
 //! Which scenario applies to an exchange: that of the request, else what a test has set or queued.
 
+use std::str::FromStr;
 use std::time::Instant;
 
-use crate::directive::{self, Directive, Stage};
+use serde::Deserialize;
+
 use crate::fake::Shared;
 use crate::media_context::MediaRequest;
 use crate::provider::Accepted;
@@ -12,105 +14,153 @@ use crate::rng::hash;
 use crate::scenario::Scenario;
 use crate::work_plan::WorkPlan;
 
+/// The step of a piece of work to which a scenario applies. Responses without a task have only the
+/// first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// The request that asks for it.
+    Submit,
+    /// A request for the state of a task.
+    Poll,
+    /// A request that ends a task early.
+    Cancel,
+    /// A request for a result.
+    File,
+}
+
+/// A scenario, the step that it is for, and for how many requests of that step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Directive {
+    scenario: Scenario,
+    stage: Stage,
+    /// Only the first requests; `None` if it is for all of them.
+    first: Option<u32>,
+}
+
+impl FromStr for Directive {
+    type Err = String;
+
+    /// Reads `NAME[=VALUE][@STAGE][*FIRST]`, such as `status=503@poll*2`: the first two polls.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ending = text.rsplit_once('*');
+        let ending = ending.and_then(|(rest, first)| Some((rest, first.parse().ok()?)));
+        let (rest, first) = ending.map_or((text, None), |(rest, first)| (rest, Some(first)));
+        let ending = rest.rsplit_once('@').and_then(|(rest, stage)| {
+            let stage = match stage {
+                "submit" => Stage::Submit,
+                "poll" => Stage::Poll,
+                "cancel" => Stage::Cancel,
+                "file" => Stage::File,
+                _ => return None,
+            };
+            Some((rest, stage))
+        });
+        let (name, stage) = ending.unwrap_or((rest, Stage::Submit));
+        Ok(Self {
+            scenario: name.parse()?,
+            stage,
+            first,
+        })
+    }
+}
+
 /// What is decided for an exchange before anything is done.
 pub(crate) struct Instructions {
     /// How the exchange goes.
     pub(crate) scenario: Scenario,
-    /// How work that is asked for goes.
+    /// How requested work goes.
     pub(crate) plan: WorkPlan,
 }
 
 impl Instructions {
-    pub(crate) fn of(
+    pub(crate) fn new(
         shared: &Shared,
         request: &ReceivedRequest,
-        wanted: &Accepted,
+        accepted: &Accepted,
     ) -> OrRejected<Self> {
-        let (stage, text) = match wanted {
+        let (stage, text) = match accepted {
             Accepted::Fixed(_) => (Stage::Submit, ""),
-            Accepted::Chat(work) => (Stage::Submit, work.prompt().text.as_str()),
+            Accepted::Chat(chat) => (Stage::Submit, chat.prompt.text.as_str()),
             Accepted::Media(media) => (media.stage, media.text.as_str()),
         };
-        let mut own = found(request, text)?;
-        let turn = match wanted {
+        let mut own = directives(request, text)?;
+        let nth = match accepted {
             Accepted::Media(media) if stage != Stage::Submit => {
-                let (earlier, turn) = noted(shared, request, media);
+                let (earlier, nth) = count_request(shared, request, media);
                 own.extend(earlier);
-                turn
+                nth
             }
-            _ => turn_of(shared, text, &own),
+            _ => count_text(shared, text, &own),
         };
-        let mut instructions = Self {
-            scenario: Scenario::Normal,
-            plan: shared.plan(),
-        };
-        let mut here: Vec<Scenario> = Vec::new();
         let (now, later): (Vec<_>, Vec<_>) = own.into_iter().partition(|own| own.stage == stage);
+        let mut scenarios: Vec<Scenario> = Vec::new();
         if now.is_empty() {
             let mut state = shared.state();
-            let next = state
-                .queue
-                .get_mut(&stage)
-                .and_then(|queue| queue.pop_front());
-            here.extend(next.or_else(|| state.set.get(&stage).cloned()));
+            let queue = state.queue.get_mut(&stage);
+            let next = queue.and_then(|queue| queue.pop_front());
+            scenarios.extend(next.or_else(|| state.set.get(&stage).cloned()));
         } else {
-            let now = now.into_iter().filter(|own| own.is_for(stage, turn));
-            here.extend(now.map(|own| own.scenario));
+            let now = now.into_iter();
+            let now = now.filter(|own| own.first.is_none_or(|first| nth <= first));
+            scenarios.extend(now.map(|own| own.scenario));
         }
-        let is_media = matches!(wanted, Accepted::Media(_));
-        let is_of_work = |one: &Scenario| is_media && one.is_of_work();
-        here.iter().for_each(|one| instructions.plan.apply(one));
-        let exchange = here.into_iter().find(|one| !is_of_work(one));
-        instructions.scenario = exchange.unwrap_or(Scenario::Normal);
-        instructions.plan.later = later;
-        Ok(instructions)
+        let mut plan = shared.plan();
+        plan.later = later;
+        if matches!(accepted, Accepted::Media(_)) {
+            scenarios.retain(|scenario| !plan.apply(scenario));
+        }
+        let scenario = scenarios.into_iter().next().unwrap_or(Scenario::Normal);
+        Ok(Self { scenario, plan })
     }
 }
 
-/// What the request itself says: in a header, and in its text.
-fn found(request: &ReceivedRequest, text: &str) -> OrRejected<Vec<Directive>> {
-    let header = request.header("x-fake").map(str::parse::<Directive>);
-    let found = match header {
-        Some(header) => header.map(|header| vec![header]),
-        None => directive::all(text),
+/// The directives of the request itself: its header, or every `[[fake:…]]` of its text.
+fn directives(request: &ReceivedRequest, text: &str) -> OrRejected<Vec<Directive>> {
+    let found = match request.header("x-fake") {
+        Some(header) => header.parse().map(|header| vec![header]),
+        None => {
+            let starts = text.split("[[fake:").skip(1);
+            let names = starts.filter_map(|rest| rest.split_once("]]"));
+            names.map(|(name, _)| name.parse()).collect()
+        }
     };
-    found.map_err(|message| Box::new(Rejection::new(400, "fake", "scenario", message)))
+    found.map_err(|message: String| Box::new(Rejection::new(400, "fake", "scenario", message)))
 }
 
-/// The number request with this text it is; counted only where that matters.
-fn turn_of(shared: &Shared, text: &str, own: &[Directive]) -> u32 {
+/// The number of requests with this text; counted only if a directive depends on it.
+fn count_text(shared: &Shared, text: &str, own: &[Directive]) -> u32 {
     if own.iter().all(|own| own.first.is_none()) {
         return 1;
     }
     let mut state = shared.state();
-    let turn = state.turns.entry(hash(text)).or_default();
-    *turn += 1;
-    *turn
+    let count = state.counts.entry(hash(text)).or_default();
+    *count += 1;
+    *count
 }
 
-/// Counts a request about an existing task or file: the directives of the request that started it,
-/// and the number of requests of this kind so far.
-fn noted(
+/// Counts a request about an existing task or file. Gives the directives of the request that started
+/// it, and the number of requests of this stage.
+fn count_request(
     shared: &Shared,
     request: &ReceivedRequest,
     media: &MediaRequest,
 ) -> (Vec<Directive>, u32) {
-    let now = Instant::now();
     if media.tasks.is_empty() {
-        let noted = shared.files().count_fetch(&request.path);
-        return noted.unwrap_or_default();
+        let counted = shared.files().count_fetch(&request.path);
+        return counted.unwrap_or_default();
     }
     let mut tasks = shared.tasks();
     let mut found = (Vec::new(), 0);
     for name in &media.tasks {
-        let named = tasks.named(name).map(str::to_owned);
-        // Some providers take either id in the same place.
-        let id = named.or_else(|| (!media.external).then(|| name.clone()));
+        let own_id = tasks.id_of(name).map(str::to_owned);
+        // Some providers take either id in the same field.
+        let id = own_id.or_else(|| (!media.external).then(|| name.clone()));
         let Some(task) = id.and_then(|id| tasks.get(&id)) else {
             continue;
         };
-        let turn = task.noted(media.stage, now);
-        found.1 = found.1.max(turn);
+        let nth = task.count_request(media.stage, Instant::now());
+        found.1 = found.1.max(nth);
         found.0.extend(task.plan.later.iter().cloned());
     }
     found

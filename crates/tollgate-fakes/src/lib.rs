@@ -1,13 +1,13 @@
 //! Fake providers for tests. Each rejects what the real provider rejects, answers in its response
-//! formats, and can fail in every way. Written from the providers' documents alone, so that they
+//! formats, and can fail in every way. Written from the providers' documentation alone, so that they
 //! check the gateway and do not mirror it.
 //!
-//! A provider is a file in `providers/`: schemas, rules, errors, endpoints and task records, which the
-//! engine in `tables` reads. Code is only what tables cannot say: the messages, streams and JSON
-//! schemas of the three chat formats, the signed tokens of Kling.
+//! A provider is a file in `providers/`: schemas, rules, errors, endpoints, responses, streams and task
+//! records, which the engine in `tables` reads. Code is only what is the same for all of them: HTTP,
+//! scenarios, tasks, files, and the model that answers chats.
 //!
-//! A chat model answers `echo: …` with the last user text. A text with `call tool NAME` calls that tool
-//! (two calls if it also says `twice`; with text before the calls if it says `aloud`), `think` makes it
+//! That model answers `echo: …` with the last user text. A text with `call tool NAME` calls that tool
+//! (two calls if it also has `twice`; with text before the calls if it has `aloud`), `think` makes it
 //! think where the request allows that. Usage follows [`tokens()`]. Media are images of one colour,
 //! videos of one grey and silent audio, of the size and length requested. A task has succeeded at its
 //! first poll, unless [`Options`] or the request say otherwise. Links to results lead to the fake.
@@ -16,28 +16,21 @@
 //! several. `NAME@poll`, `NAME@cancel` and `NAME@file` apply at that [`Stage`] of the work;
 //! `NAME*2` and `NAME@poll*2` to the first two requests only.
 //!
-//! To add a provider: a file in `providers/`, a line in `provider::PROVIDERS`, requests in
-//! `tests/cases`.
+//! To add a provider: a file in `providers/`, a line in `provider.rs`, requests in `tests/cases`.
 
-mod anthropic;
 mod bench;
 mod body;
 mod chat_output;
 mod clock;
-mod directive;
 mod encoding;
 mod event_stream;
 mod exchange;
 mod fake;
 mod form;
-mod gemini;
 mod image_input;
-mod image_size;
 mod instructions;
-mod kling;
 mod media_context;
 mod media_files;
-mod openai;
 mod pixels;
 mod provider;
 mod rejection;
@@ -47,6 +40,7 @@ mod result_files;
 mod rng;
 mod sample;
 mod scenario;
+mod signed_token;
 mod socket;
 mod tables;
 mod tasks;
@@ -54,9 +48,9 @@ mod tokens;
 mod work_plan;
 
 pub use bench::Bench;
-pub use directive::Stage;
 pub use fake::{Fake, Options, start};
 pub use form::Part;
+pub use instructions::Stage;
 pub use provider::Provider;
 pub use request::ReceivedRequest;
 pub use scenario::Scenario;

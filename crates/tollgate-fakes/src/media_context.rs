@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::directive::Stage;
 use crate::fake::Shared;
+use crate::instructions::Stage;
 use crate::media_files::{Blob, FileRecipe};
 use crate::rejection::OrRejected;
 use crate::result_files::{self, Link};
@@ -178,8 +178,8 @@ impl<'a> MediaContext<'a> {
     }
 
     /// Begins a task.
-    pub(crate) fn begin(&self, id: &str, facts: Value) {
-        let task = Task::new(id.to_owned(), facts, self.number, self.plan.clone());
+    pub(crate) fn begin(&self, id: &str, kept: Value) {
+        let task = Task::new(id.to_owned(), kept, self.number, self.plan.clone());
         self.tasks(|tasks| tasks.add(task));
     }
 
@@ -188,21 +188,21 @@ impl<'a> MediaContext<'a> {
         &self.shared.public_url
     }
 
-    /// Looks at all tasks.
-    pub(crate) fn tasks<T>(&self, look: impl FnOnce(&mut Tasks) -> T) -> T {
-        look(&mut self.shared.tasks())
+    /// Reads or changes the tasks.
+    pub(crate) fn tasks<T>(&self, read: impl FnOnce(&mut Tasks) -> T) -> T {
+        read(&mut self.shared.tasks())
     }
 
-    /// Looks at a task, if there is one of this id.
-    pub(crate) fn look<T>(
+    /// Reads or changes a task; `None` if none has this id.
+    pub(crate) fn with_task<T>(
         &self,
         id: &str,
-        look: impl FnOnce(&mut Task, TaskState) -> T,
+        read: impl FnOnce(&mut Task, TaskState) -> T,
     ) -> Option<T> {
         self.tasks(|tasks| {
             let task = tasks.get(id)?;
-            let phase = task.phase(self.now);
-            Some(look(task, phase))
+            let state = task.state(self.now);
+            Some(read(task, state))
         })
     }
 

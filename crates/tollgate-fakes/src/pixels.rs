@@ -49,23 +49,3 @@ fn even(side: f64, step: u32) -> u32 {
     let steps = (side / f64::from(step)).round() as u32;
     steps.max(1) * step
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        assert_eq!(parse("2048x1024", 'x'), Some((2048, 1024)));
-        assert_eq!(parse("2048*1024", '*'), Some((2048, 1024)));
-        for bad in ["2048", "x", "2048x", "2048X1024", "+2x3", "0x3", "2x3x4"] {
-            assert_eq!(parse(bad, 'x'), None, "{bad}");
-        }
-        assert_eq!(ratio("9:16"), Some(0.5625));
-        assert_eq!(ratio("auto"), None);
-        assert_eq!(with_short_side(16.0 / 9.0, 720), (1280, 720));
-        assert_eq!(with_short_side(0.5625, 480), (480, 854));
-        assert_eq!(with_area(1.0, 1024), (1024, 1024));
-        assert_eq!(with_area(16.0 / 9.0, 1024), (1360, 768));
-    }
-}

@@ -47,7 +47,7 @@ impl ReceivedRequest {
             parts: Vec::new(),
             rejected_by: None,
         };
-        if request.says_form() {
+        if request.has_form() {
             let content_type = request.header("content-type").unwrap_or_default();
             request.parts = form::read(content_type, body).await;
         } else {
@@ -56,33 +56,21 @@ impl ReceivedRequest {
         request
     }
 
-    /// The token of `Authorization: Bearer`.
-    pub(crate) fn bearer(&self) -> Option<&str> {
-        let value = self.header("authorization")?;
-        let (scheme, token) = value.split_once(' ')?;
-        let token = token.trim();
-        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    /// The token of the `Authorization` header with this scheme.
+    pub(crate) fn authorization(&self, scheme: &str) -> Option<&str> {
+        let (known, token) = self.header("authorization")?.split_once(' ')?;
+        known.eq_ignore_ascii_case(scheme).then(|| token.trim())
     }
 
-    /// A value of the query, decoded.
+    /// The first value of the query with this name, decoded.
     pub(crate) fn query_value(&self, name: &str) -> Option<String> {
-        let pairs = self
-            .query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='));
-        let (_, value) = pairs.into_iter().find(|(key, _)| *key == name)?;
-        let decoded = percent_encoding::percent_decode_str(value)
-            .decode_utf8()
-            .ok()?;
-        Some(decoded.into_owned())
+        self.query_values(name).into_iter().next()
     }
 
     /// Every value of the query with this name, decoded.
     pub(crate) fn query_values(&self, name: &str) -> Vec<String> {
-        let pairs = self
-            .query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='));
+        let pairs = self.query.split('&');
+        let pairs = pairs.filter_map(|pair| pair.split_once('='));
         let values = pairs.filter(|(key, _)| *key == name);
         let decoded = values.map(|(_, value)| percent_encoding::percent_decode_str(value));
         decoded
@@ -90,17 +78,17 @@ impl ReceivedRequest {
             .collect()
     }
 
-    /// Whether the body is said to be JSON.
-    pub(crate) fn says_json(&self) -> bool {
-        self.says("application/json")
+    /// Whether the content type is that of JSON.
+    pub(crate) fn has_json(&self) -> bool {
+        self.has_type("application/json")
     }
 
-    /// Whether the body is said to be a form with parts.
-    pub(crate) fn says_form(&self) -> bool {
-        self.says("multipart/form-data")
+    /// Whether the content type is that of a form with parts.
+    pub(crate) fn has_form(&self) -> bool {
+        self.has_type("multipart/form-data")
     }
 
-    fn says(&self, wanted: &str) -> bool {
+    fn has_type(&self, wanted: &str) -> bool {
         let value = self.header("content-type").unwrap_or_default();
         let media_type = value.split(';').next().unwrap_or_default().trim();
         media_type.eq_ignore_ascii_case(wanted)

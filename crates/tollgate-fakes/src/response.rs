@@ -29,10 +29,10 @@ pub(crate) struct OutgoingResponse {
 impl OutgoingResponse {
     /// An answer of JSON that no scenario changes.
     pub(crate) fn json(status: u16, headers: Headers, body: Bytes) -> Self {
-        Self::whole(status, "application/json", headers, &Blob::new(body))
+        Self::complete_body(status, "application/json", headers, &Blob::new(body))
     }
 
-    fn whole(status: u16, media_type: &str, headers: Headers, blob: &Blob) -> Self {
+    fn complete_body(status: u16, media_type: &str, headers: Headers, blob: &Blob) -> Self {
         let mut all = vec![
             ("content-type", media_type.to_owned()),
             ("content-length", blob.len().to_string()),
@@ -106,30 +106,30 @@ fn broken(
     let half = blob.first(blob.len() / 2);
     match how {
         Scenario::TruncatedJson | Scenario::NoEnd => {
-            OutgoingResponse::whole(status, media_type, headers, &half)
+            OutgoingResponse::complete_body(status, media_type, headers, &half)
         }
         Scenario::InvalidUtf8 => {
             let spoilt = Blob::new(event_stream::spoil_utf8(&blob.bytes()));
-            OutgoingResponse::whole(status, media_type, headers, &spoilt)
+            OutgoingResponse::complete_body(status, media_type, headers, &spoilt)
         }
         Scenario::ResetMidBody { .. } | Scenario::Stall { .. } => {
             let end = match how {
                 Scenario::Stall { .. } => Step::Stall,
                 _ => Step::Reset,
             };
-            let mut reply = OutgoingResponse::whole(status, media_type, headers, &blob);
+            let mut reply = OutgoingResponse::complete_body(status, media_type, headers, &blob);
             reply.steps = steps(&half);
             reply.steps.push(end);
             reply
         }
         Scenario::Endless => {
-            let mut reply = OutgoingResponse::whole(status, media_type, headers, &half);
+            let mut reply = OutgoingResponse::complete_body(status, media_type, headers, &half);
             reply.headers.retain(|(name, _)| *name != "content-length");
             let blank = |_| Bytes::from_static(b"          ");
             reply.steps.push(Step::Endless(Box::new(blank)));
             reply
         }
-        _ => OutgoingResponse::whole(status, media_type, headers, &blob),
+        _ => OutgoingResponse::complete_body(status, media_type, headers, &blob),
     }
 }
 
@@ -195,7 +195,7 @@ const PAGE: &[u8] = b"<!DOCTYPE html><html><head><title>Please sign in</title></
 pub(crate) fn apply_to_any(mut reply: OutgoingResponse, scenario: &Scenario) -> OutgoingResponse {
     let plain = |content_type: &str, body: &'static [u8]| {
         let blob = Blob::new(Bytes::from_static(body));
-        OutgoingResponse::whole(200, content_type, Vec::new(), &blob)
+        OutgoingResponse::complete_body(200, content_type, Vec::new(), &blob)
     };
     match scenario {
         Scenario::Html200 => plain("text/html; charset=utf-8", PAGE),

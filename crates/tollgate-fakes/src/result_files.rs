@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::directive::Directive;
+use crate::instructions::Directive;
 use crate::media_context::MediaResponse;
 use crate::media_files::FileRecipe;
 

@@ -74,7 +74,7 @@ impl Sampler<'_> {
     fn array(&self, schema: &Value, name: &str, depth: usize) -> Value {
         let nothing = json!({});
         let items = schema.get("items").unwrap_or(&nothing);
-        let min = whole(schema, &["minItems", "min_items"]).unwrap_or(1);
+        let min = integer(schema, &["minItems", "min_items"]).unwrap_or(1);
         let max = if depth < DEEPEST { min.max(1) } else { min };
         let count = 0..max.min(100);
         Value::Array(count.map(|_| self.value(items, name, depth + 1)).collect())
@@ -102,15 +102,15 @@ impl Sampler<'_> {
             "uuid" => "00000000-0000-4000-8000-000000000000".to_owned(),
             _ => format!("{name} \"é\" {}", self.turn + 1),
         };
-        let min = whole(schema, &["minLength", "min_length"]).unwrap_or(0);
-        let max = whole(schema, &["maxLength", "max_length"]).unwrap_or(usize::MAX);
+        let min = integer(schema, &["minLength", "min_length"]).unwrap_or(0);
+        let max = integer(schema, &["maxLength", "max_length"]).unwrap_or(usize::MAX);
         let missing = min.saturating_sub(text.chars().count());
         let text = text + &"x".repeat(missing.min(10_000));
         text.chars().take(max).collect()
     }
 }
 
-fn whole(schema: &Value, keys: &[&str]) -> Option<usize> {
+fn integer(schema: &Value, keys: &[&str]) -> Option<usize> {
     let found = keys.iter().find_map(|key| schema.get(*key))?;
     let written = found.as_str().and_then(|text| text.parse().ok());
     found.as_u64().or(written).map(|n| n as usize)

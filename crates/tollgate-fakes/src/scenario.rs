@@ -1,226 +1,126 @@
-//! The scenarios (failures, delays, outcomes) that a fake can play, and their names.
+//! The scenarios (failures, delays, outcomes) of a fake, and their names.
 
 use std::str::FromStr;
 
-/// How a fake answers a request that it does not reject.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scenario {
-    /// As the real one does.
-    Normal,
-    /// An error of this status in the provider's own form, or with this body.
-    Status(u16, Option<String>),
-    /// Too many requests; try again after so many seconds.
-    RateLimited {
-        /// Seconds.
-        retry_after: u64,
-    },
+/// What makes a scenario of the text after `=`.
+type Make = fn(Option<&str>) -> Option<Scenario>;
+
+/// Scenarios by their names: without a value, or with a number that has a default.
+macro_rules! scenarios {
+    ($(
+        $(#[$doc:meta])*
+        $name:literal $variant:ident $({ $field:ident: $type:ty = $default:expr, $unit:literal })?
+    )*) => {
+        /// How a fake answers a request that it does not reject.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Scenario {
+            $($(#[$doc])* $variant $({ #[doc = $unit] $field: $type })?,)*
+            /// An error with this status in the provider's own form, or with this body.
+            Status(u16, Option<String>),
+            /// The key is rejected: every key, or only this one.
+            KeyRefused {
+                /// The only key to reject.
+                key: Option<String>,
+            },
+            /// The request is carried out, but the response is lost: a reset, or nothing at all.
+            LostAnswer {
+                /// Nothing instead of a reset.
+                hang: bool,
+            },
+        }
+
+        const NAMES: &[(&str, Make)] = &[
+            $(($name, |_value| {
+                Some(Scenario::$variant $({ $field: number(_value, $default)? })?)
+            }),)*
+            ("status", status),
+            ("key-refused", |key| Some(Scenario::KeyRefused { key: key.map(str::to_owned) })),
+            ("reset-after-accept", |_| Some(Scenario::LostAnswer { hang: false })),
+            ("hang-after-accept", |_| Some(Scenario::LostAnswer { hang: true })),
+        ];
+    };
+}
+
+scenarios! {
+    /// As the real provider does.
+    "normal" Normal
+    /// Too many requests; try again later.
+    "rate-limited" RateLimited { retry_after: u64 = 1, "Seconds." }
     /// The account has no credit left.
-    QuotaExhausted,
-    /// The key is rejected: every key, or only this one.
-    KeyRefused {
-        /// The only key to reject.
-        key: Option<String>,
-    },
+    "quota-exhausted" QuotaExhausted
     /// The provider does not know the model.
-    ModelMissing,
+    "model-missing" ModelMissing
     /// The provider has too much to do.
-    Overloaded,
+    "overloaded" Overloaded
     /// Status 200 with a page of HTML.
-    Html200,
+    "html-200" Html200
     /// Status 200 with nothing.
-    EmptyBody,
-    /// The answer's JSON ends in the middle; a stream ends inside of an event.
-    TruncatedJson,
-    /// The right body under `text/plain`.
-    WrongContentType,
-    /// The first string of the text is not UTF-8.
-    InvalidUtf8,
+    "empty-body" EmptyBody
+    /// JSON ends in the middle; a stream ends inside of an event.
+    "truncated-json" TruncatedJson
+    /// The right body as `text/plain`.
+    "wrong-content-type" WrongContentType
+    /// The first string of the body is not UTF-8.
+    "invalid-utf8" InvalidUtf8
     /// Hundreds of kilobytes of headers.
-    HugeHeaders,
-    /// The whole text, of this many bytes, in one event.
-    HugeEvent {
-        /// Bytes of text.
-        bytes: usize,
-    },
-    /// The connection is reset before the head of the answer.
-    ResetBeforeHead,
-    /// The connection is reset after so many events; half-way where there are none.
-    ResetMidBody {
-        /// Events that go out.
-        after: usize,
-    },
+    "huge-headers" HugeHeaders
+    /// The complete text in one event.
+    "huge-event" HugeEvent { bytes: usize = 32 << 20, "Bytes of text." }
+    /// The connection is reset before the head of the response.
+    "reset-before-head" ResetBeforeHead
+    /// The connection is reset after so many events; half-way if there are none.
+    "reset-mid-body" ResetMidBody { after: usize = 2, "Events that are sent." }
     /// The stream ends without its last event; JSON ends in the middle.
-    NoEnd,
+    "no-end" NoEnd
     /// An error event in the middle of the stream.
-    ErrorEvent,
+    "error-event" ErrorEvent
     /// Status 200, then an error as the first event.
-    ErrorFirst,
+    "error-first" ErrorFirst
     /// One byte at a time.
-    Drip {
-        /// Milliseconds between two bytes.
-        ms: u64,
-    },
-    /// After so many events nothing more comes, and the connection stays open.
-    Stall {
-        /// Events that go out.
-        after: usize,
-    },
-    /// The stream goes on until the client goes away.
-    Endless,
+    "drip" Drip { ms: u64 = 1, "Milliseconds between two bytes." }
+    /// After so many events nothing more is sent, and the connection stays open.
+    "stall" Stall { after: usize = 2, "Events that are sent." }
+    /// The stream goes on until the client disconnects.
+    "endless" Endless
     /// No usage anywhere.
-    NoUsage,
+    "no-usage" NoUsage
     /// Every number of the usage is negative.
-    NegativeUsage,
+    "negative-usage" NegativeUsage
     /// Every number of the usage is near the largest of 64 bits.
-    AbsurdUsage,
-    /// Nothing is ever answered.
-    Hang,
-    /// The model rejects.
-    Refusal,
-    /// The answer is cut by the content filter; media are rejected by it once they are made.
-    ContentFilter,
+    "absurd-usage" AbsurdUsage
+    /// There is never a response.
+    "hang" Hang
+    /// The model refuses.
+    "refusal" Refusal
+    /// The content filter cuts the output; it rejects generated media.
+    "content-filter" ContentFilter
     /// The prompt is blocked.
-    Blocked,
-    /// The answer is cut at the limit of tokens.
-    LengthStop,
-    /// The connection is closed in good order without an answer.
-    CloseWithoutAnswer,
-    /// What was asked for is done, but the answer never comes: a reset, or nothing at all.
-    LostAnswer {
-        /// Nothing instead of a reset.
-        hang: bool,
-    },
-    /// MediaRequest: the work fails.
-    Fail,
-    /// MediaRequest: the work is not done in time.
-    Expire,
-    /// MediaRequest: so many of the results that were asked for are good.
-    Partial {
-        /// Good results.
-        count: usize,
-    },
-    /// MediaRequest: the task is done at this poll, not before.
-    PollReport {
-        /// Counted from 1.
-        count: u32,
-    },
-    /// MediaRequest: the work takes so long.
-    ChatRequest {
-        /// Milliseconds.
-        ms: u64,
-    },
-    /// MediaRequest: a result is at least so large.
-    ResultBytes {
-        /// Bytes of the file.
-        bytes: u64,
-    },
+    "blocked" Blocked
+    /// The output ends at the limit of tokens.
+    "length-stop" LengthStop
+    /// The connection is closed in good order without a response.
+    "close-without-answer" CloseWithoutAnswer
+    /// Media: the work fails.
+    "fail" Fail
+    /// Media: the work is not done in time.
+    "expire" Expire
+    /// Media: not all requested results are good.
+    "partial" Partial { count: usize = 1, "Good results." }
+    /// Media: the task ends at this poll, not before.
+    "polls" Polls { count: u32 = 3, "Counted from 1." }
+    /// Media: how long the work takes.
+    "work-ms" Work { ms: u64 = 100, "Milliseconds." }
+    /// Media: how large a result is at least.
+    "result-bytes" ResultBytes { bytes: u64 = 64 << 20, "Bytes of the file." }
 }
 
 impl Scenario {
     /// One of each, with the values that a name without a value stands for.
     pub fn all() -> Vec<Self> {
-        NAMES
-            .iter()
-            .filter_map(|(name, _)| name.parse().ok())
-            .collect()
-    }
-
-    /// Whether it says how the work goes, and nothing of the exchange.
-    pub(crate) fn is_of_work(&self) -> bool {
-        matches!(
-            self,
-            Self::Fail
-                | Self::Expire
-                | Self::Partial { .. }
-                | Self::PollReport { .. }
-                | Self::ChatRequest { .. }
-                | Self::ResultBytes { .. }
-                | Self::Blocked
-                | Self::ContentFilter
-        )
+        let names = NAMES.iter();
+        names.filter_map(|(_, make)| make(None)).collect()
     }
 }
-
-/// What makes a scenario of the text after `=`.
-type Make = fn(Option<&str>) -> Option<Scenario>;
-
-const NAMES: &[(&str, Make)] = &[
-    ("normal", |_| Some(Scenario::Normal)),
-    ("status", status),
-    ("rate-limited", |value| {
-        let retry_after = number(value, 1)?;
-        Some(Scenario::RateLimited { retry_after })
-    }),
-    ("quota-exhausted", |_| Some(Scenario::QuotaExhausted)),
-    ("key-refused", |value| {
-        let key = value.map(str::to_owned);
-        Some(Scenario::KeyRefused { key })
-    }),
-    ("model-missing", |_| Some(Scenario::ModelMissing)),
-    ("overloaded", |_| Some(Scenario::Overloaded)),
-    ("html-200", |_| Some(Scenario::Html200)),
-    ("empty-body", |_| Some(Scenario::EmptyBody)),
-    ("truncated-json", |_| Some(Scenario::TruncatedJson)),
-    ("wrong-content-type", |_| Some(Scenario::WrongContentType)),
-    ("invalid-utf8", |_| Some(Scenario::InvalidUtf8)),
-    ("huge-headers", |_| Some(Scenario::HugeHeaders)),
-    ("huge-event", |value| {
-        let bytes = number(value, 32 << 20)?;
-        Some(Scenario::HugeEvent { bytes })
-    }),
-    ("reset-before-head", |_| Some(Scenario::ResetBeforeHead)),
-    ("reset-mid-body", |value| {
-        let after = number(value, 2)?;
-        Some(Scenario::ResetMidBody { after })
-    }),
-    ("no-end", |_| Some(Scenario::NoEnd)),
-    ("error-event", |_| Some(Scenario::ErrorEvent)),
-    ("error-first", |_| Some(Scenario::ErrorFirst)),
-    ("drip", |value| {
-        let ms = number(value, 1)?;
-        Some(Scenario::Drip { ms })
-    }),
-    ("stall", |value| {
-        let after = number(value, 2)?;
-        Some(Scenario::Stall { after })
-    }),
-    ("endless", |_| Some(Scenario::Endless)),
-    ("no-usage", |_| Some(Scenario::NoUsage)),
-    ("negative-usage", |_| Some(Scenario::NegativeUsage)),
-    ("absurd-usage", |_| Some(Scenario::AbsurdUsage)),
-    ("hang", |_| Some(Scenario::Hang)),
-    ("refusal", |_| Some(Scenario::Refusal)),
-    ("content-filter", |_| Some(Scenario::ContentFilter)),
-    ("blocked", |_| Some(Scenario::Blocked)),
-    ("length-stop", |_| Some(Scenario::LengthStop)),
-    ("close-without-answer", |_| {
-        Some(Scenario::CloseWithoutAnswer)
-    }),
-    ("reset-after-accept", |_| {
-        Some(Scenario::LostAnswer { hang: false })
-    }),
-    ("hang-after-accept", |_| {
-        Some(Scenario::LostAnswer { hang: true })
-    }),
-    ("fail", |_| Some(Scenario::Fail)),
-    ("expire", |_| Some(Scenario::Expire)),
-    ("partial", |value| {
-        let count = number(value, 1)?;
-        Some(Scenario::Partial { count })
-    }),
-    ("polls", |value| {
-        let count = number(value, 3)?;
-        Some(Scenario::PollReport { count })
-    }),
-    ("work-ms", |value| {
-        let ms = number(value, 100)?;
-        Some(Scenario::ChatRequest { ms })
-    }),
-    ("result-bytes", |value| {
-        let bytes = number(value, 64 << 20)?;
-        Some(Scenario::ResultBytes { bytes })
-    }),
-];
 
 /// `503` or `503,{"any":"body"}`.
 fn status(value: Option<&str>) -> Option<Scenario> {
@@ -230,9 +130,8 @@ fn status(value: Option<&str>) -> Option<Scenario> {
         None => (value, None),
     };
     let status = status.trim().parse().ok()?;
-    (200..=599)
-        .contains(&status)
-        .then_some(Scenario::Status(status, body))
+    let is_status = (200..=599).contains(&status);
+    is_status.then_some(Scenario::Status(status, body))
 }
 
 fn number<T: FromStr>(value: Option<&str>, default: T) -> Option<T> {
@@ -248,9 +147,9 @@ impl FromStr for Scenario {
             Some((name, value)) => (name, Some(value)),
             None => (text, None),
         };
-        let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-        let wanted = plain(name.trim());
-        let found = NAMES.iter().find(|(name, _)| plain(name) == wanted);
+        let letters = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+        let wanted = letters(name.trim());
+        let found = NAMES.iter().find(|(name, _)| letters(name) == wanted);
         found
             .and_then(|(_, make)| make(value))
             .ok_or_else(|| format!("no scenario is called `{text}`"))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::directive::Stage;
+use crate::instructions::Stage;
 use crate::work_plan::{Outcome, WorkPlan};
 
 /// A task.
@@ -14,14 +14,14 @@ use crate::work_plan::{Outcome, WorkPlan};
 pub(crate) struct Task {
     pub(crate) id: String,
     /// What the provider wants to know of it later.
-    pub(crate) facts: Value,
+    pub(crate) kept: Value,
     /// Different for every task.
     pub(crate) number: u64,
-    pub(crate) made_at: SystemTime,
+    pub(crate) created_at: SystemTime,
     pub(crate) plan: WorkPlan,
     /// Links to its results, once there are some.
     pub(crate) results: Vec<String>,
-    born: Instant,
+    started: Instant,
     polls: Vec<Instant>,
     /// How many requests of other kinds were about it.
     others: HashMap<Stage, u32>,
@@ -41,15 +41,15 @@ pub(crate) enum TaskState {
 }
 
 impl Task {
-    pub(crate) fn new(id: String, facts: Value, number: u64, plan: WorkPlan) -> Self {
+    pub(crate) fn new(id: String, kept: Value, number: u64, plan: WorkPlan) -> Self {
         Self {
             id,
-            facts,
+            kept,
             number,
-            made_at: SystemTime::now(),
+            created_at: SystemTime::now(),
             plan,
             results: Vec::new(),
-            born: Instant::now(),
+            started: Instant::now(),
             polls: Vec::new(),
             others: HashMap::new(),
             cancelled: false,
@@ -58,17 +58,20 @@ impl Task {
     }
 
     /// How far it is now.
-    pub(crate) fn phase(&mut self, now: Instant) -> TaskState {
+    pub(crate) fn state(&mut self, now: Instant) -> TaskState {
         if self.cancelled {
             return TaskState::Cancelled;
         }
         let (polls, needed) = (self.polls.len() as u32, self.plan.polls);
-        let (spent, work) = (now.saturating_duration_since(self.born), self.plan.work);
+        let (spent, work) = (
+            now.saturating_duration_since(self.started),
+            self.plan.duration,
+        );
         if polls >= needed && spent >= work {
             let since = spent.saturating_sub(work);
             let at = SystemTime::now().checked_sub(since.min(spent));
             self.ended
-                .get_or_insert((now, at.unwrap_or(self.made_at).max(self.made_at)));
+                .get_or_insert((now, at.unwrap_or(self.created_at).max(self.created_at)));
             return TaskState::Ended(self.plan.outcome);
         }
         let started = if spent < work {
@@ -99,7 +102,7 @@ impl Task {
     }
 
     /// Notes a request about it: the number of its kind.
-    pub(crate) fn noted(&mut self, stage: Stage, now: Instant) -> u32 {
+    pub(crate) fn count_request(&mut self, stage: Stage, now: Instant) -> u32 {
         if stage == Stage::Poll {
             self.polls.push(now);
             return self.polls.len() as u32;
@@ -144,7 +147,7 @@ impl Tasks {
     }
 
     /// The task that has this id of the client's.
-    pub(crate) fn named(&self, external: &str) -> Option<&str> {
+    pub(crate) fn id_of(&self, external: &str) -> Option<&str> {
         self.by_external.get(external).map(String::as_str)
     }
 
@@ -169,7 +172,7 @@ impl Tasks {
             polls += task.polls.len();
             let each = task.polls.windows(2);
             gaps.extend(each.map(|pair| pair[1].duration_since(pair[0])));
-            let done = task.born + task.plan.work;
+            let done = task.started + task.plan.duration;
             late.extend(
                 task.ended
                     .map(|(request, _)| request.saturating_duration_since(done)),
@@ -188,11 +191,11 @@ impl Tasks {
 /// How the tasks of a fake were polled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollReport {
-    /// Tasks that were made.
+    /// Tasks that were started.
     pub tasks: usize,
     /// Those of them that were seen to have ended.
     pub ended: usize,
-    /// PollReport of all tasks.
+    /// Polls of all tasks.
     pub polls: usize,
     /// The times between two polls of the same task.
     pub gaps: Distribution,
@@ -212,17 +215,12 @@ impl PollReport {
 
 impl fmt::Display for PollReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            tasks,
-            ended,
-            polls,
-            gaps,
-            late,
-        } = self;
+        let (tasks, ended, polls) = (self.tasks, self.ended, self.polls);
         write!(
             f,
             "{tasks} tasks, {ended} seen to their end, {polls} polls; "
         )?;
+        let (gaps, late) = (&self.gaps, &self.late);
         write!(f, "between two polls: {gaps}; end seen late by: {late}")
     }
 }
@@ -242,16 +240,9 @@ pub struct Distribution {
 
 impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            min,
-            median,
-            p99,
-            max,
-        } = self;
-        write!(
-            f,
-            "least {min:.1?}, median {median:.1?}, p99 {p99:.1?}, most {max:.1?}"
-        )
+        let (min, median) = (self.min, self.median);
+        write!(f, "least {min:.1?}, median {median:.1?}, ")?;
+        write!(f, "p99 {:.1?}, most {:.1?}", self.p99, self.max)
     }
 }
 

@@ -1,8 +1,10 @@
 //! What a fake says that an exchange used. The numbers depend on the texts alone, are never zero
 //! and differ from each other, so that a mistake in counting or charging shows.
 
+use serde::Serialize;
+
 /// Counts of one exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tokens {
     /// The whole prompt: cached and written tokens are part of it.
     pub input: u64,
@@ -16,19 +18,16 @@ pub struct Tokens {
     pub reasoning: u64,
 }
 
-/// Of the 8 tokens written to the cache, those that are kept for one hour.
-pub(crate) const WRITTEN_1H: u64 = 3;
-
-/// What an answer costs: `asked` is the last user text (the results, if the last turn holds tool
-/// results), `answered` the bytes of the visible answer: texts, and arguments as JSON.
-pub fn tokens(asked: &str, answered: usize, thought: bool) -> Tokens {
-    let asked = asked.len() as u64;
-    let reasoning = if thought { 5 + asked / 16 } else { 0 };
+/// The usage of an exchange: `input` is the last user text (the results, if the last turn holds tool
+/// results), `output` the bytes of the visible output: texts, and arguments as JSON.
+pub fn tokens(input: &str, output: usize, thinks: bool) -> Tokens {
+    let input = input.len() as u64;
+    let reasoning = if thinks { 5 + input / 16 } else { 0 };
     Tokens {
-        input: 60 + asked,
-        cached: 16 + asked / 8,
+        input: 60 + input,
+        cached: 16 + input / 8,
         written: 8,
-        output: 7 + (answered as u64).div_ceil(4) + reasoning,
+        output: 7 + (output as u64).div_ceil(4) + reasoning,
         reasoning,
     }
 }

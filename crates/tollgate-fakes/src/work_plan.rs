@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use crate::directive::Directive;
 use crate::fake::Options;
+use crate::instructions::Directive;
 use crate::scenario::Scenario;
 
-/// How it ends.
+/// How work ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Outcome {
     #[default]
     Good,
-    /// Refused by moderation for what was asked.
+    /// Moderation rejects the prompt.
     Blocked,
-    /// Refused by moderation for what was made.
+    /// Moderation rejects the result.
     Filtered,
     Failed,
     /// Not done in time.
@@ -32,19 +32,18 @@ impl Outcome {
     }
 }
 
-/// What is decided for a piece of work when it is asked for.
+/// What is decided for a piece of work when it is requested.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkPlan {
     pub(crate) outcome: Outcome,
-    /// The poll at which a task is done at the earliest.
+    /// The first poll at which a task can have ended.
     pub(crate) polls: u32,
-    /// How long it takes.
-    pub(crate) work: Duration,
-    /// How many results are good; all if there is no number.
+    pub(crate) duration: Duration,
+    /// How many results are good; `None` if all are.
     pub(crate) partial: Option<usize>,
-    /// How large a result is at least.
+    /// The smallest size of a result in bytes.
     pub(crate) bytes: Option<u64>,
-    /// What the request has said of later steps.
+    /// The directives of the request for later steps.
     pub(crate) later: Vec<Directive>,
 }
 
@@ -53,30 +52,32 @@ impl WorkPlan {
         Self {
             outcome: Outcome::Good,
             polls: options.polls,
-            work: options.work,
+            duration: options.work,
             partial: None,
             bytes: options.result_bytes,
             later: Vec::new(),
         }
     }
 
-    /// Takes a scenario of work into account.
-    pub(crate) fn apply(&mut self, scenario: &Scenario) {
+    /// Applies a scenario; false if it says nothing of the work, but of the exchange.
+    pub(crate) fn apply(&mut self, scenario: &Scenario) -> bool {
         match scenario {
             Scenario::Blocked => self.outcome = Outcome::Blocked,
             Scenario::ContentFilter => self.outcome = Outcome::Filtered,
             Scenario::Fail => self.outcome = Outcome::Failed,
             Scenario::Expire => self.outcome = Outcome::Expired,
             Scenario::Partial { count } => self.partial = Some(*count),
-            Scenario::PollReport { count } => self.polls = *count,
-            Scenario::ChatRequest { ms } => self.work = Duration::from_millis(*ms),
+            Scenario::Polls { count } => self.polls = *count,
+            Scenario::Work { ms } => self.duration = Duration::from_millis(*ms),
             Scenario::ResultBytes { bytes } => self.bytes = Some(*bytes),
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
-    /// How many of the results that were asked for are good.
-    pub(crate) fn good(&self, asked: usize) -> usize {
-        self.partial.map_or(asked, |partial| partial.min(asked))
+    /// How many of the requested results are good.
+    pub(crate) fn good(&self, requested: usize) -> usize {
+        self.partial
+            .map_or(requested, |partial| partial.min(requested))
     }
 }

@@ -148,139 +148,108 @@ fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
 mod tests {
     use super::*;
 
-    fn check(prompt: &str, expected: Directives, text: &str) {
-        let (directives, left) = Directives::parse(prompt);
-        assert_eq!(directives, expected, "{prompt}");
-        assert_eq!(left, text, "{prompt}");
-    }
-
     #[test]
     fn every_directive_is_parsed_and_removed_from_the_text() {
-        let none = Directives::default;
-        check("a cat", none(), "a cat");
-        check(
-            "a [[sandbox:fail]]cat",
-            Directives {
-                fail: true,
-                ..none()
-            },
-            "a cat",
-        );
-        check(
-            "[[sandbox:fail=2]][[sandbox:delay=1500]] x",
-            Directives {
-                fail_first: Some(2),
-                delay: Some(Duration::from_millis(1500)),
-                ..none()
-            },
-            " x",
-        );
-        check(
-            "[[sandbox:partial=0]] [[sandbox:hang]]\n[[sandbox:moderated]]",
-            Directives {
-                partial: Some(0),
-                hang: true,
-                moderated: true,
-                ..none()
-            },
-            " \n",
-        );
-        check(
-            "[[sandbox:say=one = 1,\n[two]]] [[sandbox:tool=a]][[sandbox:tool=b.c]]",
-            Directives {
-                say: Some("one = 1,\n[two".to_owned()),
-                tools: vec!["a".to_owned(), "b.c".to_owned()],
-                ..none()
-            },
-            "] ",
-        );
-        check(
-            "[[sandbox:say=]][[sandbox:cut=3]][[sandbox:words=0]]",
-            Directives {
-                say: Some(String::new()),
-                cut: Some(3),
-                words: Some(0),
-                ..none()
-            },
-            "",
-        );
-        check(
-            "猫[[sandbox:status=503]]",
-            Directives {
-                status: Some(503),
-                ..none()
-            },
-            "猫",
-        );
-    }
-
-    #[test]
-    fn the_last_of_two_equal_directives_counts() {
-        let (directives, _) = Directives::parse("[[sandbox:delay=1]][[sandbox:delay=2]]");
-        assert_eq!(directives.delay, Some(Duration::from_millis(2)));
-    }
-
-    #[test]
-    fn malformed_directives_stay_in_the_text() {
-        for prompt in [
-            "[[sandbox:]]",
-            "[[sandbox:fail",
-            "[[sandbox:fail=]]",
-            "[[sandbox:fail=-1]]",
-            "[[sandbox:fail=+1]]",
-            "[[sandbox:fail=1.5]]",
-            "[[sandbox:fail=99999999999]]",
-            "[[sandbox:status=99]]",
-            "[[sandbox:status=600]]",
-            "[[sandbox:partial]]",
-            "[[sandbox:delay=5s]]",
-            "[[sandbox:hang=1]]",
-            "[[sandbox:Fail]]",
-            "[[ sandbox:fail]]",
-            "[sandbox:fail]",
-            "[[sandbox:unknown]]",
-            "[[sandbox:say]]",
-            "[[sandbox:tool=]]",
-            "[[sandbox:cut=]]",
-            "[[sandbox:words=1000001]]",
-            "[[sandbox:[[sandbox:",
-        ] {
-            check(prompt, Directives::default(), prompt);
+        type Expect = fn(&mut Directives);
+        let cases: [(&str, &str, Expect); 9] = [
+            ("a cat", "a cat", |_| {}),
+            ("a [[sandbox:fail]]cat", "a cat", |d| d.fail = true),
+            ("[[sandbox:fail=2]][[sandbox:delay=1500]] x", " x", |d| {
+                (d.fail_first, d.delay) = (Some(2), Some(Duration::from_millis(1500)));
+            }),
+            (
+                "[[sandbox:partial=0]] [[sandbox:hang]]\n[[sandbox:moderated]]",
+                " \n",
+                |d| {
+                    (d.partial, d.hang, d.moderated) = (Some(0), true, true);
+                },
+            ),
+            (
+                "[[sandbox:say=one = 1,\n[two]]] [[sandbox:tool=a]][[sandbox:tool=b.c]]",
+                "] ",
+                |d| {
+                    d.say = Some("one = 1,\n[two".to_owned());
+                    d.tools = vec!["a".to_owned(), "b.c".to_owned()];
+                },
+            ),
+            (
+                "[[sandbox:say=]][[sandbox:cut=3]][[sandbox:words=0]]",
+                "",
+                |d| {
+                    (d.say, d.cut, d.words) = (Some(String::new()), Some(3), Some(0));
+                },
+            ),
+            ("猫[[sandbox:status=503]]", "猫", |d| d.status = Some(503)),
+            // The last of two counts; one inside a malformed one is applied.
+            ("[[sandbox:delay=1]][[sandbox:delay=2]]", "", |d| {
+                d.delay = Some(Duration::from_millis(2))
+            }),
+            ("[[sandbox:x [[sandbox:fail]] y", "[[sandbox:x  y", |d| {
+                d.fail = true
+            }),
+        ];
+        for (prompt, text, expect) in cases {
+            let mut expected = Directives::default();
+            expect(&mut expected);
+            assert_eq!(
+                Directives::parse(prompt),
+                (expected, text.to_owned()),
+                "{prompt}"
+            );
         }
     }
 
     #[test]
-    fn a_directive_inside_a_malformed_one_is_applied() {
-        check(
-            "[[sandbox:x [[sandbox:fail]] y",
-            Directives {
-                fail: true,
-                ..Directives::default()
-            },
-            "[[sandbox:x  y",
-        );
+    fn malformed_directives_stay_in_the_text() {
+        for inner in [
+            ":",
+            ":fail=",
+            ":fail=-1",
+            ":fail=+1",
+            ":fail=1.5",
+            ":fail=99999999999",
+            ":status=99",
+            ":status=600",
+            ":partial",
+            ":delay=5s",
+            ":hang=1",
+            ":Fail",
+            ":unknown",
+            ":say",
+            ":tool=",
+            ":cut=",
+            ":words=1000001",
+        ] {
+            for prompt in [
+                format!("[[sandbox{inner}]]"),
+                format!("[[ sandbox{inner}]]"),
+                format!("[[sandbox{inner}"),
+            ] {
+                let expected = (Directives::default(), prompt.clone());
+                assert_eq!(Directives::parse(&prompt), expected, "{prompt}");
+            }
+        }
     }
 
     #[test]
     fn fail_n_fails_the_first_n_attempts() {
-        let mode = |prompt, failed| Directives::parse(prompt).0.failure_mode(failed);
-        assert_eq!(
-            mode("[[sandbox:fail=2]]", 0),
-            Some(FailureMode::FailsAttempt(1))
-        );
-        assert_eq!(
-            mode("[[sandbox:fail=2]]", 1),
-            Some(FailureMode::FailsAttempt(2))
-        );
-        assert_eq!(mode("[[sandbox:fail=2]]", 2), None);
-        let both = "[[sandbox:fail=1]][[sandbox:status=503]]";
-        assert_eq!(mode(both, 0), Some(FailureMode::Status(503)));
-        assert_eq!(mode(both, 1), None);
-        assert_eq!(
-            mode("[[sandbox:status=503]]", 9),
-            Some(FailureMode::Status(503))
-        );
-        assert_eq!(mode("[[sandbox:fail]]", 9), Some(FailureMode::Fails));
-        assert_eq!(mode("hello", 0), None);
+        use FailureMode::{Fails, FailsAttempt, Status};
+        for (prompt, failed, mode) in [
+            ("[[sandbox:fail=2]]", 0, Some(FailsAttempt(1))),
+            ("[[sandbox:fail=2]]", 1, Some(FailsAttempt(2))),
+            ("[[sandbox:fail=2]]", 2, None),
+            (
+                "[[sandbox:fail=1]][[sandbox:status=503]]",
+                0,
+                Some(Status(503)),
+            ),
+            ("[[sandbox:fail=1]][[sandbox:status=503]]", 1, None),
+            ("[[sandbox:status=503]]", 9, Some(Status(503))),
+            ("[[sandbox:fail]]", 9, Some(Fails)),
+            ("hello", 0, None),
+        ] {
+            let directives = Directives::parse(prompt).0;
+            assert_eq!(directives.failure_mode(failed), mode, "{prompt} {failed}");
+        }
     }
 }

@@ -176,32 +176,3 @@ impl<'a> Timer<'a> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_http_status_has_the_error_kind_that_a_real_adapter_gives_it() {
-        use UpstreamErrorKind::{Rejected, Unavailable, UnsupportedByChannel};
-        for (status, kind) in [
-            (200, Unavailable),
-            (302, Unavailable),
-            (400, Rejected),
-            (401, UnsupportedByChannel),
-            (402, UnsupportedByChannel),
-            (403, UnsupportedByChannel),
-            (404, UnsupportedByChannel),
-            (408, Unavailable),
-            (409, Unavailable),
-            (413, Rejected),
-            (422, Rejected),
-            (429, Unavailable),
-            (500, Unavailable),
-            (503, Unavailable),
-        ] {
-            let error = error_for_status(status);
-            assert_eq!((error.kind, error.status), (kind, Some(status)), "{status}");
-        }
-    }
-}

@@ -102,21 +102,3 @@ fn frames(count: u32) -> Vec<u8> {
     frame[..4].copy_from_slice(&[0xff, 0xf3, 0x84, 0xc4]);
     frame.repeat(count.max(1) as usize)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sounds_last_as_long_as_they_say() {
-        let text = "a hundred letters ".repeat(6);
-        let slow = AudioFile::of(&text, AudioFormat::Wav, 0.5);
-        let fast = AudioFile::of(&text, AudioFormat::Wav, 2.0);
-        assert!(slow.milliseconds > 3 * fast.milliseconds);
-        let bytes = slow.make().len() - 44;
-        assert_eq!(bytes, u64::from(slow.milliseconds) * 48);
-        let form = AudioFormat::Mp3;
-        let frames = AudioFile { form, ..slow }.make().len() / FRAME as u64;
-        assert_eq!(frames * 24, u64::from(slow.milliseconds));
-    }
-}

@@ -1,6 +1,6 @@
 //! JPEG of one grey: every block but the first says in two bits that nothing changes.
 
-/// The bytes of a image of `size` pixels, of which each side is at most 65,535.
+/// The bytes of an image of `size` pixels, of which each side is at most 65,535.
 pub(super) fn make(size: (u32, u32), grey: u8) -> Vec<u8> {
     let (width, height) = (size.0 as u16, size.1 as u16);
     let mut jpeg = vec![0xff, 0xd8];

@@ -101,7 +101,7 @@ impl ImageFormat {
     }
 }
 
-/// A image of one colour.
+/// An image of one colour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImageFile {
     pub(crate) form: ImageFormat,
@@ -132,24 +132,24 @@ impl FileRecipe {
                 };
                 Blob::new(file).padded(bytes)
             }
-            Self::Video(film) => film.make(bytes),
-            Self::Audio(sound) => sound.make().padded(bytes),
+            Self::Video(video) => video.make(bytes),
+            Self::Audio(audio) => audio.make().padded(bytes),
         }
     }
 
     pub(crate) fn media_type(self) -> &'static str {
         match self {
-            Self::Image(picture) => picture.form.media_type(),
+            Self::Image(image) => image.form.media_type(),
             Self::Video(_) => "video/mp4",
-            Self::Audio(sound) => sound.form.media_type(),
+            Self::Audio(audio) => audio.form.media_type(),
         }
     }
 
     pub(crate) fn extension(self) -> &'static str {
         match self {
-            Self::Image(picture) => picture.form.extension(),
+            Self::Image(image) => image.form.extension(),
             Self::Video(_) => "mp4",
-            Self::Audio(sound) => sound.form.extension(),
+            Self::Audio(audio) => audio.form.extension(),
         }
     }
 }
@@ -194,71 +194,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_of_a_blob() {
-        let blob = Blob {
-            head: Bytes::from_static(b"abc"),
-            zeros: 4,
-            tail: Bytes::from_static(b"xyz"),
-        };
-        let all = blob.bytes();
-        assert_eq!(&all[..], b"abc\0\0\0\0xyz");
-        for count in 0..=10 {
-            let first = blob.first(count);
-            assert_eq!(first.len(), count);
-            assert_eq!(first.bytes(), all.slice(..count as usize));
-        }
-    }
-
-    #[test]
-    fn pictures_are_read_and_have_their_size() {
+    fn files_are_what_they_say_and_as_large_as_requested() {
         use ImageFormat::{Jpeg, Png, WebP};
-        for form in [Png, Jpeg, WebP] {
-            for size in [(1, 1), (17, 5), (1280, 720), (4096, 4096), (3, 3000)] {
-                for bytes in [None, Some(300_000)] {
-                    let number = u64::from(size.0);
-                    let recipe = FileRecipe::Image(ImageFile { form, size, number });
-                    let file = recipe.make(bytes).bytes();
-                    assert!(file.len() < 400_000, "{form:?} {size:?}: {}", file.len());
-                    let guessed = image::guess_format(&file).expect("a format");
-                    assert_eq!(guessed.to_mime_type(), recipe.media_type());
-                    let read = image::load_from_memory(&file);
-                    let read = read.unwrap_or_else(|e| panic!("{form:?} {size:?}: {e}"));
-                    assert_eq!((read.width(), read.height()), size);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn sounds_are_whole_and_as_large_as_is_asked_for() {
-        use AudioFormat::{Mp3, Pcm, Wav};
-        for form in [Mp3, Wav, Pcm] {
-            let sound = AudioFile::of("a text to be read aloud", form, 1.0);
-            let recipe = FileRecipe::Audio(sound);
-            assert_eq!(recipe.make(None).len(), sound.make().len());
-            assert_eq!(recipe.make(Some(9)).len(), sound.make().len());
-            assert_eq!(recipe.make(Some(1_000_000)).len(), 1_000_000);
-        }
-        let wav = FileRecipe::Audio(AudioFile::of("a text", Wav, 1.0))
-            .make(None)
-            .bytes();
-        let found = wav[40..44]
-            .iter()
-            .rev()
-            .fold(0, |n, byte| n << 8 | usize::from(*byte));
-        assert_eq!(wav.len() - 44, found, "as many bytes as its head says");
-    }
-
-    #[test]
-    fn pictures_of_two_numbers_differ() {
-        for form in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP] {
-            let colour = |number| {
-                let size = (8, 8);
-                let file = FileRecipe::Image(ImageFile { form, size, number }).make(None);
-                let read = image::load_from_memory(&file.bytes()).expect("a picture");
-                read.to_rgb8().get_pixel(4, 4).0
+        let sizes = [(1, 1), (17, 5), (1280, 720), (4096, 4096), (3, 3000)];
+        for (form, size) in [Png, Jpeg, WebP]
+            .into_iter()
+            .flat_map(|form| sizes.map(|size| (form, size)))
+        {
+            let decode = |number, bytes| {
+                let recipe = FileRecipe::Image(ImageFile { form, size, number });
+                let file = recipe.make(bytes).bytes();
+                assert!(file.len() < 400_000, "{form:?} {size:?}: {}", file.len());
+                let format = image::guess_format(&file).expect("a format");
+                assert_eq!(format.to_mime_type(), recipe.media_type());
+                let image = image::load_from_memory(&file);
+                image
+                    .unwrap_or_else(|e| panic!("{form:?} {size:?}: {e}"))
+                    .to_rgb8()
             };
-            assert_ne!(colour(1), colour(2));
+            let (one, other) = (decode(1, None), decode(2, Some(300_000)));
+            assert_eq!(one.dimensions(), size);
+            assert_ne!(one.get_pixel(0, 0), other.get_pixel(0, 0));
+        }
+        for form in [AudioFormat::Mp3, AudioFormat::Wav, AudioFormat::Pcm] {
+            let audio = AudioFile::of("a text to be read aloud", form, 1.0);
+            let recipe = FileRecipe::Audio(audio);
+            assert_eq!(recipe.make(Some(9)).len(), recipe.make(None).len());
+            assert_eq!(recipe.make(Some(1_000_000)).len(), 1_000_000);
         }
     }
 }

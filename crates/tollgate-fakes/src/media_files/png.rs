@@ -2,7 +2,7 @@
 
 use super::LowBits;
 
-/// The bytes of a image of `size` pixels.
+/// The bytes of an image of `size` pixels.
 pub(super) fn make(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {
     let (width, height) = size;
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();

@@ -2,7 +2,7 @@
 
 use super::LowBits;
 
-/// The bytes of a image of `size` pixels, of which each side is at most 16,384.
+/// The bytes of an image of `size` pixels, of which each side is at most 16,384.
 pub(super) fn make(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {
     let mut bits = LowBits {
         bytes: vec![0x2f],

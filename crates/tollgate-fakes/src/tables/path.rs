@@ -1,8 +1,7 @@
 //! Paths to the fields of a request, written as each provider writes them.
 
-use std::fmt::Write as _;
-
 use serde::Deserialize;
+use serde_json::Value;
 
 /// How a provider writes a path, and whether it also takes names in snake case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -17,55 +16,34 @@ pub(crate) enum PathStyle {
     Snake,
 }
 
-#[derive(Debug, Clone)]
-enum Step {
-    Name(String),
-    Index(usize),
-}
-
 /// A path to a field.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonPath {
     pub(crate) style: PathStyle,
-    steps: Vec<Step>,
+    pub(crate) text: String,
 }
 
 impl JsonPath {
-    pub(crate) fn root(style: PathStyle) -> Self {
-        Self {
-            style,
-            steps: Vec::new(),
-        }
+    /// The path that is written so; the root if the text is empty.
+    pub(crate) fn new(style: PathStyle, text: String) -> Self {
+        Self { style, text }
     }
 
     pub(crate) fn field(&self, name: &str) -> Self {
-        self.with(Step::Name(name.to_owned()))
+        let dot = if self.text.is_empty() { "" } else { "." };
+        let name = match self.style {
+            PathStyle::Snake => snake(name),
+            _ => name.to_owned(),
+        };
+        Self::new(self.style, format!("{}{dot}{name}", self.text))
     }
 
     pub(crate) fn at(&self, index: usize) -> Self {
-        self.with(Step::Index(index))
-    }
-
-    fn with(&self, step: Step) -> Self {
-        let mut longer = self.clone();
-        longer.steps.push(step);
-        longer
-    }
-
-    pub(crate) fn write(&self) -> String {
-        let mut text = String::new();
-        for step in &self.steps {
-            let dot = if text.is_empty() { "" } else { "." };
-            let written = match (step, self.style) {
-                (Step::Name(name), PathStyle::Snake) => write!(text, "{dot}{}", snake(name)),
-                (Step::Name(name), _) => write!(text, "{dot}{name}"),
-                (Step::Index(index), PathStyle::Dots) => write!(text, "{dot}{index}"),
-                (Step::Index(index), _) => write!(text, "[{index}]"),
-            };
-            // A String takes everything.
-            written.unwrap_or_default();
-        }
-        text
+        let text = match self.style {
+            PathStyle::Dots => format!("{}.{index}", self.text),
+            _ => format!("{}[{index}]", self.text),
+        };
+        Self::new(self.style, text)
     }
 }
 
@@ -83,17 +61,34 @@ pub(crate) fn snake(name: &str) -> String {
 
 /// `stop_sequences` as `stopSequences`.
 pub(crate) fn camel(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    let mut raise = false;
-    for c in name.chars() {
-        if c == '_' {
-            raise = true;
-        } else if raise {
-            text.push(c.to_ascii_uppercase());
-            raise = false;
-        } else {
-            text.push(c);
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |text, word| {
+        let mut letters = word.chars();
+        let raised = letters.next().map(|c| c.to_ascii_uppercase());
+        text + &raised.into_iter().chain(letters).collect::<String>()
+    })
+}
+
+/// The value with the names of its fields in camel case, but not inside of the fields `except`.
+pub(crate) fn in_camel_case(value: &Value, except: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let fields = object.iter().map(|(name, value)| {
+                let name = camel(name);
+                let is_free = except
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|one| *one == name));
+                let inner = if is_free {
+                    value.clone()
+                } else {
+                    in_camel_case(value, except)
+                };
+                (name, inner)
+            });
+            Value::Object(fields.collect())
         }
+        Value::Array(list) => list.iter().map(|one| in_camel_case(one, except)).collect(),
+        other => other.clone(),
     }
-    text
 }

@@ -55,16 +55,16 @@ pub(crate) enum ViolationKind {
         expected: &'static str,
         given: &'static str,
     },
-    Below(f64),
-    Above(f64),
-    NotOneOf(Vec<String>, String),
-    TooLong {
-        max: usize,
-        length: usize,
+    Outside {
+        limit: f64,
+        below: bool,
     },
-    TooMany {
+    NotOneOf(Vec<String>, String),
+    TooLarge {
         max: usize,
         count: usize,
+        /// Characters or entries.
+        unit: &'static str,
     },
 }
 
@@ -189,12 +189,7 @@ impl Kind {
         }
         match (self, value) {
             (Self::String(max), Value::String(text)) => {
-                let length = text.chars().count();
-                limit(
-                    length <= *max,
-                    path,
-                    ViolationKind::TooLong { max: *max, length },
-                )
+                limit_count(text.chars().count(), *max, "characters", path)
             }
             (Self::Int(low, high), _) => match integer(value, path.style) {
                 Some(n) => range(n as f64, *low, *high, path),
@@ -204,12 +199,10 @@ impl Kind {
                 range(value.as_f64().unwrap_or_default(), *low, *high, path)
             }
             (Self::OneOf(names), Value::String(text)) => {
-                let known = names.contains(text);
-                limit(
-                    known,
-                    path,
-                    ViolationKind::NotOneOf(names.clone(), text.clone()),
-                )
+                if names.contains(text) {
+                    return Ok(());
+                }
+                fail(path, ViolationKind::NotOneOf(names.clone(), text.clone()))
             }
             (Self::Schema(name), _) => {
                 let schema = schemas.get(name);
@@ -219,12 +212,7 @@ impl Kind {
                 for (at, one) in list.iter().enumerate() {
                     kind.check(one, &path.at(at), schemas)?;
                 }
-                let count = list.len();
-                limit(
-                    count <= *max,
-                    path,
-                    ViolationKind::TooMany { max: *max, count },
-                )
+                limit_count(list.len(), *max, "entries", path)
             }
             (Self::Either(kinds), _) => match kinds.iter().find(|kind| kind.has_type_of(value)) {
                 Some(kind) => kind.check(value, path, schemas),
@@ -264,15 +252,20 @@ fn fail(path: &JsonPath, kind: ViolationKind) -> Fit {
     Err(Violation { path, kind })
 }
 
-fn limit(fits: bool, path: &JsonPath, kind: ViolationKind) -> Fit {
-    if fits { Ok(()) } else { fail(path, kind) }
+fn limit_count(count: usize, max: usize, unit: &'static str, path: &JsonPath) -> Fit {
+    if count <= max {
+        return Ok(());
+    }
+    fail(path, ViolationKind::TooLarge { max, count, unit })
 }
 
 fn range(n: f64, low: f64, high: f64, path: &JsonPath) -> Fit {
-    if n < low {
-        return fail(path, ViolationKind::Below(low));
+    let below = n < low;
+    if !below && n <= high {
+        return Ok(());
     }
-    limit(n <= high, path, ViolationKind::Above(high))
+    let limit = if below { low } else { high };
+    fail(path, ViolationKind::Outside { limit, below })
 }
 
 /// An integer; where both spellings of names are read, also one that is written as 40.0.
@@ -301,19 +294,21 @@ impl Violation {
             ViolationKind::Unknown(_) => "unknown-field",
             ViolationKind::Missing => "missing-field",
             ViolationKind::Type { .. } => "type",
-            ViolationKind::Below(_) | ViolationKind::Above(_) => "range",
+            ViolationKind::Outside { .. } => "range",
             ViolationKind::NotOneOf(..) => "value",
-            ViolationKind::TooLong { .. } => "length",
-            ViolationKind::TooMany { .. } => "too-many",
+            ViolationKind::TooLarge {
+                unit: "characters", ..
+            } => "length",
+            ViolationKind::TooLarge { .. } => "too-many",
         }
     }
 
     /// What the messages of the providers are made of; `text` is a message for those whose own words
     /// are not known.
     pub(crate) fn vars(&self) -> Map<String, Value> {
-        let at = self.path.write();
+        let at = self.path.text.clone();
         let field = match &self.kind {
-            ViolationKind::Unknown(name) => self.path.field(name).write(),
+            ViolationKind::Unknown(name) => self.path.field(name).text,
             _ => at.clone(),
         };
         let (more, text) = match &self.kind {
@@ -321,33 +316,27 @@ impl Violation {
                 (json!({"name": name}), format!("unknown field `{field}`"))
             }
             ViolationKind::Missing => (json!({}), format!("missing field `{field}`")),
-            ViolationKind::Type { expected, given } => (
-                json!({"expected": expected, "was": given}),
-                format!("`{field}` must be {expected}, but {given} was given"),
-            ),
-            ViolationKind::Below(limit) => (
-                json!({"limit": super::expr::number(*limit), "below": true}),
-                format!("`{field}` must be at least {limit}"),
-            ),
-            ViolationKind::Above(limit) => (
-                json!({"limit": super::expr::number(*limit), "below": false}),
-                format!("`{field}` must be at most {limit}"),
-            ),
-            ViolationKind::NotOneOf(values, given) => (
-                json!({"values": values, "was": given}),
-                format!(
-                    "`{field}` must be one of {}, not {given}",
-                    values.join(", ")
-                ),
-            ),
-            ViolationKind::TooLong { max, length } => (
-                json!({"limit": max, "count": length}),
-                format!("`{field}` has {length} characters, at most {max} are allowed"),
-            ),
-            ViolationKind::TooMany { max, count } => (
-                json!({"limit": max, "count": count}),
-                format!("`{field}` has {count} entries, at most {max} are allowed"),
-            ),
+            ViolationKind::Type { expected, given } => {
+                let text = format!("`{field}` must be {expected}, but {given} was given");
+                (json!({"expected": expected, "was": given}), text)
+            }
+            ViolationKind::Outside { limit, below } => {
+                let bound = if *below { "least" } else { "most" };
+                let text = format!("`{field}` must be at {bound} {limit}");
+                (
+                    json!({"limit": super::expr::number(*limit), "below": below}),
+                    text,
+                )
+            }
+            ViolationKind::NotOneOf(values, given) => {
+                let names = values.join(", ");
+                let text = format!("`{field}` must be one of {names}, not {given}");
+                (json!({"values": values, "was": given}), text)
+            }
+            ViolationKind::TooLarge { max, count, unit } => {
+                let text = format!("`{field}` has {count} {unit}, at most {max} are allowed");
+                (json!({"limit": max, "count": count}), text)
+            }
         };
         let mut vars = Map::new();
         vars.insert("parent".to_owned(), json!(at));
@@ -359,21 +348,10 @@ impl Violation {
 }
 
 /// A field that is there and not null, in either spelling of its name.
-pub(crate) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     let found = value.get(name).or_else(|| {
         let mixed = name.bytes().any(|b| b.is_ascii_uppercase());
         mixed.then(|| value.get(super::path::snake(name))).flatten()
     });
     found.filter(|found| !found.is_null())
-}
-
-/// The text of a field, if it is one.
-pub(crate) fn text_of<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    field(value, name).and_then(Value::as_str)
-}
-
-/// The list of a field; empty if there is none.
-pub(crate) fn list_of<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    let list = field(value, name).and_then(Value::as_array);
-    list.map_or(&[], Vec::as_slice)
 }

@@ -1,12 +1,14 @@
 //! What the names in an expression stand for.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::expr::Expr;
-use super::functions;
+use super::media_functions;
 use crate::clock;
 use crate::media_context::MediaContext;
 use crate::request::ReceivedRequest;
@@ -15,7 +17,43 @@ use crate::work_plan::WorkPlan;
 /// Named expressions, evaluated when they are used.
 pub(crate) type Definitions = BTreeMap<String, Expr>;
 
-/// The names that an expression can use. The first that has one wins: `vars`, `definitions`, the
+/// Named expressions, evaluated once, each with the names before it: `["NAME = EXPRESSION", …]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+pub(crate) struct Bindings(Vec<(String, Expr)>);
+
+impl TryFrom<Vec<String>> for Bindings {
+    type Error = String;
+
+    fn try_from(lines: Vec<String>) -> Result<Self, String> {
+        let binding = |line: String| {
+            let (name, expr) = line.split_once(" = ").ok_or("a binding without ` = `")?;
+            Ok((name.to_owned(), Expr::try_from(expr.to_owned())?))
+        };
+        Ok(Self(
+            lines
+                .into_iter()
+                .map(binding)
+                .collect::<Result<_, String>>()?,
+        ))
+    }
+}
+
+impl Bindings {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, Expr)> {
+        self.0.iter()
+    }
+}
+
+/// A value with a name of its own: an element of a list with its number, or a binding.
+pub(crate) struct Local<'a> {
+    name: &'a str,
+    value: &'a Value,
+    at: Option<usize>,
+    outer: Option<&'a Local<'a>>,
+}
+
+/// The names that an expression can use. The first that has one wins: `first`, locals, `vars`, `definitions`, the
 /// fields of the body, `tables`.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
@@ -32,7 +70,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) plan: Option<&'a WorkPlan>,
     /// The number of the first file that is made.
     pub(crate) number: u64,
-    pub(crate) item: Option<(usize, &'a Value)>,
+    pub(crate) local: Option<&'a Local<'a>>,
+    /// Names that win over all others.
+    pub(crate) first: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> Scope<'a> {
@@ -51,33 +91,43 @@ impl<'a> Scope<'a> {
             context: None,
             plan: None,
             number: 0,
-            item: None,
+            local: None,
+            first: None,
         }
     }
 
     /// The value of a name; null if nothing has it.
-    pub(crate) fn get(&self, name: &str) -> Value {
-        match (name, self.item) {
-            ("item", Some((_, item))) => return item.clone(),
-            ("at", Some((at, _))) => return json!(at),
-            ("body", _) => return self.body.clone(),
-            _ => {}
+    pub(crate) fn get(&self, name: &str) -> Cow<'a, Value> {
+        if let Some(value) = self.first.and_then(|first| first.get(name)) {
+            return Cow::Borrowed(value);
+        }
+        let mut local = self.local;
+        while let Some(one) = local {
+            if one.name == name {
+                return Cow::Borrowed(one.value);
+            }
+            let of_item = one.name == "item" && name == "at";
+            if of_item || name.strip_suffix("_at") == Some(one.name) {
+                return Cow::Owned(json!(one.at));
+            }
+            local = one.outer;
+        }
+        if name == "body" {
+            return Cow::Borrowed(self.body);
         }
         if let Some(value) = self.vars.get(name) {
-            return value.clone();
+            return Cow::Borrowed(value);
         }
         let definitions = self.definitions.and_then(|all| all.get(name));
         let definition = definitions.or_else(|| self.shared.and_then(|all| all.get(name)));
         if let Some(expr) = definition {
             return expr.eval(self);
         }
-        if let Some(value) = self.body.get(name) {
-            return value.clone();
-        }
-        if let Some(table) = self.tables.get(name) {
-            return table.clone();
-        }
-        self.built_in(name).unwrap_or(Value::Null)
+        let known = self.body.get(name).or_else(|| self.tables.get(name));
+        known.map_or_else(
+            || Cow::Owned(self.built_in(name).unwrap_or_default()),
+            Cow::Borrowed,
+        )
     }
 
     fn built_in(&self, name: &str) -> Option<Value> {
@@ -90,7 +140,7 @@ impl<'a> Scope<'a> {
                 let files = parts.filter(|part| part.filename.is_some()).map(|part| {
                     let declared = part.content_type.as_deref();
                     let declared = declared.unwrap_or("application/octet-stream");
-                    let image = functions::of_part(&part.bytes, declared);
+                    let image = media_functions::of_part(&part.bytes, declared);
                     json!({"name": part.name, "type": declared, "image": image})
                 });
                 files.collect()
@@ -98,23 +148,57 @@ impl<'a> Scope<'a> {
             "request_id" => json!(self.context?.request),
             "origin" => json!(self.context?.origin()),
             "polls" => json!(self.plan?.polls),
-            "work" => json!(self.plan?.work.as_millis() as u64),
+            "work" => json!(self.plan?.duration.as_millis() as u64),
             "outcome" => json!(self.plan?.outcome.name()),
             "link_ttl" => json!(self.context?.link_ttl().map(|ttl| ttl.as_millis() as u64)),
             _ => return None,
         })
     }
 
-    /// Evaluates with an element of a list as `item`, and its number as `at`.
-    pub(crate) fn with_item<T>(
+    /// Evaluates with an element of a list as `name`, and its number as `name_at`.
+    pub(crate) fn with_element<T>(
         &self,
+        name: &str,
         at: usize,
-        item: &Value,
+        value: &Value,
         f: impl FnOnce(&Scope<'_>) -> T,
     ) -> T {
+        let local = Local {
+            name,
+            value,
+            at: Some(at),
+            outer: self.local,
+        };
         f(&Scope {
-            item: Some((at, item)),
+            local: Some(&local),
             ..*self
         })
+    }
+
+    /// Evaluates with bindings.
+    pub(crate) fn with_bindings<T>(
+        &self,
+        bindings: &Bindings,
+        f: &mut dyn FnMut(&Scope<'_>) -> T,
+    ) -> T {
+        self.with_each(&bindings.0, f)
+    }
+
+    fn with_each<T>(&self, bindings: &[(String, Expr)], f: &mut dyn FnMut(&Scope<'_>) -> T) -> T {
+        let Some(((name, expr), rest)) = bindings.split_first() else {
+            return f(self);
+        };
+        let value = expr.eval(self);
+        let local = Local {
+            name,
+            value: &value,
+            at: None,
+            outer: self.local,
+        };
+        let inner = Scope {
+            local: Some(&local),
+            ..*self
+        };
+        inner.with_each(rest, f)
     }
 }

@@ -7,14 +7,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::endpoint::Endpoint;
-use super::expr::{Expr, truthy};
+use super::expr::{Expr, plain};
 use super::path::{JsonPath, PathStyle};
+use super::rule::Rule;
 use super::schema::{Schemas, Violation};
 use super::scope::{Definitions, Scope};
 use super::task::Record;
 use super::template::Template;
-use crate::rejection::{Checked, ProviderError, Rejection};
+use crate::rejection::{Checked, Rejection};
 use crate::request::ReceivedRequest;
+use crate::work_plan::Outcome;
 
 /// A provider.
 #[derive(Debug, Deserialize)]
@@ -22,9 +24,12 @@ use crate::request::ReceivedRequest;
 pub(crate) struct Spec {
     /// What a channel's base URL has after the host.
     pub(crate) base_path: String,
-    /// The scheme of the `Authorization` header.
+    /// The key of a request; `authorization('Bearer')` if this does not say.
     #[serde(default)]
-    pub(crate) authorization: String,
+    pub(crate) key: Option<Expr>,
+    /// Whether the key can be a signed token ([`crate::signed_token`]).
+    #[serde(default)]
+    pub(crate) signed_tokens: bool,
     #[serde(default)]
     pub(crate) path_style: PathStyle,
     /// Headers of every response; `id` is unique.
@@ -41,7 +46,7 @@ pub(crate) struct Spec {
     /// Names for expressions that several endpoints use.
     #[serde(default)]
     pub(crate) definitions: HashMap<String, Definitions>,
-    /// Rules that several endpoints or the code of the provider use.
+    /// Rules that several endpoints or other rules use.
     #[serde(default)]
     pub(crate) rules: HashMap<String, Vec<Rule>>,
     /// Responses that several endpoints give.
@@ -51,42 +56,6 @@ pub(crate) struct Spec {
     pub(crate) records: HashMap<String, Record>,
     #[serde(default)]
     pub(crate) endpoints: Vec<Endpoint>,
-}
-
-/// A rejection: it is made if the condition holds.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Rule {
-    /// Its name, shown in the header `x-fake-rule`.
-    #[serde(default)]
-    pub(crate) rule: Option<Template>,
-    #[serde(default, rename = "if")]
-    condition: Option<Expr>,
-    /// Checked for each element of this list.
-    #[serde(default, rename = "in")]
-    list: Option<Expr>,
-    /// The error in [`Spec::errors`]; `invalid` if none is named.
-    #[serde(default)]
-    error: Option<String>,
-    #[serde(default)]
-    code: Option<Template>,
-    #[serde(default)]
-    param: Option<Template>,
-    #[serde(default)]
-    message: Option<Template>,
-    /// Instead of a condition: rules of [`Spec::rules`].
-    #[serde(default, rename = "use")]
-    rules: Option<String>,
-    /// Instead of a condition: a schema that `of` must fit, which stands at `at`.
-    #[serde(default)]
-    schema: Option<Template>,
-    #[serde(default)]
-    of: Option<Expr>,
-    #[serde(default)]
-    at: Option<Template>,
-    /// Whether it says how the work went, and nothing that the request did wrong.
-    #[serde(default)]
-    outcome: bool,
 }
 
 /// An error. The templates know what the rule gives: `message`, `param`, `code`.
@@ -153,13 +122,12 @@ impl Spec {
         let Some(spec) = self.errors.get(error) else {
             panic!("the provider has no error called `{error}`");
         };
-        let mut all = scope.vars.clone();
-        all.extend(vars);
+        let mut vars = vars;
         if let Some(rule) = rule {
-            all.insert("rule".to_owned(), json!(rule));
+            vars.insert("rule".to_owned(), json!(rule));
         }
         let scope = Scope {
-            vars: &all,
+            first: Some(&vars),
             ..*scope
         };
         let text = |template: &Option<Template>| {
@@ -168,7 +136,7 @@ impl Spec {
         };
         let status = match &spec.status {
             StatusSpec::Fixed(status) => *status,
-            StatusSpec::Computed(expr) => expr.eval(&scope).as_u64().unwrap_or(500) as u16,
+            StatusSpec::Computed(expr) => expr.value(&scope).as_u64().unwrap_or(500) as u16,
         };
         all_headers(
             Rejection {
@@ -176,9 +144,7 @@ impl Spec {
                 kind: intern(&text(&spec.kind).unwrap_or_default()),
                 code: text(&spec.code).map(|code| intern(&code)),
                 param: text(&spec.param),
-                message: text(&spec.message).unwrap_or_else(|| {
-                    scope.get("message").as_str().unwrap_or_default().to_owned()
-                }),
+                message: text(&spec.message).unwrap_or_else(|| plain(&scope.get("message"))),
                 rule: intern(
                     rule.unwrap_or(&text(&spec.rule).unwrap_or_else(|| "scenario".to_owned())),
                 ),
@@ -218,10 +184,11 @@ impl Spec {
         let Some(words) = words else {
             panic!("the provider has no words for `{rule}`");
         };
-        let mut vars = scope.vars.clone();
-        vars.extend(violation.vars());
+        let (mut all, own) = (scope.vars.clone(), violation.vars());
+        all.extend(own.clone());
         let scope = Scope {
-            vars: &vars,
+            vars: &all,
+            first: Some(&own),
             ..*scope
         };
         words.reject(self, Some(rule), &scope)
@@ -241,80 +208,44 @@ impl Spec {
 
     /// An error of a request of which nothing more is known.
     pub(crate) fn reject_request(&self, error: &str, request: &ReceivedRequest) -> Box<Rejection> {
-        let nothing = Map::new();
-        let mut scope = Scope::new(&nothing, &request.body, &self.tables);
-        scope.request = Some(request);
-        self.reject(error, None, Map::new(), &scope)
+        self.reject_with(error, &Value::Null, request)
     }
 
-    /// Whether the body is a JSON object.
-    pub(crate) fn require_json(&self, request: &ReceivedRequest) -> Checked {
-        let (error, rule) = match (request.says_json(), request.body.is_object()) {
-            (true, true) => return Ok(()),
-            (true, false) => ("not-json", "json"),
-            (false, _) => ("content-type", "content-type"),
-        };
-        let mut rejection = self.reject_request(error, request);
-        rejection.rule = rule;
-        Err(rejection)
-    }
-
-    /// Checks a value against a schema, for code. `vars` is an object, or null.
-    pub(crate) fn check_value(
+    /// The same; the fields of `vars` are known to the templates of the error.
+    pub(crate) fn reject_with(
         &self,
-        schema: &str,
-        value: &Value,
-        path: &JsonPath,
-        vars: Value,
-    ) -> Checked {
-        let vars = vars.as_object().cloned().unwrap_or_default();
-        let scope = Scope::new(&vars, value, &self.tables);
-        self.check_schema(schema, value, path, &scope)
-    }
-
-    /// Checks rules of [`Spec::rules`] with the shared names `names`, for code.
-    pub(crate) fn check_body(
-        &self,
-        rules: &str,
-        body: &Value,
-        names: &str,
-        vars: &Map<String, Value>,
-        request: Option<&ReceivedRequest>,
-    ) -> Checked {
-        let mut scope = Scope::new(vars, body, &self.tables);
-        scope.shared = self.definitions.get(names);
-        scope.request = request;
-        self.check_named(rules, &scope)
-    }
-
-    /// An error that a scenario asks for.
-    pub(crate) fn provider_error(
-        &self,
-        provider_error: ProviderError,
+        error: &str,
+        vars: &Value,
         request: &ReceivedRequest,
-    ) -> Rejection {
-        let mut vars = Map::new();
-        let name = match provider_error {
-            ProviderError::Status(status) => {
-                vars.insert("status".to_owned(), json!(status));
-                "status"
-            }
-            ProviderError::RateLimited { retry_after } => {
-                vars.insert("retry_after".to_owned(), json!(retry_after));
-                "rate-limited"
-            }
-            ProviderError::QuotaExhausted => "quota-exhausted",
-            ProviderError::KeyRefused => "key-refused",
-            ProviderError::ModelMissing => "model-missing",
-            ProviderError::Overloaded => "overloaded",
-            ProviderError::Blocked => "blocked",
-            ProviderError::Filtered if self.errors.contains_key("filtered") => "filtered",
-            ProviderError::Filtered => "blocked",
-        };
+    ) -> Box<Rejection> {
         let nothing = Map::new();
         let mut scope = Scope::new(&nothing, &request.body, &self.tables);
         scope.request = Some(request);
-        *self.reject(name, None, vars, &scope)
+        self.reject(
+            error,
+            None,
+            vars.as_object().cloned().unwrap_or_default(),
+            &scope,
+        )
+    }
+
+    /// The error of work with this outcome; `None` if it succeeded.
+    pub(crate) fn reject_outcome(
+        &self,
+        outcome: Outcome,
+        scope: &Scope<'_>,
+    ) -> Option<Box<Rejection>> {
+        let (name, status) = match outcome {
+            Outcome::Good => return None,
+            Outcome::Filtered if self.errors.contains_key("filtered") => ("filtered", 0),
+            Outcome::Blocked | Outcome::Filtered => ("blocked", 0),
+            Outcome::Failed => ("status", 500),
+            Outcome::Expired => ("status", 504),
+        };
+        let vars = Map::from_iter([("status".to_owned(), json!(status))]);
+        let mut rejection = self.reject(name, None, vars, scope);
+        rejection.is_outcome = true;
+        Some(rejection)
     }
 
     /// The body of an error; `id` is that of the response.
@@ -345,67 +276,4 @@ fn all_headers(mut rejection: Rejection, spec: &ErrorSpec, scope: &Scope<'_>) ->
         rejection.headers.push((intern(name), value.text(scope)));
     }
     Box::new(rejection)
-}
-
-impl Rule {
-    fn check(&self, spec: &Spec, scope: &Scope<'_>) -> Checked {
-        let Some(list) = &self.list else {
-            return self.check_one(spec, scope);
-        };
-        let list = list.eval(scope);
-        let mut items = list.as_array().into_iter().flatten().enumerate();
-        items.try_for_each(|(at, item)| {
-            scope.with_item(at, item, |inner| self.check_one(spec, inner))
-        })
-    }
-
-    fn check_one(&self, spec: &Spec, scope: &Scope<'_>) -> Checked {
-        if self
-            .condition
-            .as_ref()
-            .is_some_and(|condition| !truthy(&condition.eval(scope)))
-        {
-            return Ok(());
-        }
-        if let Some(rules) = &self.rules {
-            return spec.check_named(rules, scope);
-        }
-        if let Some(schema) = &self.schema {
-            let value = self.of.as_ref().map_or(Value::Null, |of| of.eval(scope));
-            if value.is_null() {
-                return Ok(());
-            }
-            let at = self
-                .at
-                .as_ref()
-                .map(|at| at.text(scope))
-                .unwrap_or_default();
-            let path = JsonPath::root(spec.path_style);
-            let path = at
-                .split('.')
-                .filter(|step| !step.is_empty())
-                .fold(path, |path, step| path.field(step));
-            return spec.check_schema(&schema.text(scope), &value, &path, scope);
-        }
-        Err(self.reject(spec, None, scope))
-    }
-
-    /// The rejection; `rule` is its name if the rule has none.
-    fn reject(&self, spec: &Spec, rule: Option<&str>, scope: &Scope<'_>) -> Box<Rejection> {
-        let own = self.rule.as_ref().map(|rule| rule.text(scope));
-        let mut vars = Map::new();
-        for (name, template) in [
-            ("code", &self.code),
-            ("param", &self.param),
-            ("message", &self.message),
-        ] {
-            if let Some(template) = template {
-                vars.insert(name.to_owned(), json!(template.text(scope)));
-            }
-        }
-        let error = self.error.as_deref().unwrap_or("invalid");
-        let mut rejection = spec.reject(error, own.as_deref().or(rule), vars, scope);
-        rejection.is_outcome = self.outcome;
-        rejection
-    }
 }

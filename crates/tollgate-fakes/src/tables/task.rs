@@ -7,11 +7,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::expr::Expr;
-use super::functions;
+use super::media_functions;
+use super::rule::Rule;
 use super::scope::{Definitions, Scope};
-use super::spec::{Rule, Spec};
+use super::spec::Spec;
 use super::template::Template;
 use crate::clock;
+use crate::instructions::Stage;
 use crate::media_context::MediaContext;
 use crate::tasks::{Task, TaskState};
 
@@ -37,8 +39,7 @@ pub(crate) struct StartTask {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct About {
-    /// `poll`, `cancel` or `file`.
-    pub(crate) stage: String,
+    pub(crate) stage: Stage,
     pub(crate) id: Expr,
     /// Which tasks it finds, beside their ids.
     #[serde(default, rename = "where")]
@@ -121,7 +122,7 @@ impl Spec {
             .as_ref()
             .filter(|_| state_of(phase) == "succeeded")
         {
-            let results = results.eval(&Scope {
+            let results = results.value(&Scope {
                 vars: &vars,
                 ..outer
             });
@@ -129,7 +130,7 @@ impl Spec {
             let links = context.results(task, |_| {
                 let files = results.as_array().into_iter().flatten();
                 files
-                    .filter_map(|file| functions::recipe(file, number))
+                    .filter_map(|file| media_functions::recipe(file, number))
                     .collect()
             });
             vars.insert("results".to_owned(), results);
@@ -159,12 +160,12 @@ pub(crate) fn task_vars(
     more: &Map<String, Value>,
 ) -> Map<String, Value> {
     let mut vars = more.clone();
-    vars.extend(task.facts.as_object().cloned().unwrap_or_default());
+    vars.extend(task.kept.as_object().cloned().unwrap_or_default());
     let has_ended = !matches!(phase, TaskState::Queued | TaskState::Running(_));
     let known = json!({
         "id": task.id, "state": state_of(phase), "ended": has_ended,
         "percent": match phase { TaskState::Running(percent) => percent, _ => 0 },
-        "created_at": clock::milliseconds(task.made_at),
+        "created_at": clock::milliseconds(task.created_at),
         "changed_at": clock::milliseconds(task.changed_at()),
         "kept": !has_ended || context.is_kept(task), "links": task.results,
     });

@@ -2,12 +2,14 @@
 //!
 //! A text `"{expression}"` is replaced by the value; inside of a longer text values are written out.
 //! A field `"name?"` is left out if its value is null. The fields of `"$if expression": {…}` are there
-//! if it holds. A list `["$for list", element]` has the element once for each `item`.
+//! if it holds. A list `["$for NAME in LIST", element]` has the element once for each of the list, which is
+//! NAME and has the number NAME_at; without `NAME in` they are `item` and `at`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::expr::{Expr, truthy};
+use super::expr::{Expr, plain};
+use super::functions::is_name;
 use super::scope::Scope;
 
 /// A parsed template.
@@ -18,7 +20,8 @@ pub(crate) enum Template {
     Expr(Expr),
     Text(Vec<Piece>),
     List(Vec<Template>),
-    Each(Expr, Box<Template>),
+    /// The name of an element, the list, what stands for the element.
+    Each(String, Expr, Box<Template>),
     Object(Vec<(Key, Template)>),
 }
 
@@ -42,23 +45,31 @@ impl TryFrom<String> for Template {
 
     /// Parses JSON, or a text that is a message.
     fn try_from(text: String) -> Result<Self, String> {
-        let is_json =
-            text.trim_start().starts_with(['[', '{']) && text.trim_end().ends_with([']', '}']);
-        match serde_json::from_str::<Value>(&text) {
-            Ok(value) if is_json => Self::of_value(&value),
-            _ => Self::of_text(&text),
-        }
+        Self::of_json(&text).unwrap_or_else(|| Self::of_text(&text))
     }
 }
 
 impl Template {
+    /// Parses a text that is a JSON array or object; `None` if it is not.
+    pub(crate) fn of_json(text: &str) -> Option<Result<Self, String>> {
+        if !text.trim_start().starts_with(['[', '{']) {
+            return None;
+        }
+        let value = serde_json::from_str::<Value>(text).ok()?;
+        Some(Self::of_value(&value))
+    }
+
     fn of_value(value: &Value) -> Result<Self, String> {
         Ok(match value {
             Value::String(text) => Self::of_text(text)?,
             Value::Array(list) => match list.as_slice() {
                 [Value::String(begin), element] if begin.starts_with("$for ") => {
-                    let list = Expr::parse(&begin["$for ".len()..])?;
-                    Self::Each(list, Box::new(Self::of_value(element)?))
+                    let list = &begin["$for ".len()..];
+                    let named = list.split_once(" in ");
+                    let named = named.filter(|(name, _)| is_name(name));
+                    let (name, list) = named.unwrap_or(("item", list));
+                    let element = Self::of_value(element)?;
+                    Self::Each(name.to_owned(), Expr::parse(list)?, Box::new(element))
                 }
                 _ => Self::List(list.iter().map(Self::of_value).collect::<Result<_, _>>()?),
             },
@@ -105,15 +116,15 @@ impl Template {
     pub(crate) fn render(&self, scope: &Scope<'_>) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),
-            Self::Expr(expr) => expr.eval(scope),
+            Self::Expr(expr) => expr.value(scope),
             Self::Text(_) => Value::String(self.text(scope)),
             Self::List(list) => list.iter().map(|one| one.render(scope)).collect(),
-            Self::Each(list, element) => {
+            Self::Each(name, list, element) => {
                 let list = list.eval(scope);
                 let items = list.as_array().into_iter().flatten().enumerate();
-                items
-                    .map(|(at, item)| scope.with_item(at, item, |inner| element.render(inner)))
-                    .collect()
+                let render =
+                    |(at, item)| scope.with_element(name, at, item, |inner| element.render(inner));
+                items.map(render).collect()
             }
             Self::Object(fields) => {
                 let mut object = Map::new();
@@ -129,7 +140,7 @@ impl Template {
                             }
                         }
                         Key::If(condition) => {
-                            if truthy(&condition.eval(scope))
+                            if condition.is_true(scope)
                                 && let Value::Object(more) = value.render(scope)
                             {
                                 object.extend(more);
@@ -142,22 +153,17 @@ impl Template {
         }
     }
 
-    /// As a text: values inside of it without quotes, null as nothing.
+    /// As a text: strings inside of it without quotes, null as nothing.
     pub(crate) fn text(&self, scope: &Scope<'_>) -> String {
-        let written = |value: Value| match value {
-            Value::String(text) => text,
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
         match self {
             Self::Text(pieces) => {
                 let piece = |piece: &Piece| match piece {
                     Piece::Text(text) => text.clone(),
-                    Piece::Expr(expr) => written(expr.eval(scope)),
+                    Piece::Expr(expr) => plain(&expr.eval(scope)),
                 };
                 pieces.iter().map(piece).collect()
             }
-            other => written(other.render(scope)),
+            other => plain(&other.render(scope)),
         }
     }
 }

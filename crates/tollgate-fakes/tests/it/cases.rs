@@ -1,13 +1,15 @@
-//! The tables of the providers: requests that they take and that they reject, in `tests/cases`.
+//! The tables of the providers: requests that they accept and that they reject, in `tests/cases`.
 //!
 //! A line of `PROVIDER.jsonl` is a request with the status of its response and the rule that rejects it
-//! (200 and none, or 400, if the line does not say). A line of `flows.jsonl` starts a task and then
+//! (200 and none, or 400, if the line does not say). A line of `responses.jsonl` has the complete response,
+//! with `*` for ids; `TOLLGATE_BLESS=1` records it anew. A line of `flows.jsonl` starts a task and then
 //! says what each request about it is answered with: fields, a rule, or a status. In texts
 //! `<png 40x40>` stands for an image in base64, `<png 40x40 9000>` for one of so many bytes,
 //! `<text 9>` for so many letters.
 
 use std::collections::HashMap;
 use std::io::Cursor;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,17 +17,7 @@ use image::{DynamicImage, ImageFormat};
 use serde_json::{Value, json};
 use tollgate_fakes::{Fake, Options, Provider};
 
-use crate::client::{Reply, send};
-
-/// The headers that make a request one that is let in.
-fn headers_of(provider: Provider) -> Value {
-    match provider {
-        Provider::Anthropic => json!({"x-api-key": "k", "anthropic-version": "2023-06-01"}),
-        Provider::Gemini => json!({"x-goog-api-key": "k"}),
-        Provider::Fal => json!({"authorization": "Key k"}),
-        _ => json!({"authorization": "Bearer k"}),
-    }
-}
+use crate::client::{Headers, Reply, headers_of, send};
 
 /// The bytes that a placeholder stands for.
 fn expand(placeholder: &str) -> Option<Vec<u8>> {
@@ -102,7 +94,7 @@ fn form(parts: &Value) -> Vec<u8> {
     body
 }
 
-/// Sends what a line says.
+/// Sends the request of a line.
 async fn request(fake: &Fake, provider: Provider, line: &Value) -> Reply {
     let (content_type, body) = match (&line["form"], &line["body"], &line["text"]) {
         (Value::Null, Value::Null, Value::String(text)) => {
@@ -112,42 +104,42 @@ async fn request(fake: &Fake, provider: Provider, line: &Value) -> Reply {
         (Value::Null, body, _) => ("application/json", expanded(body).to_string().into_bytes()),
         (parts, _, _) => ("multipart/form-data; boundary=b", form(parts)),
     };
-    let own = &line["headers"];
-    let mut headers = if own.is_null() {
-        headers_of(provider)
-    } else {
-        own.clone()
+    let own = line["headers"].as_object();
+    let mut headers: Headers = match own {
+        Some(own) => own
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+            .collect(),
+        None => headers_of(provider),
     };
-    if !content_type.is_empty() && (own.is_null() || !line["form"].is_null()) {
-        headers["content-type"] = json!(content_type);
+    if !content_type.is_empty() && (own.is_none() || !line["form"].is_null()) {
+        headers.push(("content-type".to_owned(), content_type.to_owned()));
     }
-    let headers = headers.as_object().expect("headers").iter();
-    let headers: Vec<(&str, &str)> = headers
-        .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
-        .collect();
     let method = line["method"].as_str().unwrap_or("POST");
     let path = line["path"].as_str().expect("a path");
-    send(fake, method, path, &headers, body)
+    let reply = send(fake.address(), method, path, &headers, body).await;
+    reply.expect("a response")
+}
+
+async fn start(provider: Provider, keys: Vec<String>) -> Fake {
+    let options = Options {
+        keys,
+        ..Options::default()
+    };
+    tollgate_fakes::start(provider, options)
         .await
-        .expect("an answer")
+        .expect("a port")
 }
 
 async fn check(provider: Provider, lines: &str) {
     let mut fakes: HashMap<String, Fake> = HashMap::new();
     for line in lines.lines() {
         let line: Value = serde_json::from_str(line).expect("a case");
-        let keys = line["keys"].as_array().into_iter().flatten();
-        let keys = keys.filter_map(Value::as_str).map(str::to_owned).collect();
-        let options = Options {
-            keys,
-            ..Options::default()
-        };
         let name = line["keys"].to_string();
         if !fakes.contains_key(&name) {
-            let fake = tollgate_fakes::start(provider, options)
-                .await
-                .expect("a port");
-            fakes.insert(name.clone(), fake);
+            let keys = line["keys"].as_array().into_iter().flatten();
+            let keys = keys.filter_map(Value::as_str).map(str::to_owned);
+            fakes.insert(name.clone(), start(provider, keys.collect()).await);
         }
         let reply = request(&fakes[&name], provider, &line).await;
         let rule = line["rule"].as_str().unwrap_or_default();
@@ -155,6 +147,62 @@ async fn check(provider: Provider, lines: &str) {
         let status = if rule.is_empty() { 200 } else { 400 };
         let status = line["status"].as_u64().unwrap_or(status);
         assert_eq!(u64::from(reply.status), status, "{line}");
+    }
+}
+
+/// The text with `*` for ids: 16 hexadecimal digits or more, the numbers of requests, and base64 of `sig_fake_`
+/// with an id.
+fn without_ids(text: &str) -> String {
+    let mut signed = text.split("c2lnX2Zha2Vf");
+    let first = signed.next().unwrap_or_default().to_owned();
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    let text = signed.fold(first, |text, rest| {
+        text + "*" + rest.trim_start_matches(is_base64)
+    });
+    let mut rest = text.as_str();
+    let mut result = String::new();
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_hexdigit())
+            .unwrap_or(rest.len());
+        let is_id = digits >= 16 || digits == 8 && result.ends_with("req_fake_");
+        let end = if is_id { digits } else { digits.max(1) };
+        let end = (end..=rest.len())
+            .find(|end| rest.is_char_boundary(*end))
+            .unwrap_or(rest.len());
+        result += if is_id { "*" } else { &rest[..end] };
+        rest = &rest[end..];
+    }
+    result
+}
+
+#[tokio::test]
+async fn responses_are_as_recorded() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/responses.jsonl");
+    let lines = std::fs::read_to_string(&path).expect("the file");
+    let bless = std::env::var("TOLLGATE_BLESS").is_ok();
+    let mut recorded = String::new();
+    let mut fakes: HashMap<String, Fake> = HashMap::new();
+    for line in lines.lines() {
+        let mut line: Value = serde_json::from_str(line).expect("a case");
+        let name = line["provider"].as_str().expect("a provider").to_owned();
+        let provider: Provider = name.parse().expect("a known provider");
+        if !fakes.contains_key(&name) {
+            fakes.insert(name.clone(), start(provider, Vec::new()).await);
+        }
+        let reply = request(&fakes[&name], provider, &line).await;
+        let text = without_ids(&reply.text());
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        let mut response = json!([reply.status, reply.header("content-type"), body]);
+        if !reply.header("retry-after").is_empty() {
+            response[1] = json!(format!("retry-after: {}", reply.header("retry-after")));
+        }
+        assert!(bless || line["response"] == response, "{line}\n{response}");
+        line["response"] = response;
+        recorded += &format!("{line}\n");
+    }
+    if bless {
+        std::fs::write(&path, recorded).expect("the file is written");
     }
 }
 
@@ -191,28 +239,26 @@ async fn tasks_go_through_the_states_of_their_provider() {
             .expect("a name")
             .parse()
             .expect("known");
-        let fake = tollgate_fakes::start(provider, Options::default())
-            .await
-            .expect("a port");
-        let mut headers = headers_of(provider);
-        for (name, value) in flow["headers"].as_object().into_iter().flatten() {
-            headers[name] = value.clone();
-        }
-        headers["content-type"] = json!("application/json");
-        let ask = async |method: &Value, path: &str, body: &Value| {
+        let fake = start(provider, Vec::new()).await;
+        let headers = headers_of(provider).into_iter();
+        let headers = headers.map(|(name, value)| (name, json!(value)));
+        let mut headers: serde_json::Map<_, _> = headers.collect();
+        headers.extend(flow["headers"].as_object().cloned().unwrap_or_default());
+        headers.insert("content-type".to_owned(), json!("application/json"));
+        let send = async |method: &Value, path: &str, body: &Value| {
             let line = json!({"method": method, "path": path, "body": body, "headers": headers});
             request(&fake, provider, &line).await
         };
         let submit = &flow["submit"];
         let path = submit[1].as_str().expect("a path");
-        let started = ask(&submit[0], path, &submit[2]).await.json();
+        let started = send(&submit[0], path, &submit[2]).await.json();
         let id = started.pointer(flow["id"].as_str().expect("a pointer"));
         let id = id
             .and_then(Value::as_str)
             .unwrap_or_else(|| panic!("no id in {started}"));
         for step in flow["steps"].as_array().expect("steps") {
             let path = step[1].as_str().expect("a path").replace("{id}", id);
-            let reply = ask(&step[0], &path, &step[3]).await;
+            let reply = send(&step[0], &path, &step[3]).await;
             let shown = format!("{step} {}", String::from_utf8_lossy(&reply.bytes()));
             match &step[2] {
                 Value::String(rule) => assert_eq!(reply.header("x-fake-rule"), rule, "{shown}"),

@@ -1,4 +1,4 @@
-//! A client for the tests: one connection for each request, and tables of requests.
+//! A client for the tests: one fake, and one connection for each request to it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,20 +9,18 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::net::TcpStream;
-use tollgate_fakes::{Fake, Options, Provider, Scenario};
+use tollgate_fakes::{Fake, Options, Provider};
 
-/// A image of one pixel: its beginning is that of a PNG.
-pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+pub(crate) type Headers = Vec<(String, String)>;
 
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: hyper::HeaderMap,
-    /// How the bytes came.
     pub(crate) pieces: Vec<Bytes>,
     /// What ended the body before its end.
-    pub(crate) broken: Option<hyper::Error>,
+    pub(crate) error: Option<hyper::Error>,
 }
 
 impl Reply {
@@ -31,7 +29,7 @@ impl Reply {
     }
 
     pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.bytes()).expect("UTF-8")
+        String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -44,59 +42,102 @@ impl Reply {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
     }
+}
 
-    /// The data of the events; the name of each must be the type that it gives itself.
-    pub(crate) fn events(&self) -> Vec<Value> {
-        let text = self.text().replace("\r\n", "\n");
-        let mut events = Vec::new();
-        for block in text.split("\n\n") {
-            let lines = block.lines();
-            let line = |begin: &'static str| lines.clone().find_map(|l| l.strip_prefix(begin));
-            let Some(data) = line("data: ").filter(|data| *data != "[DONE]") else {
-                continue;
-            };
-            let data: Value = serde_json::from_str(data).expect("JSON");
-            if let Some(name) = line("event: ") {
-                assert_eq!(data["type"], name);
-            }
-            events.push(data);
+/// The headers of a request that is let in.
+pub(crate) fn headers_of(provider: Provider) -> Headers {
+    let headers: &[(&str, &str)] = match provider {
+        Provider::Anthropic => &[("x-api-key", "k"), ("anthropic-version", "2023-06-01")],
+        Provider::Gemini => &[("x-goog-api-key", "k")],
+        Provider::Fal => &[("authorization", "Key k")],
+        _ => &[("authorization", "Bearer k")],
+    };
+    headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+/// A fake and the headers of requests to it.
+pub(crate) struct Client {
+    pub(crate) fake: Fake,
+    pub(crate) headers: Headers,
+}
+
+impl Client {
+    pub(crate) async fn start(provider: Provider, options: Options) -> Self {
+        let fake = tollgate_fakes::start(provider, options)
+            .await
+            .expect("a port");
+        Self {
+            fake,
+            headers: headers_of(provider),
         }
-        events
+    }
+
+    pub(crate) async fn try_post(&self, path: &str, body: &Value) -> Result<Reply, hyper::Error> {
+        read(self.open(path, body).await?).await
+    }
+
+    /// Posts and gives the response while it comes.
+    pub(crate) async fn open(
+        &self,
+        path: &str,
+        body: &Value,
+    ) -> Result<hyper::Response<Incoming>, hyper::Error> {
+        let mut headers = self.headers.clone();
+        headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        let body = body.to_string().into_bytes();
+        open(self.fake.address(), "POST", path, &headers, body).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.try_post(path, body).await.expect("a response")
+    }
+
+    pub(crate) async fn send(&self, method: &str, path: &str) -> Reply {
+        let reply = send(self.fake.address(), method, path, &self.headers, Vec::new()).await;
+        reply.expect("a response")
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path).await
+    }
+
+    /// Follows a link of the fake's own, without a key.
+    pub(crate) async fn fetch(&self, link: &Value) -> Reply {
+        let origin = format!("http://{}", self.fake.address());
+        let path = link.as_str().and_then(|link| link.strip_prefix(&origin));
+        let path = path.expect("a link of the fake's own origin");
+        let reply = send(self.fake.address(), "GET", path, &Vec::new(), Vec::new()).await;
+        reply.expect("a response")
     }
 }
 
 /// Sends a request with exactly these headers.
 pub(crate) async fn send(
-    fake: &Fake,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: impl AsRef<[u8]>,
-) -> Result<Reply, hyper::Error> {
-    send_to(fake.address(), method, path, headers, body).await
-}
-
-/// Sends a request to an address.
-pub(crate) async fn send_to(
     address: SocketAddr,
     method: &str,
     path: &str,
-    headers: &[(&str, &str)],
-    body: impl AsRef<[u8]>,
+    headers: &Headers,
+    body: Vec<u8>,
 ) -> Result<Reply, hyper::Error> {
-    let response = open_at(address, method, path, headers, body).await?;
+    read(open(address, method, path, headers, body).await?).await
+}
+
+async fn read(response: hyper::Response<Incoming>) -> Result<Reply, hyper::Error> {
     let (head, mut body) = response.into_parts();
     let mut reply = Reply {
         status: head.status.as_u16(),
         headers: head.headers,
         pieces: Vec::new(),
-        broken: None,
+        error: None,
     };
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => reply.pieces.extend(frame.into_data()),
             Err(error) => {
-                reply.broken = Some(error);
+                reply.error = Some(error);
                 break;
             }
         }
@@ -104,23 +145,12 @@ pub(crate) async fn send_to(
     Ok(reply)
 }
 
-/// Sends a request and gives the answer while it comes.
-pub(crate) async fn open(
-    fake: &Fake,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: impl AsRef<[u8]>,
-) -> Result<hyper::Response<Incoming>, hyper::Error> {
-    open_at(fake.address(), method, path, headers, body).await
-}
-
-async fn open_at(
+async fn open(
     address: SocketAddr,
     method: &str,
     path: &str,
-    headers: &[(&str, &str)],
-    body: impl AsRef<[u8]>,
+    headers: &Headers,
+    body: Vec<u8>,
 ) -> Result<hyper::Response<Incoming>, hyper::Error> {
     let stream = TcpStream::connect(address).await.expect("the fake listens");
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -131,12 +161,12 @@ async fn open_at(
         .uri(path)
         .header("host", "fake");
     for (name, value) in headers {
-        request = request.header(*name, *value);
+        request = request.header(name, value);
     }
-    let body = Full::new(Bytes::copy_from_slice(body.as_ref()));
-    sender
-        .send_request(request.body(body).expect("a request"))
-        .await
+    let request = request
+        .body(Full::new(Bytes::from(body)))
+        .expect("a request");
+    sender.send_request(request).await
 }
 
 /// Whether the error is a reset of the connection.
@@ -151,110 +181,48 @@ pub(crate) fn is_reset(error: &hyper::Error) -> bool {
     false
 }
 
-/// One way to ask a fake.
-#[derive(Clone, Copy)]
-pub(crate) struct Wire {
+/// A request of each kind (`tests/cases/exchanges.jsonl`): in the chat formats, complete and streamed, or for
+/// media, with or without a task.
+pub(crate) struct Exchange {
     pub(crate) provider: Provider,
-    pub(crate) path: &'static str,
-    pub(crate) headers: &'static [(&'static str, &'static str)],
-    /// A request in order, whose user says this.
-    pub(crate) body: fn(&str) -> Value,
+    pub(crate) path: String,
+    pub(crate) streams: bool,
+    pub(crate) starts_task: bool,
+    body: String,
 }
 
-const JSON: (&str, &str) = ("content-type", "application/json");
-
-pub(crate) const CHAT: Wire = Wire {
-    provider: Provider::OpenAi,
-    path: "/v1/chat/completions",
-    headers: &[JSON, ("authorization", "Bearer k")],
-    body: |text| json!({"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}),
-};
-
-pub(crate) const RESPONSES: Wire = Wire {
-    provider: Provider::OpenAi,
-    path: "/v1/responses",
-    headers: &[JSON, ("authorization", "Bearer k")],
-    body: |text| json!({"model": "gpt-4o", "input": text}),
-};
-
-pub(crate) const MESSAGES: Wire = Wire {
-    provider: Provider::Anthropic,
-    path: "/v1/messages",
-    headers: &[
-        JSON,
-        ("x-api-key", "k"),
-        ("anthropic-version", "2023-06-01"),
-    ],
-    body: |text| {
-        json!({"model": "claude-haiku-4-5", "max_tokens": 4000,
-            "messages": [{"role": "user", "content": text}]})
-    },
-};
-
-pub(crate) const GENERATE: Wire = Wire {
-    provider: Provider::Gemini,
-    path: "/v1beta/models/gemini-2.5-flash:generateContent",
-    headers: &[JSON, ("x-goog-api-key", "k")],
-    body: |text| json!({"contents": [{"role": "user", "parts": [{"text": text}]}]}),
-};
-
-pub(crate) const WIRES: &[Wire] = &[CHAT, RESPONSES, MESSAGES, GENERATE];
-
-impl Wire {
-    pub(crate) fn at(self, path: &'static str) -> Self {
-        Self { path, ..self }
+impl Exchange {
+    pub(crate) fn chats() -> Vec<Self> {
+        Self::having("stream")
     }
 
-    pub(crate) async fn start(self) -> Fake {
-        self.start_with(Options::default()).await
+    pub(crate) fn media() -> Vec<Self> {
+        Self::having("task")
     }
 
-    pub(crate) async fn start_with(self, options: Options) -> Fake {
-        tollgate_fakes::start(self.provider, options)
-            .await
-            .expect("a port")
-    }
-
-    pub(crate) async fn post(self, fake: &Fake, body: &Value) -> Reply {
-        self.try_post(fake, body).await.expect("an answer")
-    }
-
-    pub(crate) async fn try_post(self, fake: &Fake, body: &Value) -> Result<Reply, hyper::Error> {
-        send(fake, "POST", self.path, self.headers, &body.to_string()).await
-    }
-
-    /// The same as a stream: where and with which body.
-    pub(crate) fn streamed(self, mut body: Value) -> (Self, Value) {
-        if self.provider == Provider::Gemini {
-            let path = if self.path.contains("gemini-3") {
-                "/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse"
-            } else {
-                "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse"
-            };
-            return (self.at(path), body);
-        }
-        body["stream"] = json!(true);
-        if self.path == CHAT.path {
-            body["stream_options"] = json!({"include_usage": true});
-        }
-        (self, body)
-    }
-
-    /// Asks for an answer in one piece, or for a stream, under a scenario.
-    pub(crate) async fn under(
-        self,
-        fake: &Fake,
-        scenario: Scenario,
-        text: &str,
-        stream: bool,
-    ) -> Result<Reply, hyper::Error> {
-        fake.set(scenario);
-        let body = (self.body)(text);
-        let (wire, body) = if stream {
-            self.streamed(body)
-        } else {
-            (self, body)
+    fn having(field: &str) -> Vec<Self> {
+        let lines = include_str!("../cases/exchanges.jsonl").lines();
+        let lines = lines.map(|line| serde_json::from_str::<Value>(line).expect("a line"));
+        let lines = lines.filter(|line| line.get(field).is_some());
+        let exchange = |line: Value| Self {
+            provider: line["provider"]
+                .as_str()
+                .and_then(|name| name.parse().ok())
+                .expect("known"),
+            path: line["path"].as_str().expect("a path").to_owned(),
+            streams: line["stream"] == true,
+            starts_task: line["task"] == true,
+            body: line["body"].to_string(),
         };
-        wire.try_post(fake, &body).await
+        lines.map(exchange).collect()
+    }
+
+    /// The body with this text.
+    pub(crate) fn body(&self, text: &str) -> Value {
+        serde_json::from_str(&self.body.replace("TEXT", text)).expect("a body")
+    }
+
+    pub(crate) async fn start(&self) -> Client {
+        Client::start(self.provider, Options::default()).await
     }
 }

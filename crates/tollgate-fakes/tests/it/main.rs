@@ -1,11 +1,7 @@
-//! The fakes through their sockets: what they reject, how they answer, how they break.
+//! Tests of the fakes: the engine, and rows of requests with what becomes of them.
 
-mod answers;
 mod cases;
 mod client;
 mod control;
-mod matrix;
-mod media;
-mod said;
-mod scenarios;
+mod exchanges;
 mod work;

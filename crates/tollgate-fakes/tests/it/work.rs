@@ -1,71 +1,67 @@
-//! How media work is steered, on one provider: directives, steps, links, polls.
+//! How media work is controlled, on one provider: directives, steps, links, polls.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tollgate_fakes::{Options, Provider, Scenario, Stage};
 
-use crate::client::{is_reset, send_to};
-use crate::media::Site;
+use crate::client::{Client, headers_of, send};
 
-const TASKS: &str = "/contents/generations/tasks";
-const IMAGES: &str = "/images/generations";
+const TASKS: &str = "/api/v3/contents/generations/tasks";
+const IMAGES: &str = "/api/v3/images/generations";
 
-async fn site(options: Options) -> Site {
-    Site::start(
-        Provider::Ark,
-        options,
-        "/api/v3",
-        &[("authorization", "Bearer k")],
-    )
-    .await
+async fn start(options: Options) -> Client {
+    Client::start(Provider::Ark, options).await
 }
 
-fn film(text: &str) -> Value {
+fn video(text: &str) -> Value {
     json!({"model": "doubao-seedance-1-0-pro-250528",
         "content": [{"type": "text", "text": text}]})
 }
 
-async fn begin(site: &Site, text: &str) -> String {
-    let answer = site.good(TASKS, &film(text)).await;
-    format!("{TASKS}/{}", answer["id"].as_str().expect("an id"))
+/// Starts a task; gives its path.
+async fn submit(client: &Client, text: &str) -> String {
+    let receipt = client.post(TASKS, &video(text)).await.json();
+    format!("{TASKS}/{}", receipt["id"].as_str().expect("an id"))
 }
 
 /// The link of a video that is done at its first poll.
-async fn link(site: &Site, text: &str) -> Value {
-    let path = begin(site, text).await;
-    let state = site.get(&path).await.json();
+async fn link(client: &Client, text: &str) -> Value {
+    let path = submit(client, text).await;
+    let state = client.get(&path).await.json();
     assert_eq!(state["status"], "succeeded", "{state}");
     state["content"]["video_url"].clone()
 }
 
 #[tokio::test]
-async fn steps_have_behaviours_of_their_own() {
-    let site = site(Options::default()).await;
-    let path = begin(
-        &site,
+async fn stages_have_scenarios_of_their_own() {
+    let client = start(Options::default()).await;
+    let path = submit(
+        &client,
         "a [[fake:status=503@poll*2]] b [[fake:status=410@cancel]]",
     )
     .await;
     for status in [503, 503, 200, 200] {
-        assert_eq!(site.get(&path).await.status, status);
+        assert_eq!(client.get(&path).await.status, status);
     }
-    assert_eq!(site.ask("DELETE", &path).await.status, 410);
-    let twice = film("[[fake:overloaded*1]]");
-    assert_eq!(site.post(TASKS, &twice).await.status, 429);
+    assert_eq!(client.send("DELETE", &path).await.status, 410);
+    let twice = video("[[fake:overloaded*1]]");
+    assert_eq!(client.post(TASKS, &twice).await.status, 429);
     assert_eq!(
-        site.post(TASKS, &twice).await.status,
+        client.post(TASKS, &twice).await.status,
         200,
         "the second time goes well"
     );
-    site.fake.queue_at(Stage::Poll, Scenario::Status(500, None));
-    let path = begin(&site, "submission is another matter").await;
-    assert_eq!(site.get(&path).await.status, 500);
-    assert_eq!(site.get(&path).await.status, 200);
-    site.fake.set_at(Stage::File, Scenario::Html200);
-    let link = link(&site, "a film").await;
-    assert!(site.fetch(&link).await.text().contains("<html>"));
-    let reply = site.post(TASKS, &film("[[fake:nonsense@poll]]")).await;
+    client
+        .fake
+        .queue_at(Stage::Poll, Scenario::Status(500, None));
+    let path = submit(&client, "submission is another matter").await;
+    assert_eq!(client.get(&path).await.status, 500);
+    assert_eq!(client.get(&path).await.status, 200);
+    client.fake.set_at(Stage::File, Scenario::Html200);
+    let link = link(&client, "a video").await;
+    assert!(client.fetch(&link).await.text().contains("<html>"));
+    let reply = client.post(TASKS, &video("[[fake:nonsense@poll]]")).await;
     assert_eq!(
         (reply.status, reply.header("x-fake-rule")),
         (400, "scenario")
@@ -74,77 +70,56 @@ async fn steps_have_behaviours_of_their_own() {
 
 #[tokio::test]
 async fn hanging_at_each_step() {
-    let site = site(Options::default()).await;
+    let client = start(Options::default()).await;
     let soon = Duration::from_millis(200);
-    let body = film("[[fake:hang]]");
-    let never = site.try_post(TASKS, &body);
+    let body = video("[[fake:hang]]");
+    let never = client.try_post(TASKS, &body);
     assert!(tokio::time::timeout(soon, never).await.is_err());
-    assert!(site.fake.polls().is_empty(), "nothing was begun");
-    let path = begin(&site, "[[fake:hang@poll*1]]").await;
-    assert!(tokio::time::timeout(soon, site.get(&path)).await.is_err());
-    assert_eq!(site.get(&path).await.status, 200);
-    let link = link(&site, "[[fake:hang@file]]").await;
-    assert!(tokio::time::timeout(soon, site.fetch(&link)).await.is_err());
-}
-
-#[tokio::test]
-async fn answers_that_get_lost() {
-    let site = site(Options::default()).await;
-    for (text, made) in [
-        ("[[fake:reset-before-head]]", 0),
-        ("[[fake:reset-after-accept]]", 1),
-    ] {
-        let lost = site.try_post(TASKS, &film(text)).await;
-        assert!(is_reset(&lost.err().expect("no answer")));
-        assert_eq!(site.fake.polls().len(), made);
-    }
-    let reply = site.post(TASKS, &film("[[fake:reset-mid-body]]")).await;
-    assert!(reply.broken.is_some_and(|error| is_reset(&error)));
-    assert_eq!(site.fake.polls().len(), 2);
-    let body = film("[[fake:hang-after-accept]]");
-    let never = site.try_post(TASKS, &body);
-    let soon = Duration::from_millis(200);
-    assert!(tokio::time::timeout(soon, never).await.is_err());
-    assert_eq!(site.fake.polls().len(), 3);
-    let id = site.fake.polls()[2].0.clone();
-    let state = site.get(&format!("{TASKS}/{id}")).await.json();
-    assert_eq!(
-        state["status"], "succeeded",
-        "the task is there all the same"
+    assert!(client.fake.polls().is_empty(), "nothing was started");
+    let path = submit(&client, "[[fake:hang@poll*1]]").await;
+    assert!(tokio::time::timeout(soon, client.get(&path)).await.is_err());
+    assert_eq!(client.get(&path).await.status, 200);
+    let link = link(&client, "[[fake:hang@file]]").await;
+    assert!(
+        tokio::time::timeout(soon, client.fetch(&link))
+            .await
+            .is_err()
     );
 }
 
 #[tokio::test]
 async fn links_that_fail() {
-    let site = site(Options::default()).await;
-    let whole = site.fetch(&link(&site, "a film").await).await.bytes();
-    let cut = site.fetch(&link(&site, "[[fake:no-end@file]]").await).await;
-    assert_eq!((cut.status, cut.bytes().len()), (200, whole.len() / 2));
-    let broken = site
-        .fetch(&link(&site, "[[fake:reset-mid-body@file]]").await)
+    let client = start(Options::default()).await;
+    let whole = client.fetch(&link(&client, "a video").await).await.bytes();
+    let cut = client
+        .fetch(&link(&client, "[[fake:no-end@file]]").await)
         .await;
-    assert!(broken.broken.is_some() && broken.bytes().len() < whole.len());
+    assert_eq!((cut.status, cut.bytes().len()), (200, whole.len() / 2));
+    let broken = client
+        .fetch(&link(&client, "[[fake:reset-mid-body@file]]").await)
+        .await;
+    assert!(broken.error.is_some() && broken.bytes().len() < whole.len());
     assert_eq!(broken.header("content-length"), whole.len().to_string());
-    let gone = site
-        .fetch(&link(&site, "[[fake:status=404@file]]").await)
+    let gone = client
+        .fetch(&link(&client, "[[fake:status=404@file]]").await)
         .await;
     assert_eq!(gone.status, 404);
-    let other = site
-        .fetch(&link(&site, "[[fake:wrong-content-type@file]]").await)
+    let other = client
+        .fetch(&link(&client, "[[fake:wrong-content-type@file]]").await)
         .await;
     assert_eq!(other.header("content-type"), "text/plain");
-    let large = site
-        .fetch(&link(&site, "[[fake:result-bytes=5000000]]").await)
+    let large = client
+        .fetch(&link(&client, "[[fake:result-bytes=5000000]]").await)
         .await;
     assert_eq!(large.bytes().len(), 5_000_000);
     assert_eq!(large.header("content-length"), "5000000");
-    let guess = format!("http://{}/_files/guess.mp4", site.fake.address());
-    assert_eq!(site.fetch(&json!(guess)).await.status, 404);
+    let guess = format!("http://{}/_files/guess.mp4", client.fake.address());
+    assert_eq!(client.fetch(&json!(guess)).await.status, 404);
 }
 
 #[tokio::test]
 async fn options_of_work() {
-    let site = site(Options {
+    let client = start(Options {
         work: Duration::from_millis(300),
         result_bytes: Some(100_000),
         link_ttl: Some(Duration::from_millis(200)),
@@ -153,46 +128,50 @@ async fn options_of_work() {
         ..Options::default()
     })
     .await;
-    let begun = Instant::now();
-    let path = begin(&site, "a film").await;
-    assert_eq!(site.get(&path).await.json()["status"], "queued");
+    let started = Instant::now();
+    let path = submit(&client, "a video").await;
+    assert_eq!(client.get(&path).await.json()["status"], "queued");
     let mut state = Value::Null;
     while state["status"] != "succeeded" {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{state}");
+        assert!(started.elapsed() < Duration::from_secs(20), "{state}");
         tokio::time::sleep(Duration::from_millis(40)).await;
-        state = site.get(&path).await.json();
+        state = client.get(&path).await.json();
     }
-    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert!(started.elapsed() >= Duration::from_millis(300));
     let link = state["content"]["video_url"].as_str().expect("a link");
-    let here = format!("http://{}", site.fake.address());
+    let here = format!("http://{}", client.fake.address());
     let here = json!(link.replace("http://other:1", &here));
-    assert_eq!(site.fetch(&here).await.bytes().len(), 100_000);
+    assert_eq!(client.fetch(&here).await.bytes().len(), 100_000);
     tokio::time::sleep(Duration::from_millis(220)).await;
-    assert_eq!(site.fetch(&here).await.status, 403, "the link has expired");
-    assert_eq!(site.fake.requests().len(), 2);
-    let begun = Instant::now();
+    assert_eq!(
+        client.fetch(&here).await.status,
+        403,
+        "the link has expired"
+    );
+    assert_eq!(client.fake.requests().len(), 2);
+    let started = Instant::now();
     let body = json!({"model": "doubao-seedream-4-5-251128", "prompt": "[[fake:work-ms=500]]"});
-    site.good(IMAGES, &body).await;
+    assert_eq!(client.post(IMAGES, &body).await.status, 200);
     assert!(
-        begun.elapsed() >= Duration::from_millis(500),
+        started.elapsed() >= Duration::from_millis(500),
         "an answer at once takes its time"
     );
 }
 
 #[tokio::test]
-async fn polls_are_told() {
-    let site = site(Options {
+async fn polls_are_reported() {
+    let client = start(Options {
         polls: 3,
         ..Options::default()
     })
     .await;
-    let path = begin(&site, "a film").await;
-    begin(&site, "another").await;
+    let path = submit(&client, "a video").await;
+    submit(&client, "another").await;
     for _ in 0..3 {
-        site.get(&path).await;
+        client.get(&path).await;
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
-    let report = site.fake.poll_report();
+    let report = client.fake.poll_report();
     assert_eq!((report.tasks, report.ended, report.polls), (2, 1, 3));
     assert!(report.gaps.min >= Duration::from_millis(30) && report.gaps.min <= report.gaps.max);
     assert!(report.late.max >= Duration::from_millis(60));
@@ -201,47 +180,13 @@ async fn polls_are_told() {
             .to_string()
             .starts_with("2 tasks, 1 seen to their end, 3 polls; ")
     );
-    let url = json!(format!("http://{}/_polls", site.fake.address()));
-    let told = site.fetch(&url).await.json();
-    assert_eq!(told["polls"], 3);
+    let url = json!(format!("http://{}/_polls", client.fake.address()));
+    let report = client.fetch(&url).await.json();
+    assert_eq!(report["polls"], 3);
     assert!(
-        told["gaps_ms"]["median"]
+        report["gaps_ms"]["median"]
             .as_f64()
             .is_some_and(|ms| ms >= 30.0)
-    );
-}
-
-#[tokio::test]
-async fn faults_of_a_submission() {
-    let site = site(Options::default()).await;
-    for (text, status, code) in [
-        ("[[fake:quota-exhausted]]", 403, "AccountOverdueError"),
-        (
-            "[[fake:rate-limited=7]]",
-            429,
-            "ModelAccountRpmRateLimitExceeded",
-        ),
-        ("[[fake:key-refused]]", 401, "AuthenticationError"),
-        (
-            "[[fake:model-missing]]",
-            404,
-            "InvalidEndpointOrModel.NotFound",
-        ),
-        ("[[fake:overloaded]]", 429, "ServerOverloaded"),
-        ("[[fake:status=502]]", 502, "InternalServiceError"),
-    ] {
-        let reply = site.post(TASKS, &film(text)).await;
-        assert_eq!(
-            (reply.status, &reply.json()["error"]["code"]),
-            (status, &json!(code))
-        );
-    }
-    assert!(site.fake.polls().is_empty());
-    assert!(
-        site.fake
-            .requests()
-            .iter()
-            .all(|seen| seen.rejected_by.is_none())
     );
 }
 
@@ -251,30 +196,35 @@ async fn results_at_an_address_of_their_own() {
         files_address: Some(([127, 0, 0, 1], 0).into()),
         ..Options::default()
     };
-    let site = site(options).await;
-    let link = link(&site, "a film").await;
+    let client = start(options).await;
+    let link = link(&client, "a video").await;
     let link = link.as_str().expect("a link");
-    let here = format!("http://{}", site.fake.address());
+    let here = format!("http://{}", client.fake.address());
     assert!(!link.starts_with(&here));
     let rest = link.strip_prefix("http://").expect("a link of the web");
     let (address, path) = rest.split_once('/').expect("a path");
     let address = address.parse().expect("an address");
     let path = format!("/{path}");
-    let file = send_to(address, "GET", &path, &[], "")
+    let file = send(address, "GET", &path, &Vec::new(), Vec::new())
         .await
-        .expect("an answer");
+        .expect("a response");
     assert_eq!(
         (file.status, file.header("content-type")),
         (200, "video/mp4")
     );
-    let key = [("authorization", "Bearer k")];
-    let leaked = send_to(address, "GET", &path, &key, "")
-        .await
-        .expect("an answer");
+    let leaked = send(
+        address,
+        "GET",
+        &path,
+        &headers_of(Provider::Ark),
+        Vec::new(),
+    )
+    .await;
+    let leaked = leaked.expect("a response");
     assert_eq!(
         (leaked.status, leaked.header("x-fake-rule")),
         (400, "key-leaked")
     );
-    let other = send_to(address, "POST", "/api/v3/images/generations", &[], "").await;
-    assert_eq!(other.expect("an answer").status, 404);
+    let other = send(address, "POST", IMAGES, &Vec::new(), Vec::new()).await;
+    assert_eq!(other.expect("a response").status, 404);
 }

@@ -7,6 +7,7 @@ mod stream;
 mod text;
 mod text_limit;
 
+use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -15,13 +16,15 @@ use futures_util::StreamExt as _;
 use futures_util::stream as futures_stream;
 use sha2::{Digest as _, Sha256};
 use tollgate_chat::hub::{
-    Effort, ModelCapabilities, Part, PartKind, Reasoning, Request, ResponseBuilder, Role,
+    Effort, ModelCapabilities, Part, PartKind, Reasoning, Request, RequestField, ResponseBuilder,
+    Role,
 };
 use tollgate_chat::{FORMATS, Format, InvalidRequest, RenderOptions, UpstreamError};
 
 use crate::directives::{Directives, FailureMode};
 use response::Response;
 use stream::EventStream;
+use tollgate_chat::responses::flatten_namespaces;
 use tollgate_upstream::channel::Channel;
 use tollgate_upstream::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use tollgate_upstream::egress::EgressError;
@@ -48,6 +51,7 @@ impl SandboxChat {
     async fn respond(&self, call: &ChatCall<'_>) -> Result<ChatBody, ProviderError> {
         let request = call.format.read_request(&call.body);
         let request = request.map_err(|error| invalid_request(&error))?;
+        check_support(&request).map_err(|error| invalid_request(&error))?;
         let (directives, text) = Directives::parse(&last_user_text(&request));
         let failure = directives.failure_mode(call.failed_attempts);
         // A failure takes the time of the `delay` directive and none without it: tests of retries should not wait for the
@@ -64,8 +68,8 @@ impl SandboxChat {
         if let Some(failure) = failure {
             return Err(failure_error(failure));
         }
-        let seed = hash_seed(&[&call.body]);
-        let response = Response::new(&request, call.format, &directives, &text, seed);
+        let flat = flatten_namespaces(&request).map_err(|error| invalid_request(&error))?;
+        let response = Response::new(&flat, &directives, &text, content_seed(&request));
         Ok(self.write(call, &request, response, directives.cut))
     }
 
@@ -125,14 +129,20 @@ impl ChatProvider for SandboxChat {
             traits: ModelCapabilities {
                 max_output_tokens: Some(MAX_OUTPUT),
                 accepts_urls: true,
+                shows_all_output: true,
                 ..ModelCapabilities::default()
             },
             reasoning: thinks.then(|| Reasoning {
                 effort: Some(Effort::Medium),
-                display: Some("auto".to_owned()),
+                // The client did not ask to see it.
+                display: Some("omitted".to_owned()),
                 ..Reasoning::default()
             }),
         }
+    }
+
+    fn stores_threads(&self, _: &str) -> bool {
+        false
     }
 
     async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError> {
@@ -141,6 +151,24 @@ impl ChatProvider for SandboxChat {
             .await
             .unwrap_or_else(|_| Err(ProviderError::from(&EgressError::TimedOut(timeout))))
     }
+}
+
+/// Rejects what the sandbox does not have: state of earlier requests, background work, media in a response, tools of other
+/// servers; and a forced tool that the request does not offer.
+fn check_support(request: &Request) -> Result<(), InvalidRequest> {
+    if let Some(field) = request.essential_extra_unknown_to("") {
+        let why = match field {
+            "previous_response_id" | "conversation" => "names nothing that the sandbox has stored",
+            _ => "is not supported by the sandbox",
+        };
+        return Err(InvalidRequest::new(field, why));
+    }
+    if let Some(name) = request.forced_tool_not_offered() {
+        let field = request.client_field_name(RequestField::ToolChoice);
+        let why = format!("forces {name:?}, which is not among the request's tools");
+        return Err(InvalidRequest::new(field, why));
+    }
+    Ok(())
 }
 
 /// The text of the last user turn. Tool results do not count: with them, a `tool` directive in an earlier message would be
@@ -160,12 +188,46 @@ fn text_of(part: &Part) -> Option<&str> {
     }
 }
 
+/// A hash of what decides the words of a response: the same whether it is streamed or not.
+fn content_seed(request: &Request) -> u64 {
+    struct HashWriter(Sha256);
+    impl fmt::Write for HashWriter {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.update(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut hash = HashWriter(Sha256::new());
+    let Request {
+        model,
+        turns,
+        max_tokens,
+        temperature,
+        top_p,
+        stop,
+        seed,
+        output,
+        tools,
+        tool_choice,
+        ..
+    } = request;
+    let content = (model, turns, max_tokens, temperature, top_p, stop);
+    let settings = (seed, output, tools, tool_choice);
+    // Writing to a hash cannot fail.
+    let _ = write!(hash, "{content:?}{settings:?}");
+    first_bytes(hash.0)
+}
+
 /// A 64-bit hash of `pieces`, the same on every machine.
 fn hash_seed(pieces: &[&[u8]]) -> u64 {
     let mut hash = Sha256::new();
     for piece in pieces {
         hash.update(piece);
     }
+    first_bytes(hash)
+}
+
+fn first_bytes(hash: Sha256) -> u64 {
     let hash = hash.finalize();
     u64::from_be_bytes(std::array::from_fn(|at| hash[at]))
 }

@@ -1,11 +1,10 @@
 //! Generates a response: reasoning, text, tool calls, and its token usage.
 
 use serde_json::{Value, json};
-use tollgate_chat::Format;
 use tollgate_chat::hub::{
     Effort, FinishReason, OutputFormat, PartKind, Request, Role, ToolChoice, ToolKind, Usage,
 };
-use tollgate_chat::tokens;
+use tollgate_chat::{thoughts, tokens};
 
 use super::{MAX_OUTPUT, images, schema_instance, text, text_limit, text_of};
 use crate::directives::Directives;
@@ -51,7 +50,6 @@ impl Response {
     /// The response to `request`. `message` and `directives` are its last user message, taken apart.
     pub(super) fn new(
         request: &Request,
-        format: &dyn Format,
         directives: &Directives,
         message: &str,
         seed: u64,
@@ -61,7 +59,7 @@ impl Response {
             directives,
             message,
             seed,
-            shows_reasoning: shows_reasoning(request, format),
+            shows_reasoning: thoughts::are_requested(request),
         };
         let mut usage = Usage {
             input: tokens::estimate_request(request),
@@ -217,9 +215,7 @@ impl Generator<'_> {
         };
         match self.request.tool_choice.as_ref()? {
             ToolChoice::Required => tools().next(),
-            ToolChoice::Tool(name) => tools()
-                .find(|(there, ..)| there == name)
-                .or_else(|| Some((name.clone(), "{}".to_owned(), false))),
+            ToolChoice::Tool(name) => tools().find(|(there, ..)| there == name),
             ToolChoice::AllowedTools {
                 names,
                 required: true,
@@ -257,16 +253,4 @@ fn call_of(tool: &ToolKind) -> Option<(String, String, bool)> {
 fn thinks(request: &Request) -> bool {
     let reasoning = request.reasoning.as_ref();
     reasoning.is_some_and(|reasoning| reasoning.as_effort() != Some(Effort::None))
-}
-
-/// Whether the response contains reasoning: as the client requests, else by the default of the format.
-fn shows_reasoning(request: &Request, format: &dyn Format) -> bool {
-    let requested = request
-        .reasoning
-        .as_ref()
-        .and_then(|r| r.display.as_deref());
-    match requested {
-        Some(how) => how != "omitted",
-        None => matches!(format.name(), "chat-completions" | "messages"),
-    }
 }

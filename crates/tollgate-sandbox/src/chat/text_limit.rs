@@ -48,39 +48,44 @@ pub(super) fn apply_limits(
 mod tests {
     use super::*;
 
-    fn check(text: &str, max_tokens: u64, stop: &[&str]) -> (String, FinishReason, Option<String>) {
-        let mut text = text.to_owned();
-        let stop: Vec<String> = stop.iter().map(|s| (*s).to_owned()).collect();
-        let (finish, sequence) = apply_limits(&mut text, max_tokens, &stop);
-        (text, finish, sequence)
-    }
-
     #[test]
     fn text_ends_at_the_stop_sequence_or_at_the_token_limit() {
-        let of = |text: &str, finish, sequence: Option<&str>| {
-            (text.to_owned(), finish, sequence.map(str::to_owned))
-        };
         use FinishReason::{EndTurn, Length, StopSequence};
-        assert_eq!(check("one two", 9, &[]), of("one two", EndTurn, None));
-        assert_eq!(
-            check("one two", 9, &["three", ""]),
-            of("one two", EndTurn, None)
+        type Case = (
+            &'static str,
+            u64,
+            &'static [&'static str],
+            &'static str,
+            FinishReason,
+            Option<&'static str>,
         );
-        assert_eq!(
-            check("one two", 9, &["two", "one"]),
-            of("", StopSequence, Some("one"))
-        );
-        assert_eq!(check("one two three", 1, &[]), of("one ", Length, None));
-        assert_eq!(check("one two three", 0, &[]), of("", Length, None));
-        assert_eq!(
-            check("one two three", 1, &["three"]),
-            of("one ", Length, None)
-        );
-        assert_eq!(
-            check("one two three", 9, &["three"]),
-            of("one two ", StopSequence, Some("three"))
-        );
-        assert_eq!(check("猫が好き", 2, &[]), of("猫が", Length, None));
-        assert_eq!(check("abcd", 1, &[]), of("abcd", EndTurn, None));
+        let cases: [Case; 9] = [
+            ("one two", 9, &[], "one two", EndTurn, None),
+            ("one two", 9, &["three", ""], "one two", EndTurn, None),
+            ("one two", 9, &["two", "one"], "", StopSequence, Some("one")),
+            ("one two three", 1, &[], "one ", Length, None),
+            ("one two three", 0, &[], "", Length, None),
+            ("one two three", 1, &["three"], "one ", Length, None),
+            (
+                "one two three",
+                9,
+                &["three"],
+                "one two ",
+                StopSequence,
+                Some("three"),
+            ),
+            ("猫が好き", 2, &[], "猫が", Length, None),
+            ("abcd", 1, &[], "abcd", EndTurn, None),
+        ];
+        for (text, max_tokens, stop, expected, finish, sequence) in cases {
+            let mut limited = text.to_owned();
+            let stop: Vec<String> = stop.iter().map(|stop| (*stop).to_owned()).collect();
+            let (found, by) = apply_limits(&mut limited, max_tokens, &stop);
+            assert_eq!(
+                (limited.as_str(), found, by.as_deref()),
+                (expected, finish, sequence),
+                "{text}"
+            );
+        }
     }
 }

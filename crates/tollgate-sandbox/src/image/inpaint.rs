@@ -94,27 +94,24 @@ fn widen(start: u32, length: u32, min_length: u32, end: u32) -> (u32, u32) {
 mod tests {
     use super::*;
 
-    fn region(width: u32, height: u32, masked: &[(u32, u32)]) -> MaskedRegion {
-        let mut pixels = vec![false; (width * height) as usize];
-        for (x, y) in masked {
-            pixels[(y * width + x) as usize] = true;
+    #[test]
+    fn the_rect_surrounds_the_hole_and_is_not_too_thin() {
+        let column = (0..80).map(|y| (39, y)).collect();
+        for (size, masked, expected) in [
+            ((4, 4), vec![], None),
+            ((6, 5), vec![(1, 2), (4, 3)], Some((1, 2, 4, 2))),
+            ((40, 80), column, Some((30, 0, 10, 80))),
+        ] {
+            let mut pixels = vec![false; (size.0 * size.1) as usize];
+            masked
+                .iter()
+                .for_each(|(x, y)| pixels[(y * size.0 + x) as usize] = true);
+            let region = MaskedRegion::new(pixels, PixelSize::new(size.0, size.1));
+            let expected = expected.map(|(x, y, w, h)| (x, y, PixelSize::new(w, h)));
+            let rect = region
+                .bounding_rect()
+                .map(|rect| (rect.x, rect.y, rect.size));
+            assert_eq!(rect, expected);
         }
-        MaskedRegion::new(pixels, PixelSize::new(width, height))
-    }
-
-    #[test]
-    fn the_rect_surrounds_the_hole() {
-        assert_eq!(region(4, 4, &[]).bounding_rect(), None);
-        let rect = region(6, 5, &[(1, 2), (4, 3)]).bounding_rect().unwrap();
-        assert_eq!((rect.x, rect.y), (1, 2));
-        assert_eq!(rect.size, PixelSize::new(4, 2));
-    }
-
-    #[test]
-    fn a_long_thin_hole_gets_a_wider_rect() {
-        let column: Vec<(u32, u32)> = (0..80).map(|y| (39, y)).collect();
-        let rect = region(40, 80, &column).bounding_rect().unwrap();
-        assert_eq!(rect.size, PixelSize::new(10, 80));
-        assert_eq!((rect.x, rect.y), (30, 0));
     }
 }

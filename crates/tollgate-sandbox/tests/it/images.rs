@@ -178,15 +178,6 @@ async fn directives_decide_how_attempts_end() {
         ("[[sandbox:fail=2]]", 1, Some((Unavailable, None))),
         ("[[sandbox:fail=2]]", 2, None),
         ("[[sandbox:moderated]]", 0, Some((Moderated, None))),
-        ("[[sandbox:status=400]]", 0, Some((Rejected, Some(400)))),
-        (
-            "[[sandbox:status=401]]",
-            0,
-            Some((UnsupportedByChannel, Some(401))),
-        ),
-        ("[[sandbox:status=429]]", 9, Some((Unavailable, Some(429)))),
-        ("[[sandbox:status=500]]", 0, Some((Unavailable, Some(500)))),
-        ("[[sandbox:status=200]]", 0, Some((Unavailable, Some(200)))),
         (
             "[[sandbox:fail=1]][[sandbox:status=503]]",
             0,
@@ -197,6 +188,17 @@ async fn directives_decide_how_attempts_end() {
         let error = failure(prompt, failed_attempts).await;
         let found = error.map(|error| (error.kind, error.status));
         assert_eq!(found, expected, "{prompt}, {failed_attempts} failed");
+    }
+    for (kind, statuses) in [
+        (Rejected, &[400, 413, 422][..]),
+        (UnsupportedByChannel, &[401, 402, 403, 404]),
+        (Unavailable, &[200, 302, 408, 409, 429, 500, 503]),
+    ] {
+        for status in statuses {
+            let error = failure(&format!("[[sandbox:status={status}]]"), 9).await;
+            let error = error.expect("a failure");
+            assert_eq!((error.kind, error.status), (kind, Some(*status)));
+        }
     }
 }
 
@@ -212,7 +214,7 @@ async fn partial_delivers_only_k_images() {
 }
 
 #[tokio::test]
-async fn the_review_refuses_only_what_is_marked() {
+async fn the_review_rejects_only_what_is_marked() {
     let review = provider(Duration::ZERO).moderation.unwrap();
     assert!(review.check_prompt("a cat").await.is_ok());
     let error = review

@@ -45,24 +45,15 @@ fn every_text_gives_an_audible_wav_file() {
         let squares: f64 = samples.iter().map(|sample| sample * sample).sum();
         let mean = (squares / samples.len() as f64).sqrt();
         assert!((1_500.0..12_000.0).contains(&mean), "{text}: {mean}");
-        let loudest = samples
+        let peak = samples
             .iter()
-            .fold(0.0, |loudest: f64, sample| loudest.max(sample.abs()));
-        assert!(
-            (28_990.0..=29_000.0).contains(&loudest),
-            "{text}: {loudest}"
-        );
+            .fold(0.0, |peak: f64, sample| peak.max(sample.abs()));
+        assert!((28_990.0..=29_000.0).contains(&peak), "{text}: {peak}");
         let balance = samples.iter().sum::<f64>() / samples.len() as f64;
         assert!(balance.abs() < 100.0, "{text}: {balance}");
         // It begins and ends in silence.
-        let margins = samples
-            .iter()
-            .take(240)
-            .chain(samples.iter().rev().take(240));
-        assert!(
-            margins.into_iter().all(|sample| sample.abs() < 100.0),
-            "{text}"
-        );
+        let mut margins = samples[..240].iter().chain(&samples[samples.len() - 240..]);
+        assert!(margins.all(|sample| sample.abs() < 100.0), "{text}");
     }
 }
 
@@ -81,18 +72,16 @@ fn pauses_are_quiet() {
 
 #[test]
 fn length_follows_the_text() {
+    let seconds_of = |text: &str| seconds(&utterance(text));
     let (one, two) = (
-        seconds(&utterance("A red fox.")),
-        seconds(&utterance("A red fox. A red fox.")),
+        seconds_of("A red fox."),
+        seconds_of("A red fox. A red fox."),
     );
     assert!(two > one * 1.7, "{one} {two}");
     // Without the pauses around it, a Chinese character takes a fifth of a second.
-    let (four, eight) = (
-        seconds(&utterance("雪山村庄")),
-        seconds(&utterance("雪山村庄雪山村庄")),
-    );
+    let (four, eight) = (seconds_of("雪山村庄"), seconds_of("雪山村庄雪山村庄"));
     assert!((0.7..0.9).contains(&(eight - four)), "{four} {eight}");
-    assert!(seconds(&utterance("Wait, what, no")) > seconds(&utterance("Wait what no")) + 0.2);
+    assert!(seconds_of("Wait, what, no") > seconds_of("Wait what no") + 0.2);
 }
 
 #[test]

@@ -259,17 +259,22 @@ impl PathSink for Pen {
 mod tests {
     use super::*;
 
-    /// Lays out `text` and checks that every glyph lies inside the text_box.
-    fn check(text: &str, width: f32, height: f32) -> TextBlock {
-        let text_box = TextBox {
+    fn text_box(width: f32, height: f32) -> TextBox {
+        TextBox {
             width,
             height,
             max_size: height.min(width) / 3.0,
             min_size: 10.0,
-        };
-        let block = fit_text(text, Face::Title, text_box).expect("it fits");
-        assert!(block.height() <= height + 0.5, "{text}: {}", block.height());
-        assert!(block.width <= width + 0.5, "{text}: {}", block.width);
+        }
+    }
+
+    /// Lays out `text` and checks that every glyph lies inside the box.
+    fn check(text: &str, width: f32, height: f32) -> TextBlock {
+        let block = fit_text(text, Face::Title, text_box(width, height)).expect("it fits");
+        assert!(
+            block.height() <= height + 0.5 && block.width <= width + 0.5,
+            "{text}"
+        );
         let bounds = block.path(0.0, 0.0).expect("it has outlines").bounds();
         assert!(
             bounds.left() > -3.0 && bounds.right() < width + 3.0,
@@ -302,43 +307,25 @@ mod tests {
                 check(text, width, height);
             }
         }
-    }
-
-    #[test]
-    fn short_text_is_larger_than_long() {
-        let long = "the quick brown fox jumps over the lazy dog ".repeat(10);
         assert!(check("Fox", 900.0, 400.0).size > 2.0 * check(&long, 900.0, 400.0).size);
+        assert!(
+            fit_text("  🦊 ", Face::Title, text_box(100.0, 100.0)).is_none(),
+            "no glyphs"
+        );
+        assert!(
+            fit_text("x", Face::Title, text_box(100.0, 5.0)).is_none(),
+            "no space"
+        );
     }
 
     #[test]
     fn lines_are_balanced() {
         let block = check("one two three four five six seven eight", 600.0, 400.0);
-        let widths: Vec<f32> = block.lines.iter().map(|l| l.width).collect();
-        let (least, most) = widths.iter().fold((f32::MAX, 0.0_f32), |(low, high), w| {
-            (low.min(*w), high.max(*w))
-        });
-        assert!(least > 0.5 * most, "{widths:?}");
-    }
-
-    #[test]
-    fn text_without_glyphs_or_room_gives_no_block() {
-        let text_box = TextBox {
-            width: 100.0,
-            height: 100.0,
-            max_size: 20.0,
-            min_size: 10.0,
-        };
-        assert!(fit_text("  🦊 ", Face::Title, text_box).is_none());
-        assert!(
-            fit_text(
-                "x",
-                Face::Title,
-                TextBox {
-                    height: 5.0,
-                    ..text_box
-                }
-            )
-            .is_none()
+        let widths = || block.lines.iter().map(|line| line.width);
+        let (min, max) = (
+            widths().fold(f32::MAX, f32::min),
+            widths().fold(0.0, f32::max),
         );
+        assert!(min > 0.5 * max, "{min} {max}");
     }
 }

@@ -173,24 +173,3 @@ pub(super) fn write_motion_slice_header(bits: &mut BitWriter, after: u32, qp: i3
     // Neighbouring vectors differ only slightly: nothing to smooth.
     bits.unsigned(1); // disable_deblocking_filter_idc: it is off
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_level_is_the_lowest_that_allows_the_format() {
-        for (width, height, fps, level) in [
-            (128, 96, 15, 10),
-            (640, 480, 24, 30),
-            (1280, 720, 24, 31),
-            (1280, 720, 60, 32),
-            (1920, 1080, 24, 40),
-            (3840, 2160, 24, 51),
-            (4096, 16, 24, 40),
-        ] {
-            let format = Format { width, height, fps };
-            assert_eq!(format.level(), level, "{format:?}");
-        }
-    }
-}
