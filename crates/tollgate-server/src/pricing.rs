@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use tollgate_core::{Amount, ApiError, ErrorKind};
-use tollgate_media::{PriceFactors, Units};
+use tollgate_media::{ModelName, PriceFactors, Units};
 use tollgate_store::{Charge, TokenPrices};
 
 use crate::config::{Currency, ModelPrice};
@@ -44,8 +44,14 @@ impl Prices {
     }
 
     /// Whether `model` has a price at all.
-    pub fn has(&self, model: &str) -> bool {
-        self.by_model.contains_key(model)
+    pub fn has(&self, model: ModelName<'_>) -> bool {
+        self.find(model).is_some()
+    }
+
+    /// The price under the model's own name, else under its first one.
+    fn find(&self, model: ModelName<'_>) -> Option<&ModelPrice> {
+        let own = self.by_model.get(model.own);
+        own.or_else(|| self.by_model.get(model.first))
     }
 
     /// The charge for `units` of `model`. A model without a price costs nothing.
@@ -54,14 +60,14 @@ impl Prices {
     /// 500 where price × units is beyond what an amount can be: the configuration is wrong.
     pub fn charge(
         &self,
-        model: &str,
+        model: ModelName<'_>,
         facts: &PriceFactors,
         units: Units,
     ) -> Result<Charge, ApiError> {
-        let price = self.by_model.get(model).unwrap_or(&FREE);
+        let price = self.find(model).unwrap_or(&FREE);
         let charge = price.charge(facts, units);
         if charge.cost(charge.units).is_none() {
-            tracing::error!(model, price = %charge.price, "the price of a submission is too large");
+            tracing::error!(model = model.own, price = %charge.price, "the price of a submission is too large");
             return Err(ApiError::new(
                 ErrorKind::Internal,
                 "the price of this request cannot be computed",
@@ -71,8 +77,8 @@ impl Prices {
     }
 
     /// The prices of a chat with `model`. One without a price costs nothing.
-    pub fn chat(&self, model: &str) -> TokenPrices {
-        let price = self.by_model.get(model);
+    pub fn chat(&self, model: ModelName<'_>) -> TokenPrices {
+        let price = self.find(model);
         price.map_or_else(TokenPrices::default, |price| price.tokens)
     }
 }

@@ -18,10 +18,13 @@ pub struct Reloadable {
 impl Reloadable {
     /// Every model of the catalogue that some channel serves, in no particular order.
     pub fn served_models<'a>(&self, catalogue: &'a Catalogue) -> Vec<&'a str> {
+        let routing = &self.routing;
         let tasks = catalogue.task_models();
-        let tasks = tasks.filter(|m| self.routing.serves_tasks(m.family.kind(), &m.name));
+        let tasks =
+            tasks.filter(|m| routing.serves_tasks(m.family.kind(), routing.name_of(m.names())));
         let chats = catalogue.chat_models();
-        let chats = chats.filter(|name| self.routing.serves_chat(name));
+        let chats =
+            chats.filter(|name| routing.serves_chat(routing.name_of(catalogue.names(name))));
         tasks.map(|m| m.name.as_str()).chain(chats).collect()
     }
 }

@@ -151,6 +151,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/v1/images/generations/{task_id}", get(tasks::generation))
         // Models and files
         .route("/v1/models", get(models::list))
+        .route("/v1/models/{*named}", get(models::get))
         .route("/files/{name}", get(files::get))
         .merge(chat_routes())
         // Documentation and operation

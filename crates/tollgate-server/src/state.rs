@@ -1,7 +1,7 @@
 //! The shared state of the running gateway: built once at start, handed out as the parts that each job needs.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
@@ -17,6 +17,7 @@ use crate::chat::context::{ChatContext, ChatSettings};
 use crate::chat::endpoint::is_chat_path;
 use crate::chat::heartbeat::Heartbeat;
 use crate::chat::signature_cache::SignatureCache;
+use crate::chat::thread_cache::ThreadCache;
 use crate::config::Config;
 use crate::http::body::BodyBudget;
 use crate::http::trace::TraceContext;
@@ -208,6 +209,7 @@ impl Shared {
             reloadable: self.reloadable.clone(),
             egress: self.egress.clone(),
             signatures: SignatureCache::default(),
+            threads: ThreadCache::default(),
             metrics: Arc::clone(&self.metrics),
             billing: Arc::new(BillingContext {
                 store: self.store.clone(),
@@ -262,6 +264,7 @@ impl Shared {
             clock: Arc::clone(&self.clock),
             node: self.node.clone(),
             lease: config.leases.ms(),
+            last_beat: Mutex::default(),
         })
     }
 }

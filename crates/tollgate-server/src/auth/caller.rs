@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use tollgate_core::{ApiError, ErrorKind, Millis};
+use tollgate_media::ModelName;
 use tollgate_store::Key;
 
 use crate::auth::limits::{RateLimiter, RequestPermit};
@@ -36,19 +37,21 @@ impl Caller {
         self.permit.take()
     }
 
-    /// Checks that the key may use `model`.
+    /// Checks that the key may use `model`: that it lists the model's own name or its first one.
     ///
     /// # Errors
     /// 403 that lists the models that it may use.
-    pub fn check_may_use(&self, model: &str) -> Result<(), ApiError> {
+    pub fn check_may_use(&self, model: ModelName<'_>) -> Result<(), ApiError> {
         match &self.key.limits.models {
-            Some(models) if !models.iter().any(|m| m == model) => Err(ApiError::new(
-                ErrorKind::Permission,
-                format!(
-                    "this API key may not use the model; it may use: {}",
-                    models.join(", ")
-                ),
-            )),
+            Some(models) if !models.iter().any(|m| m == model.own || m == model.first) => {
+                Err(ApiError::new(
+                    ErrorKind::Permission,
+                    format!(
+                        "this API key may not use the model; it may use: {}",
+                        models.join(", ")
+                    ),
+                ))
+            }
             _ => Ok(()),
         }
     }

@@ -1,19 +1,18 @@
 //! Billing of a chat: a hold before the call, one charge for what was delivered, however the chat ends.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 use tollgate_chat::hub::Usage;
-use tollgate_chat::{RequestSummary, tokens};
+use tollgate_chat::tokens;
 use tollgate_core::{Amount, ApiError, Clock, ErrorKind, id};
-use tollgate_store::{
-    ChatEnd, ChatHold, NewChat, SettleOutcome, Store, StoreError, TokenCounts, TokenPrices,
-};
+use tollgate_store::{ChatEnd, ChatHold, NewChat, SettleOutcome, Store, StoreError, TokenCounts};
 use tollgate_upstream::ProviderError;
 
 use crate::auth::limits::RequestPermit;
+use crate::chat::bounds::{ChargeBounds, HiddenOutput};
 use crate::config::Currency;
 use crate::http::errors;
 use crate::metrics::Metrics;
@@ -23,15 +22,6 @@ const SETTLE_TRIES: u32 = 2;
 const SETTLE_RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// How often, once a second, the release of a hold that could not be settled is tried.
 const RELEASE_TRIES: u32 = 240;
-/// Tokens that an upstream may add to a prompt by itself: tool preambles, framing.
-const MAX_FRAMING_TOKENS: u64 = 16_384;
-/// Tokens that one attachment may count.
-const MAX_ATTACHMENT_TOKENS: u64 = 50_000;
-/// Output tokens of one choice if neither client nor model bounds them.
-const MAX_UNBOUNDED_OUTPUT: u64 = 1_000_000;
-/// Reasoning tokens that some servers do not count towards the client's maximum.
-const MAX_UNCOUNTED_REASONING: u64 = 131_072;
-
 /// The parts of the gateway that billing works with.
 pub struct BillingContext {
     /// Holds and charges.
@@ -59,88 +49,41 @@ pub struct Bill {
     attempts: Vec<serde_json::Value>,
     channel: Option<String>,
     upstream_model: Option<String>,
-    /// What the client has received so far.
+    /// `None` if no upstream has the request.
+    in_flight: Option<InFlight>,
+    has_client_left: bool,
+    /// What has been received from the upstream so far.
     pub delivered: Delivered,
 }
 
-/// Estimates and bounds of the tokens that a request can cost.
+/// A request that an upstream has.
 #[derive(Debug, Clone, Copy)]
-pub struct ChargeBounds {
-    /// Our estimate of the prompt's tokens.
-    estimated_prompt: u64,
-    /// An upstream's count of the prompt above this cannot be true.
-    max_prompt: u64,
-    /// The client's maximum of output tokens of one choice. `None` if the client gave none.
-    max_output: Option<u64>,
-    /// The output tokens that are held for one choice.
-    held_output: u64,
-    /// The requested number of choices.
-    choices: u64,
+struct InFlight {
+    since: Instant,
+    hidden: HiddenOutput,
+    /// The context window of the model. `None` if unknown.
+    context_window: Option<u64>,
 }
 
-/// What a client has received.
+/// The tokens to charge.
+#[derive(Debug, Clone, Copy, Default)]
+struct ChargedTokens {
+    counts: TokenCounts,
+    /// Whether they are our own estimate.
+    estimated: bool,
+    /// Tokens that the upstream reported beyond the bounds.
+    clamped: u64,
+}
+
+/// What an upstream has delivered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delivered {
     /// The upstream's count.
     pub usage: Option<Usage>,
-    /// Bytes of text, reasoning and tool arguments.
+    /// Bytes of everything generated; images and audio as many as a text of as many tokens has.
     pub text_bytes: u64,
     /// Whether the upstream's end was seen, so that its count is final.
     pub complete: bool,
-}
-
-impl ChargeBounds {
-    /// The bounds of a request with that body. `default_max_tokens` of output are held if the client gave no maximum.
-    pub fn new(summary: &RequestSummary, body: &[u8], default_max_tokens: u64) -> Self {
-        let bytes = body.len() as u64;
-        let attachments = u64::from(summary.attachments);
-        let text = bytes.saturating_sub(summary.payload_bytes);
-        Self {
-            estimated_prompt: tokens::estimate_bytes(text) + attachments * tokens::IMAGE_TOKENS,
-            max_prompt: bytes + attachments * MAX_ATTACHMENT_TOKENS + MAX_FRAMING_TOKENS,
-            max_output: summary.max_tokens,
-            held_output: summary.max_tokens.unwrap_or(default_max_tokens),
-            choices: u64::from(summary.n.max(1)),
-        }
-    }
-
-    /// What is held: the estimated prompt and a third more (most texts take a token for four bytes), the maximum of output for
-    /// every choice, each at the higher of the prices that may apply.
-    fn held_tokens(&self, prices: &TokenPrices) -> TokenCounts {
-        let prompt = self.estimated_prompt + self.estimated_prompt / 3 + 16;
-        let output = self.held_output.saturating_mul(self.choices);
-        let mut held = TokenCounts::default();
-        if prices.cache_write > prices.input {
-            held.cache_write = prompt;
-        } else {
-            held.input = prompt;
-        }
-        if prices.reasoning > prices.output {
-            held.reasoning = output;
-        } else {
-            held.output = output;
-        }
-        held
-    }
-
-    /// Tokens that count against the rate limits until the real number is known.
-    fn reserved_tokens(&self) -> u64 {
-        let output = self.held_output.saturating_mul(self.choices);
-        self.estimated_prompt.saturating_add(output)
-    }
-
-    /// Whether an upstream's count can be true of this request.
-    fn is_plausible(&self, usage: &Usage) -> bool {
-        let visible_output = usage.output.saturating_sub(usage.reasoning);
-        let max_output = self.max_output.unwrap_or(MAX_UNBOUNDED_OUTPUT);
-        let max_output = max_output.saturating_mul(self.choices);
-        let parts_add_up = usage.cache_read.saturating_add(usage.cache_write) <= usage.input
-            && usage.reasoning <= usage.output;
-        parts_add_up
-            && usage.input <= self.max_prompt
-            && visible_output <= max_output
-            && usage.reasoning <= max_output.saturating_add(MAX_UNCOUNTED_REASONING)
-    }
 }
 
 impl Bill {
@@ -163,8 +106,11 @@ impl Bill {
         let hold = if needs_hold && !chat.prices.is_free() {
             let (store, node) = (&context.store, &context.node);
             let held = store.reserve_chat(&chat, &held_tokens, node).await;
-            held.map_err(errors::from_store)?
-                .map_err(|rejection| errors::from_rejection(rejection, context.currency))?
+            held.map_err(errors::from_store)?.map_err(|rejection| {
+                let needed = chat.prices.cost(&held_tokens);
+                let error = errors::from_rejection(rejection, needed, context.currency);
+                bounds.advise(error, chat.format)
+            })?
         } else {
             ChatHold::None
         };
@@ -177,8 +123,57 @@ impl Bill {
             attempts: Vec::new(),
             channel: None,
             upstream_model: None,
+            in_flight: None,
+            has_client_left: false,
             delivered: Delivered::default(),
         })
+    }
+
+    /// An upstream gets the request now. If the client leaves from here on, it pays for the prompt at least.
+    pub fn request_sent(
+        &mut self,
+        channel: &str,
+        upstream_model: &str,
+        hidden: HiddenOutput,
+        context_window: Option<u64>,
+    ) {
+        self.channel = Some(channel.to_owned());
+        self.upstream_model = Some(upstream_model.to_owned());
+        self.in_flight = Some(InFlight {
+            since: Instant::now(),
+            hidden,
+            context_window,
+        });
+    }
+
+    /// The upstream failed before its response began: it costs nothing.
+    pub fn request_failed(&mut self) {
+        (self.in_flight, self.channel, self.upstream_model) = (None, None, None);
+    }
+
+    /// The client has left; what comes from here on is charged all the same.
+    pub fn client_left(&mut self) {
+        self.has_client_left = true;
+    }
+
+    /// Whether the upstream generates something unseen, so that only its usage tells what it costs.
+    pub fn is_output_hidden(&self) -> bool {
+        let is_counted = self.delivered.usage.is_some_and(|usage| {
+            // Google counts everything in every chunk.
+            usage.output > 1 && usage.reasoning > 0
+        });
+        !is_counted && self.in_flight.is_some_and(|sent| !sent.hidden.is_none())
+    }
+
+    /// The output tokens that are held for. `None` if nothing is held.
+    pub fn held_output(&self) -> Option<u64> {
+        let is_held = !matches!(self.hold, ChatHold::None);
+        is_held.then(|| self.bounds.held_output())
+    }
+
+    /// The tasks that shutdown waits for.
+    pub fn closing(&self) -> TaskTracker {
+        self.context.closing.clone()
     }
 
     /// The client's name of the model; empty once settled.
@@ -201,12 +196,6 @@ impl Bill {
         }));
     }
 
-    /// Records the channel that answers.
-    pub fn set_channel(&mut self, channel: &str, upstream_model: &str) {
-        self.channel = Some(channel.to_owned());
-        self.upstream_model = Some(upstream_model.to_owned());
-    }
-
     /// Settles for what was delivered; the charge is on disk when this returns. `outcome` is for the record.
     ///
     /// # Errors
@@ -216,8 +205,10 @@ impl Bill {
             return Ok(Amount::ZERO);
         };
         let settlement = self.settlement(chat, outcome);
-        match settlement.write(&self.context.store).await {
-            Ok(SettleOutcome::Settled { cost }) => Ok(cost),
+        match settlement.write(&self.context).await {
+            Ok(SettleOutcome::Settled { cost } | SettleOutcome::SettledInDebt { cost, .. }) => {
+                Ok(cost)
+            }
             Ok(SettleOutcome::AlreadyReleased) => {
                 tracing::error!(
                     chat = settlement.chat.id,
@@ -230,7 +221,7 @@ impl Bill {
             }
             Err(e) => {
                 if settlement.is_hold_stored() {
-                    tokio::spawn(settlement.release_hold(self.context.store.clone()));
+                    tokio::spawn(settlement.release_hold(Arc::clone(&self.context)));
                 }
                 Err(errors::from_store(e))
             }
@@ -243,15 +234,23 @@ impl Bill {
             // Its row is inserted now: ids in the order of insertion touch the fewest pages.
             chat.id = id::chat_id_with_time(&chat.id, ended_at);
         }
-        let (charged, estimated) = self.charged_tokens(&chat);
+        let charged = self.charged_tokens(&chat);
         if let Some(permit) = &self.permit {
-            permit.settle_tokens(charged.total());
+            permit.settle_tokens(charged.counts.total());
         }
         let channel = self.channel.as_deref().unwrap_or_default();
-        self.context.metrics.chat_ended(channel, outcome, &charged);
+        let metrics = &self.context.metrics;
+        metrics.chat_ended(channel, outcome, &charged.counts);
+        if charged.estimated {
+            metrics.chat_estimated(channel, &chat.model);
+        }
+        if charged.clamped > 0 {
+            metrics.chat_usage_clamped(channel, &chat.model);
+        }
         let end = ChatEnd {
-            tokens: charged,
-            estimated,
+            tokens: charged.counts,
+            estimated: charged.estimated,
+            clamped: charged.clamped,
             channel: self.channel.take(),
             upstream_model: self.upstream_model.take(),
             attempts: if self.attempts.is_empty() {
@@ -269,61 +268,85 @@ impl Bill {
         }
     }
 
-    /// The tokens to charge, and whether they are our own estimate.
-    fn charged_tokens(&self, chat: &NewChat) -> (TokenCounts, bool) {
+    /// The tokens to charge: the upstream's count if it is final, else our own for what was delivered.
+    fn charged_tokens(&self, chat: &NewChat) -> ChargedTokens {
         let Delivered {
             usage,
             text_bytes,
             complete,
         } = self.delivered;
-        if text_bytes == 0 && !complete {
-            return (TokenCounts::default(), false);
+        let abandoned = self.in_flight.filter(|_| self.has_client_left);
+        if text_bytes == 0 && !complete && abandoned.is_none() {
+            return ChargedTokens::default();
         }
-        // A count of 0 counts as missing: no complete response has an empty prompt, and no text takes 0 tokens.
-        let is_counted =
-            |usage: &Usage| usage.input > 0 && (usage.output > 0 || text_bytes == 0) || !complete;
-        let believed = usage
-            .filter(|usage| self.bounds.is_plausible(usage))
-            .filter(is_counted);
-        if complete && believed.is_none() {
-            let id = &chat.id;
+        let context_window = self.in_flight.and_then(|sent| sent.context_window);
+        let visible = tokens::estimate_bytes(text_bytes);
+        let bounded = usage.map(|usage| self.bounds.clamp(usage, context_window, visible));
+        let clamped = bounded.map_or(0, |(_, clamped)| clamped);
+        if clamped > 0 {
             tracing::warn!(
-                chat = id,
+                chat = chat.id,
                 ?usage,
-                "the upstream's usage is missing or impossible: it is estimated here"
+                clamped,
+                "the upstream's usage is more than this request can have used: the bound is charged"
             );
         }
-        if let Some(usage) = believed.filter(|_| complete) {
-            return (token_counts(&usage), false);
+        let usage = bounded.map(|(usage, _)| usage);
+        // A count of 0 counts as missing: no complete response has an empty prompt, and no text takes 0 tokens.
+        let is_counted = |usage: &Usage| usage.input > 0 && (usage.output > 0 || text_bytes == 0);
+        if let Some(usage) = usage.filter(|usage| complete && is_counted(usage)) {
+            return ChargedTokens {
+                counts: token_counts(&usage),
+                estimated: false,
+                clamped,
+            };
         }
-        // The stream was cut off, or the count is not believed. A plausible count of the prompt is used all the same.
-        let with_prompt = believed.filter(|usage| usage.input > 0);
+        if complete {
+            tracing::warn!(
+                chat = chat.id,
+                ?usage,
+                "the upstream's usage is missing: it is estimated here"
+            );
+        }
+        // The stream was cut off, or has no usage. The upstream's count of the prompt is used all the same.
+        let with_prompt = usage.filter(|usage| usage.input > 0);
         let mut usage = with_prompt.unwrap_or(Usage {
             input: self.bounds.estimated_prompt,
             ..Usage::default()
         });
-        usage.output = usage.output.max(tokens::estimate_bytes(text_bytes));
-        (token_counts(&usage), true)
+        let unseen = abandoned.filter(|_| !complete && self.is_output_hidden());
+        let unseen = unseen.map_or(0, |sent| {
+            let elapsed = sent.since.elapsed();
+            self.bounds.unseen_output(sent.hidden, elapsed, visible)
+        });
+        usage.reasoning = usage.reasoning.max(unseen);
+        usage.output = usage.output.max(visible.saturating_add(unseen));
+        ChargedTokens {
+            counts: token_counts(&usage),
+            estimated: true,
+            clamped,
+        }
     }
 }
 
 impl Drop for Bill {
     fn drop(&mut self) {
         let Some(chat) = self.chat.take() else { return };
-        let was_sent = self.channel.is_some() || !self.attempts.is_empty();
+        self.has_client_left = true;
+        let was_sent = self.in_flight.is_some() || !self.attempts.is_empty();
         // Rejected before any channel was called, and no hold to release: nothing to record.
         if !matches!(self.hold, ChatHold::Stored) && !was_sent {
             return;
         }
         let outcome = if was_sent { "client_gone" } else { "refused" };
         let settlement = self.settlement(chat, outcome);
-        let store = self.context.store.clone();
+        let context = Arc::clone(&self.context);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(self.context.closing.track_future(async move {
-                if let Err(e) = settlement.write(&store).await {
+                if let Err(e) = settlement.write(&context).await {
                     tracing::error!(chat = settlement.chat.id, error = %e, "an abandoned chat could not be settled");
                     if settlement.is_hold_stored() {
-                        settlement.release_hold(store).await;
+                        settlement.release_hold(context).await;
                     }
                 }
             }));
@@ -344,29 +367,38 @@ impl Settlement {
         matches!(self.hold, ChatHold::Stored)
     }
 
-    async fn write(&self, store: &Store) -> Result<SettleOutcome, StoreError> {
+    async fn write(&self, context: &BillingContext) -> Result<SettleOutcome, StoreError> {
         let settle = || {
             let (chat, end) = (Arc::clone(&self.chat), Arc::clone(&self.end));
-            store.settle_chat(chat, &self.hold, end)
+            context.store.settle_chat(chat, &self.hold, end)
         };
-        for _ in 1..SETTLE_TRIES {
+        let mut tries = 1;
+        let outcome = loop {
             match settle().await {
-                Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
-                    tokio::time::sleep(SETTLE_RETRY_PAUSE).await
+                Err(StoreError::Unavailable(_) | StoreError::Overloaded)
+                    if tries < SETTLE_TRIES =>
+                {
+                    tries += 1;
+                    tokio::time::sleep(SETTLE_RETRY_PAUSE).await;
                 }
-                outcome => return outcome,
+                outcome => break outcome,
             }
+        };
+        if let Ok(SettleOutcome::SettledInDebt { cost, debt }) = &outcome {
+            let (chat, model) = (&self.chat.id, &self.chat.model);
+            tracing::warn!(chat, model, %cost, %debt, "a chat cost more than there was: the rest is owed");
+            context.metrics.chat_debt(model, *debt);
         }
-        settle().await
+        outcome
     }
 
     /// Releases the hold of a chat whose end was never sent, as soon as the database is back. Nothing is charged.
-    async fn release_hold(mut self, store: Store) {
+    async fn release_hold(mut self, context: Arc<BillingContext>) {
         let end = Arc::make_mut(&mut self.end);
         end.tokens = TokenCounts::default();
         end.outcome = "failed";
         for _ in 0..RELEASE_TRIES {
-            if self.write(&store).await.is_ok() {
+            if self.write(&context).await.is_ok() {
                 return;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use tollgate_chat::hub::{PartKind, Response};
-use tollgate_chat::{MalformedResponse, RenderOptions, custom_tool, json_tool};
+use tollgate_chat::{MalformedResponse, RenderOptions, custom_tool, json_tool, thoughts, tokens};
 
 use crate::chat::billing::Delivered;
 use crate::chat::endpoint::Endpoint;
@@ -12,7 +12,7 @@ use crate::chat::translate::{PreparedRequest, restore_tool_name};
 /// The largest response, in bytes, that is read from an upstream: images in it are base64.
 pub const MAX_RESPONSE: usize = 64 * 1_048_576;
 
-/// Converts an upstream's complete response to the client's format.
+/// Converts an upstream's complete response to the client's format. With it comes its id, in formats with threads.
 ///
 /// # Errors
 /// The response is malformed, or contains an error of the upstream.
@@ -23,7 +23,7 @@ pub fn convert_response(
     user_id: &str,
     body: Bytes,
     options: &RenderOptions<'_>,
-) -> Result<(Bytes, Delivered), MalformedResponse> {
+) -> Result<(Bytes, Delivered, Option<String>), MalformedResponse> {
     if prepared.forward {
         let forwarded = prepared.format.forward_response(&body, options.model)?;
         let delivered = Delivered {
@@ -31,7 +31,7 @@ pub fn convert_response(
             text_bytes: forwarded.text_bytes,
             complete: true,
         };
-        return Ok((forwarded.body, delivered));
+        return Ok((forwarded.body, delivered, forwarded.id));
     }
     let mut response = prepared.format.read_response(&body)?;
     if let Some(tool) = &prepared.json_tool {
@@ -53,8 +53,11 @@ pub fn convert_response(
         text_bytes: text_bytes(&response),
         complete: true,
     };
+    if prepared.hides_thoughts {
+        thoughts::hide_in_response(&mut response, endpoint.format.name());
+    }
     let body = endpoint.format.write_response(&response, options);
-    Ok((body.into(), delivered))
+    Ok((body.into(), delivered, None))
 }
 
 /// Wraps a response in the envelope `{code: 200, data: …}`.
@@ -68,17 +71,8 @@ pub fn wrap_in_envelope(endpoint: Endpoint, bare: Bytes) -> Bytes {
     body.freeze()
 }
 
-/// Bytes of text, reasoning and tool arguments in the response.
+/// What the response counts as, in bytes of text.
 fn text_bytes(response: &Response) -> u64 {
     let parts = response.choices.iter().flat_map(|choice| &choice.parts);
-    let len = parts.map(|part| match &part.kind {
-        PartKind::Text { text, .. }
-        | PartKind::Reasoning { text, .. }
-        | PartKind::Refusal(text) => text.len(),
-        PartKind::ToolCall {
-            name, arguments, ..
-        } => name.len() + arguments.len(),
-        _ => 0,
-    });
-    len.sum::<usize>() as u64
+    parts.map(|part| tokens::generated_bytes(&part.kind)).sum()
 }

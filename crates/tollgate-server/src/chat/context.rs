@@ -10,6 +10,7 @@ use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
 use crate::chat::billing::BillingContext;
 use crate::chat::signature_cache::SignatureCache;
+use crate::chat::thread_cache::ThreadCache;
 use crate::config::Config;
 use crate::http::body::BodyBudget;
 use crate::metrics::Metrics;
@@ -33,6 +34,8 @@ pub struct ChatContext {
     pub egress: egress::Client,
     /// Signatures of tool calls, for clients whose format has no field for them.
     pub signatures: SignatureCache,
+    /// Where conversations live that an upstream stores.
+    pub threads: ThreadCache,
     /// Counts chats and failed attempts.
     pub metrics: Arc<Metrics>,
     /// Holds and charges.

@@ -50,7 +50,7 @@ async fn count(
     let model = model_in_path.unwrap_or(&conversation.model);
     let known = context.catalogue.check_chat_model(model);
     known.map_err(ChatErrorResponse::invalid_model)?;
-    caller.check_may_use(model)?;
+    caller.check_may_use(context.catalogue.names(model))?;
     Ok(tokens::estimate_request(&conversation))
 }
 

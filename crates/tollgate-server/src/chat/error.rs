@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
 use tollgate_chat::{ErrorBody, InvalidRequest};
 use tollgate_core::{ApiError, ErrorKind};
 use tollgate_upstream::{ProviderError, UpstreamErrorKind};
@@ -23,6 +24,8 @@ pub struct ChatErrorResponse {
     code: Option<String>,
     /// Whether no channel can serve the model now: the endpoint decides the status.
     no_channel: bool,
+    /// `error.details` for a client of the format that they are written in.
+    details: Option<Box<Value>>,
 }
 
 impl From<ApiError> for ChatErrorResponse {
@@ -38,6 +41,7 @@ impl From<ApiError> for ChatErrorResponse {
             param: None,
             code: code.map(str::to_owned),
             no_channel: false,
+            details: None,
         }
     }
 }
@@ -96,6 +100,28 @@ impl ChatErrorResponse {
         Self::from(error)
     }
 
+    /// The request has a `thread`, and no channel of the model stores conversations: the SDKs send the whole history instead.
+    pub fn thread_unsupported() -> Self {
+        let message = "`thread` is not available for this model: send the whole history without it";
+        Self {
+            param: Some("thread".to_owned()),
+            details: Some(Box::new(
+                json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}),
+            )),
+            ..Self::from(ApiError::invalid(message))
+        }
+    }
+
+    /// The thread that the request continues is not known, or cannot be reached now: the SDKs begin a new one.
+    pub fn thread_not_found() -> Self {
+        let message = "`thread.previous_message_id` names no thread that can be continued: send the whole history";
+        Self {
+            param: Some("thread.previous_message_id".to_owned()),
+            details: Some(Box::new(json!({"error_code": "thread_not_found"}))),
+            ..Self::from(ApiError::not_found(message))
+        }
+    }
+
     /// Every channel was tried; `last` is the error of the last one.
     pub fn from_upstream(last: ProviderError) -> Self {
         let bad_gateway = |message: &str| (ErrorKind::BadGateway, message.to_owned());
@@ -126,14 +152,24 @@ impl ChatErrorResponse {
             retry_after: seconds.filter(|_| kind == ErrorKind::RateLimit),
             ..ApiError::new(kind, message)
         };
-        let code = match kind {
-            ErrorKind::RateLimit => Some("rate_limit_exceeded".to_owned()),
-            ErrorKind::InvalidRequest => last.code,
-            _ => None,
+        // Names of types and statuses are no codes: the client's format has its own.
+        let is_code = |code: &String| {
+            !code.ends_with("_error")
+                && code.contains(|c: char| !c.is_ascii_uppercase() && c != '_')
         };
-        Self {
-            code,
-            ..Self::from(error)
+        let code = last.code.filter(is_code);
+        match kind {
+            ErrorKind::RateLimit => Self {
+                code: code.or_else(|| Some("rate_limit_exceeded".to_owned())),
+                ..Self::from(error)
+            },
+            ErrorKind::InvalidRequest => Self {
+                code,
+                param: last.param,
+                details: last.details,
+                ..Self::from(error)
+            },
+            _ => Self::from(error),
         }
     }
 
@@ -149,6 +185,7 @@ impl ChatErrorResponse {
             message: self.error.message.clone(),
             param: self.param.clone(),
             code: self.code.clone(),
+            details: self.details.as_deref().cloned(),
             bare: endpoint.bare,
         }
     }

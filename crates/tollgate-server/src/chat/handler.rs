@@ -3,26 +3,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use tollgate_chat::RenderOptions;
+use http::{HeaderMap, HeaderName, Method};
+use tollgate_chat::{RenderOptions, RequestSummary, add_output_cap};
 use tollgate_core::{Millis, id};
 use tollgate_store::{Key, NewChat, TokenPrices};
 use tollgate_upstream::{ChatCall, ChatModel, ChatProvider, ChatTimeouts, ProviderError};
 
-use crate::chat::billing::{Bill, ChargeBounds, Delivered};
+use crate::auth::caller::Caller;
+use crate::chat::billing::{Bill, Delivered};
+use crate::chat::bounds::{ChargeBounds, HiddenOutput};
+use crate::chat::client_watch::{ClientWatch, WatchedStory};
 use crate::chat::complete;
 use crate::chat::context::ChatContext;
+use crate::chat::converter::StreamConverter;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
+use crate::chat::http_response::{complete_response, event_stream, header_list};
 use crate::chat::request::{ChatRequest, authenticate};
-use crate::chat::stream::{self, StartedStream, StreamContext, StreamConverter};
+use crate::chat::stream::{self, StartedStream, StreamContext};
+use crate::chat::thread_cache::ThreadHome;
 use crate::chat::translate::{self, Conversation, PreparedRequest};
-use crate::http::{body, reply};
+use crate::http::body;
 use crate::reloadable::Reloadable;
-use crate::routing::{ChannelPermit, Selection, TriedKey, session_hash};
+use crate::routing::{ChannelPermit, ModelBinding, Routing, Selection, TriedKey, session_hash};
 
 /// Attempts at one request, over all channels and keys.
 const MAX_ATTEMPTS: u32 = 5;
@@ -37,7 +42,10 @@ pub fn handle(
     request: ChatRequest,
 ) -> impl Future<Output = Response> + Send + use<> {
     let endpoint = request.endpoint;
-    let response = Box::pin(try_handle(context, request));
+    let watch = Arc::new(ClientWatch::default());
+    let closing = context.billing.closing.clone();
+    let story = try_handle(context, request, Arc::clone(&watch));
+    let response = WatchedStory::new(story, watch, closing);
     async move {
         match response.await {
             Ok(response) => response,
@@ -49,6 +57,7 @@ pub fn handle(
 async fn try_handle(
     context: Arc<ChatContext>,
     request: ChatRequest,
+    watch: Arc<ClientWatch>,
 ) -> Result<Response, ChatErrorResponse> {
     let (endpoint, json_array) = (request.endpoint, request.json_array);
     let headers = &request.headers;
@@ -62,7 +71,7 @@ async fn try_handle(
     // 2. Read the body within its bounds, and summarize it without parsing it completely.
     let budget = &context.body_budget;
     let body = body::read_bytes(headers, request.body, body::MAX_BODY_WITH_FILES, budget).await?;
-    let summary = endpoint.format.summarize_request(&body.bytes)?;
+    let mut summary = endpoint.format.summarize_request(&body.bytes)?;
     let (model, is_stream) = match request.model_in_path {
         Some(in_path) => in_path,
         None => (summary.model.clone().unwrap_or_default(), summary.stream),
@@ -70,22 +79,32 @@ async fn try_handle(
 
     // 3. Check the model: in the catalogue, allowed for this key, served by some channel.
     let reloadable = context.reloadable.current();
-    let known = context.catalogue.check_chat_model(&model);
-    known.map_err(ChatErrorResponse::invalid_model)?;
-    caller.check_may_use(&model)?;
-    if !reloadable.routing.serves_chat(&model) {
-        return Err(ChatErrorResponse::no_channel(&model));
-    }
+    let routing = &reloadable.routing;
+    let channel_model = check_model(&context, routing, &caller, &model)?;
+    let (threads, thread) = (&context.threads, summary.thread.as_ref());
+    let stored_at = threads.find(&key.user_id, thread, routing, &channel_model)?;
 
-    // 4. Freeze the price, count the estimated tokens against the limits, and hold the most that this request can cost.
+    // 4. Freeze the price, count the estimated tokens against the limits, and hold the most that this request can cost. The
+    //    output that is held for is also its limit.
     let default_max_tokens = context.settings.default_max_tokens;
-    let bounds = ChargeBounds::new(&summary, &body.bytes, default_max_tokens);
-    let prices = reloadable.prices.chat(&model);
+    let prices = reloadable.prices.chat(context.catalogue.names(&model));
+    let needs_hold = key.needs_hold() && !prices.is_free();
+    let has_cap = summary.max_tokens.is_some();
+    let mut raw = body.bytes.clone();
+    if needs_hold && !has_cap {
+        raw = limit_output(endpoint, raw, &mut summary, default_max_tokens);
+    }
+    let format = endpoint.format.name();
+    let stored_tokens = stored_at.as_ref().map_or(0, |home| home.tokens);
+    let bounds = ChargeBounds::new(format, &summary, &raw, default_max_tokens, needs_hold)
+        .with_stored_tokens(stored_tokens)
+        .with_client_cap(has_cap);
     let request_id = request.request_id.as_str();
-    let chat = new_chat(endpoint, &key, &model, is_stream, request_id, prices, now);
+    let booked = &channel_model;
+    let chat = new_chat(endpoint, &key, booked, is_stream, request_id, prices, now);
     let chat_id = chat.id.clone();
     let permit = caller.take_permit();
-    let bill = Bill::open(&context.billing, chat, bounds, key.needs_hold(), permit).await?;
+    let bill = Bill::open(&context.billing, chat, bounds, needs_hold, permit).await?;
 
     // 5. Try channels in turn until one begins to answer.
     let session = summary.user.as_deref();
@@ -99,8 +118,11 @@ async fn try_handle(
         key: &key,
         headers,
         request_id,
-        conversation: Conversation::new(&body.bytes, summary, model, is_stream, strict),
+        channel_model,
+        stored_at,
+        conversation: Conversation::new(&raw, summary, model, is_stream, strict),
         bill,
+        watch: &watch,
         session,
         received_at: now,
         seed: chat_id,
@@ -108,15 +130,36 @@ async fn try_handle(
         json_array,
     };
     let answer = failover.try_channels().await?;
-    let mut bill = failover.bill;
+    let bill = failover.bill;
     drop(body);
 
     // 6. Send the response, complete or as a stream. Either way its end is sent only after the charge is on disk.
+    let is_gone = watch.is_gone();
+    send_answer(context, &key, endpoint, json_array, bill, answer, is_gone).await
+}
+
+/// 6. The response of the channel that answered. `is_gone` says whether the client has left.
+async fn send_answer(
+    context: Arc<ChatContext>,
+    key: &Key,
+    endpoint: Endpoint,
+    json_array: bool,
+    mut bill: Bill,
+    answer: ChannelAnswer,
+    is_gone: bool,
+) -> Result<Response, ChatErrorResponse> {
     let mut response = match answer.response {
-        UpstreamResponse::Complete(response, delivered) => {
+        UpstreamResponse::Complete(response, delivered, id) => {
+            if let (Some(id), true) = (id, answer.has_thread) {
+                let (user_id, permit) = (&key.user_id, &answer.permit);
+                context
+                    .threads
+                    .insert(user_id, &id, permit, delivered.usage);
+            }
             bill.delivered = delivered;
-            bill.settle("done").await?;
-            complete_response(endpoint, &key, response)
+            bill.settle(if is_gone { "client_gone" } else { "done" })
+                .await?;
+            complete_response(endpoint, key, response)
         }
         UpstreamResponse::Stream(stream) => {
             let (chat, permit, user_id) = (context, answer.permit, key.user_id.clone());
@@ -126,6 +169,7 @@ async fn try_handle(
                 permit,
                 endpoint,
                 user_id,
+                has_thread: answer.has_thread,
             });
             event_stream(body, json_array)
         }
@@ -135,6 +179,45 @@ async fn try_handle(
         response.headers_mut().insert(X_TOLLGATE_DROPPED, dropped);
     }
     Ok(response)
+}
+
+/// Checks that the caller may use `model` and that some channel serves it. Returns the name by which channels know it.
+fn check_model(
+    context: &ChatContext,
+    routing: &Routing,
+    caller: &Caller,
+    model: &str,
+) -> Result<String, ChatErrorResponse> {
+    let known = context.catalogue.check_chat_model(model);
+    known.map_err(ChatErrorResponse::invalid_model)?;
+    let names = context.catalogue.names(model);
+    caller.check_may_use(names)?;
+    let channel_model = routing.name_of(names);
+    if !routing.serves_chat(channel_model) {
+        return Err(ChatErrorResponse::no_channel(model));
+    }
+    Ok(channel_model.to_owned())
+}
+
+/// The request with a limit of output tokens, of which it has none: `default_max_tokens`, and what the budget for thinking takes.
+fn limit_output(
+    endpoint: Endpoint,
+    raw: Bytes,
+    summary: &mut RequestSummary,
+    default_max_tokens: u64,
+) -> Bytes {
+    let cap = default_max_tokens.saturating_add(summary.thinking_budget.unwrap_or(0));
+    // A budget for thinking must be below the limit: the writer of that format, which always sets one, minds it.
+    let is_set_by_writer = endpoint.format.name() == "messages" && summary.has_reasoning_settings;
+    let capped = match is_set_by_writer {
+        true => None,
+        false => add_output_cap(endpoint.format, &raw, cap),
+    };
+    let Some(capped) = capped else { return raw };
+    summary.max_tokens = Some(cap);
+    // The bits of the members that it had do not describe it any more.
+    summary.members = 0;
+    capped
 }
 
 fn new_chat(
@@ -167,8 +250,13 @@ struct ChannelFailover<'a> {
     key: &'a Key,
     headers: &'a HeaderMap,
     request_id: &'a str,
+    /// The name by which channels know the model: the client's may be an alias.
+    channel_model: String,
+    /// Where the thread lives that the request continues: no other channel and key can answer.
+    stored_at: Option<Arc<ThreadHome>>,
     conversation: Conversation,
     bill: Bill,
+    watch: &'a ClientWatch,
     session: Option<u64>,
     received_at: Millis,
     /// Seeds the ids in the response.
@@ -182,12 +270,15 @@ struct ChannelAnswer {
     permit: ChannelPermit,
     /// The request fields that the upstream's format has no equivalent for.
     dropped: Vec<String>,
+    /// Whether the request starts or continues a thread.
+    has_thread: bool,
     response: UpstreamResponse,
 }
 
 /// A response whose first bytes have arrived: no other channel is tried from here on.
 enum UpstreamResponse {
-    Complete(Bytes, Delivered),
+    /// With its id, in formats with threads.
+    Complete(Bytes, Delivered, Option<String>),
     Stream(StartedStream),
 }
 
@@ -201,17 +292,21 @@ impl ChannelFailover<'_> {
         let mut unsupported: Option<ChatErrorResponse> = None;
         let mut backoff = INITIAL_BACKOFF;
         let mut attempts = 0;
-        while attempts < MAX_ATTEMPTS {
-            let model = self.conversation.model.clone();
+        while attempts < MAX_ATTEMPTS && !(self.watch.is_gone() && attempts > 0) {
+            let model = self.channel_model.clone();
             let model = model.as_str();
-            let routing = &self.reloadable.routing;
-            let permit = match routing.select_for_chat(model, &tried, self.session) {
+            let permit = match self.select(model, &tried) {
                 Selection::Permit(permit) => permit,
                 Selection::AllBusy if last_error.is_none() => {
-                    return Err(ChatErrorResponse::all_channels_busy(model));
+                    return Err(ChatErrorResponse::all_channels_busy(
+                        &self.conversation.model,
+                    ));
                 }
                 Selection::CoolingDown(left) if last_error.is_none() => {
-                    return Err(ChatErrorResponse::rate_limited_upstream(model, left));
+                    return Err(ChatErrorResponse::rate_limited_upstream(
+                        &self.conversation.model,
+                        left,
+                    ));
                 }
                 Selection::AllBusy | Selection::CoolingDown(_) => break,
                 Selection::None => match &last_error {
@@ -242,14 +337,14 @@ impl ChannelFailover<'_> {
                     continue;
                 }
             };
+            self.request_sent(&permit, &binding, &prepared);
             let call = self.call(&permit, &**provider, &binding.model, prepared, attempts);
             match call.await {
                 Ok((response, dropped)) => {
-                    let channel = &permit.open.channel.name;
-                    self.bill.set_channel(channel, &binding.upstream_name);
                     return Ok(ChannelAnswer {
                         permit,
                         dropped,
+                        has_thread: self.conversation.summary.thread.is_some(),
                         response,
                     });
                 }
@@ -266,11 +361,46 @@ impl ChannelFailover<'_> {
             }
         }
         let error = match (last_error, unsupported) {
+            // Without the thread, another channel may answer.
+            _ if self.stored_at.is_some() => ChatErrorResponse::thread_not_found(),
+            (Some(_), Some(error)) if self.conversation.summary.thread.is_some() => error,
             (Some(error), _) => ChatErrorResponse::from_upstream(error),
             (None, Some(error)) => error,
             (None, None) => ChatErrorResponse::no_channel(&self.conversation.model),
         };
         Err(self.give_up(error).await)
+    }
+
+    /// Selects a channel and key: the ones that store the thread, or any that was not tried.
+    fn select(&self, model: &str, tried: &[TriedKey]) -> Selection {
+        let routing = &self.reloadable.routing;
+        match &self.stored_at {
+            Some(home) => routing.select_by_name(&home.channel, home.key.as_deref(), model, tried),
+            None => routing.select_for_chat(model, tried, self.session),
+        }
+    }
+
+    /// Notes that an upstream gets the request, and what it may generate unseen.
+    fn request_sent(
+        &mut self,
+        permit: &ChannelPermit,
+        binding: &ModelBinding,
+        prepared: &PreparedRequest,
+    ) {
+        let model = &binding.model;
+        let hidden = if self.conversation.stream {
+            let is_thinking_set =
+                self.conversation.summary.has_reasoning_settings || model.reasoning.is_some();
+            let (format, body) = (prepared.format.name(), &prepared.body);
+            HiddenOutput::of_stream(format, &model.traits, is_thinking_set, body)
+        } else {
+            HiddenOutput::ALL
+        };
+        self.watch.request_sent(!hidden.is_none());
+        let channel = &permit.open.channel.name;
+        let context_window = model.traits.context_window;
+        self.bill
+            .request_sent(channel, &binding.upstream_name, hidden, context_window);
     }
 
     /// Calls one channel and waits for the complete response, or for the first piece of the stream.
@@ -295,7 +425,12 @@ impl ChannelFailover<'_> {
             failed_attempts,
             timeouts,
         };
-        let body = provider.send(call).await?;
+        // The names of fields and the details in an error mean something in their own format only.
+        let in_client_format = |error: ProviderError| match prepared.forward {
+            true => error,
+            false => error.without_field_names(),
+        };
+        let body = provider.send(call).await.map_err(in_client_format)?;
         let options = RenderOptions {
             model: &self.conversation.model,
             created: self.received_at / 1000,
@@ -307,7 +442,8 @@ impl ChannelFailover<'_> {
         };
         let response = if self.conversation.stream {
             let converter = StreamConverter::new(self.endpoint, &prepared, &options);
-            let started = stream::start(body, converter, channel, timeouts.first_byte).await?;
+            let started = stream::start(body, converter, channel, timeouts.first_byte);
+            let started = started.await.map_err(in_client_format)?;
             UpstreamResponse::Stream(started)
         } else {
             let bytes = body
@@ -322,10 +458,10 @@ impl ChannelFailover<'_> {
                 bytes,
                 &options,
             );
-            let (response, delivered) =
-                converted.map_err(|error| stream::malformed_response(channel, error))?;
+            let (response, delivered, id) = converted
+                .map_err(|error| in_client_format(stream::malformed_response(channel, error)))?;
             permit.record_success();
-            UpstreamResponse::Complete(response, delivered)
+            UpstreamResponse::Complete(response, delivered, id)
         };
         Ok((response, prepared.dropped))
     }
@@ -333,8 +469,10 @@ impl ChannelFailover<'_> {
     /// Records a failed attempt in the channel's health, the bill, the log and the metrics.
     fn record_failed_attempt(&mut self, permit: &ChannelPermit, error: &ProviderError) {
         let channel = &permit.open.channel.name;
-        permit.record_error(&self.conversation.model, error);
+        permit.record_error(&self.channel_model, error);
         self.bill.add_failed_attempt(channel, error);
+        self.bill.request_failed();
+        self.watch.request_failed();
         tracing::warn!(
             request_id = self.request_id,
             channel = channel,
@@ -355,40 +493,4 @@ impl ChannelFailover<'_> {
         }
         error
     }
-}
-
-fn complete_response(endpoint: Endpoint, key: &Key, bare: Bytes) -> Response {
-    if endpoint.bare || key.limits.bare_envelope {
-        return reply::json_text(bare);
-    }
-    reply::json_text(complete::wrap_in_envelope(endpoint, bare))
-}
-
-fn event_stream(body: Body, json_array: bool) -> Response {
-    let content_type = if json_array {
-        "application/json"
-    } else {
-        "text/event-stream; charset=utf-8"
-    };
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        // Tells nginx not to buffer the stream.
-        (
-            HeaderName::from_static("x-accel-buffering"),
-            HeaderValue::from_static("no"),
-        ),
-    ];
-    (headers, body).into_response()
-}
-
-/// The names as one header value; characters that no header can contain are left out.
-fn header_list(names: &[String]) -> HeaderValue {
-    let clean = |name: &String| {
-        name.chars()
-            .filter(|c| c.is_ascii_graphic() && *c != ',')
-            .collect::<String>()
-    };
-    let text = names.iter().map(clean).collect::<Vec<_>>().join(", ");
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("some"))
 }

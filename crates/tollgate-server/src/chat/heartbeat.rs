@@ -1,13 +1,16 @@
 //! The heartbeat of this node in the database, and the release of chat holds of nodes whose heartbeat stopped.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tollgate_core::{Clock, Millis};
 use tollgate_store::{Store, StoreError};
 
 /// Heartbeats in the time that one is valid (`leases.seconds`): several may be lost before other nodes take this one for dead.
 const BEATS_PER_LEASE: u64 = 6;
+
+/// A commit this recent proves that the database takes writes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The heartbeat of this process.
 pub struct Heartbeat {
@@ -19,6 +22,8 @@ pub struct Heartbeat {
     pub node: String,
     /// How long one heartbeat is valid.
     pub lease: Millis,
+    /// When a heartbeat was last on disk.
+    pub last_beat: Mutex<Option<Instant>>,
 }
 
 impl Heartbeat {
@@ -29,7 +34,31 @@ impl Heartbeat {
     pub async fn start(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         self.store.release_orphaned_chats(now, &self.node).await?;
-        self.store.heartbeat(&self.node, now + self.lease).await
+        self.beat(now).await
+    }
+
+    /// Whether the database commits: writes a heartbeat unless one was written within a second.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn check_commit(&self) -> Result<(), StoreError> {
+        let last_beat = *self.lock_last_beat();
+        if last_beat.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
+            return Ok(());
+        }
+        self.beat(self.clock.now()).await
+    }
+
+    async fn beat(&self, now: Millis) -> Result<(), StoreError> {
+        self.store.heartbeat(&self.node, now + self.lease).await?;
+        *self.lock_last_beat() = Some(Instant::now());
+        Ok(())
+    }
+
+    fn lock_last_beat(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.last_beat
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Beats at intervals. Never returns.
@@ -38,7 +67,7 @@ impl Heartbeat {
         loop {
             tokio::time::sleep(interval).await;
             let now = self.clock.now();
-            if let Err(e) = self.store.heartbeat(&self.node, now + self.lease).await {
+            if let Err(e) = self.beat(now).await {
                 tracing::warn!(error = %e, "cannot write this node's heartbeat");
                 continue;
             }

@@ -1,16 +1,22 @@
 //! Chat: `handler` is the numbered story of one request; the other files are its steps.
 
 pub mod billing;
+pub mod bounds;
+pub mod client_watch;
 pub mod complete;
 pub mod context;
+pub mod converter;
 pub mod count_tokens;
 pub mod endpoint;
 pub mod error;
 pub mod fetch_urls;
 pub mod handler;
 pub mod heartbeat;
+pub mod http_response;
 pub mod models;
+pub mod read_on;
 pub mod request;
 pub mod signature_cache;
 pub mod stream;
+pub mod thread_cache;
 pub mod translate;

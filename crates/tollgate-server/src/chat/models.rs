@@ -27,9 +27,10 @@ pub async fn list(context: &ChatContext, request: ChatRequest) -> Response {
 /// One chat model.
 pub async fn get(context: &ChatContext, request: ChatRequest, name: &str) -> Response {
     let endpoint = request.endpoint;
+    let known_as = context.catalogue.names(name).first;
     let entry = usable_models(context, request)
         .await
-        .and_then(|names| find(&names, name));
+        .and_then(|names| find(&names, known_as, name));
     entry.map_or_else(
         |error| error.into_response(endpoint),
         |entry| reply::json(&entry),
@@ -48,8 +49,9 @@ fn list_response(names: &[&str]) -> Value {
     })
 }
 
-fn find(names: &[&str], name: &str) -> Result<Value, ChatErrorResponse> {
-    if names.contains(&name) {
+/// The entry of `name`, or of a model that `name` is an alias of.
+fn find(names: &[&str], known_as: &str, name: &str) -> Result<Value, ChatErrorResponse> {
+    if names.contains(&name) || names.contains(&known_as) {
         return Ok(model_entry(name));
     }
     let shown: String = name.chars().filter(|c| !c.is_control()).take(128).collect();
@@ -68,15 +70,18 @@ async fn usable_models(
     let (headers, notes) = (&request.headers, &request.notes);
     let caller = authenticate(context, headers, query_key, notes, &Method::GET).await?;
     let reloadable = context.reloadable.current();
-    let is_usable =
-        |name: &&str| caller.check_may_use(name).is_ok() && reloadable.routing.serves_chat(name);
+    let (catalogue, routing) = (&context.catalogue, &reloadable.routing);
+    let is_usable = |name: &&str| {
+        let names = catalogue.names(name);
+        caller.check_may_use(names).is_ok() && routing.serves_chat(routing.name_of(names))
+    };
     let mut names: Vec<&str> = context.catalogue.chat_models().filter(is_usable).collect();
     names.sort_unstable();
     Ok(names)
 }
 
 /// A model in the shapes of all three vendors.
-fn model_entry(name: &str) -> Value {
+pub fn model_entry(name: &str) -> Value {
     json!({
         "id": name,
         "object": "model",

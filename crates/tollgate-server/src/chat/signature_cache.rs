@@ -1,7 +1,8 @@
-//! A cache of the signatures of tool calls and of the reasoning before them, for clients whose format has no field for them.
+//! A cache of the signatures of tool calls and of the reasoning before them, for clients whose format has no field for them or
+//! that did not ask to see reasoning.
 //!
-//! Gemini and Claude require their signed reasoning back with the tool calls that followed it. Clients of another format send
-//! the calls back by id and drop the rest, so it is cached here by user and call id, in bounded memory. If an entry is missing
+//! Gemini and Claude require their signed reasoning back with the tool calls that followed it, DeepSeek and Kimi its text.
+//! Clients of another format send the calls back by id and drop the rest, so it is cached here by user and call id, in bounded memory. If an entry is missing
 //! (another node, a restart, an old conversation), each format's writer has a documented way without it.
 
 use std::sync::Arc;
@@ -21,7 +22,7 @@ const ESTIMATED_ENTRIES: usize = 16 * 1024;
 /// How long a conversation may pause.
 const TTL: Duration = Duration::from_secs(24 * 3_600);
 
-/// Signatures and signed reasoning, by tool call.
+/// Signatures and reasoning, by tool call.
 pub struct SignatureCache(Cache<CallId, Arc<Entry>, ByBytes>);
 
 /// User id and id of the tool call.
@@ -29,7 +30,7 @@ type CallId = (String, String);
 
 struct Entry {
     inserted_at: Instant,
-    /// The signed reasoning before the call.
+    /// The reasoning before the call.
     reasoning: Vec<Part>,
     /// The signature on the call itself.
     signature: Option<Opaque>,
@@ -57,10 +58,9 @@ impl SignatureCache {
         let mut reasoning: Vec<Part> = Vec::new();
         for part in &choice.parts {
             match &part.kind {
-                PartKind::Reasoning {
-                    signature: Some(_), ..
+                PartKind::Reasoning { .. } | PartKind::RedactedReasoning(_) => {
+                    reasoning.push(part.clone());
                 }
-                | PartKind::RedactedReasoning(_) => reasoning.push(part.clone()),
                 PartKind::ToolCall { id, signature, .. }
                     if signature.is_some() || !reasoning.is_empty() =>
                 {
@@ -93,12 +93,8 @@ impl SignatureCache {
             .iter_mut()
             .filter(|turn| turn.role == Role::Assistant)
         {
-            let has_reasoning = |part: &Part| match &part.kind {
-                PartKind::Reasoning { signature, .. } => signature.is_some(),
-                PartKind::RedactedReasoning(_) => true,
-                _ => false,
-            };
-            let has_reasoning = turn.parts.iter().any(has_reasoning);
+            let has_signature = turn.parts.iter().any(is_signed_reasoning);
+            let has_text = turn.parts.iter().any(|part| byte_size(part) > 0);
             let mut at = 0;
             while at < turn.parts.len() {
                 if let PartKind::ToolCall { id, signature, .. } = &mut turn.parts[at].kind
@@ -108,7 +104,8 @@ impl SignatureCache {
                     if signature.is_none() {
                         signature.clone_from(&entry.signature);
                     }
-                    if !has_reasoning {
+                    let is_signed = entry.reasoning.iter().any(is_signed_reasoning);
+                    if !has_signature && (is_signed || !has_text) {
                         turn.parts.splice(at..at, entry.reasoning.iter().cloned());
                         at += entry.reasoning.len();
                     }
@@ -119,6 +116,15 @@ impl SignatureCache {
     }
 }
 
+fn is_signed_reasoning(part: &Part) -> bool {
+    match &part.kind {
+        PartKind::Reasoning { signature, .. } => signature.is_some(),
+        PartKind::RedactedReasoning(_) => true,
+        _ => false,
+    }
+}
+
+/// Bytes of reasoning; 0 for a part of another kind.
 fn byte_size(part: &Part) -> usize {
     match &part.kind {
         PartKind::Reasoning {

@@ -9,200 +9,20 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
-use tollgate_chat::hub::{Event, ResponseBuilder};
-use tollgate_chat::{
-    ErrorBody, MalformedResponse, RenderOptions, StreamForwarder, StreamReader, StreamWriter,
-    custom_tool, json_tool,
-};
+use tollgate_chat::MalformedResponse;
 use tollgate_upstream::egress::EgressError;
 use tollgate_upstream::{Channel, ChatBody, ProviderError, UpstreamErrorKind};
 
-use crate::chat::billing::{Bill, Delivered};
+use crate::chat::billing::Bill;
 use crate::chat::context::ChatContext;
+use crate::chat::converter::StreamConverter;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
-use crate::chat::translate::{PreparedRequest, restore_tool_name};
+use crate::chat::read_on::AbandonedStream;
 use crate::routing::ChannelPermit;
 
 /// Silence after which a keep-alive is sent. Some clients give up after 20 s.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Converts the upstream's stream to the client's.
-pub enum StreamConverter {
-    /// Both sides speak the same format.
-    Forward(Box<dyn StreamForwarder>),
-    /// Translated through the hub.
-    Translate(Box<Translation>),
-}
-
-/// Reads one format and writes another.
-pub struct Translation {
-    /// Reads the upstream's format.
-    reader: Box<dyn StreamReader>,
-    /// Writes the client's format.
-    writer: Box<dyn StreamWriter>,
-    /// Tools that were renamed for the upstream: (name that was sent, client's name).
-    renamed_tools: Vec<(String, String)>,
-    /// Converts the tool that stands for JSON output back.
-    json_tool: Option<json_tool::StreamRestorer>,
-    /// Converts the functions that stand for free-text tools back.
-    custom_tools: Option<custom_tool::StreamRestorer>,
-    /// Collects tool calls with their signatures, for the signature cache.
-    tool_calls: ResponseBuilder,
-    events: Vec<Event>,
-    delivered: Delivered,
-}
-
-impl Translation {
-    /// Writes the events that were read in the client's format.
-    fn write_events(&mut self, out: &mut Vec<u8>) {
-        let mut events = std::mem::take(&mut self.events);
-        if let Some(json_tool) = &mut self.json_tool {
-            json_tool.restore_events(&mut events);
-        }
-        for event in &mut events {
-            if let Event::ToolStart { name, .. } = event {
-                restore_tool_name(&self.renamed_tools, name);
-            }
-        }
-        if let Some(custom_tools) = &mut self.custom_tools {
-            custom_tools.restore_events(&mut events);
-        }
-        for event in &events {
-            match event {
-                Event::Text { text, .. }
-                | Event::Refusal { text, .. }
-                | Event::Reasoning { text, .. } => {
-                    self.delivered.text_bytes += text.len() as u64;
-                }
-                Event::ToolArguments { json, .. } => self.delivered.text_bytes += json.len() as u64,
-                Event::Usage(usage)
-                | Event::Start {
-                    usage: Some(usage), ..
-                } => self.delivered.usage = Some(*usage),
-                _ => {}
-            }
-            if has_signature_or_tool_call(event) {
-                self.tool_calls.push(event);
-            }
-            self.writer.write(event, out);
-        }
-        events.clear();
-        self.events = events;
-    }
-}
-
-fn restore_custom_tools(prepared: &PreparedRequest) -> Option<custom_tool::StreamRestorer> {
-    let names = &prepared.custom_tools;
-    (!names.is_empty()).then(|| custom_tool::StreamRestorer::new(names.clone()))
-}
-
-/// Whether the signature cache needs an event. Text is not collected, so that a stream takes little memory.
-fn has_signature_or_tool_call(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::ReasoningEnd { .. }
-            | Event::Reasoning { .. }
-            | Event::RedactedReasoning { .. }
-            | Event::ToolStart { .. }
-            | Event::ToolEnd { .. }
-    )
-}
-
-impl StreamConverter {
-    /// A converter from the upstream that `prepared` is for to the client at `endpoint`.
-    pub fn new(
-        endpoint: Endpoint,
-        prepared: &PreparedRequest,
-        options: &RenderOptions<'_>,
-    ) -> Self {
-        if prepared.forward {
-            return Self::Forward(endpoint.format.stream_forwarder(options));
-        }
-        let json_tool = prepared.json_tool.as_deref();
-        Self::Translate(Box::new(Translation {
-            reader: prepared.format.stream_reader(),
-            writer: endpoint.format.stream_writer(options),
-            renamed_tools: prepared.renamed_tools.clone(),
-            json_tool: json_tool.map(json_tool::StreamRestorer::new),
-            custom_tools: restore_custom_tools(prepared),
-            tool_calls: ResponseBuilder::default(),
-            events: Vec::new(),
-            delivered: Delivered::default(),
-        }))
-    }
-
-    /// Converts a piece of the upstream's stream.
-    fn push(&mut self, bytes: Bytes) -> Result<Bytes, MalformedResponse> {
-        match self {
-            Self::Forward(forwarder) => Ok(forwarder.push(bytes)?.bytes),
-            Self::Translate(t) => {
-                let mut out = Vec::new();
-                let read = t.reader.push(&bytes, &mut t.events);
-                t.write_events(&mut out);
-                // What came before the error is sent first; the reader reports the error again at the next piece.
-                match read {
-                    Err(error) if out.is_empty() => Err(error),
-                    _ => Ok(out.into()),
-                }
-            }
-        }
-    }
-
-    /// Converts what is left when the upstream's body has ended.
-    fn finish(&mut self) -> Result<Bytes, MalformedResponse> {
-        match self {
-            Self::Forward(forwarder) => forwarder.finish().map(|()| Bytes::new()),
-            Self::Translate(t) => {
-                let mut out = Vec::new();
-                let read = t.reader.finish(&mut t.events);
-                t.write_events(&mut out);
-                read?;
-                Ok(out.into())
-            }
-        }
-    }
-
-    /// The end of the client's stream.
-    fn end(&mut self) -> Bytes {
-        match self {
-            Self::Forward(forwarder) => forwarder.end(),
-            Self::Translate(t) => {
-                let mut out = Vec::new();
-                t.writer.end(&mut out);
-                out.into()
-            }
-        }
-    }
-
-    fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        match self {
-            Self::Forward(forwarder) => forwarder.keep_alive(out),
-            Self::Translate(t) => t.writer.keep_alive(out),
-        }
-    }
-
-    fn error(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
-        match self {
-            Self::Forward(forwarder) => forwarder.error(error, out),
-            Self::Translate(t) => t.writer.error(error, out),
-        }
-    }
-
-    fn delivered(&self, complete: bool) -> Delivered {
-        match self {
-            Self::Forward(forwarder) => Delivered {
-                usage: forwarder.usage(),
-                text_bytes: forwarder.text_bytes(),
-                complete,
-            },
-            Self::Translate(t) => Delivered {
-                complete,
-                ..t.delivered
-            },
-        }
-    }
-}
 
 /// A stream whose first piece for the client has arrived.
 pub struct StartedStream {
@@ -254,14 +74,16 @@ pub struct StreamContext {
     pub endpoint: Endpoint,
     /// The user, for the signature cache.
     pub user_id: String,
+    /// Whether the upstream stores the conversation as a thread.
+    pub has_thread: bool,
 }
 
 impl StartedStream {
-    /// The body that the client reads. If it is dropped early, it ends the upstream's call and settles for what was delivered.
+    /// The body that the client reads. If it is dropped early, [`AbandonedStream`] ends the upstream's call and settles.
     pub fn into_body(self, mut context: StreamContext) -> Body {
         context.bill.delivered = self.converter.delivered(false);
         // Boxed: the state moves into and out of a future for every piece.
-        let state = Box::new(StreamState {
+        let state = ClientStream(Some(Box::new(StreamState {
             body: Some(self.body),
             converter: self.converter,
             context,
@@ -270,11 +92,34 @@ impl StartedStream {
             is_done: false,
             last_sent: Instant::now(),
             keep_alive_timer: None,
-        });
+        })));
         Body::from_stream(stream::unfold(state, |mut state| async move {
-            let piece = state.next_piece().await?;
+            let piece = state.0.as_mut()?.next_piece().await?;
             Some((Ok::<_, Infallible>(piece), state))
         }))
+    }
+}
+
+/// Owns a stream that is being sent, and notices when the client leaves.
+struct ClientStream(Option<Box<StreamState>>);
+
+impl Drop for ClientStream {
+    fn drop(&mut self) {
+        let Some(state) = self.0.take().map(|state| *state) else {
+            return;
+        };
+        // The upstream's stream has ended, or is being settled: nothing is left to read.
+        let Some(body) = state.body else { return };
+        let StreamContext { bill, permit, .. } = state.context;
+        let (converter, is_over) = (state.converter, state.is_over);
+        AbandonedStream {
+            body,
+            converter,
+            is_over,
+            bill,
+            permit,
+        }
+        .settle_in_background();
     }
 }
 
@@ -366,10 +211,17 @@ impl StreamState {
         let context = &mut self.context;
         context.permit.record_success();
         context.bill.delivered = self.converter.delivered(true);
-        if let StreamConverter::Translate(t) = &mut self.converter {
-            for choice in &std::mem::take(&mut t.tool_calls).build().choices {
-                context.chat.signatures.insert(&context.user_id, choice);
-            }
+        for choice in &self.converter.take_tool_calls() {
+            context.chat.signatures.insert(&context.user_id, choice);
+        }
+        if let (true, StreamConverter::Forward(forwarder)) = (context.has_thread, &self.converter)
+            && let Some(id) = forwarder.response_id()
+        {
+            let (user_id, usage) = (&context.user_id, forwarder.usage());
+            context
+                .chat
+                .threads
+                .insert(user_id, id, &context.permit, usage);
         }
         match context.bill.settle("done").await {
             Ok(_) => Some(self.converter.end()).filter(|end| !end.is_empty()),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use tollgate_chat::{Format, InvalidRequest, RequestSummary, Target, custom_tool, hub};
+use tollgate_chat::{Format, InvalidRequest, RequestSummary, Target, custom_tool, hub, thoughts};
 
 use crate::chat::context::ChatContext;
 use crate::chat::endpoint::Endpoint;
@@ -36,6 +36,9 @@ pub struct PreparedRequest {
     pub body: Bytes,
     /// Whether the response needs no translation.
     pub forward: bool,
+    /// Whether thoughts are left out of the response, because the client did not ask for them. Forwarded responses are as the
+    /// vendor sends them.
+    pub hides_thoughts: bool,
     /// The client's names of fields that were left out.
     pub dropped: Vec<String>,
     /// Tools that were renamed for the upstream: (name that was sent, client's name).
@@ -87,24 +90,43 @@ impl Conversation {
             capabilities: &model.traits,
             default_max_tokens: context.settings.default_max_tokens,
         };
+        if self.summary.thread.is_some() && !(same.is_some() && binding.stores_threads) {
+            return Err(ChatErrorResponse::thread_unsupported());
+        }
         let adds_reasoning = model.reasoning.is_some() && !self.summary.has_reasoning_settings;
-        if let (Some(format), true, false) = (same, self.summary.is_native, adds_reasoning) {
+        let is_unasked = self.sends_unasked_thoughts(endpoint, binding);
+        let other_api = self.needs_other_api(same, binding);
+        let must_rewrite = adds_reasoning || is_unasked || other_api;
+        if let (Some(format), true, false) = (same, self.summary.is_native, must_rewrite) {
             let body = format.forward_request(&self.raw, &self.summary, &target)?;
             return Ok(PreparedRequest {
                 format,
                 body,
                 forward: true,
+                hides_thoughts: false,
                 dropped: Vec::new(),
                 renamed_tools: Vec::new(),
                 json_tool: None,
                 custom_tools: HashSet::new(),
             });
         }
-        let Some(format) = same.or(formats.first().copied()) else {
+        let mut request = self.parse(context, endpoint, user_id)?.clone();
+        // The client's format, else the preferred one; but one that searches, if that is asked for.
+        let is_search = |tool: &hub::Tool| matches!(tool.kind, hub::ToolKind::WebSearch { .. });
+        let searches = request.tools.iter().any(is_search);
+        let mut by_preference = same.into_iter().chain(formats.iter().copied());
+        let preferred = by_preference.clone().next();
+        let able = by_preference.find(|f| !searches || f.runs_web_search(&model.traits));
+        let Some(format) = able.or(preferred) else {
             return Err(ChatErrorResponse::no_channel(&self.model));
         };
-        let is_same_format = same.is_some();
-        let mut request = self.parse(context, endpoint, user_id)?.clone();
+        let is_same_format = format.name() == endpoint.format.name();
+        if let Some(name) = request.forced_tool_not_offered() {
+            let why = format!("forces {name:?}, which is not among the request's tools");
+            let field = request.client_field_name(hub::RequestField::ToolChoice);
+            return Err(InvalidRequest::new(field, why).into());
+        }
+        let hides_thoughts = !thoughts::are_requested(&request);
         if adds_reasoning {
             request.reasoning.clone_from(&model.reasoning);
         }
@@ -123,13 +145,33 @@ impl Conversation {
             body: written.body.into(),
             // A request that was rewritten in the client's own format still has a response that can be forwarded.
             forward: is_same_format
+                && !(must_rewrite && hides_thoughts)
                 && written.renamed_tools.is_empty()
                 && written.json_tool.is_none(),
+            hides_thoughts,
             dropped: written.dropped,
             renamed_tools: written.renamed_tools,
             json_tool: written.json_tool,
             custom_tools: custom_tool::custom_tool_names(&request),
         })
+    }
+
+    /// Whether the request asks for web search and the client's format has none for the model, but another API of the channel
+    /// may.
+    fn needs_other_api(&self, same: Option<&dyn Format>, binding: &ModelBinding) -> bool {
+        let traits = &binding.model.traits;
+        same.is_some_and(|format| !format.runs_web_search(traits))
+            && binding.formats.len() > 1
+            && memchr::memmem::find(&self.raw, b"\"web_search_options\"").is_some()
+    }
+
+    /// Whether the model's server sends thoughts to clients of its own format that did not ask for them, as DeepSeek's does.
+    /// The vendors' own paths pass them on.
+    fn sends_unasked_thoughts(&self, endpoint: Endpoint, binding: &ModelBinding) -> bool {
+        !endpoint.bare
+            && endpoint.format.name() == "chat-completions"
+            && binding.model.traits.requires_past_reasoning
+            && !self.summary.has_reasoning_settings
     }
 
     /// The request in the hub's form, parsed at the first call.

@@ -63,7 +63,7 @@ enum Command {
     /// Print the admin key
     AdminKey,
     /// Check every money and task invariant; exit 1 if one does not hold
-    Audit,
+    Audit(audit::Audit),
     /// Make images on any gateway and save them
     Image(Box<image::Image>),
     /// Make a video on any gateway and save it
@@ -131,7 +131,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Channel(channel) => channel.run(&common).await,
         Command::Chat(chat) => chat.run(&common).await,
         Command::AdminKey => admin_key::run(&common),
-        Command::Audit => audit::run(&common).await,
+        Command::Audit(audit) => audit.run(&common).await,
         Command::Image(image) => image.run(&common).await,
         Command::Video(video) => video.run(&common).await,
         Command::Speech(speech) => speech.run(&common).await,

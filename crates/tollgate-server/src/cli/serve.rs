@@ -98,7 +98,7 @@ fn log_setup(app: &App) {
         tracing::info!("no channel is configured: the sandbox channel serves every model");
     }
     let mut free = reloadable.served_models(&app.catalogue);
-    free.retain(|name| !reloadable.prices.has(name));
+    free.retain(|name| !reloadable.prices.has(app.catalogue.names(name)));
     free.sort_unstable();
     if !free.is_empty() {
         tracing::warn!(models = free.join(" "), "models without a price cost 0");

@@ -123,6 +123,7 @@ fn record(user: &store::User) -> Value {
         "unlimited": user.unlimited,
         "used": user.used,
         "held": user.held,
+        "debt": user.debt(),
         "rpm": user.rates.rpm,
         "tpm": user.rates.tpm,
         "max_concurrency": user.rates.max_concurrency,
@@ -141,8 +142,12 @@ fn line(user: &store::User) -> String {
     } else {
         ""
     };
+    let debt = match user.debt() {
+        Amount::ZERO => String::new(),
+        debt => format!(", debt {debt}"),
+    };
     format!(
-        "{}  {}  {balance}, held {}, used {}{disabled}",
+        "{}  {}  {balance}, held {}, used {}{debt}{disabled}",
         user.id, user.name, user.held, user.used
     )
 }

@@ -47,6 +47,29 @@ pub(super) enum Value {
 /// Names and values in the order of the file.
 pub(super) type Table = Vec<(String, Node)>;
 
+/// The settings that hold secrets, by the end of their name: keys, and URLs with a password.
+const SECRET_NAMES: &[&str] = &["key", "keys", "secret", "password", "token", "url"];
+
+/// Whether a secret is written out in the document, not as `env:NAME`.
+pub(super) fn contains_secrets(table: &Table) -> bool {
+    table.iter().any(|(name, node)| {
+        let is_secret = SECRET_NAMES.iter().any(|end| name.ends_with(end));
+        holds_secret(&node.value, is_secret, name.ends_with("url"))
+    })
+}
+
+fn holds_secret(value: &Value, is_secret: bool, is_url: bool) -> bool {
+    match value {
+        Value::Text(text) if is_url => text.contains('@'),
+        Value::Text(text) => is_secret && !text.is_empty() && !text.starts_with("env:"),
+        Value::List(nodes) => nodes
+            .iter()
+            .any(|node| holds_secret(&node.value, is_secret, is_url)),
+        Value::Table(table) => contains_secrets(table),
+        Value::Number(_) | Value::Bool(_) | Value::Date | Value::Untyped(_) => false,
+    }
+}
+
 impl Value {
     /// The type with an article, for "… is a list".
     pub(super) fn type_name(&self) -> &'static str {

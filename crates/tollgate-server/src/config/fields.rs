@@ -104,6 +104,20 @@ pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
     })
 }
 
+/// The price of one token that is not negative, as the price of a million.
+pub(super) fn optional_multiplier<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Amount>, D::Error> {
+    let Digits(text) = Digits::deserialize(deserializer)?;
+    let one = text.parse::<Amount>().ok().filter(|a| !a.is_negative());
+    let million = one.and_then(|one| one.times(1_000_000, 1));
+    million.map(Some).ok_or_else(|| {
+        D::Error::custom(format!(
+            "is {text:?}, but a multiplier is a decimal number such as 1.5, with at most nine decimals and at most 1000"
+        ))
+    })
+}
+
 /// A text that no error repeats.
 pub(super) fn optional_secret<'de, D: Deserializer<'de>>(
     deserializer: D,

@@ -18,6 +18,7 @@ mod tests;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
@@ -33,7 +34,7 @@ pub use values::{Chat, Currency, Expiry, Leases, Limits, TimeLimits, Workers};
 
 use channels::ChannelSettings;
 use deserializer::{Error, deserialize};
-use document::{Table, Value, Variables};
+use document::{Node, Table, Value, Variables, join};
 use fields::whole;
 use values::Sandbox;
 
@@ -225,6 +226,15 @@ impl ConfigError {
     }
 }
 
+/// A warning if the file contains secrets and users other than its owner can read it.
+fn readable_secrets(path: &Path, shown: &str, text: &str) -> Option<String> {
+    let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    let written = document::parse(shown, text).ok()?;
+    (mode & 0o077 != 0 && document::contains_secrets(&written)).then(|| {
+        format!("{shown} contains secrets and others can read it (mode {mode:03o}): `chmod 600 {shown}`, or use env:NAME")
+    })
+}
+
 impl Config {
     /// Reads the configuration file (`file`, or the default one if it exists), the environment and
     /// `overrides`. With it come warnings: what looks like a mistake and is not acted on.
@@ -249,7 +259,9 @@ impl Config {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let variables = std::env::vars_os().filter_map(utf8).collect();
-        Self::read(&shown, &text, overrides, &variables)
+        let (config, mut warnings) = Self::read(&shown, &text, overrides, &variables)?;
+        warnings.extend(readable_secrets(path, &shown, &text));
+        Ok((config, warnings))
     }
 
     /// Reads a configuration from `text`, which error messages call `file`.
@@ -402,7 +414,38 @@ fn deserialize_document(table: &mut Table, variables: &Variables) -> Result<Sett
         Error::at(path, origin, message)
     })?;
     check_channel_names(table)?;
+    check_price_keys(table)?;
     deserialize(table)
+}
+
+/// Prices of tokens must have the form of the currency.
+fn check_price_keys(table: &Table) -> Result<(), Error> {
+    let entry = |name: &str| table.iter().find(|(key, _)| key == name);
+    let currency = match entry("currency").map(|(_, node)| &node.value) {
+        Some(Value::Text(name) | Value::Untyped(name)) => Currency::by_name(name),
+        _ => None,
+    };
+    let Some((_, prices)) = entry("price") else {
+        return Ok(());
+    };
+    for (model, price) in members(prices) {
+        for (key, node) in members(price) {
+            if let Some(why) = prices::misfit(key, currency.unwrap_or_default()) {
+                let path = join(&join("price", model), key);
+                return Err(Error::at(path, node.origin.clone(), why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The members of a table; none of any other value.
+fn members(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
+    let table = match &node.value {
+        Value::Table(table) => table.as_slice(),
+        _ => &[],
+    };
+    table.iter().map(|(name, node)| (name.as_str(), node))
 }
 
 /// Two channels must not have the same name.

@@ -6,7 +6,8 @@ use tollgate_core::Amount;
 use tollgate_media::{PriceFactors, Units};
 use tollgate_store::{Charge, TokenPrices};
 
-use super::fields::optional_amount;
+use super::fields::{optional_amount, optional_multiplier};
+use super::values::Currency;
 
 /// The price of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,7 +59,7 @@ impl ModelPrice {
     pub fn charge(&self, factors: &PriceFactors, units: Units) -> Charge {
         let entry = self.when.iter().find(|entry| entry.matches(factors));
         let unit = entry.map(|entry| entry.unit).or(self.unit);
-        let (price, per, units) = match (units, unit) {
+        let (price, units_per_price, units) = match (units, unit) {
             (Units::Images(n), Some(UnitPrice::PerImage(price))) => (price, 1, n.into()),
             (Units::Images(n), _) => (Amount::ZERO, 1, n.into()),
             (Units::Seconds(s), Some(UnitPrice::PerSecond(price))) => (price, 1, s.into()),
@@ -69,7 +70,11 @@ impl ModelPrice {
                 (price, 1_000, n.into())
             }
         };
-        Charge { price, per, units }
+        Charge {
+            price,
+            units_per_price,
+            units,
+        }
     }
 }
 
@@ -114,23 +119,62 @@ struct PriceSettings {
     output_per_million: Option<Amount>,
     #[serde(default, deserialize_with = "optional_amount")]
     reasoning_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    input: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    cached_input: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    cache_write: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    output: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    reasoning: Option<Amount>,
+}
+
+/// The keys of prices of one token, which are multipliers where the currency is `Tokens`; with [`PER_MILLION`] behind them,
+/// those of a million tokens in every other currency.
+const TOKEN_KEYS: [&str; 5] = [
+    "input",
+    "cached_input",
+    "cache_write",
+    "output",
+    "reasoning",
+];
+const PER_MILLION: &str = "_per_million";
+
+/// Why the key of a price does not fit `currency`. `None` if it does.
+pub(super) fn misfit(key: &str, currency: Currency) -> Option<String> {
+    let is_per_token = TOKEN_KEYS.contains(&key);
+    match (key.strip_suffix(PER_MILLION), currency) {
+        (Some(name), Currency::Tokens) => Some(format!(
+            "does not fit currency \"Tokens\", in which prices of tokens are multipliers: write {name}, such as {name} = 1.0"
+        )),
+        (None, Currency::Usd | Currency::Cny) if is_per_token => Some(format!(
+            "is a multiplier, which only currency \"Tokens\" has; in {currency} write {key}{PER_MILLION}"
+        )),
+        _ => None,
+    }
 }
 
 impl<'de> Deserialize<'de> for ModelPrice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let price = PriceSettings::deserialize(deserializer)?;
-        let input = price.input_per_million.unwrap_or_default();
-        let output = price.output_per_million.unwrap_or_default();
+        let input = price.input_per_million.or(price.input).unwrap_or_default();
+        let output = price.output_per_million.or(price.output);
+        let output = output.unwrap_or_default();
+        let cached_input = price.cached_input_per_million.or(price.cached_input);
+        let cache_write = price.cache_write_per_million.or(price.cache_write);
+        let reasoning = price.reasoning_per_million.or(price.reasoning);
         Ok(Self {
             unit: one_unit(price.per_image, price.per_second, price.per_video)?,
             when: price.when,
             per_thousand_characters: price.per_thousand_characters,
             tokens: TokenPrices {
                 input,
-                cached_input: price.cached_input_per_million.unwrap_or(input),
-                cache_write: price.cache_write_per_million.unwrap_or(input),
+                cached_input: cached_input.unwrap_or(input),
+                cache_write: cache_write.unwrap_or(input),
                 output,
-                reasoning: price.reasoning_per_million.unwrap_or(output),
+                reasoning: reasoning.unwrap_or(output),
             },
         })
     }

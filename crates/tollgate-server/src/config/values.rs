@@ -248,6 +248,14 @@ pub enum Currency {
     Tokens,
 }
 
+impl Currency {
+    /// The currency that the configuration calls `name`.
+    pub(super) fn by_name(name: &str) -> Option<Self> {
+        let mut currencies = [Self::Usd, Self::Cny, Self::Tokens].into_iter();
+        currencies.find(|currency| currency.to_string() == name)
+    }
+}
+
 impl fmt::Display for Currency {
     /// As the configuration writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -262,9 +270,7 @@ impl fmt::Display for Currency {
 impl<'de> Deserialize<'de> for Currency {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let mut currencies = [Self::Usd, Self::Cny, Self::Tokens].into_iter();
-        let named = currencies.find(|currency| currency.to_string() == text);
-        named.ok_or_else(|| {
+        Self::by_name(&text).ok_or_else(|| {
             serde::de::Error::custom(format!("is {text:?}, but it takes USD, CNY or Tokens"))
         })
     }

@@ -15,6 +15,8 @@ use tollgate_core::{ApiError, ErrorKind};
 pub const MAX_BODY_WITH_FILES: usize = 64 * 1_048_576;
 /// Largest JSON body, in bytes, of all other endpoints: 1 MB.
 pub const MAX_SMALL_BODY: usize = 1_048_576;
+/// The first bytes of gzip.
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 /// Deepest nesting of arrays and objects.
 const MAX_DEPTH: usize = 64;
 /// How long a body may deliver no byte.
@@ -130,7 +132,8 @@ pub async fn read_bytes(
     } else {
         Ok(())
     };
-    if let Err(error) = check_content_type(headers).and(size_check) {
+    let checked = check_content_encoding(headers).and(check_content_type(headers));
+    if let Err(error) = checked.and(size_check) {
         drain_unread(headers, body).await;
         return Err(error);
     }
@@ -143,6 +146,9 @@ pub async fn read_bytes(
     };
     let bytes = collect_body(body, limit, declared).await?;
     let text = std::str::from_utf8(&bytes).map_err(|e| {
+        if bytes.starts_with(GZIP_MAGIC) {
+            return ApiError::invalid("the body must be JSON text, got gzip: send it uncompressed");
+        }
         ApiError::invalid(format!(
             "the body must be UTF-8: it is not at byte {}",
             e.valid_up_to()
@@ -150,6 +156,47 @@ pub async fn read_bytes(
     })?;
     check_depth(text)?;
     Ok(JsonBytes { bytes, memory })
+}
+
+/// Reads and drops the body of an endpoint that has none, of at most `limit` bytes.
+///
+/// # Errors
+/// 413 over the limit.
+pub async fn skip(headers: &HeaderMap, mut body: Body, limit: usize) -> Result<(), ApiError> {
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    let mut len = declared.unwrap_or(0);
+    if len <= limit {
+        len = 0;
+        while let Ok(Some(Ok(frame))) = tokio::time::timeout(STALL_TIMEOUT, body.frame()).await {
+            len += frame.data_ref().map_or(0, Bytes::len);
+            if len > limit {
+                break;
+            }
+        }
+    }
+    if len <= limit {
+        return Ok(());
+    }
+    drain_unread(headers, body).await;
+    Err(too_large(limit))
+}
+
+/// 400 for a compressed body.
+pub(super) fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(value) = headers.get(header::CONTENT_ENCODING) else {
+        return Ok(());
+    };
+    let encoding = String::from_utf8_lossy(value.as_bytes());
+    let encoding = encoding.trim();
+    if encoding.is_empty() || encoding.eq_ignore_ascii_case("identity") {
+        return Ok(());
+    }
+    let shown: String = encoding.chars().take(80).collect();
+    Err(ApiError::invalid(format!(
+        "`Content-Encoding` must be absent or identity, got {shown:?}: send the body uncompressed"
+    )))
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -357,34 +404,19 @@ mod tests {
 
     #[tokio::test]
     async fn the_size_limit_is_exact_with_and_without_content_length() {
-        let body = |n: usize| format!("\"{}\"", "x".repeat(n - 2));
-        assert!(read(None, body(1000), 1000).await.is_ok());
-        assert_eq!(
-            read(None, body(1001), 1000).await.unwrap_err().kind,
-            ErrorKind::TooLarge
-        );
-        let pieces = futures_util::stream::iter(
-            body(1001)
-                .into_bytes()
-                .chunks(7)
+        for (length, is_accepted) in [(1000, true), (1001, false)] {
+            let text = format!("\"{}\"", "x".repeat(length - 2));
+            let pieces = text.as_bytes().chunks(7);
+            let pieces: Vec<_> = pieces
                 .map(|c| Ok::<_, std::io::Error>(c.to_vec()))
-                .collect::<Vec<_>>(),
-        );
-        assert_eq!(
-            read(None, Body::from_stream(pieces), 1000)
-                .await
-                .unwrap_err()
-                .kind,
-            ErrorKind::TooLarge
-        );
-        let pieces = futures_util::stream::iter(
-            body(1000)
-                .into_bytes()
-                .chunks(7)
-                .map(|c| Ok::<_, std::io::Error>(c.to_vec()))
-                .collect::<Vec<_>>(),
-        );
-        assert!(read(None, Body::from_stream(pieces), 1000).await.is_ok());
+                .collect();
+            let streamed = Body::from_stream(futures_util::stream::iter(pieces));
+            for body in [Body::from(text), streamed] {
+                let error = read(None, body, 1000).await.err();
+                let expected = (!is_accepted).then_some(ErrorKind::TooLarge);
+                assert_eq!(error.map(|error| error.kind), expected, "{length}");
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,10 +1,13 @@
-//! Store errors as clients see them: 502 while the database is unavailable, 503 when it is overloaded, 402 for a
+//! Store errors as clients see them: 502 while the database is unavailable, 503 if it is overloaded or its disk is full, 402 for a
 //! balance or quota that does not cover a request, else 500.
 
-use tollgate_core::{ApiError, ErrorKind};
+use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_store::{Rejection, StoreError};
 
 use crate::config::Currency;
+
+/// Seconds after which a request that needs storage is worth another try.
+pub const STORAGE_RETRY_S: u32 = 5;
 
 /// The client's error for an error of the store. The details go to the log.
 pub fn from_store(error: StoreError) -> ApiError {
@@ -15,6 +18,10 @@ pub fn from_store(error: StoreError) -> ApiError {
                 ErrorKind::BadGateway,
                 "the gateway's database is unavailable: try again shortly",
             )
+        }
+        StoreError::DiskFull(why) => {
+            tracing::error!(error = %why, "the database's disk takes no writes");
+            from_storage()
         }
         StoreError::Overloaded => ApiError {
             retry_after: Some(1),
@@ -30,19 +37,38 @@ pub fn from_store(error: StoreError) -> ApiError {
     }
 }
 
-/// The client's error for a hold that the store rejected.
-pub fn from_rejection(rejection: Rejection, currency: Currency) -> ApiError {
+/// The client's error if our own storage takes no writes. The details go to the log.
+pub fn from_storage() -> ApiError {
+    ApiError {
+        retry_after: Some(STORAGE_RETRY_S),
+        ..ApiError::new(
+            ErrorKind::Unavailable,
+            "the gateway's storage is unavailable: try again shortly",
+        )
+    }
+}
+
+/// The client's error for a hold of `needed` that the store rejected. `needed` is `None` if it is more than an amount can be.
+pub fn from_rejection(
+    rejection: Rejection,
+    needed: Option<Amount>,
+    currency: Currency,
+) -> ApiError {
+    let need = match needed {
+        Some(needed) => format!("this request needs {needed} {currency}"),
+        None => "this request needs more than any account can hold".to_owned(),
+    };
     match rejection {
         Rejection::InsufficientBalance { available } => ApiError::new(
             ErrorKind::PaymentRequired,
             format!(
-                "insufficient account balance: {available} {currency} is available, and this request needs more"
+                "insufficient account balance: {need}, and {available} {currency} is available"
             ),
         ),
         Rejection::InsufficientQuota { available } => ApiError::new(
             ErrorKind::PaymentRequired,
             format!(
-                "insufficient quota of this API key: {available} {currency} is left, and this request needs more"
+                "insufficient quota of this API key: {need}, and {available} {currency} is left"
             ),
         ),
         Rejection::AccountInactive => ApiError::new(

@@ -14,6 +14,8 @@ use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 
+use super::body::check_content_encoding;
+
 /// How long a body may deliver no byte.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that the parser may read without a result: a field's headers and a few pieces.
@@ -48,14 +50,18 @@ enum BodyError {
 impl<'a> Form<'a> {
     /// Reads the form in `body`, of at most `limit` bytes.
     pub fn new(headers: &HeaderMap, body: &'a mut Body, limit: u64) -> Result<Self, FormError> {
-        let content_type = headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|v| v.to_str().ok());
-        let boundary = multer::parse_boundary(content_type.unwrap_or_default());
+        check_content_encoding(headers).map_err(|error| FormError::Malformed(error.message))?;
+        let content_type = headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.map(|v| String::from_utf8_lossy(v.as_bytes()));
+        let boundary = multer::parse_boundary(content_type.as_deref().unwrap_or_default());
         let boundary = boundary.map_err(|_| {
-            FormError::Malformed(
-                "`Content-Type` must be multipart/form-data with a boundary".to_owned(),
-            )
+            let got = match &content_type {
+                Some(got) => format!("{:?}", got.chars().take(80).collect::<String>()),
+                None => "none".to_owned(),
+            };
+            FormError::Malformed(format!(
+                "`Content-Type` must be multipart/form-data with a boundary, got {got}"
+            ))
         })?;
         let without_result = Arc::new(AtomicUsize::new(0));
         let constraints = Constraints::new().size_limit(SizeLimit::new().whole_stream(limit));
@@ -188,11 +194,13 @@ mod tests {
     #[tokio::test]
     async fn a_malformed_form_is_rejected_within_bounded_memory() {
         let malformed = |why: &str| Err(FormError::Malformed(why.to_owned()));
-        let no_boundary = "`Content-Type` must be multipart/form-data with a boundary";
         for content_type in ["application/json", "multipart/form-data", "x"] {
+            let no_boundary = format!(
+                "`Content-Type` must be multipart/form-data with a boundary, got {content_type:?}"
+            );
             assert_eq!(
                 fields(content_type, b"", 1, 10).await,
-                malformed(no_boundary)
+                malformed(&no_boundary)
             );
         }
         let cut = "the form broke off before its closing boundary";

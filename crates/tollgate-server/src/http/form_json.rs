@@ -113,13 +113,16 @@ fn parse_text(name: &str, bytes: Vec<u8>) -> Result<Value, ApiError> {
         return serde_json::from_str(&text)
             .map_err(|e| ApiError::invalid(format!("field `{name}` must be JSON: {e}")));
     }
-    let number = NUMBER_FIELDS
-        .contains(&name)
-        .then(|| text.trim().parse::<i64>());
-    Ok(match number {
-        Some(Ok(number)) => number.into(),
-        _ => text.into(),
-    })
+    if !NUMBER_FIELDS.contains(&name) {
+        return Ok(text.into());
+    }
+    let number = text.trim().parse::<i64>().map_err(|_| {
+        let shown: String = text.chars().take(80).collect();
+        ApiError::invalid(format!(
+            "field `{name}` must be a whole number, got {shown:?}"
+        ))
+    })?;
+    Ok(number.into())
 }
 
 fn form_error(error: FormError) -> ApiError {
@@ -191,6 +194,10 @@ mod tests {
             ),
             (("metadata", None, b"{"), "`metadata`"),
             (("prompt", None, b"\xff"), "`prompt`"),
+            (
+                ("duration", None, b"8 s"),
+                "`duration` must be a whole number, got \"8 s\"",
+            ),
         ] {
             let error = read(&[parts]).await.unwrap_err();
             assert_eq!(error.kind.status(), 400);

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use foldhash::fast::RandomState;
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{CounterVec, IntCounter, IntCounterVec, Opts, Registry};
+use tollgate_core::Amount;
 use tollgate_store::TokenCounts;
 
 /// Chats, failed attempts and tokens, by channel.
@@ -14,6 +15,9 @@ pub(super) struct ChatMetrics {
     ended: IntCounterVec,
     failures: IntCounterVec,
     tokens: IntCounterVec,
+    estimated: IntCounterVec,
+    clamped: IntCounterVec,
+    debt: CounterVec,
 }
 
 /// What counts chats of one channel with one outcome.
@@ -34,7 +38,26 @@ impl ChatMetrics {
                 .expect("a new name");
             counters
         };
+        let debt = Opts::new(
+            "tollgate_chat_debt_total",
+            "Charged for chats beyond balance or quota, in units",
+        );
+        let debt = CounterVec::new(debt, &["model"]).expect("a good name");
+        registry
+            .register(Box::new(debt.clone()))
+            .expect("a new name");
         Self {
+            debt,
+            estimated: counters(
+                "tollgate_chat_estimated_total",
+                "Chats whose tokens were counted here because the upstream's count is missing",
+                &["channel", "model"],
+            ),
+            clamped: counters(
+                "tollgate_chat_usage_clamped_total",
+                "Chats whose upstream reported more tokens than the request can have used",
+                &["channel", "model"],
+            ),
             known: RwLock::default(),
             ended: counters(
                 "tollgate_chats_total",
@@ -64,6 +87,18 @@ impl ChatMetrics {
         let input = units.input + units.cached_input + units.cache_write;
         ended.input.inc_by(input);
         ended.output.inc_by(units.output + units.reasoning);
+    }
+
+    pub(super) fn estimated(&self, channel: &str, model: &str) {
+        self.estimated.with_label_values(&[channel, model]).inc();
+    }
+
+    pub(super) fn clamped(&self, channel: &str, model: &str) {
+        self.clamped.with_label_values(&[channel, model]).inc();
+    }
+
+    pub(super) fn debt(&self, model: &str, debt: Amount) {
+        self.debt.with_label_values(&[model]).inc_by(debt.to_f64());
     }
 
     fn handles(&self, channel: &str, outcome: &'static str) -> Arc<Ended> {

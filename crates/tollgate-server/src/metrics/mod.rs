@@ -10,7 +10,7 @@ use prometheus::{
     Counter, Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts,
     Registry, TextEncoder,
 };
-use tollgate_core::Millis;
+use tollgate_core::{Amount, Millis};
 use tollgate_store::{StoreTotals, TokenCounts, WriterStats};
 
 use chat::ChatMetrics;
@@ -40,6 +40,7 @@ pub struct Metrics {
     balance: Gauge,
     held: Gauge,
     used: Gauge,
+    debt: Gauge,
     commits: Counter,
     operations: Counter,
 }
@@ -148,6 +149,7 @@ impl Metrics {
             balance: sum("balance", "Credits less settled charges"),
             held: sum("held", "Set aside for unfinished tasks"),
             used: sum("used", "Settled charges"),
+            debt: sum("debt", "Owed by users whose balance is negative"),
             commits: float(
                 "tollgate_store_commits_total",
                 "Transactions committed by this process",
@@ -204,6 +206,21 @@ impl Metrics {
         self.chats.ended(channel, outcome, units);
     }
 
+    /// The tokens of a chat were counted here.
+    pub fn chat_estimated(&self, channel: &str, model: &str) {
+        self.chats.estimated(channel, model);
+    }
+
+    /// An upstream reported more tokens than a request can have used.
+    pub fn chat_usage_clamped(&self, channel: &str, model: &str) {
+        self.chats.clamped(channel, model);
+    }
+
+    /// A chat was charged more than there was.
+    pub fn chat_debt(&self, model: &str, debt: Amount) {
+        self.chats.debt(model, debt);
+    }
+
     /// A task ended here, `completed`, `failed` or `cancelled`.
     pub fn task_ended(&self, family: &str, state: &str) {
         self.tasks_ended.with_label_values(&[family, state]).inc();
@@ -235,6 +252,7 @@ impl Metrics {
         self.balance.set(totals.balance.to_f64());
         self.held.set(totals.held.to_f64());
         self.used.set(totals.used.to_f64());
+        self.debt.set(totals.debt.to_f64());
     }
 
     /// The text that Prometheus reads.

@@ -113,6 +113,11 @@ fn balance_record(remaining: Option<Amount>, used: Amount) -> Value {
 fn auth_failed(error: AuthError) -> ErrorResponse {
     match error {
         AuthError::InvalidKey(why) => failed(ErrorKind::Authentication, KEY_LOOKUP_FAILED, why),
+        AuthError::UserDisabled => failed(
+            ErrorKind::Permission,
+            KEY_LOOKUP_FAILED,
+            "this account is disabled",
+        ),
         AuthError::Store(e) => database_failed(e),
         other => ErrorResponse::from(ApiError::from(other)),
     }

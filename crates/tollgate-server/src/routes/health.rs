@@ -20,9 +20,14 @@ pub async fn healthz() -> Response {
     reply::json(&json!({ "status": "ok" }))
 }
 
-/// `GET /readyz`: database and storage answer.
+/// `GET /readyz`: the database commits, and the storage takes a file.
 pub async fn readyz(app: State<Arc<App>>) -> Response {
-    let database = async { app.store.access_version().await.map_err(|e| e.to_string()) };
+    let database = async {
+        app.heartbeat
+            .check_commit()
+            .await
+            .map_err(|e| e.to_string())
+    };
     let storage = async { app.files.check_writable().await.map_err(|e| e.to_string()) };
     let both = tokio::time::timeout(READY_TIMEOUT, async { (database.await, storage.await) });
     let problem = match both.await {
@@ -36,9 +41,23 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, reply::json(&body)).into_response()
 }
 
-/// `GET /metrics`: public on a loopback address, else with the admin key (docs/operating.md).
+/// Headers of a proxy: the request comes from elsewhere, although its connection is from this machine.
+const FORWARDING_HEADERS: [&str; 6] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
+
+/// `GET /metrics`: without a key on a loopback address and not through a proxy, else with the admin key (docs/operating.md).
 pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
-    if !app.metrics_public && !is_admin(&app, &headers) {
+    let is_forwarded = FORWARDING_HEADERS
+        .iter()
+        .any(|name| headers.contains_key(*name));
+    let is_public = app.metrics_public && !is_forwarded;
+    if !is_public && !is_admin(&app, &headers) {
         let error = ApiError::new(
             ErrorKind::Authentication,
             "/metrics needs the admin key: see `tollgate admin-key`",

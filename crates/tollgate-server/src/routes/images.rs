@@ -10,7 +10,7 @@ use http::HeaderMap;
 use tollgate_media::Endpoint;
 
 use crate::auth::caller::Caller;
-use crate::http::body::{self, MAX_BODY_WITH_FILES};
+use crate::http::body::{self, MAX_BODY_WITH_FILES, MAX_SMALL_BODY};
 use crate::http::reply::{self, ErrorResponse};
 use crate::http::trace::RequestId;
 use crate::state::App;
@@ -63,7 +63,11 @@ pub(super) async fn submit_json(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
-    let body = body::read_json(headers, body, MAX_BODY_WITH_FILES, &app.body_budget).await?;
+    let limit = match endpoint.canonical() {
+        Endpoint::AudioSpeech => MAX_SMALL_BODY,
+        _ => MAX_BODY_WITH_FILES,
+    };
+    let body = body::read_json(headers, body, limit, &app.body_budget).await?;
     let request = SubmitRequest {
         caller,
         endpoint,

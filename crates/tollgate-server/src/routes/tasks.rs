@@ -84,16 +84,16 @@ pub async fn batch(
     body: Body,
 ) -> Result<Response, ErrorResponse> {
     let body = body::read_json(&headers, body, MAX_SMALL_BODY, &app.body_budget).await?;
-    let ids = body
-        .value
-        .get("task_ids")
-        .or_else(|| body.value.get("ids"))
-        .and_then(Value::as_array);
+    let name = ["task_ids", "ids"]
+        .into_iter()
+        .find(|name| body.value.get(name).is_some_and(|ids| !ids.is_null()));
+    let name = name.unwrap_or("task_ids");
+    let ids = body.value.get(name).and_then(Value::as_array);
     let ids = ids
         .filter(|ids| (1..=MAX_BATCH).contains(&ids.len()) && ids.iter().all(Value::is_string))
         .ok_or_else(|| {
             ApiError::invalid(format!(
-                "`task_ids` must be an array of 1 to {MAX_BATCH} task id strings"
+                "`{name}` must be an array of 1 to {MAX_BATCH} task id strings"
             ))
         })?;
     let mut records = Vec::with_capacity(ids.len());
@@ -161,7 +161,10 @@ pub async fn cancel(
     app: State<Arc<App>>,
     caller: Caller,
     TaskId(task_id): TaskId,
+    headers: HeaderMap,
+    body: Body,
 ) -> Result<Response, ErrorResponse> {
+    body::skip(&headers, body, MAX_SMALL_BODY).await?;
     let task = find_task(&app, &caller, &task_id).await?;
     match app
         .store

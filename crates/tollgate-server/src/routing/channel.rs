@@ -37,6 +37,8 @@ pub struct ModelBinding {
     pub model: ChatModel,
     /// The formats in which the provider serves the model, the preferred one first.
     pub formats: Vec<&'static dyn Format>,
+    /// Whether its server stores conversations as threads (messages format).
+    pub stores_threads: bool,
 }
 
 impl ModelBinding {
@@ -45,6 +47,7 @@ impl ModelBinding {
             upstream_name: upstream_name.to_owned(),
             model: provider.model(upstream_name),
             formats: provider.formats_for(upstream_name).to_vec(),
+            stores_threads: provider.stores_threads(upstream_name),
         })
     }
 }
@@ -148,6 +151,16 @@ impl OpenChannel {
             key,
             _permit: permit,
         })
+    }
+
+    /// The index of the key with that fingerprint; `Some(None)` for a channel without keys.
+    pub(super) fn find_key(&self, fingerprint: Option<&str>) -> Option<Option<usize>> {
+        let Some(fingerprint) = fingerprint else {
+            return self.channel.api_keys.is_empty().then_some(None);
+        };
+        let mut keys = self.channel.api_keys.iter();
+        let found = keys.position(|key| key_fingerprint(key) == fingerprint);
+        found.map(Some)
     }
 
     /// A permit for work that the provider already has: with the key of that fingerprint, or the channel's first key if that

@@ -9,6 +9,7 @@ mod health;
 use std::sync::Arc;
 
 use tollgate_core::TaskKind;
+use tollgate_media::ModelName;
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{Channel, egress};
 
@@ -79,6 +80,19 @@ impl Routing {
         self.channels.iter().any(|open| open.has_capacity())
     }
 
+    /// The name by which channels know a model: its own if some channel lists it, else its first one.
+    pub fn name_of<'a>(&self, model: ModelName<'a>) -> &'a str {
+        let is_listed = |open: &Arc<OpenChannel>| {
+            let mut models = open.channel.models.iter();
+            models.any(|entry| entry.name == model.own)
+        };
+        if model.own == model.first || self.channels.iter().any(is_listed) {
+            model.own
+        } else {
+            model.first
+        }
+    }
+
     /// Whether any channel runs tasks of that kind with `model`.
     pub fn serves_tasks(&self, kind: TaskKind, model: &str) -> bool {
         self.serving(model, Needs::Task(kind)).next().is_some()
@@ -140,6 +154,38 @@ impl Routing {
     ) -> Selection {
         let candidates = self.serving(model, Needs::Chat).collect();
         select(candidates, model, tried, session)
+    }
+
+    /// Whether any channel of a chat model stores conversations as threads.
+    pub fn stores_threads(&self, model: &str) -> bool {
+        self.serving(model, Needs::Chat).any(|open| {
+            let chat = open.provider.chat.as_ref();
+            let upstream = open.channel.upstream_model(model);
+            chat.zip(upstream)
+                .is_some_and(|(chat, upstream)| chat.stores_threads(upstream))
+        })
+    }
+
+    /// Selects the channel of that name with the key of that fingerprint, if it serves chats with `model` and was not tried.
+    pub fn select_by_name(
+        &self,
+        channel: &str,
+        key_fingerprint: Option<&str>,
+        model: &str,
+        tried: &[TriedKey],
+    ) -> Selection {
+        let mut serving = self.serving(model, Needs::Chat);
+        let Some(open) = serving.find(|open| open.channel.name == channel) else {
+            return Selection::None;
+        };
+        let Some(key) = open.find_key(key_fingerprint) else {
+            return Selection::None;
+        };
+        match open.acquire(key) {
+            None => Selection::AllBusy,
+            Some(permit) if tried.contains(&permit.tried_key()) => Selection::None,
+            Some(permit) => Selection::Permit(permit),
+        }
     }
 
     fn serving<'a>(

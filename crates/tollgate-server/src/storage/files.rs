@@ -4,19 +4,23 @@
 //! complete and synced to disk, or not at all.
 
 use std::fs::DirBuilder;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::fs::{File, OpenOptions};
-use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
 use tollgate_core::{Millis, crash, id};
 
+use crate::storage::availability::Availability;
 use crate::storage::file_name::{self, NameStatus};
 
 /// Bytes of memory that a file takes while it is written.
 const WRITE_BUFFER: usize = 128 * 1024;
+/// Bytes that a probe of the storage writes.
+const PROBE_BYTES: usize = 64 * 1024;
 /// Temporary files older than this were left by a crash and are deleted.
 const TEMPORARY_TTL: Duration = Duration::from_secs(24 * 3600);
 /// Seconds of expiry that share one folder.
@@ -31,23 +35,13 @@ pub enum Visibility {
     Private,
 }
 
-/// What a name says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Naming {
-    /// It is no name of ours.
-    Foreign,
-    /// It ended before now.
-    Expired,
-    /// It is good until then, in Unix seconds.
-    Until(i64),
-}
-
 /// The storage folder, and the address under which its public files are served.
 #[derive(Debug, Clone)]
 pub struct FileStorage {
     root: PathBuf,
     /// Without a slash at its end.
     public_url: String,
+    pub(super) availability: Arc<Availability>,
 }
 
 impl FileStorage {
@@ -63,6 +57,7 @@ impl FileStorage {
         Ok(Self {
             root: root.to_owned(),
             public_url: public_url.to_owned(),
+            availability: Arc::default(),
         })
     }
 
@@ -85,6 +80,7 @@ impl FileStorage {
         file.set_max_buf_size(WRITE_BUFFER);
         Ok(FileWriter {
             file,
+            written: 0,
             pending: Some(Pending {
                 temporary,
                 folder,
@@ -123,11 +119,18 @@ impl FileStorage {
         (file_name::parse(name, 0) != NameStatus::Invalid).then(|| name.to_owned())
     }
 
-    /// Checks that files can be written.
+    /// Checks that a file of 64 KiB can be written and synced to disk: on a full disk an empty one still can.
     pub async fn check_writable(&self) -> io::Result<()> {
         let probe = self.root.join("tmp").join(id::short_id("probe-"));
-        tokio::fs::write(&probe, b"").await?;
-        tokio::fs::remove_file(&probe).await
+        let probed = tokio::task::spawn_blocking(move || {
+            let written = std::fs::File::create_new(&probe).and_then(|mut file| {
+                file.write_all(&[0; PROBE_BYTES])?;
+                file.sync_all()
+            });
+            let removed = std::fs::remove_file(&probe);
+            written.and(removed)
+        });
+        probed.await.map_err(io::Error::other)?
     }
 
     /// Deletes expired files, and temporary files that a crash left a day ago.
@@ -154,10 +157,12 @@ impl FileStorage {
 #[derive(Debug)]
 pub struct FileWriter {
     file: File,
+    /// Bytes that [`FileWriter::append`] has handed to the operating system.
+    written: u64,
     pending: Option<Pending>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Pending {
     temporary: PathBuf,
     folder: PathBuf,
@@ -168,6 +173,20 @@ impl FileWriter {
     /// Appends `bytes`.
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes).await
+    }
+
+    /// Appends `bytes` and hands them to the operating system. After an error the call may be repeated with the same bytes: what a
+    /// failed one wrote is overwritten. Not to be mixed with the other ways of writing.
+    pub async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let position = io::SeekFrom::Start(self.written);
+        // The error of an earlier write may be reported only here: it was reported once already.
+        if self.file.seek(position).await.is_err() {
+            self.file.seek(position).await?;
+        }
+        self.file.write_all(bytes).await?;
+        self.file.flush().await?;
+        self.written += bytes.len() as u64;
+        Ok(())
     }
 
     /// The file as an [`AsyncWrite`].
@@ -182,26 +201,29 @@ impl FileWriter {
         Ok(pending.temporary.clone())
     }
 
-    /// Syncs the file to disk, then makes it visible under its name; returns the name.
-    pub async fn finish(mut self) -> io::Result<String> {
+    /// Syncs the file to disk, then makes it visible under its name; returns the name. After an error the call may be repeated.
+    pub async fn finish(&mut self) -> io::Result<String> {
         self.file.flush().await?;
         self.file.sync_all().await?;
-        let Some(Pending {
+        let pending = self.pending.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let Pending {
             temporary,
             folder,
             name,
-        }) = self.pending.take()
-        else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
+        } = pending.clone();
         crash::point("blob.before_rename");
         let visible_name = name.clone();
         let moved = tokio::task::spawn_blocking(move || {
             create_folder(&folder)?;
-            std::fs::rename(&temporary, folder.join(&name))?;
+            let visible = folder.join(&name);
+            // Of a call that is repeated, the renaming may have succeeded.
+            if temporary.exists() || !visible.exists() {
+                std::fs::rename(&temporary, visible)?;
+            }
             std::fs::File::open(&folder)?.sync_all()
         });
         moved.await.map_err(io::Error::other)??;
+        self.pending = None;
         crash::point("blob.after_rename");
         Ok(visible_name)
     }
@@ -299,6 +321,7 @@ mod tests {
         let storage = FileStorage {
             root: temporary_folder(),
             public_url: base.to_owned(),
+            availability: Arc::default(),
         };
         let name = file_name::generate(1_700_000_000, "jpg");
         let url = storage.url(&name);
@@ -365,7 +388,7 @@ mod tests {
         let storage = FileStorage::open(&root, "https://gate.example").unwrap();
         let mut kept = Vec::new();
         for expires_at in [7_300, 7_200, 7_199, 20_000] {
-            let file = storage
+            let mut file = storage
                 .create(Visibility::Private, expires_at, "png")
                 .await
                 .unwrap();

@@ -11,7 +11,9 @@ use tollgate_upstream::{ProviderError, UpstreamErrorKind};
 use crate::routing::{ChannelPermit, Selection};
 use crate::tasks::inputs::Inputs;
 use crate::tasks::results::ResultStorage;
-use crate::tasks::turn::{Attempt, CHANNELS_FULL_PAUSE, NO_CHANNEL_PAUSE, TaskRun, TurnEnd};
+use crate::tasks::turn::{
+    Attempt, CHANNELS_FULL_PAUSE, NO_CHANNEL_PAUSE, NO_STORAGE_PAUSE, TaskRun, TurnEnd,
+};
 
 /// Longest time that a task is postponed for channels in cooldown, before all channels are looked at again.
 const MAX_COOLDOWN_PAUSE: Millis = 30_000;
@@ -19,6 +21,10 @@ const MAX_COOLDOWN_PAUSE: Millis = 30_000;
 /// Acquires a permit on a channel for the task; channels whose attempts failed come last.
 pub(super) async fn acquire_channel(run: &TaskRun) -> Result<ChannelPermit, TurnEnd> {
     let (task, context) = (&run.leased.task, &run.context);
+    // Without a place for the result no provider is called.
+    if !context.files.is_available().await {
+        return Err(TurnEnd::Postpone(NO_STORAGE_PAUSE));
+    }
     let failed_channels = match run.leased.failed_attempts {
         0 => Vec::new(),
         _ => {

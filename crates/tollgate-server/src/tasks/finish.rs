@@ -19,7 +19,7 @@ use crate::tasks::turn::{Attempt, TaskRun, TurnEnd};
 const MAX_ATTEMPTS: i64 = 5;
 /// Backoff after the first failed attempt; doubled with each further one.
 const INITIAL_BACKOFF: Millis = 200;
-/// How often, and with which pause, the write that ends a task is tried while the database is away.
+/// How often at least, and with which pause, the write that ends a task is tried while the database takes no writes.
 const WRITE_TRIES: u32 = 40;
 const WRITE_RETRY_PAUSE: Duration = Duration::from_millis(250);
 
@@ -163,7 +163,7 @@ async fn write(
                 attempt,
                 now,
             };
-            let outcome = finish_with_retry(context, finish).await?;
+            let outcome = finish_with_retry(context, finish, task.deadline_at).await?;
             crash::point("run.after_finish");
             if matches!(outcome, FinishOutcome::Finished { .. }) {
                 let state = if completed { "completed" } else { "failed" };
@@ -179,18 +179,28 @@ async fn write(
     }
 }
 
-/// Ends the task; tried again while the database is away, because the work is done.
+/// Ends the task. The work is done, so the write is repeated while the database takes no writes, until `deadline_at`; once the
+/// process shuts down, for [`WRITE_TRIES`] in all. The lease may be lost meanwhile: the fence then stops the write.
 async fn finish_with_retry(
     context: &TaskContext,
     finish: TaskFinish,
+    deadline_at: Millis,
 ) -> Result<FinishOutcome, StoreError> {
-    for _ in 1..WRITE_TRIES {
+    let mut tries = 1;
+    loop {
+        let is_last = if context.signals.draining.is_cancelled() {
+            tries >= WRITE_TRIES
+        } else {
+            tries >= WRITE_TRIES && context.clock.now() >= deadline_at
+        };
         match context.store.finish_task(finish.clone()).await {
-            Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
+            Err(StoreError::Unavailable(_) | StoreError::DiskFull(_) | StoreError::Overloaded)
+                if !is_last =>
+            {
                 tokio::time::sleep(WRITE_RETRY_PAUSE).await;
             }
             outcome => return outcome,
         }
+        tries += 1;
     }
-    context.store.finish_task(finish).await
 }

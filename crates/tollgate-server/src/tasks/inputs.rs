@@ -9,8 +9,9 @@ use tollgate_media::image::{ImageMetadata, ImageSource, InputImage};
 use tollgate_media::input::{Input, InputRole, InputSource};
 use tollgate_media::{AnyFamily, Job, MediaJob as _, Submission};
 use tollgate_upstream::InputFile;
-use tollgate_upstream::egress::FetchLimits;
+use tollgate_upstream::egress::{EgressError, FetchLimits};
 
+use crate::http::errors;
 use crate::storage::files::{FileStorage, Visibility};
 use crate::tasks::context::TaskContext;
 
@@ -101,7 +102,8 @@ async fn store_private(
     };
     stored.await.map_err(|e| {
         tracing::error!(error = %e, "cannot store an input image");
-        ApiError::internal()
+        context.files.record_write_error(&e);
+        errors::from_storage()
     })
 }
 
@@ -128,7 +130,8 @@ async fn read_own_file(
 /// follow the references.
 ///
 /// # Errors
-/// The error that the client sees as the task's.
+/// The error that the client sees as the task's; one of kind `Unavailable` if our own storage takes no writes, which is no fault
+/// of the task.
 pub async fn prepare(
     context: &TaskContext,
     family: AnyFamily,
@@ -198,7 +201,8 @@ async fn download(
 ) -> Result<PathBuf, ApiError> {
     let storage_error = |e: std::io::Error| {
         tracing::error!(error = %e, "cannot store a fetched image");
-        ApiError::internal()
+        context.files.record_write_error(&e);
+        errors::from_storage()
     };
     let expires_at = (deadline_at + TTL_MARGIN) / 1000;
     let mut file = context
@@ -215,7 +219,10 @@ async fn download(
         .egress
         .fetch_guarded(url, &limits, file.writer())
         .await
-        .map_err(|e| ApiError::invalid(format!("`{field}` could not be fetched: {e}")))?;
+        .map_err(|e| match e {
+            EgressError::Sink(e) => storage_error(e),
+            e => ApiError::invalid(format!("`{field}` could not be fetched: {e}")),
+        })?;
     let name = file.finish().await.map_err(storage_error)?;
     context
         .files
@@ -236,7 +243,9 @@ async fn read_metadata(path: PathBuf, field: &str) -> Result<ImageMetadata, Read
         metadata.map_err(|e| ReadError::NotAnImage(e.to_string()))
     });
     match read.await.unwrap_or(Err(ReadError::Missing)) {
-        Err(ReadError::NotAnImage(why)) => Err(ReadError::NotAnImage(format!("`{field}` {why}"))),
+        Err(ReadError::NotAnImage(why)) => Err(ReadError::NotAnImage(format!(
+            "`{field}` must be an image, but {why}"
+        ))),
         other => other,
     }
 }

@@ -10,6 +10,7 @@ pub mod inputs;
 pub mod moderation;
 pub mod poll;
 pub mod pool;
+mod progress;
 pub mod record_cache;
 pub mod results;
 pub mod submit;

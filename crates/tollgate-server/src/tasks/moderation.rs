@@ -30,7 +30,7 @@ pub async fn check_prompt(
             "{REJECTION}: it holds blocked words"
         )));
     }
-    let Some(moderator) = routing.moderator(family.kind(), &model.name) else {
+    let Some(moderator) = routing.moderator(family.kind(), routing.name_of(model.names())) else {
         return Ok(());
     };
     let Some(moderation) = &moderator.provider.moderation else {

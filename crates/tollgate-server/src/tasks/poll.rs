@@ -16,13 +16,11 @@ use crate::routing::ChannelPermit;
 use crate::tasks::attempt;
 use crate::tasks::cancel::cancel_provider_job;
 use crate::tasks::finish;
-use crate::tasks::results::{RejectResults, ResultStorage};
+use crate::tasks::results::{MAX_DOWNLOADS, RejectResults, ResultStorage, as_final_failure};
 use crate::tasks::turn::{Attempt, NO_CHANNEL_PAUSE, TaskRun, TurnEnd};
 
 /// Longest pause between two polls of which the first failed.
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(60);
-/// How often the delivery of completed work may fail before the attempt counts as failed.
-const MAX_FAILED_DELIVERIES: u32 = 6;
 /// How often, and with which pause, writing the provider job id is tried while the database is away.
 const RECORD_TRIES: u32 = 40;
 const RECORD_RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -142,7 +140,7 @@ pub(super) async fn poll_until_done(
             }
             Ok(Polled::Completed(completed)) => (Some(Ok(completed)), interval.every),
             Ok(Polled::Failed(e)) => (Some(Err(e)), interval.every),
-            Err(e) if e.kind.is_retryable() && failed_deliveries < MAX_FAILED_DELIVERIES => {
+            Err(e) if e.kind.is_retryable() && failed_deliveries + 1 < MAX_DOWNLOADS => {
                 failed_deliveries += u32::from(results.was_used());
                 tracing::warn!(task = task.id, error = %e, "cannot poll a task");
                 reload_permit(run, &mut attempt.permit);
@@ -170,17 +168,6 @@ fn reload_permit(run: &TaskRun, permit: &mut ChannelPermit) {
     if let Some(current) = current {
         *permit = current;
     }
-}
-
-/// Work that the provider completed is never started again: if its results cannot be had, whatever the reason, it failed.
-fn as_final_failure(error: ProviderError) -> ProviderError {
-    if error.kind.is_retryable() {
-        return ProviderError {
-            kind: UpstreamErrorKind::Failed,
-            ..error
-        };
-    }
-    error
 }
 
 /// One poll.
@@ -228,7 +215,7 @@ fn poll_interval(run: &TaskRun, permit: &ChannelPermit, queue: &dyn Queue) -> Po
 /// The pause before the first poll. For work that an earlier turn left in the queue it is a random part of the interval:
 /// after a restart all such tasks resume at once.
 fn first_pause(run: &TaskRun, attempt: &Attempt, interval: PollInterval) -> Duration {
-    let open = run.leased.open.as_ref();
+    let open = run.leased.queued_attempt.as_ref();
     if open.is_some_and(|open| open.number == attempt.number) {
         return interval.every.mul_f64(rand::random());
     }

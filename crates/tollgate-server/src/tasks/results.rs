@@ -1,27 +1,32 @@
 //! Storing the files that a provider delivers for a task, until the end of the task makes them part of its record.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use tollgate_core::{Adjustment, Millis, TaskKind, crash};
 use tollgate_media::LinkTtl;
-use tollgate_store::{LeasedTask, Store};
 use tollgate_upstream::egress::{EgressError, FetchLimits};
 use tollgate_upstream::{Link, ProviderError, ResultData, ResultSink, UpstreamErrorKind};
 
+use crate::storage::availability::StorageBackoff;
 use crate::storage::files::{FileWriter, Visibility};
-use crate::storage::types;
+use crate::storage::types::{self, FileType};
 use crate::tasks::context::TaskContext;
+use crate::tasks::progress::Progress;
 
-/// Shortest time between two writes of a task's progress.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// How long fetching one result may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(1_800);
 const MAX_REDIRECTS: u32 = 5;
+/// Bytes of a streamed result that are written at a time.
+const WRITE_BYTES: usize = 128 * 1024;
+/// How often the results of one generation are downloaded before the task fails.
+pub(super) const MAX_DOWNLOADS: u32 = 7;
+/// Pause after the first failed download of a link in a provider's answer; doubled with each further one.
+const INITIAL_PAUSE: Duration = Duration::from_millis(250);
 const MIB: u64 = 1024 * 1024;
 
 /// A result file as the task's record keeps it.
@@ -45,49 +50,6 @@ pub struct StoredResult {
     pub adjustments: Vec<Adjustment>,
 }
 
-/// The progress of a task in percent, written to the store at intervals.
-pub struct Progress {
-    store: Store,
-    task_id: String,
-    fence: i64,
-    percent: AtomicU8,
-    last_write: Mutex<Instant>,
-}
-
-impl Progress {
-    /// The progress of a task under that lease.
-    pub fn new(store: &Store, leased: &LeasedTask) -> Arc<Self> {
-        Arc::new(Self {
-            store: store.clone(),
-            task_id: leased.task.id.clone(),
-            fence: leased.fence,
-            percent: AtomicU8::new(u8::try_from(leased.task.progress.clamp(0, 99)).unwrap_or(0)),
-            last_write: Mutex::new(Instant::now()),
-        })
-    }
-
-    /// Reports progress. It never decreases, and only a completed task is at 100.
-    pub fn report(&self, percent: u8) {
-        let percent = percent.min(99);
-        if self.percent.fetch_max(percent, Ordering::Relaxed) >= percent {
-            return;
-        }
-        {
-            let mut last_write = self
-                .last_write
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if last_write.elapsed() < PROGRESS_INTERVAL {
-                return;
-            }
-            *last_write = Instant::now();
-        }
-        let (store, task_id, fence) = (self.store.clone(), self.task_id.clone(), self.fence);
-        // Not awaited: a lost write is corrected by the next report or by the end of the task.
-        tokio::spawn(async move { store.set_progress(&task_id, fence, percent).await });
-    }
-}
-
 /// Receives and stores the results of one call to a provider.
 pub struct ResultStorage {
     context: Arc<TaskContext>,
@@ -98,6 +60,15 @@ pub struct ResultStorage {
     ttl: Millis,
     stored: Mutex<StoredResult>,
     used: AtomicBool,
+    /// How often a link is downloaded before its delivery fails.
+    link_downloads: u32,
+}
+
+/// Why a result's link could not be fetched into our storage.
+enum FetchError {
+    Provider(ProviderError),
+    /// Our own storage did not take it.
+    Storage(std::io::Error),
 }
 
 /// The sink of a call whose results nobody wants: rejects every result.
@@ -136,7 +107,16 @@ impl ResultStorage {
             },
             stored: Mutex::default(),
             used: AtomicBool::new(false),
+            link_downloads: 1,
         }
+    }
+
+    /// The same storage, for a provider that names its results once: a link is downloaded up to `MAX_DOWNLOADS` times. Then
+    /// the task fails, because another attempt would generate and pay for everything again.
+    #[must_use]
+    pub fn with_repeated_downloads(mut self) -> Self {
+        self.link_downloads = MAX_DOWNLOADS;
+        self
     }
 
     /// The number of delivered files, and the result with them as JSON text. `None` if there are none. Files beyond the
@@ -145,6 +125,11 @@ impl ResultStorage {
         let mut stored = self.lock().clone();
         stored.files.truncate(self.max_files);
         let files = stored.files.len() as u64;
+        if self.kind == TaskKind::Image && stored.files.len() < self.max_files {
+            let why = "the provider delivered fewer images; only these are charged";
+            let fewer = Adjustment::new("n", self.max_files, files, why);
+            stored.adjustments.push(fewer);
+        }
         let result = serde_json::to_string(&stored).ok()?;
         (files > 0).then_some((files, result))
     }
@@ -182,38 +167,122 @@ impl ResultStorage {
         }
     }
 
-    async fn write(&self, file: &mut FileWriter, data: ResultData) -> Result<(), ProviderError> {
+    /// Writes `data` into a new file. A write that our own storage does not take is repeated until it does: the provider's work is
+    /// done and paid for.
+    async fn write(&self, expires_at: i64, data: ResultData) -> Result<FileWriter, ProviderError> {
         match data {
             ResultData::Bytes(bytes) if bytes.len() as u64 > self.max_bytes() => {
                 Err(self.too_large())
             }
             ResultData::Bytes(bytes) => {
-                let written = file.write(&bytes).await;
-                written.map_err(|e| self.storage_error(&e))
+                let mut file = self.create(expires_at).await;
+                self.append(&mut file, &bytes).await;
+                Ok(file)
             }
             ResultData::Stream(mut parts) => {
-                let mut bytes = 0;
+                let mut file = self.create(expires_at).await;
+                let (mut bytes, mut unwritten) = (0, Vec::with_capacity(WRITE_BYTES));
                 while let Some(part) = parts.next().await {
                     let part = part?;
                     bytes += part.len() as u64;
                     if bytes > self.max_bytes() {
                         return Err(self.too_large());
                     }
-                    let written = file.write(&part).await;
-                    written.map_err(|e| self.storage_error(&e))?;
+                    unwritten.extend_from_slice(&part);
+                    if unwritten.len() >= WRITE_BYTES {
+                        self.append(&mut file, &unwritten).await;
+                        unwritten.clear();
+                    }
                 }
-                Ok(())
+                self.append(&mut file, &unwritten).await;
+                Ok(file)
             }
             ResultData::Link(link) => {
-                let permit = self.context.downloads.acquire().await;
-                let fetched = self.fetch(file, &link).await;
-                drop(permit);
-                fetched
+                let _permit = self.context.downloads.acquire().await;
+                let mut backoff = StorageBackoff::default();
+                loop {
+                    let mut file = self.create(expires_at).await;
+                    match self.fetch(&mut file, &link).await {
+                        Ok(()) => return Ok(file),
+                        Err(FetchError::Provider(error)) => return Err(error),
+                        // The link is fetched again.
+                        Err(FetchError::Storage(error)) => {
+                            drop(file);
+                            self.wait_for_storage(&error, &mut backoff).await;
+                        }
+                    }
+                }
             }
         }
     }
 
-    async fn fetch(&self, file: &mut FileWriter, link: &Link) -> Result<(), ProviderError> {
+    async fn create(&self, expires_at: i64) -> FileWriter {
+        let files = &self.context.files;
+        let mut backoff = StorageBackoff::default();
+        loop {
+            match files.create(Visibility::Public, expires_at, "bin").await {
+                Ok(file) => return file,
+                Err(error) => self.wait_for_storage(&error, &mut backoff).await,
+            }
+        }
+    }
+
+    async fn append(&self, file: &mut FileWriter, bytes: &[u8]) {
+        let mut backoff = StorageBackoff::default();
+        while let Err(error) = file.append(bytes).await {
+            self.wait_for_storage(&error, &mut backoff).await;
+        }
+    }
+
+    /// Checks that the file is what a task of this kind makes, and syncs it to disk under its name.
+    async fn check_and_publish(
+        &self,
+        file: &mut FileWriter,
+    ) -> Result<(String, u64), ProviderError> {
+        let mut backoff = StorageBackoff::default();
+        loop {
+            match self.inspect(file).await {
+                Ok(Ok((file_type, bytes))) => {
+                    file.set_extension(file_type.extension);
+                    match file.finish().await {
+                        Ok(name) => return Ok((name, bytes)),
+                        Err(error) => self.wait_for_storage(&error, &mut backoff).await,
+                    }
+                }
+                Ok(Err(why)) => {
+                    tracing::warn!(task = self.progress.task_id(), why, "a result is rejected");
+                    let message = format!("the upstream's result {why}");
+                    return Err(ProviderError::new(UpstreamErrorKind::Unavailable, message));
+                }
+                Err(error) => self.wait_for_storage(&error, &mut backoff).await,
+            }
+        }
+    }
+
+    /// The type and the size of the file, or what is wrong with it.
+    async fn inspect(
+        &self,
+        file: &mut FileWriter,
+    ) -> std::io::Result<Result<(FileType, u64), String>> {
+        let (path, kind) = (file.flush_to_path().await?, self.kind);
+        let bytes = tokio::fs::metadata(&path).await?.len();
+        let earlier_results = self.lock().files.len();
+        let checking = move || types::check_result(&path, kind, earlier_results);
+        let checked = tokio::task::spawn_blocking(checking).await;
+        let checked = checked.map_err(std::io::Error::other)?;
+        Ok(checked.map(|file_type| (file_type, bytes)))
+    }
+
+    /// The task's deadline and its worker's stop end the wait, because they drop the turn.
+    async fn wait_for_storage(&self, error: &std::io::Error, backoff: &mut StorageBackoff) {
+        tracing::error!(task = self.progress.task_id(), %error, "cannot store a result: it waits for the storage");
+        self.context
+            .files
+            .wait_until_available(error, backoff)
+            .await;
+    }
+
+    async fn fetch(&self, file: &mut FileWriter, link: &Link) -> Result<(), FetchError> {
         let limits = FetchLimits {
             max_bytes: self.max_bytes(),
             total_time: FETCH_TIMEOUT,
@@ -228,7 +297,11 @@ impl ResultStorage {
             fetching.await
         };
         fetched.map(drop).map_err(|e| {
-            tracing::warn!(task = self.progress.task_id, error = %e, "cannot fetch a result");
+            let e = match e {
+                EgressError::Sink(error) => return FetchError::Storage(error),
+                other => other,
+            };
+            tracing::warn!(task = self.progress.task_id(), error = %e, "cannot fetch a result");
             let kind = match e {
                 EgressError::TooLarge { .. }
                 | EgressError::InvalidUrl(_)
@@ -238,8 +311,15 @@ impl ResultStorage {
                 | EgressError::Compressed => UpstreamErrorKind::Failed,
                 _ => UpstreamErrorKind::Unavailable,
             };
+            let status = match e {
+                EgressError::Status(status) => Some(status),
+                _ => None,
+            };
             // The client must not see the provider's URL.
-            ProviderError::new(kind, "the upstream's result could not be fetched")
+            FetchError::Provider(ProviderError {
+                status,
+                ..ProviderError::new(kind, "the upstream's result could not be fetched")
+            })
         })
     }
 
@@ -248,46 +328,26 @@ impl ResultStorage {
         let message = format!("the upstream's result is larger than {max} MB");
         ProviderError::new(UpstreamErrorKind::Failed, message)
     }
-
-    fn storage_error(&self, error: &std::io::Error) -> ProviderError {
-        tracing::error!(task = self.progress.task_id, %error, "cannot store a result");
-        let message = "the result could not be stored";
-        ProviderError::new(UpstreamErrorKind::Unavailable, message)
-    }
 }
 
-#[async_trait]
-impl ResultSink for ResultStorage {
-    async fn deliver(&self, data: ResultData) -> Result<(), ProviderError> {
+/// The error of results that were generated and cannot be had: whatever the reason, nothing is generated again.
+pub(super) fn as_final_failure(error: ProviderError) -> ProviderError {
+    if error.kind.is_retryable() {
+        return ProviderError {
+            kind: UpstreamErrorKind::Failed,
+            ..error
+        };
+    }
+    error
+}
+
+impl ResultStorage {
+    /// Stores one file.
+    async fn store(&self, data: ResultData) -> Result<(), ProviderError> {
         let context = &self.context;
-        self.used.store(true, Ordering::Relaxed);
         let expires_at = (context.clock.now() + self.ttl) / 1000;
-        let storage_error = |e: std::io::Error| self.storage_error(&e);
-        let created = context
-            .files
-            .create(Visibility::Public, expires_at, "bin")
-            .await;
-        let mut file = created.map_err(storage_error)?;
-        self.write(&mut file, data).await?;
-        let (path, kind) = (
-            file.flush_to_path().await.map_err(storage_error)?,
-            self.kind,
-        );
-        let bytes = tokio::fs::metadata(&path)
-            .await
-            .map_err(storage_error)?
-            .len();
-        let earlier_results = self.lock().files.len();
-        let checking = move || types::check_result(&path, kind, earlier_results);
-        let checked = tokio::task::spawn_blocking(checking).await;
-        let checked = checked.map_err(|e| storage_error(std::io::Error::other(e)))?;
-        let file_type = checked.map_err(|why| {
-            tracing::warn!(task = self.progress.task_id, why, "a result is rejected");
-            let message = format!("the upstream's result {why}");
-            ProviderError::new(UpstreamErrorKind::Unavailable, message)
-        })?;
-        file.set_extension(file_type.extension);
-        let name = file.finish().await.map_err(storage_error)?;
+        let mut file = self.write(expires_at, data).await?;
+        let (name, bytes) = self.check_and_publish(&mut file).await?;
         crash::point("run.result_stored");
         self.lock().files.push(StoredFile {
             name,
@@ -295,6 +355,27 @@ impl ResultSink for ResultStorage {
             bytes,
         });
         Ok(())
+    }
+}
+
+#[async_trait]
+impl ResultSink for ResultStorage {
+    async fn deliver(&self, data: ResultData) -> Result<(), ProviderError> {
+        self.used.store(true, Ordering::Relaxed);
+        let link = match data {
+            ResultData::Link(link) if self.link_downloads > 1 => link,
+            data => return self.store(data).await,
+        };
+        let mut pause = INITIAL_PAUSE;
+        for _ in 1..self.link_downloads {
+            match self.store(ResultData::Link(link.clone())).await {
+                Err(error) if error.kind.is_retryable() => tokio::time::sleep(pause).await,
+                outcome => return outcome,
+            }
+            pause *= 2;
+        }
+        let last = self.store(ResultData::Link(link)).await;
+        last.map_err(as_final_failure)
     }
 
     fn progress(&self, percent: u8) {

@@ -14,7 +14,7 @@ use crate::http::errors;
 use crate::http::trace::RequestId;
 use crate::reloadable::Reloadable;
 use crate::tasks::context::TaskContext;
-use crate::tasks::{idempotency, inputs, moderation};
+use crate::tasks::{idempotency, inputs, moderation, view};
 
 /// The header that turns silent adjustments of unknown fields into errors.
 const STRICT: &str = "x-tollgate-strict";
@@ -82,25 +82,27 @@ pub async fn submit(
     price.update_from(&job);
 
     // 6. Freeze the price.
-    let charge = reloadable.prices.charge(&model.name, &price, job.units())?;
+    let (names, units) = (model.names(), job.units());
+    let charge = reloadable.prices.charge(names, &price, units)?;
 
     // 7. Write idempotency record, hold and task in one transaction; it is on disk before the client gets the receipt.
     let task_id = id::task_id(now);
     let echoed_fields = job.echoed_fields();
     let receipt = receipt_text(model, &task_id, now, &price, &echoed_fields, &adjustments);
     let job = job.to_text().map_err(serialization_error)?;
+    let name = reloadable.routing.name_of(names);
     let task = NewTask {
         id: task_id,
         user_id: key.user_id.clone(),
         key_id: key.id.clone(),
         kind: family.kind(),
         family: family.name().to_owned(),
-        model: model.name.clone(),
+        model: name.to_owned(),
         created_at: now,
         deadline_at,
         job: job.clone(),
         adjustments: to_text(&adjustments)?,
-        shown: to_text(&echoed_fields)?,
+        echoed_fields: to_text(&view::echoed_with_model(echoed_fields, model, name))?,
         callback_url,
         request_id: request.request_id.as_str().to_owned(),
         charge,
@@ -121,7 +123,8 @@ pub async fn submit(
         SubmitOutcome::Replayed { receipt } => Ok(receipt),
         SubmitOutcome::KeyReused => Err(idempotency::key_reused()),
         SubmitOutcome::Rejected(rejection) => {
-            Err(errors::from_rejection(rejection, context.settings.currency))
+            let (needed, currency) = (charge.cost(charge.units), context.settings.currency);
+            Err(errors::from_rejection(rejection, needed, currency))
         }
     }
 }
@@ -196,11 +199,9 @@ fn find_model<'a>(
     let model = context
         .catalogue
         .requested_model(fields, request.endpoint)?;
-    request.caller.check_may_use(&model.name)?;
-    if reloadable
-        .routing
-        .serves_tasks(model.family.kind(), &model.name)
-    {
+    request.caller.check_may_use(model.names())?;
+    let routing = &reloadable.routing;
+    if routing.serves_tasks(model.family.kind(), routing.name_of(model.names())) {
         return Ok(model);
     }
     let message = format!(

@@ -9,12 +9,16 @@ use tollgate_store::{AttemptEnd, LeasedTask, TaskEnd};
 
 use crate::routing::ChannelPermit;
 use crate::tasks::context::TaskContext;
-use crate::tasks::results::{Progress, ResultStorage};
+use crate::tasks::progress::Progress;
+use crate::tasks::results::ResultStorage;
 
 /// How long a task is postponed if every channel of its model is at its `max_concurrency`.
 pub(super) const CHANNELS_FULL_PAUSE: Millis = 250;
 /// How long a task is postponed if no channel can take it, or the database failed.
 pub(super) const NO_CHANNEL_PAUSE: Millis = 2_000;
+
+/// How long a task is postponed while our own storage takes no writes.
+pub(super) const NO_STORAGE_PAUSE: Millis = 2_000;
 
 /// How a turn of work on a task ends.
 pub(super) enum TurnEnd {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, ApiError};
-use tollgate_media::{AnyFamily, RecordData, ResultFile};
+use tollgate_media::{AnyFamily, RecordData, ResultFile, TaskModel};
 use tollgate_store::Task;
 
 use crate::storage::file_name::media_type_of;
@@ -27,6 +27,21 @@ pub fn task_not_found() -> ApiError {
     ApiError::not_found("there is no such task")
 }
 
+/// The stored field with the model's id as the client wrote it, if channels know the model by another.
+const REQUESTED_MODEL: &str = "model";
+
+/// The fields of a job that records repeat, as they are stored with a task whose model channels know as `name`.
+pub fn echoed_with_model(
+    mut echoed_fields: Map<String, Value>,
+    model: &TaskModel,
+    name: &str,
+) -> Map<String, Value> {
+    if model.name != name {
+        echoed_fields.insert(REQUESTED_MODEL.to_owned(), model.name.as_str().into());
+    }
+    echoed_fields
+}
+
 /// The record of `task`.
 ///
 /// # Errors
@@ -39,8 +54,10 @@ pub fn render(files: &FileStorage, task: &Task, view: View) -> Result<Value, Api
     let family = AnyFamily::by_name(&task.family).ok_or_else(|| unreadable("family"))?;
     let mut adjustments: Vec<Adjustment> =
         serde_json::from_str(&task.adjustments).map_err(|_| unreadable("adjustments"))?;
-    let echoed_fields: Map<String, Value> =
-        serde_json::from_str(&task.shown).map_err(|_| unreadable("shown"))?;
+    let mut echoed_fields: Map<String, Value> =
+        serde_json::from_str(&task.echoed_fields).map_err(|_| unreadable("echoed_fields"))?;
+    let requested_model = echoed_fields.remove(REQUESTED_MODEL);
+    let requested_model = requested_model.as_ref().and_then(Value::as_str);
     let stored = read_result(task)?;
     adjustments.extend(stored.adjustments);
     let stored = stored.files;
@@ -58,7 +75,7 @@ pub fn render(files: &FileStorage, task: &Task, view: View) -> Result<Value, Api
     let error = task.error.as_ref();
     let data = RecordData {
         task_id: &task.id,
-        model: &task.model,
+        model: requested_model.unwrap_or(&task.model),
         state: task.state,
         progress: u8::try_from(task.progress.clamp(0, 100)).unwrap_or(0),
         created_at: task.created_at,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::crash;
+use tollgate_core::{ErrorKind, crash};
 use tollgate_media::{AnyFamily, Job};
 use tollgate_store::LeasedTask;
 use tollgate_upstream::provider::Started;
@@ -16,8 +16,8 @@ use crate::tasks::context::TaskContext;
 use crate::tasks::finish::{self, failure};
 use crate::tasks::inputs;
 use crate::tasks::poll::{self, Resumed};
-use crate::tasks::results::Progress;
-use crate::tasks::turn::{TaskRun, TurnEnd, requested_files};
+use crate::tasks::progress::Progress;
+use crate::tasks::turn::{NO_STORAGE_PAUSE, TaskRun, TurnEnd, requested_files};
 
 /// Runs one turn of a leased task. `permit` counts the task among those that this process works on; `stop` fires when the
 /// task ended elsewhere, its lease is lost, or the process shuts down.
@@ -66,7 +66,7 @@ async fn run_turn(run: &TaskRun, permit: OwnedSemaphorePermit) -> TurnEnd {
 
     // 2. Resume an attempt that an earlier turn left in a provider's queue. It is never just started again.
     let mut lost_attempt = None;
-    if let Some(open) = leased.open.clone() {
+    if let Some(open) = leased.queued_attempt.clone() {
         match poll::resume(run, &open, &job).await {
             Resumed::Attempt(attempt, provider_job_id) => {
                 return poll::poll_until_done(run, attempt, provider_job_id, max_files, permit)
@@ -87,6 +87,7 @@ async fn run_turn(run: &TaskRun, permit: OwnedSemaphorePermit) -> TurnEnd {
     let preparing = inputs::prepare(context, run.family, &mut job, task.deadline_at);
     let inputs = match Box::pin(preparing).await {
         Ok(inputs) => inputs,
+        Err(e) if e.kind == ErrorKind::Unavailable => return TurnEnd::Postpone(NO_STORAGE_PAUSE),
         Err(e) => return TurnEnd::Finish(failure("invalid_request", e.message), None),
     };
 
@@ -100,7 +101,7 @@ async fn run_turn(run: &TaskRun, permit: OwnedSemaphorePermit) -> TurnEnd {
     crash::point("run.after_attempt");
 
     // 6. Call the provider. If it does the work within the call, each result is on our disk before the next is read.
-    let results = run.result_storage(max_files);
+    let results = run.result_storage(max_files).with_repeated_downloads();
     let call = ProviderCall {
         run,
         attempt: &attempt,

@@ -157,7 +157,7 @@ impl WebhookSender {
         let next = next_delivery(&webhook, status, self.parts.clock.now());
         tracing::info!(
             task = webhook.task_id,
-            attempt = webhook.tries + 1,
+            attempt = webhook.earlier_attempts + 1,
             status,
             error,
             next = ?next,
@@ -167,7 +167,7 @@ impl WebhookSender {
         self.parts.metrics.callback(is_delivered);
         let result = DeliveryResult {
             task_id: webhook.task_id.clone(),
-            number: webhook.tries + 1,
+            number: webhook.earlier_attempts + 1,
             at,
             took_ms,
             status,

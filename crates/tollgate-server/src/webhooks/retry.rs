@@ -29,9 +29,9 @@ pub(super) fn next_delivery(
         Some(410) => return NextDelivery::GivenUp,
         _ => {}
     }
-    let earlier_attempts = usize::try_from(webhook.tries).unwrap_or(usize::MAX);
+    let earlier_attempts = usize::try_from(webhook.earlier_attempts).unwrap_or(usize::MAX);
     let backoff = BACKOFF[earlier_attempts.min(BACKOFF.len() - 1)];
-    if now + backoff > webhook.first_at + MAX_AGE {
+    if now + backoff > webhook.task_ended_at + MAX_AGE {
         return NextDelivery::GivenUp;
     }
     NextDelivery::RetryAt(now + backoff)
@@ -41,13 +41,13 @@ pub(super) fn next_delivery(
 mod tests {
     use super::*;
 
-    fn webhook(tries: i64) -> DueWebhook {
+    fn webhook(earlier_attempts: i64) -> DueWebhook {
         DueWebhook {
             task_id: "task_1".to_owned(),
             key_id: "key_1".to_owned(),
             url: "https://a.example/b".to_owned(),
-            tries,
-            first_at: 0,
+            earlier_attempts,
+            task_ended_at: 0,
         }
     }
 

@@ -1,125 +1,77 @@
 //! The commands beside `serve`: what they print, and how they fail.
 
-use serde_json::{Value, json};
+use image::ImageFormat::{self, Png};
+use serde_json::json;
 
-use crate::gate::{Backend, Folder, Gate, Setup, bare, on_both, on_one, said};
+use crate::harness::images::{decode, png};
+use crate::harness::*;
 
 on_both!(users_and_keys_are_managed);
-on_one!(
-    wrong_usage_is_told,
+on_sqlite!(
+    usage_errors_exit_with_2,
     channels_and_the_admin_key_are_shown,
-    pictures_are_saved
+    images_are_saved,
+    failures_of_the_image_command_are_one_sentence,
 );
-
-fn names(record: &Value) -> Vec<&str> {
-    record
-        .as_object()
-        .unwrap_or_else(|| panic!("{record}"))
-        .keys()
-        .map(String::as_str)
-        .collect()
-}
 
 async fn users_and_keys_are_managed(backend: Backend) {
     // Before there was ever a server.
-    let mut gate = Setup::new(backend).prepare().await;
-    let user = gate
-        .record(&["user", "create", "ann", "--balance", "12.5"])
-        .await;
-    for (name, value) in [
-        ("name", json!("ann")),
-        ("balance", json!(12.5)),
-        ("unlimited", json!(false)),
-    ] {
-        assert_eq!(user[name], value, "{user}");
-    }
+    let mut gateway = Setup::new(backend).prepare().await;
+    let user = gateway.user("ann", &["--balance", "12.5"]).await;
+    let expected = json!({ "id": "<string>", "name": "ann", "balance": 12.5, "unlimited": false });
+    assert_has(&user, expected);
     assert!(user["id"].as_str().unwrap().starts_with("user_"), "{user}");
-    gate.start_server().await;
-    let poor = gate.record(&["user", "create", "bob"]).await;
-    assert_eq!(
-        (&poor["balance"], &poor["unlimited"]),
-        (&json!(0.0), &json!(false))
-    );
-    let free = gate
-        .record(&["user", "create", "Cäsar 3", "--unlimited"])
-        .await;
+    gateway.start_server().await;
+    let poor = gateway.cli_json(&["user", "create", "bob"]).await;
+    assert_has(&poor, json!({ "balance": 0.0, "unlimited": false }));
+    let free = gateway.user("Cäsar 3", &["--unlimited"]).await;
     assert_eq!(free["unlimited"], true);
 
-    let key = gate
-        .record(&[
-            "key", "create", "--user", "ann", "--name", "laptop", "--quota", "2",
-        ])
-        .await;
-    let secret = key["key"].as_str().unwrap();
-    let random = secret.strip_prefix("sk-").expect(secret);
-    assert!(
-        random.len() >= 32 && random.chars().all(|c| c.is_ascii_alphanumeric()),
-        "{secret}"
-    );
-    let facts = ["user", "quota", "unlimited", "revoked"].map(|name| key[name].clone());
-    assert_eq!(
-        facts,
-        [json!("ann"), json!(2.0), json!(false), json!(false)]
-    );
-    let unlimited = gate
-        .record(&["key", "create", "--user", "bob", "--unlimited"])
-        .await;
-    assert_eq!(
-        (&unlimited["quota"], &unlimited["unlimited"]),
-        (&Value::Null, &json!(true))
-    );
+    let create = ["key", "create", "--user"];
+    let limited = ["ann", "--name", "laptop", "--quota", "2"];
+    let mut key = gateway.cli_json(&[&create[..], &limited].concat()).await;
+    let expected = json!({ "user": "ann", "quota": 2.0, "unlimited": false, "revoked": false });
+    assert_has(&key, expected);
+    let secret = key.as_object_mut().unwrap().remove("key").unwrap();
+    let random = secret.as_str().unwrap().strip_prefix("sk-").unwrap();
+    let is_random = random.len() >= 32 && random.chars().all(|c| c.is_ascii_alphanumeric());
+    assert!(is_random, "{secret}");
+    let unlimited = ["bob", "--unlimited"];
+    let unlimited = gateway.cli_json(&[&create[..], &unlimited].concat()).await;
+    assert_has(&unlimited, json!({ "quota": null, "unlimited": true }));
 
     // Lists have the records of creation, keys without the key.
-    let users = gate.record(&["user", "list"]).await;
-    let mut listed: Vec<_> = users
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|u| u["name"].clone())
-        .collect();
-    listed.sort_by_key(ToString::to_string);
-    assert_eq!(listed, [json!("Cäsar 3"), json!("ann"), json!("bob")]);
-    assert!(users.as_array().unwrap().contains(&user));
-    let keys = gate.record(&["key", "list"]).await;
+    let users = gateway.cli_json(&["user", "list"]).await;
+    let users = users.as_array().unwrap();
+    let mut names: Vec<_> = users.iter().map(|user| user["name"].to_string()).collect();
+    names.sort();
+    assert_eq!(names, ["\"Cäsar 3\"", "\"ann\"", "\"bob\""]);
+    assert!(users.contains(&user));
+    let keys = gateway.cli_json(&["key", "list"]).await;
     assert_eq!(keys.as_array().unwrap().len(), 2);
-    let mut shown = key.clone();
-    shown.as_object_mut().unwrap().remove("key");
-    assert!(keys.as_array().unwrap().contains(&shown), "{keys}");
+    assert!(keys.as_array().unwrap().contains(&key), "{keys}");
     assert!(!keys.to_string().contains(random));
 
-    let credited = gate
-        .record(&[
-            "user",
-            "credit",
-            "ann",
-            "0.000000001",
-            "--note",
-            "a \"gift\"",
-        ])
-        .await;
-    assert_eq!(credited["balance"], 12.500000001);
-    assert_eq!(names(&credited), names(&user));
-    let taken = gate.record(&["user", "credit", "ann", "-2.5"]).await;
-    assert_eq!(taken["balance"], 10.000000001);
-    let revoked = gate
-        .record(&["key", "revoke", key["id"].as_str().unwrap()])
-        .await;
-    assert_eq!(revoked["revoked"], true);
-    let again = gate
-        .record(&["key", "revoke", key["id"].as_str().unwrap()])
-        .await;
-    assert_eq!(again["revoked"], true);
-    gate.record(&["user", "disable", "bob"]).await;
-    let audit = gate.cli(&["audit"]).await;
-    assert_eq!(
-        (audit.code, audit.stdout.lines().count()),
-        (0, 1),
-        "{}",
-        audit.stdout
-    );
-    assert_eq!(gate.record(&["audit"]).await, json!([]));
+    for (amount, note, balance) in [
+        ("0.000000001", &["--note", "a \"gift\""][..], 12.500000001),
+        ("-2.5", &[], 10.000000001),
+    ] {
+        let credit = [&["user", "credit", "ann", amount], note].concat();
+        let mut expected = user.clone();
+        expected["balance"] = json!(balance);
+        assert_eq!(gateway.cli_json(&credit).await, expected);
+    }
+    for _ in 0..2 {
+        let id = key["id"].as_str().unwrap();
+        let revoked = gateway.cli_json(&["key", "revoke", id]).await;
+        assert_eq!(revoked["revoked"], true);
+    }
+    gateway.cli_json(&["user", "disable", "bob"]).await;
+    let audit = gateway.cli(&["audit"]).await;
+    assert_eq!((audit.code, audit.stdout.lines().count()), (0, 1));
+    assert_eq!(gateway.cli_json(&["audit"]).await, json!([]));
 
-    for (arguments, says) in [
+    for (arguments, words) in [
         (&["user", "create", "ann"][..], "ann"),
         (&["user", "create", " "], "name"),
         (&["user", "create", "dan", "--balance=-1"], "negative"),
@@ -132,65 +84,26 @@ async fn users_and_keys_are_managed(backend: Backend) {
         ),
         (&["key", "revoke", "key_x"], "key_x"),
     ] {
-        fails(&gate, arguments, says).await;
+        let output = gateway.cli(arguments).await;
+        output.check_failure(words);
+        assert_eq!(output.stderr.lines().count(), 1, "{output:?}");
     }
     // Without --json there is something for people to read.
-    for arguments in [
-        &["user", "list"][..],
-        &["key", "list"],
-        &["channel", "list"],
-    ] {
-        let said = gate.cli(arguments).await;
-        assert!(
-            said.code == 0 && !said.stdout.trim().is_empty(),
-            "{arguments:?}"
-        );
+    for list in ["user", "key", "channel"] {
+        let output = gateway.cli(&[list, "list"]).await;
+        let is_text = output.code == 0 && !output.stdout.trim().is_empty();
+        assert!(is_text, "{output:?}");
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
-/// The command exits with 1 and one sentence on stderr.
-async fn fails(gate: &Gate, arguments: &[&str], says: &str) {
-    let said = gate.cli(arguments).await;
-    assert_eq!(said.code, 1, "{arguments:?}: {}", said.stdout);
-    assert_eq!(said.stdout, "", "{arguments:?}");
-    assert!(
-        said.stderr.starts_with("tollgate: ") && said.stderr.contains(says),
-        "{}",
-        said.stderr
-    );
-    assert_eq!(said.stderr.lines().count(), 1, "{}", said.stderr);
-}
-
-async fn wrong_usage_is_told(_: Backend) {
-    let folder = Folder::new();
-    for arguments in [
-        &[][..],
-        &["unheard-of"],
-        &["serve", "--unheard-of"],
-        &["user"],
-        &["user", "create"],
-        &["user", "create", "x", "--balance", "much"],
-        &["user", "create", "x", "--balance", "1e99"],
-        &["user", "create", "x", "--balance", "0.0000000001"],
-        &["user", "create", "x", "--balance", "1", "--unlimited"],
-        &["user", "credit", "x"],
-        &["key", "create"],
-        &["key", "create", "--user", "x", "--rpm", "0"],
-        &["key", "create", "--user", "x", "--rpm", "-1"],
-        &["key", "create", "--user", "x", "--tpm", "0"],
-        &["user", "create", "x", "--max-concurrency", "0"],
-        &["key", "create", "--user", "x", "--expires", "tomorrow"],
-        &["key", "create", "--user", "x", "--envelope", "paper"],
-        &["image"],
-        &["image", "x", "-n", "many"],
-    ] {
-        let said = said(&mut bare(arguments, folder.path())).await;
-        assert_eq!(said.code, 2, "{arguments:?}: {}", said.stderr);
-        assert!(
-            said.stdout.is_empty() && !said.stderr.is_empty(),
-            "{arguments:?}"
-        );
+async fn usage_errors_exit_with_2(_: Backend) {
+    let dir = TempDir::new();
+    for arguments in cases::rows::<Vec<String>>("usage_errors") {
+        let mut command = tollgate(&[], dir.path());
+        let output = run_command(command.args(&arguments)).await;
+        let is_error = output.stdout.is_empty() && !output.stderr.is_empty();
+        assert!(output.code == 2 && is_error, "{arguments:?}: {output:?}");
     }
     for arguments in [
         &["--help"][..],
@@ -198,100 +111,76 @@ async fn wrong_usage_is_told(_: Backend) {
         &["serve", "--help"],
         &["image", "--help"],
     ] {
-        let said = said(&mut bare(arguments, folder.path())).await;
-        assert!(
-            said.code == 0 && said.stdout.contains("tollgate"),
-            "{arguments:?}"
-        );
+        let output = run_command(&mut tollgate(arguments, dir.path())).await;
+        let is_help = output.code == 0 && output.stdout.contains("tollgate");
+        assert!(is_help, "{arguments:?}: {output:?}");
     }
-    assert_eq!(
-        std::fs::read_dir(folder.path()).unwrap().count(),
-        0,
-        "nothing was made"
-    );
+    let files = std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(files, 0, "nothing was made");
 }
 
 async fn channels_and_the_admin_key_are_shown(backend: Backend) {
-    let gate = Setup::new(backend)
-        .config(
-            "[[channel]]\nname = \"studio\"\nkind = \"sandbox\"\npriority = 2\nmax_concurrency = 3\n\
-             models = [\"wan2.7-image\", { name = \"imagen-4.0-partner\", upstream = \"other\" }]\n",
-        )
-        .start()
-        .await;
-    let list = gate.record(&["channel", "list"]).await;
-    assert_eq!(list.as_array().unwrap().len(), 1);
-    let channel = &list[0];
-    for (name, value) in [
-        ("name", json!("studio")),
-        ("kind", json!("sandbox")),
-        ("priority", json!(2)),
-        ("weight", json!(1)),
-        ("max_concurrency", json!(3)),
-    ] {
-        assert_eq!(channel[name], value, "{name}");
-    }
-    // What no channel serves is not served, and said so.
-    let client = gate.somebody().await;
-    let order = |model: &str| json!({ "model": model, "prompt": "x", "size": "1:1" });
-    let message = client
-        .order(&order("gpt-image-2-official"))
-        .await
-        .error(502, "bad_gateway");
-    assert!(message.contains("gpt-image-2-official"), "{message}");
-    client.make(&order("imagen-4.0-partner")).await;
-    let models = client.get("/v1/models").await.json();
+    let config = "[[channel]]\nname = \"studio\"\nkind = \"sandbox\"\npriority = 2\nmax_concurrency = 3\n\
+                  models = [\"wan2.7-image\", { name = \"imagen-4.0-partner\", upstream = \"other\" }]\n";
+    let gateway = Setup::new(backend).config(config).start().await;
+    let list = gateway.cli_json(&["channel", "list"]).await;
+    let studio = json!({ "name": "studio", "kind": "sandbox", "priority": 2, "weight": 1, "max_concurrency": 3 });
+    assert_has(&list, json!([studio]));
+    // A model that no channel has.
+    let client = gateway.unlimited_client().await;
+    let body = |model: &str| json!({ "model": model, "prompt": "x", "size": "1:1" });
+    let reply = client.post_image(&body("gpt-image-2-official")).await;
+    reply.rejected(502, "gpt-image-2-official");
+    client.generate(&body("imagen-4.0-partner")).await;
+    let models = client.get_json("/v1/models").await;
     assert_eq!(models["data"].as_array().unwrap().len(), 2);
 
-    let key = gate.record(&["admin-key"]).await["key"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(key.len() >= 32, "{key}");
-    assert_eq!(
-        gate.cli(&["admin-key"]).await.stdout.trim(),
-        key,
-        "always the same"
-    );
-    gate.close().await;
+    let key = gateway.cli_json(&["admin-key"]).await["key"].clone();
+    assert!(key.as_str().unwrap().len() >= 32, "{key}");
+    let again = gateway.cli(&["admin-key"]).await;
+    assert_eq!(again.stdout.trim(), key, "always the same");
+    gateway.close().await;
 
-    let gate = Gate::start(backend).await;
-    let list = gate.record(&["channel", "list"]).await;
-    assert_eq!(
-        (&list[0]["kind"], &list[0]["models"]),
-        (&json!("sandbox"), &json!("all"))
-    );
-    gate.close().await;
+    let gateway = TestGateway::start(backend).await;
+    let list = gateway.cli_json(&["channel", "list"]).await;
+    assert_has(&list[0], json!({ "kind": "sandbox", "models": "all" }));
+    gateway.close().await;
 }
 
-async fn pictures_are_saved(backend: Backend) {
-    use image::ImageFormat::{Png, WebP};
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    let url = format!("http://{}", gate.address());
-    let secret = client.secret.clone().unwrap();
-    let run = async |arguments: &[&str], key: Option<&str>| {
-        let mut command = bare(&["image", "--base-url", &url], gate.folder().path());
-        command.args(arguments);
-        if let Some(key) = key {
-            command.env("TOLLGATE_API_KEY", key);
-        }
-        said(&mut command).await
+/// Runs `tollgate image`; without a key if it is `None`.
+async fn run_image(gateway: &TestGateway, arguments: &[&str], key: Option<&str>) -> CommandOutput {
+    let mut command = tollgate(&["image"], gateway.dir().path());
+    if !arguments.contains(&"--base-url") {
+        let url = format!("http://{}", gateway.address());
+        command.args(["--base-url", &url]);
+    }
+    command.args(arguments);
+    if let Some(key) = key {
+        command.env("TOLLGATE_API_KEY", key);
+    }
+    run_command(&mut command).await
+}
+
+async fn images_are_saved(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    let secret = gateway.unlimited_client().await.secret.unwrap();
+    let dir = gateway.dir();
+    let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
+    let check = |name: &str, expected: (ImageFormat, u32, u32)| {
+        assert_eq!(decode(&read(name)), expected, "{name}");
     };
-    let at = |name: &str| gate.folder().join(name);
-    let size_of = |name: &str| crate::pictures::decoded(&std::fs::read(at(name)).unwrap());
+    let run = async |arguments: &[&str]| {
+        let arguments = [&["a mill"], arguments].concat();
+        let output = run_image(&gateway, &arguments, Some(&secret)).await;
+        assert_eq!(output.code, 0, "{output:?}");
+        output
+    };
+    let output = run(&["--size", "3:1"]).await;
+    assert_eq!(output.stdout.trim(), "image.png");
+    check("image.png", (Png, 1536, 512));
 
-    let done = run(&["a mill", "--size", "3:1"], Some(&secret)).await;
-    assert_eq!(
-        (done.code, done.stdout.trim()),
-        (0, "image.png"),
-        "{}",
-        done.stderr
-    );
-    assert_eq!(size_of("image.png"), (Png, 1536, 512));
-
-    std::fs::write(at("sketch.png"), crate::pictures::png(360, 240)).unwrap();
-    let arguments = [
+    std::fs::write(dir.join("sketch.png"), png(360, 240)).unwrap();
+    let two = [
         "a mill",
         "-n",
         "2",
@@ -303,81 +192,49 @@ async fn pictures_are_saved(backend: Backend) {
         "auto",
         "--json",
     ];
-    let done = run(&[&arguments[..], &["--key", &secret]].concat(), None).await;
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    let record: Value = serde_json::from_str(&done.stdout).unwrap();
-    assert_eq!(record["files"], json!(["out.png", "out-2.png"]));
-    assert!(record["task_id"].as_str().unwrap().starts_with("task_"));
-    for name in ["out.png", "out-2.png"] {
-        assert_eq!(size_of(name), (Png, 1536, 1024));
-    }
-    assert_ne!(
-        std::fs::read(at("out.png")).unwrap(),
-        std::fs::read(at("out-2.png")).unwrap()
+    let with_key = [&two[..], &["--key", &secret]].concat();
+    let record = run_image(&gateway, &with_key, None).await.json();
+    assert_has(
+        &record,
+        json!({ "files": ["out.png", "out-2.png"], "task_id": "<string>" }),
     );
-    let arguments = [
-        "a mill",
-        "--model",
-        "grok-imagine-1.0-edit-partner",
-        "--image",
-        "out.png",
-        "-o",
-        "e.jpg",
-    ];
-    assert_eq!(run(&arguments, Some(&secret)).await.code, 0);
-    assert_eq!(size_of("e.jpg").1, 1248);
-    let arguments = [
-        "a mill",
-        "--model",
-        "gpt-image-2.5-async",
-        "--size",
-        "1024x1365",
-        "-o",
-        "async.png",
-    ];
-    assert_eq!(run(&arguments, Some(&secret)).await.code, 0);
-    assert_eq!(size_of("async.png"), (Png, 1024, 1365));
-    assert_ne!(size_of("async.png").0, WebP);
+    check("out.png", (Png, 1536, 1024));
+    check("out-2.png", (Png, 1536, 1024));
+    assert_ne!(read("out.png"), read("out-2.png"));
+    let edit = "grok-imagine-1.0-edit-partner";
+    run(&["--model", edit, "--image", "out.png", "-o", "e.jpg"]).await;
+    assert_eq!(decode(&read("e.jpg")).1, 1248);
+    let model = ["--model", "gpt-image-2.5-async"];
+    run(&[&model[..], &["--size", "1024x1365", "-o", "async.png"]].concat()).await;
+    check("async.png", (Png, 1024, 1365));
+    gateway.close().await;
+}
 
+async fn failures_of_the_image_command_are_one_sentence(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    let secret = gateway.unlimited_client().await.secret.unwrap();
     let key = Some(secret.as_str());
-    for (arguments, key, says) in [
+    let failing = ["[[sandbox:fail]]", "--model", "imagen-4.0-partner"];
+    for (arguments, key, words) in [
         (&["a mill"][..], None, "TOLLGATE_API_KEY"),
         (&["a mill"], Some(""), "TOLLGATE_API_KEY"),
         (&["a mill"], Some("sk-unknown"), "401"),
         (&["a mill", "--model", "unheard-of"], key, "404"),
         (&["a mill", "--size", "7:7"], key, "size"),
-        (
-            &["[[sandbox:fail]]", "--model", "imagen-4.0-partner"],
-            key,
-            "told to fail",
-        ),
+        (&failing, key, "told to fail"),
         (&["a mill", "--image", "missing.png"], key, "missing.png"),
         (&["a mill", "--image", "tollgate.toml"], key, "image"),
-        (
-            &["a mill", "-o", "no/such/folder.png"],
-            key,
-            "no/such/folder.png",
-        ),
+        (&["a mill", "-o", "no/such/dir.png"], key, "no/such/dir.png"),
         (
             &["a mill", "--base-url", "http://127.0.0.1:1"],
             key,
             "127.0.0.1:1",
         ),
     ] {
-        let failed = if arguments.contains(&"--base-url") {
-            let mut command = bare(&["image"], gate.folder().path());
-            said(command.args(arguments).env("TOLLGATE_API_KEY", &secret)).await
-        } else {
-            run(arguments, key).await
-        };
-        assert_eq!(failed.code, 1, "{arguments:?}: {}", failed.stdout);
-        assert!(
-            failed.stderr.contains(says),
-            "{arguments:?}: {}",
-            failed.stderr
-        );
-        assert_eq!(failed.stderr.lines().count(), 1, "{}", failed.stderr);
-        assert!(!failed.stderr.contains(&secret));
+        let output = run_image(&gateway, arguments, key).await;
+        let is_sentence = output.stderr.contains(words) && output.stderr.lines().count() == 1;
+        assert!(output.code == 1 && is_sentence, "{arguments:?}: {output:?}");
+        assert!(!output.stderr.contains(&secret));
     }
-    gate.close().await;
+    gateway.close().await;
 }

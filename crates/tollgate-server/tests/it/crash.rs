@@ -1,5 +1,5 @@
-//! The process ends between any two steps, as in a power cut; a client that asks again under the same
-//! `Idempotency-Key` gets one task, one set of whole pictures and one bill.
+//! The process ends between any two steps, as in a power cut; a client that repeats its request under the same
+//! `Idempotency-Key` gets one task, one set of complete images and one charge.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::panic::AssertUnwindSafe;
@@ -8,28 +8,26 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 use http::Method;
-use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 use tollgate_core::crash::POINTS;
 
-use crate::gate::{self, Backend, Client, Gate, Setup, on_both, status};
-use crate::pictures::{data_uri, png};
-use crate::shop::{self, PRICE, PRICES, order, pictures, try_cancel, try_order};
+use crate::harness::images::{data_uri, png};
+use crate::harness::priced_images::*;
+use crate::harness::*;
 
 on_both!(
     between_any_two_steps,
     at_every_commit,
     again_while_recovering,
     with_a_failed_attempt,
-    with_fewer_pictures_than_asked,
+    with_fewer_images_than_requested,
     with_a_failed_task,
     with_a_cancellation,
     with_a_reference,
     while_a_file_is_uploaded,
 );
 
-const VARIABLE: &str = "TOLLGATE_CRASH_AT";
-const KEY: &str = "the-one-order";
+const KEY: &str = "one-key";
 const SIGABRT: i32 = 6;
 /// Crashes that are tried side by side: most of the time they wait.
 const AT_ONCE: usize = 5;
@@ -37,111 +35,102 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How long a task that has ended may take to a crash point behind its end.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
-/// What is ordered, and what must come of it.
-struct Story {
+/// What is requested, and what must come of it.
+struct Plan {
     body: Value,
-    /// Pictures delivered and paid for.
+    /// Images delivered and paid for.
     delivered: usize,
-    /// Whether its user cancels it, at a moment that nobody knows.
+    /// Whether its user cancels it, at an unknown moment.
     cancelled: bool,
-    /// How often the gateway ends at the crash point before it is left alone.
+    /// How often the gateway ends at the crash point.
     crashes: u32,
 }
 
-impl Story {
-    fn of(body: Value) -> Self {
-        Self {
-            body,
-            delivered: 2,
-            cancelled: false,
-            crashes: 1,
-        }
+/// A plan in which two images are delivered.
+fn plan(prompt: &str) -> Plan {
+    Plan {
+        body: images(prompt, 2),
+        delivered: 2,
+        cancelled: false,
+        crashes: 1,
     }
 }
 
 async fn between_any_two_steps(backend: Backend) {
-    let story = || Story::of(pictures("a harbour", 2));
-    each(backend, steps(), story).await;
+    check_all(backend, steps(), || plan("a harbour")).await;
 }
 
 async fn at_every_commit(backend: Backend) {
-    let story = || Story::of(pictures("a harbour", 2));
-    each(backend, commits(1..=8), story).await;
+    check_all(backend, commits(1..=8), || plan("a harbour")).await;
 }
 
 async fn again_while_recovering(backend: Backend) {
-    let story = || Story {
-        crashes: 2,
-        ..Story::of(pictures("a harbour", 2))
-    };
-    let points = steps().into_iter().chain(commits([3, 5]));
-    each(backend, points.collect(), story).await;
+    let points = [steps(), commits([3, 5])].concat();
+    let crashes = 2;
+    check_all(backend, points, || Plan {
+        crashes,
+        ..plan("a harbour")
+    })
+    .await;
 }
 
 async fn with_a_failed_attempt(backend: Backend) {
-    let story = || Story::of(pictures("[[sandbox:fail=1]]", 2));
     let twice = ["run.after_claim", "run.after_attempt", "run.before_finish"];
-    let points = twice
-        .iter()
-        .flat_map(|name| [format!("{name}:1"), format!("{name}:2")]);
-    let points = points.chain(["run.after_finish".to_owned()]);
-    each(backend, points.chain(commits([5, 7])).collect(), story).await;
+    let mut points = passages(&twice, 2);
+    points.push("run.after_finish".to_owned());
+    points.extend(commits([5, 7]));
+    check_all(backend, points, || plan("[[sandbox:fail=1]]")).await;
 }
 
-async fn with_fewer_pictures_than_asked(backend: Backend) {
-    let story = || Story {
-        delivered: 1,
-        ..Story::of(pictures("[[sandbox:partial=1]]", 2))
-    };
+async fn with_fewer_images_than_requested(backend: Backend) {
     let points = ["run.result_stored", "run.before_finish", "run.after_finish"];
-    each(backend, points.map(str::to_owned).into(), story).await;
+    let delivered = 1;
+    let plan = || Plan {
+        delivered,
+        ..plan("[[sandbox:partial=1]]")
+    };
+    check_all(backend, passages(&points, 1), plan).await;
 }
 
 async fn with_a_failed_task(backend: Backend) {
-    let story = || Story {
-        delivered: 0,
-        ..Story::of(pictures("[[sandbox:fail]]", 2))
-    };
     let points = ["run.after_attempt", "run.before_finish", "run.after_finish"];
-    each(backend, points.map(str::to_owned).into(), story).await;
+    let delivered = 0;
+    let plan = || Plan {
+        delivered,
+        ..plan("[[sandbox:fail]]")
+    };
+    check_all(backend, passages(&points, 1), plan).await;
 }
 
 async fn with_a_cancellation(backend: Backend) {
-    let story = || Story {
-        cancelled: true,
-        ..Story::of(pictures("[[sandbox:delay=60]]", 2))
-    };
     let points = [
         "run.after_claim",
         "run.after_attempt",
         "run.result_stored",
         "run.before_finish",
     ];
-    let points = points.map(str::to_owned).into_iter().chain(commits(3..=6));
-    each(backend, points.collect(), story).await;
+    let points = [passages(&points, 1), commits(3..=6)].concat();
+    let cancelled = true;
+    let plan = || Plan {
+        cancelled,
+        ..plan("[[sandbox:delay=60]]")
+    };
+    check_all(backend, points, plan).await;
 }
 
 async fn with_a_reference(backend: Backend) {
-    let story = || {
-        let mut body = pictures("in other colours", 2);
-        body["image_urls"] = json!([data_uri("image/png", &png(64, 64))]);
-        Story::of(body)
+    let plan = || {
+        let mut plan = plan("in other colours");
+        plan.body["image_urls"] = json!([data_uri("image/png", &png(64, 64))]);
+        plan
     };
-    let blobs = ["blob.before_rename", "blob.after_rename"];
-    let points = blobs
-        .iter()
-        .flat_map(|name| (1..=3).map(move |n| format!("{name}:{n}")));
+    let files = passages(&["blob.before_rename", "blob.after_rename"], 3);
     let others = [
         "submit.before_receipt",
         "run.after_attempt",
         "run.after_finish",
     ];
-    each(
-        backend,
-        points.chain(others.map(str::to_owned)).collect(),
-        story,
-    )
-    .await;
+    check_all(backend, [files, passages(&others, 1)].concat(), plan).await;
 }
 
 async fn while_a_file_is_uploaded(backend: Backend) {
@@ -150,43 +139,49 @@ async fn while_a_file_is_uploaded(backend: Backend) {
         "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n";
     let form = [head.as_bytes(), &file, b"\r\n--edge--\r\n"].concat();
     for point in POINTS.iter().filter(|name| name.starts_with("blob.")) {
-        let mut gate = Setup::new(backend).prepare().await;
-        let client = gate.somebody().await;
-        gate.set_env(VARIABLE, point);
-        assert!(gate.start_doomed().await, "{}", gate.last_words());
-        let upload = client
-            .request(Method::POST, "/v1/uploads/images")
-            .header(CONTENT_TYPE, "multipart/form-data; boundary=edge");
+        eprintln!("{point}");
+        let mut gateway = Setup::new(backend).prepare().await;
+        let client = gateway.unlimited_client().await;
+        gateway.crash_at(point);
+        assert!(gateway.start_to_crash().await, "{}", gateway.log_tail());
+        let upload = client.request(Method::POST, "/v1/uploads/images");
+        let upload = upload.header("content-type", "multipart/form-data; boundary=edge");
         let upload = upload.body(form.clone().into()).unwrap();
-        let answer = client.try_send(upload).await;
-        assert!(answer.is_none(), "{point}: {answer:?}");
-        assert_eq!(gate.ended().await.signal(), Some(SIGABRT), "{point}");
-        gate.set_env(VARIABLE, "");
-        gate.start_server().await;
-        let left = shop::count_public_files(&gate);
-        let link = client.uploaded(&file).await;
+        assert!(client.try_send(upload).await.is_none());
+        assert_eq!(gateway.wait_for_exit().await.signal(), Some(SIGABRT));
+        gateway.crash_at("");
+        gateway.start_server().await;
+        let left = count_public_files(&gateway);
+        let link = client.upload_image(&file).await;
         assert_eq!(client.fetch(&link).await.expect(200).body, file);
-        assert_eq!(shop::count_public_files(&gate), left + 1);
-        gate.close().await;
+        assert_eq!(count_public_files(&gateway), left + 1);
+        gateway.close().await;
     }
 }
 
-/// Crash points that no picture of the sandbox passes.
+/// Crash points that images of the sandbox do not pass.
 const OF_OTHERS: [&str; 3] = [
     "run.after_provider_job_id",
     "run.before_poll",
     "webhook.after_post",
 ];
 
-/// Every crash point of a submission and its task; those that each of two pictures passes for both.
+/// The first passages of each point.
+fn passages(points: &[&str], times: u32) -> Vec<String> {
+    let point =
+        |name: &&str| -> Vec<String> { (1..=times).map(|n| format!("{name}:{n}")).collect() };
+    points.iter().flat_map(point).collect()
+}
+
+/// Every crash point of a submission and its task; those that each of two images passes for both.
 fn steps() -> Vec<String> {
     let elsewhere = |name: &str| name.starts_with("writer.") || OF_OTHERS.contains(&name);
     let names = POINTS.iter().filter(|name| !elsewhere(name));
-    let passages = |name: &'static str| {
-        let per_picture = name.starts_with("blob.") || name == "run.result_stored";
-        (1..=if per_picture { 2 } else { 1 }).map(move |n| format!("{name}:{n}"))
-    };
-    names.flat_map(|name| passages(name)).collect()
+    let points = names.flat_map(|name| {
+        let per_image = name.starts_with("blob.") || *name == "run.result_stored";
+        passages(&[*name], if per_image { 2 } else { 1 })
+    });
+    points.collect()
 }
 
 /// Every crash point of the writer at these of its rounds: the first ones belong to the start and the waiting for
@@ -197,22 +192,19 @@ fn commits(rounds: impl IntoIterator<Item = u32>) -> Vec<String> {
     rounds.into_iter().flat_map(round).collect()
 }
 
-/// Tells the story once for each crash point; says at the end where it went wrong.
-async fn each(backend: Backend, points: Vec<String>, story: impl Fn() -> Story) {
-    let told = points.into_iter().map(|point| {
-        let told = AssertUnwindSafe(tell(backend, point.clone(), story()));
-        told.catch_unwind()
-            .map(move |outcome| outcome.err().map(|_| point))
+/// Follows the plan once for each crash point; lists at the end where it went wrong.
+async fn check_all(backend: Backend, points: Vec<String>, plan: impl Fn() -> Plan) {
+    let checks = points.into_iter().map(|point| {
+        let check = AssertUnwindSafe(check(backend, point.clone(), plan()));
+        let check = check.catch_unwind();
+        check.map(move |outcome| outcome.err().map(|_| point))
     });
-    let failed: Vec<Option<String>> = futures_util::stream::iter(told)
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
-    let failed: Vec<String> = failed.into_iter().flatten().collect();
+    let checks = futures_util::stream::iter(checks).buffer_unordered(AT_ONCE);
+    let failed: Vec<String> = checks.filter_map(async |point| point).collect().await;
     assert!(failed.is_empty(), "it went wrong at {failed:?}");
 }
 
-async fn tell(backend: Backend, point: String, story: Story) {
+async fn check(backend: Backend, point: String, plan: Plan) {
     // On SQLite a restarted gateway takes its tasks back at once: whoever waits for the lease here waits too long.
     let lease = match backend {
         Backend::Sqlite => "300",
@@ -220,146 +212,134 @@ async fn tell(backend: Backend, point: String, story: Story) {
     };
     let setup = Setup::new(backend).config(PRICES);
     let setup = setup.env("TOLLGATE_LEASES__SECONDS", lease);
-    let mut gate = setup.prepare().await;
-    let mut customer = Customer {
-        client: gate.somebody_with("payer", &["--balance", "10"]).await,
+    let mut gateway = setup.prepare().await;
+    let mut run = Run {
+        client: gateway.funded_client("10").await,
+        plan,
         receipt: None,
         cancelled: false,
     };
-    gate.set_env(VARIABLE, &point);
-    for crash in 1..=story.crashes {
-        crash_once(&mut gate, &mut customer, &story, crash).await;
+    gateway.crash_at(&point);
+    for crash in 1..=run.plan.crashes {
+        crash_once(&mut gateway, &mut run, crash).await;
     }
-    gate.set_env(VARIABLE, "");
-    gate.start_server().await;
-    customer.check(&gate, &story).await;
-    gate.close().await;
+    gateway.crash_at("");
+    gateway.start_server().await;
+    run.check(&gateway).await;
+    gateway.close().await;
 }
 
 /// Runs the gateway until it ends at its crash point.
-async fn crash_once(gate: &mut Gate, customer: &mut Customer, story: &Story, crash: u32) {
-    if !gate.start_doomed().await {
+async fn crash_once(gateway: &mut TestGateway, run: &mut Run, crash: u32) {
+    if !gateway.start_to_crash().await {
         return;
     }
-    // A story that ends early, or was further than this point when the gateway came back, may not pass it.
-    let may_survive = story.cancelled || crash > 1;
-    while !gate.has_ended() {
-        if customer.call(story).await && may_survive {
+    // A task that ends early, or was past this point when the gateway came back, may not reach it.
+    let may_survive = run.plan.cancelled || crash > 1;
+    while !gateway.has_exited() {
+        if run.advance().await && may_survive {
             tokio::time::sleep(AFTERMATH).await;
-            if !gate.has_ended() {
-                gate.kill().await;
+            if !gateway.has_exited() {
+                gateway.kill().await;
                 return;
             }
         }
         tokio::time::sleep(PAUSE).await;
     }
-    let status = gate.ended().await;
-    assert_eq!(
-        status.signal(),
-        Some(SIGABRT),
-        "{status}: {}",
-        gate.last_words()
-    );
+    let status = gateway.wait_for_exit().await;
+    let is_crash = status.signal() == Some(SIGABRT);
+    assert!(is_crash, "{status}: {}", gateway.log_tail());
 }
 
-/// Who orders, and what was promised so far.
-struct Customer {
+/// A client that follows a plan, and what it was promised so far.
+struct Run {
     client: Client,
+    plan: Plan,
     receipt: Option<Bytes>,
-    /// Whether the gateway said that it cancelled the task.
+    /// Whether the gateway confirmed the cancellation.
     cancelled: bool,
 }
 
-impl Customer {
-    /// Does the next thing at a gateway that may be gone at any moment; answers whether the task has ended.
-    async fn call(&mut self, story: &Story) -> bool {
+impl Run {
+    /// Does the next thing at a gateway that may be gone at any moment; returns whether the task has ended.
+    async fn advance(&mut self) -> bool {
         let Some(receipt) = &self.receipt else {
-            if let Some(reply) = try_order(&self.client, KEY, &story.body).await {
-                self.promised(reply.expect(200).body);
+            if let Some(reply) = try_submit_once(&self.client, KEY, &self.plan.body).await {
+                self.check_receipt(reply);
             }
             return false;
         };
-        let id = task_id(receipt);
-        if story.cancelled && !self.cancelled {
-            return self.cancel(&id).await;
+        let id = task_id(&serde_json::from_slice(receipt).unwrap());
+        if self.plan.cancelled && !self.cancelled {
+            return self.try_cancel(&id).await;
         }
-        let path = format!("/v1/tasks/{id}");
-        let look = self.client.request(Method::GET, &path);
-        match self
-            .client
-            .try_send(look.body(Default::default()).unwrap())
-            .await
-        {
-            Some(reply) => {
-                let record = reply.expect(200).json();
-                matches!(status(&record["data"]), "completed" | "failed")
-            }
-            None => false,
-        }
+        let poll = self.client.request(Method::GET, &format!("/v1/tasks/{id}"));
+        let poll = poll.body(Default::default()).unwrap();
+        let Some(reply) = self.client.try_send(poll).await else {
+            return false;
+        };
+        let record = reply.expect(200).json();
+        matches!(status(&record["data"]), "completed" | "failed")
     }
 
-    /// Cancels the task; answers whether it has ended, so or otherwise.
-    async fn cancel(&mut self, id: &str) -> bool {
-        let Some(reply) = try_cancel(&self.client, id).await else {
+    /// Cancels the task; returns whether it has ended, by this or otherwise.
+    async fn try_cancel(&mut self, id: &str) -> bool {
+        let path = format!("/v1/tasks/{id}/cancel");
+        let request = self.client.request(Method::POST, &path);
+        let request = request.body(Default::default()).unwrap();
+        let Some(reply) = self.client.try_send(request).await else {
             return false;
         };
         match reply.status {
             200 => self.cancelled = true,
-            _ => drop(reply.error(409, "invalid_request_error")),
+            _ => drop(reply.rejected(409, "")),
         }
         true
     }
 
-    /// Every receipt for the one order is the same, byte for byte.
-    fn promised(&mut self, receipt: Bytes) {
-        match &self.receipt {
-            Some(first) => assert_eq!(*first, receipt),
-            None => self.receipt = Some(receipt),
-        }
+    /// Every receipt for the one request is the same, byte for byte. Returns the task.
+    fn check_receipt(&mut self, reply: Reply) -> String {
+        let receipt = reply.expect(200);
+        let id = task_id(&receipt.json());
+        assert_eq!(
+            *self.receipt.get_or_insert(receipt.body.clone()),
+            receipt.body
+        );
+        id
     }
 
-    /// Asks again, waits for the end, and looks at everything there is.
-    async fn check(&mut self, gate: &Gate, story: &Story) {
-        let again = order(&self.client, KEY, &story.body).await.expect(200);
-        let id = task_id(&again.body);
-        self.promised(again.body);
-        if story.cancelled && !self.cancelled {
-            self.cancel(&id).await;
+    /// Repeats the request, waits for the end, and checks everything.
+    async fn check(&mut self, gateway: &TestGateway) {
+        let again = submit_once(&self.client, KEY, &self.plan.body).await;
+        let id = self.check_receipt(again);
+        if self.plan.cancelled && !self.cancelled {
+            self.try_cancel(&id).await;
         }
-        let record = self.client.ended(&id).await;
+        let record = self.client.wait_for_end(&id).await;
         let was_cancelled = record["error"]["code"] == "cancelled";
         assert!(was_cancelled || !self.cancelled, "{record}");
-        assert!(story.cancelled || !was_cancelled, "{record}");
-        let delivered = if was_cancelled { 0 } else { story.delivered };
-        let cost = PRICE * delivered as f64;
+        assert!(self.plan.cancelled || !was_cancelled, "{record}");
+        let delivered = if was_cancelled {
+            0
+        } else {
+            self.plan.delivered
+        };
         if delivered == 0 {
             assert_eq!(status(&record), "failed", "{record}");
         } else {
-            assert_eq!(status(&record), "completed", "{record}");
-            assert_eq!(shop::count_pictures(&self.client, &record).await, delivered);
+            assert_eq!(count_images(&self.client, &record).await, delivered);
         }
+        let cost = PRICE * delivered as f64;
         assert_eq!(record["cost"], cost, "{record}");
-        assert_eq!(self.client.purse().await, (10.0 - cost, cost));
-        assert!(shop::count_public_files(gate) >= delivered);
+        assert_eq!(self.client.balances().await, (10.0 - cost, cost));
+        assert!(count_public_files(gateway) >= delivered);
 
-        let again = order(&self.client, KEY, &story.body).await.expect(200);
-        self.promised(again.body);
-        let all = self.client.get("/v1/tasks").await.expect(200).json();
-        let ids: Vec<&Value> = all["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|t| &t["id"])
-            .collect();
-        assert_eq!(ids, [id.as_str()], "one order is one task");
-        assert_eq!(
-            self.client.task(&id).await,
-            record,
-            "what has ended does not change"
-        );
+        let again = submit_once(&self.client, KEY, &self.plan.body).await;
+        self.check_receipt(again);
+        let tasks = self.client.tasks().await;
+        let is_one = tasks.len() == 1 && tasks[0]["id"] == id;
+        assert!(is_one, "one key is one task: {tasks:?}");
+        // What has ended does not change.
+        assert_eq!(self.client.task(&id).await, record);
     }
-}
-
-fn task_id(receipt: &[u8]) -> String {
-    gate::task_id(&serde_json::from_slice(receipt).unwrap())
 }

@@ -1,8 +1,9 @@
 //! `Idempotency-Key`: one submission, however often it is sent.
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::gate::{Backend, Client, Reply, Setup, on_both, task_id};
+use crate::harness::*;
 
 on_both!(
     repeats_get_the_first_receipt,
@@ -13,122 +14,88 @@ const GENERATIONS: &str = "/v1/images/generations";
 const PRICE: &str = "[price.\"imagen-4.0-partner\"]\nper_image = 1\n";
 
 async fn submit(client: &Client, key: &str, body: &Value) -> Reply {
-    client
-        .post_with(GENERATIONS, body, &[("idempotency-key", key)])
-        .await
-}
-
-async fn count(client: &Client) -> usize {
-    client.get("/v1/tasks?limit=100").await.expect(200).json()["data"]
-        .as_array()
-        .unwrap()
-        .len()
+    let reply = client.try_post_once(GENERATIONS, key, body).await;
+    reply.expect("a response")
 }
 
 async fn repeats_get_the_first_receipt(backend: Backend) {
-    let mut gate = Setup::new(backend).config(PRICE).start().await;
-    gate.user("payer", &["--balance", "3"]).await;
-    let (client, same_user) = (gate.key("payer", &[]).await, gate.key("payer", &[]).await);
-    let other = gate.somebody().await;
+    let mut gateway = Setup::new(backend).config(PRICE).start().await;
+    let client = gateway.funded_client("3").await;
+    let other_key = gateway.key("account", &[]).await;
+    let stranger = gateway.unlimited_client().await;
     let body = json!({ "model": "imagen-4.0-partner", "prompt": "a mill", "size": "1:1" });
-    let first = submit(&client, "order-1", &body).await.expect(200);
+    let first = submit(&client, "key-1", &body).await.expect(200);
     let id = task_id(&first.json());
-    client.ended(&id).await;
+    client.wait_for_end(&id).await;
 
     // The same as a JSON value, by another key of the user, after the end: the same bytes, charged once.
     let reordered =
         "{ \"size\":\"1:1\",\n \"prompt\":\"a mill\", \"model\":\"imagen-4.0-partner\" }";
-    let request = client.request(http::Method::POST, GENERATIONS);
-    let request = request.header("idempotency-key", "order-1");
-    let again = client
-        .send(request.body(reordered.into()).unwrap())
-        .await
-        .expect(200);
+    let headers = [("idempotency-key", "key-1")];
+    let again = client.send_with("POST", GENERATIONS, &headers, reordered);
+    assert_eq!(again.await.expect(200).body, first.body);
+    let again = submit(&other_key, "key-1", &body).await;
     assert_eq!(again.body, first.body);
-    assert_eq!(submit(&same_user, "order-1", &body).await.body, first.body);
-    assert_eq!(client.purse().await, (2.0, 1.0));
-    assert_eq!(count(&client).await, 1);
+    assert_eq!(client.balances().await, (2.0, 1.0));
+    assert_eq!(client.tasks().await.len(), 1);
 
-    // Another body or another endpoint is another request; another user or key is nobody's business.
+    // Another body is a conflict; another user's key, or another key, is another submission.
     let different = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" });
-    let message = submit(&client, "order-1", &different)
-        .await
-        .error(409, "invalid_request_error");
-    assert!(message.contains("Idempotency-Key"), "{message}");
-    assert_eq!(count(&client).await, 1);
-    let theirs = submit(&other, "order-1", &different).await.expect(200);
-    assert_ne!(task_id(&theirs.json()), id);
-    let second = submit(&client, "order-2", &body).await.expect(200);
-    assert_ne!(task_id(&second.json()), id);
-
-    // What was refused used nothing up.
-    let dear = json!({ "model": "imagen-4.0-partner", "prompt": "a mill", "size": "4:3" });
-    let held = client
-        .submit(&json!({ "model": "imagen-4.0-partner", "prompt": "[[sandbox:hang]]" }))
-        .await;
-    submit(&client, "order-3", &dear)
-        .await
-        .error(402, "payment_required");
-    let wrong = json!({ "model": "imagen-4.0-partner", "prompt": "a mill", "n": 2 });
-    submit(&client, "order-3", &wrong)
-        .await
-        .error(400, "invalid_request_error");
-    client.cancel(&held).await.expect(200);
-    submit(&client, "order-3", &dear).await.expect(200);
-
-    // Restarts and prices change nothing; a poor user still gets the receipt that was paid for.
-    gate.idle().await;
-    assert_eq!(client.purse().await, (0.0, 3.0));
-    gate.restart().await;
-    assert_eq!(submit(&client, "order-1", &body).await.body, first.body);
-
-    for (key, status) in [("", 400), (&"k".repeat(256), 400), (&"k".repeat(255), 402)] {
-        assert_eq!(
-            submit(&client, key, &dear).await.status,
-            status,
-            "{} characters",
-            key.len()
-        );
+    let reply = submit(&client, "key-1", &different).await;
+    reply.rejected(409, "Idempotency-Key");
+    assert_eq!(client.tasks().await.len(), 1);
+    for (client, key, body) in [(&stranger, "key-1", &different), (&client, "key-2", &body)] {
+        let receipt = submit(client, key, body).await.expect(200).json();
+        assert_ne!(task_id(&receipt), id);
     }
-    // Uploads, lists and cancellations take no notice of it.
-    gate.close().await;
+
+    // A rejected submission does not use its key up.
+    let third = json!({ "model": "imagen-4.0-partner", "prompt": "a mill", "size": "4:3" });
+    let hanging = json!({ "model": "imagen-4.0-partner", "prompt": "[[sandbox:hang]]" });
+    let held = client.submit(&hanging).await;
+    submit(&client, "key-3", &third).await.rejected(402, "");
+    let invalid = json!({ "model": "imagen-4.0-partner", "prompt": "a mill", "n": 2 });
+    submit(&client, "key-3", &invalid).await.rejected(400, "");
+    client.cancel(&held).await.expect(200);
+    submit(&client, "key-3", &third).await.expect(200);
+
+    // After a restart an account without money still gets the receipt that was paid for.
+    gateway.idle().await;
+    assert_eq!(client.balances().await, (0.0, 3.0));
+    gateway.restart().await;
+    let again = submit(&client, "key-1", &body).await;
+    assert_eq!(again.body, first.body);
+    for (length, status) in [(0, 400), (256, 400), (255, 402)] {
+        let reply = submit(&client, &"k".repeat(length), &third).await;
+        assert_eq!(reply.status, status, "{length} characters");
+    }
+    gateway.close().await;
 }
 
 async fn concurrent_repeats_are_one_task(backend: Backend) {
-    let gate = Setup::new(backend).config(PRICE).start().await;
-    let client = gate.somebody_with("payer", &["--balance", "5"]).await;
+    let gateway = Setup::new(backend).config(PRICE).start().await;
+    let client = gateway.funded_client("5").await;
     let body = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" });
-    let submissions: Vec<_> = (0..30)
-        .map(|i| {
-            let (client, mut body) = (client.clone(), body.clone());
-            // Every third one is another request under the same key.
-            if i % 3 == 2 {
-                body["size"] = "1:1".into();
-            }
-            tokio::spawn(async move { (i % 3 == 2, submit(&client, "rush", &body).await) })
-        })
-        .collect();
-    let mut receipts = Vec::new();
-    let mut refused = Vec::new();
-    for submission in submissions {
-        let (is_other, reply) = submission.await.unwrap();
-        match reply.status {
-            200 => receipts.push((is_other, reply.body)),
-            _ => {
-                reply.error(409, "invalid_request_error");
-                refused.push(is_other);
-            }
+    let mut other = body.clone();
+    other["size"] = "1:1".into();
+    // Every third one is another request under the same key.
+    let bodies = (0..30).map(|i| if i % 3 == 2 { &other } else { &body });
+    let replies = join_all(bodies.map(|body| submit(&client, "rush", body))).await;
+    let (mut receipts, mut conflicts) = (Vec::new(), Vec::new());
+    for (i, reply) in replies.into_iter().enumerate() {
+        if reply.status == 200 {
+            receipts.push((i % 3 == 2, reply.body));
+        } else {
+            reply.rejected(409, "");
+            conflicts.push(i % 3 == 2);
         }
     }
-    assert!(
-        receipts.iter().all(|receipt| *receipt == receipts[0]),
-        "one receipt for all"
-    );
-    let winner = receipts[0].0;
-    assert!(refused.iter().all(|other| *other != winner));
-    assert_eq!(receipts.len(), if winner { 10 } else { 20 });
-    gate.idle().await;
-    assert_eq!(count(&client).await, 1);
-    assert_eq!(client.purse().await, (4.0, 1.0));
-    gate.close().await;
+    let winner = &receipts[0];
+    assert!(receipts.iter().all(|receipt| receipt == winner));
+    assert!(conflicts.iter().all(|is_other| *is_other != winner.0));
+    assert_eq!(receipts.len(), if winner.0 { 10 } else { 20 });
+    gateway.idle().await;
+    assert_eq!(client.tasks().await.len(), 1);
+    assert_eq!(client.balances().await, (4.0, 1.0));
+    gateway.close().await;
 }

@@ -1,34 +1,33 @@
-//! The gateway over real HTTP: each test starts the real binary on a data directory of its own, on SQLite and, when
+//! The gateway over real HTTP: each test starts the real binary on a data directory of its own, on SQLite and, if
 //! `TOLLGATE_TEST_POSTGRES_URL` names a server, on PostgreSQL. At the end of every test the books must close.
 
-mod access;
-mod adjusted;
-mod bad;
-mod callbacks;
-mod catalogue;
+mod adjustments;
+mod auth;
+mod charges;
 mod chat;
-mod cleaning;
-mod cluster;
 mod commands;
+mod corrections;
 mod crash;
-mod deadlines;
-mod directives;
+mod database_outage;
 mod drain;
-mod films;
-mod gate;
+mod every_model;
+mod expiry;
+mod exposure;
+mod harness;
 mod idempotency;
 mod limits;
 mod models;
-mod money;
 mod nodes;
 mod operations;
-mod outage;
-mod pictures;
-mod queues;
-mod records;
+mod provider_queues;
 mod references;
-mod shop;
-mod starting;
-mod storm;
+mod rejected;
+mod sandbox;
+mod speech;
+mod startup;
+mod storage_faults;
+mod stress;
+mod tasks;
 mod uploads;
-mod voices;
+mod videos;
+mod webhooks;

@@ -1,18 +1,17 @@
-//! Several gateways on one database and one folder of files: each task runs once, whatever becomes of a node.
+//! Several gateways on one database and one directory of files: each task runs once, whatever becomes of a node.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::Value;
 
-use crate::gate::{Backend, Client, Gate, Setup, on_postgres, status, task_id, until};
-use crate::shop::{self, PRICE, PRICES, number, order, pictures, sql};
+use crate::harness::priced_images::*;
+use crate::harness::*;
 
 on_postgres!(
     each_task_runs_once,
     a_killed_node_is_replaced,
     a_stopped_node_finishes_nothing,
-    a_node_that_hangs_in_a_transaction_holds_up_nobody,
+    a_node_that_hangs_in_a_transaction_blocks_nobody,
     one_key_is_one_task_on_all_nodes,
     all_nodes_together_never_overdraw,
     a_revocation_is_seen_by_all_nodes,
@@ -20,276 +19,252 @@ on_postgres!(
 );
 
 const LEASE_S: u64 = 2;
-/// How much later than it could a loaded machine may do a thing.
+/// How much later than possible a loaded machine may do a thing.
 const SLACK: Duration = Duration::from_secs(3);
 /// The longest that a submission may take (the gateway's own limits together).
-const ANSWER: Duration = Duration::from_secs(20);
+const MAX_LATENCY: Duration = Duration::from_secs(20);
 
 fn node(lease_s: u64) -> Setup {
     let setup = Setup::new(Backend::Postgres).config(PRICES);
     setup.env("TOLLGATE_LEASES__SECONDS", lease_s.to_string())
 }
 
-/// Two nodes that run, and somebody who calls both.
-struct Pair {
-    a: Gate,
-    b: Gate,
+/// Two nodes that run, and one client of both.
+struct TwoNodes {
+    a: TestGateway,
+    b: TestGateway,
     at_a: Client,
     at_b: Client,
 }
 
-impl Pair {
+impl TwoNodes {
     async fn start(lease_s: u64, balance: &str) -> Self {
         let a = node(lease_s).start().await;
         let b = node(lease_s).beside(&a).start().await;
-        let at_a = a.somebody_with("payer", &["--balance", balance]).await;
-        let at_b = same(&b, &at_a);
+        let at_a = a.funded_client(balance).await;
+        let at_b = same_client(&b, &at_a);
         Self { a, b, at_a, at_b }
     }
 
     /// The client to use for the `i`-th of several calls.
     fn client(&self, i: usize) -> &Client {
-        if i.is_multiple_of(2) {
-            &self.at_a
-        } else {
-            &self.at_b
-        }
+        [&self.at_a, &self.at_b][i % 2]
     }
 
-    async fn close(self) {
+    /// So many images were charged.
+    async fn close(self, balance: f64, images: u32) {
+        let used = PRICE * f64::from(images);
+        for client in [&self.at_a, &self.at_b] {
+            assert_eq!(client.balances().await, (balance - used, used));
+        }
         self.a.close().await;
         self.b.close().await;
     }
 }
 
-/// The same caller at another gateway.
-fn same(gate: &Gate, client: &Client) -> Client {
-    gate.client(client.secret.clone(), client.key_id.clone())
-}
-
-fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    i64::try_from(now.as_millis()).unwrap()
+/// The same client at another gateway.
+fn same_client(gateway: &TestGateway, client: &Client) -> Client {
+    gateway.client(client.secret.clone(), client.key_id.clone())
 }
 
 async fn each_task_runs_once(_: Backend) {
-    let pair = Pair::start(30, "100").await;
-    let tasks = (0..24).map(|i| pair.client(i).submit(&pictures("a kite", 1)));
-    let ids = join_all(tasks).await;
+    let nodes = TwoNodes::start(30, "100").await;
+    let body = images("a kite", 1);
+    let ids = join_all((0..24).map(|i| nodes.client(i).submit(&body))).await;
     for (i, id) in ids.iter().enumerate() {
-        // Looked at through the node that did not take it.
-        let client = pair.client(i + 1);
-        let record = client.ended(id).await;
-        assert_eq!(status(&record), "completed", "{record}");
-        assert_eq!(shop::count_pictures(client, &record).await, 1);
+        // Polled at the node that did not accept it.
+        let client = nodes.client(i + 1);
+        let record = client.wait_for_end(id).await;
+        assert_eq!(count_images(client, &record).await, 1);
     }
-    assert_eq!(number(&pair.a, "SELECT COUNT(*) FROM attempts").await, 24);
+    let all = "SELECT COUNT(*) FROM attempts";
     let done = "SELECT COUNT(DISTINCT task_id) FROM attempts WHERE outcome = 'done'";
-    assert_eq!(number(&pair.a, done).await, 24);
-    assert_eq!(
-        shop::count_public_files(&pair.a),
-        24,
-        "no picture was made twice"
-    );
-    assert_eq!(
-        pair.at_b.purse().await,
-        (100.0 - 24.0 * PRICE, 24.0 * PRICE)
-    );
-    pair.close().await;
+    assert_eq!(nodes.a.query_number(all).await, 24);
+    assert_eq!(nodes.a.query_number(done).await, 24);
+    assert_eq!(count_public_files(&nodes.a), 24);
+    nodes.close(100.0, 24).await;
 }
 
 async fn a_killed_node_is_replaced(_: Backend) {
     let mut a = node(LEASE_S).start().await;
     let mut b = node(LEASE_S).beside(&a).prepare().await;
-    let at_a = a.somebody_with("payer", &["--balance", "10"]).await;
-    let at_b = same(&b, &at_a);
-    let orders = (0..4).map(|_| at_a.submit(&pictures("[[sandbox:delay=1500]]", 1)));
-    let ids = join_all(orders).await;
-    for id in &ids {
-        at_a.started(id).await;
-    }
-    until("every attempt to begin", async || {
-        (number(&a, "SELECT COUNT(*) FROM attempts").await == 4).then_some(())
-    })
-    .await;
+    let at_a = a.funded_client("10").await;
+    let at_b = same_client(&b, &at_a);
+    let body = images("[[sandbox:delay=1500]]", 1);
+    let ids = join_all((0..4).map(|_| at_a.submit(&body))).await;
+    let count = "SELECT COUNT(*) FROM attempts";
+    let have_started = async || a.query_number(count).await == 4;
+    until_true("every attempt to start", have_started).await;
     b.start_server().await;
     a.kill().await;
-    let killed_at = now_ms();
+    let killed_at = jiff::Timestamp::now().as_millisecond();
     for id in &ids {
-        let record = at_b.ended(id).await;
-        assert_eq!(status(&record), "completed", "{record}");
-        assert_eq!(shop::count_pictures(&at_b, &record).await, 1);
+        let record = at_b.wait_for_end(id).await;
+        assert_eq!(count_images(&at_b, &record).await, 1);
     }
     let outcomes = "SELECT string_agg(outcome, ' ' ORDER BY number) FROM attempts GROUP BY task_id";
-    for row in sql(&a, outcomes).await {
-        assert_eq!(row[0].as_deref(), Some("interrupted done"));
-    }
-    let taken_over = number(&a, "SELECT MAX(started_at) FROM attempts").await - killed_at;
+    let rows = a.query(outcomes).await;
+    assert_eq!(rows, vec![["interrupted done"]; 4]);
+    let started_at = a.query_number("SELECT MAX(started_at) FROM attempts").await;
     let limit = Duration::from_secs(LEASE_S) + SLACK;
+    let taken_over = started_at - killed_at;
     assert!(
         taken_over <= limit.as_millis() as i64,
         "after {taken_over} ms"
     );
-    assert_eq!(at_b.purse().await, (10.0 - 4.0 * PRICE, 4.0 * PRICE));
-    b.close().await;
-    a.close().await;
+    let nodes = TwoNodes {
+        a,
+        b,
+        at_a: at_b.clone(),
+        at_b,
+    };
+    nodes.close(10.0, 4).await;
 }
 
 async fn a_stopped_node_finishes_nothing(_: Backend) {
     let a = node(LEASE_S).start().await;
     let mut b = node(LEASE_S).beside(&a).prepare().await;
-    let at_a = a.somebody_with("payer", &["--balance", "10"]).await;
-    let at_b = same(&b, &at_a);
-    // One that will be late with its pictures, one that will be late with their end.
+    let at_a = a.funded_client("10").await;
+    let at_b = same_client(&b, &at_a);
+    // One will be late with its images, one with their end.
     let mut ids = Vec::new();
     for delay in [400, 2500] {
-        let body = pictures(&format!("[[sandbox:delay={delay}]]"), 2);
+        let body = images(&format!("[[sandbox:delay={delay}]]"), 2);
         ids.push(at_a.submit(&body).await);
     }
     for id in &ids {
-        at_a.started(id).await;
+        at_a.wait_for_start(id).await;
     }
     a.signal("STOP").await;
     b.start_server().await;
     for id in &ids {
-        let record = at_b.ended(id).await;
-        assert_eq!(status(&record), "completed", "{record}");
-        assert_eq!(shop::count_pictures(&at_b, &record).await, 2);
+        let record = at_b.wait_for_end(id).await;
+        assert_eq!(count_images(&at_b, &record).await, 2);
     }
     let all = "SELECT id, state, fence, ended_at, result, cost FROM tasks ORDER BY id";
-    let ended = sql(&a, all).await;
+    let rows = a.query(all).await;
     a.signal("CONT").await;
     // It wakes up, goes on, and finds that the tasks are not its own any more.
     for id in &ids {
-        at_a.ended(id).await;
+        at_a.wait_for_end(id).await;
     }
     tokio::time::sleep(SLACK).await;
-    assert_eq!(sql(&a, all).await, ended);
-    assert_eq!(at_a.purse().await, (10.0 - 4.0 * PRICE, 4.0 * PRICE));
-    a.close().await;
-    b.close().await;
+    assert_eq!(a.query(all).await, rows);
+    TwoNodes { a, b, at_a, at_b }.close(10.0, 4).await;
 }
 
-async fn a_node_that_hangs_in_a_transaction_holds_up_nobody(_: Backend) {
-    let pair = Pair::start(LEASE_S, "10").await;
+async fn a_node_that_hangs_in_a_transaction_blocks_nobody(_: Backend) {
+    let nodes = TwoNodes::start(LEASE_S, "10").await;
     // Its transaction waits for this lock, then it is stopped, then it gets the lock.
-    let url = pair.a.database_url().unwrap();
-    let (locker, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
-        .await
-        .unwrap();
+    let url = nodes.a.database_url().unwrap();
+    let connect = tokio_postgres::connect(&url, tokio_postgres::NoTls);
+    let (locker, connection) = connect.await.unwrap();
     tokio::spawn(connection);
     let lock = "BEGIN; SELECT id FROM users FOR UPDATE";
     locker.batch_execute(lock).await.unwrap();
+    let body = images("a kite", 1);
     let late = tokio::spawn({
-        let client = pair.at_a.clone();
-        async move { order(&client, "late", &pictures("a kite", 1)).await }
+        let (client, body) = (nodes.at_a.clone(), body.clone());
+        async move { submit_once(&client, "late", &body).await }
     });
     let waiting = "SELECT COUNT(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    until("the node to wait for the lock", async || {
-        (number(&pair.a, waiting).await > 0).then_some(())
-    })
-    .await;
-    pair.a.signal("STOP").await;
+    let is_waiting = async || nodes.a.query_number(waiting).await > 0;
+    until_true("the node to wait for the lock", is_waiting).await;
+    nodes.a.signal("STOP").await;
     locker.batch_execute("COMMIT").await.unwrap();
-    let body = pictures("a kite", 1);
-    let answer = order(&pair.at_b, "prompt", &body);
-    let answer = tokio::time::timeout(ANSWER, answer).await;
-    let id = task_id(&answer.expect("an answer in time").expect(200).json());
-    pair.at_b.ended(&id).await;
-    pair.a.signal("CONT").await;
-    // Its own transaction was taken back meanwhile; whoever asks again gets what was ordered.
+    let prompt = submit_once(&nodes.at_b, "prompt", &body);
+    let reply = tokio::time::timeout(MAX_LATENCY, prompt).await;
+    let id = task_id(&reply.expect("in time").expect(200).json());
+    nodes.at_b.wait_for_end(&id).await;
+    nodes.a.signal("CONT").await;
+    // Its own transaction was rolled back meanwhile; a repeated request gets its task.
     let late = late.await.unwrap();
     if late.status != 200 {
-        late.error(502, "bad_gateway");
-        order(&pair.at_a, "late", &body).await.expect(200);
+        late.rejected(502, "");
+        submit_once(&nodes.at_a, "late", &body).await.expect(200);
     }
-    pair.a.idle().await;
-    assert_eq!(number(&pair.a, "SELECT COUNT(*) FROM tasks").await, 2);
-    assert_eq!(pair.at_b.purse().await, (10.0 - 2.0 * PRICE, 2.0 * PRICE));
-    pair.close().await;
+    nodes.a.idle().await;
+    let tasks = "SELECT COUNT(*) FROM tasks";
+    assert_eq!(nodes.a.query_number(tasks).await, 2);
+    nodes.close(10.0, 2).await;
 }
 
 async fn one_key_is_one_task_on_all_nodes(_: Backend) {
-    let pair = Pair::start(30, "10").await;
-    let body = pictures("a kite", 1);
-    let orders = (0..16).map(|i| order(pair.client(i), "the-one-order", &body));
-    let receipts = join_all(orders).await;
+    let nodes = TwoNodes::start(30, "10").await;
+    let body = images("a kite", 1);
+    let submissions = (0..16).map(|i| submit_once(nodes.client(i), "one-key", &body));
+    let receipts = join_all(submissions).await;
     for receipt in &receipts {
         assert_eq!(receipt.clone().expect(200).body, receipts[0].body);
     }
-    let other = pictures("a boat", 1);
-    for client in [&pair.at_a, &pair.at_b] {
-        order(client, "the-one-order", &other)
-            .await
-            .error(409, "invalid_request_error");
+    let other = images("a boat", 1);
+    for client in [&nodes.at_a, &nodes.at_b] {
+        let reply = submit_once(client, "one-key", &other).await;
+        reply.rejected(409, "");
     }
-    assert_eq!(number(&pair.a, "SELECT COUNT(*) FROM tasks").await, 1);
+    let tasks = "SELECT COUNT(*) FROM tasks";
+    assert_eq!(nodes.a.query_number(tasks).await, 1);
     let id = task_id(&receipts[0].json());
-    pair.at_b.ended(&id).await;
-    assert_eq!(pair.at_a.purse().await, (10.0 - PRICE, PRICE));
-    pair.close().await;
+    nodes.at_b.wait_for_end(&id).await;
+    nodes.close(10.0, 1).await;
 }
 
 async fn all_nodes_together_never_overdraw(_: Backend) {
-    let pair = Pair::start(30, "3.25").await;
-    let body = pictures("a kite", 1);
-    let orders = (0..100).map(|i| {
-        let client = pair.client(i);
-        client.order(&body)
-    });
-    let replies = join_all(orders).await;
-    let taken: Vec<_> = replies.iter().filter(|reply| reply.status == 200).collect();
-    assert_eq!(taken.len(), 13, "money for 13 pictures");
-    for refused in replies.iter().filter(|reply| reply.status != 200) {
-        refused.error(402, "payment_required");
+    let nodes = TwoNodes::start(30, "3.25").await;
+    let body = images("a kite", 1);
+    let submissions = (0..100).map(|i| nodes.client(i).post_image(&body));
+    let replies = join_all(submissions).await;
+    let (accepted, rejected): (Vec<_>, Vec<_>) = replies.iter().partition(|r| r.status == 200);
+    assert_eq!(accepted.len(), 13, "money for 13 images");
+    for reply in rejected {
+        reply.rejected(402, "");
     }
-    for reply in taken {
+    for reply in accepted {
         let id = task_id(&reply.json());
-        assert_eq!(status(&pair.at_a.ended(&id).await), "completed");
+        let record = nodes.at_a.wait_for_end(&id).await;
+        assert_eq!(status(&record), "completed");
     }
-    assert_eq!(pair.at_b.purse().await, (0.0, 3.25));
-    pair.close().await;
+    nodes.close(3.25, 13).await;
 }
 
 async fn a_revocation_is_seen_by_all_nodes(_: Backend) {
-    let pair = Pair::start(30, "10").await;
-    for client in [&pair.at_a, &pair.at_b] {
+    let nodes = TwoNodes::start(30, "10").await;
+    let both = [&nodes.at_a, &nodes.at_b];
+    for client in both {
         client.get("/v1/balance").await.expect(200);
     }
-    pair.b.record(&["key", "revoke", &pair.at_a.key_id]).await;
+    let revoke = ["key", "revoke", &nodes.at_a.key_id];
+    nodes.b.cli_json(&revoke).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    for client in [&pair.at_a, &pair.at_b] {
-        client
-            .get("/v1/tasks")
-            .await
-            .error(401, "authentication_error");
-        let refused = client.order(&pictures("a kite", 1)).await;
-        refused.error(401, "authentication_error");
+    for client in both {
+        client.get("/v1/tasks").await.rejected(401, "");
+        let reply = client.post_image(&images("a kite", 1)).await;
+        reply.rejected(401, "");
     }
-    pair.close().await;
+    nodes.a.close().await;
+    nodes.b.close().await;
 }
 
 async fn a_cancellation_stops_the_work_on_another_node(_: Backend) {
-    // One seat each, taken for good: a third task runs only when a seat comes free.
-    let seat = |setup: Setup| setup.env("TOLLGATE_WORKERS__IMAGES", "1");
-    let b = seat(node(LEASE_S)).start().await;
-    let at_b = b.somebody_with("payer", &["--balance", "10"]).await;
-    let hangs = pictures("[[sandbox:hang]]", 1);
+    // One worker each, busy for good: a third task runs only when a worker is free.
+    let node = || node(LEASE_S).env("TOLLGATE_WORKERS__IMAGES", "1");
+    let b = node().start().await;
+    let at_b = b.funded_client("10").await;
+    let hangs = images("[[sandbox:hang]]", 1);
     let on_b = at_b.submit(&hangs).await;
-    at_b.started(&on_b).await;
-    let a = seat(node(LEASE_S)).beside(&b).start().await;
-    let at_a = same(&a, &at_b);
+    at_b.wait_for_start(&on_b).await;
+    let a = node().beside(&b).start().await;
+    let at_a = same_client(&a, &at_b);
     let on_a = at_a.submit(&hangs).await;
-    at_a.started(&on_a).await;
-    let waits = at_a.submit(&pictures("a kite", 1)).await;
+    at_a.wait_for_start(&on_a).await;
+    let waiting = at_a.submit(&images("a kite", 1)).await;
 
-    let record: Value = at_a.cancel(&on_b).await.expect(200).json();
+    let record = at_a.cancel(&on_b).await.expect(200).json();
     assert_eq!(record["data"]["error"]["code"], "cancelled", "{record}");
-    assert_eq!(status(&at_b.ended(&waits).await), "completed");
+    let record = at_b.wait_for_end(&waiting).await;
+    assert_eq!(status(&record), "completed");
     assert_eq!(status(&at_b.task(&on_a).await), "in_progress");
     at_b.cancel(&on_a).await.expect(200);
-    assert_eq!(at_a.purse().await, (10.0 - PRICE, PRICE));
-    a.close().await;
-    b.close().await;
+    TwoNodes { a, b, at_a, at_b }.close(10.0, 1).await;
 }

@@ -1,18 +1,20 @@
-//! Pictures that come with a request: uploads and data URIs are checked when it is taken, other URLs when it runs.
+//! Reference images: uploads and data URIs are checked at the submission, other URLs when the task runs.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::Router;
+use axum::middleware::{Next, from_fn};
 use axum::response::Redirect;
 use axum::routing::get;
-use image::ImageFormat;
-use serde_json::{Value, json};
+use image::ImageFormat::{Bmp, Gif, Jpeg, WebP};
+use serde_json::json;
 
-use crate::gate::{Backend, Client, Gate, Setup, links, on_both, on_one, status};
-use crate::pictures::{data_uri, decoded, mask, opaque, png};
+use crate::harness::images::{data_uri, mask, opaque, png};
+use crate::harness::*;
 
-on_one!(
+on_sqlite!(
     uploads_are_checked_at_submission,
     data_uris_are_checked_at_submission
 );
@@ -21,291 +23,116 @@ on_both!(
     private_addresses_are_out_of_reach
 );
 
-/// A request with reference pictures.
-fn order(model: &str, images: &[&str]) -> Value {
-    json!({ "model": model, "prompt": "a mill", "image_urls": images })
+/// An image of more than 10 MB.
+fn heavy() -> Vec<u8> {
+    let mut file = png(300, 300);
+    file.resize(10 * 1_048_576 + 1, 0);
+    file
+}
+
+/// The values of a table.
+fn values<'a>(values: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    let pairs = values.iter().map(|(name, value)| (*name, value.as_str()));
+    pairs.collect()
 }
 
 async fn uploads_are_checked_at_submission(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    let square = client.uploaded(&png(300, 300)).await;
-    let wide = client.uploaded(&png(400, 100)).await;
-    let tiny = client.uploaded(&png(14, 14)).await;
-    let gif = client.uploaded(&opaque(ImageFormat::Gif, 300, 300)).await;
-    let (fitting, small) = (
-        client.uploaded(&mask(300, 300)).await,
-        client.uploaded(&mask(299, 300)).await,
-    );
-    let mut heavy = png(300, 300);
-    heavy.resize(10 * 1_048_576 + 1, 0);
-    let heavy = client.uploaded(&heavy).await;
-    let missing = format!("{}{}", &square[..square.len() - 6], "zz.png");
-    for (model, images, mask, says) in [
-        (
-            "gpt-image-2-official",
-            vec![&square],
-            Some(&square),
-            "`mask_url` must have an alpha",
-        ),
-        (
-            "gpt-image-2-official",
-            vec![&square],
-            Some(&small),
-            "`mask_url` must have the size",
-        ),
-        (
-            "gpt-image-1-official",
-            vec![&wide],
-            Some(&fitting),
-            "`mask_url` must have the size",
-        ),
-        (
-            "gpt-image-2-official",
-            vec![],
-            Some(&fitting),
-            "`mask_url` requires `image_urls`",
-        ),
-        (
-            "gpt-image-2-official",
-            vec![&square; 17],
-            None,
-            "at most 16 images",
-        ),
-        (
-            "gpt-image-2-official",
-            vec![&square, &missing],
-            None,
-            "`image_urls[1]`",
-        ),
-        ("doubao-seedream-4.5", vec![&wide], None, "ratio"),
-        (
-            "doubao-seedream-4.5",
-            vec![&square, &tiny],
-            None,
-            "`image_urls[1]`",
-        ),
-        ("doubao-seedream-4.5", vec![&heavy], None, "10 MB"),
-        ("wan2.7-image", vec![&wide], None, "240 to 8000"),
-        ("wan2.7-image", vec![&gif], None, "got gif"),
-        ("gemini-3-pro-image-preview", vec![&gif], None, "got gif"),
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let mut links = Vec::new();
+    for (name, file) in [
+        ("square", png(300, 300)),
+        ("wide", png(400, 100)),
+        ("tiny", png(14, 14)),
+        ("gif", opaque(Gif, 300, 300)),
+        ("mask", mask(300, 300)),
+        ("small_mask", mask(299, 300)),
+        ("heavy", heavy()),
     ] {
-        let images: Vec<&str> = images.into_iter().map(String::as_str).collect();
-        let mut body = order(model, &images);
-        if let Some(mask) = mask {
-            body["mask_url"] = mask.as_str().into();
-        }
-        let message = client
-            .order(&body)
-            .await
-            .error(400, "invalid_request_error");
-        assert!(message.contains(says), "{model}: {message}, not {says}");
+        links.push((name, client.upload_image(&file).await));
     }
-    let boxes = json!({
-        "model": "wan2.7-image", "prompt": "x", "image_urls": [square], "bbox_list": [[[0, 0, 301, 20]]],
-    });
-    let message = client
-        .order(&boxes)
-        .await
-        .error(400, "invalid_request_error");
-    assert!(message.contains("bbox_list"), "{message}");
-
-    let mut body = order("gpt-image-2-official", &[&square]);
-    body["mask_url"] = fitting.as_str().into();
-    client.make(&body).await;
-    // The picture's own ratio decides where the size says so.
-    let mut body = order("gpt-image-2-official", &[&wide]);
-    body["size"] = "auto".into();
-    let record = client.make(&body).await;
-    let file = client.fetch(&links(&record)[0]).await.expect(200);
-    assert_eq!(decoded(&file.body), (ImageFormat::Png, 1536, 512));
-    gate.close().await;
+    let square = &links[0].1;
+    let missing = format!("{}zz.png", &square[..square.len() - 6]);
+    links.push(("missing", missing));
+    cases::check(&client, "references_uploaded", &values(&links)).await;
+    gateway.close().await;
 }
 
 async fn data_uris_are_checked_at_submission(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    let (square, jpeg) = (png(300, 300), opaque(ImageFormat::Jpeg, 300, 300));
-    let webp = opaque(ImageFormat::WebP, 300, 300);
-    let good = data_uri("image/png", &square);
-    for (model, image, says) in [
-        ("gpt-image-2-official", good.clone(), "/v1/uploads/images"),
-        ("gpt-image-1.5-official", good.clone(), "/v1/uploads/images"),
-        (
-            "doubao-seedream-4.5",
-            data_uri("image/webp", &webp),
-            "`image_urls[0]`",
-        ),
-        (
-            "doubao-seedream-4.5",
-            data_uri("image/png", &jpeg),
-            "`image_urls[0]`",
-        ),
-        (
-            "doubao-seedream-4.5",
-            data_uri("text/plain", &square),
-            "`image_urls[0]`",
-        ),
-        (
-            "doubao-seedream-4.5",
-            data_uri("image/png", b"no picture"),
-            "`image_urls[0]`",
-        ),
-        (
-            "doubao-seedream-4.5",
-            data_uri("image/png", &png(400, 100)),
-            "ratio",
-        ),
-        ("doubao-seedream-4.5", format!("{good}*"), "base64"),
-        ("doubao-seedream-4.5", good.replace(";base64", ""), "base64"),
-        (
-            "doubao-seedream-4.5",
-            "data:image/png;base64,".to_owned(),
-            "`image_urls[0]`",
-        ),
-        (
-            "wan2.7-image",
-            data_uri("image/png", &png(239, 300)),
-            "240 to 8000",
-        ),
-        (
-            "grok-imagine-1.0-edit-partner",
-            data_uri("image/bmp", b"BM"),
-            "`image_urls[0]`",
-        ),
-    ] {
-        let message = client
-            .order(&order(model, &[&image]))
-            .await
-            .error(400, "invalid_request_error");
-        assert!(message.contains(says), "{model}: {message}, not {says}");
-        assert!(message.len() < 1000, "what came is not sent back");
-    }
-    for (model, image) in [
-        ("doubao-seedream-4.5", &good),
-        (
-            "gemini-2.5-flash-image-preview",
-            &data_uri("image/webp", &webp),
-        ),
-        (
-            "wan2.7-image",
-            &data_uri("image/bmp", &opaque(ImageFormat::Bmp, 300, 300)),
-        ),
-        (
-            "grok-imagine-1.0-edit-partner",
-            &data_uri("image/jpeg", &jpeg),
-        ),
-    ] {
-        client.make(&order(model, &[image])).await;
-    }
-    // Private copies go when their task has ended.
-    let private = gate.data_dir().join("files/private");
-    crate::gate::until("no private copies", async || {
-        is_empty(&private).then_some(())
-    })
-    .await;
-    gate.close().await;
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let (square, jpeg) = (png(300, 300), opaque(Jpeg, 300, 300));
+    let uri = data_uri("image/png", &square);
+    let uris = [
+        ("png without base64", uri.replace(";base64", "")),
+        ("png", uri),
+        ("jpeg", data_uri("image/jpeg", &jpeg)),
+        ("webp", data_uri("image/webp", &opaque(WebP, 300, 300))),
+        ("bmp", data_uri("image/bmp", &opaque(Bmp, 300, 300))),
+        ("jpeg as png", data_uri("image/png", &jpeg)),
+        ("png as text", data_uri("text/plain", &square)),
+        ("wide", data_uri("image/png", &png(400, 100))),
+        ("narrow", data_uri("image/png", &png(239, 300))),
+    ];
+    cases::check(&client, "references_as_data_uris", &values(&uris)).await;
+    // Private copies are deleted when their task has ended.
+    let private = gateway.data_dir().join("files/private");
+    until_true("no private copies", async || is_empty(&private)).await;
+    gateway.close().await;
 }
 
-fn is_empty(folder: &std::path::Path) -> bool {
-    let mut entries = std::fs::read_dir(folder).unwrap().flatten();
+fn is_empty(dir: &Path) -> bool {
+    let mut entries = std::fs::read_dir(dir).unwrap().flatten();
     entries.all(|entry| entry.path().is_dir() && is_empty(&entry.path()))
 }
 
-/// A server of pictures on this machine; it counts who comes.
-async fn site() -> (String, Arc<AtomicU32>) {
-    let visits = Arc::new(AtomicU32::new(0));
-    let mut heavy = png(300, 300);
-    heavy.resize(10 * 1_048_576 + 1, 0);
+/// A server of images on this machine; it counts its requests.
+async fn start_site() -> (String, Arc<AtomicU32>) {
+    let count = Arc::new(AtomicU32::new(0));
     let file = |bytes: Vec<u8>| get(move || async move { bytes });
+    let redirect = |to: &'static str| get(move || async move { Redirect::temporary(to) });
     let router = Router::new()
         .route("/good.png", file(png(300, 300)))
         .route("/wide.png", file(png(400, 100)))
         .route("/tiny.png", file(png(9, 9)))
-        .route("/heavy.png", file(heavy))
+        .route("/heavy.png", file(heavy()))
         .route("/mask.png", file(mask(300, 300)))
         .route("/page.png", file(b"<html></html>".to_vec()))
-        .route("/hop", get(|| async { Redirect::temporary("/good.png") }))
-        .route("/loop", get(|| async { Redirect::temporary("/loop") }))
-        .route(
-            "/away",
-            get(|| async { Redirect::temporary("http://10.0.0.1/good.png") }),
-        )
-        .route(
-            "/file",
-            get(|| async { Redirect::temporary("file:///etc/passwd") }),
-        );
-    let counted = Arc::clone(&visits);
-    let router = router.layer(axum::middleware::from_fn(
-        move |request, next: axum::middleware::Next| {
-            counted.fetch_add(1, Ordering::Relaxed);
-            next.run(request)
-        },
-    ));
+        .route("/hop", redirect("/good.png"))
+        .route("/loop", redirect("/loop"))
+        .route("/away", redirect("http://10.0.0.1/good.png"))
+        .route("/file", redirect("file:///etc/passwd"));
+    let counted = Arc::clone(&count);
+    let router = router.layer(from_fn(move |request, next: Next| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        next.run(request)
+    }));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (format!("http://{address}"), visits)
+    (format!("http://{address}"), count)
 }
 
 const PRICES: &str = "[price.\"doubao-seedream-4.5\"]\nper_image = 1\n[price.\"gpt-image-2-official\"]\nper_image = 1\n";
 
 async fn urls_are_fetched_when_the_task_runs(backend: Backend) {
-    let (site, _) = site().await;
-    let gate = Setup::new(backend)
-        .config(&format!(
-            "media.allow_private_urls = [\"127.0.0.0/8\"]\n{PRICES}"
-        ))
-        .start()
-        .await;
-    let client = gate.somebody_with("payer", &["--balance", "5"]).await;
-    let at = |path: &str| format!("{site}/{path}");
-    let mut tasks = Vec::new();
-    for (path, says) in [
-        ("wide.png", "ratio"),
-        ("tiny.png", "`image_urls[0]`"),
-        ("heavy.png", "larger than 10485760 bytes"),
-        ("page.png", "`image_urls[0]`"),
-        ("missing", "HTTP status 404"),
-        ("loop", "redirects more than"),
-        ("away", "not public"),
-        ("file", "redirects to"),
-    ] {
-        let body = order("doubao-seedream-4.5", &[&at(path)]);
-        let id = client.submit(&body).await;
-        failed(&client, &id, says).await;
-        tasks.push(id);
-    }
-    let mut body = order("gpt-image-2-official", &[&at("wide.png")]);
-    body["mask_url"] = at("mask.png").into();
-    let id = client.submit(&body).await;
-    failed(&client, &id, "`mask_url` must have the size").await;
-    body["mask_url"] = at("good.png").into();
-    let id = client.submit(&body).await;
-    failed(&client, &id, "`mask_url` must have an alpha").await;
-    assert_eq!(client.purse().await, (5.0, 0.0), "what failed was free");
-
-    client
-        .make(&order(
-            "doubao-seedream-4.5",
-            &[&at("good.png"), &at("hop")],
-        ))
-        .await;
-    let mut body = order("gpt-image-2-official", &[&at("good.png")]);
-    body["mask_url"] = at("mask.png").into();
-    body["size"] = "auto".into();
-    let record = client.make(&body).await;
-    let file = client.fetch(&links(&record)[0]).await.expect(200);
-    assert_eq!(decoded(&file.body), (ImageFormat::Png, 1024, 1024));
-    assert_eq!(client.purse().await, (3.0, 2.0));
-    gate.close().await;
+    let (site, _) = start_site().await;
+    let config = format!("media.allow_private_urls = [\"127.0.0.0/8\"]\n{PRICES}");
+    let gateway = Setup::new(backend).config(&config).start().await;
+    let client = gateway.funded_client("20").await;
+    cases::check(&client, "references_fetched", &[("site", &site)]).await;
+    assert_eq!(client.balances().await, (18.0, 2.0));
+    gateway.close().await;
 }
 
 async fn private_addresses_are_out_of_reach(backend: Backend) {
-    let (site, visits) = site().await;
-    let gate = Setup::new(backend).config(PRICES).start().await;
-    let client = gate.somebody_with("payer", &["--balance", "1"]).await;
-    let port = site.rsplit(':').next().unwrap();
+    let (site, count) = start_site().await;
+    let gateway = Setup::new(backend).config(PRICES).start().await;
+    let client = gateway.funded_client("9").await;
+    let (_, port) = site.rsplit_once(':').unwrap();
+    let post = async |url: &str| {
+        let body =
+            json!({ "model": "doubao-seedream-4.5", "prompt": "a mill", "image_urls": [url] });
+        client.post_image(&body).await
+    };
     for host in [
         "127.0.0.1",
         "localhost",
@@ -317,18 +144,19 @@ async fn private_addresses_are_out_of_reach(backend: Backend) {
         "[::ffff:127.0.0.1]",
         "169.254.169.254",
     ] {
-        let url = format!("http://{host}:{port}/good.png");
-        let reply = client.order(&order("doubao-seedream-4.5", &[&url])).await;
-        if reply.status == 200 {
-            failed(
-                &client,
-                &crate::gate::task_id(&reply.json()),
-                "`image_urls[0]`",
-            )
-            .await;
-        } else {
-            reply.error(400, "invalid_request_error");
+        let reply = post(&format!("http://{host}:{port}/good.png")).await;
+        if reply.status != 200 {
+            reply.rejected(400, "");
+            continue;
         }
+        let record = client.wait_for_end(&task_id(&reply.json())).await;
+        let error = json!({ "code": "invalid_request" });
+        assert_has(
+            &record,
+            json!({ "status": "failed", "cost": 0.0, "error": error }),
+        );
+        let message = record["error"]["message"].as_str().unwrap();
+        assert!(message.contains("`image_urls[0]`"), "{message}");
     }
     for url in [
         "file:///etc/passwd",
@@ -340,23 +168,9 @@ async fn private_addresses_are_out_of_reach(backend: Backend) {
         "",
         "http://",
     ] {
-        let reply = client.order(&order("doubao-seedream-4.5", &[url])).await;
-        reply.error(400, "invalid_request_error");
+        post(url).await.rejected(400, "");
     }
-    assert_eq!(visits.load(Ordering::Relaxed), 0, "nobody came");
-    assert_eq!(client.purse().await, (1.0, 0.0));
-    gate.close().await;
-}
-
-/// The task fails for its request, and says why.
-async fn failed(client: &Client, id: &str, says: &str) {
-    let record = client.ended(id).await;
-    assert_eq!(
-        (status(&record), &record["cost"]),
-        ("failed", &json!(0.0)),
-        "{record}"
-    );
-    assert_eq!(record["error"]["code"], "invalid_request", "{record}");
-    let message = record["error"]["message"].as_str().unwrap();
-    assert!(message.contains(says), "{message}, not {says}");
+    assert_eq!(count.load(Ordering::Relaxed), 0, "no request came");
+    assert_eq!(client.balances().await, (9.0, 0.0));
+    gateway.close().await;
 }

@@ -1,42 +1,38 @@
 //! Uploads and the files that links lead to.
 
+use std::path::Path;
+
 use http::Method;
-use http::header::CONTENT_TYPE;
 use image::ImageFormat;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::gate::{Backend, Client, Gate, Reply, Setup, on_one, until};
-use crate::pictures::{opaque, png};
+use crate::harness::images::{opaque, png};
+use crate::harness::priced_images::public_files;
+use crate::harness::*;
 
-on_one!(
-    pictures_are_taken_by_their_content,
-    bad_forms_are_refused,
-    sizes_are_exact,
-    files_are_served_whole_and_in_part,
-    links_expire,
+on_sqlite!(
+    images_are_recognised_by_their_content,
+    invalid_forms_are_rejected,
+    the_size_limit_is_exact,
+    files_are_served_complete_and_in_part,
 );
 
 const UPLOADS: &str = "/v1/uploads/images";
 const MAX: usize = 20_971_520;
+const FORM: &str = "multipart/form-data; boundary=edge";
 
-/// The message of an error in the upload endpoint's envelope.
+/// An error in the upload endpoint's envelope, whose message has `words`.
 #[track_caller]
-fn refusal(reply: &Reply, status: u16, kind: &str) -> String {
-    let body = reply.clone().expect(status).json();
-    let message = body["error"]["message"]
-        .as_str()
-        .expect("a message")
-        .to_owned();
-    assert_eq!(
-        body,
-        json!({ "error": { "message": message, "type": kind } })
-    );
-    message
+fn check_rejected(reply: Reply, status: u16, words: &str) {
+    let body = reply.expect(status).json();
+    let error = json!({ "message": "<string>", "type": "invalid_request_error" });
+    assert_shape(&body, json!({ "error": error }));
+    let message = body["error"]["message"].as_str().unwrap();
+    assert!(message.contains(words), "{message}, not {words}");
 }
 
-async fn pictures_are_taken_by_their_content(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
+async fn images_are_recognised_by_their_content(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
     for (format, extension) in [
         (ImageFormat::Png, "png"),
         (ImageFormat::Jpeg, "jpg"),
@@ -44,182 +40,129 @@ async fn pictures_are_taken_by_their_content(backend: Backend) {
         (ImageFormat::Gif, "gif"),
     ] {
         let file = opaque(format, 30, 20);
-        let now = jiff::Timestamp::now().as_second();
         // Neither the name nor the declared type matters.
-        let reply = client
-            .upload("holiday 1.exe", "text/html", &file)
-            .await
-            .expect(200);
-        let record = reply.json();
-        let url = record["url"].as_str().unwrap().to_owned();
-        let created_at = record["created_at"].as_i64().unwrap();
-        assert!((created_at - now).abs() < 60, "{record}");
-        assert_eq!(
-            record,
-            json!({
-                "url": url,
-                "filename": "holiday 1.exe",
-                "content_type": format.to_mime_type(),
-                "bytes": file.len(),
-                "created_at": created_at,
-            })
-        );
+        let reply = client.upload("holiday 1.exe", "text/html", &file).await;
+        let record = reply.expect(200).json();
+        let expected = json!({
+            "url": "<string>", "filename": "holiday 1.exe", "content_type": format.to_mime_type(), "bytes": file.len(),
+            "created_at": "<now>",
+        });
+        assert_shape(&record, expected);
+        let url = record["url"].as_str().unwrap();
         assert!(url.starts_with(&client.url("/files/")), "{url}");
         assert!(url.ends_with(&format!(".{extension}")), "{url}");
-        let served = client.fetch(&url).await.expect(200);
+        let served = client.fetch(url).await.expect(200);
         assert_eq!(served.body, file);
         assert_eq!(served.header("content-type"), format.to_mime_type());
     }
-    let hostile = "../../etc/passwd.png";
-    let record = client
-        .upload(hostile, "image/png", &png(3, 3))
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(record["filename"], "passwd.png");
-    for (what, file) in [
-        ("text", b"hello".to_vec()),
-        ("a page", b"<html><script>alert(1)</script></html>".to_vec()),
-        (
-            "a drawing",
-            b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec(),
-        ),
-        ("a bitmap", opaque(ImageFormat::Bmp, 30, 20)),
-        ("half a signature", png(3, 3)[..6].to_vec()),
-        ("a head alone", png(3, 3)[..20].to_vec()),
-        ("nothing", Vec::new()),
-        ("a bomb", bomb()),
+    let small = png(3, 3);
+    let reply = client
+        .upload("../../etc/passwd.png", "image/png", &small)
+        .await;
+    assert_eq!(reply.expect(200).json()["filename"], "passwd.png");
+    // Claims to be an image of two billion pixels.
+    let mut bomb = small.clone();
+    bomb[16..20].copy_from_slice(&50_000_u32.to_be_bytes());
+    bomb[20..24].copy_from_slice(&40_000_u32.to_be_bytes());
+    let bitmap = opaque(ImageFormat::Bmp, 30, 20);
+    for file in [
+        &b"hello"[..],
+        b"<html><script>alert(1)</script></html>",
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        &bitmap,
+        &small[..6],
+        &small[..20],
+        b"",
+        &bomb,
     ] {
-        let reply = client.upload("a.png", "image/png", &file).await;
-        let message = refusal(&reply, 400, "invalid_request_error");
-        assert!(message.contains("`file`"), "{what}: {message}");
+        let reply = client.upload("a.png", "image/png", file).await;
+        check_rejected(reply, 400, "`file`");
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
-/// A small file that claims to be a picture of two billion pixels.
-fn bomb() -> Vec<u8> {
-    let mut file = png(3, 3);
-    file[16..20].copy_from_slice(&50_000_u32.to_be_bytes());
-    file[20..24].copy_from_slice(&40_000_u32.to_be_bytes());
-    file
-}
-
-async fn bad_forms_are_refused(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    let send = async |content_type: &str, body: &[u8]| {
-        let request = client
-            .request(Method::POST, UPLOADS)
-            .header(CONTENT_TYPE, content_type);
-        client
-            .send(request.body(body.to_vec().into()).unwrap())
-            .await
-    };
-    let picture = png(3, 3);
-    let mut cut = b"--edge\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n".to_vec();
-    cut.extend_from_slice(&picture);
-    let other = [
-        &b"--edge\r\nContent-Disposition: form-data; name=\"image\"\r\n\r\n"[..],
-        &picture,
-        b"\r\n--edge--\r\n",
-    ]
-    .concat();
-    let form = "multipart/form-data; boundary=edge";
-    for (content_type, body, says) in [
+async fn invalid_forms_are_rejected(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let image = png(3, 3);
+    let part =
+        |name: &str| format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");
+    let cut = [part("file").as_bytes(), &image].concat();
+    let other = [part("image").as_bytes(), &image, b"\r\n--edge--\r\n"].concat();
+    for (content_type, body, words) in [
         ("application/json", &b"{}"[..], "multipart/form-data"),
         ("multipart/form-data", &cut, "boundary"),
-        ("image/png", &picture, "multipart/form-data"),
-        (form, b"", "broke off"),
-        (form, b"rubbish", ""),
-        (form, &cut, "broke off"),
-        (form, &other, "`file`"),
-        (form, b"--edge--\r\n", "`file`"),
-        (form, b"--edge\r\n\xff\xfe: x\r\n\r\nx\r\n--edge--\r\n", ""),
+        ("image/png", &image, "multipart/form-data"),
+        (FORM, b"", "broke off"),
+        (FORM, b"rubbish", ""),
+        (FORM, &cut, "broke off"),
+        (FORM, &other, "`file`"),
+        (FORM, b"--edge--\r\n", "`file`"),
+        (FORM, b"--edge\r\n\xff\xfe: x\r\n\r\nx\r\n--edge--\r\n", ""),
         ("multipart/form-data; boundary=other", &other, ""),
     ] {
-        let message = refusal(
-            &send(content_type, body).await,
-            400,
-            "invalid_request_error",
-        );
-        assert!(message.contains(says), "{content_type}: {message}");
+        let reply = client.post_bytes(UPLOADS, content_type, body).await;
+        check_rejected(reply, 400, words);
     }
-    // A form that breaks off in the middle leaves nothing behind, and the server well.
-    let head = format!(
-        "POST {UPLOADS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: {form}\r\nContent-Length: 100000\r\n\r\n",
-        client.secret.as_deref().unwrap()
-    );
-    let mut raw = gate.raw().await;
+    // A form that breaks off leaves nothing behind.
+    let headers = format!("Content-Type: {FORM}\r\nContent-Length: 100000\r\n");
+    let mut raw = gateway.raw().await;
+    let head = client.raw_head(UPLOADS, &headers);
     raw.write(&[head.as_bytes(), &cut].concat()).await;
     drop(raw);
-    client.uploaded(&picture).await;
-    let temporary = gate.data_dir().join("files/tmp");
-    until("no temporary files", async || {
-        (std::fs::read_dir(&temporary).unwrap().count() == 0).then_some(())
-    })
-    .await;
-    gate.close().await;
+    client.upload_image(&image).await;
+    let temporary = gateway.data_dir().join("files/tmp");
+    let is_empty = async || std::fs::read_dir(&temporary).unwrap().count() == 0;
+    until_true("no temporary files", is_empty).await;
+    gateway.close().await;
 }
 
-async fn sizes_are_exact(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
+async fn the_size_limit_is_exact(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
     let mut file = png(300, 200);
     file.resize(MAX + 1, 0);
-    let message = refusal(
-        &client.upload("a.png", "image/png", &file).await,
-        413,
-        "invalid_request_error",
-    );
-    assert!(message.contains("20971520"), "{message}");
+    let reply = client.upload("a.png", "image/png", &file).await;
+    check_rejected(reply, 413, "20971520");
+    let files = gateway.data_dir().join("files");
+    until_true("no file", async || count_files(&files) == 0).await;
     file.pop();
-    let record = client
-        .upload("a.png", "image/png", &file)
-        .await
-        .expect(200)
-        .json();
+    let reply = client.upload("a.png", "image/png", &file).await;
+    let record = reply.expect(200).json();
     assert_eq!(record["bytes"], MAX);
-    let served = client
-        .fetch(record["url"].as_str().unwrap())
-        .await
-        .expect(200);
-    assert_eq!(served.body.len(), MAX);
-    // The declared length alone is enough to say no, and the answer is seen.
-    let mut raw = gate.raw().await;
-    let head = format!(
-        "POST {UPLOADS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: multipart/form-data; boundary=edge\r\nContent-Length: 99999999999\r\n\
-         Expect: 100-continue\r\n\r\n",
-        client.secret.as_deref().unwrap()
-    );
-    raw.write(head.as_bytes()).await;
-    assert_eq!(raw.answer().await.map(|(status, ..)| status), Some(413));
-    client.uploaded(&png(3, 3)).await;
-    gate.close().await;
+    let served = client.fetch(record["url"].as_str().unwrap()).await;
+    assert_eq!(served.expect(200).body.len(), MAX);
+    // The declared length alone is enough, and the response comes before the body.
+    let headers =
+        format!("Content-Type: {FORM}\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n");
+    let mut raw = gateway.raw().await;
+    raw.write(client.raw_head(UPLOADS, &headers).as_bytes())
+        .await;
+    assert_eq!(raw.status().await, Some(413));
+    client.upload_image(&png(3, 3)).await;
+    gateway.close().await;
 }
 
-async fn files_are_served_whole_and_in_part(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
+async fn files_are_served_complete_and_in_part(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
     let file = png(300, 200);
-    let url = client.uploaded(&file).await;
+    let url = client.upload_image(&file).await;
     let get = async |headers: &[(&str, &str)]| client.fetch_with(Method::GET, &url, headers).await;
-    let whole = get(&[]).await.expect(200);
-    assert_eq!(whole.body, file);
+    let complete = get(&[]).await.expect(200);
+    assert_eq!(complete.body, file);
+    let length = file.len().to_string();
     for (name, value) in [
         ("content-type", "image/png"),
+        ("content-length", &length),
         ("x-content-type-options", "nosniff"),
         ("accept-ranges", "bytes"),
         ("access-control-allow-origin", "*"),
+        ("content-security-policy", "sandbox"),
+        ("cache-control", "private, max-age="),
+        ("cache-control", ", immutable"),
+        ("content-disposition", "inline"),
     ] {
-        assert_eq!(whole.header(name), value);
+        let header = complete.header(name);
+        assert!(header.contains(value), "{name}: {header}");
     }
-    assert_eq!(whole.header("content-length"), file.len().to_string());
-    assert!(whole.header("content-security-policy").contains("sandbox"));
-    assert!(whole.header("cache-control").contains("immutable"));
-    assert!(whole.header("content-disposition").starts_with("inline"));
     let head = client.fetch_with(Method::HEAD, &url, &[]).await.expect(200);
     assert!(head.body.is_empty());
     for name in [
@@ -228,52 +171,59 @@ async fn files_are_served_whole_and_in_part(backend: Backend) {
         "etag",
         "x-content-type-options",
     ] {
-        assert_eq!(head.header(name), whole.header(name));
+        assert_eq!(head.header(name), complete.header(name));
     }
     let (len, end) = (file.len(), file.len() - 1);
     for (range, first, last) in [
-        ("bytes=0-0".to_owned(), 0, 0),
-        ("bytes=10-19".to_owned(), 10, 19),
-        (format!("bytes={end}-"), end, end),
-        ("bytes=-7".to_owned(), len - 7, end),
-        (format!("bytes=5-{}", len * 2), 5, end),
+        ("bytes=0-0", 0, 0),
+        ("bytes=10-19", 10, 19),
+        (&format!("bytes={end}-"), end, end),
+        ("bytes=-7", len - 7, end),
+        (&format!("bytes=5-{}", len * 2), 5, end),
     ] {
-        let part = get(&[("range", &range)]).await.expect(206);
+        let part = get(&[("range", range)]).await.expect(206);
         assert_eq!(part.body, file[first..=last], "{range}");
-        assert_eq!(
-            part.header("content-range"),
-            format!("bytes {first}-{last}/{len}")
-        );
+        let expected = format!("bytes {first}-{last}/{len}");
+        assert_eq!(part.header("content-range"), expected);
         assert_eq!(part.header("content-type"), "image/png");
     }
-    let outside = get(&[("range", &format!("bytes={len}-"))]).await;
-    outside.error(416, "invalid_request_error");
+    let outside = format!("bytes={len}-");
+    let outside = get(&[("range", &outside)]).await;
+    outside.rejected(416, "");
     assert_eq!(outside.header("content-range"), format!("bytes */{len}"));
     for range in ["bytes=9-1", "lines=1-2", "bytes=0-1,4-5", "rubbish"] {
-        assert_eq!(
-            get(&[("range", range)]).await.expect(200).body,
-            file,
-            "{range}"
-        );
+        let reply = get(&[("range", range)]).await.expect(200);
+        assert_eq!(reply.body, file, "{range}");
     }
-    let tag = whole.header("etag").to_owned();
-    get(&[("if-none-match", &tag)]).await.expect(304);
+    let tag = complete.header("etag");
+    let one_byte = ("range", "bytes=0-0");
+    for known in [tag, &format!("\"x\", W/{tag}")] {
+        let reply = get(&[("if-none-match", known)]).await.expect(304);
+        assert_eq!(
+            (reply.header("etag"), reply.header("content-type")),
+            (tag, "")
+        );
+        assert!(reply.body.is_empty());
+    }
     get(&[("if-none-match", "\"other\"")]).await.expect(200);
-    get(&[("range", "bytes=0-0"), ("if-range", &tag)])
-        .await
-        .expect(206);
-    get(&[("range", "bytes=0-0"), ("if-range", "\"other\"")])
+    get(&[one_byte, ("if-range", tag)]).await.expect(206);
+    get(&[one_byte, ("if-range", "\"other\"")])
         .await
         .expect(200);
 
+    let reply = client.fetch_with(Method::DELETE, &url, &[]).await;
+    reply.expect(405);
+
+    let secret = gateway.data_dir().join("files/secret.png");
+    std::fs::write(secret, "secret").unwrap();
     let name = url.rsplit('/').next().unwrap();
-    let wrong = format!(
-        "{}{}",
-        if name.starts_with('0') { '1' } else { '0' },
-        &name[1..]
-    );
+    let other = if name.starts_with('0') { '1' } else { '0' };
     for name in [
+        "",
         "x",
+        "../secret.png",
+        "..%2fsecret.png",
+        "%2fetc%2fpasswd",
         "..%2ftollgate.db",
         "..%2f..%2ftollgate.db",
         "%2e%2e/tollgate.db",
@@ -282,7 +232,7 @@ async fn files_are_served_whole_and_in_part(backend: Backend) {
         &name.to_uppercase(),
         &name[..name.len() - 4],
         &format!("{name}%00.png"),
-        &wrong.replace(".png", ".gif"),
+        &format!("{other}{}", name[1..].replace(".png", ".gif")),
     ] {
         let reply = client.get(&format!("/files/{name}")).await;
         assert!(
@@ -291,74 +241,17 @@ async fn files_are_served_whole_and_in_part(backend: Backend) {
             reply.status
         );
     }
-    client
-        .fetch_with(Method::DELETE, &url, &[])
-        .await
-        .expect(405);
-    gate.close().await;
+    // A name is no more than a file.
+    std::fs::remove_file(public_files(&gateway).remove(0)).unwrap();
+    client.fetch(&url).await.rejected(404, "");
+    gateway.close().await;
 }
 
-async fn links_expire(backend: Backend) {
-    let gate = Setup::new(backend)
-        .config("[expiry]\nimages_s = 2\nlong_s = 2\n")
-        .start()
-        .await;
-    let client = gate.somebody().await;
-    let upload = client.uploaded(&png(400, 400)).await;
-    let result = client
-        .make(&json!({ "model": "imagen-4.0-partner", "prompt": "a mill" }))
-        .await;
-    let result = crate::gate::links(&result).remove(0);
-    for url in [&upload, &result] {
-        until("a link to expire", async || {
-            let reply = client.fetch(url).await;
-            match reply.status {
-                200 => None,
-                _ => Some(reply.error(410, "not_found_error")),
-            }
-        })
-        .await;
-    }
-    let stale =
-        json!({ "model": "grok-imagine-1.0-edit-partner", "prompt": "x", "image_urls": [upload] });
-    let message = client
-        .order(&stale)
-        .await
-        .error(400, "invalid_request_error");
-    assert!(message.contains("expired"), "{message}");
-    until("the files to be deleted", async || {
-        (count_files(&gate.data_dir().join("files/public")) == 0).then_some(())
-    })
-    .await;
-    // Names that never were are another matter.
-    let (_, name) = upload.rsplit_once('/').unwrap();
-    let never = format!("{}{}", &name[..7], "z".repeat(26) + ".png");
-    let status = client.get(&format!("/files/{never}")).await.status;
-    assert!([404, 410].contains(&status), "{status}");
-    assert_eq!(unfinished(&client).await, 0);
-    gate.close().await;
-}
-
-async fn unfinished(client: &Client) -> usize {
-    let tasks = client.get("/v1/tasks").await.expect(200).json();
-    let is_open = |task: &&Value| task["status"] == "submitted" || task["status"] == "in_progress";
-    tasks["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(is_open)
-        .count()
-}
-
-fn count_files(folder: &std::path::Path) -> usize {
-    let entries = std::fs::read_dir(folder).unwrap().flatten();
-    entries
-        .map(|entry| {
-            if entry.path().is_dir() {
-                count_files(&entry.path())
-            } else {
-                1
-            }
-        })
-        .sum()
+fn count_files(dir: &Path) -> usize {
+    let entries = std::fs::read_dir(dir).unwrap().flatten();
+    let count = entries.map(|entry| match entry.path() {
+        path if path.is_dir() => count_files(&path),
+        _ => 1,
+    });
+    count.sum()
 }

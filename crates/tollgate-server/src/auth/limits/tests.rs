@@ -5,34 +5,27 @@ use tollgate_core::clock::ManualClock;
 use tollgate_core::{Amount, clock};
 use tollgate_store::KeyLimits;
 
-const UNLIMITED: RateLimits = RateLimits {
+const NONE: RateLimits = RateLimits {
     rpm: None,
     tpm: None,
     max_concurrency: None,
 };
 
-fn rpm(rpm: u32) -> RateLimits {
+/// Limits of requests a minute, tokens a minute and requests in flight; zero is none.
+fn rates(rpm: u32, tpm: u32, max_concurrency: u32) -> RateLimits {
+    let limit = |number: u32| (number > 0).then_some(number);
     RateLimits {
-        rpm: Some(rpm),
-        ..UNLIMITED
-    }
-}
-
-fn tpm(tpm: u32) -> RateLimits {
-    RateLimits {
-        tpm: Some(tpm),
-        ..UNLIMITED
-    }
-}
-
-fn in_flight(max: u32) -> RateLimits {
-    RateLimits {
-        max_concurrency: Some(max),
-        ..UNLIMITED
+        rpm: limit(rpm),
+        tpm: limit(tpm),
+        max_concurrency: limit(max_concurrency),
     }
 }
 
 fn key(id: &str, user: &str, rates: RateLimits, user_rates: RateLimits) -> Arc<Key> {
+    let limits = KeyLimits {
+        rates,
+        ..KeyLimits::default()
+    };
     Arc::new(Key {
         id: id.to_owned(),
         label: String::new(),
@@ -41,10 +34,7 @@ fn key(id: &str, user: &str, rates: RateLimits, user_rates: RateLimits) -> Arc<K
         quota: None,
         held: Amount::ZERO,
         used: Amount::ZERO,
-        limits: KeyLimits {
-            rates,
-            ..KeyLimits::default()
-        },
+        limits,
         revoked_at: None,
         user_unlimited: false,
         user_rates,
@@ -73,8 +63,8 @@ fn remaining(limit: u32, remaining: u32, reset_s: u32) -> Option<RemainingReques
 
 #[test]
 fn requests_per_minute_are_counted_in_a_sliding_window() {
-    let (limiter, _) = limiter(UNLIMITED);
-    let key = key("k", "u", rpm(3), UNLIMITED);
+    let (limiter, _) = limiter(NONE);
+    let key = key("k", "u", rates(3, 0, 0), NONE);
     for at in [0, 10_000, 20_000] {
         drop(limiter.admit(&key, true, at).unwrap());
     }
@@ -82,99 +72,67 @@ fn requests_per_minute_are_counted_in_a_sliding_window() {
         "this API key may make 3 POST requests a minute".to_owned(),
         30,
     );
-    assert_eq!(
-        rate_limit_error(limiter.admit(&key, true, 30_000)),
-        expected
-    );
-    assert_eq!(
-        limiter.remaining_requests(&key, 30_000),
-        remaining(3, 0, 30)
-    );
-    assert!(
-        limiter.admit(&key, false, 30_000).is_ok(),
-        "only POSTs count"
-    );
-    assert!(limiter.admit(&key, true, 59_999).is_err());
-    assert!(
-        limiter.admit(&key, true, 60_000).is_ok(),
-        "the first request has left the window"
-    );
-    assert!(limiter.admit(&key, true, 60_001).is_err());
+    let fourth = limiter.admit(&key, true, 30_000);
+    assert_eq!(rate_limit_error(fourth), expected);
+    let left = limiter.remaining_requests(&key, 30_000);
+    assert_eq!(left, remaining(3, 0, 30));
+    // Only POSTs count, and at 60,000 the first one has left the window.
+    for (is_post, at, is_admitted) in [
+        (false, 30_000, true),
+        (true, 59_999, false),
+        (true, 60_000, true),
+        (true, 60_001, false),
+    ] {
+        let admitted = limiter.admit(&key, is_post, at).is_ok();
+        assert_eq!(admitted, is_admitted, "{at}");
+    }
 }
 
 #[test]
 fn requests_in_flight_are_counted_until_they_end() {
-    let (limiter, _) = limiter(UNLIMITED);
-    let key = key("k", "u", in_flight(2), UNLIMITED);
+    let (limiter, _) = limiter(NONE);
+    let key = key("k", "u", rates(0, 0, 2), NONE);
     let first = limiter.admit(&key, false, 0).unwrap();
     let _second = limiter.admit(&key, true, 0).unwrap();
     let expected = "this API key may have 2 requests in flight: wait for one to end";
-    assert_eq!(
-        rate_limit_error(limiter.admit(&key, true, 0)),
-        (expected.to_owned(), 1)
-    );
-    let full = remaining(2, 0, 1);
-    assert_eq!(
-        limiter.remaining_requests(&key, 0),
-        full,
-        "a limit that is reached"
-    );
+    let third = limiter.admit(&key, true, 0);
+    assert_eq!(rate_limit_error(third), (expected.to_owned(), 1));
+    let left = || limiter.remaining_requests(&key, 0);
+    assert_eq!(left(), remaining(2, 0, 1), "a limit that is reached");
     drop(first);
-    assert_eq!(
-        limiter.remaining_requests(&key, 0),
-        None,
-        "requests a minute are free"
-    );
+    assert_eq!(left(), None, "requests a minute are free");
     assert!(limiter.admit(&key, true, 0).is_ok());
 }
 
 #[test]
 fn the_error_names_the_limit_and_a_rejected_request_counts_nowhere() {
-    let (limiter, _) = limiter(rpm(4));
-    let small = key("small", "ann", rpm(2), rpm(3));
-    let large = key("large", "ann", UNLIMITED, rpm(3));
-    let other = key("other", "bob", UNLIMITED, UNLIMITED);
+    let (limiter, _) = limiter(rates(4, 0, 0));
+    let small = key("small", "ann", rates(2, 0, 0), rates(3, 0, 0));
+    let large = key("large", "ann", NONE, rates(3, 0, 0));
+    let other = key("other", "bob", NONE, NONE);
     let post = |key| limiter.admit(key, true, 0);
     assert_eq!(limiter.remaining_requests(&small, 0), remaining(2, 2, 0));
     drop((post(&small).unwrap(), post(&small).unwrap()));
-    assert!(
-        rate_limit_error(post(&small))
-            .0
-            .starts_with("this API key may ")
-    );
-    assert_eq!(
-        limiter.remaining_requests(&large, 0),
-        remaining(3, 1, 60),
-        "it used two of three"
-    );
+    let check = |key, start: &str| {
+        let (message, _) = rate_limit_error(post(key));
+        assert!(message.starts_with(start), "{message}");
+    };
+    let left = |key| limiter.remaining_requests(key, 0);
+    check(&small, "this API key may ");
+    assert_eq!(left(&large), remaining(3, 1, 60), "it used two of three");
     drop(post(&large).unwrap());
-    assert!(
-        rate_limit_error(post(&large))
-            .0
-            .starts_with("this account, with all its API keys, may ")
-    );
-    assert_eq!(
-        limiter.remaining_requests(&other, 0),
-        remaining(4, 1, 60),
-        "rejected requests did not count"
-    );
+    check(&large, "this account, with all its API keys, may ");
+    // Rejected requests did not count.
+    assert_eq!(left(&other), remaining(4, 1, 60));
     drop(post(&other).unwrap());
-    assert!(
-        rate_limit_error(post(&other))
-            .0
-            .starts_with("this gateway's users together may ")
-    );
-    assert_eq!(
-        limiter.remaining_requests(&small, 0),
-        remaining(2, 0, 60),
-        "the tightest"
-    );
+    check(&other, "this gateway's users together may ");
+    assert_eq!(left(&small), remaining(2, 0, 60), "the tightest");
 }
 
 #[test]
 fn tokens_count_by_estimate_until_the_actual_number_is_known() {
-    let (limiter, clock) = limiter(UNLIMITED);
-    let key = key("k", "u", tpm(100), UNLIMITED);
+    let (limiter, clock) = limiter(NONE);
+    let key = key("k", "u", rates(0, 100, 0), NONE);
     let begin = || limiter.admit(&key, true, clock.now()).unwrap().unwrap();
     let first = begin();
     first.reserve_tokens(90).unwrap();
@@ -205,10 +163,10 @@ fn tokens_count_by_estimate_until_the_actual_number_is_known() {
 
 #[test]
 fn tokens_of_all_keys_and_users_add_up() {
-    let (limiter, clock) = limiter(tpm(1_000));
-    let one = key("one", "ann", UNLIMITED, tpm(100));
-    let two = key("two", "ann", UNLIMITED, tpm(100));
-    let other = key("other", "bob", UNLIMITED, UNLIMITED);
+    let (limiter, clock) = limiter(rates(0, 1_000, 0));
+    let one = key("one", "ann", NONE, rates(0, 100, 0));
+    let two = key("two", "ann", NONE, rates(0, 100, 0));
+    let other = key("other", "bob", NONE, NONE);
     let begin = |key| limiter.admit(key, true, clock.now()).unwrap().unwrap();
     let first = begin(&one);
     first.reserve_tokens(100).unwrap();
@@ -231,8 +189,8 @@ fn tokens_of_all_keys_and_users_add_up() {
 
 #[test]
 fn a_huge_number_of_tokens_does_not_overflow() {
-    let (limiter, clock) = limiter(UNLIMITED);
-    let key = key("k", "u", tpm(u32::MAX), UNLIMITED);
+    let (limiter, clock) = limiter(NONE);
+    let key = key("k", "u", rates(0, u32::MAX, 0), NONE);
     let begin = || limiter.admit(&key, true, clock.now()).unwrap().unwrap();
     let first = begin();
     first.reserve_tokens(u64::MAX).unwrap();
@@ -246,29 +204,22 @@ fn a_huge_number_of_tokens_does_not_overflow() {
 
 #[test]
 fn idle_entries_are_removed() {
-    let (limiter, clock) = limiter(UNLIMITED);
+    let (limiter, clock) = limiter(NONE);
     let count = || {
         let table = limiter.shared.lock();
         table.keys.by_id.len() + table.users.by_id.len()
     };
-    drop(
-        limiter
-            .admit(&key("k", "u", in_flight(1), UNLIMITED), true, 0)
-            .unwrap(),
-    );
+    let limited = key("k", "u", rates(0, 0, 1), NONE);
+    drop(limiter.admit(&limited, true, 0).unwrap());
     assert_eq!(count(), 0);
-    assert!(
-        limiter
-            .admit(&key("k", "u", UNLIMITED, UNLIMITED), true, 0)
-            .unwrap()
-            .is_none()
-    );
-    assert_eq!(count(), 0);
+    let unlimited = key("k", "u", NONE, NONE);
+    let admitted = limiter.admit(&unlimited, true, 0).unwrap();
+    assert!(admitted.is_none() && count() == 0);
     // Entries of keys that are not used again are removed when others are added.
     let mut max = 0;
     for i in 0..20_000 {
         clock.advance(100);
-        let key = key(&i.to_string(), "u", rpm(5), UNLIMITED);
+        let key = key(&i.to_string(), "u", rates(5, 0, 0), NONE);
         drop(limiter.admit(&key, true, clock.now()).unwrap());
         max = max.max(count());
     }

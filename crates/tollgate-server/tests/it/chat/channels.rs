@@ -1,4 +1,4 @@
-//! Which channel and key a chat goes to, what rests after which trouble, and what happens when nothing is left.
+//! Which channel and key a chat goes to, what gets a cooldown after which failure, and what happens when no channel is left.
 
 use std::time::Duration;
 
@@ -6,401 +6,346 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tollgate_fakes::{Fake, Options, Provider, Scenario, start};
 
-use super::money::prices;
-use super::site::{channel, fake, payer, records};
-use super::talk::Talk;
-use super::wire::Wire;
-use crate::gate::{Backend, Client, Gate, Setup, on_one, until};
+use super::charges::prices;
+use super::format::Format;
+use super::providers::{channel, chat_records, fake};
+use super::request::ChatRequest;
+use crate::harness::*;
 
-on_one!(
+on_sqlite!(
     priority_comes_before_weight,
-    keys_take_turns_and_rest_alone,
-    what_is_tired_rests,
-    the_circuit_opens_and_closes,
-    another_channel_only_before_the_first_byte,
-    a_connection_has_its_time,
-    when_nothing_is_left,
-    a_full_channel_is_passed_over,
-    users_keep_to_their_channel,
-    a_new_configuration_while_streams_run,
-    channel_test_asks_with_every_key,
+    keys_take_turns_and_have_separate_cooldowns,
+    failures_cause_cooldowns,
+    the_circuit_breaker_opens_and_closes,
+    failover_ends_with_the_first_byte,
+    connections_have_a_timeout,
+    errors_without_another_channel,
+    a_full_channel_is_skipped,
+    users_keep_their_channel,
+    running_streams_survive_a_new_configuration,
+    channel_test_uses_every_key,
 );
 
 const MODEL: &str = "gpt-4o";
 
 /// A gateway before two fakes of OpenAI, `a` and `b`.
-struct Pair {
-    gate: Gate,
+struct TwoChannels {
+    gateway: TestGateway,
     client: Client,
     a: Fake,
     b: Fake,
 }
 
-impl Pair {
+impl TwoChannels {
     async fn start(backend: Backend, a_more: &str, b_more: &str) -> Self {
         let (a, b) = (fake(Provider::OpenAi).await, fake(Provider::OpenAi).await);
         let config = channel("a", Provider::OpenAi, &a, a_more)
             + &channel("b", Provider::OpenAi, &b, b_more);
-        let gate = Setup::new(backend).config(&config).start().await;
-        let client = gate.somebody().await;
-        Self { gate, client, a, b }
+        let gateway = Setup::new(backend).config(&config).start().await;
+        let client = gateway.unlimited_client().await;
+        Self {
+            gateway,
+            client,
+            a,
+            b,
+        }
     }
 
-    /// How often each was asked, which is forgotten.
-    fn asked(&self) -> (usize, usize) {
+    /// How many requests each got since the last call.
+    fn counts(&self) -> (usize, usize) {
         let counts = (self.a.requests().len(), self.b.requests().len());
         self.a.clear();
         self.b.clear();
         counts
     }
+
+    /// So many chats succeed, and the fakes got so many requests.
+    async fn check(&self, chats: usize, counts: (usize, usize), what: &str) {
+        for _ in 0..chats {
+            assert_eq!(chat(&self.client, MODEL).await, 200, "{what}");
+        }
+        assert_eq!(self.counts(), counts, "{what}");
+    }
 }
 
-/// Asks without a stream; the status.
-async fn ask(client: &Client, model: &str) -> u16 {
-    let talk = Talk::saying(Wire::Chat, model, false, "hi");
-    client
-        .post(&Wire::Chat.bare_path(model, false), &talk.body)
-        .await
-        .status
+/// One complete reply; its status.
+async fn chat(client: &Client, model: &str) -> u16 {
+    let request = ChatRequest::of_text(Format::Chat, model, false, "hi");
+    let path = Format::Chat.vendor_path(model, false);
+    client.post(&path, &request.body).await.status
 }
 
 async fn priority_comes_before_weight(backend: Backend) {
-    let pair = Pair::start(backend, "priority = 1\nweight = 1000", "priority = 0").await;
-    for _ in 0..8 {
-        assert_eq!(ask(&pair.client, MODEL).await, 200);
-    }
-    assert_eq!(pair.asked(), (0, 8));
-    pair.gate.close().await;
+    let two = TwoChannels::start(backend, "priority = 1\nweight = 1000", "priority = 0").await;
+    two.check(8, (0, 8), "").await;
+    two.gateway.close().await;
 
-    let pair = Pair::start(backend, "weight = 3", "weight = 1").await;
-    let statuses = join_all((0..200).map(|_| ask(&pair.client, MODEL))).await;
+    let two = TwoChannels::start(backend, "weight = 3", "weight = 1").await;
+    let statuses = join_all((0..200).map(|_| chat(&two.client, MODEL))).await;
     assert!(statuses.iter().all(|status| *status == 200));
-    let (a, b) = pair.asked();
+    let (a, b) = two.counts();
     // 150 is expected; the bounds are six standard deviations away.
     assert!((113..=187).contains(&a) && a + b == 200, "{a} {b}");
-    pair.gate.close().await;
+    two.gateway.close().await;
 }
 
-async fn keys_take_turns_and_rest_alone(backend: Backend) {
+async fn keys_take_turns_and_have_separate_cooldowns(backend: Backend) {
     let keys = "api_keys = [\"up-1\", \"up-2\", \"up-3\"]";
-    let pair = Pair::start(backend, keys, "priority = 1").await;
-    let used = |fake: &Fake, key: &str| {
+    let two = TwoChannels::start(backend, keys, "priority = 1").await;
+    let uses = |key: &str| {
         let key = format!("Bearer {key}");
-        let seen = fake.requests().into_iter();
-        seen.filter(|seen| seen.header("authorization") == Some(&key))
-            .count()
+        let requests = two.a.requests().into_iter();
+        let with_key = requests.filter(|r| r.header("authorization") == Some(&key));
+        with_key.count()
     };
     for _ in 0..6 {
-        assert_eq!(ask(&pair.client, MODEL).await, 200);
+        assert_eq!(chat(&two.client, MODEL).await, 200);
     }
-    for key in ["up-1", "up-2", "up-3"] {
-        assert_eq!(used(&pair.a, key), 2, "{key}");
-    }
-    pair.asked();
-    pair.a.set(Scenario::KeyRefused {
-        key: Some("up-2".to_owned()),
-    });
+    assert_eq!(["up-1", "up-2", "up-3"].map(uses), [2, 2, 2]);
+    two.counts();
+    two.a.set("key-refused=up-2".parse().unwrap());
     for _ in 0..9 {
-        assert_eq!(ask(&pair.client, MODEL).await, 200);
+        assert_eq!(chat(&two.client, MODEL).await, 200);
     }
-    assert_eq!(used(&pair.a, "up-2"), 1, "asked once, then it rests");
-    assert_eq!(
-        pair.asked(),
-        (10, 0),
-        "the others go on, and so does the channel"
-    );
-    pair.gate.close().await;
+    assert_eq!(uses("up-2"), 1, "used once, then it has a cooldown");
+    assert_eq!(two.counts(), (10, 0), "other keys and the channel go on");
+    two.gateway.close().await;
 }
 
-async fn what_is_tired_rests(backend: Backend) {
-    for (behaviour, others_too) in [
-        (Scenario::RateLimited { retry_after: 600 }, true),
-        (Scenario::QuotaExhausted, true),
-        (Scenario::KeyRefused { key: None }, true),
-        (Scenario::ModelMissing, false),
+async fn failures_cause_cooldowns(backend: Backend) {
+    // Whether other models of the channel are not used either.
+    for (scenario, whole_channel) in [
+        ("rate-limited=600", true),
+        ("quota-exhausted", true),
+        ("key-refused", true),
+        ("model-missing", false),
     ] {
-        let pair = Pair::start(backend, "", "priority = 1").await;
-        pair.a.queue(behaviour.clone());
-        assert_eq!(ask(&pair.client, MODEL).await, 200, "{behaviour:?}");
-        assert_eq!(pair.asked(), (1, 1), "{behaviour:?}");
-        assert_eq!(ask(&pair.client, MODEL).await, 200, "{behaviour:?}");
-        assert_eq!(pair.asked(), (0, 1), "{behaviour:?}");
-        assert_eq!(ask(&pair.client, "gpt-5").await, 200, "{behaviour:?}");
-        let expected = if others_too { (0, 1) } else { (1, 0) };
-        assert_eq!(pair.asked(), expected, "{behaviour:?}: another model");
-        let rows = records(&pair.gate, "attempts, channel").await;
-        assert!(
-            rows[0][0].contains("\"channel\":\"a\"") && rows[0][1] == "b",
-            "{rows:?}"
-        );
-        pair.gate.close().await;
+        let two = TwoChannels::start(backend, "", "priority = 1").await;
+        two.a.queue(scenario.parse().unwrap());
+        two.check(1, (1, 1), scenario).await;
+        two.check(1, (0, 1), scenario).await;
+        assert_eq!(chat(&two.client, "gpt-5").await, 200, "{scenario}");
+        let expected = if whole_channel { (0, 1) } else { (1, 0) };
+        assert_eq!(two.counts(), expected, "{scenario}: another model");
+        let row = chat_records(&two.gateway, "attempts, channel")
+            .await
+            .remove(0);
+        let failover = row[0].contains("\"channel\":\"a\"") && row[1] == "b";
+        assert!(failover, "{row:?}");
+        two.gateway.close().await;
     }
 }
 
-async fn the_circuit_opens_and_closes(backend: Backend) {
-    let pair = Pair::start(backend, "", "priority = 1").await;
-    pair.a.set(Scenario::Status(500, None));
-    for _ in 0..5 {
-        assert_eq!(ask(&pair.client, MODEL).await, 200);
-    }
-    assert_eq!(pair.asked(), (5, 5));
-    for _ in 0..5 {
-        assert_eq!(ask(&pair.client, MODEL).await, 200);
-    }
-    assert_eq!(pair.asked(), (0, 5), "it is left alone");
-    pair.a.set(Scenario::Normal);
-    until("the circuit to close", async || {
-        assert_eq!(ask(&pair.client, MODEL).await, 200);
-        (pair.asked().0 == 1).then_some(())
+async fn the_circuit_breaker_opens_and_closes(backend: Backend) {
+    let two = TwoChannels::start(backend, "", "priority = 1").await;
+    two.a.set(Scenario::Status(500, None));
+    two.check(5, (5, 5), "closed").await;
+    two.check(5, (0, 5), "open").await;
+    two.a.set(Scenario::Normal);
+    until_true("the circuit breaker to close", async || {
+        assert_eq!(chat(&two.client, MODEL).await, 200);
+        two.counts().0 == 1
     })
     .await;
-    for _ in 0..3 {
-        assert_eq!(ask(&pair.client, MODEL).await, 200);
-    }
-    assert_eq!(pair.asked(), (3, 0));
-    pair.gate.close().await;
+    two.check(3, (3, 0), "closed again").await;
+    two.gateway.close().await;
 }
 
-async fn another_channel_only_before_the_first_byte(backend: Backend) {
-    let pair = Pair::start(backend, "", "priority = 1").await;
-    for wire in Wire::ALL {
-        let talk = Talk::saying(wire, MODEL, true, "hello there");
-        for behaviour in [
+async fn failover_ends_with_the_first_byte(backend: Backend) {
+    let two = TwoChannels::start(backend, "", "priority = 1").await;
+    for format in Format::ALL {
+        let request = ChatRequest::of_text(format, MODEL, true, "hello there");
+        for scenario in [
             Scenario::ErrorFirst,
             Scenario::ResetBeforeHead,
             Scenario::Html200,
         ] {
-            pair.a.queue(behaviour);
-            let said = wire.ask(&pair.client, MODEL, true, &talk.body).await;
-            assert_eq!(said.unwrap().text, "echo: hello there", "{wire:?}");
-            assert_eq!(pair.asked(), (1, 1), "{wire:?}");
-            assert_eq!(ask(&pair.client, MODEL).await, 200);
-            assert_eq!(pair.asked(), (1, 0), "{wire:?}: one failure opens nothing");
+            two.a.queue(scenario);
+            let reply = format.send(&two.client, MODEL, true, &request.body).await;
+            assert_eq!(reply.unwrap().text, "echo: hello there", "{format:?}");
+            assert_eq!(two.counts(), (1, 1), "{format:?}");
+            two.check(1, (1, 0), "one failure opens nothing").await;
         }
-        pair.a.queue(Scenario::ResetMidBody { after: 4 });
-        let mut reply = pair
-            .client
-            .open(&wire.bare_path(MODEL, true), &talk.body)
-            .await;
+        two.a.queue(Scenario::ResetMidBody { after: 4 });
+        let path = format.vendor_path(MODEL, true);
+        let mut reply = two.client.open(&path, &request.body).await;
         assert_eq!(reply.status, 200);
-        let events = reply.events().await;
-        assert!(
-            wire.error_event(events.last().unwrap()).is_some(),
-            "{wire:?}: {events:?}"
-        );
-        assert_eq!(pair.asked(), (1, 0), "{wire:?}: it has begun");
+        let last = reply.events().await.pop().unwrap();
+        assert!(format.error_event(&last).is_some(), "{last:?}");
+        assert_eq!(two.counts(), (1, 0), "{format:?}: it has started");
     }
-    pair.gate.close().await;
+    two.gateway.close().await;
 }
 
-async fn a_connection_has_its_time(backend: Backend) {
-    // Takes connections and never speaks TLS: without a limit of its own this would last as long as the first byte may.
-    let mute = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}/v1", mute.local_addr().unwrap());
+async fn connections_have_a_timeout(backend: Backend) {
+    // Accepts connections without a TLS handshake: without a timeout of its own this would last as long as the first byte may.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/v1", silent.local_addr().unwrap());
     let b = fake(Provider::OpenAi).await;
+    let b = channel("b", Provider::OpenAi, &b, "priority = 1");
     for (everywhere, here) in [
         ("", "connect_s = 1\n"),
         ("time_limits.chat_connect_s = 1\n", ""),
     ] {
-        let a = format!(
-            "[[channel]]\nname = \"a\"\nkind = \"openai\"\nbase_url = \"{url}\"\napi_keys = [\"k\"]\nmodels = [\"{MODEL}\"]\n{here}"
+        let config = format!(
+            "{everywhere}[[channel]]\nname = \"a\"\nkind = \"openai\"\nbase_url = \"{url}\"\napi_keys = [\"k\"]\n\
+             models = [\"{MODEL}\"]\n{here}{b}"
         );
-        let config = [
-            everywhere,
-            &a,
-            &channel("b", Provider::OpenAi, &b, "priority = 1"),
-        ]
-        .concat();
-        let gate = Setup::new(backend).config(&config).start().await;
-        let client = gate.somebody().await;
-        assert_eq!(ask(&client, MODEL).await, 200);
-        let attempts = records(&gate, "channel, attempts").await;
-        let [record] = &attempts[..] else {
-            panic!("{attempts:?}")
-        };
-        assert_eq!(record[0], "b");
+        let gateway = Setup::new(backend).config(&config).start().await;
+        let client = gateway.unlimited_client().await;
+        assert_eq!(chat(&client, MODEL).await, 200);
+        let rows = chat_records(&gateway, "channel, attempts").await;
+        let timed_out = rows[0][1].contains("\"outcome\":\"Connect\"");
         assert!(
-            record[1].contains("\"outcome\":\"Connect\""),
-            "{}",
-            record[1]
+            rows.len() == 1 && rows[0][0] == "b" && timed_out,
+            "{rows:?}"
         );
-        gate.close().await;
+        gateway.close().await;
     }
 }
 
-async fn when_nothing_is_left(backend: Backend) {
-    for (behaviour, status, gemini, asked) in [
-        (Scenario::Status(500, None), 502, "BAD_GATEWAY", 5),
-        (
-            Scenario::RateLimited { retry_after: 600 },
-            429,
-            "RESOURCE_EXHAUSTED",
-            1,
-        ),
-        (Scenario::KeyRefused { key: None }, 502, "BAD_GATEWAY", 1),
-        (Scenario::Hang, 504, "", 1),
-        (Scenario::Status(400, None), 400, "INVALID_ARGUMENT", 1),
+async fn errors_without_another_channel(backend: Backend) {
+    for (scenario, status, word, requests) in [
+        ("status=500", 502, "BAD_GATEWAY", 5),
+        ("rate-limited=600", 429, "RESOURCE_EXHAUSTED", 1),
+        ("key-refused", 502, "BAD_GATEWAY", 1),
+        ("hang", 504, "", 1),
+        ("status=400", 400, "INVALID_ARGUMENT", 1),
     ] {
         let upstream = fake(Provider::OpenAi).await;
         let config = channel("only", Provider::OpenAi, &upstream, "first_byte_s = 1");
-        let gate = Setup::new(backend).config(&config).start().await;
-        let client = gate.somebody().await;
-        upstream.set(behaviour.clone());
-        let talk = Talk::saying(Wire::Generate, MODEL, false, "hi");
-        let reply = client
-            .post(&Wire::Generate.spec_path(MODEL, false), &talk.body)
-            .await;
-        let body = reply.clone().expect(status).json();
-        let message = Wire::Generate.error(status, &body);
-        assert!(
-            gemini.is_empty() || body["error"]["status"] == gemini,
-            "{behaviour:?}: {body}"
-        );
-        assert!(
-            !message.contains(&upstream.address().to_string()),
-            "{message}"
-        );
-        assert_eq!(upstream.requests().len(), asked, "{behaviour:?}");
+        let gateway = Setup::new(backend).config(&config).start().await;
+        let client = gateway.unlimited_client().await;
+        upstream.set(scenario.parse().unwrap());
+        let request = ChatRequest::of_text(Format::Generate, MODEL, false, "hi");
+        let path = Format::Generate.enveloped_path(MODEL, false);
+        let reply = client.post(&path, &request.body).await.expect(status);
+        let body = reply.json();
+        let message = Format::Generate.error(status, &body);
+        let is_word = word.is_empty() || body["error"]["status"] == word;
+        assert!(is_word, "{scenario}: {body}");
+        let address = upstream.address().to_string();
+        assert!(!message.contains(&address), "{message}");
+        assert_eq!(upstream.requests().len(), requests, "{scenario}");
         if status == 429 {
-            let wait: u64 = reply.header("retry-after").parse().unwrap();
-            assert!((590..=601).contains(&wait), "{wait}");
-            assert_eq!(ask(&client, MODEL).await, 429);
-            assert_eq!(
-                upstream.requests().len(),
-                asked,
-                "it asked to be left alone"
-            );
+            let seconds: u64 = reply.header("retry-after").parse().unwrap();
+            assert!((590..=601).contains(&seconds), "{seconds}");
+            assert_eq!(chat(&client, MODEL).await, 429);
+            assert_eq!(upstream.requests().len(), requests, "a cooldown");
         }
-        gate.close().await;
+        gateway.close().await;
     }
 }
 
-async fn a_full_channel_is_passed_over(backend: Backend) {
-    let pair = Pair::start(
-        backend,
-        "max_concurrency = 1",
-        "max_concurrency = 1\npriority = 1",
-    )
-    .await;
-    pair.a.set(Scenario::Hang);
-    pair.b.set(Scenario::Hang);
-    let talk = Talk::saying(Wire::Chat, MODEL, false, "hi");
-    let path = Wire::Chat.bare_path(MODEL, false);
-    let hanging = join_all((0..2).map(|_| pair.client.post(&path, &talk.body)));
+async fn a_full_channel_is_skipped(backend: Backend) {
+    let limit = "max_concurrency = 1\n";
+    let second = format!("{limit}priority = 1");
+    let two = TwoChannels::start(backend, limit, &second).await;
+    for fake in [&two.a, &two.b] {
+        fake.set(Scenario::Hang);
+    }
+    let hanging = join_all((0..2).map(|_| chat(&two.client, MODEL)));
     let full = async {
-        until("both to be busy", async || {
-            (pair.a.open_streams() == 1 && pair.b.open_streams() == 1).then_some(())
-        })
-        .await;
-        for wire in Wire::ALL {
-            let talk = Talk::saying(wire, MODEL, true, "hi");
-            let reply = pair
-                .client
-                .post(&wire.bare_path(MODEL, true), &talk.body)
-                .await;
-            wire.error(503, &reply.clone().expect(503).json());
-            assert_ne!(reply.header("retry-after"), "", "{wire:?}");
+        let are_busy = async || two.a.open_streams() == 1 && two.b.open_streams() == 1;
+        until_true("both to be busy", are_busy).await;
+        for format in Format::ALL {
+            let request = ChatRequest::of_text(format, MODEL, true, "hi");
+            let path = format.vendor_path(MODEL, true);
+            let reply = two.client.post(&path, &request.body).await.expect(503);
+            format.error(503, &reply.json());
+            assert_ne!(reply.header("retry-after"), "", "{format:?}");
         }
     };
     tokio::select! {
         _ = hanging => panic!("they hang"),
         () = full => {}
     }
-    pair.a.set(Scenario::Normal);
-    pair.b.set(Scenario::Normal);
-    until("room", async || {
-        (ask(&pair.client, MODEL).await == 200).then_some(())
-    })
-    .await;
-    pair.gate.close().await;
+    for fake in [&two.a, &two.b] {
+        fake.set(Scenario::Normal);
+    }
+    let is_free = async || chat(&two.client, MODEL).await == 200;
+    until_true("a free permit", is_free).await;
+    two.gateway.close().await;
 }
 
-async fn users_keep_to_their_channel(backend: Backend) {
-    let pair = Pair::start(backend, "", "").await;
+async fn users_keep_their_channel(backend: Backend) {
+    let two = TwoChannels::start(backend, "", "").await;
     let mut seen = [0, 0];
     for user in 0..16 {
-        for turn in 0..3 {
-            let wire = Wire::ALL[turn];
-            let mut talk = Talk::saying(wire, MODEL, false, "hi");
-            let name = format!("user-{user}");
-            match wire {
-                Wire::Messages => talk.body["metadata"] = json!({"user_id": name}),
-                _ => talk.body["user"] = json!(name),
+        let name = format!("user-{user}");
+        for format in [Format::Chat, Format::Responses, Format::Messages] {
+            let mut request = ChatRequest::of_text(format, MODEL, false, "hi");
+            match format {
+                Format::Messages => request.body["metadata"] = json!({"user_id": name}),
+                _ => request.body["user"] = json!(name),
             }
-            wire.ask(&pair.client, MODEL, false, &talk.body)
-                .await
-                .unwrap();
+            let reply = format.send(&two.client, MODEL, false, &request.body).await;
+            reply.unwrap();
         }
-        match pair.asked() {
+        match two.counts() {
             (3, 0) => seen[0] += 1,
             (0, 3) => seen[1] += 1,
             other => panic!("user {user} went to both: {other:?}"),
         }
     }
-    assert!(
-        seen[0] > 0 && seen[1] > 0,
-        "all users on one channel: {seen:?}"
-    );
-    pair.gate.close().await;
+    assert!(seen[0] > 0 && seen[1] > 0, "one channel: {seen:?}");
+    two.gateway.close().await;
 }
 
-async fn a_new_configuration_while_streams_run(backend: Backend) {
+async fn running_streams_survive_a_new_configuration(backend: Backend) {
+    let delay = Duration::from_millis(150);
     let options = Options {
-        delay: Duration::from_millis(150),
+        delay,
         ..Options::default()
     };
     let before = start(Provider::OpenAi, options).await.unwrap();
     let after = fake(Provider::OpenAi).await;
     let old = prices(&[MODEL]) + &channel("before", Provider::OpenAi, &before, "");
-    let gate = Setup::new(backend).config(&old).start().await;
-    let client = payer(&gate, "1000").await;
-    let talk = Talk::saying(Wire::Chat, MODEL, true, "hi").cap(50);
-    let mut stream = client
-        .open(&Wire::Chat.bare_path(MODEL, true), &talk.body)
-        .await;
+    let gateway = Setup::new(backend).config(&old).start().await;
+    let client = gateway.funded_client("1000").await;
+    let request = ChatRequest::of_text(Format::Chat, MODEL, true, "hi").max_tokens(50);
+    let path = Format::Chat.vendor_path(MODEL, true);
+    let mut stream = client.open(&path, &request.body).await;
     assert!(stream.event().await.is_some());
 
-    let free = "[price.\"gpt-4o\"]\ninput_per_million = 0\n";
-    gate.set_config(&(free.to_owned() + &channel("after", Provider::OpenAi, &after, "")));
-    gate.signal("HUP").await;
-    until("the new channel", async || {
-        assert_eq!(ask(&client, MODEL).await, 200);
-        (!after.requests().is_empty()).then_some(())
+    let free = "[price.\"gpt-4o\"]\ninput_per_million = 0\n".to_owned();
+    gateway.set_config(&(free + &channel("after", Provider::OpenAi, &after, "")));
+    gateway.signal("HUP").await;
+    until_true("the new channel", async || {
+        assert_eq!(chat(&client, MODEL).await, 200);
+        !after.requests().is_empty()
     })
     .await;
-    let spent_before_end = client.purse().await.1;
-    let events = stream.events().await;
-    assert!(Wire::Chat.is_end(events.last().unwrap()), "{events:?}");
-    let spent = client.purse().await.1;
+    let (_, used_before) = client.balances().await;
+    let last = stream.events().await.pop().unwrap();
+    assert!(Format::Chat.is_end(&last), "{last:?}");
+    let (_, used) = client.balances().await;
     assert!(
-        spent >= spent_before_end && spent > 0.0,
-        "at the price of its beginning"
+        used >= used_before && used > 0.0,
+        "at the price of its start"
     );
-    assert_eq!(ask(&client, MODEL).await, 200);
-    assert_eq!(client.purse().await.1, spent, "the new price");
-    gate.close().await;
+    assert_eq!(chat(&client, MODEL).await, 200);
+    assert_eq!(client.balances().await.1, used, "the new price");
+    gateway.close().await;
 }
 
-async fn channel_test_asks_with_every_key(backend: Backend) {
-    let pair = Pair::start(
-        backend,
-        "api_keys = [\"up-1\", \"up-2\"]\nmodels = [\"gpt-4o\"]",
-        "models = [\"gpt-4o\"]",
-    )
-    .await;
-    let said = pair.gate.cli(&["channel", "test", "a"]).await;
-    assert_eq!(said.code, 0, "{}{}", said.stdout, said.stderr);
-    assert!(said.stdout.contains("echo"), "{}", said.stdout);
-    assert_eq!(pair.asked(), (2, 0));
-    pair.a.set(Scenario::KeyRefused {
-        key: Some("up-2".to_owned()),
-    });
-    let said = pair.gate.cli(&["channel", "test", "a"]).await;
-    assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
-    let all = said.stdout + &said.stderr;
+async fn channel_test_uses_every_key(backend: Backend) {
+    let models = "models = [\"gpt-4o\"]";
+    let keys = format!("api_keys = [\"up-1\", \"up-2\"]\n{models}");
+    let two = TwoChannels::start(backend, &keys, models).await;
+    let output = two.gateway.cli(&["channel", "test", "a"]).await;
+    assert!(
+        output.code == 0 && output.stdout.contains("echo"),
+        "{output:?}"
+    );
+    assert_eq!(two.counts(), (2, 0));
+    two.a.set("key-refused=up-2".parse().unwrap());
+    let output = two.gateway.cli(&["channel", "test", "a"]).await;
+    assert_eq!(output.code, 1, "{output:?}");
+    let all = output.stdout + &output.stderr;
     assert!(!all.contains("up-1") && !all.contains("up-2"), "{all}");
-    assert_eq!(pair.asked(), (2, 0));
-    let said = pair.gate.cli(&["channel", "test", "nowhere"]).await;
-    assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
-    pair.gate.close().await;
+    assert_eq!(two.counts(), (2, 0));
+    let output = two.gateway.cli(&["channel", "test", "nowhere"]).await;
+    assert_eq!(output.code, 1, "{output:?}");
+    two.gateway.close().await;
 }

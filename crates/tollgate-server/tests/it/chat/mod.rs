@@ -1,14 +1,19 @@
-//! Chats over real HTTP: the four formats against the sandbox and against fakes of the three vendors, which refuse what the
-//! real ones refuse.
+//! Chats over real HTTP: the four formats against the sandbox and against fakes of the three vendors, which reject what the
+//! real ones reject.
 
-mod site;
-mod talk;
-mod wire;
+mod format;
+mod join;
+mod providers;
+mod request;
 
-mod bad;
-mod broken;
 mod channels;
-mod ends;
-mod matrix;
-mod money;
+mod charges;
+mod delivered;
+mod failures;
+mod interrupted;
+mod rejected;
 mod sandbox;
+mod search;
+mod threads;
+mod translation;
+mod upstream;

@@ -1,502 +1,370 @@
 //! The sandbox through every format: the envelope and the vendors' own shapes, directives, lists of models, counts.
 
 use futures_util::future::join_all;
-use http::Method;
-use http_body_util::Full;
 use serde_json::{Value, json};
 
-use super::talk::Talk;
-use super::wire::{Said, Wire};
-use crate::gate::{Backend, Client, Gate, Setup, on_one};
+use super::format::{ChatReply, Format};
+use super::request::ChatRequest;
+use crate::harness::*;
 
-on_one!(
-    every_format_whole_and_streamed,
+on_sqlite!(
+    every_format_complete_and_streamed,
     a_stream_as_one_list,
-    shapes_of_the_specification,
+    replies_have_the_documented_shape,
     directives,
-    caps_and_stops,
+    token_limits_and_stop_sequences,
     lists_of_models,
-    tokens_are_counted_for_free,
+    counting_tokens_is_free,
     keys_in_any_header,
-    browsers,
+    browsers_are_allowed,
     unknown_paths_and_methods,
 );
 
 const MODEL: &str = "gemini-2.5-flash";
 const SAY: &str = "[[sandbox:say=one two three]]";
 
-fn keys(value: &Value) -> Vec<&str> {
-    let object = value.as_object().unwrap_or_else(|| panic!("{value}"));
-    let mut keys: Vec<&str> = object.keys().map(String::as_str).collect();
-    keys.sort_unstable();
-    keys
+fn request(format: Format, stream: bool, text: &str) -> ChatRequest {
+    ChatRequest::of_text(format, MODEL, stream, text)
 }
 
-/// Every format, whole and streamed.
-fn ways() -> impl Iterator<Item = (Wire, bool)> {
-    Wire::ALL
-        .into_iter()
-        .flat_map(|wire| [(wire, false), (wire, true)])
+async fn send(client: &Client, format: Format, stream: bool, request: &ChatRequest) -> ChatReply {
+    let reply = format.send(client, MODEL, stream, &request.body).await;
+    reply.unwrap_or_else(|error| panic!("{format:?} {stream}: {error:?}"))
 }
 
-async fn said(client: &Client, wire: Wire, stream: bool, talk: &Talk) -> Said {
-    let said = wire.ask(client, MODEL, stream, &talk.body).await;
-    said.unwrap_or_else(|error| panic!("{wire:?} {stream}: {error:?}"))
-}
-
-async fn every_format_whole_and_streamed(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    gate.user("bare", &[]).await;
-    let bare = gate.key("bare", &["--envelope", "none"]).await;
-    for (wire, stream) in ways() {
-        let talk = Talk::saying(wire, MODEL, stream, SAY);
+async fn every_format_complete_and_streamed(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    gateway.user("bare", &[]).await;
+    let bare = gateway.key("bare", &["--envelope", "none"]).await;
+    for (format, stream) in Format::all_and_streamed() {
+        let request = request(format, stream, SAY);
+        let reply = send(&client, format, stream, &request).await;
+        assert_eq!(reply.text, "one two three", "{format:?}");
         let ends = ["stop", "completed", "end_turn", "STOP"];
-        let answer = said(&client, wire, stream, &talk).await;
-        assert_eq!(answer.text, "one two three", "{wire:?}");
-        assert_eq!(answer.end, ends[wire as usize], "{wire:?}");
-        assert_eq!(answer.usage[2], 4, "{wire:?}: {:?}", answer.usage);
-        assert!(answer.usage[0] > 0, "{wire:?}: {:?}", answer.usage);
-        // The same path in the envelope, and bare for a key that wants it so. Streams are never wrapped.
-        let path = wire.spec_path(MODEL, stream);
+        assert_eq!(reply.end, ends[format as usize], "{format:?}");
+        assert!(reply.usage[0] > 0 && reply.usage[2] == 4, "{reply:?}");
+        // The same path in the envelope, and without it for a key that is set so. Streams are never wrapped.
+        let path = format.enveloped_path(MODEL, stream);
         if stream {
             for client in [&client, &bare] {
-                let events = client.open(&path, &talk.body).await.events().await;
-                assert_eq!(
-                    wire.said(&wire.folded(&events)).text,
-                    "one two three",
-                    "{wire:?}"
-                );
+                let events = client.open(&path, &request.body).await.events().await;
+                let reply = format.parse(&format.join(&events));
+                assert_eq!(reply.text, "one two three", "{format:?}");
             }
             continue;
         }
-        let wrapped = client.post(&path, &talk.body).await.expect(200).json();
-        assert_eq!(keys(&wrapped), ["code", "data"], "{wire:?}");
-        assert_eq!(wrapped["code"], 200);
-        let reply = bare.post(&path, &talk.body).await.expect(200).json();
-        assert_eq!(wire.said(&reply).text, "one two three", "{wire:?}: {reply}");
+        let wrapped = client.post(&path, &request.body).await.expect(200).json();
+        let data = wrapped["data"].clone();
+        assert_eq!(wrapped, json!({ "code": 200, "data": data }), "{format:?}");
+        let reply = bare.post(&path, &request.body).await.expect(200).json();
+        assert_eq!(format.parse(&reply).text, "one two three", "{format:?}");
     }
-    // What many clients know as the only address.
-    let talk = Talk::saying(Wire::Chat, MODEL, false, SAY);
-    let reply = client
-        .post("/v1/chat/completions", &talk.body)
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(Wire::Chat.said(&reply).text, "one two three");
-    gate.close().await;
+    // The only address that many clients know.
+    let body = request(Format::Chat, false, SAY).body;
+    let reply = client.post("/v1/chat/completions", &body).await;
+    let reply = Format::Chat.parse(&reply.expect(200).json());
+    assert_eq!(reply.text, "one two three");
+    gateway.close().await;
 }
 
-/// What Google's own API answers where nobody asks for events: a JSON list that grows.
+/// Google's own API returns a JSON list that grows if events are not requested.
 async fn a_stream_as_one_list(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    let talk = Talk::saying(Wire::Generate, MODEL, true, SAY);
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let body = request(Format::Generate, true, SAY).body;
     for version in ["v1beta", "v1"] {
         let path = format!("/gemini/{version}/models/{MODEL}:streamGenerateContent");
-        let reply = client.post(&path, &talk.body).await.expect(200);
+        let reply = client.post(&path, &body).await.expect(200);
         assert_eq!(reply.header("content-type"), "application/json");
-        let pieces = reply.json();
-        let pieces = pieces.as_array().expect("a list");
-        assert!(pieces.len() > 1, "{pieces:?}");
-        let text = |piece: &Value| {
-            let part = &piece["candidates"][0]["content"]["parts"][0]["text"];
+        let list = reply.json();
+        let chunks = list.as_array().expect("a list");
+        assert!(chunks.len() > 1, "{list}");
+        let text = |chunk: &Value| {
+            let part = &chunk["candidates"][0]["content"]["parts"][0]["text"];
             part.as_str().unwrap_or_default().to_owned()
         };
-        let said: String = pieces.iter().map(text).collect();
-        assert_eq!(said, "one two three");
-        let last = &pieces[pieces.len() - 1];
+        assert_eq!(chunks.iter().map(text).collect::<String>(), "one two three");
+        let last = &chunks[chunks.len() - 1];
         assert_eq!(last["candidates"][0]["finishReason"], "STOP");
         assert_eq!(last["usageMetadata"]["candidatesTokenCount"], 4);
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
-async fn shapes_of_the_specification(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    let data = async |wire: Wire| {
-        let talk = Talk::saying(wire, MODEL, false, SAY);
-        let reply = client.post(&wire.spec_path(MODEL, false), &talk.body).await;
-        reply.expect(200).json()["data"].clone()
-    };
-    for wire in [Wire::Chat, Wire::Responses] {
-        let data = data(wire).await;
-        assert!(data["id"].is_string() && data["created"].is_u64(), "{data}");
-        let object = if wire == Wire::Chat {
-            "chat.completion"
-        } else {
-            "response"
-        };
-        assert_eq!(
-            (&data["object"], &data["model"]),
-            (&json!(object), &json!(MODEL))
-        );
-        let choice = &data["choices"][0];
-        assert_eq!(choice["index"], 0);
-        assert_eq!(choice["message"]["role"], "assistant");
-        assert_eq!(choice["message"]["content"], "one two three");
-        assert_eq!(choice["finish_reason"], "stop");
-        let usage = &data["usage"];
-        let sum =
-            usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap();
-        assert_eq!(usage["total_tokens"], sum, "{usage}");
+async fn replies_have_the_documented_shape(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let shapes: Vec<(Format, Value)> = cases::rows("chat_shapes");
+    for (format, shape) in shapes {
+        let body = request(format, false, SAY).body;
+        let path = format.enveloped_path(MODEL, false);
+        let data = client.post(&path, &body).await.expect(200).json()["data"].clone();
+        assert_has(&data, shape);
+        match format {
+            Format::Chat | Format::Responses => {
+                let tokens = |name: &str| data["usage"][name].as_u64().unwrap();
+                let sum = tokens("prompt_tokens") + tokens("completion_tokens");
+                assert_eq!(tokens("total_tokens"), sum, "{data}");
+            }
+            Format::Messages => {}
+            Format::Generate => {
+                let ratings = [
+                    &data["candidates"][0]["safetyRatings"],
+                    &data["promptFeedback"]["safetyRatings"],
+                ];
+                assert!(ratings.iter().all(|list| list.is_array()), "{data}");
+                let details = &data["usageMetadata"]["promptTokensDetails"];
+                assert_eq!(details[0]["modality"], "TEXT", "{data}");
+            }
+        }
     }
-    let message = data(Wire::Messages).await;
-    assert!(message["id"].is_string());
-    assert_eq!(
-        (&message["type"], &message["role"]),
-        (&json!("message"), &json!("assistant"))
-    );
-    assert_eq!(
-        message["content"],
-        json!([{"type": "text", "text": "one two three"}])
-    );
-    assert_eq!(
-        (&message["model"], &message["stop_reason"]),
-        (&json!(MODEL), &json!("end_turn"))
-    );
-    assert_eq!(message["stop_sequence"], Value::Null);
-    assert!(keys(&message).contains(&"stop_sequence"));
-    assert!(
-        message["usage"]["input_tokens"].is_u64() && message["usage"]["output_tokens"].is_u64()
-    );
-    let content = data(Wire::Generate).await;
-    let candidate = &content["candidates"][0];
-    assert_eq!(
-        candidate["content"],
-        json!({"role": "model", "parts": [{"text": "one two three"}]})
-    );
-    assert_eq!(
-        (&candidate["finishReason"], &candidate["index"]),
-        (&json!("STOP"), &json!(0))
-    );
-    assert!(candidate["safetyRatings"].is_array(), "{candidate}");
-    assert!(
-        content["promptFeedback"]["safetyRatings"].is_array(),
-        "{content}"
-    );
-    let usage = &content["usageMetadata"];
-    for name in [
-        "promptTokenCount",
-        "candidatesTokenCount",
-        "totalTokenCount",
-        "thoughtsTokenCount",
-    ] {
-        assert!(usage[name].is_u64(), "{name}: {usage}");
-    }
-    assert_eq!(
-        usage["promptTokensDetails"][0]["modality"], "TEXT",
-        "{usage}"
-    );
-    gate.close().await;
+    gateway.close().await;
 }
 
 async fn directives(backend: Backend) {
     let limits = "time_limits.chat_first_byte_s = 3\ntime_limits.chat_idle_s = 3\n";
-    let gate = Setup::new(backend).config(limits).start().await;
-    let client = gate.somebody().await;
-    let asking = ways().map(|(wire, stream)| obeyed(&client, wire, stream));
-    join_all(asking).await;
-    // It costs a second: one format is enough, whose errors have the same words as all.
-    let hang = Talk::saying(Wire::Chat, MODEL, false, "[[sandbox:hang]]");
-    let reply = client
-        .post(&Wire::Chat.spec_path(MODEL, false), &hang.body)
-        .await;
-    reply.error(504, "bad_gateway");
-    // Only 429 passes as it is, and rests what was asked: for another format it is the same.
-    let limited = Talk::saying(Wire::Chat, MODEL, false, "[[sandbox:status=429]]");
-    let reply = client
-        .post(&Wire::Chat.spec_path(MODEL, false), &limited.body)
-        .await;
-    reply.error(429, "rate_limit_error");
-    gate.close().await;
+    let gateway = Setup::new(backend).config(limits).start().await;
+    let client = gateway.unlimited_client().await;
+    let all = Format::all_and_streamed();
+    join_all(all.map(|(format, stream)| check_directives(&client, format, stream))).await;
+    // These concern the channel, or take a second: one format is enough.
+    let path = Format::Chat.enveloped_path(MODEL, false);
+    for (directive, status) in [("hang", 504), ("status=429", 429)] {
+        let text = format!("[[sandbox:{directive}]]");
+        let body = request(Format::Chat, false, &text).body;
+        client.post(&path, &body).await.rejected(status, "");
+    }
+    gateway.close().await;
 }
 
 /// Every directive in one format.
-async fn obeyed(client: &Client, wire: Wire, stream: bool) {
-    let name = format!("{wire:?} {stream}");
-    let talk = |text: &str| Talk::saying(wire, MODEL, stream, text);
-    for (text, status) in [
-        ("[[sandbox:fail]]", 502),
-        ("[[sandbox:status=500]]", 502),
-        ("[[sandbox:status=401]]", 502),
-        ("[[sandbox:status=400]]", 400),
-        ("[[sandbox:moderated]]", 400),
+async fn check_directives(client: &Client, format: Format, stream: bool) {
+    let send_text =
+        async |text: &str| send(client, format, stream, &request(format, stream, text)).await;
+    for (directive, status, words) in [
+        ("fail", 502, ""),
+        ("status=500", 502, ""),
+        ("status=401", 502, ""),
+        ("status=400", 400, ""),
+        ("moderated", 400, "safety"),
     ] {
-        let refused = wire.ask(client, MODEL, stream, &talk(text).body).await;
-        let (got, body) = refused.expect_err(text);
-        assert_eq!(got, status, "{name} {text}: {body}");
-        let message = wire.error(status, &serde_json::from_str(&body).unwrap());
-        assert!(
-            !text.contains("moderated") || message.contains("safety"),
-            "{message}"
-        );
+        let body = request(format, stream, &format!("[[sandbox:{directive}]]")).body;
+        let error = format.send(client, MODEL, stream, &body).await;
+        let (got, body) = error.expect_err(directive);
+        assert_eq!(got, status, "{format:?} {directive}: {body}");
+        let message = format.error(status, &serde_json::from_str(&body).unwrap());
+        assert!(message.contains(words), "{message}");
     }
-    let again = said(
-        client,
-        wire,
-        stream,
-        &talk("[[sandbox:fail=2]][[sandbox:say=ok]]"),
-    )
-    .await;
-    assert_eq!(again.text, "ok", "{name}");
-    let late = said(
-        client,
-        wire,
-        stream,
-        &talk("[[sandbox:delay=30]][[sandbox:say=late\nlines]]"),
-    )
-    .await;
-    assert_eq!(late.text, "late\nlines", "{name}");
-    let words = said(client, wire, stream, &talk("[[sandbox:words=17]]")).await;
-    assert_eq!(words.text.split_whitespace().count(), 17, "{name}");
-    let call = said(
-        client,
-        wire,
-        stream,
-        &talk("[[sandbox:tool=get_weather]]").tools(),
-    )
-    .await;
-    assert_eq!(call.calls.len(), 1, "{name}: {call:?}");
-    assert_eq!(
-        (call.calls[0].name.as_str(), &call.calls[0].arguments),
-        ("get_weather", &json!({}))
-    );
+    for (text, expected) in [
+        ("[[sandbox:fail=2]][[sandbox:say=ok]]", "ok"),
+        (
+            "[[sandbox:delay=30]][[sandbox:say=late\nlines]]",
+            "late\nlines",
+        ),
+    ] {
+        assert_eq!(send_text(text).await.text, expected, "{format:?}");
+    }
+    let words = send_text("[[sandbox:words=17]]").await.text;
+    assert_eq!(words.split_whitespace().count(), 17, "{format:?}");
+    let tool = request(format, stream, "[[sandbox:tool=get_weather]]").tools();
+    let reply = send(client, format, stream, &tool).await;
+    assert_eq!(reply.calls.len(), 1, "{format:?}: {reply:?}");
+    assert_eq!(reply.calls[0].name, "get_weather");
+    assert_eq!(reply.calls[0].arguments, json!({}));
     if stream {
-        let cut = talk("[[sandbox:cut=3]][[sandbox:words=20]]");
-        let mut reply = client.open(&wire.bare_path(MODEL, true), &cut.body).await;
-        let events = reply.events().await;
+        let cut = request(format, true, "[[sandbox:cut=3]][[sandbox:words=20]]");
+        let path = format.vendor_path(MODEL, true);
+        let events = client.open(&path, &cut.body).await.events().await;
+        let last = events.last().unwrap();
+        assert!(format.error_event(last).is_some(), "{format:?}: {events:?}");
         assert!(
-            wire.error_event(events.last().unwrap()).is_some(),
-            "{name}: {events:?}"
+            !events.iter().any(|event| format.is_end(event)),
+            "{format:?}"
         );
-        assert!(!events.iter().any(|event| wire.is_end(event)), "{name}");
     }
 }
 
-async fn caps_and_stops(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    let capped = ["length", "incomplete", "max_tokens", "MAX_TOKENS"];
-    let stopped = ["stop", "", "stop_sequence", "STOP"];
-    for (wire, stream) in ways() {
-        let talk = Talk::saying(wire, MODEL, stream, "[[sandbox:words=200]]").cap(12);
-        let answer = said(&client, wire, stream, &talk).await;
-        assert!((1..=12).contains(&answer.usage[2]), "{wire:?}: {answer:?}");
-        assert_eq!(answer.end, capped[wire as usize], "{wire:?}");
-        if wire != Wire::Responses {
-            let talk = Talk::saying(wire, MODEL, stream, "[[sandbox:say=to be or not]]").stop("or");
-            let answer = said(&client, wire, stream, &talk).await;
-            assert_eq!(answer.text, "to be ", "{wire:?}");
-            assert_eq!(answer.end, stopped[wire as usize], "{wire:?}");
+async fn token_limits_and_stop_sequences(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    for (format, stream) in Format::all_and_streamed() {
+        let long = request(format, stream, "[[sandbox:words=200]]").max_tokens(12);
+        let reply = send(&client, format, stream, &long).await;
+        assert!((1..=12).contains(&reply.usage[2]), "{format:?}: {reply:?}");
+        let ends = ["length", "incomplete", "max_tokens", "MAX_TOKENS"];
+        assert_eq!(reply.end, ends[format as usize], "{format:?}");
+        if format != Format::Responses {
+            let stop = request(format, stream, "[[sandbox:say=to be or not]]").stop("or");
+            let reply = send(&client, format, stream, &stop).await;
+            assert_eq!(reply.text, "to be ", "{format:?}");
+            let ends = ["stop", "", "stop_sequence", "STOP"];
+            assert_eq!(reply.end, ends[format as usize], "{format:?}");
         }
-        let talk = Talk::saying(wire, MODEL, stream, "a town").schema();
-        let answer: Value =
-            serde_json::from_str(&said(&client, wire, stream, &talk).await.text).unwrap();
-        assert!(answer["town"].is_string(), "{wire:?}: {answer}");
+        let schema = request(format, stream, "a town").schema();
+        let text = send(&client, format, stream, &schema).await.text;
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert!(value["town"].is_string(), "{format:?}: {value}");
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
 async fn lists_of_models(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    gate.user("bound", &[]).await;
-    let bound = gate
-        .key("bound", &["--models", "gpt-5,gemini-2.5-pro"])
-        .await;
-    for path in [
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    gateway.user("bound", &[]).await;
+    let models = ["--models", "gpt-5,gemini-2.5-pro"];
+    let bound = gateway.key("bound", &models).await;
+    for base in [
         "/openai/v1",
         "/anthropic/v1",
         "/gemini/v1beta",
         "/gemini/v1",
         "/v1beta",
     ] {
-        let models = format!("{path}/models");
-        let list = bound.get(&models).await.expect(200).json();
-        let named = |list: &Value, name: &str, part: &str| -> Vec<String> {
-            let list = list[name]
-                .as_array()
-                .unwrap_or_else(|| panic!("{list}"))
-                .iter();
-            list.map(|model| model[part].as_str().unwrap().to_owned())
-                .collect()
-        };
-        assert_eq!(
-            named(&list, "data", "id"),
-            ["gemini-2.5-pro", "gpt-5"],
-            "{path}"
-        );
-        assert_eq!(
-            named(&list, "models", "name"),
-            ["models/gemini-2.5-pro", "models/gpt-5"],
-            "{path}"
-        );
-        let all = client.get(&models).await.expect(200).json();
-        let all = named(&all, "data", "id");
-        assert!(
-            all.len() > 15 && !all.iter().any(|id| id.contains("sora")),
-            "{all:?}"
-        );
-        let one = bound
-            .get(&format!("{models}/gpt-5"))
-            .await
-            .expect(200)
-            .json();
+        let models = format!("{base}/models");
+        let names = [
+            json!([{ "id": "gemini-2.5-pro" }, { "id": "gpt-5" }]),
+            json!([{ "name": "models/gemini-2.5-pro" }, { "name": "models/gpt-5" }]),
+        ];
+        let list = bound.get_json(&models).await;
+        assert_has(&list, json!({ "data": names[0], "models": names[1] }));
+        let all = client.get_json(&models).await;
+        let all = all["data"].as_array().unwrap();
+        let has_videos = all
+            .iter()
+            .any(|model| model["id"].as_str().unwrap().contains("sora"));
+        assert!(all.len() > 15 && !has_videos, "{all:?}");
+        let one = bound.get_json(&format!("{models}/gpt-5")).await;
         assert_eq!(one["id"], "gpt-5");
         for name in ["gpt-4o", "nothing", "sora-2"] {
-            let gone = bound
-                .get(&format!("{models}/{name}"))
-                .await
-                .expect(404)
-                .json();
-            assert!(gone["error"]["message"].is_string(), "{gone}");
+            let reply = bound.get(&format!("{models}/{name}")).await;
+            let error = json!({ "message": "<string>" });
+            assert_has(&reply.expect(404).json(), json!({ "error": error }));
         }
-        gate.nobody().get(&models).await.expect(401);
+        gateway.anonymous().get(&models).await.expect(401);
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
-async fn tokens_are_counted_for_free(backend: Backend) {
+async fn counting_tokens_is_free(backend: Backend) {
     let prices =
         "[price.\"gemini-2.5-flash\"]\ninput_per_million = 1000\noutput_per_million = 1000\n";
-    let gate = Setup::new(backend).config(prices).start().await;
-    let client = gate.somebody_with("payer", &["--balance", "1"]).await;
-    let words = "some words to be counted by the gateway itself";
-    let message = Talk::saying(Wire::Messages, MODEL, false, words).body;
-    let content = Talk::saying(Wire::Generate, MODEL, false, words).body;
+    let gateway = Setup::new(backend).config(prices).start().await;
+    let client = gateway.funded_client("1").await;
+    let text = "some words to be counted by the gateway itself";
+    let message = request(Format::Messages, false, text).body;
+    let content = request(Format::Generate, false, text).body;
+    let wrapped = json!({"generateContentRequest": {"model": format!("models/{MODEL}"), "contents": content["contents"]}});
+    let mut requests = Vec::new();
+    for base in ["/v1", "/anthropic/v1"] {
+        requests.push((
+            format!("{base}/messages/count_tokens"),
+            &message,
+            "input_tokens",
+        ));
+    }
+    for base in ["/v1beta", "/gemini/v1beta", "/gemini/v1"] {
+        let path = format!("{base}/models/{MODEL}:countTokens");
+        requests.push((path.clone(), &content, "totalTokens"));
+        requests.push((path, &wrapped, "totalTokens"));
+    }
     let mut counts = Vec::new();
-    for path in [
-        "/v1/messages/count_tokens",
-        "/anthropic/v1/messages/count_tokens",
-    ] {
-        let reply = client.post(path, &message).await.expect(200).json();
-        let reply = reply.get("data").cloned().unwrap_or(reply);
-        counts.push(reply["input_tokens"].as_u64().unwrap());
+    for (path, body, name) in requests {
+        let reply = client.post(&path, body).await.expect(200).json();
+        let count = &reply.get("data").unwrap_or(&reply)[name];
+        counts.push(count.as_u64().unwrap());
     }
-    for mount in ["/v1beta", "/gemini/v1beta", "/gemini/v1"] {
-        let path = format!("{mount}/models/{MODEL}:countTokens");
-        let wrapped = json!({"generateContentRequest": {"model": format!("models/{MODEL}"), "contents": content["contents"]}});
-        for body in [&content, &wrapped] {
-            let reply = client.post(&path, body).await.expect(200).json();
-            let reply = reply.get("data").cloned().unwrap_or(reply);
-            counts.push(reply["totalTokens"].as_u64().unwrap());
-        }
-    }
-    assert!(
-        counts.iter().all(|count| *count == counts[0]) && counts[0] > 8,
-        "{counts:?}"
-    );
-    assert_eq!(client.purse().await, (1.0, 0.0));
-    gate.close().await;
+    let equal = counts.iter().all(|count| *count == counts[0]);
+    assert!(equal && counts[0] > 8, "{counts:?}");
+    assert_eq!(client.balances().await, (1.0, 0.0));
+    gateway.close().await;
 }
 
 async fn keys_in_any_header(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    let key = client.secret.clone().unwrap();
-    let nobody = gate.nobody();
-    for wire in Wire::ALL {
-        let talk = Talk::saying(wire, MODEL, false, "hi");
-        let path = wire.bare_path(MODEL, false);
-        let bearer = format!("Bearer {key}");
-        for (name, value) in [
-            ("authorization", &bearer),
+    let gateway = TestGateway::start(backend).await;
+    let key = gateway.unlimited_client().await.secret.unwrap();
+    let anonymous = gateway.anonymous();
+    let bearer = format!("Bearer {key}");
+    for format in Format::ALL {
+        let body = request(format, false, "hi").body;
+        let path = format.vendor_path(MODEL, false);
+        for header in [
+            ("authorization", bearer.as_str()),
             ("x-api-key", &key),
             ("x-goog-api-key", &key),
         ] {
-            nobody
-                .post_with(&path, &talk.body, &[(name, value)])
+            anonymous
+                .post_with(&path, &body, &[header])
                 .await
                 .expect(200);
         }
-        let refused = nobody.post(&format!("{path}?key={key}"), &talk.body).await;
-        let expected = if wire == Wire::Generate { 200 } else { 401 };
-        assert_eq!(refused.status, expected, "{wire:?}");
-        let wrong = nobody
-            .post_with(&path, &talk.body, &[("x-api-key", "sk-wrong")])
-            .await;
-        wire.error(401, &wrong.expect(401).json());
+        let reply = anonymous.post(&format!("{path}?key={key}"), &body).await;
+        let expected = if format == Format::Generate { 200 } else { 401 };
+        assert_eq!(reply.status, expected, "{format:?}");
+        let wrong = [("x-api-key", "sk-wrong")];
+        let reply = anonymous.post_with(&path, &body, &wrong).await;
+        format.error(401, &reply.expect(401).json());
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
-async fn browsers(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    for wire in Wire::ALL {
-        for path in [wire.spec_path(MODEL, true), wire.bare_path(MODEL, true)] {
-            let asked = "authorization,content-type,x-stainless-os";
-            let request = gate.nobody().request(Method::OPTIONS, &path);
-            let request = request.header("origin", "https://app.example");
-            let request = request.header("access-control-request-headers", asked);
-            let reply = client
-                .send(request.body(Full::default()).unwrap())
-                .await
-                .expect(204);
-            assert_eq!(reply.header("access-control-allow-origin"), "*");
-            assert_eq!(reply.header("access-control-allow-headers"), asked);
+async fn browsers_are_allowed(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let anonymous = gateway.anonymous();
+    let origin = ("origin", "https://app.example");
+    let allow = "access-control-allow-origin";
+    for format in Format::ALL {
+        for path in format.paths(MODEL, true) {
+            let headers = "authorization,content-type,x-stainless-os";
+            let preflight = [origin, ("access-control-request-headers", headers)];
+            let reply = anonymous.send_with("OPTIONS", &path, &preflight, "").await;
+            let reply = reply.expect(204);
+            assert_eq!(reply.header(allow), "*");
+            assert_eq!(reply.header("access-control-allow-headers"), headers);
             assert!(
                 reply
                     .header("access-control-allow-methods")
                     .contains("POST")
             );
-            let talk = Talk::saying(wire, MODEL, true, "hi");
-            let origin = [("origin", "https://app.example")];
-            let reply = client.open_with(&path, &talk.body, &origin).await;
-            let allowed = reply.headers.get("access-control-allow-origin");
-            assert!(
-                allowed.is_some_and(|any| any == "*"),
-                "{path}: {:?}",
-                reply.headers
-            );
-            // Nor is an error kept from a page.
-            let reply = gate.nobody().post_with(&path, &talk.body, &origin).await;
-            let reply = reply.expect(401);
-            assert_eq!(reply.header("access-control-allow-origin"), "*", "{path}");
+            let body = request(format, true, "hi").body;
+            let reply = client.open_with(&path, &body, &[origin]).await;
+            assert_eq!(reply.headers[allow], "*", "{path}");
+            // Pages may read errors too.
+            let reply = anonymous.post_with(&path, &body, &[origin]).await;
+            assert_eq!(reply.expect(401).header(allow), "*", "{path}");
         }
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
 async fn unknown_paths_and_methods(backend: Backend) {
-    let gate = Gate::start(backend).await;
-    let client = gate.somebody().await;
-    for (wire, mount) in [
-        (Wire::Chat, "/openai/v1"),
-        (Wire::Messages, "/anthropic/v1"),
-        (Wire::Generate, "/gemini/v1beta"),
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    for (format, base) in [
+        (Format::Chat, "/openai/v1"),
+        (Format::Messages, "/anthropic/v1"),
+        (Format::Generate, "/gemini/v1beta"),
     ] {
-        let talk = Talk::saying(wire, MODEL, false, "hi");
-        let path = wire.bare_path(MODEL, false);
+        let body = request(format, false, "hi").body;
+        let path = format.vendor_path(MODEL, false);
         // SDKs whose base URL ends with a slash.
         let doubled = path.replacen("/v1", "//v1", 1);
-        client.post(&doubled, &talk.body).await.expect(200);
-        let reply = client
-            .post(&format!("{mount}/embeddings"), &json!({}))
-            .await;
-        wire.error(404, &reply.expect(404).json());
-        let reply = client.get(&path).await;
-        if wire == Wire::Generate {
-            wire.error(404, &reply.expect(404).json());
-        } else {
-            wire.error(405, &reply.clone().expect(405).json());
-            assert!(reply.header("allow").contains("POST"));
-        }
+        client.post(&doubled, &body).await.expect(200);
+        let reply = client.post(&format!("{base}/embeddings"), &json!({})).await;
+        format.error(404, &reply.expect(404).json());
+        let status = if format == Format::Generate { 404 } else { 405 };
+        let reply = client.get(&path).await.expect(status);
+        format.error(status, &reply.json());
+        assert!(status == 404 || reply.header("allow").contains("POST"));
     }
-    let talk = Talk::saying(Wire::Generate, MODEL, false, "hi").body;
+    let body = request(Format::Generate, false, "hi").body;
     for path in [
-        format!("/gemini/v1beta/models/{MODEL}:embedContent"),
-        format!("/v1beta/models/{MODEL}"),
+        "gemini/v1beta/models/MODEL:embedContent",
+        "v1beta/models/MODEL",
     ] {
-        let reply = client.post(&path, &talk).await;
+        let path = format!("/{}", path.replace("MODEL", MODEL));
+        let reply = client.post(&path, &body).await;
         assert!(
             matches!(reply.status, 404 | 405),
             "{path}: {}",
             reply.status
         );
-        Wire::Generate.error(reply.status, &reply.json());
+        Format::Generate.error(reply.status, &reply.json());
     }
-    gate.close().await;
+    gateway.close().await;
 }

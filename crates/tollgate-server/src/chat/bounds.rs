@@ -1,0 +1,347 @@
+//! How many tokens a request can cost: estimates to hold and charge, and bounds that no honest count exceeds.
+
+use std::time::Duration;
+
+use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, Usage};
+use tollgate_chat::{RequestSummary, has_open_ended_prompt, held_attachment_tokens, tokens};
+use tollgate_core::{ApiError, ErrorKind};
+use tollgate_store::{TokenCounts, TokenPrices};
+
+/// Tokens that an upstream may add to a prompt by itself: tool preambles, framing.
+const MAX_FRAMING_TOKENS: u64 = 16_384;
+/// Tokens held for framing. A JSON body has more bytes than its texts have tokens, so little is needed.
+const HELD_FRAMING_TOKENS: u64 = 16;
+/// Tokens that one image may count.
+const MAX_ATTACHMENT_TOKENS: u64 = 50_000;
+/// Tokens held for what a provider adds to a prompt by itself: search results, stored conversations.
+const HELD_PROVIDER_INPUT: u64 = 50_000;
+/// The context window of models of which it is not known: the largest that is common.
+const DEFAULT_CONTEXT_WINDOW: u64 = 1_048_576;
+/// Output tokens of one choice if neither client nor model bounds them.
+const MAX_UNBOUNDED_OUTPUT: u64 = 1_000_000;
+/// Reasoning tokens that some servers do not count towards the client's maximum.
+const MAX_UNCOUNTED_REASONING: u64 = 131_072;
+/// Output tokens that a model generates in a second at most.
+const MAX_TOKENS_PER_SECOND: u64 = 150;
+
+/// Estimates and bounds of the tokens that a request can cost.
+#[derive(Debug, Clone, Copy)]
+pub struct ChargeBounds {
+    /// Our estimate of the prompt's tokens.
+    pub estimated_prompt: u64,
+    /// The prompt's tokens at worst, which are held: 1 for each byte of text, because no tokenizer makes more of them, and
+    /// attachments by their types and sizes. 0 if nothing is held.
+    held_prompt: u64,
+    /// An upstream's count of the prompt above this cannot be true, unless the prompt is open-ended.
+    max_prompt: u64,
+    /// Whether the provider adds to the prompt, so that only the model's context window bounds it.
+    is_open_ended: bool,
+    /// The maximum of output tokens of one choice, as it is sent upstream. `None` if none is sent.
+    max_output: Option<u64>,
+    /// The output tokens that are held for one choice.
+    held_output: u64,
+    /// The requested number of choices.
+    choices: u64,
+    /// Whether the client gave a maximum of output tokens.
+    has_client_cap: bool,
+}
+
+/// What an upstream may generate unseen while it answers one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HiddenOutput {
+    /// The share of the cap, in percent, that reasoning at the requested effort takes at most. 0: everything is visible.
+    pub percent_of_cap: u64,
+}
+
+impl ChargeBounds {
+    /// The bounds of a request with that body in that format. `default_max_tokens` of output are held if it has no maximum.
+    pub fn new(
+        format: &str,
+        summary: &RequestSummary,
+        body: &[u8],
+        default_max_tokens: u64,
+        needs_hold: bool,
+    ) -> Self {
+        let bytes = body.len() as u64;
+        let attachments = u64::from(summary.attachments);
+        let is_open_ended =
+            summary.has_stored_context || has_open_ended_prompt(format, body, summary.attachments);
+        let mut held_prompt = 0;
+        if needs_hold {
+            let files = match attachments {
+                0 => 0,
+                _ => held_attachment_tokens(body),
+            };
+            let by_provider = match is_open_ended && files == 0 {
+                true => HELD_PROVIDER_INPUT,
+                false => 0,
+            };
+            let text = bytes.saturating_sub(summary.payload_bytes);
+            held_prompt = text + files + by_provider + HELD_FRAMING_TOKENS;
+        }
+        Self {
+            estimated_prompt: tokens::estimate_body(body, summary.payload_bytes)
+                + attachments * tokens::IMAGE_TOKENS,
+            held_prompt,
+            max_prompt: bytes + attachments * MAX_ATTACHMENT_TOKENS + MAX_FRAMING_TOKENS,
+            is_open_ended,
+            max_output: summary.max_tokens,
+            held_output: summary.max_tokens.unwrap_or_else(|| {
+                default_max_tokens.saturating_add(summary.thinking_budget.unwrap_or(0))
+            }),
+            choices: u64::from(summary.n.max(1)),
+            has_client_cap: summary.max_tokens.is_some(),
+        }
+    }
+
+    /// With `tokens` of a conversation that the upstream stores and adds to the prompt.
+    pub fn with_stored_tokens(self, tokens: u64) -> Self {
+        let held = match self.held_prompt {
+            0 => 0,
+            held => held.saturating_add(tokens),
+        };
+        Self {
+            estimated_prompt: self.estimated_prompt.saturating_add(tokens),
+            held_prompt: held,
+            ..self
+        }
+    }
+
+    /// Says whether the maximum of output tokens is the client's own.
+    pub fn with_client_cap(self, has_client_cap: bool) -> Self {
+        Self {
+            has_client_cap,
+            ..self
+        }
+    }
+
+    /// Adds to the error of a hold that is not covered how the client can lower the hold, if it set no maximum.
+    pub fn advise(&self, mut error: ApiError, format: &str) -> ApiError {
+        if !self.has_client_cap && error.kind == ErrorKind::PaymentRequired {
+            let field = match format {
+                "generate-content" => "generationConfig.maxOutputTokens",
+                _ => "max_tokens",
+            };
+            let default = self.held_output;
+            error.message +=
+                &format!("; a smaller `{field}` than the default of {default} lowers the need");
+        }
+        error
+    }
+
+    /// What is held: the prompt at worst, and the maximum of output for every choice, each at the higher of the prices that may
+    /// apply.
+    pub fn held_tokens(&self, prices: &TokenPrices) -> TokenCounts {
+        let prompt = self.held_prompt;
+        let output = self.held_output.saturating_mul(self.choices);
+        let mut held = TokenCounts::default();
+        if prices.cache_write > prices.input {
+            held.cache_write = prompt;
+        } else {
+            held.input = prompt;
+        }
+        if prices.reasoning > prices.output {
+            held.reasoning = output;
+        } else {
+            held.output = output;
+        }
+        held
+    }
+
+    /// Tokens that count against the rate limits until the real number is known.
+    pub fn reserved_tokens(&self) -> u64 {
+        self.estimated_prompt.saturating_add(self.held_output())
+    }
+
+    /// The output tokens that are held for.
+    pub fn held_output(&self) -> u64 {
+        self.held_output.saturating_mul(self.choices)
+    }
+
+    /// The upstream's count, lowered where this request cannot have used as many, and how many tokens that took off.
+    /// `visible` is our estimate of the visible output.
+    pub fn clamp(&self, usage: Usage, context_window: Option<u64>, visible: u64) -> (Usage, u64) {
+        let mut clamped = 0_u64;
+        let mut limit = |count: &mut u64, max: u64| {
+            clamped = clamped.saturating_add(count.saturating_sub(max));
+            *count = (*count).min(max);
+        };
+        let mut usage = usage;
+        let max_prompt = match self.is_open_ended {
+            true => context_window.unwrap_or(DEFAULT_CONTEXT_WINDOW),
+            false => 0,
+        };
+        let max_prompt = max_prompt.max(self.max_prompt).max(self.estimated_prompt);
+        limit(&mut usage.input, max_prompt);
+        limit(&mut usage.cache_read, usage.input);
+        limit(&mut usage.cache_write, usage.input - usage.cache_read);
+        let max_output = self.max_output.unwrap_or(MAX_UNBOUNDED_OUTPUT);
+        let max_output = max_output.saturating_mul(self.choices).max(visible);
+        limit(&mut usage.reasoning, usage.output);
+        let mut visible_output = usage.output - usage.reasoning;
+        limit(&mut visible_output, max_output);
+        limit(
+            &mut usage.reasoning,
+            max_output.saturating_add(MAX_UNCOUNTED_REASONING),
+        );
+        usage.output = visible_output.saturating_add(usage.reasoning);
+        (usage, clamped)
+    }
+
+    /// The tokens that may have been generated unseen in `elapsed`, beside the visible ones: what cap, effort and time allow.
+    pub fn unseen_output(&self, hidden: HiddenOutput, elapsed: Duration, visible: u64) -> u64 {
+        let cap = self.max_output.unwrap_or(MAX_UNBOUNDED_OUTPUT);
+        let cap = cap.saturating_mul(self.choices);
+        let by_effort = cap.saturating_mul(hidden.percent_of_cap) / 100;
+        let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let by_time = milliseconds.saturating_mul(MAX_TOKENS_PER_SECOND * self.choices) / 1_000;
+        cap.saturating_sub(visible)
+            .min(by_effort)
+            .min(by_time.saturating_sub(visible))
+    }
+}
+
+impl HiddenOutput {
+    /// Everything is visible as it is generated.
+    pub const NONE: Self = Self { percent_of_cap: 0 };
+    /// Nothing is visible before the end.
+    pub const ALL: Self = Self {
+        percent_of_cap: 100,
+    };
+
+    /// What a model generates unseen that answers `body` in a stream of this format.
+    ///
+    /// OpenAI's formats show no reasoning, or a summary, and count it at the end. Anthropic's shows it, or a summary, if thinking
+    /// is on. Google's counts it in every chunk, but the first chunk comes after it.
+    pub fn of_stream(
+        format: &str,
+        capabilities: &ModelCapabilities,
+        is_thinking_set: bool,
+        body: &[u8],
+    ) -> Self {
+        let may_reason = !capabilities.shows_all_output
+            && capabilities.thinking != ReasoningControl::Unsupported;
+        match may_reason && (format != "messages" || is_thinking_set) {
+            true => Self {
+                percent_of_cap: effort_percent(body),
+            },
+            false => Self::NONE,
+        }
+    }
+
+    /// Whether nothing is generated unseen.
+    pub fn is_none(self) -> bool {
+        self.percent_of_cap == 0
+    }
+}
+
+/// The share of the cap that reasoning takes at the effort that the body asks for, or at any if it asks for none. The shares are
+/// those that <https://openrouter.ai/docs/use-cases/reasoning-tokens> documents, and a half more.
+fn effort_percent(body: &[u8]) -> u64 {
+    let Some(at) = memchr::memmem::find(body, b"effort\"") else {
+        return 100;
+    };
+    let value = body[at + b"effort\"".len()..].trim_ascii_start();
+    let value = value.strip_prefix(b":").unwrap_or(value).trim_ascii_start();
+    let value = value.strip_prefix(b"\"").unwrap_or(value);
+    match value.split(|byte| *byte == b'"').next() {
+        Some(b"none") => 0,
+        Some(b"minimal") => 15,
+        Some(b"low") => 30,
+        Some(b"medium") => 75,
+        _ => 100,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_chat::by_name;
+
+    fn bounds(body: &str, needs_hold: bool) -> ChargeBounds {
+        let format = by_name("chat-completions").unwrap();
+        let summary = format.summarize_request(body.as_bytes()).unwrap();
+        ChargeBounds::new(format.name(), &summary, body.as_bytes(), 8_192, needs_hold)
+    }
+
+    const PLAIN: &str =
+        r#"{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}"#;
+
+    #[test]
+    fn an_impossible_count_is_lowered_to_the_bound_and_no_further() {
+        let plain = bounds(PLAIN, false);
+        let absurd = Usage {
+            input: u64::MAX,
+            output: u64::MAX,
+            ..Usage::default()
+        };
+        let (usage, clamped) = plain.clamp(absurd, None, 7);
+        let max = PLAIN.len() as u64 + MAX_FRAMING_TOKENS;
+        assert_eq!((usage.input, usage.output), (max, 100));
+        assert!(clamped > 1 << 62);
+        // Text that came is not lowered.
+        assert_eq!(plain.clamp(absurd, None, 300).0.output, 300);
+        let honest = Usage {
+            input: 70,
+            cache_read: 16,
+            output: 99,
+            reasoning: 50,
+            ..Usage::default()
+        };
+        assert_eq!(plain.clamp(honest, None, 7), (honest, 0));
+        // Parts that exceed the whole.
+        let parts = Usage {
+            input: 70,
+            cache_read: 80,
+            cache_write: 80,
+            output: 9,
+            reasoning: 10,
+            ..Usage::default()
+        };
+        let (usage, clamped) = plain.clamp(parts, None, 0);
+        assert_eq!((usage.cache_read, usage.cache_write), (70, 0));
+        assert_eq!((usage.output, usage.reasoning, clamped), (9, 9, 91));
+    }
+
+    #[test]
+    fn a_prompt_that_the_provider_adds_to_is_bounded_by_the_context_window() {
+        let search = PLAIN.replace("\"max_tokens\"", "\"web_search_options\":{},\"max_tokens\"");
+        let usage = Usage {
+            input: 400_000,
+            output: 5,
+            ..Usage::default()
+        };
+        assert_eq!(bounds(&search, false).clamp(usage, None, 5), (usage, 0));
+        let (usage, clamped) = bounds(&search, false).clamp(usage, Some(128_000), 5);
+        assert_eq!((usage.input, clamped), (128_000, 272_000));
+    }
+
+    #[test]
+    fn a_hold_covers_text_at_a_token_for_each_byte() {
+        let prices = TokenPrices::default();
+        let held = bounds(PLAIN, true).held_tokens(&prices);
+        assert_eq!((held.input, held.output), (PLAIN.len() as u64 + 16, 100));
+        let search = PLAIN.replace("\"max_tokens\"", "\"plugins\":[],\"max_tokens\"");
+        let held = bounds(&search, true).held_tokens(&prices);
+        assert_eq!(held.input, search.len() as u64 + 16 + 50_000);
+    }
+
+    #[test]
+    fn unseen_output_is_bounded_by_cap_effort_and_time() {
+        let plain = bounds(PLAIN, false);
+        let seconds = Duration::from_secs;
+        assert_eq!(plain.unseen_output(HiddenOutput::ALL, seconds(30), 10), 90);
+        assert_eq!(plain.unseen_output(HiddenOutput::NONE, seconds(30), 10), 0);
+        let low = HiddenOutput { percent_of_cap: 30 };
+        assert_eq!(plain.unseen_output(low, seconds(30), 10), 30);
+        let brief = Duration::from_millis(400);
+        assert_eq!(plain.unseen_output(HiddenOutput::ALL, brief, 10), 50);
+        for (body, percent) in [
+            (r#"{"reasoning_effort":"low"}"#, 30),
+            (r#"{"reasoning": {"effort" : "none"}}"#, 0),
+            (r#"{"messages":[]}"#, 100),
+        ] {
+            assert_eq!(effort_percent(body.as_bytes()), percent, "{body}");
+        }
+    }
+}

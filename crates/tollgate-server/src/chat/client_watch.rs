@@ -1,0 +1,107 @@
+//! What becomes of a request whose client leaves before the response begins: if an upstream has it, the story is told to its end,
+//! so that what the upstream charges is charged.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+
+use crate::chat::read_on::{self, MAX_READ_ON, MAX_WAIT};
+
+/// Which upstream has the request.
+const NONE: u8 = 0;
+/// One whose output is visible as it is generated.
+const VISIBLE: u8 = 1;
+/// One whose output, or a part of it, is seen at its end.
+const HIDDEN: u8 = 2;
+
+/// Whether the client is still there, and whether an upstream has its request.
+#[derive(Debug, Default)]
+pub struct ClientWatch {
+    upstream: AtomicU8,
+    is_gone: AtomicBool,
+}
+
+impl ClientWatch {
+    /// An upstream gets the request now.
+    pub fn request_sent(&self, is_hidden: bool) {
+        let upstream = if is_hidden { HIDDEN } else { VISIBLE };
+        self.upstream.store(upstream, Ordering::Relaxed);
+    }
+
+    /// The upstream failed: no upstream has the request.
+    pub fn request_failed(&self) {
+        self.upstream.store(NONE, Ordering::Relaxed);
+    }
+
+    /// Whether the client has left. Then no other upstream is tried.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// The client has left. Returns how long the upstream is waited for.
+    fn leave(&self) -> Option<Duration> {
+        self.is_gone.store(true, Ordering::Relaxed);
+        match self.upstream.load(Ordering::Relaxed) {
+            NONE => None,
+            VISIBLE => Some(MAX_WAIT),
+            _ => Some(MAX_READ_ON),
+        }
+    }
+}
+
+/// The story of a request. If it is dropped while an upstream has the request, it goes on in the background for a while.
+pub struct WatchedStory<F: Future + Send + 'static> {
+    story: Option<Pin<Box<F>>>,
+    watch: Arc<ClientWatch>,
+    closing: TaskTracker,
+}
+
+impl<F: Future + Send + 'static> WatchedStory<F> {
+    /// Tells `story`. `closing` has what shutdown waits for.
+    pub fn new(story: F, watch: Arc<ClientWatch>, closing: TaskTracker) -> Self {
+        Self {
+            story: Some(Box::pin(story)),
+            watch,
+            closing,
+        }
+    }
+}
+
+impl<F: Future + Send + 'static> Future for WatchedStory<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(story) = &mut self.story else {
+            return Poll::Pending;
+        };
+        let output = std::task::ready!(story.as_mut().poll(cx));
+        self.story = None;
+        Poll::Ready(output)
+    }
+}
+
+impl<F: Future + Send + 'static> Drop for WatchedStory<F> {
+    fn drop(&mut self) {
+        let Some(story) = self.story.take() else {
+            return;
+        };
+        let Some(time) = self.watch.leave() else {
+            return;
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let closing = self.closing.clone();
+        runtime.spawn(self.closing.track_future(async move {
+            // Its bill settles itself when it is dropped.
+            tokio::select! {
+                _ = story => {}
+                () = read_on::end_of_time(time, &closing) => {}
+            }
+        }));
+    }
+}

@@ -1,0 +1,110 @@
+//! Whether our own storage takes writes. A full disk or a lack of file descriptors is our fault, never the provider's: results
+//! wait for it, and no provider is called before a probe succeeds.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::storage::files::FileStorage;
+
+/// First pause before a failed write is tried again; doubled each time up to [`MAX_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// Shortest time between two probes of a storage that fails.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is known about the storage folder: shared by everything that writes to it.
+#[derive(Debug, Default)]
+pub(super) struct Availability {
+    is_failing: AtomicBool,
+    /// When the last probe ended. The lock lets one probe run at a time.
+    last_probe: Mutex<Option<Instant>>,
+}
+
+/// The pauses of one write that is repeated until the storage takes it.
+#[derive(Debug)]
+pub struct StorageBackoff {
+    pause: Duration,
+}
+
+impl Default for StorageBackoff {
+    fn default() -> Self {
+        Self { pause: FIRST_PAUSE }
+    }
+}
+
+impl FileStorage {
+    /// Records that a write failed. [`FileStorage::is_available`] is false until a probe succeeds.
+    pub fn record_write_error(&self, error: &io::Error) {
+        if !self.availability.is_failing.swap(true, Ordering::Relaxed) {
+            tracing::error!(%error, "the storage folder takes no writes: results wait, and no provider is called");
+        }
+    }
+
+    /// Whether files can be written. Costs nothing until a write has failed; from then on the folder is probed, at most once a
+    /// second.
+    pub async fn is_available(&self) -> bool {
+        if !self.availability.is_failing.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Ok(mut last_probe) = self.availability.last_probe.try_lock() else {
+            return false;
+        };
+        if last_probe.is_some_and(|at| at.elapsed() < PROBE_INTERVAL) {
+            return false;
+        }
+        let is_writable = self.check_writable().await.is_ok();
+        *last_probe = Some(Instant::now());
+        if is_writable {
+            self.availability.is_failing.store(false, Ordering::Relaxed);
+            tracing::info!("the storage folder takes writes again");
+        }
+        is_writable
+    }
+
+    /// Records `error` of a write and returns when the write is worth another try: after a growing pause, and not before a probe
+    /// succeeds. The caller bounds the time.
+    pub async fn wait_until_available(&self, error: &io::Error, backoff: &mut StorageBackoff) {
+        self.record_write_error(error);
+        loop {
+            tokio::time::sleep(backoff.pause).await;
+            backoff.pause = (backoff.pause * 2).min(MAX_PAUSE);
+            if self.is_available().await {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_core::id;
+
+    #[tokio::test]
+    async fn a_storage_that_failed_is_available_again_once_a_probe_succeeds() {
+        let root = std::env::temp_dir().join(id::short_id("tollgate-availability-"));
+        let storage = FileStorage::open(&root, "https://gate.example").unwrap();
+        assert!(storage.is_available().await);
+        let (tmp, away) = (root.join("tmp"), root.join("away"));
+        std::fs::rename(&tmp, &away).unwrap();
+        assert!(
+            storage.is_available().await,
+            "not known before a write fails"
+        );
+        storage.record_write_error(&io::ErrorKind::StorageFull.into());
+        assert!(!storage.is_available().await);
+        std::fs::rename(&away, &tmp).unwrap();
+        let full = io::ErrorKind::StorageFull.into();
+        let mut backoff = StorageBackoff::default();
+        let waited = storage.wait_until_available(&full, &mut backoff);
+        tokio::time::timeout(Duration::from_secs(60), waited)
+            .await
+            .unwrap();
+        assert!(storage.is_available().await);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,161 @@
+//! What is charged: prices by size, resolution and quality, per delivered image, in each currency; and that
+//! nothing is ever overdrawn.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+on_both!(
+    prices_follow_the_request,
+    only_delivered_images_are_charged,
+    currencies_have_their_prices,
+    concurrent_submissions_never_overdraw,
+    prices_are_reloaded,
+);
+
+const PRICES: &str = r#"
+[price."gpt-image-2-official"]
+per_image = 0.04
+when = [
+  { resolution = "2k", quality = "high", per_image = 0.3 },
+  { resolution = "2k", per_image = 0.19 },
+  { size = "3:1", per_image = 0.05 },
+  { size = "1024x1536", per_image = 0.06 },
+  { quality = "low", per_image = 0.000000001 },
+]
+[price."wan2.7-image"]
+when = [{ size = "1K", per_image = 0.1 }]
+[price."grok-imagine-1.0-partner"]
+per_image = 0.333333333
+"#;
+
+/// A request of images of `grok-imagine-1.0-partner`, which takes `n` up to 10.
+fn images(prompt: &str, n: u32) -> Value {
+    json!({ "model": "grok-imagine-1.0-partner", "prompt": prompt, "n": n })
+}
+
+/// The configuration of that model's price.
+fn price(amount: &str) -> String {
+    format!("[price.\"grok-imagine-1.0-partner\"]\nper_image = {amount}\n")
+}
+
+async fn prices_follow_the_request(backend: Backend) {
+    let gateway = Setup::new(backend).config(PRICES).start().await;
+    let client = gateway.funded_client("100").await;
+    cases::check(&client, "image_prices", &[]).await;
+    assert_eq!(client.balances().await, (100.0, 0.0));
+    gateway.close().await;
+}
+
+async fn only_delivered_images_are_charged(backend: Backend) {
+    let gateway = Setup::new(backend).config(&price("2")).start().await;
+    let client = gateway.funded_client("40").await;
+    cases::check(&client, "images_delivered", &[]).await;
+    assert_eq!(client.balances().await, (26.0, 14.0));
+    // A request for more than there is changes nothing.
+    let ten = images("[[sandbox:hang]]", 10);
+    let held = [client.submit(&ten).await];
+    client
+        .post_image(&images("a mill", 4))
+        .await
+        .rejected(402, "");
+    assert_eq!(client.balances().await, (6.0, 14.0));
+    // All that there is may be held, and comes back.
+    let last = client.submit(&images("[[sandbox:hang]]", 3)).await;
+    assert_eq!(client.balances().await, (0.0, 14.0));
+    client
+        .post_image(&images("a mill", 1))
+        .await
+        .rejected(402, "");
+    for id in held.iter().chain([&last]) {
+        client.cancel(id).await.expect(200);
+    }
+    assert_eq!(client.balances().await, (26.0, 14.0));
+    gateway.close().await;
+}
+
+async fn currencies_have_their_prices(backend: Backend) {
+    // The price of this model is built in for CNY alone; what is configured goes first.
+    for (currency, per_image, balance, built_in, needed) in [
+        ("CNY", 0.3, "1.7", 1.0, "0.1 CNY"),
+        ("Tokens", 1500.0, "5000", 0.0, "2000 Tokens"),
+    ] {
+        let config = format!(
+            "currency = \"{currency}\"\n[price.\"wan2.7-image\"]\nper_image = {per_image}\n"
+        );
+        let gateway = Setup::new(backend).config(&config).start().await;
+        let client = gateway.funded_client(balance).await;
+        let body =
+            |model: &str| json!({ "model": model, "prompt": "x", "size": "768x768", "n": 2 });
+        let record = client.generate(&body("wan2.7-image-pro")).await;
+        assert_eq!(record["cost"], built_in);
+        let record = client.generate(&body("wan2.7-image")).await;
+        assert_eq!(record["cost"], 2.0 * per_image);
+        let reply = client.post_image(&body("wan2.7-image")).await;
+        reply.rejected(402, needed);
+        gateway.close().await;
+    }
+}
+
+async fn concurrent_submissions_never_overdraw(backend: Backend) {
+    let gateway = Setup::new(backend).config(&price("0.5")).start().await;
+    // The user has money for 7; of the other's two keys one has a quota for 3.
+    let first = gateway.user_client("seven", &["--balance", "3.7"]).await;
+    gateway.user("shared", &["--balance", "2.5"]).await;
+    let three = gateway.key("shared", &["--quota", "1.5"]).await;
+    let open = gateway.key("shared", &[]).await;
+    let accepted = submit_at_once(vec![&first; 50]).await;
+    assert_eq!(accepted, [7]);
+    first.check_balances(3.7 - 3.5, 0.0).await;
+    let mixed: Vec<&Client> = [&three, &open].into_iter().cycle().take(40).collect();
+    let accepted = submit_at_once(mixed).await;
+    assert_eq!(accepted.iter().sum::<u32>(), 5, "{accepted:?}");
+    assert!(three.key_balances().await.0 >= 0.0);
+    assert_eq!(open.balances().await.0, 0.0);
+    for client in [&first, &open] {
+        for task in client.tasks().await {
+            let id = task["id"].as_str().unwrap();
+            client.cancel(id).await.expect(200);
+        }
+    }
+    assert_eq!(first.balances().await, (3.7, 0.0));
+    assert_eq!(open.balances().await, (2.5, 0.0));
+    gateway.close().await;
+}
+
+/// All submit at once; returns how many submissions were accepted, of each key. All others are rejected with 402.
+async fn submit_at_once(clients: Vec<&Client>) -> Vec<u32> {
+    let body = images("[[sandbox:hang]]", 1);
+    let replies = join_all(clients.iter().map(|client| client.post_image(&body))).await;
+    let mut accepted = BTreeMap::new();
+    for (client, reply) in clients.iter().zip(replies) {
+        match reply.status {
+            200 => *accepted.entry(&client.key_id).or_insert(0) += 1,
+            _ => drop(reply.rejected(402, "")),
+        }
+    }
+    accepted.into_values().collect()
+}
+
+async fn prices_are_reloaded(backend: Backend) {
+    let gateway = Setup::new(backend).config(&price("1")).start().await;
+    let client = gateway.funded_client("100").await;
+    let early = client.submit(&images("[[sandbox:delay=700]]", 1)).await;
+    let words = "channels and prices were read again";
+    gateway.reload(&price("3"), words).await;
+    let one = images("a mill", 1);
+    assert_eq!(client.generate(&one).await["cost"], 3.0);
+    let record = client.wait_for_end(&early).await;
+    assert_eq!(record["cost"], 1.0, "frozen at the submission");
+    // An invalid file changes nothing.
+    let invalid = price("5").replace("per_image", "per_picture");
+    let words = "the configuration was not taken";
+    gateway.reload(&invalid, words).await;
+    assert!(gateway.log().contains("per_picture"));
+    assert_eq!(client.generate(&one).await["cost"], 3.0);
+    gateway.set_config(&price("3"));
+    gateway.close().await;
+}

@@ -1,0 +1,105 @@
+//! A gateway with fakes of the vendors as providers.
+
+use tollgate_fakes::{Fake, Options, Provider, start};
+
+use crate::harness::*;
+
+/// A channel to a fake.
+pub(super) struct Channel {
+    pub(super) name: &'static str,
+    pub(super) provider: Provider,
+    /// The models' names of the gateway and of the provider.
+    pub(super) models: &'static [(&'static str, &'static str)],
+    /// More lines of the channel.
+    pub(super) more: &'static str,
+}
+
+/// A channel to each API.
+pub(super) const CHANNELS: &[Channel] = &[
+    Channel {
+        name: "openai-chat",
+        provider: Provider::OpenAi,
+        models: &[("gpt-4o", "gpt-4o"), ("gpt-5", "gpt-5")],
+        more: "apis = [\"chat-completions\"]",
+    },
+    Channel {
+        name: "openai-responses",
+        provider: Provider::OpenAi,
+        models: &[
+            ("gpt-5-mini", "gpt-5-mini"),
+            ("gpt-5-chat-latest", "gpt-4o"),
+        ],
+        more: "apis = [\"responses\"]",
+    },
+    Channel {
+        name: "anthropic",
+        provider: Provider::Anthropic,
+        models: &[
+            ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+            ("claude-opus-4-1-20250805", "claude-opus-4-8"),
+        ],
+        more: "",
+    },
+    Channel {
+        name: "gemini",
+        provider: Provider::Gemini,
+        models: &[
+            ("gemini-2.5-flash", "gemini-2.5-flash"),
+            ("gemini-2.5-pro", "gemini-3-pro-preview"),
+        ],
+        more: "",
+    },
+];
+
+/// Every model of [`CHANNELS`].
+pub(super) fn all_models() -> Vec<&'static str> {
+    let models = CHANNELS.iter().flat_map(|channel| channel.models);
+    models.map(|(name, _)| *name).collect()
+}
+
+/// A gateway, and the fakes in the order of its channels.
+pub(super) struct AllProviders {
+    pub(super) gateway: TestGateway,
+    pub(super) fakes: Vec<Fake>,
+}
+
+pub(super) async fn fake(provider: Provider) -> Fake {
+    start(provider, Options::default()).await.unwrap()
+}
+
+/// The configuration of a channel. `more` are more of its lines.
+pub(super) fn channel(name: &str, provider: Provider, fake: &Fake, more: &str) -> String {
+    let (kind, url) = (provider.name(), fake.base_url());
+    let key = match more.contains("api_keys") {
+        true => String::new(),
+        false => format!("api_keys = [\"up-{name}\"]\n"),
+    };
+    format!(
+        "[[channel]]\nname = \"{name}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\n{key}{more}\n"
+    )
+}
+
+impl AllProviders {
+    /// Every one of [`CHANNELS`], and `config`.
+    pub(super) async fn start(backend: Backend, config: &str) -> Self {
+        let (mut text, mut fakes) = (config.to_owned(), Vec::new());
+        for one in CHANNELS {
+            let fake = fake(one.provider).await;
+            let model = |(name, upstream): &(&str, &str)| {
+                format!("{{ name = \"{name}\", upstream = \"{upstream}\" }}")
+            };
+            let models: Vec<String> = one.models.iter().map(model).collect();
+            let more = format!("models = [{}]\n{}", models.join(", "), one.more);
+            text += &channel(one.name, one.provider, &fake, &more);
+            fakes.push(fake);
+        }
+        let gateway = Setup::new(backend).config(&text).start().await;
+        Self { gateway, fakes }
+    }
+}
+
+/// Columns of the records of chats, oldest first.
+pub(super) async fn chat_records(gateway: &TestGateway, columns: &str) -> Vec<Vec<String>> {
+    let sql = format!("SELECT {columns} FROM chats ORDER BY opened_at, id");
+    gateway.query(&sql).await
+}

@@ -1,0 +1,244 @@
+//! Conversations that Anthropic stores (`thread`), and what a vendor's errors tell programs.
+
+use serde_json::{Value, json};
+
+use super::upstream::{Answer, Received, Upstream, events, json as json_answer};
+use crate::harness::{Backend, Client, Setup, on_sqlite};
+
+on_sqlite!(
+    threads_are_rejected_where_nothing_stores_them,
+    a_thread_goes_on_where_it_was_created,
+    a_vendors_error_keeps_its_details,
+);
+
+const PATH: &str = "/anthropic/v1/messages";
+
+fn request(model: &str, thread: Value) -> Value {
+    json!({
+        "model": model,
+        "max_tokens": 64,
+        "messages": [{"role": "user", "content": "hello"}],
+        "thread": thread,
+    })
+}
+
+fn go_on(after: &str) -> Value {
+    json!({"type": "continue", "previous_message_id": after})
+}
+
+async fn error_of(client: &Client, path: &str, body: &Value) -> (u16, Value) {
+    let reply = client.post(path, body).await;
+    (reply.status, reply.json()["error"].clone())
+}
+
+async fn threads_are_rejected_where_nothing_stores_them(backend: Backend) {
+    let openai = Upstream::start(|_| json_answer(500, &json!({}))).await;
+    let config = format!(
+        "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\nmodels = [\"claude-sonnet-4-5-20250929\"]\n\
+         [[channel]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodels = [\"gpt-4o\"]\n",
+        openai.url
+    );
+    let gate = Setup::new(backend).config(&config).start().await;
+    let client = gate.unlimited_client().await;
+    for model in ["claude-sonnet-4-5-20250929", "gpt-4o"] {
+        for path in [PATH, "/v1/messages"] {
+            for thread in [json!({"type": "create"}), go_on("msg_1")] {
+                let (status, error) = error_of(&client, path, &request(model, thread)).await;
+                assert_eq!(status, 400, "{error}");
+                assert_eq!(error["type"], "invalid_request_error");
+                assert_eq!(
+                    error["details"],
+                    json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]})
+                );
+            }
+        }
+    }
+    assert!(openai.take().is_empty(), "nothing was sent");
+    let wrong = json!({"type": "continue"});
+    let (status, error) = error_of(&client, PATH, &request("gpt-4o", wrong)).await;
+    assert_eq!(status, 400);
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("`thread.previous_message_id`"),
+        "{message}"
+    );
+    let without = request("claude-sonnet-4-5-20250929", Value::Null);
+    assert_eq!(client.post(PATH, &without).await.status, 200);
+    gate.close().await;
+}
+
+/// A server of Anthropic's format whose replies have the id `msg_KEY_N`.
+fn anthropic(received: &Received) -> Answer {
+    let messages = received.body["messages"].as_array().unwrap();
+    let text = messages[0]["content"].as_str().unwrap_or_default();
+    if text == "fail" {
+        return json_answer(
+            529,
+            &json!({"type": "error", "error": {"type": "overloaded_error", "message": "no"}}),
+        );
+    }
+    let id = format!("msg_{}_{}", received.key, text.len());
+    // What is stored counts as input of the requests that go on.
+    let input = match received.body["thread"]["type"] == "continue" {
+        true => 90_000,
+        false => 3,
+    };
+    let usage = json!({"input_tokens": input, "output_tokens": 3});
+    let mut message = json!({
+        "id": id, "type": "message", "role": "assistant", "model": "up",
+        "content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn", "usage": usage,
+    });
+    if received.body["stream"] != true {
+        return json_answer(200, &message);
+    }
+    message["content"] = json!([]);
+    let event = |name: &str, mut data: Value| {
+        data["type"] = json!(name);
+        format!("event: {name}\ndata: {data}\n\n")
+    };
+    let block = json!({"type": "text", "text": ""});
+    let delta = json!({"type": "text_delta", "text": "yes"});
+    events(
+        event("message_start", json!({"message": message}))
+            + &event(
+                "content_block_start",
+                json!({"index": 0, "content_block": block}),
+            )
+            + &event("content_block_delta", json!({"index": 0, "delta": delta}))
+            + &event("content_block_stop", json!({"index": 0}))
+            + &event(
+                "message_delta",
+                json!({"delta": {"stop_reason": "end_turn"}, "usage": usage}),
+            )
+            + &event("message_stop", json!({})),
+    )
+}
+
+async fn a_thread_goes_on_where_it_was_created(backend: Backend) {
+    const MODEL: &str = "claude-sonnet-4-5-20250929";
+    let upstream = Upstream::start(anthropic).await;
+    let channel = |name: &str, keys: &str| {
+        format!(
+            "[[channel]]\nname = \"{name}\"\nkind = \"anthropic\"\nbase_url = \"{}\"\napi_keys = [{keys}]\nmodels = [\"{MODEL}\"]\n",
+            upstream.url
+        )
+    };
+    // A channel that cannot store threads comes first.
+    let config = format!(
+        "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\npriority = -1\nmodels = [\"{MODEL}\"]\n{}{}",
+        channel("a", "\"key-a1\", \"key-a2\""),
+        channel("b", "\"key-b1\", \"key-b2\""),
+    );
+    let gate = Setup::new(backend).config(&config).start().await;
+    let client = gate.unlimited_client().await;
+    for stream in [false, true] {
+        let mut body = request(MODEL, json!({"type": "create"}));
+        body["stream"] = json!(stream);
+        let reply = client.post(PATH, &body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let created = upstream.take();
+        assert_eq!(created[0].body["thread"], json!({"type": "create"}));
+        let key = &created[0].key;
+        let mut last = format!("msg_{key}_5");
+        for turn in 1..=6 {
+            let mut body = request(MODEL, go_on(&last));
+            let text = "x".repeat(10 + turn);
+            last = format!("msg_{key}_{}", text.len());
+            body["messages"][0]["content"] = json!(text);
+            body["stream"] = json!(stream);
+            let reply = client.post(PATH, &body).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            let sent = upstream.take();
+            assert_eq!(sent.len(), 1);
+            assert_eq!(&sent[0].key, key, "turn {turn}");
+            assert_eq!(sent[0].body["thread"], body["thread"]);
+        }
+        // The vendor's count of what it stores is believed.
+        let log = gate.log();
+        assert!(!log.contains("missing or impossible"), "{log}");
+        // A channel that fails, another user and an unknown id: the client is told to begin anew.
+        let mut failing = request(MODEL, go_on(&last));
+        failing["messages"][0]["content"] = json!("fail");
+        let (status, error) = error_of(&client, PATH, &failing).await;
+        assert_eq!(status, 404, "{error}");
+        assert_eq!(error["details"]["error_code"], "thread_not_found");
+        let keys: Vec<_> = upstream.take().into_iter().map(|r| r.key).collect();
+        assert!(keys.iter().all(|used| used == key), "{keys:?}");
+        let stranger = gate.unlimited_client().await;
+        for (client, id) in [(&stranger, last.as_str()), (&client, "msg_unknown")] {
+            let (status, error) = error_of(client, PATH, &request(MODEL, go_on(id))).await;
+            assert_eq!(status, 404, "{error}");
+            assert_eq!(error["details"]["error_code"], "thread_not_found");
+        }
+        assert!(upstream.take().is_empty());
+    }
+    gate.close().await;
+}
+
+async fn a_vendors_error_keeps_its_details(backend: Backend) {
+    const MODEL: &str = "claude-sonnet-4-5-20250929";
+    const CHAT: &str = "/openai/v1/chat/completions";
+    let details = json!({"error_code": "thread_already_continued", "hint": "key-secret-1"});
+    let answered = details.clone();
+    let anthropic = Upstream::start(move |_| {
+        let error = json!({"type": "conflict_error", "message": "no", "details": answered});
+        json_answer(409, &json!({"type": "error", "error": error}))
+    });
+    let openai = Upstream::start(|_| {
+        let error = json!({"message": "bad", "type": "invalid_request_error", "param": "messages[0].name", "code": "1214"});
+        json_answer(400, &json!({"error": error}))
+    });
+    let gemini = Upstream::start(|_| {
+        let details = json!([{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [{"field": "contents"}]}]);
+        let error = json!({"code": 400, "message": "bad", "status": "INVALID_ARGUMENT", "details": details});
+        json_answer(400, &json!({"error": error}))
+    });
+    let (anthropic, openai, gemini) = (anthropic.await, openai.await, gemini.await);
+    let channel = |kind: &str, url: &str, model: &str| {
+        format!(
+            "[[channel]]\nname = \"{kind}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\napi_keys = [\"key-secret-1\"]\nmodels = [\"{model}\"]\n"
+        )
+    };
+    let config = channel("anthropic", &anthropic.url, MODEL)
+        + &channel("openai", &openai.url, "gpt-4o")
+        + &channel("gemini", &gemini.url, "gemini-2.5-flash");
+    let gate = Setup::new(backend).config(&config).start().await;
+    let client = gate.unlimited_client().await;
+    let messages = |model: &str| json!({"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
+
+    for path in [PATH, "/v1/messages"] {
+        let (status, error) = error_of(&client, path, &messages(MODEL)).await;
+        assert_eq!(status, 400, "{error}");
+        let expected = json!({"error_code": "thread_already_continued", "hint": "***"});
+        assert_eq!(error["details"], expected, "secrets are removed");
+    }
+    assert_eq!(anthropic.take().len(), 2, "not tried again");
+
+    let (status, error) = error_of(&client, CHAT, &messages("gpt-4o")).await;
+    assert_eq!(
+        (status, &error["param"], &error["code"]),
+        (400, &json!("messages[0].name"), &json!("1214"))
+    );
+    let contents = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
+    let path = "/gemini/v1beta/models/gemini-2.5-flash:generateContent";
+    let (status, error) = error_of(&client, path, &contents).await;
+    assert_eq!(status, 400);
+    assert_eq!(
+        error["details"][0]["fieldViolations"][0]["field"],
+        "contents"
+    );
+
+    // In another format the names of fields would be those of no field of the client.
+    let (_, error) = error_of(&client, PATH, &messages("gpt-4o")).await;
+    assert_eq!(
+        (&error["param"], &error["details"]),
+        (&Value::Null, &Value::Null)
+    );
+    let (_, error) = error_of(&client, CHAT, &messages("gemini-2.5-flash")).await;
+    assert_eq!(
+        (&error["param"], &error["code"]),
+        (&Value::Null, &Value::Null),
+        "{error}"
+    );
+    gate.close().await;
+}

@@ -1,0 +1,105 @@
+//! An upstream whose answers the test gives, and which remembers what it was sent.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A request as it came: its path, the key in `x-api-key` or `authorization`, and its body.
+#[derive(Debug, Clone)]
+pub(super) struct Received {
+    pub(super) path: String,
+    pub(super) key: String,
+    pub(super) body: Value,
+}
+
+/// Status, content type and body of an answer.
+pub(super) type Answer = (u16, &'static str, String);
+
+type Answers = dyn Fn(&Received) -> Answer + Send + Sync;
+
+/// Listens until it is dropped.
+pub(super) struct Upstream {
+    pub(super) url: String,
+    received: Arc<Mutex<Vec<Received>>>,
+    listening: JoinHandle<()>,
+}
+
+/// An answer with a JSON body.
+pub(super) fn json(status: u16, body: &Value) -> Answer {
+    (status, "application/json", body.to_string())
+}
+
+/// An answer with events.
+pub(super) fn events(text: String) -> Answer {
+    (200, "text/event-stream", text)
+}
+
+impl Upstream {
+    pub(super) async fn start(
+        answers: impl Fn(&Received) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let received: Arc<Mutex<Vec<Received>>> = Arc::default();
+        let (answers, all): (Arc<Answers>, _) = (Arc::new(answers), Arc::clone(&received));
+        let listening = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (answers, all) = (Arc::clone(&answers), Arc::clone(&all));
+                connections.spawn(async move {
+                    let service = service_fn(|request| answer(request, &*answers, &all));
+                    let io = TokioIo::new(stream);
+                    let served = http1::Builder::new().serve_connection(io, service);
+                    served.await.unwrap_or_default();
+                });
+            }
+        });
+        Self {
+            url,
+            received,
+            listening,
+        }
+    }
+
+    /// What came since the last call.
+    pub(super) fn take(&self) -> Vec<Received> {
+        std::mem::take(&mut *self.received.lock().unwrap())
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    answers: &Answers,
+    all: &Mutex<Vec<Received>>,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let (head, body) = request.into_parts();
+    let header = |name: &str| head.headers.get(name)?.to_str().ok();
+    let key = header("x-api-key").or(header("authorization"));
+    let body = body.collect().await?.to_bytes();
+    let received = Received {
+        path: head.uri.path().to_owned(),
+        key: key.unwrap_or_default().to_owned(),
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    };
+    let (status, content_type, text) = answers(&received);
+    all.lock().unwrap().push(received);
+    let response = Response::builder()
+        .status(status)
+        .header("content-type", content_type);
+    Ok(response.body(Full::from(text)).unwrap())
+}

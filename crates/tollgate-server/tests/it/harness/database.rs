@@ -1,0 +1,104 @@
+//! A PostgreSQL database of a test's own, on the server that the environment names.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rusqlite::types::Value;
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+/// Names the server; its user may create databases.
+const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
+
+/// Whether there is a server to test on. In CI there must be one.
+pub(super) fn is_available() -> bool {
+    if std::env::var_os(VARIABLE).is_some() {
+        return true;
+    }
+    let ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
+    assert!(!ci, "{VARIABLE} names no PostgreSQL server to test on");
+    eprintln!("SKIPPED on PostgreSQL: {VARIABLE} names no server");
+    false
+}
+
+/// A new database, gone when dropped.
+pub(super) struct Database {
+    server: String,
+    name: String,
+}
+
+impl Database {
+    pub(super) async fn create() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let server = std::env::var(VARIABLE).unwrap();
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gateway_{}_{n}", std::process::id());
+        query(&server, &format!("DROP DATABASE IF EXISTS {name}")).await;
+        query(&server, &format!("CREATE DATABASE {name}")).await;
+        Self { server, name }
+    }
+
+    pub(super) fn url(&self) -> String {
+        let (base, _) = self.server.rsplit_once('/').expect("a URL with a database");
+        format!("{base}/{}", self.name)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        // On a thread of its own: this one may be in a runtime.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_all().build().unwrap();
+            runtime.block_on(query(
+                &server,
+                &format!("DROP DATABASE {name} WITH (FORCE)"),
+            ));
+        });
+        let _ = dropped.join();
+    }
+}
+
+/// Runs statements on a server; returns their rows.
+pub(super) async fn query(url: &str, sql: &str) -> Vec<Vec<String>> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut rows = Vec::new();
+    for message in client.simple_query(sql).await.unwrap() {
+        if let SimpleQueryMessage::Row(row) = message {
+            let cells = (0..row.len()).map(|at| row.get(at).unwrap_or_default().to_owned());
+            rows.push(cells.collect());
+        }
+    }
+    drop(client);
+    connection.await.unwrap().unwrap();
+    rows
+}
+
+/// Runs statements on an SQLite file.
+pub(super) fn execute_on_file(file: &Path, sql: &str) {
+    open(file).execute_batch(sql).unwrap();
+}
+
+/// Runs a query on an SQLite file; returns its rows.
+pub(super) fn query_file(file: &Path, sql: &str) -> Vec<Vec<String>> {
+    let database = open(file);
+    let mut statement = database.prepare(sql).unwrap();
+    let columns = statement.column_count();
+    let cell = |value: Value| match value {
+        Value::Integer(number) => number.to_string(),
+        Value::Text(text) => text,
+        _ => String::new(),
+    };
+    let rows = statement.query_map([], |row| {
+        let cells = (0..columns).map(|at| Ok(cell(row.get(at)?)));
+        cells.collect()
+    });
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+fn open(file: &Path) -> rusqlite::Connection {
+    let database = rusqlite::Connection::open(file).unwrap();
+    database.busy_timeout(super::TIMEOUT).unwrap();
+    database
+}

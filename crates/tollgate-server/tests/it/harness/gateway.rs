@@ -1,0 +1,322 @@
+//! The gateway's process, its data and its configuration.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::database::{self, Database};
+use super::process::{Address, Server};
+use super::*;
+
+/// A gateway. Every test ends with [`TestGateway::close`].
+pub(crate) struct TestGateway {
+    pub(super) dir: TempDir,
+    pub(super) database: Option<Arc<Database>>,
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) listen: String,
+    pub(super) admin_key: Option<String>,
+    pub(super) server: Option<Server>,
+    pub(super) address: Address,
+    pub(super) http: client::Http,
+    pub(super) secrets: Mutex<Vec<String>>,
+    pub(super) was_killed: bool,
+    pub(super) closed: bool,
+}
+
+impl TestGateway {
+    /// One with nothing configured.
+    pub(crate) async fn start(backend: Backend) -> Self {
+        Setup::new(backend).start().await
+    }
+
+    /// The same, and an unlimited client.
+    pub(crate) async fn with_client(backend: Backend) -> (Self, Client) {
+        let gateway = Self::start(backend).await;
+        let client = gateway.unlimited_client().await;
+        (gateway, client)
+    }
+
+    /// Starts the server; on the same data as before, if it ran before.
+    pub(crate) async fn start_server(&mut self) {
+        let listens = self.try_start().await;
+        assert!(listens, "the server ended at its start: {}", self.log());
+    }
+
+    /// Starts a server that may end before it listens, as at a crash point; returns whether it listens.
+    pub(crate) async fn start_to_crash(&mut self) -> bool {
+        self.was_killed = true;
+        self.try_start().await
+    }
+
+    async fn try_start(&mut self) -> bool {
+        assert!(self.server.is_none(), "it runs already");
+        let mut command = self.serve_command();
+        self.server = Server::try_start(&mut command, &self.log_file(), &self.address).await;
+        self.server.is_some()
+    }
+
+    /// Whether the server has ended by itself.
+    pub(crate) fn has_exited(&mut self) -> bool {
+        self.server.as_mut().expect("a server").has_exited()
+    }
+
+    /// The command that [`TestGateway::start_server`] runs.
+    pub(crate) fn serve_command(&self) -> Command {
+        self.command(&["serve", "--no-demo", "--listen", &self.listen])
+    }
+
+    /// `kill -9`.
+    pub(crate) async fn kill(&mut self) {
+        self.was_killed = true;
+        self.server.take().expect("a server").kill().await;
+    }
+
+    /// Waits for the server to end by itself, as at a crash point.
+    pub(crate) async fn wait_for_exit(&mut self) -> ExitStatus {
+        self.was_killed = true;
+        self.server.take().expect("a server").wait().await
+    }
+
+    /// SIGTERM; waits for the end, which must be a success.
+    pub(crate) async fn terminate(&mut self) {
+        let server = self.server.take().expect("a server");
+        server.signal("TERM").await;
+        let status = server.wait().await;
+        assert_eq!(status.code(), Some(0), "SIGTERM; {}", self.log_tail());
+    }
+
+    /// Sends the server a signal, such as `HUP`.
+    pub(crate) async fn signal(&self, name: &str) {
+        self.server.as_ref().expect("a server").signal(name).await;
+    }
+
+    /// Replaces the configuration file and has it read again; returns when the log has `words`.
+    pub(crate) async fn reload(&self, toml: &str, words: &str) {
+        self.set_config(toml);
+        self.signal("HUP").await;
+        until_true(words, async || self.log().contains(words)).await;
+    }
+
+    /// SIGTERM and a new start.
+    pub(crate) async fn restart(&mut self) {
+        self.terminate().await;
+        self.start_server().await;
+    }
+
+    /// Changes a variable of what is started from now on; an empty value unsets it.
+    pub(crate) fn set_env(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(there, _)| there != name);
+        if !value.is_empty() {
+            self.environment.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// From now on the server ends at this crash point; at none if it is empty.
+    pub(crate) fn crash_at(&mut self, point: &str) {
+        self.set_env("TOLLGATE_CRASH_AT", point);
+    }
+
+    /// Replaces the configuration file's text.
+    pub(crate) fn set_config(&self, toml: &str) {
+        std::fs::write(self.dir.join("tollgate.toml"), toml).unwrap();
+    }
+
+    /// `HOST:PORT` of the server.
+    pub(crate) fn address(&self) -> String {
+        self.address.get()
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// A directory for the test's own files.
+    pub(crate) fn dir(&self) -> &TempDir {
+        &self.dir
+    }
+
+    /// The URL of the PostgreSQL database; `None` on SQLite.
+    pub(crate) fn database_url(&self) -> Option<String> {
+        let is_url = |(name, _): &&(String, String)| name == "TOLLGATE_DATABASE__URL";
+        let url = self.environment.iter().rfind(is_url);
+        url.map(|(_, url)| url.clone())
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.dir.join("stderr.log")
+    }
+
+    /// All that servers wrote on stderr so far.
+    pub(crate) fn log(&self) -> String {
+        let bytes = std::fs::read(self.log_file()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The log's end without what went well, for messages of failures.
+    pub(crate) fn log_tail(&self) -> String {
+        let log = self.log();
+        let is_news = |line: &&str| !line.contains("\"status\":200");
+        let lines: Vec<&str> = log.lines().filter(is_news).collect();
+        lines[lines.len().saturating_sub(12)..].join("\n")
+    }
+
+    /// A command of the gateway, with its configuration and data directory.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = tollgate(arguments, self.dir.path());
+        let config = self.dir.join("tollgate.toml");
+        command.arg("--config").arg(config);
+        command.arg("--data-dir").arg(self.data_dir());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) async fn cli(&self, arguments: &[&str]) -> CommandOutput {
+        run_command(&mut self.command(arguments)).await
+    }
+
+    /// Runs a command with `--json`, which must succeed; returns what it prints.
+    pub(crate) async fn cli_json(&self, arguments: &[&str]) -> Value {
+        let output = run_command(self.command(arguments).arg("--json")).await;
+        assert_eq!(output.code, 0, "{arguments:?}: {}", output.stderr);
+        output.json()
+    }
+
+    /// Makes a user: `--balance 7`, or unlimited if there are no arguments.
+    pub(crate) async fn user(&self, name: &str, arguments: &[&str]) -> Value {
+        let more = match arguments {
+            [] => &["--unlimited"],
+            some => some,
+        };
+        let command = [&["user", "create", name], more].concat();
+        self.cli_json(&command).await
+    }
+
+    /// Makes a key of a user; returns a client that has it.
+    pub(crate) async fn key(&self, user: &str, arguments: &[&str]) -> Client {
+        let create = ["key", "create", "--user", user];
+        let record = self.cli_json(&[&create, arguments].concat()).await;
+        let secret = record["key"].as_str().expect("a key").to_owned();
+        self.secrets.lock().unwrap().push(secret.clone());
+        let id = record["id"].as_str().expect("an id").to_owned();
+        self.client(Some(secret), id)
+    }
+
+    /// A new unlimited user with a key.
+    pub(crate) async fn unlimited_client(&self) -> Client {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let name = format!("user-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.user_client(&name, &[]).await
+    }
+
+    /// The new user `account` with this balance and a key.
+    pub(crate) async fn funded_client(&self, balance: &str) -> Client {
+        self.user_client("account", &["--balance", balance]).await
+    }
+
+    /// A new user with a key; the arguments are the user's.
+    pub(crate) async fn user_client(&self, name: &str, arguments: &[&str]) -> Client {
+        self.user(name, arguments).await;
+        self.key(name, &[]).await
+    }
+
+    /// A client without a key.
+    pub(crate) fn anonymous(&self) -> Client {
+        self.client(None, String::new())
+    }
+
+    /// A client with a key that the gateway may not know.
+    pub(crate) fn client(&self, secret: Option<String>, key_id: String) -> Client {
+        Client::new(self.address.clone(), self.http.clone(), secret, key_id)
+    }
+
+    /// Runs statements on the database, past the gateway.
+    pub(crate) async fn execute(&self, sql: &str) {
+        match self.database_url() {
+            Some(url) => drop(database::query(&url, sql).await),
+            None => database::execute_on_file(&self.data_dir().join("tollgate.db"), sql),
+        }
+    }
+
+    /// Runs a query past the gateway; returns its rows, each cell as text, empty if it is null.
+    pub(crate) async fn query(&self, sql: &str) -> Vec<Vec<String>> {
+        match self.database_url() {
+            Some(url) => database::query(&url, sql).await,
+            None => database::query_file(&self.data_dir().join("tollgate.db"), sql),
+        }
+    }
+
+    /// The one number that a query returns.
+    pub(crate) async fn query_number(&self, sql: &str) -> i64 {
+        self.query(sql).await[0][0].parse().expect(sql)
+    }
+
+    /// A connection to write bytes on.
+    pub(crate) async fn raw(&self) -> RawConnection {
+        RawConnection::connect(&self.address()).await
+    }
+
+    /// A number of `/metrics`, by its name and labels as they stand there.
+    pub(crate) async fn metric(&self, name: &str) -> f64 {
+        let operator = self.client(self.admin_key.clone(), String::new());
+        let text = operator.get("/metrics").await.expect(200).text();
+        let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(' ')?.to_owned());
+        let value = text.lines().find_map(value);
+        value.map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    /// Waits until every task has ended.
+    pub(crate) async fn idle(&self) {
+        until_true("every task to end", async || {
+            let waiting = self.metric("tollgate_tasks{state=\"submitted\"}").await;
+            waiting + self.metric("tollgate_tasks{state=\"in_progress\"}").await < 0.5
+        })
+        .await;
+    }
+
+    /// Waits for every task's end, stops the server and checks the books: nothing held, every invariant kept, no
+    /// key and no line but JSON in the log.
+    pub(crate) async fn close(mut self) {
+        if self.server.is_some() {
+            self.idle().await;
+            self.terminate().await;
+        }
+        self.check_books().await;
+        self.check_log();
+        self.closed = true;
+    }
+
+    /// `tollgate audit` finds nothing, and nothing is held.
+    pub(crate) async fn check_books(&self) {
+        let audit = self.cli(&["audit"]).await;
+        assert_eq!(audit.code, 0, "{}{}", audit.stdout, audit.stderr);
+        let held = "SELECT id, held FROM users WHERE held <> 0 UNION SELECT id, held FROM keys WHERE held <> 0";
+        assert_eq!(self.query(held).await, [[""; 2]; 0]);
+    }
+
+    fn check_log(&self) {
+        let log = self.log();
+        for secret in self.secrets.lock().unwrap().iter() {
+            assert!(!log.contains(secret.as_str()), "a key is in the log");
+        }
+        for line in log.lines() {
+            let is_plain = line.starts_with("tollgate: ") || self.was_killed;
+            let is_json = serde_json::from_str::<Value>(line).is_ok();
+            assert!(is_plain || is_json, "{line}");
+        }
+    }
+}
+
+impl Drop for TestGateway {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the end of the gateway's log:\n{}", self.log_tail());
+        } else {
+            assert!(self.closed, "a test must close its gateways");
+        }
+    }
+}

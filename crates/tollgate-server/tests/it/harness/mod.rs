@@ -1,0 +1,112 @@
+//! A gateway under test: the real binary with a data directory, a configuration and a database of its own, and what tests put around it.
+
+mod assert_json;
+pub(crate) mod cases;
+mod client;
+mod command;
+mod database;
+mod gateway;
+pub(crate) mod images;
+mod postgres_server;
+pub(crate) mod priced_images;
+mod process;
+mod raw;
+mod setup;
+mod stream;
+mod temp_dir;
+pub(crate) mod webhook_receiver;
+
+use std::time::{Duration, Instant};
+
+pub(crate) use assert_json::{assert_has, assert_shape, now};
+pub(crate) use client::{Client, Reply, image_urls, status, task_id};
+pub(crate) use command::{CommandOutput, run_command, tollgate};
+pub(crate) use gateway::TestGateway;
+pub(crate) use postgres_server::PostgresServer;
+pub(crate) use raw::RawConnection;
+pub(crate) use setup::Setup;
+pub(crate) use stream::{Event, Stream};
+pub(crate) use temp_dir::TempDir;
+
+/// How long anything may take that tests wait for: a machine under load is no failure.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
+/// Pause between two polls.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// Makes a test of each function, which takes a [`Backend`]: on SQLite and on PostgreSQL.
+macro_rules! on_both {
+    ($($test:ident),+ $(,)?) => { $(
+        mod $test {
+            #[test]
+            fn sqlite() {
+                crate::harness::run_test(crate::harness::Backend::Sqlite, super::$test);
+            }
+
+            #[test]
+            fn postgres() {
+                crate::harness::run_test(crate::harness::Backend::Postgres, super::$test);
+            }
+        }
+    )+ };
+}
+pub(crate) use on_both;
+
+/// Makes a test of each function: on SQLite alone, where the database makes no difference.
+macro_rules! on_sqlite {
+    ($($test:ident),+ $(,)?) => { $(
+        mod $test {
+            #[test]
+            fn sqlite() {
+                crate::harness::run_test(crate::harness::Backend::Sqlite, super::$test);
+            }
+        }
+    )+ };
+}
+pub(crate) use on_sqlite;
+
+/// Makes a test of each function: on PostgreSQL alone, for what several nodes do together.
+macro_rules! on_postgres {
+    ($($test:ident),+ $(,)?) => { $(
+        mod $test {
+            #[test]
+            fn postgres() {
+                crate::harness::run_test(crate::harness::Backend::Postgres, super::$test);
+            }
+        }
+    )+ };
+}
+pub(crate) use on_postgres;
+
+/// Where a gateway keeps its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+/// Runs a test; on PostgreSQL only if a server is named, which CI must do.
+pub(crate) fn run_test<F: Future<Output = ()>>(backend: Backend, test: impl FnOnce(Backend) -> F) {
+    if backend == Backend::Postgres && !database::is_available() {
+        return;
+    }
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(test(backend));
+}
+
+/// Polls until `poll` returns something.
+pub(crate) async fn until<T>(what: &str, poll: impl AsyncFn() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = poll().await {
+            return found;
+        }
+        assert!(started.elapsed() < TIMEOUT, "waited too long for {what}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Polls until `is_true`.
+pub(crate) async fn until_true(what: &str, is_true: impl AsyncFn() -> bool) {
+    until(what, async || is_true().await.then_some(())).await;
+}

@@ -1,0 +1,99 @@
+//! What a gateway is started with.
+
+use std::sync::{Arc, Mutex};
+
+use super::database::Database;
+use super::process::Address;
+use super::*;
+
+/// A gateway that is about to be made: no demo user, a sandbox that takes no time, a free port.
+pub(crate) struct Setup {
+    backend: Backend,
+    config: String,
+    environment: Vec<(String, String)>,
+    listen: String,
+    admin_key: Option<String>,
+    database: Option<Arc<Database>>,
+}
+
+impl Setup {
+    pub(crate) fn new(backend: Backend) -> Self {
+        let setup = Self {
+            backend,
+            config: String::new(),
+            environment: Vec::new(),
+            listen: "127.0.0.1:0".to_owned(),
+            admin_key: None,
+            database: None,
+        };
+        let kinds = ["IMAGE", "VIDEO", "SPEECH"].map(|kind| format!("TOLLGATE_SANDBOX__{kind}_MS"));
+        kinds.iter().fold(setup, |setup, name| setup.env(name, "0"))
+    }
+
+    /// Text of `tollgate.toml`.
+    pub(crate) fn config(mut self, toml: &str) -> Self {
+        self.config.push_str(toml);
+        self
+    }
+
+    /// A variable of the server's and every command's environment.
+    pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Where to listen, if not on a free port of loopback.
+    pub(crate) fn listen(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.listen);
+        self
+    }
+
+    /// The key of what only the operator may see.
+    pub(crate) fn admin_key(mut self, key: &str) -> Self {
+        self.admin_key = Some(key.to_owned());
+        self.env("TOLLGATE_ADMIN__KEY", key)
+    }
+
+    /// On the database and the files of `other`, as a second node. Only if that one is on PostgreSQL.
+    pub(crate) fn beside(mut self, other: &TestGateway) -> Self {
+        let database = other.database.as_ref().expect("a shared database");
+        self.database = Some(Arc::clone(database));
+        let files = other.data_dir().join("files");
+        let url = format!("file://{}", files.display());
+        self.env("TOLLGATE_STORAGE__URL", url)
+    }
+
+    /// Everything but the server.
+    pub(crate) async fn prepare(self) -> TestGateway {
+        let dir = TempDir::new();
+        std::fs::write(dir.join("tollgate.toml"), &self.config).unwrap();
+        let database = match (self.database, self.backend) {
+            (None, Backend::Postgres) => Some(Arc::new(Database::create().await)),
+            (database, _) => database,
+        };
+        let mut environment = self.environment;
+        if let Some(database) = &database {
+            environment.push(("TOLLGATE_DATABASE__URL".to_owned(), database.url()));
+        }
+        TestGateway {
+            dir,
+            database,
+            environment,
+            listen: self.listen,
+            server: None,
+            address: Address::default(),
+            http: client::http(),
+            secrets: Mutex::new(self.admin_key.iter().cloned().collect()),
+            admin_key: self.admin_key,
+            was_killed: false,
+            closed: false,
+        }
+    }
+
+    /// A gateway that listens.
+    pub(crate) async fn start(self) -> TestGateway {
+        let mut gateway = self.prepare().await;
+        gateway.start_server().await;
+        gateway
+    }
+}

@@ -1,0 +1,98 @@
+//! The sandbox's directives for images as clients see them, time limits, and the review of prompts.
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+on_both!(hanging_tasks_time_out, tasks_without_a_channel_end_in_time);
+on_sqlite!(directives_do_what_they_say, prompts_are_reviewed);
+
+const MODEL: &str = "grok-imagine-1.0-partner";
+
+fn image(prompt: &str) -> Value {
+    json!({ "model": MODEL, "prompt": prompt })
+}
+
+async fn directives_do_what_they_say(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    cases::check(&client, "sandbox_directives", &[]).await;
+    // A running task has progress.
+    let id = client.submit(&image("[[sandbox:delay=1500]]")).await;
+    let progress = until("progress", async || {
+        let progress = client.task(&id).await["progress"].as_i64();
+        progress.filter(|percent| *percent > 0)
+    });
+    assert!(progress.await < 100);
+    assert_eq!(client.wait_for_end(&id).await["progress"], 100);
+    gateway.close().await;
+}
+
+async fn check_timeouts(client: &Client, ids: [String; 2]) {
+    for id in ids {
+        let record = client.wait_for_end(&id).await;
+        let error = json!({ "code": "timeout" });
+        assert_has(
+            &record,
+            json!({ "status": "failed", "cost": 0.0, "error": error }),
+        );
+    }
+    assert_eq!(client.balances().await, (2.0, 0.0));
+}
+
+async fn hanging_tasks_time_out(backend: Backend) {
+    let config = format!("[time_limits]\nimage_s = 1\n[price.\"{MODEL}\"]\nper_image = 1\n");
+    let gateway = Setup::new(backend).config(&config).start().await;
+    let client = gateway.funded_client("2").await;
+    let hanging = client.submit(&image("[[sandbox:hang]]")).await;
+    let slow = client.submit(&image("[[sandbox:delay=60000]]")).await;
+    assert_eq!(client.balances().await, (0.0, 0.0));
+    check_timeouts(&client, [hanging, slow]).await;
+    gateway.close().await;
+}
+
+async fn tasks_without_a_channel_end_in_time(backend: Backend) {
+    let config = |model: &str| {
+        format!(
+            "[price.\"{MODEL}\"]\nper_image = 1\n[time_limits]\nimage_s = 3\n\
+             [[channel]]\nname = \"only\"\nkind = \"sandbox\"\nmax_concurrency = 1\nmodels = [\"{model}\"]\n"
+        )
+    };
+    let setup = Setup::new(backend).config(&config(MODEL));
+    let gateway = setup.start().await;
+    let client = gateway.funded_client("2").await;
+    // One has the channel's only permit, the other waits for it.
+    let running = client.submit(&image("[[sandbox:hang]]")).await;
+    client.wait_for_start(&running).await;
+    let waiting = client.submit(&image("a mill")).await;
+    let words = "channels and prices were read again";
+    gateway
+        .reload(&config("seedream-like-nothing"), words)
+        .await;
+    check_timeouts(&client, [running, waiting]).await;
+    gateway.close().await;
+}
+
+async fn prompts_are_reviewed(backend: Backend) {
+    let config = "[safety]\npatterns = [\"forbidden fruit\"]\nfamilies = [\"imagen-4\"]\n";
+    let gateway = Setup::new(backend).config(config).start().await;
+    let client = gateway.unlimited_client().await;
+    let words = "prompt rejected by safety review";
+    for (model, prompt) in [
+        ("gpt-image-2-official", "[[sandbox:moderated]]"),
+        ("gpt-image-2-official", "a Forbidden  FRUIT"),
+        ("imagen-4.0-partner", "the forbidden fruit"),
+    ] {
+        let body = json!({ "model": model, "prompt": prompt });
+        let message = client.post_image(&body).await.rejected(400, words);
+        assert!(message.starts_with(words), "{message}");
+    }
+    assert!(client.tasks().await.is_empty());
+    // Families without a review leave it to the provider.
+    client.generate(&image("the forbidden fruit")).await;
+    let id = client.submit(&image("[[sandbox:moderated]]")).await;
+    let error = client.wait_for_end(&id).await["error"].clone();
+    assert_eq!(error["code"], "moderated");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with(words), "{message}");
+    gateway.close().await;
+}

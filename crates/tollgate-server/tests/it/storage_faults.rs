@@ -1,0 +1,119 @@
+//! A storage folder that takes no writes is the gateway's fault, not the provider's: results wait for it, no provider is called
+//! again, and clients hear at once that they should come back.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+use tollgate_fakes::{Fake, Options, Provider, start};
+
+use crate::harness::images::{data_uri, png};
+use crate::harness::priced_images::{PRICES, images};
+use crate::harness::{Backend, Setup, TestGateway, on_both, on_sqlite, status, task_id, until};
+
+on_both!(results_wait_for_the_storage_and_are_made_once);
+on_sqlite!(submissions_with_files_are_told_to_come_back);
+
+const TASKS: usize = 6;
+const PRICE: f64 = 0.5;
+/// Longer than the pauses between an attempt's retries together.
+const OUTAGE: Duration = Duration::from_secs(3);
+
+/// A gateway with a channel of images that are in the provider's answer, and one of videos that it links to.
+async fn gateway(backend: Backend) -> (TestGateway, Fake, Fake) {
+    let images = start(Provider::OpenAi, Options::default()).await.unwrap();
+    let videos = start(Provider::Ark, Options::default()).await.unwrap();
+    let channel = |kind: &str, url: &str, model: &str| {
+        format!(
+            "[[channel]]\nname = \"{kind}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\napi_keys = [\"sk-fake\"]\n\
+             models = [\"{model}\"]\npoll_ms = 100\n"
+        )
+    };
+    let config = [
+        channel("openai", &images.base_url(), "gpt-image-2-official"),
+        channel("ark", &videos.base_url(), "seedance-1.0-pro"),
+        format!("[price.\"gpt-image-2-official\"]\nper_image = {PRICE}\n"),
+        format!("[price.\"seedance-1.0-pro\"]\nper_video = {PRICE}\n"),
+    ];
+    let gate = Setup::new(backend).config(&config.concat()).start().await;
+    (gate, images, videos)
+}
+
+/// The folder that every file is written to first. Without it nothing can be stored.
+struct TemporaryFolder {
+    path: PathBuf,
+    away: PathBuf,
+}
+
+impl TemporaryFolder {
+    fn take_away(gate: &TestGateway) -> Self {
+        let files = gate.data_dir().join("files");
+        let (path, away) = (files.join("tmp"), files.join("tmp-away"));
+        std::fs::rename(&path, &away).unwrap();
+        Self { path, away }
+    }
+
+    fn put_back(self) {
+        std::fs::rename(self.away, self.path).unwrap();
+    }
+}
+
+fn submissions(fake: &Fake) -> usize {
+    let requests = fake.requests();
+    requests.iter().filter(|seen| seen.method == "POST").count()
+}
+
+async fn results_wait_for_the_storage_and_are_made_once(backend: Backend) {
+    let (gate, images, videos) = gateway(backend).await;
+    let client = gate.user_client("customer", &["--balance", "100"]).await;
+    let folder = TemporaryFolder::take_away(&gate);
+    let image = json!({ "model": "gpt-image-2-official", "prompt": "a pier", "size": "1:1" });
+    let video = json!({
+        "model": "seedance-1.0-pro", "prompt": "a pier", "duration": 2, "aspect_ratio": "1:1", "resolution": "480p",
+    });
+    let mut ids = Vec::new();
+    for _ in 0..TASKS / 2 {
+        ids.push(client.submit(&image).await);
+        let receipt = client.post("/v1/video/generations", &video).await;
+        ids.push(task_id(&receipt.expect(200).json()));
+    }
+    until("the storage to be missed", async || {
+        (gate.anonymous().get("/readyz").await.status == 503).then_some(())
+    })
+    .await;
+    tokio::time::sleep(OUTAGE).await;
+    for id in &ids {
+        let record = client.task(id).await;
+        assert!(
+            !["completed", "failed"].contains(&status(&record)),
+            "{record}"
+        );
+    }
+    assert!(submissions(&images) + submissions(&videos) <= TASKS);
+
+    folder.put_back();
+    for id in &ids {
+        let record = client.wait_for_end(id).await;
+        assert_eq!(status(&record), "completed", "{record}");
+    }
+    assert_eq!(submissions(&images), TASKS / 2, "each was paid for once");
+    assert_eq!(submissions(&videos), TASKS / 2, "each was paid for once");
+    assert_eq!(client.balances().await, (100.0 - 6.0 * PRICE, 6.0 * PRICE));
+    gate.anonymous().get("/readyz").await.expect(200);
+    gate.close().await;
+}
+
+async fn submissions_with_files_are_told_to_come_back(backend: Backend) {
+    let gate = Setup::new(backend).config(PRICES).start().await;
+    let client = gate.user_client("customer", &["--balance", "100"]).await;
+    let folder = TemporaryFolder::take_away(&gate);
+    let mut body = images("a pier", 1);
+    body["image_urls"] = json!([data_uri("image/png", &png(64, 64))]);
+    let reply = client.post_image(&body).await;
+    assert_eq!(reply.header("retry-after"), "5");
+    reply.error(503, "unavailable");
+    folder.put_back();
+    let id = client.submit(&body).await;
+    assert_eq!(status(&client.wait_for_end(&id).await), "completed");
+    gate.close().await;
+}

@@ -1,0 +1,180 @@
+//! Two hundred clients of one user at once, who fail, cancel, repeat themselves and run out of money; audits
+//! run all the while. In the end every billionth is where it belongs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use crate::harness::priced_images::*;
+use crate::harness::*;
+
+on_both!(every_billionth_is_accounted_for);
+
+const CLIENTS: u64 = 200;
+const DURATION: Duration = Duration::from_secs(5);
+/// What the user starts with, and what is credited meanwhile. It is not enough for everything.
+const BALANCE: &str = "60";
+const CREDIT: &str = "5";
+const CREDITED: f64 = 65.0;
+/// What one of its keys may spend.
+const QUOTA: f64 = 4.0;
+
+async fn every_billionth_is_accounted_for(backend: Backend) {
+    let setup = Setup::new(backend).config(PRICES);
+    let setup = setup.env("TOLLGATE_WORKERS__IMAGES", "64");
+    let gateway = setup.start().await;
+    let keys = [
+        gateway.funded_client(BALANCE).await,
+        gateway.key("account", &[]).await,
+        gateway
+            .key("account", &["--quota", &QUOTA.to_string()])
+            .await,
+    ];
+    let end = Instant::now() + DURATION;
+    let over = AtomicBool::new(false);
+    let clients = (0..CLIENTS).map(|number| {
+        let client = keys[(number % 3) as usize].clone();
+        let (rng, tasks) = (number, 0);
+        let client = StressClient {
+            number,
+            client,
+            rng,
+            tasks,
+        };
+        client.run(end)
+    });
+    let stress = async {
+        let tasks: u64 = join_all(clients).await.into_iter().sum();
+        over.store(true, Ordering::Relaxed);
+        tasks
+    };
+    let (tasks, audits) = tokio::join!(stress, audit_until(&gateway, &over));
+    assert!(tasks > 0 && audits > 0, "{tasks} tasks, {audits} audits");
+    gateway.idle().await;
+
+    let all = all_tasks(&keys[0]).await;
+    assert_eq!(all.len() as u64, tasks, "every submission is one task");
+    let costs = all.iter().map(|task| task["cost"].as_f64().unwrap());
+    let (left, used) = keys[0].balances().await;
+    assert_eq!(costs.sum::<f64>(), used);
+    assert_eq!(left + used, CREDITED);
+    assert!(left >= 0.0);
+    let (left, used) = keys[2].key_balances().await;
+    assert_eq!(left + used, QUOTA);
+    count_public_files(&gateway);
+    gateway.close().await;
+}
+
+/// Audits beside the running gateway, which find nothing wrong; credits once. Returns how many
+/// audits there were.
+async fn audit_until(gateway: &TestGateway, over: &AtomicBool) -> u32 {
+    let mut audits = 0;
+    while !over.load(Ordering::Relaxed) {
+        let audit = gateway.cli(&["audit"]).await;
+        assert_eq!(audit.code, 0, "{audit:?}");
+        audits += 1;
+        if audits == 1 {
+            let credit = ["user", "credit", "account", CREDIT];
+            gateway.cli_json(&credit).await;
+        }
+    }
+    audits
+}
+
+async fn all_tasks(client: &Client) -> Vec<Value> {
+    let mut tasks = Vec::new();
+    let mut path = "/v1/tasks?limit=100".to_owned();
+    loop {
+        let page = client.get_json(&path).await;
+        tasks.extend_from_slice(page["data"].as_array().unwrap());
+        match page["next_cursor"].as_str() {
+            Some(cursor) => path = format!("/v1/tasks?limit=100&cursor={cursor}"),
+            None => return tasks,
+        }
+    }
+}
+
+struct StressClient {
+    number: u64,
+    client: Client,
+    rng: u64,
+    tasks: u64,
+}
+
+impl StressClient {
+    fn random(&mut self, end: u64) -> u64 {
+        let next = self.rng.wrapping_mul(6_364_136_223_846_793_005);
+        self.rng = next.wrapping_add(1_442_695_040_888_963_407);
+        (self.rng >> 33) % end
+    }
+
+    async fn pause(&mut self, max_ms: u64) {
+        let pause = Duration::from_millis(self.random(max_ms));
+        tokio::time::sleep(pause).await;
+    }
+
+    /// Submits until the time is up; returns how many tasks came of it.
+    async fn run(mut self, end: Instant) -> u64 {
+        let mut submissions = 0;
+        while Instant::now() < end {
+            submissions += 1;
+            let key = format!("{}-{submissions}", self.number);
+            let simple = match self.random(16) {
+                0 => Some(("a kite", 1)),
+                1 => Some(("[[sandbox:partial=1]]", 3)),
+                2 => Some(("[[sandbox:partial=0]]", 2)),
+                3 => Some(("[[sandbox:fail=1]][[sandbox:partial=0]]", 1)),
+                4..=6 => {
+                    self.submit_twice(&key).await;
+                    None
+                }
+                7..=10 => {
+                    self.submit_and_cancel(&key).await;
+                    None
+                }
+                _ => Some(("[[sandbox:fail]]", 4)),
+            };
+            if let Some((prompt, n)) = simple {
+                self.submit(&key, prompt, n).await;
+            }
+            self.pause(60).await;
+        }
+        self.tasks
+    }
+
+    /// Submits; returns the task's id if there is money for it.
+    async fn submit(&mut self, key: &str, prompt: &str, n: u32) -> Option<String> {
+        let reply = submit_once(&self.client, key, &images(prompt, n)).await;
+        if reply.status == 402 {
+            return None;
+        }
+        self.tasks += 1;
+        Some(task_id(&reply.expect(200).json()))
+    }
+
+    /// The same submission twice at once: both get one receipt, or a rejection (which uses no key up).
+    async fn submit_twice(&mut self, key: &str) {
+        let body = images("[[sandbox:fail]]", 1);
+        let submit = || submit_once(&self.client, key, &body);
+        let (one, two) = tokio::join!(submit(), submit());
+        let accepted = [one, two].into_iter().filter(|reply| reply.status != 402);
+        let receipts: Vec<_> = accepted.map(|reply| reply.expect(200).body).collect();
+        assert!(receipts.iter().all(|receipt| *receipt == receipts[0]));
+        self.tasks += u64::from(!receipts.is_empty());
+    }
+
+    /// Submits what would take for ever, and cancels it.
+    async fn submit_and_cancel(&mut self, key: &str) {
+        let Some(id) = self.submit(key, "[[sandbox:hang]]", 2).await else {
+            return;
+        };
+        self.pause(100).await;
+        let cancel = || self.client.cancel(&id);
+        let (one, two) = tokio::join!(cancel(), cancel());
+        let mut statuses = [one.status, two.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409], "a task is cancelled once");
+    }
+}
