@@ -176,7 +176,7 @@ def breaks_off(model):
 @each_model
 def abort(model):
     def run():
-        with client.messages.create(**{**ask(endless(model), model), "max_tokens": 20_000}, stream=True) as stream:
+        with client.messages.create(**{**ask(endless(model), model), "max_tokens": min(20_000, endless_cap(model))}, stream=True) as stream:
             for _, event in zip(range(8), stream):
                 pass
 

@@ -81,6 +81,11 @@ def endless(model):
     return "go on " + ("[[sandbox:words=100000]]" if model.is_sandbox else "[[fake:endless]]")
 
 
+def endless_cap(model):
+    """The limit of that answer. A stream that hides reasoning is read on until more has come than was held for: soon, if that is little."""
+    return 100_000 if model.is_sandbox else 300
+
+
 def check_echo(text, expected="hello"):
     assert text.startswith(f"echo: {expected}"), text
 

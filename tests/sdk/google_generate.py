@@ -204,7 +204,7 @@ def abort(model):
     def run():
         # A client of its own: the SDK gives its streams nothing to close them with but their connections.
         own = connect()
-        config = types.GenerateContentConfig(max_output_tokens=100_000)
+        config = types.GenerateContentConfig(max_output_tokens=endless_cap(model))
         stream = own.models.generate_content_stream(model=model.id, contents=endless(model), config=config)
         for _, chunk in zip(range(5), stream):
             pass

@@ -170,7 +170,7 @@ def breaks_off(model):
 @each_model
 def abort(model):
     def run():
-        arguments = dict(model=model.id, messages=[user(endless(model))], max_completion_tokens=100_000)
+        arguments = dict(model=model.id, messages=[user(endless(model))], max_completion_tokens=endless_cap(model))
         with client.chat.completions.create(**arguments, stream=True) as stream:
             for _, chunk in zip(range(5), stream):
                 pass

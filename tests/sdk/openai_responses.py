@@ -154,7 +154,7 @@ def breaks_off(model):
 @each_model
 def abort(model):
     def run():
-        arguments = dict(model=model.id, input=endless(model), max_output_tokens=100_000, store=False)
+        arguments = dict(model=model.id, input=endless(model), max_output_tokens=endless_cap(model), store=False)
         with client.responses.create(**arguments, stream=True) as stream:
             for _, event in zip(range(8), stream):
                 pass

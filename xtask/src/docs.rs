@@ -1,4 +1,5 @@
-//! `cargo xtask docs`: the pages of `docs/models/`, written from the families' declarations.
+//! `cargo xtask docs`: the pages of `docs/models/`, written from the families' declarations, and `docs/chat/fields.md`, from what
+//! the chat formats do with each field.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,6 +16,10 @@ const FOLDER: &str = "docs/models";
 const INDEX: &str = "README.md";
 const NOTICE: &str =
     "<!-- Written by `cargo xtask docs` from crates/tollgate-media: change it there. -->\n\n";
+
+/// What becomes of each field in other chat formats.
+const FIELDS: &str = "docs/chat/fields.md";
+const FIELDS_NOTICE: &str = "<!-- Written by `cargo xtask docs` from crates/tollgate-chat/src/field_table.rs: change it there. -->\n\n";
 
 /// The sections of the index: the name of a kind of task, the heading.
 const KINDS: &[(&str, &str)] = &[
@@ -43,9 +48,14 @@ pub(crate) fn run(options: Options) -> Outcome {
         .iter()
         .filter(|(name, text)| found.get(*name) != Some(text));
     let changed: Vec<(&String, &String)> = changed.collect();
+    let fields = format!("{FIELDS_NOTICE}{}", tollgate_chat::field_table::page());
+    let fields_file = root().join(FIELDS);
+    let are_fields_stale = fs::read_to_string(&fields_file).ok().as_ref() != Some(&fields);
     if options.check {
         let names = changed.iter().map(|(name, _)| *name).chain(stale);
-        let names: Vec<String> = names.map(|name| format!("{FOLDER}/{name}")).collect();
+        let names = names.map(|name| format!("{FOLDER}/{name}"));
+        let fields = are_fields_stale.then(|| FIELDS.to_owned());
+        let names: Vec<String> = names.chain(fields).collect();
         return match names.is_empty() {
             true => Ok(()),
             false => Err(format!(
@@ -61,6 +71,9 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
     for (name, text) in &changed {
         fs::write(folder.join(name), text).map_err(failed)?;
+    }
+    if are_fields_stale {
+        fs::write(&fields_file, fields).map_err(|e| format!("cannot write {FIELDS}: {e}"))?;
     }
     println!(
         "{FOLDER}: {} written, {} removed",
