@@ -275,7 +275,7 @@ fn an_alias_has_the_first_name_of_its_model() {
     let added = [
         extra("fast", "gpt-5"),
         extra("portrait", "doubao-seedream-4.5"),
-        extra("films", "veo-3.1"),
+        extra("clips", "veo-3.1"),
     ];
     let catalogue = Catalogue::new(&added).unwrap();
     for (name, first) in [
@@ -288,7 +288,7 @@ fn an_alias_has_the_first_name_of_its_model() {
         ("wan2.7-image", "wan2.7-image"),
         ("fast", "gpt-5"),
         ("portrait", "doubao-seedance-4-5"),
-        ("films", "veo-3.1-flash"),
+        ("clips", "veo-3.1-flash"),
         ("unknown", "unknown"),
     ] {
         let names = catalogue.names(name);

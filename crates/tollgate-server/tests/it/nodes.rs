@@ -236,9 +236,11 @@ async fn a_revocation_is_seen_by_all_nodes(_: Backend) {
     }
     let revoke = ["key", "revoke", &nodes.at_a.key_id];
     nodes.b.cli_json(&revoke).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
     for client in both {
-        client.get("/v1/tasks").await.rejected(401, "");
+        until("the key to be rejected", async || {
+            (client.get("/v1/tasks").await.status == 401).then_some(())
+        })
+        .await;
         let reply = client.post_image(&images("a kite", 1)).await;
         reply.rejected(401, "");
     }
