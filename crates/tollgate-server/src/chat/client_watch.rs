@@ -1,4 +1,4 @@
-//! What becomes of a request whose client leaves before the response begins: if an upstream has it, the story is told to its end,
+//! What becomes of a request whose client leaves before the response begins: if an upstream has it, it is handled to its end,
 //! so that what the upstream charges is charged.
 
 use std::pin::Pin;
@@ -53,40 +53,40 @@ impl ClientWatch {
     }
 }
 
-/// The story of a request. If it is dropped while an upstream has the request, it goes on in the background for a while.
-pub struct WatchedStory<F: Future + Send + 'static> {
-    story: Option<Pin<Box<F>>>,
+/// The handling of a request. If it is dropped while an upstream has the request, it goes on in the background for a while.
+pub struct WatchedRequest<F: Future + Send + 'static> {
+    handler: Option<Pin<Box<F>>>,
     watch: Arc<ClientWatch>,
     closing: TaskTracker,
 }
 
-impl<F: Future + Send + 'static> WatchedStory<F> {
-    /// Tells `story`. `closing` has what shutdown waits for.
-    pub fn new(story: F, watch: Arc<ClientWatch>, closing: TaskTracker) -> Self {
+impl<F: Future + Send + 'static> WatchedRequest<F> {
+    /// Handles a request by polling `handler`. `closing` has what shutdown waits for.
+    pub fn new(handler: F, watch: Arc<ClientWatch>, closing: TaskTracker) -> Self {
         Self {
-            story: Some(Box::pin(story)),
+            handler: Some(Box::pin(handler)),
             watch,
             closing,
         }
     }
 }
 
-impl<F: Future + Send + 'static> Future for WatchedStory<F> {
+impl<F: Future + Send + 'static> Future for WatchedRequest<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(story) = &mut self.story else {
+        let Some(handler) = &mut self.handler else {
             return Poll::Pending;
         };
-        let output = std::task::ready!(story.as_mut().poll(cx));
-        self.story = None;
+        let output = std::task::ready!(handler.as_mut().poll(cx));
+        self.handler = None;
         Poll::Ready(output)
     }
 }
 
-impl<F: Future + Send + 'static> Drop for WatchedStory<F> {
+impl<F: Future + Send + 'static> Drop for WatchedRequest<F> {
     fn drop(&mut self) {
-        let Some(story) = self.story.take() else {
+        let Some(handler) = self.handler.take() else {
             return;
         };
         let Some(time) = self.watch.leave() else {
@@ -99,7 +99,7 @@ impl<F: Future + Send + 'static> Drop for WatchedStory<F> {
         runtime.spawn(self.closing.track_future(async move {
             // Its bill settles itself when it is dropped.
             tokio::select! {
-                _ = story => {}
+                _ = handler => {}
                 () = read_on::end_of_time(time, &closing) => {}
             }
         }));

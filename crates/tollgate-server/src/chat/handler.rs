@@ -14,7 +14,7 @@ use tollgate_upstream::{ChatCall, ChatModel, ChatProvider, ChatTimeouts, Provide
 use crate::auth::caller::Caller;
 use crate::chat::billing::{Bill, Delivered};
 use crate::chat::bounds::{ChargeBounds, HiddenOutput};
-use crate::chat::client_watch::{ClientWatch, WatchedStory};
+use crate::chat::client_watch::{ClientWatch, WatchedRequest};
 use crate::chat::complete;
 use crate::chat::context::ChatContext;
 use crate::chat::converter::StreamConverter;
@@ -44,8 +44,8 @@ pub fn handle(
     let endpoint = request.endpoint;
     let watch = Arc::new(ClientWatch::default());
     let closing = context.billing.closing.clone();
-    let story = try_handle(context, request, Arc::clone(&watch));
-    let response = WatchedStory::new(story, watch, closing);
+    let handler = try_handle(context, request, Arc::clone(&watch));
+    let response = WatchedRequest::new(handler, watch, closing);
     async move {
         match response.await {
             Ok(response) => response,
