@@ -55,7 +55,7 @@ impl Serve {
         log_setup(&app);
         // 4. A first start has something to try.
         if app.config.demo && !app.store.has_users().await? {
-            welcome(&app).await?;
+            create_demo_user(&app).await?;
         }
         // 5. A node that is alone takes back at once what its last run left leased.
         if !app.store.is_shared() {
@@ -105,8 +105,8 @@ fn log_setup(app: &App) {
     }
 }
 
-/// First start: a user, a key, and a line to paste.
-async fn welcome(app: &App) -> Result<(), Failed> {
+/// First start: creates the user `demo` with one API key and prints both with commands to paste.
+async fn create_demo_user(app: &App) -> Result<(), Failed> {
     app.store
         .create_user(
             DEMO,
@@ -121,10 +121,10 @@ async fn welcome(app: &App) -> Result<(), Failed> {
     let body =
         r#"{"model": "gpt-image-2-official", "prompt": "a lighthouse at dawn", "size": "16:9"}"#;
     let text = format!(
-        "\nFirst start: made user {DEMO:?} (unlimited) with this key, shown this once:\n\n  {key}\n\n\
-         Ask for a picture:\n\n  curl -s {url}/v1/images/generations -H 'Authorization: Bearer {key}' \\\n    \
+        "\nFirst start: created user {DEMO:?} (unlimited) with this API key, which is shown only once:\n\n  {key}\n\n\
+         Generate an image:\n\n  curl -s {url}/v1/images/generations -H 'Authorization: Bearer {key}' \\\n    \
          -H 'Content-Type: application/json' -d '{body}'\n\n\
-         Then look at it with the task id of the receipt:\n\n  \
+         Poll the task with its id from the answer:\n\n  \
          curl -s {url}/v1/tasks/TASK_ID -H 'Authorization: Bearer {key}'\n\n"
     );
     Ok(std::io::stderr().write_all(text.as_bytes())?)
