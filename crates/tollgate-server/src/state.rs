@@ -19,7 +19,7 @@ use crate::chat::heartbeat::Heartbeat;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::thread_cache::ThreadCache;
 use crate::config::Config;
-use crate::http::body::BodyBudget;
+use crate::http::body_memory::BodyBudget;
 use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
 use crate::openapi;

@@ -12,7 +12,7 @@ use crate::chat::billing::BillingContext;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::thread_cache::ThreadCache;
 use crate::config::Config;
-use crate::http::body::BodyBudget;
+use crate::http::body_memory::BodyBudget;
 use crate::metrics::Metrics;
 use crate::reloadable::ReloadableHandle;
 

@@ -9,7 +9,7 @@ use tollgate_chat::{Format as _, InvalidRequest, hub, messages, tokens};
 use crate::chat::context::ChatContext;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::request::{ChatRequest, authenticate};
-use crate::http::{body, reply};
+use crate::http::{body, large_work, reply};
 
 /// `count_tokens` of Anthropic's messages format.
 pub async fn count_messages(context: &ChatContext, request: ChatRequest) -> Response {
@@ -39,19 +39,17 @@ async fn count(
 ) -> Result<u64, ChatErrorResponse> {
     let (headers, query_key) = (&request.headers, request.query_key.as_deref());
     let caller = authenticate(context, headers, query_key, &request.notes, &Method::POST).await?;
-    let body = body::read_bytes(
-        headers,
-        request.body,
-        body::MAX_BODY_WITH_FILES,
-        &context.body_budget,
-    )
-    .await?;
-    let conversation = read(&body.bytes)?;
+    let budget = context.body_budget.of_user(&caller.key.user_id);
+    let body = body::read_bytes(headers, request.body, body::MAX_BODY_WITH_FILES, budget).await?;
+    let (bytes, size) = (&body.bytes, body.bytes.len());
+    let conversation = large_work::run_in_place(size, || read(bytes))?;
     let model = model_in_path.unwrap_or(&conversation.model);
     let known = context.catalogue.check_chat_model(model);
     known.map_err(ChatErrorResponse::invalid_model)?;
     caller.check_may_use(context.catalogue.names(model))?;
-    Ok(tokens::estimate_request(&conversation))
+    Ok(large_work::run_in_place(size, || {
+        tokens::estimate_request(&conversation)
+    }))
 }
 
 fn read_contents(body: &[u8]) -> Result<hub::Request, InvalidRequest> {

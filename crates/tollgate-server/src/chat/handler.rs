@@ -25,7 +25,7 @@ use crate::chat::request::{ChatRequest, authenticate};
 use crate::chat::stream::{self, StartedStream, StreamContext};
 use crate::chat::thread_cache::ThreadHome;
 use crate::chat::translate::{self, Conversation, PreparedRequest};
-use crate::http::body;
+use crate::http::{body, large_work};
 use crate::reloadable::Reloadable;
 use crate::routing::{ChannelPermit, ModelBinding, Routing, Selection, TriedKey, session_hash};
 
@@ -69,9 +69,11 @@ async fn try_handle(
     let key = Arc::clone(&caller.key);
 
     // 2. Read the body within its bounds, and summarize it without parsing it completely.
-    let budget = &context.body_budget;
+    let budget = context.body_budget.of_user(&key.user_id);
     let body = body::read_bytes(headers, request.body, body::MAX_BODY_WITH_FILES, budget).await?;
-    let mut summary = endpoint.format.summarize_request(&body.bytes)?;
+    let size = body.bytes.len();
+    let summarize = || endpoint.format.summarize_request(&body.bytes);
+    let mut summary = large_work::run_in_place(size, summarize)?;
     let (model, is_stream) = match request.model_in_path {
         Some(in_path) => in_path,
         None => (summary.model.clone().unwrap_or_default(), summary.stream),
@@ -92,11 +94,13 @@ async fn try_handle(
     let has_cap = summary.max_tokens.is_some();
     let mut raw = body.bytes.clone();
     if needs_hold && !has_cap {
-        raw = limit_output(endpoint, raw, &mut summary, default_max_tokens);
+        let limit = || limit_output(endpoint, raw, &mut summary, default_max_tokens);
+        raw = large_work::run_in_place(size, limit);
     }
     let format = endpoint.format.name();
     let stored_tokens = stored_at.as_ref().map_or(0, |home| home.tokens);
-    let bounds = ChargeBounds::new(format, &summary, &raw, default_max_tokens, needs_hold)
+    let measure = || ChargeBounds::new(format, &summary, &raw, default_max_tokens, needs_hold);
+    let bounds = large_work::run_in_place(size, measure)
         .with_stored_tokens(stored_tokens)
         .with_client_cap(has_cap);
     let request_id = request.request_id.as_str();

@@ -10,6 +10,7 @@ use crate::chat::context::ChatContext;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::fetch_urls::fetch_urls;
+use crate::http::large_work;
 use crate::routing::ModelBinding;
 
 /// A request as the client sent it, and in the hub's form once that is needed.
@@ -98,7 +99,8 @@ impl Conversation {
         let other_api = self.needs_other_api(same, binding);
         let must_rewrite = adds_reasoning || is_unasked || other_api;
         if let (Some(format), true, false) = (same, self.summary.is_native, must_rewrite) {
-            let body = format.forward_request(&self.raw, &self.summary, &target)?;
+            let forward = || format.forward_request(&self.raw, &self.summary, &target);
+            let body = large_work::run_in_place(self.raw.len(), forward)?;
             return Ok(PreparedRequest {
                 format,
                 body,
@@ -133,7 +135,8 @@ impl Conversation {
         // Boxed: it is rare, and would make every request's future larger.
         let fetching = fetch_urls(&context.egress, &mut request, format, &model.traits);
         Box::pin(fetching).await?;
-        let written = format.write_request(&request, &target)?;
+        let write = || format.write_request(&request, &target);
+        let written = large_work::run_in_place(self.raw.len(), write)?;
         if self.strict
             && let Some(first) = written.dropped.first()
         {
@@ -182,7 +185,8 @@ impl Conversation {
         user_id: &str,
     ) -> Result<&hub::Request, ChatErrorResponse> {
         if self.hub.is_none() {
-            let mut request = endpoint.format.read_request(&self.raw)?;
+            let read = || endpoint.format.read_request(&self.raw);
+            let mut request = large_work::run_in_place(self.raw.len(), read)?;
             request.model.clone_from(&self.model);
             request.stream = self.stream;
             context.signatures.restore(user_id, &mut request);

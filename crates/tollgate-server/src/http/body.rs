@@ -1,6 +1,5 @@
 //! JSON request bodies: bounded in size, nesting depth, time and memory before they are parsed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -8,8 +7,11 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollgate_core::{ApiError, ErrorKind};
+
+use super::body_memory::{BodyMemory, UserBudget};
+use super::body_pace::BodyPace;
+use super::{json_scan, large_work};
 
 /// Largest JSON body, in bytes, of endpoints that accept data URIs: 64 MB.
 pub const MAX_BODY_WITH_FILES: usize = 64 * 1_048_576;
@@ -17,72 +19,31 @@ pub const MAX_BODY_WITH_FILES: usize = 64 * 1_048_576;
 pub const MAX_SMALL_BODY: usize = 1_048_576;
 /// The first bytes of gzip.
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
-/// Deepest nesting of arrays and objects.
-const MAX_DEPTH: usize = 64;
-/// How long a body may deliver no byte.
-const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bodies up to this many bytes do not count against the memory budget: even thousands of them are little.
 const UNCOUNTED: usize = 64 * 1024;
-/// Bytes that one permit of the memory budget stands for.
-const BYTES_PER_PERMIT: usize = 64 * 1024;
-/// How long a large body waits for its share of the memory budget.
-const MEMORY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Nor do bodies that take up to this many bytes when they are parsed.
+const UNCOUNTED_TREE: usize = 256 * 1024;
 /// How much of a rejected body is still read, and for how long, so that a client that sends everything before it reads
 /// sees the response. The bytes are dropped at once: this costs no memory.
 const MAX_DRAINED: usize = 128 * 1_048_576;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The memory budget of large bodies in flight, shared by the process.
-#[derive(Clone)]
-pub struct BodyBudget {
-    permits: Arc<Semaphore>,
-}
-
-impl BodyBudget {
-    /// A budget of `megabytes` (of 1048576 bytes), at least one body of [`MAX_BODY_WITH_FILES`].
-    pub fn new(megabytes: usize) -> Self {
-        let bytes = (megabytes * 1_048_576).max(MAX_BODY_WITH_FILES);
-        Self {
-            permits: Arc::new(Semaphore::new(bytes / BYTES_PER_PERMIT)),
-        }
-    }
-
-    /// Takes that many bytes of the budget, after a wait of up to [`MEMORY_TIMEOUT`].
-    ///
-    /// # Errors
-    /// 503 if the budget is still used up then.
-    pub(super) async fn acquire(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
-        let permits = u32::try_from(bytes.div_ceil(BYTES_PER_PERMIT)).unwrap_or(u32::MAX);
-        let acquired = tokio::time::timeout(
-            MEMORY_TIMEOUT,
-            Arc::clone(&self.permits).acquire_many_owned(permits),
-        );
-        match acquired.await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(ApiError {
-                retry_after: Some(5),
-                ..ApiError::new(
-                    ErrorKind::Unavailable,
-                    "too many large requests at once: try again shortly",
-                )
-            }),
-        }
-    }
-}
-
 /// A parsed JSON body, with its share of the memory budget.
 pub struct JsonBody {
     /// The body.
     pub value: Value,
-    _memory: Option<OwnedSemaphorePermit>,
+    /// Bytes that were read for it.
+    pub bytes: usize,
+    _memory: BodyMemory,
 }
 
 impl JsonBody {
-    /// A body that was not read from JSON, with its share of the memory budget.
-    pub(super) fn new(value: Value, memory: OwnedSemaphorePermit) -> Self {
+    /// A body that was not read from JSON, with its size and its share of the memory budget.
+    pub(super) fn new(value: Value, bytes: usize, memory: BodyMemory) -> Self {
         Self {
             value,
-            _memory: Some(memory),
+            bytes,
+            _memory: memory,
         }
     }
 }
@@ -91,27 +52,25 @@ impl JsonBody {
 pub struct JsonBytes {
     /// UTF-8 text nested no deeper than allowed; not yet known to be valid JSON.
     pub bytes: Bytes,
-    memory: Option<OwnedSemaphorePermit>,
+    memory: BodyMemory,
 }
 
 /// Reads and parses a JSON body of at most `limit` bytes. A missing content type means JSON.
 ///
 /// # Errors
-/// 400 for another content type, invalid UTF-8 or JSON, or nesting that is too deep; 413 over the limit; 503 if the memory
-/// budget is used up.
+/// 400 for another content type, invalid UTF-8 or JSON, nesting that is too deep, too many values, or a body that comes too slowly;
+/// 413 over the limit; 503 if the memory budget is used up.
 pub async fn read_json(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
-    budget: &BodyBudget,
+    budget: UserBudget<'_>,
 ) -> Result<JsonBody, ApiError> {
     let JsonBytes { bytes, memory } = read_bytes(headers, body, limit, budget).await?;
-    let value = serde_json::from_slice(&bytes)
-        .map_err(|e| ApiError::invalid(format!("the body must be JSON: {e}")))?;
-    Ok(JsonBody {
-        value,
-        _memory: memory,
-    })
+    let size = bytes.len();
+    let value = large_work::run(size, move || serde_json::from_slice(&bytes)).await?;
+    let value = value.map_err(|e| ApiError::invalid(format!("the body must be JSON: {e}")))?;
+    Ok(JsonBody::new(value, size, memory))
 }
 
 /// Reads the bytes of a JSON body without parsing them.
@@ -122,7 +81,7 @@ pub async fn read_bytes(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
-    budget: &BodyBudget,
+    budget: UserBudget<'_>,
 ) -> Result<JsonBytes, ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
@@ -137,15 +96,20 @@ pub async fn read_bytes(
         drain_unread(headers, body).await;
         return Err(error);
     }
-    // Without a `Content-Length` the body may be as large as the limit.
-    let max_size = declared.unwrap_or(limit);
-    let memory = if max_size > UNCOUNTED {
-        Some(budget.acquire(max_size).await?)
-    } else {
-        None
-    };
-    let bytes = collect_body(body, limit, declared).await?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| {
+    let mut memory = BodyMemory::default();
+    let bytes = collect_body(body, limit, declared, &mut memory, budget).await?;
+    let text = bytes.clone();
+    let size = large_work::run(bytes.len(), move || check_text(&text)).await??;
+    let needed = bytes.len() + size.tree_bytes();
+    if needed > UNCOUNTED_TREE {
+        memory.grow_to(needed, budget).await?;
+    }
+    Ok(JsonBytes { bytes, memory })
+}
+
+/// Checks that a body is text whose tree may be built.
+fn check_text(bytes: &[u8]) -> Result<json_scan::JsonSize, ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
         if bytes.starts_with(GZIP_MAGIC) {
             return ApiError::invalid("the body must be JSON text, got gzip: send it uncompressed");
         }
@@ -154,8 +118,7 @@ pub async fn read_bytes(
             e.valid_up_to()
         ))
     })?;
-    check_depth(text)?;
-    Ok(JsonBytes { bytes, memory })
+    json_scan::scan(text)
 }
 
 /// Reads and drops the body of an endpoint that has none, of at most `limit` bytes.
@@ -169,8 +132,11 @@ pub async fn skip(headers: &HeaderMap, mut body: Body, limit: usize) -> Result<(
     let mut len = declared.unwrap_or(0);
     if len <= limit {
         len = 0;
-        while let Ok(Some(Ok(frame))) = tokio::time::timeout(STALL_TIMEOUT, body.frame()).await {
-            len += frame.data_ref().map_or(0, Bytes::len);
+        let mut pace = BodyPace::start();
+        while let Ok(Some(Ok(frame))) = pace.wait(body.frame()).await {
+            let data = frame.data_ref().map_or(0, Bytes::len);
+            pace.add(data);
+            len += data;
             if len > limit {
                 break;
             }
@@ -225,35 +191,48 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     )))
 }
 
+/// Reads a body of at most `limit` bytes. Memory is taken as bytes arrive, up to twice of what is there: a size that is only
+/// declared costs nothing.
 async fn collect_body(
     mut body: Body,
     limit: usize,
     declared: Option<usize>,
+    memory: &mut BodyMemory,
+    budget: UserBudget<'_>,
 ) -> Result<Bytes, ApiError> {
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
-    let mut len = 0;
+    let mut pace = BodyPace::start();
+    let (mut len, mut planned) = (0, UNCOUNTED);
     loop {
-        let frame = tokio::time::timeout(STALL_TIMEOUT, body.frame())
-            .await
-            .map_err(|_| ApiError::invalid("the body did not come: nothing for 30 seconds"))?;
-        let Some(frame) = frame else { break };
+        let frame = pace.wait(body.frame()).await;
+        let Some(frame) = frame.map_err(|e| ApiError::invalid(e.to_string()))? else {
+            break;
+        };
         let frame = frame.map_err(|_| ApiError::invalid("the body broke off before its end"))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
+        pace.add(data.len());
         len += data.len();
         if len > limit {
             drain(body).await;
             return Err(too_large(limit));
+        }
+        if len > planned {
+            planned = (2 * len).min(declared.unwrap_or(limit).max(len));
+            memory.grow_to(planned, budget).await?;
         }
         // Most bodies are one frame: no copy.
         match &first {
             None => first = Some(data),
             Some(head) => {
                 if rest.is_empty() {
-                    rest.reserve(declared.unwrap_or(0).clamp(head.len() + data.len(), limit));
                     rest.extend_from_slice(head);
+                }
+                if rest.capacity() < len {
+                    let bound = declared.unwrap_or(limit).max(len);
+                    rest.reserve(planned.clamp(len, bound) - rest.len());
                 }
                 rest.extend_from_slice(&data);
             }
@@ -301,44 +280,11 @@ pub async fn drain_unread(headers: &HeaderMap, body: Body) {
     }
 }
 
-/// Rejects a body that is nested too deep, before a parser recurses into it.
-fn check_depth(text: &str) -> Result<(), ApiError> {
-    let mut rest = text.as_bytes();
-    let mut depth = 0usize;
-    // Most of a body is strings: they are skipped in one step.
-    while let Some(&byte) = rest.first() {
-        rest = &rest[1..];
-        match byte {
-            b'"' => rest = &rest[string_length(rest)..],
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > MAX_DEPTH {
-            return Err(ApiError::invalid(format!(
-                "the body is nested deeper than {MAX_DEPTH} levels"
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// The length of the rest of a string, its closing quote included; all of `text` if the quote is missing.
-fn string_length(text: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {
-        at += found;
-        if text[at] == b'"' {
-            return at + 1;
-        }
-        // An escaped character does not end the string.
-        at = (at + 2).min(text.len());
-    }
-    text.len()
-}
-
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt as _;
+
+    use super::super::body_memory::BodyBudget;
     use super::*;
 
     async fn read(
@@ -350,9 +296,9 @@ mod tests {
         if let Some(content_type) = content_type {
             headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
         }
-        read_json(&headers, body.into(), limit, &BodyBudget::new(1))
-            .await
-            .map(|b| b.value)
+        let budget = BodyBudget::new(1);
+        let read = read_json(&headers, body.into(), limit, budget.of_user("ada"));
+        read.await.map(|b| b.value)
     }
 
     #[tokio::test]
@@ -386,20 +332,6 @@ mod tests {
             let error = read(None, body.to_vec(), 1000).await.unwrap_err();
             assert!(error.message.contains(says), "{}", error.message);
         }
-        let flat = format!("{}1{}", "[".repeat(64), "]".repeat(64));
-        assert!(read(None, flat, 1000).await.is_ok());
-        // Brackets in strings do not nest, whatever is escaped there.
-        let text = |inner: &str| format!("{{\"a\":\"{inner}\"}}");
-        for inner in ["[".repeat(100), "\\\"[".repeat(70), "\\\\".repeat(3)] {
-            assert!(read(None, text(&inner), 1000).await.is_ok(), "{inner}");
-        }
-        let behind = format!("[\"\\\\\",{deep}]");
-        let error = read(None, behind, 1000).await.unwrap_err();
-        assert!(error.message.contains("nested"), "{}", error.message);
-        assert_eq!(
-            (string_length(b"a\\\"b\"c"), string_length(b"ab\\")),
-            (5, 3)
-        );
     }
 
     #[tokio::test]
@@ -420,21 +352,48 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stalled_body_and_an_exhausted_memory_budget_are_errors() {
-        let stalled =
-            Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
-        assert!(
-            read(None, stalled, 100)
-                .await
-                .unwrap_err()
-                .message
-                .contains("30 seconds")
-        );
+    async fn memory_follows_the_bytes_that_arrive_not_the_declared_size() {
         let budget = BodyBudget::new(1);
-        let _all = budget.acquire(MAX_BODY_WITH_FILES).await.unwrap();
-        assert_eq!(
-            budget.acquire(1).await.err().unwrap().kind,
-            ErrorKind::Unavailable
-        );
+        let ada = budget.of_user("ada");
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_LENGTH, MAX_BODY_WITH_FILES.into());
+        let stalled = || {
+            let piece = Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 100_000]));
+            let never = futures_util::stream::pending();
+            let pieces = futures_util::stream::iter([piece]).chain(never);
+            read_json(
+                &headers,
+                Body::from_stream(pieces),
+                MAX_BODY_WITH_FILES,
+                ada,
+            )
+        };
+        // Announced, these would take thirty times the budget.
+        let waiting = futures_util::future::join_all((0..64).map(|_| stalled()));
+        let honest = async {
+            tokio::task::yield_now().await;
+            let text = format!("\"{}\"", "x".repeat(10_000_000));
+            read_json(&HeaderMap::new(), text.into(), MAX_BODY_WITH_FILES, ada).await
+        };
+        let (waited, honest) = tokio::join!(waiting, honest);
+        assert!(honest.is_ok());
+        for waited in waited {
+            let error = waited.err().unwrap();
+            assert!(error.message.contains("30 seconds"), "{}", error.message);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_tree_of_a_body_counts_before_it_is_built() {
+        let budget = BodyBudget::new(1);
+        let ada = budget.of_user("ada");
+        let text = format!("[{}]", vec!["{}"; 80_000].join(","));
+        let headers = HeaderMap::new();
+        let read = || read_bytes(&headers, Body::from(text.clone()), 1_000_000, ada);
+        let held = [read().await.unwrap(), read().await.unwrap()];
+        let error = read().await.err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Unavailable, "{}", error.message);
+        drop(held);
+        assert!(read().await.is_ok());
     }
 }

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -15,9 +14,8 @@ use http_body_util::BodyExt as _;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 
 use super::body::check_content_encoding;
+use super::body_pace::{BodyPace, TooSlow};
 
-/// How long a body may deliver no byte.
-const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that the parser may read without a result: a field's headers and a few pieces.
 const MAX_WITHOUT_RESULT: usize = 256 * 1024;
 
@@ -39,8 +37,8 @@ pub enum FormError {
 /// Why no more of a body can be read.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
-    #[error("the body did not come: nothing for 30 seconds")]
-    Stalled,
+    #[error(transparent)]
+    TooSlow(TooSlow),
     #[error("the body broke off before its end")]
     Truncated,
     #[error("the form has something else where a field should begin")]
@@ -91,13 +89,13 @@ fn body_stream<'a>(
     without_result: Arc<AtomicUsize>,
 ) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'a {
     stream::unfold(
-        (body, without_result),
-        |(body, without_result)| async move {
+        (body, without_result, BodyPace::start()),
+        |(body, without_result, mut pace)| async move {
             // Pending once before each piece: the parser then handles what it has before it reads on.
             tokio::task::yield_now().await;
             loop {
-                let piece = match tokio::time::timeout(STALL_TIMEOUT, body.frame()).await {
-                    Err(_) => Err(BodyError::Stalled),
+                let piece = match pace.wait(body.frame()).await {
+                    Err(why) => Err(BodyError::TooSlow(why)),
                     Ok(None) => return None,
                     Ok(Some(Err(_))) => Err(BodyError::Truncated),
                     Ok(Some(Ok(frame))) => match frame.into_data() {
@@ -111,7 +109,8 @@ fn body_stream<'a>(
                     before if before > MAX_WITHOUT_RESULT => Err(BodyError::NoField),
                     _ => piece,
                 };
-                return Some((piece, (body, without_result)));
+                pace.add(len);
+                return Some((piece, (body, without_result, pace)));
             }
         },
     )

@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 use tollgate_core::{ApiError, ErrorKind};
 use tollgate_media::image::ImageMetadata;
 
-use super::body::{BodyBudget, JsonBody, MAX_BODY_WITH_FILES, drain_unread, read_json};
+use super::body::{JsonBody, MAX_BODY_WITH_FILES, drain_unread, read_json};
+use super::body_memory::{BodyMemory, UserBudget};
 use super::form::{Form, FormError};
+use super::large_work;
 
 /// Fields that a form may have.
 const MAX_FIELDS: usize = 64;
@@ -28,7 +30,7 @@ const JSON_FIELDS: [&str; 1] = ["metadata"];
 pub async fn read_json_or_form(
     headers: &HeaderMap,
     body: Body,
-    budget: &BodyBudget,
+    budget: UserBudget<'_>,
 ) -> Result<JsonBody, ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|v| v.to_str().ok()).unwrap_or("");
@@ -45,34 +47,45 @@ pub async fn read_json_or_form(
         drain_unread(headers, body).await;
         return Err(too_large());
     }
-    // Only the form is counted; its files take a third more again as base64.
-    let memory = budget
-        .acquire(declared.unwrap_or(MAX_BODY_WITH_FILES))
-        .await?;
+    let mut memory = BodyMemory::default();
     let mut body = body;
-    let value = read_fields(headers, &mut body).await.map(Value::Object);
-    if value.is_err() {
+    let fields = read_fields(headers, &mut body, &mut memory, budget).await;
+    if fields.is_err() {
         drain_unread(headers, body).await;
     }
-    Ok(JsonBody::new(value?, memory))
+    let (fields, bytes) = fields?;
+    Ok(JsonBody::new(Value::Object(fields), bytes, memory))
 }
 
-async fn read_fields(headers: &HeaderMap, body: &mut Body) -> Result<Map<String, Value>, ApiError> {
+/// The fields of a form, and how many bytes they have.
+async fn read_fields(
+    headers: &HeaderMap,
+    body: &mut Body,
+    memory: &mut BodyMemory,
+    budget: UserBudget<'_>,
+) -> Result<(Map<String, Value>, usize), ApiError> {
     let mut form = Form::new(headers, body, MAX_BODY_WITH_FILES as u64).map_err(form_error)?;
     let mut fields = Map::new();
+    let (mut len, mut planned) = (0, 0);
     for _ in 0..MAX_FIELDS {
         let Some(mut field) = form.next_field().await.map_err(form_error)? else {
-            return Ok(fields);
+            return Ok((fields, len));
         };
         let name = field.name().unwrap_or_default().to_owned();
         let is_file = field.file_name().is_some();
         let mut bytes = Vec::new();
         while let Some(chunk) = form.next_chunk(&mut field).await.map_err(form_error)? {
             bytes.extend_from_slice(&chunk);
+            len += chunk.len();
+            // Memory is taken as bytes arrive; files take a third more again as base64.
+            if len > planned {
+                planned = 2 * len;
+                memory.grow_to(planned, budget).await?;
+            }
         }
         drop(field);
         let value = if is_file {
-            parse_image(&name, &bytes)?
+            large_work::run_in_place(bytes.len(), || parse_image(&name, &bytes))?
         } else {
             parse_text(&name, bytes)?
         };
@@ -140,6 +153,7 @@ fn too_large() -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::body_memory::BodyBudget;
     use super::*;
 
     async fn read(parts: &[(&str, Option<&str>, &[u8])]) -> Result<Value, ApiError> {
@@ -157,7 +171,7 @@ mod tests {
         let content_type = "Multipart/form-data; boundary=b".parse().unwrap();
         headers.insert(header::CONTENT_TYPE, content_type);
         let budget = BodyBudget::new(64);
-        let read = read_json_or_form(&headers, body.into(), &budget).await;
+        let read = read_json_or_form(&headers, body.into(), budget.of_user("ada")).await;
         read.map(|body| body.value)
     }
 

@@ -2,9 +2,13 @@
 
 pub mod body;
 mod body_drain;
+pub mod body_memory;
+mod body_pace;
 pub mod errors;
 pub mod form;
 pub mod form_json;
+mod json_scan;
+pub mod large_work;
 pub mod reply;
 pub mod server;
 pub mod trace;

@@ -67,12 +67,14 @@ pub(super) async fn submit_json(
         Endpoint::AudioSpeech => MAX_SMALL_BODY,
         _ => MAX_BODY_WITH_FILES,
     };
-    let body = body::read_json(headers, body, limit, &app.body_budget).await?;
+    let budget = app.body_budget.of_user(&caller.key.user_id);
+    let body = body::read_json(headers, body, limit, budget).await?;
     let request = SubmitRequest {
         caller,
         endpoint,
         headers,
         body: &body.value,
+        body_bytes: body.bytes,
         request_id,
     };
     let receipt = submit(&app.tasks, request).await?;

@@ -83,7 +83,13 @@ pub async fn batch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
-    let body = body::read_json(&headers, body, MAX_SMALL_BODY, &app.body_budget).await?;
+    let body = body::read_json(
+        &headers,
+        body,
+        MAX_SMALL_BODY,
+        app.body_budget.of_user(&caller.key.user_id),
+    )
+    .await?;
     let name = ["task_ids", "ids"]
         .into_iter()
         .find(|name| body.value.get(name).is_some_and(|ids| !ids.is_null()));

@@ -42,12 +42,14 @@ pub async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
-    let body = read_json_or_form(&headers, body, &app.body_budget).await?;
+    let budget = app.body_budget.of_user(&caller.key.user_id);
+    let body = read_json_or_form(&headers, body, budget).await?;
     let request = SubmitRequest {
         caller: &caller,
         endpoint: Endpoint::Videos,
         headers: &headers,
         body: &body.value,
+        body_bytes: body.bytes,
         request_id: &request_id,
     };
     let receipt = submit(&app.tasks, request).await?;

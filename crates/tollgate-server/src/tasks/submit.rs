@@ -5,13 +5,13 @@ use std::sync::Arc;
 use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tollgate_core::{Adjustment, ApiError, ErrorKind, Millis, crash, id};
+use tollgate_core::{Adjustment, Amount, ApiError, ErrorKind, Millis, crash, id};
 use tollgate_media::{Endpoint, MediaJob as _, PriceFactors, ReceiptData, TaskModel};
-use tollgate_store::{IdempotencyRecord, NewTask, SubmitOutcome};
+use tollgate_store::{IdempotencyRecord, Key, NewTask, Rejection, SubmitOutcome};
 
 use crate::auth::caller::Caller;
-use crate::http::errors;
 use crate::http::trace::RequestId;
+use crate::http::{errors, large_work};
 use crate::reloadable::Reloadable;
 use crate::tasks::context::TaskContext;
 use crate::tasks::{idempotency, inputs, moderation, view};
@@ -29,6 +29,8 @@ pub struct SubmitRequest<'a> {
     pub headers: &'a HeaderMap,
     /// The body, an object.
     pub body: &'a Value,
+    /// The size of its text.
+    pub body_bytes: usize,
     /// The request's id.
     pub request_id: &'a RequestId,
 }
@@ -60,15 +62,24 @@ pub async fn submit(
 
     // 3. Parse the fields as the family declares them.
     let layout = request.endpoint.request_layout();
-    let mut submission =
-        tollgate_media::parse_request(model, layout, fields, is_strict(request.headers))?;
+    let is_strict = is_strict(request.headers);
+    let parse = || tollgate_media::parse_request(model, layout, fields, is_strict);
+    let mut submission = large_work::run_in_place(request.body_bytes, parse)?;
 
     // 4. Moderate the prompt, if the family requires it.
     let safety = &context.settings.safety;
     let prompt = submission.job().prompt();
     moderation::check_prompt(safety, &reloadable.routing, model, prompt).await?;
 
-    // 5. Store the input images, check those that are available, and settle the sizes that follow them.
+    // 5. Store the input images, check those that are available, and settle the sizes that follow them. An account that has
+    //    nothing left gets no file stored.
+    if !submission.inputs.is_empty() {
+        let units = submission.job().units();
+        let charge = reloadable
+            .prices
+            .charge(model.names(), &submission.price, units)?;
+        check_has_money(context, key, charge.cost(charge.units)).await?;
+    }
     let deadline_at = now + context.settings.time_limits.task_ms(family.kind());
     let adjustments = std::mem::take(&mut submission.adjustments);
     let callback_url = submission.callback_url.take();
@@ -129,6 +140,33 @@ pub async fn submit(
     }
 }
 
+/// Rejects an account that can pay nothing at all, before work is done for it. What it needs exactly is checked with the hold.
+async fn check_has_money(
+    context: &TaskContext,
+    key: &Key,
+    needed: Option<Amount>,
+) -> Result<(), ApiError> {
+    if !key.needs_hold() || needed == Some(Amount::ZERO) {
+        return Ok(());
+    }
+    let [reserved, _] = context.store.reserved_amounts(&key.user_id, &key.id);
+    let user = context.store.user(&key.user_id).await;
+    let user = user.map_err(errors::from_store)?;
+    let Some(user) = user.filter(|user| !user.unlimited) else {
+        return Ok(());
+    };
+    let available = user.balance - user.held - reserved;
+    if available > Amount::ZERO {
+        return Ok(());
+    }
+    let rejection = Rejection::InsufficientBalance { available };
+    Err(errors::from_rejection(
+        rejection,
+        needed,
+        context.settings.currency,
+    ))
+}
+
 fn receipt_text(
     model: &TaskModel,
     task_id: &str,
@@ -160,7 +198,9 @@ impl IdempotencyKey {
         let key = idempotency::parse_key(request.headers)?;
         Ok(key.map(|key| Self {
             key,
-            fingerprint: idempotency::fingerprint(request.endpoint.path(), request.body),
+            fingerprint: large_work::run_in_place(request.body_bytes, || {
+                idempotency::fingerprint(request.endpoint.path(), request.body)
+            }),
         }))
     }
 

@@ -3,6 +3,7 @@
 
 mod adjustments;
 mod auth;
+mod bodies;
 mod charges;
 mod chat;
 mod commands;

@@ -101,6 +101,15 @@ impl TestGateway {
         until_true(words, async || self.log().contains(words)).await;
     }
 
+    /// The most memory that the server has ever had, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let pid = self.server.as_ref().expect("a server").pid();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        kib.expect("VmHWM").trim().parse::<u64>().unwrap() * 1024
+    }
+
     /// SIGTERM and a new start.
     pub(crate) async fn restart(&mut self) {
         self.terminate().await;
