@@ -1,6 +1,7 @@
-//! The workshop of the repository: everything that is done to Tollgate but is no part of it.
+//! Tools of the repository: checks, tests, measurements, packages. They are not part of the gateway.
 //! `cargo xtask --help` lists the commands.
 
+mod abuse;
 mod bench;
 mod dist;
 mod docs;
@@ -42,6 +43,8 @@ enum Command {
     Sdk(sdk::Options),
     /// Kill and restart the real binary under load, then check every promise it made
     Soak(soak::Options),
+    /// Run hostile clients beside honest ones, and print what the honest ones notice
+    Abuse(abuse::Options),
     /// Measure what Tollgate promises, beside a bare server
     Bench(bench::Options),
     /// Build the shipped binary: fat LTO, profile-guided, trained in the same run
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Docs(options) => docs::run(options),
         Command::Sdk(options) => sdk::run(options),
         Command::Soak(options) => soak::run(options),
+        Command::Abuse(options) => abuse::run(&options),
         Command::Bench(options) => bench::run(options),
         Command::Dist(options) => dist::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
