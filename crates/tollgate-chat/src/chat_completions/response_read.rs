@@ -25,6 +25,9 @@ pub(super) fn read_response(body: &[u8]) -> Result<Response, MalformedResponse> 
     let Some(Value::Array(choices)) = map.shift_remove("choices") else {
         return Err(malformed("the response has no `choices`"));
     };
+    if choices.is_empty() {
+        return Err(malformed("the response has no `choices`"));
+    }
     let id = take_string_or_empty(&mut map, "id");
     let created = map.shift_remove("created").and_then(|at| at.as_f64());
     let mut response = Response {

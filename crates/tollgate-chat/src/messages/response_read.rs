@@ -42,6 +42,10 @@ fn convert_response(value: Value) -> Result<Response, InvalidRequest> {
         .iter()
         .any(|part| matches!(part.kind, PartKind::ToolCall { .. }));
     let reason = fields.take_text("stop_reason")?;
+    let is_empty = parts.is_empty() && reason.as_deref().is_none_or(|why| why == "end_turn");
+    if is_empty && counts.to_usage().is_none_or(|usage| usage.output == 0) {
+        return Err(path.invalid("is empty, and nothing was generated"));
+    }
     let finish =
         finish_from_reason(reason.as_deref().unwrap_or("end_turn")).with_tool_calls(has_calls);
     let choice = Choice {

@@ -16,6 +16,9 @@ pub(super) fn read_response(body: &[u8]) -> Result<Response, MalformedResponse> 
             "a response without output".to_owned(),
         ));
     }
+    if response["status"] != "incomplete" {
+        reject_empty_response(&response)?;
+    }
     let (mut builder, mut events) = (HubEventBuilder::default(), Vec::new());
     builder.read_metadata(&response);
     builder.response_done(&response, response["status"] == "incomplete", &mut events)?;
@@ -26,6 +29,17 @@ pub(super) fn read_response(body: &[u8]) -> Result<Response, MalformedResponse> 
     let mut reply = fold.build();
     reply.service_tier = response["service_tier"].as_str().map(str::to_owned);
     Ok(reply)
+}
+
+/// Returns an error for a completed response with no output and no tokens for any: the provider's server failed.
+pub(super) fn reject_empty_response(response: &Value) -> Result<(), MalformedResponse> {
+    let is_empty = response["output"].as_array().is_some_and(Vec::is_empty);
+    let tokens = response["usage"]["output_tokens"].as_f64();
+    if is_empty && tokens.unwrap_or(0.0) == 0.0 {
+        let why = "a response with an empty output".to_owned();
+        return Err(MalformedResponse::Invalid(why));
+    }
+    Ok(())
 }
 
 /// Returns an error for a response that failed, was cancelled or is not finished.

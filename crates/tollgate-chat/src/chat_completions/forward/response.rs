@@ -15,7 +15,7 @@ pub(in crate::chat_completions) fn forward_response(
     model: &str,
 ) -> Result<ForwardedResponse, MalformedResponse> {
     let scan = scan_response(body)?;
-    if scan.choices.is_none() {
+    if scan.choices.is_none_or(|choices| choices == 0) {
         return Err(MalformedResponse::Invalid(
             "the response has no `choices`".to_owned(),
         ));

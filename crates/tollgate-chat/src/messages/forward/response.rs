@@ -31,6 +31,14 @@ pub(crate) fn forward_response(
         .get("usage")
         .map(UsageCounts::parse)
         .unwrap_or_default();
+    let reason = members.get("stop_reason").map(|raw| raw.get());
+    let is_end = reason.is_none_or(|reason| matches!(reason, "null" | "\"end_turn\""));
+    let is_empty = content.get().bytes().all(|b| b"[] \r\n\t".contains(&b));
+    if is_empty && is_end && usage.to_usage().is_none_or(|usage| usage.output == 0) {
+        return Err(malformed(
+            "the response's content is empty, and nothing was generated".to_owned(),
+        ));
+    }
     let quoted_model = Value::from(model).to_string();
     let body = match members.get("model") {
         Some(raw) if raw.get() != quoted_model => {

@@ -12,7 +12,7 @@ use super::text_bytes::TextBytes;
 use crate::error::MalformedResponse;
 use crate::format::ForwardedResponse;
 use crate::responses::error::malformed;
-use crate::responses::response_read::reject_failed_response;
+use crate::responses::response_read::{reject_empty_response, reject_failed_response};
 use crate::responses::usage::{complete_usage, parse_usage};
 
 #[derive(Deserialize)]
@@ -45,6 +45,11 @@ pub(crate) fn forward_response(
     if !matches!(status, Some("queued" | "in_progress")) {
         let error = wire.error.unwrap_or(Value::Null);
         reject_failed_response(status, &serde_json::json!({"error": error}))?;
+        let has_no_text = wire.output.as_ref().is_none_or(|bytes| bytes.0 == 0);
+        if has_no_text && status != Some("incomplete") {
+            let reply: Value = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+            reject_empty_response(&reply)?;
+        }
         if wire.output.is_none() {
             return Err(MalformedResponse::Invalid(
                 "a response without output".to_owned(),
