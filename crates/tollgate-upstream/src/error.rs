@@ -1,6 +1,7 @@
 //! Upstream errors of chats and tasks alike: [`UpstreamErrorKind`] and the one table that says for each kind whether to retry,
 //! whether to fail over and what goes into cooldown.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Why a provider did not do what it was sent.
@@ -34,6 +35,27 @@ impl ProviderError {
             param: None,
             details: None,
             retry_after: None,
+        }
+    }
+
+    /// The sentence for the client. What a provider says about the gateway's keys, bills and limits, and about its own faults
+    /// (429, 402, 401, 403, 5xx), is meant for the operator: the client gets our words, the log has the provider's.
+    pub fn client_message(&self) -> Cow<'_, str> {
+        match (self.kind, self.status) {
+            (UpstreamErrorKind::RateLimited, _) => {
+                "the provider's rate limit is reached: try again later".into()
+            }
+            (UpstreamErrorKind::KeyRejected, _) => {
+                "the provider refused the gateway's own key".into()
+            }
+            (UpstreamErrorKind::QuotaExhausted, _) => {
+                "the gateway's quota at the provider is used up".into()
+            }
+            (UpstreamErrorKind::ModelNotFound, _) => "the provider does not have this model".into(),
+            (_, Some(status @ 500..)) => {
+                format!("the provider failed with HTTP status {status}; nothing was charged").into()
+            }
+            _ => self.message.as_str().into(),
         }
     }
 

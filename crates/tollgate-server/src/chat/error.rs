@@ -124,26 +124,15 @@ impl ChatErrorResponse {
 
     /// Every channel was tried; `last` is the error of the last one.
     pub fn from_upstream(last: ProviderError) -> Self {
-        let bad_gateway = |message: &str| (ErrorKind::BadGateway, message.to_owned());
+        let message = last.client_message().into_owned();
         let (kind, message) = match last.kind {
-            UpstreamErrorKind::Rejected => (ErrorKind::InvalidRequest, last.message),
-            UpstreamErrorKind::RateLimited => (ErrorKind::RateLimit, last.message),
+            UpstreamErrorKind::Rejected => (ErrorKind::InvalidRequest, message),
+            UpstreamErrorKind::RateLimited => (ErrorKind::RateLimit, message),
             UpstreamErrorKind::TimedOut => (
                 ErrorKind::GatewayTimeout,
                 "the upstream did not answer in time; nothing was charged".to_owned(),
             ),
-            // The provider's message about keys and bills is meant for the gateway and would mislead this client.
-            UpstreamErrorKind::KeyRejected => {
-                bad_gateway("the provider refused the gateway's own key")
-            }
-            UpstreamErrorKind::QuotaExhausted => {
-                bad_gateway("the gateway's quota at the provider is used up")
-            }
-            UpstreamErrorKind::ModelNotFound => {
-                bad_gateway("the provider does not have this model")
-            }
-            // Connect, Unavailable, and the kinds that only tasks have.
-            _ => (ErrorKind::BadGateway, last.message),
+            _ => (ErrorKind::BadGateway, message),
         };
         let seconds = last
             .retry_after

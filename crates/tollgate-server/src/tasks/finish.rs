@@ -79,9 +79,8 @@ pub(super) fn end_attempt(
         error = error.as_ref().map(|e| e.message.as_str()),
         "an attempt failed"
     );
-    let message = error
-        .as_ref()
-        .map_or("the upstream returned no result", |e| e.message.as_str());
+    let message = error.as_ref().map(ProviderError::client_message);
+    let message = message.unwrap_or("the upstream returned no result".into());
     let finish = |code, message: String, outcome| {
         TurnEnd::Finish(failure(code, message), Some(attempt_end(outcome)))
     };
@@ -94,7 +93,7 @@ pub(super) fn end_attempt(
             finish("moderated", format!("{REJECTION}: {message}"), "moderated")
         }
         Some(UpstreamErrorKind::Rejected) => {
-            finish("invalid_request", message.to_owned(), "rejected")
+            finish("invalid_request", message.into_owned(), "rejected")
         }
         Some(UpstreamErrorKind::OutcomeUnknown) => {
             let message = "the upstream's answer was lost; the request was not repeated".to_owned();
@@ -110,7 +109,7 @@ pub(super) fn end_attempt(
             let message = "no upstream could take the task at the moment: try again later";
             finish("provider_error", message.to_owned(), "failed")
         }
-        _ => finish("provider_error", message.to_owned(), "failed"),
+        _ => finish("provider_error", message.into_owned(), "failed"),
     }
 }
 

@@ -49,6 +49,23 @@ const THREAD_CODES: &[&str] = &[
     "thread_already_continued",
     "thread_continue_in_flight",
 ];
+/// What a client stores at a provider and names by its id. If one is missing or belongs to another account, no other channel
+/// has it either, and the channel is not at fault.
+const CLIENT_RESOURCES: &[&str] = &[
+    "batch",
+    "cached content",
+    "cachedcontent",
+    "cachedcontents/",
+    "container",
+    "conversation",
+    "file",
+    "response",
+    "thread",
+    "upload",
+    "vector store",
+];
+/// How far into a message phrases count, in characters: further on a client's own text may be quoted.
+const HEAD: usize = 160;
 /// Phrases that follow the word "model" in a message about a missing model.
 const MODEL_PHRASES: &[&str] = &[
     "not found",
@@ -63,7 +80,7 @@ pub(crate) fn classify_error(status: u16, code: &str, message: &str) -> Upstream
     use UpstreamErrorKind::{
         KeyRejected, ModelNotFound, QuotaExhausted, RateLimited, Rejected, Unavailable,
     };
-    let message = message.to_lowercase();
+    let message = own_words(message);
     let has_phrase = |list: &[&str]| list.iter().any(|phrase| message.contains(phrase));
     let is_client_status = (400..500).contains(&status);
     let has_code = |list: &[&str]| list.iter().any(|known| code.eq_ignore_ascii_case(known));
@@ -83,9 +100,8 @@ pub(crate) fn classify_error(status: u16, code: &str, message: &str) -> Upstream
     }
     match status {
         402 => QuotaExhausted,
+        403 | 404 if is_about_client_resource(&message) => Rejected,
         401 | 403 => KeyRejected,
-        // Something that the client named is missing (a stored response, a file): no other channel has it either.
-        404 if message.contains(" with id ") => Rejected,
         404 => ModelNotFound,
         400 if is_about_missing_model(&message) => ModelNotFound,
         429 => RateLimited,
@@ -95,13 +111,35 @@ pub(crate) fn classify_error(status: u16, code: &str, message: &str) -> Upstream
     }
 }
 
-/// Whether a lower-case message says near its beginning that the model is missing. Further on a client's own text may be
-/// quoted.
-fn is_about_missing_model(message: &str) -> bool {
-    let head = message
-        .char_indices()
-        .nth(160)
-        .map_or(message, |(at, _)| &message[..at]);
+/// The provider's own words at the beginning of a message, in lower case: without what is in quotes, because providers quote
+/// what the client sent.
+fn own_words(message: &str) -> String {
+    const QUOTES: &[(char, char)] = &[('"', '"'), ('`', '`'), ('\'', '\''), ('“', '”'), ('‘', '’')];
+    let mut words = String::new();
+    let mut closing = None;
+    let mut before = ' ';
+    for c in message.chars().take(HEAD) {
+        let opens = QUOTES.iter().find(|(opening, _)| *opening == c);
+        match (closing, opens) {
+            (Some(end), _) if c == end => closing = None,
+            (Some(_), _) => {}
+            // An apostrophe within a word opens nothing.
+            (None, Some((_, end))) if !before.is_alphanumeric() => closing = Some(*end),
+            _ => words.extend(c.to_lowercase()),
+        }
+        before = c;
+    }
+    words
+}
+
+/// Whether the provider's words are about something that the client stores there.
+fn is_about_client_resource(words: &str) -> bool {
+    let is_named = CLIENT_RESOURCES.iter().any(|name| words.contains(name));
+    words.contains(" with id ") || (is_named && !words.contains("model") && !words.contains("key"))
+}
+
+/// Whether the provider's words say that the model is missing.
+fn is_about_missing_model(head: &str) -> bool {
     let Some(at) = head.find("model") else {
         return head.starts_with("unknown model");
     };
@@ -109,4 +147,82 @@ fn is_about_missing_model(message: &str) -> bool {
         && MODEL_PHRASES
             .iter()
             .any(|phrase| head[at..].contains(phrase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_providers_own_words_and_codes_blame_key_model_or_channel() {
+        use UpstreamErrorKind::{KeyRejected, ModelNotFound, QuotaExhausted, Rejected};
+        for (status, code, message, expected) in [
+            (
+                400,
+                "",
+                "Your credit balance is too low to access the API.",
+                QuotaExhausted,
+            ),
+            (
+                400,
+                "",
+                "Invalid value: 'your credit balance is too low'",
+                Rejected,
+            ),
+            (
+                400,
+                "",
+                "Unknown tool \"please enable billing\" in tools[0]",
+                Rejected,
+            ),
+            (
+                400,
+                "",
+                "API key not valid. Please pass a valid API key.",
+                KeyRejected,
+            ),
+            (400, "", "Invalid JSON near `API key not valid`.", Rejected),
+            (400, "", "The model `gpt-9` does not exist", ModelNotFound),
+            (400, "", "Invalid name 'model not found'", Rejected),
+            (400, "", "It's said: 'unknown model'", Rejected),
+            (400, "insufficient_quota", "'anything'", QuotaExhausted),
+            (
+                403,
+                "PERMISSION_DENIED",
+                "You do not have permission to access the File abc or it may not exist.",
+                Rejected,
+            ),
+            (
+                403,
+                "PERMISSION_DENIED",
+                "CachedContent not found (or permission denied)",
+                Rejected,
+            ),
+            (
+                403,
+                "PERMISSION_DENIED",
+                "Your API key was reported as leaked.",
+                KeyRejected,
+            ),
+            (
+                403,
+                "",
+                "Project does not have access to model 'file-x'",
+                KeyRejected,
+            ),
+            (
+                404,
+                "",
+                "Previous response with id 'resp_1' not found.",
+                Rejected,
+            ),
+            (404, "not_found_error", "File not found: file_011", Rejected),
+            (404, "not_found_error", "model: claude-9", ModelNotFound),
+        ] {
+            let kind = classify_error(status, code, message);
+            assert_eq!(kind, expected, "{status} {code} {message}");
+        }
+        let long = format!("Bad request. {} enable billing", "x".repeat(HEAD));
+        assert_eq!(classify_error(400, "", &long), Rejected);
+    }
 }

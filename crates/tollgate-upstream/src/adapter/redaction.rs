@@ -1,8 +1,12 @@
-//! Redacts upstream error messages before clients see them: keys and the upstream's host are replaced.
+//! Redacts upstream error messages before clients see them: keys, ids of the operator's account, the upstream's host and private
+//! addresses are replaced.
+
+use std::net::{IpAddr, SocketAddr};
 
 use url::Url;
 
 use crate::channel::Channel;
+use crate::egress::is_public;
 
 /// Maximum length of a message in bytes; longer ones are cut.
 const MAX_BYTES: usize = 4_096;
@@ -12,6 +16,17 @@ const MASK: &str = "***";
 const HOST_PLACEHOLDER: &str = "upstream";
 /// Prefixes of keys, and the minimum length in bytes for a word with that prefix to be taken for a key.
 const KEY_PREFIXES: &[(&str, usize)] = &[("sk-", 8), ("AIza", 24), ("xai-", 12), ("ya29.", 24)];
+/// The same for ids of the operator's organisation, project or account at the provider.
+const ACCOUNT_PREFIXES: &[(&str, usize)] = &[
+    ("org-", 12),
+    ("org_", 12),
+    ("proj_", 12),
+    ("wrkspc_", 12),
+    ("projects/", 10),
+    ("project #", 10),
+    ("project number ", 16),
+    ("project ", 14),
+];
 
 /// `text` without the channel's keys, its host and anything that looks like a key.
 pub(super) fn redact(text: &str, channel: &Channel) -> String {
@@ -25,6 +40,10 @@ pub(super) fn redact(text: &str, channel: &Channel) -> String {
     for (prefix, min_bytes) in KEY_PREFIXES {
         text = mask_keys(&text, prefix, *min_bytes);
     }
+    for (prefix, min_bytes) in ACCOUNT_PREFIXES {
+        text = mask_accounts(&text, prefix, *min_bytes);
+    }
+    text = mask_private_addresses(&text);
     if let Some(base) = channel.base_url.as_deref() {
         text = replace_host(text, base);
     }
@@ -50,6 +69,56 @@ fn mask_keys(text: &str, prefix: &str, min_bytes: usize) -> String {
         rest = &word[end..];
     }
     out.push_str(rest);
+    out
+}
+
+/// Masks ids that follow `prefix`, in any case, and are at least `min_bytes` long with it. After a word, only numbers are ids.
+fn mask_accounts(text: &str, prefix: &str, min_bytes: usize) -> String {
+    let lower = text.to_ascii_lowercase();
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, _) in lower.match_indices(prefix) {
+        let start = at + prefix.len();
+        let is_id = |c: char| match prefix.ends_with(' ') {
+            true => c.is_ascii_digit(),
+            false => c.is_ascii_alphanumeric() || matches!(c, '-' | '_'),
+        };
+        let end = text[start..].find(|c| !is_id(c));
+        let end = end.map_or(text.len(), |end| start + end);
+        if at >= copied && end - at >= min_bytes {
+            out.push_str(&text[copied..start]);
+            out.push_str(MASK);
+            copied = end;
+        }
+    }
+    out.push_str(&text[copied..]);
+    out
+}
+
+/// Masks IP addresses that are not public: they tell how the operator's or the provider's network is built.
+fn mask_private_addresses(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':');
+    let mut out = String::with_capacity(text.len());
+    for piece in text.split_inclusive(|c| !is_part(c)) {
+        let end = piece.trim_end_matches(|c| !is_part(c)).len();
+        let (word, rest) = piece.split_at(end);
+        let address = word.trim_end_matches(['.', ':']);
+        let socket = address.parse::<SocketAddr>().map(|socket| socket.ip());
+        let ip = address.parse::<IpAddr>().or(socket);
+        let is_private = ip.is_ok_and(|ip| match ip {
+            IpAddr::V4(_) => !is_public(ip),
+            // Much else looks like an IPv6 address.
+            IpAddr::V6(ip) => {
+                ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
+            }
+        });
+        match is_private {
+            true => out.push_str(HOST_PLACEHOLDER),
+            false => out.push_str(address),
+        }
+        out.push_str(&word[address.len()..]);
+        out.push_str(rest);
+    }
     out
 }
 
@@ -155,6 +224,21 @@ mod tests {
                 "the llm at http://upstream/x, //upstream/",
             ),
             ("https://a.example", "猫 sk-", "猫 sk-"),
+            (
+                "https://a.example",
+                "Rate limit reached in organization org-AbC123dEf456 on project proj_xyz98765",
+                "Rate limit reached in organization org-*** on project proj_***",
+            ),
+            (
+                "https://a.example",
+                "Consumer 'projects/my-project-12' of project 123456789 (project #987654321) in a project of theirs",
+                "Consumer 'projects/***' of project *** (project #***) in a project of theirs",
+            ),
+            (
+                "https://a.example",
+                "dial tcp 10.0.3.7:8000: refused; ::1 and [fd00::1]:80, not 8.8.8.8, at 12:30:05.",
+                "dial tcp upstream: refused; upstream and [upstream]:80, not 8.8.8.8, at 12:30:05.",
+            ),
         ] {
             assert_eq!(redact(text, &channel(base)), expected);
         }

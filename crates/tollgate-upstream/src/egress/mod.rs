@@ -20,4 +20,5 @@ pub use error::EgressError;
 pub use fetch_guarded::{FetchLimits, Fetched};
 pub use request::{RequestBody, ResponseBody, Timeouts, body};
 pub use resolve::{Resolve, SystemResolver};
+pub(crate) use ssrf_guard::is_public;
 pub use streamed_body::{BodyParts, BodyPartsStream};
