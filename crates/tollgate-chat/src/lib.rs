@@ -23,6 +23,8 @@ mod open_ended;
 mod output_cap;
 pub mod responses;
 pub mod sse;
+#[cfg(test)]
+mod test_tables;
 pub mod thoughts;
 pub mod tokens;
 

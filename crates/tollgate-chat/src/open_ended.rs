@@ -87,61 +87,14 @@ pub fn has_open_ended_prompt(format: &str, body: &[u8], attachments: u32) -> boo
 #[cfg(test)]
 mod tests {
     use super::has_open_ended_prompt;
+    use crate::test_tables::rows;
 
     #[test]
     fn what_the_provider_adds_to_is_recognised() {
-        for (format, body, attachments, expected) in [
-            (
-                "chat-completions",
-                r#"{"messages":[{"role":"user","content":"hi"}]}"#,
-                0,
-                false,
-            ),
-            (
-                "chat-completions",
-                r#"{"tools":[{"type":"function","name":"f"}]}"#,
-                0,
-                false,
-            ),
-            (
-                "messages",
-                r#"{"tools":[{"type":"web_search_20250305"}]}"#,
-                0,
-                true,
-            ),
-            (
-                "generate-content",
-                r#"{"tools":[{"googleSearch":{}}]}"#,
-                0,
-                true,
-            ),
-            (
-                "generate-content",
-                r#"{"cachedContent":"cachedContents/1"}"#,
-                0,
-                true,
-            ),
-            ("responses", r#"{"previous_response_id":"resp_1"}"#, 0, true),
-            (
-                "chat-completions",
-                r#"{"url":"data:image/png;base64,iVBOR"}"#,
-                1,
-                false,
-            ),
-            (
-                "chat-completions",
-                r#"{"url":"https://example.com/a.pdf"}"#,
-                1,
-                true,
-            ),
-            (
-                "chat-completions",
-                r#"{"file_data":"data:application/pdf;base64,JVBERi0"}"#,
-                1,
-                true,
-            ),
-        ] {
-            let found = has_open_ended_prompt(format, body.as_bytes(), attachments);
+        for (format, body, attachments, expected) in
+            rows::<(String, String, u32, bool)>("open_ended_prompts")
+        {
+            let found = has_open_ended_prompt(&format, body.as_bytes(), attachments);
             assert_eq!(found, expected, "{body}");
         }
     }

@@ -70,44 +70,13 @@ fn append(body: &[u8], member: &str) -> Option<Bytes> {
 mod tests {
     use super::*;
     use crate::by_name;
+    use crate::test_tables::rows;
 
     #[test]
     fn a_cap_is_added_in_every_format() {
-        for (format, body, expected) in [
-            (
-                "chat-completions",
-                r#"{"model":"m","messages":[1]} "#,
-                r#"{"model":"m","messages":[1],"max_completion_tokens":7}"#,
-            ),
-            (
-                "chat-completions",
-                r#"{"a":1,"max_tokens":null}"#,
-                r#"{"a":1,"max_completion_tokens":7}"#,
-            ),
-            (
-                "responses",
-                r#"{"input":"the max_tokens"}"#,
-                r#"{"input":"the max_tokens","max_output_tokens":7}"#,
-            ),
-            ("messages", r#"{ }"#, r#"{"max_tokens":7}"#),
-            (
-                "generate-content",
-                r#"{"contents":[]}"#,
-                r#"{"contents":[],"generationConfig":{"maxOutputTokens":7}}"#,
-            ),
-            (
-                "generate-content",
-                r#"{"generationConfig":{"topP":0.5}}"#,
-                r#"{"generationConfig":{"topP":0.5,"maxOutputTokens":7}}"#,
-            ),
-            (
-                "generate-content",
-                r#"{"generation_config":null}"#,
-                r#"{"generation_config":{"maxOutputTokens":7}}"#,
-            ),
-        ] {
-            let body = Bytes::from_static(body.as_bytes());
-            let capped = add_output_cap(by_name(format).unwrap(), &body, 7).unwrap();
+        for [format, body, expected] in rows::<[String; 3]>("output_caps") {
+            let body = Bytes::from(body);
+            let capped = add_output_cap(by_name(&format).unwrap(), &body, 7).unwrap();
             let parse = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap();
             assert_eq!(parse(&capped), parse(expected.as_bytes()), "{format}");
         }

@@ -428,6 +428,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::test_tables::rows;
 
     /// Parses a complete text through serde's data model.
     fn read(text: &str) -> Result<Value, SyntaxError> {
@@ -476,58 +477,8 @@ mod tests {
     #[test]
     fn edge_cases_are_read_as_by_serde_json() {
         let long = "x".repeat(40);
-        for text in [
-            "",
-            " ",
-            "null",
-            " true ",
-            "fals",
-            "nul",
-            "nulll",
-            "0",
-            "-0",
-            "00",
-            "-",
-            "1.",
-            ".5",
-            "1e",
-            "1e+",
-            "1e5",
-            "-1.5E-3",
-            "18446744073709551615",
-            "18446744073709551616",
-            "-9223372036854775808",
-            "1e999",
-            "{}",
-            "[]",
-            "[,]",
-            "[1,]",
-            "{,}",
-            r#"{"a":1,}"#,
-            r#"{"a"}"#,
-            r#"{"a":}"#,
-            r#"{a:1}"#,
-            r#"{"a":1 "b":2}"#,
-            "[1 2]",
-            "[1}",
-            "{]",
-            "[",
-            "{",
-            "\"",
-            "\"\\",
-            r#""\u12""#,
-            r#""\u0041\n\/""#,
-            r#""\ud83d\ude00""#,
-            r#""\ud83d""#,
-            r#""\x""#,
-            "\"\t\"",
-            "\"a\u{7f}\u{e9}猫\"",
-            r#"{"\u0061b":[{"c":"d\"e"}]}"#,
-            "1 2",
-            "{} x",
-            "\u{feff}1",
-        ] {
-            check(text);
+        for text in rows::<String>("json_texts") {
+            check(&text);
         }
         for inner in ["\n", "\\n", "猫", "\\", "\u{1f}", "\\u00e", "\\u00e9"] {
             check(&format!("\"{long}{inner}{long}\""));

@@ -238,6 +238,7 @@ fn summarize_request(format: &dyn Format, case: &Value) -> Value {
             json!(summary.has_reasoning_settings),
         ),
         ("is_native", json!(summary.is_native)),
+        ("thinking_budget", json!(summary.thinking_budget)),
     ];
     let is_set = |value: &Value| !value.is_null() && *value != 0 && *value != false;
     out.extend(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tollgate_chat::hub::{
     Citation, Event, ExtraFields, FinishReason, ModelCapabilities, Opaque, Part, PartKind,
-    ReasoningControl, Request, SamplingSupport, Source, Usage,
+    ReasoningControl, Request, SamplingSupport, SearchWithFunctions, Source, Usage,
 };
 use tollgate_chat::{
     ErrorBody, FORMATS, Format, InvalidRequest, MalformedResponse, RenderOptions, Target,
@@ -124,6 +124,14 @@ pub(crate) fn capabilities(value: &Value) -> ModelCapabilities {
             "requires_past_reasoning" => out.requires_past_reasoning = flag(value),
             "accepts_urls" => out.accepts_urls = flag(value),
             "accepts_stop" => out.accepts_stop = flag(value),
+            "supports_chat_search" => out.supports_chat_search = flag(value),
+            "search_with_functions" => {
+                let all = [
+                    SearchWithFunctions::WithServerSideInvocations,
+                    SearchWithFunctions::Rejected,
+                ];
+                out.search_with_functions = by_debug_name(&all, value);
+            }
             "max_tool_name_length" => out.max_tool_name_length = small(value) as usize,
             "sampling" => {
                 let all = [

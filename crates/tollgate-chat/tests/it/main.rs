@@ -4,9 +4,8 @@
 //! holds for any input in all formats. Expected outcomes are data: `TOLLGATE_BLESS=1 cargo test -p tollgate-chat` rewrites them; read
 //! the diff before committing it.
 
-mod agents;
 mod cases;
-mod corrections;
+mod dropped_fields;
 mod generators;
 mod golden;
 mod harness;

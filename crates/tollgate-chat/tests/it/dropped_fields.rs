@@ -1,0 +1,37 @@
+//! What becomes of a field in the formats that do not have it.
+
+use serde_json::Value;
+use tollgate_chat::field_table::{REASONS, dropped_names, rows};
+
+#[test]
+fn every_dropped_field_has_a_reason() {
+    for name in dropped_names() {
+        let has_reason = REASONS.iter().any(|(known, _)| *known == name);
+        assert!(
+            has_reason,
+            "{name} is dropped: refuse it, or say why it may be"
+        );
+    }
+}
+
+/// Each line of `tests/field_fates.jsonl` is a client's format, a field, another format, and the field's fate there; `!` before it
+/// stands for any other fate.
+#[test]
+fn nothing_that_changes_the_reply_is_dropped() {
+    let table = rows();
+    for line in include_str!("../field_fates.jsonl").lines() {
+        let (client, field, to, expected): (String, Value, String, String) =
+            serde_json::from_str(line).unwrap();
+        let field = field.to_string();
+        let row = table
+            .iter()
+            .find(|row| row.client == client && row.field == field);
+        let fates = &row.unwrap_or_else(|| panic!("{line}")).fates;
+        let fate = fates.iter().find(|fate| fate.0 == to).unwrap().1;
+        let is_expected = match expected.strip_prefix('!') {
+            Some(other) => format!("{fate:?}") != other,
+            None => format!("{fate:?}") == expected,
+        };
+        assert!(is_expected, "{fate:?}, not {line}");
+    }
+}
