@@ -126,6 +126,32 @@ fn configured_models_follow_the_rules_of_the_model_that_they_are_like() {
 }
 
 #[test]
+fn an_alias_has_the_first_name_of_its_model() {
+    let added = [
+        extra("fast", "gpt-5"),
+        extra("portrait", "doubao-seedream-4.5"),
+        extra("clips", "veo-3.1"),
+    ];
+    let catalogue = Catalogue::new(&added).unwrap();
+    for (name, first) in [
+        ("doubao-seedance-4-5", "doubao-seedance-4-5"),
+        ("Doubao-Seedream-4.5", "doubao-seedance-4-5"),
+        ("doubao-seedream-4-5", "doubao-seedance-4-5"),
+        ("Doubao-Seedream-5.0-lite", "doubao-seedream-5-0-lite"),
+        ("kling-v3", "native-v3"),
+        ("gpt-image-1.5-official", "gpt-image-1.5-official"),
+        ("wan2.7-image", "wan2.7-image"),
+        ("fast", "gpt-5"),
+        ("portrait", "doubao-seedance-4-5"),
+        ("clips", "veo-3.1-flash"),
+        ("unknown", "unknown"),
+    ] {
+        let names = catalogue.names(name);
+        assert_eq!((names.own, names.first), (name, first));
+    }
+}
+
+#[test]
 fn invalid_configuration_is_one_sentence() {
     let long = "x".repeat(129);
     for (models, words) in [

@@ -1,4 +1,4 @@
-//! Images within requests: data URIs and base64.
+//! Images of requests: links, data URIs and base64.
 
 use serde_json::{Value, json};
 use tollgate_media::image::{ImageFormat, PixelSize};
@@ -161,5 +161,64 @@ fn videos_take_images_as_data_uris_and_as_bare_base64() {
     ] {
         let message = rejection(id, &json!({ "image": image }));
         assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn references_may_be_strings_or_objects_with_a_url() {
+    const URL: &str = "https://example.com/a.png";
+    for reference in [
+        json!(URL),
+        json!({ "url": URL }),
+        json!({ "image_url": URL }),
+        json!({ "type": "image_url", "image_url": { "url": URL } }),
+    ] {
+        let body = json!({ "image_urls": [reference], "mask_url": reference });
+        let submission = submit("gpt-image-2-official", &body);
+        assert_eq!(submission.inputs.len(), 2);
+        for input in submission.inputs {
+            assert_eq!(input.source, InputSource::Url(URL.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn data_uris_may_have_parameters_and_line_breaks() {
+    let file = image_file(ImageFormat::Png, 300, 300, false);
+    let plain = data_uri("image/png", &file);
+    let (head, data) = plain.split_once(',').unwrap();
+    let lines: Vec<&str> = data
+        .as_bytes()
+        .chunks(76)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
+    for uri in [
+        format!("{head},{}", lines.join("\r\n")),
+        format!("{head},{}\n", lines.join("\n")),
+        format!("data:image/png;charset=utf-8;base64,{data}"),
+        format!("data:image/png;name=a.png;charset=utf-8;BASE64,{data}"),
+    ] {
+        let submission = submit("gemini-3.1-flash-image-preview", &one(&uri));
+        let InputSource::Data { bytes, .. } = &submission.inputs[0].source else {
+            panic!("no data")
+        };
+        assert_eq!(*bytes, file);
+    }
+}
+
+#[test]
+fn a_limit_counts_the_bytes_behind_the_base64() {
+    const LIMIT: usize = 20_971_520;
+    let mut file = image_file(ImageFormat::Png, 300, 300, false);
+    for bytes in LIMIT - 2..=LIMIT + 3 {
+        file.resize(bytes, 0);
+        let body = one(&data_uri("image/png", &file));
+        if bytes <= LIMIT {
+            submit("wan2.7-image", &body);
+        } else {
+            let message = rejection("wan2.7-image", &body);
+            let expected = format!("got {bytes} bytes");
+            assert!(message.contains(&expected), "{message}");
+        }
     }
 }

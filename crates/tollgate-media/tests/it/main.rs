@@ -2,7 +2,6 @@
 
 mod cases;
 mod catalogue;
-mod corrections;
 mod image_limits;
 mod image_metadata;
 mod inline_images;
