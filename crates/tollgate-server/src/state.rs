@@ -28,6 +28,7 @@ use crate::reloadable::{Reloadable, ReloadableHandle};
 use crate::routing::Routing;
 use crate::storage::data_dir;
 use crate::storage::files::FileStorage;
+use crate::tasks::backlog::Backlog;
 use crate::tasks::context::{PoolSignals, TaskContext, TaskSettings};
 use crate::tasks::pool::WorkerPool;
 use crate::tasks::record_cache::RecordCache;
@@ -126,7 +127,7 @@ impl App {
             record_cache: RecordCache::default(),
             trace: shared.trace_context(),
             chat: shared.chat_context(&config),
-            pool: Arc::new(WorkerPool::new(Arc::clone(&tasks), config.workers.calls)),
+            pool: Arc::new(WorkerPool::new(Arc::clone(&tasks), &config.fairness)),
             tasks,
             webhooks: shared.webhook_sender(),
             heartbeat: shared.heartbeat(&config),
@@ -166,7 +167,13 @@ fn open_reloadable(
 ) -> Result<Reloadable, String> {
     let settings = config.provider_settings();
     Ok(Reloadable {
-        routing: Routing::open(&config.channels, &settings, egress, previous)?,
+        routing: Routing::open(
+            &config.channels,
+            &settings,
+            egress,
+            &config.fairness,
+            previous,
+        )?,
         prices: Prices::new(&config.prices, config.currency),
     })
 }
@@ -235,7 +242,8 @@ impl Shared {
             metrics: Arc::clone(&self.metrics),
             webhook_due: Arc::clone(&self.webhook_due),
             closing: self.closing.clone(),
-            signals: PoolSignals::new(config.workers.open),
+            backlog: Backlog::new(&config.fairness),
+            signals: PoolSignals::new(config.workers, &config.fairness),
             settings: TaskSettings {
                 time_limits: config.time_limits,
                 expiry: config.expiry,

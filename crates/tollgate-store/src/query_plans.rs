@@ -5,7 +5,7 @@ use futures_util::FutureExt as _;
 use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
 use crate::ledger::{charges, chat_rows, chats, entries, reservations};
-use crate::tasks::{finish, lease, record, submit};
+use crate::tasks::{claim, finish, lease, record, submit};
 use crate::{attempts, keys, retention, totals, users, webhook_secrets, webhooks};
 
 macro_rules! statements {
@@ -25,16 +25,17 @@ const FREQUENT: &[&Sql] = statements! {
     reservations: READ_HEADROOM;
     retention: CHATS_PURGED_UNTIL CLEAR_CHAT_DETAILS DELETE_ATTEMPTS DELETE_DELIVERY_ATTEMPTS
         DELETE_IDEMPOTENCY_RECORDS DELETE_TASK DELETE_WEBHOOK OLD_CHATS OLD_TASKS SET_CHATS_PURGED_UNTIL;
-    finish: END_TASK LOCK_TASK;
-    lease: DUE_TASKS LEASE_TASK NEXT_DUE_AT POSTPONE_TASK RELEASE_ALL_LEASES RELEASE_LEASES RENEW_LEASE
+    finish: END_TASK LOCK_TASK OVERDUE_TASKS;
+    claim: DUE_TASKS LEASE_TASK QUEUE_KEYS;
+    lease: NEXT_DUE_AT POSTPONE_TASK RELEASE_ALL_LEASES RELEASE_LEASES RENEW_LEASE
         SET_PROGRESS;
     record: TASK_BY_ID TASKS_OF_USER;
     submit: IDEMPOTENCY_RECORD TASK_EXISTS;
-    totals: UNFINISHED;
+    totals: UNFINISHED UNFINISHED_OF_USER WAITING_WEBHOOKS_OF_USER;
     users: ACCESS_VERSION USER_BY_ID USER_BY_NAME;
     webhook_secrets: WEBHOOK_SECRET;
-    webhooks: DUE_WEBHOOKS GIVE_UP_WEBHOOK LEASE_WEBHOOK LOCK_WEBHOOK NEXT_WEBHOOK_DUE_AT RELEASE_ALL_WEBHOOKS
-        RETRY_WEBHOOK SET_DELIVERED UNCLAIM_WEBHOOK WEBHOOK_LOG;
+    webhooks: DUE_WEBHOOKS GIVE_UP_WEBHOOK LEASE_WEBHOOK LOCK_WEBHOOK NEXT_WEBHOOK_DUE_AT RECEIVERS
+        RELEASE_ALL_WEBHOOKS RETRY_WEBHOOK SET_DELIVERED WEBHOOK_LOG;
 };
 
 fn plan(conn: &rusqlite::Connection, sql: &Sql) -> Vec<String> {
@@ -60,8 +61,14 @@ fn no_frequent_statement_scans_a_table() {
             [
                 "INDEX tasks_due",
                 "INDEX callbacks_due",
+                "INDEX callbacks_of_user",
+                "INDEX tasks_by_deadline",
                 "INDEX chats_open",
                 "SCAN nodes",
+                "SCAN queue_keys",
+                "SCAN counted",
+                "SCAN waiting_receivers",
+                "SCAN CONSTANT ROW",
                 "SCAN json_each",
             ]
             .iter()

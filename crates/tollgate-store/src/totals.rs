@@ -2,7 +2,7 @@
 
 use tollgate_core::{Amount, Millis, money};
 
-use crate::db::{DbError, Row, Sql};
+use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -10,6 +10,13 @@ pub(crate) const UNFINISHED: Sql = Sql::both(
     "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END), MIN(CASE state WHEN 0 THEN due_at END),
             (SELECT COUNT(*) FROM callbacks WHERE state = 'waiting')
      FROM tasks WHERE state < 2",
+);
+// Only unfinished rows are counted, and no more than matter.
+pub(crate) const UNFINISHED_OF_USER: Sql = Sql::both(
+    "SELECT COUNT(*) FROM (SELECT 1 FROM tasks WHERE state < 2 AND user_id = $1 LIMIT $2) AS counted",
+);
+pub(crate) const WAITING_WEBHOOKS_OF_USER: Sql = Sql::both(
+    "SELECT COUNT(*) FROM (SELECT 1 FROM callbacks WHERE state = 'waiting' AND user_id = $1 LIMIT $2) AS counted",
 );
 // Units and billionths are summed apart: the sum of many balances in billionths may exceed 64 bits.
 const SUMS: Sql = Sql::both(
@@ -44,6 +51,23 @@ pub struct StoreTotals {
 
 /// Totals.
 impl Store {
+    /// How many unfinished tasks a user has, counted up to `max`.
+    pub async fn unfinished_tasks(&self, user_id: &str, max: u32) -> Result<u32, StoreError> {
+        self.count_of_user(&UNFINISHED_OF_USER, user_id, max).await
+    }
+
+    /// How many webhooks of a user's tasks wait to be delivered, counted up to `max`.
+    pub async fn waiting_webhooks(&self, user_id: &str, max: u32) -> Result<u32, StoreError> {
+        self.count_of_user(&WAITING_WEBHOOKS_OF_USER, user_id, max)
+            .await
+    }
+
+    async fn count_of_user(&self, sql: &Sql, user_id: &str, max: u32) -> Result<u32, StoreError> {
+        let args = args![user_id, i64::from(max)];
+        let count = self.first(sql, args, |row| row.int(0)).await?;
+        Ok(u32::try_from(count.unwrap_or(0)).unwrap_or(max))
+    }
+
     /// The totals; an error if the database does not answer.
     pub async fn totals(&self) -> Result<StoreTotals, StoreError> {
         let unfinished = self.query_slow(&UNFINISHED).await?;

@@ -10,27 +10,46 @@ use tollgate_core::Millis;
 
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
+use crate::ledger::account::Account;
 use crate::store::Store;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
 const INSERT_WEBHOOK: Sql = Sql::both(
-    "INSERT INTO callbacks (task_id, key_id, url, state, due_at, attempts, first_at)
-     VALUES ($1, $2, $3, 'waiting', $4, 0, $4)",
+    "INSERT INTO callbacks (task_id, key_id, user_id, url, receiver, state, due_at, attempts, first_at)
+     VALUES ($1, $2, $3, $4, $5, 'waiting', $6, 0, $6)",
 );
+/// The receivers after a given one that webhooks wait for, in order, with when the next one is due. Each step is a search in an
+/// index.
+macro_rules! waiting_receivers {
+    ($collation:literal) => {
+        concat!(
+            "WITH RECURSIVE waiting_receivers (receiver, number) AS (
+                 SELECT (SELECT MIN(c.receiver) FROM callbacks c
+                         WHERE c.state = 'waiting' AND c.receiver >= CAST($1 AS TEXT) COLLATE ",
+            $collation,
+            "), 1
+                 UNION ALL
+                 SELECT (SELECT MIN(c.receiver) FROM callbacks c
+                         WHERE c.state = 'waiting' AND c.receiver > waiting_receivers.receiver), number + 1
+                 FROM waiting_receivers WHERE waiting_receivers.receiver IS NOT NULL AND number < $2
+             )
+             SELECT receiver, (SELECT MIN(c.due_at) FROM callbacks c
+                               WHERE c.state = 'waiting' AND c.receiver = waiting_receivers.receiver)
+             FROM waiting_receivers WHERE receiver IS NOT NULL"
+        )
+    };
+}
+pub(crate) const RECEIVERS: Sql =
+    Sql::per_database(waiting_receivers!("BINARY"), waiting_receivers!("\"C\""));
 pub(crate) const DUE_WEBHOOKS: Sql = Sql::per_database(
     "SELECT task_id, key_id, url, attempts, first_at FROM callbacks
-     WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $2",
+     WHERE state = 'waiting' AND receiver = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3",
     "SELECT task_id, key_id, url, attempts, first_at FROM callbacks
-     WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED",
+     WHERE state = 'waiting' AND receiver = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED",
 );
 pub(crate) const LEASE_WEBHOOK: Sql = Sql::both(
     "UPDATE callbacks SET owner = $1, due_at = $2, attempts = $3 WHERE task_id = $4 AND state = 'waiting'",
-);
-// It was not tried, so the claim does not count as an attempt.
-pub(crate) const UNCLAIM_WEBHOOK: Sql = Sql::both(
-    "UPDATE callbacks SET owner = NULL, due_at = $1, attempts = attempts - 1
-     WHERE task_id = $2 AND owner = $3 AND state = 'waiting'",
 );
 pub(crate) const RELEASE_ALL_WEBHOOKS: Sql = Sql::both(
     "UPDATE callbacks SET owner = NULL, due_at = $1 WHERE state = 'waiting' AND owner IS NOT NULL",
@@ -69,6 +88,8 @@ pub struct DueWebhook {
     pub key_id: String,
     /// The URL to post to.
     pub url: String,
+    /// Its receiver: scheme, host and port of the URL. Empty for webhooks of earlier versions.
+    pub receiver: String,
     /// Delivery attempts before this one, those whose node died included; this one has the next number.
     pub earlier_attempts: i64,
     /// When the task ended.
@@ -165,36 +186,33 @@ pub struct DeliveryAttempt {
 
 /// The webhook outbox.
 impl Store {
-    /// Leases up to `limit` due webhooks to `owner` until `until`, the longest due first.
+    /// Up to `max` receivers that webhooks wait for, in order from `first` on, each with when its next webhook is due or the
+    /// next lease of one expires.
+    pub async fn waiting_receivers(
+        &self,
+        first: &str,
+        max: usize,
+    ) -> Result<Vec<(String, Millis)>, StoreError> {
+        let mut rows = self.query(&RECEIVERS, args![first, max as i64]).await?;
+        let receivers = rows.iter_mut().map(|row| Ok((row.text(0)?, row.int(1)?)));
+        Ok(receivers.collect::<Result<_, DbError>>()?)
+    }
+
+    /// Leases due webhooks to `owner` until `until`: of each receiver up to the number given with it, the longest due first.
     pub async fn claim_webhooks(
         &self,
         owner: &str,
-        limit: usize,
+        wanted: Vec<(String, usize)>,
         until: Millis,
         now: Millis,
     ) -> Result<Vec<DueWebhook>, StoreError> {
         let claim = ClaimWebhooks {
             owner: owner.to_owned(),
-            limit: limit as i64,
+            wanted,
             until,
             now,
         };
         self.write(claim).await
-    }
-
-    /// Returns webhooks that `owner` has claimed and not tried, until `due_at`. The claim does not count as an attempt.
-    pub async fn unclaim_webhooks(
-        &self,
-        owner: &str,
-        task_ids: Vec<String>,
-        due_at: Millis,
-    ) -> Result<(), StoreError> {
-        let unclaim = UnclaimWebhooks {
-            owner: owner.to_owned(),
-            task_ids,
-            due_at,
-        };
-        self.write(unclaim).await
     }
 
     /// When the next webhook is due or the next lease expires; `None` if none waits.
@@ -220,18 +238,29 @@ impl Store {
 pub(crate) fn insert_webhook(
     batch: &mut Batch<'_, '_>,
     task_id: &str,
-    key_id: &str,
+    account: Account<'_>,
     url: &str,
     now: Millis,
 ) -> Result<(), DbError> {
-    batch.queue_one(&INSERT_WEBHOOK, args![task_id, key_id, url, now])
+    let (user_id, key_id) = (account.user_id, account.key_id);
+    let receiver = receiver_of(url);
+    let args = args![task_id, key_id, user_id, url, &receiver, now];
+    batch.queue_one(&INSERT_WEBHOOK, args)
+}
+
+/// The receiver of a URL: scheme, host and port, without user name and password.
+fn receiver_of(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    format!("{scheme}://{host}").to_ascii_lowercase()
 }
 
 /// A claim that was committed but whose reply was lost leaves webhooks leased to nobody; they are due again when the lease
 /// expires.
 struct ClaimWebhooks {
     owner: String,
-    limit: i64,
+    wanted: Vec<(String, usize)>,
     until: Millis,
     now: Millis,
 }
@@ -242,39 +271,24 @@ impl Write for ClaimWebhooks {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<DueWebhook>, DbError> {
         let mut claimed = Vec::new();
-        let due = args![self.now, self.limit];
-        for mut row in batch.query(&DUE_WEBHOOKS, due).await? {
-            let webhook = DueWebhook {
-                task_id: row.text(0)?,
-                key_id: row.text(1)?,
-                url: row.text(2)?,
-                earlier_attempts: row.int(3)?,
-                task_ended_at: row.int(4)?,
-            };
-            let number = webhook.earlier_attempts + 1;
-            let args = args![&self.owner, self.until, number, &webhook.task_id];
-            batch.queue_one(&LEASE_WEBHOOK, args)?;
-            claimed.push(webhook);
+        for (receiver, limit) in &self.wanted {
+            let due = args![receiver, self.now, *limit as i64];
+            for mut row in batch.query(&DUE_WEBHOOKS, due).await? {
+                let webhook = DueWebhook {
+                    task_id: row.text(0)?,
+                    key_id: row.text(1)?,
+                    url: row.text(2)?,
+                    receiver: receiver.clone(),
+                    earlier_attempts: row.int(3)?,
+                    task_ended_at: row.int(4)?,
+                };
+                let number = webhook.earlier_attempts + 1;
+                let args = args![&self.owner, self.until, number, &webhook.task_id];
+                batch.queue_one(&LEASE_WEBHOOK, args)?;
+                claimed.push(webhook);
+            }
         }
         Ok(claimed)
-    }
-}
-
-struct UnclaimWebhooks {
-    owner: String,
-    task_ids: Vec<String>,
-    due_at: Millis,
-}
-
-#[async_trait(?Send)]
-impl Write for UnclaimWebhooks {
-    type Out = ();
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        for task_id in &self.task_ids {
-            batch.queue(&UNCLAIM_WEBHOOK, args![self.due_at, task_id, &self.owner])?;
-        }
-        Ok(())
     }
 }
 
@@ -342,6 +356,18 @@ fn read_log(rows: &mut [Row]) -> Result<Option<WebhookLog>, DbError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_receiver_is_scheme_host_and_port() {
+        for (url, receiver) in [
+            ("https://a.example/x?y", "https://a.example"),
+            ("http://A.example:81?x", "http://a.example:81"),
+            ("http://me:secret@a.example#x", "http://a.example"),
+            ("https://[::1]:9/x@y", "https://[::1]:9"),
+        ] {
+            assert_eq!(receiver_of(url), receiver, "{url}");
+        }
+    }
 
     #[test]
     fn the_statements_contain_every_state_name() {

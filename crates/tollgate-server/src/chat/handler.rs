@@ -379,8 +379,14 @@ impl ChannelFailover<'_> {
     fn select(&self, model: &str, tried: &[TriedKey]) -> Selection {
         let routing = &self.reloadable.routing;
         match &self.stored_at {
-            Some(home) => routing.select_by_name(&home.channel, home.key.as_deref(), model, tried),
-            None => routing.select_for_chat(model, tried, self.session),
+            Some(home) => routing.select_by_name(
+                &home.channel,
+                home.key.as_deref(),
+                model,
+                tried,
+                &self.key.user_id,
+            ),
+            None => routing.select_for_chat(model, tried, self.session, &self.key.user_id),
         }
     }
 

@@ -39,7 +39,13 @@ impl Channel {
     pub(super) async fn run(&self, common: &Common) -> Result<(), Failed> {
         let config = common.configuration(Overrides::default())?;
         let egress = Client::new(ClientOptions::default());
-        let routing = Routing::open(&config.channels, &config.provider_settings(), &egress, None)?;
+        let routing = Routing::open(
+            &config.channels,
+            &config.provider_settings(),
+            &egress,
+            &config.fairness,
+            None,
+        )?;
         match self {
             Self::List => list(common, &routing),
             Self::Test { name, model } => {

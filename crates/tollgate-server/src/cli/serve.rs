@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Amount, Clock as _, SystemClock};
+use tollgate_core::{Amount, Clock as _};
 use tollgate_store::{KeyLimits, RateLimits};
 
 use super::{Common, Failed, key, open_store};
@@ -18,6 +19,7 @@ use crate::logging;
 use crate::router::GatewayService;
 use crate::state::App;
 use crate::storage::data_dir;
+use crate::supervise::run_forever;
 use crate::tasks::cleanup;
 
 /// How long settlements may go on after the last connection has ended.
@@ -58,8 +60,15 @@ impl Serve {
             create_demo_user(&app).await?;
         }
         // 5. A node that is alone takes back at once what its last run left leased.
-        if !app.store.is_shared() {
-            app.store.release_leases(None, SystemClock.now()).await?;
+        let has_crashed = if app.store.is_shared() {
+            // Whether a crashed node left unfinished tasks cannot be told from those of live nodes.
+            app.store.next_task_due_at().await?.is_some()
+        } else {
+            app.store.release_leases(None, app.clock.now()).await? > 0
+        };
+        // Had the last run crashed because it worked on too much at once, so would this one.
+        if has_crashed {
+            app.tasks.signals.workload.begin_with_few();
         }
         app.heartbeat.start().await?;
         // 6. Serve until told to stop; who reads that line may say so at once.
@@ -70,7 +79,8 @@ impl Serve {
             listener.address()
         )?;
         let reload = || common.configuration(overrides());
-        until_stopped(&app, listener, signals, reload).await
+        let background = start_background_loops(&app);
+        until_stopped(&app, listener, signals, background, reload).await
     }
 }
 
@@ -113,7 +123,7 @@ async fn create_demo_user(app: &App) -> Result<(), Failed> {
             true,
             Amount::ZERO,
             RateLimits::default(),
-            SystemClock.now(),
+            app.clock.now(),
         )
         .await?;
     let (_, key) = key::create(&app.store, DEMO, "first start", None, KeyLimits::default()).await?;
@@ -134,26 +144,28 @@ async fn until_stopped(
     app: &Arc<App>,
     listener: Listener,
     mut signals: Signals,
+    background: JoinSet<()>,
     reload: impl Fn() -> Result<Config, Failed>,
 ) -> Result<(), Failed> {
     let drain = CancellationToken::new();
     let drain_timeout = Duration::from_secs(app.config.drain_s);
-    let key_watcher = {
-        let auth = Arc::clone(&app.auth);
-        tokio::spawn(async move { auth.watch_for_changes().await })
-    };
-    let cleaner = tokio::spawn(cleanup::run(Arc::clone(&app.tasks)));
-    let heartbeat = {
-        let heartbeat = Arc::clone(&app.heartbeat);
-        tokio::spawn(async move { heartbeat.run().await })
-    };
     let workers = {
-        let (pool, drain) = (Arc::clone(&app.pool), drain.clone());
-        tokio::spawn(async move { pool.run(drain, drain_timeout).await })
+        let (pool, stop) = (Arc::clone(&app.pool), drain.clone());
+        let run = move || {
+            let (pool, drain) = (Arc::clone(&pool), stop.clone());
+            async move { pool.run(drain, drain_timeout).await }
+        };
+        let metrics = Arc::clone(&app.metrics);
+        tokio::spawn(run_forever("workers", metrics, drain.clone(), run))
     };
     let webhooks = {
-        let (webhooks, drain) = (Arc::clone(&app.webhooks), drain.clone());
-        tokio::spawn(async move { webhooks.run(drain).await })
+        let (webhooks, stop) = (Arc::clone(&app.webhooks), drain.clone());
+        let run = move || {
+            let (webhooks, drain) = (Arc::clone(&webhooks), stop.clone());
+            async move { webhooks.run(drain).await }
+        };
+        let metrics = Arc::clone(&app.metrics);
+        tokio::spawn(run_forever("webhooks", metrics, drain.clone(), run))
     };
     let options = server::Options::from(&app.config);
     let service = GatewayService::new(app);
@@ -177,10 +189,31 @@ async fn until_stopped(
             "some chats could not be settled: their holds are released, nothing is charged"
         );
     }
-    heartbeat.abort();
-    key_watcher.abort();
-    cleaner.abort();
+    drop(background);
     Ok(())
+}
+
+/// Starts the loops that run until the process ends; they stop when the set is dropped.
+fn start_background_loops(app: &Arc<App>) -> JoinSet<()> {
+    let mut loops = JoinSet::new();
+    let never = CancellationToken::new;
+    let auth = Arc::clone(&app.auth);
+    let watch_keys = move || {
+        let auth = Arc::clone(&auth);
+        async move { auth.watch_for_changes().await }
+    };
+    let metrics = || Arc::clone(&app.metrics);
+    loops.spawn(run_forever("key watcher", metrics(), never(), watch_keys));
+    let tasks = Arc::clone(&app.tasks);
+    let clean = move || cleanup::run(Arc::clone(&tasks));
+    loops.spawn(run_forever("cleanup", metrics(), never(), clean));
+    let heartbeat = Arc::clone(&app.heartbeat);
+    let beat = move || {
+        let heartbeat = Arc::clone(&heartbeat);
+        async move { heartbeat.run().await }
+    };
+    loops.spawn(run_forever("heartbeat", metrics(), never(), beat));
+    loops
 }
 
 /// SIGHUP: channels and prices of the file from now on; a file that is wrong changes nothing.

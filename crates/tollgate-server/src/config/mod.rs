@@ -30,7 +30,7 @@ use tollgate_upstream::provider::Settings as ProviderSettings;
 
 pub use prices::{ModelPrice, PriceWhen, UnitPrice};
 pub use safety::Safety;
-pub use values::{Chat, Currency, Expiry, Leases, Limits, TimeLimits, Workers};
+pub use values::{Chat, Currency, Expiry, Fairness, Leases, Limits, TimeLimits, Workers};
 
 use channels::ChannelSettings;
 use deserializer::{Error, deserialize};
@@ -99,6 +99,8 @@ pub struct Config {
     pub safety: Safety,
     /// How many tasks this process works on at the same time.
     pub workers: Workers,
+    /// How users share workers and channels.
+    pub fairness: Fairness,
     /// Limits on connections, memory and rates.
     pub limits: Limits,
     /// Settings of all chats.
@@ -122,6 +124,7 @@ struct Settings {
     #[serde(deserialize_with = "whole::<_, _, 0, 3_600>")]
     drain_s: u64,
     expiry: Expiry,
+    fairness: Fairness,
     leases: Leases,
     limits: Limits,
     #[serde(deserialize_with = "addresses::listen")]
@@ -150,6 +153,7 @@ impl Default for Settings {
             demo: true,
             drain_s: 30,
             expiry: Expiry::default(),
+            fairness: Fairness::default(),
             leases: Leases::default(),
             limits: Limits::default(),
             listen: "127.0.0.1:8080".to_owned(),
@@ -326,6 +330,7 @@ impl Config {
                 .map(|n| n.0)
                 .collect(),
             expiry: settings.expiry,
+            fairness: settings.fairness,
             time_limits: settings.time_limits,
             leases: settings.leases,
             admin_key: settings.admin.key,

@@ -1,5 +1,6 @@
 //! Settings that belong together: expiry, deadlines and timeouts, leases, workers, limits, chat, sandbox, currency.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -138,6 +139,9 @@ pub struct Workers {
     /// Results downloaded at the same time; at least 1.
     #[serde(deserialize_with = "whole::<_, _, 1, 1_024>")]
     pub downloads: usize,
+    /// Tasks whose references are fetched at the same time, at least 1; they need no permit of `calls`.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_024>")]
+    pub fetches: usize,
 }
 
 impl Default for Workers {
@@ -146,7 +150,48 @@ impl Default for Workers {
             calls: 32,
             open: 20_000,
             downloads: 32,
+            fetches: 64,
         }
+    }
+}
+
+/// How users share what all of them use, and what a single user may have waiting.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fairness {
+    /// Percent of the permits of workers, fetches and channels that are kept for users who have none, 0 to 90.
+    #[serde(deserialize_with = "whole::<_, _, 0, 90>")]
+    pub reserve_percent: usize,
+    /// Unfinished tasks of one user; a further submission is rejected with 429.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000_000>")]
+    pub unfinished_tasks: u32,
+    /// Webhooks of one user that wait to be delivered; a further submission with a `callback_url` is rejected with 429.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000_000>")]
+    pub waiting_webhooks: u32,
+    /// Weights of users by name, 1 to 1000; 1 for all others. A user of weight 2 has twice the share of the workers.
+    pub weights: BTreeMap<String, Weight>,
+}
+
+/// The weight of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Weight(#[serde(deserialize_with = "whole::<_, _, 1, 1_000>")] pub u32);
+
+impl Default for Fairness {
+    fn default() -> Self {
+        Self {
+            reserve_percent: 25,
+            unfinished_tasks: 100_000,
+            waiting_webhooks: 50_000,
+            weights: BTreeMap::new(),
+        }
+    }
+}
+
+impl Fairness {
+    /// How many of `permits` are kept for users who have none.
+    pub fn reserve(&self, permits: usize) -> usize {
+        permits * self.reserve_percent / 100
     }
 }
 

@@ -31,6 +31,7 @@ pub struct Metrics {
     tasks_ended: IntCounterVec,
     callbacks: IntCounterVec,
     callbacks_waiting: Gauge,
+    background_failures: IntCounterVec,
     chats: ChatMetrics,
     uploads: IntCounter,
     upload_bytes: IntCounter,
@@ -133,6 +134,11 @@ impl Metrics {
                 "Tries of callbacks",
                 &["outcome"],
             ),
+            background_failures: counters(
+                "tollgate_background_failures_total",
+                "Background loops that ended or panicked and were restarted, and tasks whose worker panicked",
+                &["job"],
+            ),
             callbacks_waiting: gauge(Opts::new(
                 "tollgate_callbacks_waiting",
                 "Callbacks that are still to be delivered",
@@ -224,6 +230,11 @@ impl Metrics {
     /// A task ended here, `completed`, `failed` or `cancelled`.
     pub fn task_ended(&self, family: &str, state: &str) {
         self.tasks_ended.with_label_values(&[family, state]).inc();
+    }
+
+    /// A background loop ended and is restarted, or the worker of a task (`task`) panicked.
+    pub fn background_failure(&self, job: &str) {
+        self.background_failures.with_label_values(&[job]).inc();
     }
 
     /// A callback was tried.

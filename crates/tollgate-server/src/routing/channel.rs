@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollgate_chat::Format;
 use tollgate_core::Secret;
 use tollgate_upstream::chat::{ChatModel, ChatProvider};
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{Channel, ChannelEffect, ProviderError, egress};
 
+use crate::config::Fairness;
+use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::providers;
 
 use super::health::{Availability, ChannelFailure, ChannelHealth};
@@ -23,7 +24,7 @@ pub struct OpenChannel {
     /// What its provider offers: chat, images, videos, speech, moderation.
     pub provider: Provider,
     /// Permits for calls at the same time; `None` if `max_concurrency` is not set.
-    permits: Option<Arc<Semaphore>>,
+    pub(super) permits: Option<FairPermits>,
     health: Arc<ChannelHealth>,
     /// The chat models that the channel lists, by the clients' names.
     model_bindings: HashMap<String, Arc<ModelBinding>, RandomState>,
@@ -58,7 +59,7 @@ pub struct ChannelPermit {
     pub open: Arc<OpenChannel>,
     /// The key's index; `None` if the channel has no keys.
     key: Option<usize>,
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: Option<FairPermit>,
 }
 
 /// A channel and key that a request has tried.
@@ -79,6 +80,7 @@ impl OpenChannel {
         channel: &Channel,
         settings: &Settings,
         egress: &egress::Client,
+        fairness: &Fairness,
         previous: Option<&Arc<Self>>,
     ) -> Result<Arc<Self>, String> {
         let entry = providers::provider_of_kind(&channel.kind).ok_or_else(|| {
@@ -106,9 +108,10 @@ impl OpenChannel {
         Ok(Arc::new(Self {
             model_bindings: model_bindings.collect(),
             provider,
-            permits: channel
-                .max_concurrency
-                .map(|n| Arc::new(Semaphore::new(n as usize))),
+            permits: channel.max_concurrency.map(|max| {
+                let reserve = fairness.reserve(max as usize);
+                FairPermits::new(max as usize, Reserve::WhenShared(reserve))
+            }),
             health: previous
                 .map(|open| Arc::clone(&open.health))
                 .unwrap_or_default(),
@@ -124,7 +127,7 @@ impl OpenChannel {
     /// Whether a call could get a permit now.
     pub(super) fn has_capacity(&self) -> bool {
         let permits = self.permits.as_ref();
-        permits.is_none_or(|permits| permits.available_permits() > 0)
+        permits.is_none_or(|permits| permits.free() > 0)
     }
 
     pub(super) fn availability(
@@ -139,18 +142,32 @@ impl OpenChannel {
             .availability(model, self.channel.api_keys.len(), &tried, session)
     }
 
-    /// A permit for a call with that key. `None` if the channel is at its `max_concurrency`.
-    pub(super) fn acquire(self: &Arc<Self>, key: Option<usize>) -> Option<ChannelPermit> {
+    /// A permit for a call of a user with that key. `None` if the channel is at its `max_concurrency`, or its last permits are kept
+    /// for other users.
+    pub(super) fn acquire(
+        self: &Arc<Self>,
+        key: Option<usize>,
+        user_id: &str,
+    ) -> Option<ChannelPermit> {
         let permit = match &self.permits {
-            Some(permits) => Some(Arc::clone(permits).try_acquire_owned().ok()?),
+            Some(permits) => Some(permits.try_acquire(user_id)?),
             None => None,
         };
+        Some(self.permit(key, permit))
+    }
+
+    /// The right to a call with that key.
+    pub(super) fn permit(
+        self: &Arc<Self>,
+        key: Option<usize>,
+        permit: Option<FairPermit>,
+    ) -> ChannelPermit {
         self.health.begin_probe();
-        Some(ChannelPermit {
+        ChannelPermit {
             open: Arc::clone(self),
             key,
             _permit: permit,
-        })
+        }
     }
 
     /// The index of the key with that fingerprint; `Some(None)` for a channel without keys.
@@ -168,6 +185,7 @@ impl OpenChannel {
     pub(super) fn acquire_for_running_work(
         self: &Arc<Self>,
         fingerprint: Option<&str>,
+        user_id: &str,
     ) -> ChannelPermit {
         let keys = &self.channel.api_keys;
         let same = keys.iter().position(|key| {
@@ -177,7 +195,7 @@ impl OpenChannel {
         ChannelPermit {
             open: Arc::clone(self),
             key: same.or((!keys.is_empty()).then_some(0)),
-            _permit: permits.and_then(|permits| Arc::clone(permits).try_acquire_owned().ok()),
+            _permit: permits.and_then(|permits| permits.try_acquire_any(user_id)),
         }
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn select(
     model: &str,
     tried: &[TriedKey],
     session: Option<u64>,
+    user_id: &str,
 ) -> Selection {
     let mut ready = Vec::with_capacity(candidates.len());
     let mut cooling_down: Option<(Cooldown, &Arc<OpenChannel>, Option<usize>)> = None;
@@ -58,7 +59,7 @@ pub(super) fn select(
             .unwrap_or_default();
         let selected = select_by_weight(&ready, best, session);
         let (open, key) = ready.swap_remove(selected);
-        if let Some(permit) = open.acquire(key) {
+        if let Some(permit) = open.acquire(key, user_id) {
             return Selection::Permit(permit);
         }
     }
@@ -69,7 +70,7 @@ pub(super) fn select(
             Selection::CoolingDown(cooldown.until.saturating_duration_since(Instant::now()))
         }
         Some((_, open, key)) => open
-            .acquire(key)
+            .acquire(key, user_id)
             .map_or(Selection::AllBusy, Selection::Permit),
     }
 }

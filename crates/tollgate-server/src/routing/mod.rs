@@ -16,7 +16,9 @@ use tollgate_upstream::{Channel, egress};
 pub use channel::{ChannelPermit, ModelBinding, OpenChannel, TriedKey};
 pub use failover::{Selection, session_hash};
 
+use crate::config::Fairness;
 use failover::select;
+use health::Availability;
 
 /// Name and kind of the channel that is used if none is configured.
 const BUILT_IN: &str = "sandbox";
@@ -43,6 +45,7 @@ impl Routing {
         channels: &[Channel],
         settings: &Settings,
         egress: &egress::Client,
+        fairness: &Fairness,
         previous: Option<&Self>,
     ) -> Result<Self, String> {
         let built_in = [Channel {
@@ -59,7 +62,7 @@ impl Routing {
             .iter()
             .map(|channel| {
                 let previous = previous.and_then(|routing| routing.by_name(&channel.name));
-                OpenChannel::open(channel, settings, egress, previous)
+                OpenChannel::open(channel, settings, egress, fairness, previous)
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { channels })
@@ -111,7 +114,13 @@ impl Routing {
     }
 
     /// Selects a channel that runs tasks of that kind with `model`; the channels named in `tried` only if no other is left.
-    pub fn select_for_task(&self, kind: TaskKind, model: &str, tried: &[String]) -> Selection {
+    pub fn select_for_task(
+        &self,
+        kind: TaskKind,
+        model: &str,
+        tried: &[String],
+        user_id: &str,
+    ) -> Selection {
         let serving: Vec<&Arc<OpenChannel>> = self.serving(model, Needs::Task(kind)).collect();
         if serving.is_empty() {
             return Selection::None;
@@ -126,8 +135,10 @@ impl Routing {
         } else {
             untried
         };
-        match select(candidates, model, &[], None) {
-            Selection::None | Selection::CoolingDown(_) => select(serving, model, &[], None),
+        match select(candidates, model, &[], None, user_id) {
+            Selection::None | Selection::CoolingDown(_) => {
+                select(serving, model, &[], None, user_id)
+            }
             selection => selection,
         }
     }
@@ -139,9 +150,47 @@ impl Routing {
         &self,
         channel: &str,
         key_fingerprint: Option<&str>,
+        user_id: &str,
     ) -> Option<ChannelPermit> {
         let open = self.by_name(channel)?;
-        Some(open.acquire_for_running_work(key_fingerprint))
+        Some(open.acquire_for_running_work(key_fingerprint, user_id))
+    }
+
+    /// Whether a channel runs tasks of that kind with `model` and has no pause that its upstream asked for.
+    pub fn is_ready_for_task(&self, kind: TaskKind, model: &str) -> bool {
+        let mut serving = self.serving(model, Needs::Task(kind));
+        serving.any(|open| match open.availability(model, &[], None) {
+            Availability::Ready(_) => true,
+            Availability::CoolingDown { cooldown, .. } => !cooldown.is_requested,
+            Availability::AllKeysTried => false,
+        })
+    }
+
+    /// Waits for a permit on a channel that is ready but at its `max_concurrency`. Free permits go to the user who has the fewest.
+    /// `None` if there is no such channel, if `max_waiting` tasks of the user wait for it already, or if it is not ready any
+    /// more.
+    pub async fn wait_for_task_channel(
+        &self,
+        kind: TaskKind,
+        model: &str,
+        user_id: &str,
+        max_waiting: usize,
+    ) -> Option<ChannelPermit> {
+        let mut serving = self.serving(model, Needs::Task(kind));
+        let is_ready = |open: &OpenChannel| {
+            let availability = open.availability(model, &[], None);
+            matches!(availability, Availability::Ready(_))
+        };
+        let open = serving.find(|open| open.permits.is_some() && is_ready(open))?;
+        let permits = open.permits.as_ref()?;
+        if permits.waiting_of(user_id) >= max_waiting {
+            return None;
+        }
+        let permit = permits.acquire(user_id).await;
+        match open.availability(model, &[], None) {
+            Availability::Ready(key) => Some(open.permit(key, Some(permit))),
+            _ => None,
+        }
     }
 
     /// Selects a channel and key for a chat with `model`, leaving out those in `tried`. Requests of one `session` keep to one
@@ -151,9 +200,10 @@ impl Routing {
         model: &str,
         tried: &[TriedKey],
         session: Option<u64>,
+        user_id: &str,
     ) -> Selection {
         let candidates = self.serving(model, Needs::Chat).collect();
-        select(candidates, model, tried, session)
+        select(candidates, model, tried, session, user_id)
     }
 
     /// Whether any channel of a chat model stores conversations as threads.
@@ -173,6 +223,7 @@ impl Routing {
         key_fingerprint: Option<&str>,
         model: &str,
         tried: &[TriedKey],
+        user_id: &str,
     ) -> Selection {
         let mut serving = self.serving(model, Needs::Chat);
         let Some(open) = serving.find(|open| open.channel.name == channel) else {
@@ -181,7 +232,7 @@ impl Routing {
         let Some(key) = open.find_key(key_fingerprint) else {
             return Selection::None;
         };
-        match open.acquire(key) {
+        match open.acquire(key, user_id) {
             None => Selection::AllBusy,
             Some(permit) if tried.contains(&permit.tried_key()) => Selection::None,
             Some(permit) => Selection::Permit(permit),

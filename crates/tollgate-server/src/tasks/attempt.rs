@@ -1,5 +1,7 @@
 //! Starting an attempt at a task: a permit on a channel, the attempt's row in the store, the call to the provider.
 
+use std::time::Duration;
+
 use tollgate_core::Millis;
 use tollgate_media::Job;
 use tollgate_store::{NewAttempt as AttemptRow, QueuedAttempt, StartOutcome};
@@ -14,12 +16,51 @@ use crate::tasks::results::ResultStorage;
 use crate::tasks::turn::{
     Attempt, CHANNELS_FULL_PAUSE, NO_CHANNEL_PAUSE, NO_STORAGE_PAUSE, TaskRun, TurnEnd,
 };
+use crate::tasks::work_permit::WorkPermit;
 
 /// Longest time that a task is postponed for channels in cooldown, before all channels are looked at again.
 const MAX_COOLDOWN_PAUSE: Millis = 30_000;
 
+/// How long a task waits for a channel at its `max_concurrency` before it goes back to the queue, and how many tasks of a user wait
+/// for one channel. Tasks whose references were fetched wait as long as it takes.
+const CHANNEL_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_WAITING: usize = 2;
+
+/// Whether there is no use in fetching the references of the task now: how its turn ends.
+pub(super) async fn check_channels(run: &TaskRun, work: &mut WorkPermit) -> Result<(), TurnEnd> {
+    let task = &run.leased.task;
+    let reloadable = run.context.reloadable.current();
+    if reloadable.routing.is_ready_for_task(task.kind, &task.model) {
+        return Ok(());
+    }
+    acquire_channel(run, work, false).await.map(drop)
+}
+
+/// Waits until a call of the task may begin: a permit on a channel, then one of the workers.
+pub(super) async fn acquire_permits(
+    run: &TaskRun,
+    work: &mut WorkPermit,
+    has_fetched: bool,
+) -> Result<ChannelPermit, TurnEnd> {
+    let draining = &run.context.signals.draining;
+    let permits = async {
+        let channel = acquire_channel(run, work, has_fetched).await?;
+        work.acquire_call().await;
+        Ok(channel)
+    };
+    tokio::select! {
+        biased;
+        permits = permits => permits,
+        () = draining.cancelled() => Err(TurnEnd::Postpone(0)),
+    }
+}
+
 /// Acquires a permit on a channel for the task; channels whose attempts failed come last.
-pub(super) async fn acquire_channel(run: &TaskRun) -> Result<ChannelPermit, TurnEnd> {
+async fn acquire_channel(
+    run: &TaskRun,
+    work: &mut WorkPermit,
+    has_fetched: bool,
+) -> Result<ChannelPermit, TurnEnd> {
     let (task, context) = (&run.leased.task, &run.context);
     // Without a place for the result no provider is called.
     if !context.files.is_available().await {
@@ -34,11 +75,20 @@ pub(super) async fn acquire_channel(run: &TaskRun) -> Result<ChannelPermit, Turn
     };
     let reloadable = context.reloadable.current();
     let routing = &reloadable.routing;
-    match routing.select_for_task(task.kind, &task.model, &failed_channels) {
+    match routing.select_for_task(task.kind, &task.model, &failed_channels, &task.user_id) {
         Selection::Permit(permit) => Ok(permit),
         Selection::AllBusy => {
             context.signals.report_full_channels();
-            Err(TurnEnd::Postpone(CHANNELS_FULL_PAUSE))
+            work.pause();
+            let wait =
+                |max| routing.wait_for_task_channel(task.kind, &task.model, &task.user_id, max);
+            let permit = if has_fetched {
+                wait(usize::MAX).await
+            } else {
+                let waited = tokio::time::timeout(CHANNEL_TIMEOUT, wait(MAX_WAITING)).await;
+                waited.ok().flatten()
+            };
+            permit.ok_or(TurnEnd::Postpone(CHANNELS_FULL_PAUSE))
         }
         Selection::CoolingDown(left) => {
             let left = Millis::try_from(left.as_millis()).unwrap_or(MAX_COOLDOWN_PAUSE);

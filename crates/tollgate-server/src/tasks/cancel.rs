@@ -21,9 +21,11 @@ pub fn cancel_at_provider(context: &Arc<TaskContext>, task: &Task) {
             return;
         };
         let reloadable = context.reloadable.current();
-        let permit = reloadable
-            .routing
-            .acquire_for_running_work(&attempt.channel, attempt.key_fingerprint.as_deref());
+        let permit = reloadable.routing.acquire_for_running_work(
+            &attempt.channel,
+            attempt.key_fingerprint.as_deref(),
+            &task.user_id,
+        );
         if let Some(permit) = permit {
             cancel_provider_job(&task, &permit, provider_job_id).await;
         }

@@ -11,10 +11,13 @@ use tollgate_media::catalogue::Catalogue;
 use tollgate_store::Store;
 use tollgate_upstream::egress;
 
-use crate::config::{Currency, Expiry, Leases, Safety, TimeLimits};
+use crate::config::{Currency, Expiry, Fairness, Leases, Safety, TimeLimits, Workers};
+use crate::fair_permits::{FairPermits, Reserve};
 use crate::metrics::Metrics;
 use crate::reloadable::ReloadableHandle;
 use crate::storage::files::FileStorage;
+use crate::tasks::backlog::Backlog;
+use crate::tasks::work_permit::Workload;
 
 /// The parts of the gateway that tasks work with.
 pub struct TaskContext {
@@ -38,6 +41,8 @@ pub struct TaskContext {
     pub webhook_due: Arc<Notify>,
     /// Work in the background that shutdown waits for.
     pub closing: TaskTracker,
+    /// What each user may have waiting.
+    pub backlog: Backlog,
     /// Signals between submission, workers and pool.
     pub signals: PoolSignals,
     /// The configuration of tasks.
@@ -63,6 +68,10 @@ pub struct PoolSignals {
     due: Notify,
     /// Whether a task was postponed lately because its channels are at their `max_concurrency`.
     channels_full: AtomicBool,
+    /// The tasks in work.
+    pub workload: Workload,
+    /// Permits for tasks whose references are fetched.
+    pub fetches: FairPermits,
     /// Permits for tasks that wait in providers' queues and are polled from here.
     pub polling: Arc<Semaphore>,
     /// Fires when this process shuts down: tasks that only wait go back to the queue at once.
@@ -70,12 +79,15 @@ pub struct PoolSignals {
 }
 
 impl PoolSignals {
-    /// Signals of a pool that polls up to `max_polling` tasks.
-    pub fn new(max_polling: usize) -> Self {
+    /// Signals of a pool with that many permits.
+    pub fn new(workers: Workers, fairness: &Fairness) -> Self {
+        let fetches = Reserve::Always(fairness.reserve(workers.fetches));
         Self {
+            workload: Workload::new(workers.calls, fairness.reserve(workers.calls)),
+            fetches: FairPermits::new(workers.fetches, fetches),
             due: Notify::new(),
             channels_full: AtomicBool::new(false),
-            polling: Arc::new(Semaphore::new(max_polling)),
+            polling: Arc::new(Semaphore::new(workers.open)),
             draining: CancellationToken::new(),
         }
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tollgate_core::{Millis, crash};
 use tollgate_store::{
-    AttemptEnd, Delivered, FinishOutcome, LeasedTask, StoreError, TaskEnd, TaskFinish, TaskRetry,
+    AttemptEnd, Delivered, FinishOutcome, LeasedTask, StoreError, Task, TaskEnd, TaskFinish,
+    TaskRetry,
 };
 use tollgate_upstream::provider::Completed;
 use tollgate_upstream::{ProviderError, UpstreamErrorKind};
@@ -33,6 +34,12 @@ pub(super) fn fail_unreadable_job(leased: &LeasedTask) -> TurnEnd {
     );
     let message = "this version cannot read the task's job".to_owned();
     TurnEnd::Finish(failure("server_error", message), None)
+}
+
+/// What a client is told of a task that did not end by its deadline.
+pub(super) fn time_limit_message(context: &TaskContext, task: &Task) -> String {
+    let seconds = context.settings.time_limits.task_ms(task.kind) / 1000;
+    format!("the task did not end within its time limit of {seconds} seconds")
 }
 
 pub(super) fn failure(code: &str, message: String) -> TaskEnd {

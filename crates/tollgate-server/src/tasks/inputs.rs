@@ -157,6 +157,12 @@ pub async fn prepare(
     Ok(inputs)
 }
 
+/// Whether the job has images that must be fetched from elsewhere.
+pub fn needs_fetch(job: &Job) -> bool {
+    let mut images = job.input_images().into_iter();
+    images.any(|(_, image)| matches!(image.source, ImageSource::Url(_)))
+}
+
 async fn open_image(
     context: &TaskContext,
     family: AnyFamily,

@@ -1,6 +1,7 @@
 //! Image, video and speech tasks: submission, the workers that run them, and how clients see them.
 
 pub mod attempt;
+pub mod backlog;
 pub mod cancel;
 pub mod cleanup;
 pub mod context;
@@ -16,4 +17,5 @@ pub mod results;
 pub mod submit;
 mod turn;
 pub mod view;
+pub mod work_permit;
 pub mod worker;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
 use tollgate_core::{Adjustment, Millis, crash};
 use tollgate_media::Job;
 use tollgate_store::{ProviderJob, QueuedAttempt};
@@ -18,6 +17,7 @@ use crate::tasks::cancel::cancel_provider_job;
 use crate::tasks::finish;
 use crate::tasks::results::{MAX_DOWNLOADS, RejectResults, ResultStorage, as_final_failure};
 use crate::tasks::turn::{Attempt, NO_CHANNEL_PAUSE, TaskRun, TurnEnd};
+use crate::tasks::work_permit::WorkPermit;
 
 /// Longest pause between two polls of which the first failed.
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(60);
@@ -85,14 +85,14 @@ pub(super) async fn record_provider_job(
     Err(TurnEnd::Abandon)
 }
 
-/// Polls the provider until the work has ended there and its results are stored. `permit` is given back first: it is for
+/// Polls the provider until the work has ended there and its results are stored. `work` is given back first: it is for
 /// active work, and waiting has many more permits of its own.
 pub(super) async fn poll_until_done(
     run: &TaskRun,
     mut attempt: Attempt,
     provider_job_id: String,
     max_files: u32,
-    permit: OwnedSemaphorePermit,
+    work: WorkPermit,
 ) -> TurnEnd {
     let (task, signals) = (&run.leased.task, &run.context.signals);
     let Some(first_queue) = attempt.permit.open.provider.queue.clone() else {
@@ -108,7 +108,7 @@ pub(super) async fn poll_until_done(
         let pause = Millis::try_from(interval.every.as_millis()).unwrap_or(NO_CHANNEL_PAUSE);
         return TurnEnd::Postpone(pause);
     };
-    drop(permit);
+    drop(work);
     signals.wake_pool();
     let mut pause = first_pause(run, &attempt, interval);
     let mut failed_deliveries = 0;
@@ -162,9 +162,11 @@ pub(super) async fn poll_until_done(
 fn reload_permit(run: &TaskRun, permit: &mut ChannelPermit) {
     let reloadable = run.context.reloadable.current();
     let (channel, fingerprint) = (&permit.open.channel.name, permit.key_fingerprint());
-    let current = reloadable
-        .routing
-        .acquire_for_running_work(channel, fingerprint.as_deref());
+    let current = reloadable.routing.acquire_for_running_work(
+        channel,
+        fingerprint.as_deref(),
+        &run.leased.task.user_id,
+    );
     if let Some(current) = current {
         *permit = current;
     }
@@ -225,9 +227,11 @@ fn first_pause(run: &TaskRun, attempt: &Attempt, interval: PollInterval) -> Dura
 /// Resumes an attempt that an earlier turn, on this node or another, left in a provider's queue.
 pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Resumed {
     let reloadable = run.context.reloadable.current();
-    let permit = reloadable
-        .routing
-        .acquire_for_running_work(&open.channel, open.key_fingerprint.as_deref());
+    let permit = reloadable.routing.acquire_for_running_work(
+        &open.channel,
+        open.key_fingerprint.as_deref(),
+        &run.leased.task.user_id,
+    );
     let Some(permit) = permit else {
         tracing::warn!(
             task = run.leased.task.id,

@@ -7,13 +7,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tollgate_core::{crash, id};
-use tollgate_store::LeasedTask;
+use tollgate_store::{CancelOutcome, LeasedTask, Task, TaskClaim};
 
+use crate::config::Fairness;
+use crate::supervise::run_forever;
+use crate::tasks::cancel::cancel_at_provider;
 use crate::tasks::context::TaskContext;
+use crate::tasks::finish::time_limit_message;
+use crate::tasks::work_permit::WorkPermit;
 use crate::tasks::worker;
 
 /// Longest pause of the claiming loop: how late another node's submission may be seen.
@@ -26,6 +31,8 @@ const CHANNELS_FULL_PAUSE: Duration = Duration::from_millis(20);
 /// database is away.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Seconds between two looks for tasks whose deadline has passed.
+const DEADLINE_INTERVAL_S: u64 = 5;
 /// Leases that one write renews.
 const RENEW_BATCH: usize = 500;
 
@@ -34,11 +41,31 @@ pub struct WorkerPool {
     context: Arc<TaskContext>,
     /// The owner of this process's leases; new with every start.
     owner: String,
-    /// Permits for tasks that are actively worked on.
-    permits: Arc<Semaphore>,
+    /// The weights of users, by name.
+    weights: HashMap<String, u32>,
+    /// Where the next claim goes on. Only a hint: any place would do.
+    turn: Mutex<Turn>,
     /// By task id.
     running: Mutex<HashMap<String, RunningTask>>,
     tracker: TaskTracker,
+}
+
+#[derive(Default)]
+struct Turn {
+    /// The number of claims.
+    number: u64,
+    /// The user who was served last.
+    last_user: String,
+}
+
+/// What a claim found.
+enum Claimed {
+    /// Another claim may find more at once.
+    MayBeMore,
+    /// Nothing more is due.
+    All,
+    /// What is due must wait until tasks in work end.
+    HeldBack,
 }
 
 struct RunningTask {
@@ -46,13 +73,45 @@ struct RunningTask {
     stop: CancellationToken,
 }
 
+/// A task of [`WorkerPool::running`], until its turn ends. If the turn panics, nobody renews the lease any more, and the task is
+/// claimed again.
+struct RunningGuard {
+    pool: Arc<WorkerPool>,
+    id: String,
+    fence: i64,
+}
+
+impl Drop for RunningGuard {
+    fn drop(&mut self) {
+        let mut running = self.pool.lock_running();
+        // Under a later lease the task may be running here again.
+        if running.get(&self.id).is_some_and(|r| r.fence == self.fence) {
+            running.remove(&self.id);
+        }
+        drop(running);
+        let context = &self.pool.context;
+        if std::thread::panicking() {
+            tracing::error!(
+                task = self.id,
+                "a turn of a task panicked: its lease runs out"
+            );
+            context.metrics.background_failure("task");
+        }
+        context.signals.wake_pool();
+    }
+}
+
 impl WorkerPool {
-    /// A pool that works on up to `max_tasks` tasks at the same time.
-    pub fn new(context: Arc<TaskContext>, max_tasks: usize) -> Self {
+    /// A pool with nothing in work.
+    pub fn new(context: Arc<TaskContext>, fairness: &Fairness) -> Self {
+        let weights = fairness.weights.iter();
         Self {
+            weights: weights
+                .map(|(name, weight)| (name.clone(), weight.0))
+                .collect(),
+            turn: Mutex::default(),
             context,
             owner: id::short_id("node_"),
-            permits: Arc::new(Semaphore::new(max_tasks)),
             running: Mutex::default(),
             tracker: TaskTracker::new(),
         }
@@ -72,25 +131,40 @@ impl WorkerPool {
     /// Claims and runs tasks until `drain` fires, then waits up to `drain_timeout` for them and hands the rest back.
     pub async fn run(self: &Arc<Self>, drain: CancellationToken, drain_timeout: Duration) {
         let context = &self.context;
-        let renewal = tokio::spawn(Arc::clone(self).renew_leases());
+        // Dropped, and so stopped, with this future.
+        let mut helpers = JoinSet::new();
+        let supervised = |pool: &Arc<Self>| (Arc::clone(pool), Arc::clone(&pool.context.metrics));
+        let (pool, metrics) = supervised(self);
+        let renewal = move || Arc::clone(&pool).renew_leases();
+        helpers.spawn(run_forever(
+            "lease renewal",
+            metrics,
+            CancellationToken::new(),
+            renewal,
+        ));
+        let (pool, metrics) = supervised(self);
+        let deadlines = move || Arc::clone(&pool).enforce_deadlines();
+        helpers.spawn(run_forever(
+            "deadlines",
+            metrics,
+            CancellationToken::new(),
+            deadlines,
+        ));
         loop {
-            let may_be_more = tokio::select! {
+            let claimed = tokio::select! {
                 biased;
                 () = drain.cancelled() => break,
-                may_be_more = self.claim() => may_be_more,
+                claimed = self.claim() => claimed,
             };
-            let pause = if !context.reloadable.current().routing.has_capacity() {
-                MAX_PAUSE
-            } else if context.signals.take_full_channels() {
-                CHANNELS_FULL_PAUSE
-            } else if may_be_more {
-                continue;
-            } else {
+            let pause = match claimed {
+                Claimed::MayBeMore if !context.signals.take_full_channels() => continue,
+                Claimed::MayBeMore => CHANNELS_FULL_PAUSE,
+                Claimed::HeldBack => MAX_PAUSE,
                 // While the database is away, this query may take long.
-                tokio::select! {
+                Claimed::All => tokio::select! {
                     () = drain.cancelled() => break,
                     pause = self.time_to_next_task() => pause,
-                }
+                },
             };
             tokio::select! {
                 () = drain.cancelled() => break,
@@ -108,7 +182,7 @@ impl WorkerPool {
             // A task stops at once when told to; one that does not is cut off when the process ends.
             let _ = tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await;
         }
-        renewal.abort();
+        drop(helpers);
         self.release_leases().await;
     }
 
@@ -129,43 +203,62 @@ impl WorkerPool {
         }
     }
 
-    /// Claims as many tasks as there are permits, at least one; returns whether more may be due.
-    async fn claim(self: &Arc<Self>) -> bool {
+    /// Claims as many tasks as there are permits. While all channels are full, only those of users who have none in work: these
+    /// wait for a channel in turns, and claiming more would only postpone them.
+    async fn claim(self: &Arc<Self>) -> Claimed {
         let context = &self.context;
-        if !context.reloadable.current().routing.has_capacity() {
-            return false;
+        let workload = &context.signals.workload;
+        let limit = workload.free();
+        if limit == 0 {
+            return Claimed::HeldBack;
         }
-        let Ok(first) = Arc::clone(&self.permits).acquire_owned().await else {
-            return false;
-        };
-        let mut permits = vec![first];
-        while let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
-            permits.push(permit);
+        let mut share = workload.share();
+        let has_capacity = context.reloadable.current().routing.has_capacity();
+        if !has_capacity {
+            share.reserve = limit;
+        }
+        share.weights.clone_from(&self.weights);
+        {
+            let mut turn = self.lock_turn();
+            turn.number += 1;
+            share.turn = turn.number;
+            share.after_user.clone_from(&turn.last_user);
         }
         let now = context.clock.now();
-        let lease_until = now + context.settings.leases.ms();
-        let claimed = match context
-            .store
-            .claim_tasks(&self.owner, permits.len(), lease_until, now)
-            .await
-        {
+        let claim = TaskClaim {
+            owner: self.owner.clone(),
+            limit,
+            until: now + context.settings.leases.ms(),
+            now,
+            share,
+        };
+        let claimed = match context.store.claim_in_turns(claim).await {
             Ok(claimed) => claimed,
             Err(e) => {
                 tracing::warn!(error = %e, "cannot claim tasks");
-                return false;
+                return Claimed::HeldBack;
             }
         };
-        if !claimed.is_empty() {
+        self.lock_turn().last_user = claimed.last_user;
+        if !claimed.tasks.is_empty() {
             crash::point("run.after_claim");
         }
-        let may_be_more = claimed.len() == permits.len();
-        for (leased, permit) in claimed.into_iter().zip(permits) {
-            self.start(leased, permit);
+        for leased in claimed.tasks {
+            let work = workload.start(&leased.task.user_id);
+            self.start(leased, work);
         }
-        may_be_more
+        match (claimed.may_be_more, claimed.is_held_back) {
+            (true, _) if has_capacity => Claimed::MayBeMore,
+            (true, _) | (_, true) => Claimed::HeldBack,
+            _ => Claimed::All,
+        }
     }
 
-    fn start(self: &Arc<Self>, leased: LeasedTask, permit: OwnedSemaphorePermit) {
+    fn lock_turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(self: &Arc<Self>, leased: LeasedTask, work: WorkPermit) {
         let stop = CancellationToken::new();
         let running = RunningTask {
             fence: leased.fence,
@@ -176,17 +269,14 @@ impl WorkerPool {
         if let Some(stale) = self.lock_running().insert(id.clone(), running) {
             stale.stop.cancel();
         }
-        let pool = Arc::clone(self);
+        let running = RunningGuard {
+            pool: Arc::clone(self),
+            id,
+            fence: leased.fence,
+        };
         self.tracker.spawn(async move {
-            let fence = leased.fence;
-            worker::run(Arc::clone(&pool.context), leased, permit, stop).await;
-            let mut running = pool.lock_running();
-            // Under a later lease the task may be running here again.
-            if running.get(&id).is_some_and(|r| r.fence == fence) {
-                running.remove(&id);
-            }
-            drop(running);
-            pool.context.signals.wake_pool();
+            worker::run(Arc::clone(&running.pool.context), leased, work, stop).await;
+            running.pool.context.signals.workload.grow();
         });
     }
 
@@ -198,6 +288,54 @@ impl WorkerPool {
             Duration::from_millis(u64::try_from(due_at - clock.now()).unwrap_or(0))
         });
         left.clamp(MIN_PAUSE, MAX_PAUSE)
+    }
+
+    /// Fails the tasks whose deadline passed a while ago, whoever has their lease: their workers hang or are gone, or they were
+    /// never claimed. After a crash it also allows one more call at the same time per second. Never returns.
+    async fn enforce_deadlines(self: Arc<Self>) {
+        let context = &self.context;
+        let mut seconds: u64 = 0;
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if !context.signals.workload.grow() {
+                context.signals.wake_pool();
+            }
+            seconds += 1;
+            if !seconds.is_multiple_of(DEADLINE_INTERVAL_S) {
+                continue;
+            }
+            let now = context.clock.now();
+            let overdue = context
+                .store
+                .overdue_tasks(now - context.settings.leases.ms());
+            match overdue.await {
+                Ok(tasks) => {
+                    for task in &tasks {
+                        self.time_out(task).await;
+                    }
+                }
+                Err(e) => tracing::warn!(error = %e, "cannot read the overdue tasks"),
+            }
+        }
+    }
+
+    async fn time_out(&self, task: &Task) {
+        let context = &self.context;
+        let message = time_limit_message(context, task);
+        let now = context.clock.now();
+        match context.store.time_out_task(task, &message, now).await {
+            Ok(CancelOutcome::Cancelled) => {
+                tracing::warn!(task = task.id, "failed a task whose deadline had passed");
+                context.metrics.task_ended(&task.family, "failed");
+                self.stop_task(&task.id);
+                cancel_at_provider(context, task);
+                if task.callback_url.is_some() {
+                    context.webhook_due.notify_one();
+                }
+            }
+            Ok(CancelOutcome::AlreadyFinal | CancelOutcome::NotFound) => {}
+            Err(e) => tracing::warn!(task = task.id, error = %e, "cannot fail an overdue task"),
+        }
     }
 
     /// Renews the leases of the running tasks, three times per lease. Never returns.

@@ -39,7 +39,7 @@ pub struct SubmitRequest<'a> {
 ///
 /// # Errors
 /// 400 for invalid fields or a rejected prompt, 402 if the price is not covered, 403 or 404 for the model, 409 for a reused
-/// idempotency key, 502 if no channel serves the model.
+/// idempotency key, 429 for too many unfinished tasks or waiting webhooks, 502 if no channel serves the model.
 pub async fn submit(
     context: &Arc<TaskContext>,
     request: SubmitRequest<'_>,
@@ -66,7 +66,12 @@ pub async fn submit(
     let parse = || tollgate_media::parse_request(model, layout, fields, is_strict);
     let mut submission = large_work::run_in_place(request.body_bytes, parse)?;
 
-    // 4. Moderate the prompt, if the family requires it.
+    // 4. Check what the user has waiting, and moderate the prompt, if the family requires it.
+    let has_webhook = submission.callback_url.is_some();
+    let backlog = &context.backlog;
+    backlog
+        .add_submission(&context.store, &key.user_id, has_webhook)
+        .await?;
     let safety = &context.settings.safety;
     let prompt = submission.job().prompt();
     moderation::check_prompt(safety, &reloadable.routing, model, prompt).await?;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{ErrorKind, crash};
 use tollgate_media::{AnyFamily, Job};
@@ -14,17 +13,18 @@ use crate::tasks::attempt::{self, NewAttempt, ProviderCall};
 use crate::tasks::cancel::cancel_at_provider;
 use crate::tasks::context::TaskContext;
 use crate::tasks::finish::{self, failure};
-use crate::tasks::inputs;
+use crate::tasks::inputs::{self, Inputs};
 use crate::tasks::poll::{self, Resumed};
 use crate::tasks::progress::Progress;
 use crate::tasks::turn::{NO_STORAGE_PAUSE, TaskRun, TurnEnd, requested_files};
+use crate::tasks::work_permit::WorkPermit;
 
-/// Runs one turn of a leased task. `permit` counts the task among those that this process works on; `stop` fires when the
+/// Runs one turn of a leased task. `work` counts the task among those that this process works on; `stop` fires when the
 /// task ended elsewhere, its lease is lost, or the process shuts down.
 pub async fn run(
     context: Arc<TaskContext>,
     leased: LeasedTask,
-    permit: OwnedSemaphorePermit,
+    work: WorkPermit,
     stop: CancellationToken,
 ) {
     let (task_id, job) = (leased.task.id.clone(), leased.job.clone());
@@ -42,7 +42,7 @@ pub async fn run(
         family,
     };
     // Boxed: thousands of these wait at the same time, most of them at one small point of the story.
-    let turn = tokio::time::timeout(timeout, Box::pin(run_turn(&run, permit)));
+    let turn = tokio::time::timeout(timeout, Box::pin(run_turn(&run, work)));
     let end = tokio::select! {
         biased;
         () = stop.cancelled() => TurnEnd::Abandon,
@@ -54,8 +54,8 @@ pub async fn run(
     finish::write_turn_end(&run.context, &run.leased, &job, end).await;
 }
 
-async fn run_turn(run: &TaskRun, permit: OwnedSemaphorePermit) -> TurnEnd {
-    let (context, leased) = (&run.context, &run.leased);
+async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
+    let leased = &run.leased;
     let task = &leased.task;
 
     // 1. Read the job as it was validated at submission. A job that cannot be read fails the task at no cost.
@@ -69,26 +69,34 @@ async fn run_turn(run: &TaskRun, permit: OwnedSemaphorePermit) -> TurnEnd {
     if let Some(open) = leased.queued_attempt.clone() {
         match poll::resume(run, &open, &job).await {
             Resumed::Attempt(attempt, provider_job_id) => {
-                return poll::poll_until_done(run, attempt, provider_job_id, max_files, permit)
-                    .await;
+                return poll::poll_until_done(run, attempt, provider_job_id, max_files, work).await;
             }
             Resumed::NeverStarted => lost_attempt = Some(open),
             Resumed::End(end) => return end,
         }
     }
 
-    // 3. Get a permit on a channel; channels whose attempts failed come last.
-    let channel = match attempt::acquire_channel(run).await {
+    // 3. Fetch references from elsewhere, before any permit of a channel or worker is taken; then get these permits.
+    let mut fetched = None;
+    if inputs::needs_fetch(&job) {
+        match fetch_references(run, &mut work, &mut job).await {
+            Ok(inputs) => fetched = Some(inputs),
+            Err(end) => return end,
+        }
+    }
+    let channel = match attempt::acquire_permits(run, &mut work, fetched.is_some()).await {
         Ok(channel) => channel,
         Err(end) => return end,
     };
 
-    // 4. Fetch the reference images through the egress guard, check them, and settle the sizes that follow them.
-    let preparing = inputs::prepare(context, run.family, &mut job, task.deadline_at);
-    let inputs = match Box::pin(preparing).await {
+    // 4. Check the other reference images, and settle the sizes that follow them.
+    let inputs = match fetched {
+        Some(inputs) => Ok(inputs),
+        None => prepare_references(run, &mut job).await,
+    };
+    let inputs = match inputs {
         Ok(inputs) => inputs,
-        Err(e) if e.kind == ErrorKind::Unavailable => return TurnEnd::Postpone(NO_STORAGE_PAUSE),
-        Err(e) => return TurnEnd::Finish(failure("invalid_request", e.message), None),
+        Err(end) => return end,
     };
 
     // 5. Write the attempt to disk before the provider is called.
@@ -126,13 +134,12 @@ async fn run_turn(run: &TaskRun, permit: OwnedSemaphorePermit) -> TurnEnd {
                 return end;
             }
             crash::point("run.after_provider_job_id");
-            return poll::poll_until_done(run, attempt, provider_job_id, max_files, permit).await;
+            return poll::poll_until_done(run, attempt, provider_job_id, max_files, work).await;
         }
         Ok(Started::Completed(completed)) => Ok(completed),
         Err(error) => match poll::find_lost_start(run, &attempt, &external_id, &job, error).await {
             poll::LostStart::Accepted(provider_job_id) => {
-                return poll::poll_until_done(run, attempt, provider_job_id, max_files, permit)
-                    .await;
+                return poll::poll_until_done(run, attempt, provider_job_id, max_files, work).await;
             }
             poll::LostStart::Error(error) => Err(error),
             poll::LostStart::End(end) => return end,
@@ -145,11 +152,37 @@ async fn run_turn(run: &TaskRun, permit: OwnedSemaphorePermit) -> TurnEnd {
     // 9. `run` writes state, result and money in one transaction.
 }
 
+/// Fetches the references through the egress guard, within the share of the task's user.
+async fn fetch_references(
+    run: &TaskRun,
+    work: &mut WorkPermit,
+    job: &mut Job,
+) -> Result<Inputs, TurnEnd> {
+    let signals = &run.context.signals;
+    attempt::check_channels(run, work).await?;
+    work.pause();
+    // The pool may claim others now.
+    signals.wake_pool();
+    let _permit = tokio::select! {
+        permit = signals.fetches.acquire(&run.leased.task.user_id) => permit,
+        () = signals.draining.cancelled() => return Err(TurnEnd::Postpone(0)),
+    };
+    prepare_references(run, job).await
+}
+
+async fn prepare_references(run: &TaskRun, job: &mut Job) -> Result<Inputs, TurnEnd> {
+    let deadline_at = run.leased.task.deadline_at;
+    let preparing = inputs::prepare(&run.context, run.family, job, deadline_at);
+    Box::pin(preparing).await.map_err(|e| match e.kind {
+        ErrorKind::Unavailable => TurnEnd::Postpone(NO_STORAGE_PAUSE),
+        _ => TurnEnd::Finish(failure("invalid_request", e.message), None),
+    })
+}
+
 /// Fails the task because its deadline has passed, and cancels the work at the provider.
 fn time_out(run: &TaskRun) -> TurnEnd {
     let task = &run.leased.task;
     cancel_at_provider(&run.context, task);
-    let seconds = run.context.settings.time_limits.task_ms(task.kind) / 1000;
-    let message = format!("the task did not end within its time limit of {seconds} seconds");
+    let message = finish::time_limit_message(&run.context, task);
     TurnEnd::Finish(failure("timeout", message), None)
 }

@@ -31,8 +31,10 @@ const MAX_IN_FLIGHT: usize = 1_024;
 const POST_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a claimed webhook is kept from other nodes: longer than a POST can take.
 const LEASE: Millis = 60 * clock::SECOND;
-/// How long a webhook is postponed whose receiver has too many POSTs in flight.
-const RECEIVER_BUSY_PAUSE: Millis = 250;
+/// Receivers that one turn of the loop looks at.
+const MAX_RECEIVERS: usize = 512;
+/// Looking for what can be posted takes at most this part of the loop's time.
+const MAX_LOAD: u32 = 10;
 /// Longest pause of the loop: how late the webhook of a task that ended on another node may be seen.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 const MIN_PAUSE: Duration = Duration::from_millis(5);
@@ -74,28 +76,19 @@ impl WebhookSender {
 
     /// Posts what is due until `drain` fires, then finishes what is in flight.
     pub async fn run(self: &Arc<Self>, drain: CancellationToken) {
-        let (store, clock) = (&self.parts.store, &self.parts.clock);
         let tracker = TaskTracker::new();
+        // Where the next turn goes on if there are many receivers. Only a hint.
+        let mut next_receiver = String::new();
         while !drain.is_cancelled() {
-            // Reading when the next one is due costs no commit, claiming does.
-            let pause = match store.next_webhook_due_at().await {
-                Ok(Some(due_at)) if due_at <= clock.now() => match self.claim(&tracker).await {
-                    Ok(()) => MIN_PAUSE,
-                    Err(e) => {
-                        tracing::warn!(error = %e, "cannot claim webhooks");
-                        MAX_PAUSE
-                    }
-                },
-                Ok(Some(due_at)) => {
-                    let left = u64::try_from(due_at - clock.now()).unwrap_or(0);
-                    Duration::from_millis(left).clamp(MIN_PAUSE, MAX_PAUSE)
-                }
-                Ok(None) => MAX_PAUSE,
+            let started = Instant::now();
+            let pause = match self.take_turn(&tracker, &mut next_receiver).await {
+                Ok(pause) => pause,
                 Err(e) => {
-                    tracing::warn!(error = %e, "cannot read which webhooks are due");
+                    tracing::warn!(error = %e, "cannot claim webhooks");
                     MAX_PAUSE
                 }
             };
+            tokio::time::sleep(started.elapsed().min(MAX_PAUSE / MAX_LOAD) * MAX_LOAD).await;
             tokio::select! {
                 () = drain.cancelled() => {}
                 () = self.parts.due.notified() => {}
@@ -106,50 +99,67 @@ impl WebhookSender {
         tracker.wait().await;
     }
 
-    /// Claims as many due webhooks as there are permits, and posts them.
-    async fn claim(self: &Arc<Self>, tracker: &TaskTracker) -> Result<(), StoreError> {
+    /// Claims what is due and can be posted now, and posts it. Reading costs no commit, claiming does: nothing is claimed for a
+    /// receiver that hangs. Returns how long to wait for the next turn.
+    async fn take_turn(
+        self: &Arc<Self>,
+        tracker: &TaskTracker,
+        next_receiver: &mut String,
+    ) -> Result<Duration, StoreError> {
         let WebhookParts {
             store, clock, node, ..
         } = &self.parts;
-        let Ok(first) = Arc::clone(&self.permits).acquire_owned().await else {
-            return Ok(());
-        };
-        let mut permits = vec![first];
-        while let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
-            permits.push(permit);
-        }
         let now = clock.now();
-        let claimed = store
-            .claim_webhooks(node, permits.len(), now + LEASE, now)
+        let pause_until = |due_at: Millis| {
+            let left = u64::try_from(due_at - now).unwrap_or(0);
+            Duration::from_millis(left).clamp(MIN_PAUSE, MAX_PAUSE)
+        };
+        match store.next_webhook_due_at().await? {
+            None => return Ok(MAX_PAUSE),
+            Some(due_at) if due_at > now => return Ok(pause_until(due_at)),
+            Some(_) => {}
+        }
+        let receivers = store
+            .waiting_receivers(next_receiver, MAX_RECEIVERS)
             .await?;
-        let mut busy = Vec::new();
-        for (webhook, permit) in claimed.into_iter().zip(permits) {
-            match self.receivers.try_acquire(&webhook.url) {
-                Some(receiver) => {
-                    tracker.spawn(Arc::clone(self).deliver(webhook, receiver, permit));
-                }
-                None => busy.push(webhook.task_id),
-            }
+        let is_complete = receivers.len() < MAX_RECEIVERS && next_receiver.is_empty();
+        *next_receiver = match receivers.last() {
+            // The least text behind the last one.
+            Some((last, _)) if receivers.len() == MAX_RECEIVERS => format!("{last}\0"),
+            _ => String::new(),
+        };
+        let due = receivers.into_iter().filter(|(_, due_at)| *due_at <= now);
+        let due: Vec<String> = due.map(|(receiver, _)| receiver).collect();
+        let wanted = self
+            .receivers
+            .share_out(due, self.permits.available_permits());
+        if wanted.is_empty() {
+            return Ok(if is_complete { MAX_PAUSE } else { MIN_PAUSE });
         }
-        if !busy.is_empty() {
-            store
-                .unclaim_webhooks(node, busy, now + RECEIVER_BUSY_PAUSE)
-                .await?;
+        let claimed = store.claim_webhooks(node, wanted, now + LEASE, now).await?;
+        for webhook in claimed {
+            let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+                // Its lease runs out. Only this loop takes permits, and no more than there were.
+                continue;
+            };
+            let receiver = self.receivers.begin(&webhook.receiver);
+            tracker.spawn(Arc::clone(self).deliver(webhook, receiver, permit));
         }
-        Ok(())
+        Ok(MIN_PAUSE)
     }
 
     /// Posts one webhook and records the attempt.
     async fn deliver(
         self: Arc<Self>,
         webhook: DueWebhook,
-        _receiver: ReceiverPermit,
+        receiver: ReceiverPermit,
         _permit: OwnedSemaphorePermit,
     ) {
         let (at, started) = (self.parts.clock.now(), Instant::now());
         let posted = self.post(&webhook, at).await;
         let took_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
         crash::point("webhook.after_post");
+        receiver.record(posted.as_ref().ok().copied());
         let (status, error) = match posted {
             Ok(status) => (Some(status), None),
             Err(e) => (None, Some(e)),
@@ -178,6 +188,8 @@ impl WebhookSender {
             // Its lease runs out and it is posted again.
             tracing::warn!(task = webhook.task_id, error = %e, "cannot record a webhook's delivery");
         }
+        drop(receiver);
+        self.parts.due.notify_one();
     }
 
     /// Posts the task's record, signed; returns the receiver's status.

@@ -1,78 +1,219 @@
-//! POSTs in flight by receiver: a receiver that hangs delays nobody else's webhooks.
+//! POSTs in flight by receiver: a receiver that hangs delays nobody else's webhooks, and is left alone for a growing time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use url::Url;
+use tokio::time::Instant;
 
 /// POSTs to one receiver at the same time.
 const MAX_IN_FLIGHT: usize = 64;
+/// The same before a receiver has answered with 2xx for the first time.
+const MAX_UNPROVEN: usize = 4;
+/// POSTs to all such receivers together.
+const MAX_UNPROVEN_TOTAL: usize = 512;
+/// How long a receiver that gave no response gets no further POST; then one at a time until it responds.
+const BACKOFF: [Duration; 6] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(30),
+    Duration::from_secs(120),
+    Duration::from_secs(300),
+    Duration::from_secs(600),
+];
+/// Receivers that are remembered; beyond that, those with nothing in flight and no backoff are forgotten.
+const MAX_REMEMBERED: usize = 10_000;
 
-/// Counts of POSTs in flight, by receiver (scheme, host and port); clones share them.
+/// What is known of the receivers (scheme, host and port); clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Receivers(Arc<Mutex<HashMap<String, usize>>>);
+pub(super) struct Receivers(Arc<Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    by_name: HashMap<String, Receiver>,
+    /// POSTs in flight to receivers that never answered with 2xx.
+    unproven: usize,
+}
+
+#[derive(Default)]
+struct Receiver {
+    in_flight: usize,
+    /// Whether it has answered with 2xx.
+    is_proven: bool,
+    /// How often in a row it gave no response.
+    failures: usize,
+    /// Until when it gets no POST.
+    backoff_until: Option<Instant>,
+}
 
 /// The right to one POST to a receiver, given back when dropped.
 pub(super) struct ReceiverPermit {
     receivers: Receivers,
-    receiver: String,
+    name: String,
+    /// Whether it counts among [`Table::unproven`].
+    is_unproven: bool,
 }
 
 impl Receivers {
-    /// A permit for a POST to `url`. `None` if its receiver has [`MAX_IN_FLIGHT`] already.
-    pub(super) fn try_acquire(&self, url: &str) -> Option<ReceiverPermit> {
-        let receiver = receiver_of(url);
-        let mut in_flight = self.lock();
-        let count = in_flight.entry(receiver.clone()).or_default();
-        if *count >= MAX_IN_FLIGHT {
-            return None;
+    /// How many webhooks of each of these receivers can be posted now, with `free` POSTs for all; those with none are left out.
+    pub(super) fn share_out(&self, names: Vec<String>, mut free: usize) -> Vec<(String, usize)> {
+        let table = self.lock();
+        let now = Instant::now();
+        let mut unproven = MAX_UNPROVEN_TOTAL.saturating_sub(table.unproven);
+        let each = (free / names.len().max(1)).max(1);
+        let mut shares = Vec::new();
+        for name in names {
+            let known = table.by_name.get(&name);
+            let is_proven = known.is_some_and(|receiver| receiver.is_proven);
+            let capacity = known.map_or(MAX_UNPROVEN, |receiver| receiver.capacity(now));
+            let mut share = capacity.min(each).min(free);
+            if !is_proven {
+                share = share.min(unproven);
+                unproven -= share;
+            }
+            free -= share;
+            if share > 0 {
+                shares.push((name, share));
+            }
         }
-        *count += 1;
-        drop(in_flight);
-        Some(ReceiverPermit {
-            receivers: self.clone(),
-            receiver,
-        })
+        shares
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+    /// Counts a POST to a receiver as in flight.
+    pub(super) fn begin(&self, name: &str) -> ReceiverPermit {
+        let mut table = self.lock();
+        if table.by_name.len() >= MAX_REMEMBERED && !table.by_name.contains_key(name) {
+            table.by_name.retain(|_, receiver| !receiver.is_idle());
+        }
+        let receiver = table.by_name.entry(name.to_owned()).or_default();
+        receiver.in_flight += 1;
+        let is_unproven = !receiver.is_proven;
+        table.unproven += usize::from(is_unproven);
+        ReceiverPermit {
+            receivers: self.clone(),
+            name: name.to_owned(),
+            is_unproven,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Receiver {
+    /// How many POSTs may begin now.
+    fn capacity(&self, now: Instant) -> usize {
+        let max = match (self.failures, self.is_proven) {
+            _ if self.backoff_until.is_some_and(|until| until > now) => 0,
+            (0, true) => MAX_IN_FLIGHT,
+            (0, false) => MAX_UNPROVEN,
+            _ => 1,
+        };
+        max.saturating_sub(self.in_flight)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.failures == 0
+    }
+}
+
+impl ReceiverPermit {
+    /// Records the status of the response; `None` if there was none.
+    pub(super) fn record(&self, status: Option<u16>) {
+        let mut table = self.receivers.lock();
+        let Some(receiver) = table.by_name.get_mut(&self.name) else {
+            return;
+        };
+        if status.is_some() {
+            receiver.failures = 0;
+            receiver.backoff_until = None;
+            receiver.is_proven |= matches!(status, Some(200..=299));
+            return;
+        }
+        let now = Instant::now();
+        // POSTs that failed side by side count once.
+        if receiver.backoff_until.is_none_or(|until| until <= now) {
+            let backoff = BACKOFF[receiver.failures.min(BACKOFF.len() - 1)];
+            receiver.failures += 1;
+            receiver.backoff_until = Some(now + backoff);
+        }
     }
 }
 
 impl Drop for ReceiverPermit {
     fn drop(&mut self) {
-        let mut in_flight = self.receivers.lock();
-        if let Some(count) = in_flight.get_mut(&self.receiver) {
-            *count -= 1;
-            if *count == 0 {
-                in_flight.remove(&self.receiver);
+        let mut table = self.receivers.lock();
+        table.unproven -= usize::from(self.is_unproven);
+        if let Some(receiver) = table.by_name.get_mut(&self.name) {
+            receiver.in_flight -= 1;
+            if receiver.is_idle() && !receiver.is_proven {
+                table.by_name.remove(&self.name);
             }
         }
     }
-}
-
-/// The receiver of a URL: scheme, host and port.
-fn receiver_of(url: &str) -> String {
-    Url::parse(url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn posts_in_flight_are_limited_per_scheme_host_and_port() {
-        assert_eq!(receiver_of("https://a.example/x?y"), "https://a.example");
-        assert_eq!(receiver_of("http://a.example:81/x"), "http://a.example:81");
+    const A: &str = "https://a.example";
+
+    fn share(receivers: &Receivers) -> usize {
+        let shares = receivers.share_out(vec![A.to_owned()], 1_000);
+        shares.first().map_or(0, |(_, share)| *share)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_receiver_gets_few_posts_until_it_has_answered() {
         let receivers = Receivers::default();
-        let mut permits: Vec<_> = (0..MAX_IN_FLIGHT)
-            .map(|n| receivers.try_acquire(&format!("https://a.example/{n}")))
-            .collect();
-        assert!(permits.iter().all(Option::is_some));
-        assert!(receivers.try_acquire("https://a.example").is_none());
-        assert!(receivers.try_acquire("https://b.example").is_some());
-        permits.pop();
-        assert!(receivers.try_acquire("https://a.example").is_some());
+        let first: Vec<_> = (0..MAX_UNPROVEN).map(|_| receivers.begin(A)).collect();
+        assert_eq!(share(&receivers), 0);
+        first[0].record(Some(500));
+        assert_eq!(share(&receivers), 0, "not a success");
+        first[1].record(Some(204));
+        assert_eq!(share(&receivers), MAX_IN_FLIGHT - MAX_UNPROVEN);
+        drop(first);
+        assert_eq!(share(&receivers), MAX_IN_FLIGHT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_receiver_that_hangs_is_left_alone_for_a_growing_time() {
+        let receivers = Receivers::default();
+        let hanging: Vec<_> = (0..MAX_UNPROVEN).map(|_| receivers.begin(A)).collect();
+        hanging.iter().for_each(|permit| permit.record(None));
+        drop(hanging);
+        for backoff in BACKOFF.into_iter().chain([BACKOFF[5]]) {
+            assert_eq!(share(&receivers), 0, "{backoff:?}");
+            tokio::time::advance(backoff).await;
+            assert_eq!(share(&receivers), 1, "one at a time");
+            let probe = receivers.begin(A);
+            assert_eq!(share(&receivers), 0);
+            probe.record(None);
+        }
+        tokio::time::advance(BACKOFF[5]).await;
+        receivers.begin(A).record(Some(404));
+        assert_eq!(share(&receivers), MAX_UNPROVEN, "it responds");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn posts_are_shared_among_receivers() {
+        let receivers = Receivers::default();
+        let names = || (0..300).map(|n| format!("https://{n}.example")).collect();
+        let shares = receivers.share_out(names(), 600);
+        let total = |shares: &[(String, usize)]| shares.iter().map(|(_, n)| n).sum::<usize>();
+        assert_eq!(
+            total(&shares),
+            MAX_UNPROVEN_TOTAL,
+            "some are left for others"
+        );
+        assert!(shares.iter().all(|(_, share)| *share <= 2));
+        let started = shares.iter().map(|(name, _)| receivers.begin(name));
+        let started: Vec<_> = started.collect();
+        let left = total(&receivers.share_out(names(), 10_000));
+        assert_eq!(left, MAX_UNPROVEN_TOTAL - started.len());
+        drop(started);
+        assert!(receivers.lock().by_name.is_empty());
     }
 }

@@ -46,6 +46,7 @@ mod tests {
             task_id: "task_1".to_owned(),
             key_id: "key_1".to_owned(),
             url: "https://a.example/b".to_owned(),
+            receiver: "https://a.example".to_owned(),
             earlier_attempts,
             task_ended_at: 0,
         }

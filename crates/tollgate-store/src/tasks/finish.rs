@@ -1,10 +1,10 @@
-//! The end of a task: state, result, settlement and webhook in one transaction, once. Finished by its worker or cancelled by
-//! its user.
+//! The end of a task: state, result, settlement and webhook in one transaction, once. Finished by its worker, cancelled by its
+//! user, or failed because its deadline has passed.
 
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, TaskState};
 
-use super::record::Task;
+use super::record::{Task, read_task, task_columns};
 use crate::attempts::{AttemptEnd, end_attempt, end_open_attempts};
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
@@ -25,6 +25,12 @@ pub(crate) const END_TASK: Sql = Sql::both(
                       queued_attempt = NULL, result = $4, error_code = $5, error_message = $6, cost = $7
      WHERE id = $8 AND state < 2",
 );
+
+pub(crate) const OVERDUE_TASKS: Sql = Sql::both(concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM tasks WHERE state < 2 AND deadline_at <= $1 ORDER BY deadline_at LIMIT 100"
+));
 
 /// The end of a task, written by the worker that holds its lease.
 #[derive(Debug, Clone)]
@@ -78,10 +84,10 @@ pub enum FinishOutcome {
     LeaseLost,
 }
 
-/// The outcome of [`Store::cancel_task`].
+/// The outcome of [`Store::cancel_task`] and [`Store::time_out_task`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// Cancelled; its hold is released. A provider may still have it: see [`Store::last_queued_attempt`].
+    /// Ended; its hold is released. A provider may still have it: see [`Store::last_queued_attempt`].
     Cancelled,
     /// The task had ended before.
     AlreadyFinal,
@@ -108,13 +114,26 @@ impl Store {
 
     /// Cancels an unfinished task of the user and releases its hold, whoever has the lease.
     pub async fn cancel_task(&self, task: &Task, now: Millis) -> Result<CancelOutcome, StoreError> {
-        let cancel = CancelTask {
-            task_id: task.id.clone(),
-            user_id: task.user_id.clone(),
-            key_id: task.key_id.clone(),
-            now,
-        };
-        self.write(cancel).await
+        self.write(EndByForce::new(task, ForcedEnd::Cancelled, now))
+            .await
+    }
+
+    /// Up to 100 unfinished tasks whose deadline was at `until` or before, the earliest first.
+    pub async fn overdue_tasks(&self, until: Millis) -> Result<Vec<Task>, StoreError> {
+        let mut rows = self.query(&OVERDUE_TASKS, args![until]).await?;
+        let tasks = rows.iter_mut().map(read_task);
+        Ok(tasks.collect::<Result<_, _>>()?)
+    }
+
+    /// Fails an unfinished task whose deadline has passed and releases its hold, whoever has the lease.
+    pub async fn time_out_task(
+        &self,
+        task: &Task,
+        message: &str,
+        now: Millis,
+    ) -> Result<CancelOutcome, StoreError> {
+        let end = ForcedEnd::TimedOut(message.to_owned());
+        self.write(EndByForce::new(task, end, now)).await
     }
 }
 
@@ -164,7 +183,13 @@ impl LockedTask {
         now: Millis,
     ) -> Result<(), DbError> {
         match &self.callback_url {
-            Some(url) => insert_webhook(batch, task_id, &self.key_id, url, now),
+            Some(url) => {
+                let account = Account {
+                    user_id: &self.user_id,
+                    key_id: &self.key_id,
+                };
+                insert_webhook(batch, task_id, account, url, now)
+            }
             None => Ok(()),
         }
     }
@@ -234,15 +259,53 @@ impl Write for TaskFinish {
     }
 }
 
-struct CancelTask {
+/// Why a task ends without its worker.
+enum ForcedEnd {
+    Cancelled,
+    /// Its deadline has passed; one sentence for the client.
+    TimedOut(String),
+}
+
+impl ForcedEnd {
+    fn state(&self) -> TaskState {
+        match self {
+            Self::Cancelled => TaskState::Cancelled,
+            Self::TimedOut(_) => TaskState::Failed,
+        }
+    }
+
+    /// Error code and message of the task, and the outcome of its open attempts.
+    fn error(&self) -> (&str, &str, &'static str) {
+        match self {
+            Self::Cancelled => ("cancelled", "cancelled by its user", "cancelled"),
+            Self::TimedOut(message) => ("timeout", message, "interrupted"),
+        }
+    }
+}
+
+/// Ends a task whoever has its lease.
+struct EndByForce {
     task_id: String,
     user_id: String,
     key_id: String,
+    end: ForcedEnd,
     now: Millis,
 }
 
+impl EndByForce {
+    fn new(task: &Task, end: ForcedEnd, now: Millis) -> Self {
+        Self {
+            task_id: task.id.clone(),
+            user_id: task.user_id.clone(),
+            key_id: task.key_id.clone(),
+            end,
+            now,
+        }
+    }
+}
+
 #[async_trait(?Send)]
-impl Write for CancelTask {
+impl Write for EndByForce {
     type Out = CancelOutcome;
 
     fn accounts(&self) -> AccountIds<'_> {
@@ -261,7 +324,7 @@ impl Write for CancelTask {
         };
         if task.is_final() {
             // The user may have sent the request twice; only a retry of this very write reports success.
-            let is_ours = batch.commit_in_doubt && task.ended_as(TaskState::Cancelled, now);
+            let is_ours = batch.commit_in_doubt && task.ended_as(self.end.state(), now);
             return Ok(if is_ours {
                 CancelOutcome::Cancelled
             } else {
@@ -273,18 +336,19 @@ impl Write for CancelTask {
             key_id: &self.key_id,
         };
         let cost = close_charge(batch, task_id, account, Delivered::Units(0), now).await?;
+        let (code, message, outcome) = self.end.error();
         let args = args![
-            TaskState::Cancelled.number(),
+            self.end.state().number(),
             None::<i64>,
             now,
             None::<&str>,
-            "cancelled",
-            "cancelled by its user",
+            code,
+            message,
             cost,
             task_id
         ];
         batch.queue_one(&END_TASK, args)?;
-        end_open_attempts(batch, task_id, "cancelled", now)?;
+        end_open_attempts(batch, task_id, outcome, now)?;
         task.insert_webhook(batch, task_id, now)?;
         Ok(CancelOutcome::Cancelled)
     }

@@ -1,4 +1,4 @@
-//! The task queue and its leases: a worker claims due tasks, renews its leases, postpones or releases tasks.
+//! The leases of the task queue: a worker that has [claimed](super::claim) tasks renews its leases, postpones or releases them.
 //!
 //! A leased task is not due before its lease expires: `due_at` is both the order of the queue and the end of the lease, so a
 //! worker that died needs no cleanup. `fence` is a fencing token, raised by each claim: a writer with an older one has lost
@@ -7,9 +7,7 @@
 use async_trait::async_trait;
 use tollgate_core::{Millis, TaskState};
 
-use super::record::{TASK_COLUMNS_COUNT, Task, read_task, task_columns};
-use crate::attempts::{QueuedAttempt, read_open_queued_attempts};
-use crate::db::{DbError, Row, Sql, Value, args};
+use crate::db::{DbError, Sql, Value, args};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::task_versions::TaskVersions;
@@ -17,24 +15,6 @@ use crate::webhooks::RELEASE_ALL_WEBHOOKS;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
-/// Due tasks, the longest due first. PostgreSQL skips rows that another node is claiming.
-macro_rules! due_tasks {
-    ($lock:literal) => {
-        concat!(
-            "SELECT ",
-            task_columns!(),
-            ", job, fence, failed_attempts, request_id, queued_attempt FROM tasks
-             WHERE state < 2 AND due_at <= $1 ORDER BY due_at LIMIT $2",
-            $lock
-        )
-    };
-}
-
-pub(crate) const DUE_TASKS: Sql =
-    Sql::per_database(due_tasks!(""), due_tasks!(" FOR UPDATE SKIP LOCKED"));
-pub(crate) const LEASE_TASK: Sql = Sql::both(
-    "UPDATE tasks SET owner = $1, due_at = $2, fence = $3, state = 1, started_at = $4 WHERE id = $5 AND state < 2",
-);
 pub(crate) const RENEW_LEASE: Sql = Sql::both(
     "UPDATE tasks SET due_at = $1 WHERE id = $2 AND fence = $3 AND owner = $4 AND state = 1",
 );
@@ -51,42 +31,8 @@ pub(crate) const RELEASE_ALL_LEASES: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL");
 pub(crate) const NEXT_DUE_AT: Sql = Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2");
 
-/// A task that a worker has leased.
-#[derive(Debug, Clone)]
-pub struct LeasedTask {
-    /// The task.
-    pub task: Task,
-    /// The normalised job, as JSON.
-    pub job: String,
-    /// The fencing token of the lease. Writes of the worker fail once a later lease has raised it.
-    pub fence: i64,
-    /// Attempts that have failed.
-    pub failed_attempts: i64,
-    /// The id of the submitting request, for logs.
-    pub request_id: String,
-    /// The attempt of an earlier lease that is still in a provider's queue: poll it instead of starting another.
-    pub queued_attempt: Option<QueuedAttempt>,
-}
-
 /// The task queue.
 impl Store {
-    /// Leases up to `limit` due tasks to `owner` until `until`, the longest due first.
-    pub async fn claim_tasks(
-        &self,
-        owner: &str,
-        limit: usize,
-        until: Millis,
-        now: Millis,
-    ) -> Result<Vec<LeasedTask>, StoreError> {
-        let claim = ClaimTasks {
-            owner: owner.to_owned(),
-            limit: limit as i64,
-            until,
-            now,
-        };
-        self.write(claim).await
-    }
-
     /// Renews leases (task id and fence) until `until`. Returns the ids of the tasks whose lease is lost.
     pub async fn renew_leases(
         &self,
@@ -151,71 +97,6 @@ impl Store {
     pub async fn next_task_due_at(&self) -> Result<Option<Millis>, StoreError> {
         let at = self.first(&NEXT_DUE_AT, &[], |row| row.opt_int(0)).await?;
         Ok(at.flatten())
-    }
-}
-
-/// A claim that was committed but whose reply was lost leaves tasks leased to nobody; they are due again when the lease
-/// expires.
-struct ClaimTasks {
-    owner: String,
-    limit: i64,
-    until: Millis,
-    now: Millis,
-}
-
-#[async_trait(?Send)]
-impl Write for ClaimTasks {
-    type Out = Vec<LeasedTask>;
-
-    fn note_changed_tasks(&self, claimed: &Vec<LeasedTask>, versions: &TaskVersions) {
-        claimed
-            .iter()
-            .for_each(|leased| versions.raise(&leased.task.id));
-    }
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Vec<LeasedTask>, DbError> {
-        let due = batch.query(&DUE_TASKS, args![self.now, self.limit]).await?;
-        let mut claimed = Vec::with_capacity(due.len());
-        let mut queued = Vec::new();
-        for row in due {
-            let is_queued = row.opt_int(TASK_COLUMNS_COUNT + 4)?.is_some();
-            let leased = self.lease(batch, row)?;
-            queued.extend(is_queued.then(|| leased.task.id.clone()));
-            claimed.push(leased);
-        }
-        // Most tasks have no attempt in a provider's queue and need no second query.
-        if !queued.is_empty() {
-            let mut open = read_open_queued_attempts(batch, &queued).await?;
-            for leased in &mut claimed {
-                leased.queued_attempt = open.remove(&leased.task.id);
-            }
-        }
-        Ok(claimed)
-    }
-}
-
-impl ClaimTasks {
-    fn lease(&self, batch: &mut Batch<'_, '_>, mut row: Row) -> Result<LeasedTask, DbError> {
-        let mut leased = LeasedTask {
-            job: row.text(TASK_COLUMNS_COUNT)?,
-            fence: row.int(TASK_COLUMNS_COUNT + 1)? + 1,
-            failed_attempts: row.int(TASK_COLUMNS_COUNT + 2)?,
-            request_id: row.text(TASK_COLUMNS_COUNT + 3)?,
-            queued_attempt: None,
-            task: read_task(&mut row)?,
-        };
-        let started_at = leased.task.started_at.unwrap_or(self.now);
-        leased.task.state = TaskState::InProgress;
-        leased.task.started_at = Some(started_at);
-        let args = args![
-            &self.owner,
-            self.until,
-            leased.fence,
-            started_at,
-            &leased.task.id
-        ];
-        batch.queue_one(&LEASE_TASK, args)?;
-        Ok(leased)
     }
 }
 

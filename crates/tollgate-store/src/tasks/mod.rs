@@ -1,5 +1,6 @@
 //! Tasks: the record, submission, the queue with its leases, and the end.
 
+pub(crate) mod claim;
 pub(crate) mod finish;
 pub(crate) mod lease;
 pub(crate) mod record;

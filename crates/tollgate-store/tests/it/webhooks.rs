@@ -9,7 +9,7 @@ use tollgate_store::{
 
 use crate::databases::{Db, on_both};
 use crate::fixtures::{
-    NOW, account, all, cancel, claim_one, claim_tasks, delivered, finish, submit, task,
+    NOW, account, all, cancel, claim_one, claim_tasks, delivered, finish, receivers, submit, task,
     task_finish, unlimited_account, with_webhook,
 };
 
@@ -23,7 +23,9 @@ on_both!(
 
 /// Takes what is due.
 async fn due(store: &Store) -> Vec<DueWebhook> {
-    let claimed = store.claim_webhooks("w", 100, NOW + 60_000, NOW).await;
+    let claimed = store
+        .claim_webhooks("w", receivers(100), NOW + 60_000, NOW)
+        .await;
     claimed.unwrap()
 }
 
@@ -78,7 +80,10 @@ async fn two_nodes_never_claim_the_same_webhook(db: &Db) {
     let claims = (0..40).map(|i| {
         let store = nodes[i % 2].clone();
         async move {
-            let claimed = store.claim_webhooks("w", 7, NOW + 99, NOW).await.unwrap();
+            let claimed = store
+                .claim_webhooks("w", receivers(7), NOW + 99, NOW)
+                .await
+                .unwrap();
             for webhook in &claimed {
                 store.record_delivery(arrived(webhook)).await.unwrap();
             }
@@ -108,7 +113,7 @@ async fn racing_cancel_and_finish_insert_one_webhook(db: &Db) {
             let (ended, cancelled, sent) = tokio::join!(
                 worker.finish_task(end),
                 user.cancel_task(&leased.task, NOW),
-                sender.claim_webhooks("w", 3, NOW + 99, NOW)
+                sender.claim_webhooks("w", receivers(3), NOW + 99, NOW)
             );
             match (ended.unwrap(), cancelled.unwrap()) {
                 (FinishOutcome::Finished { .. }, CancelOutcome::AlreadyFinal)

@@ -43,6 +43,7 @@ scenarios!(
     task_charges,
     task_ends,
     idempotency,
+    claims,
     leases,
     queued_attempts,
     chat_charges,
@@ -158,6 +159,8 @@ struct World<'a> {
     /// By task and fence: `a@1`.
     leases: BTreeMap<String, LeasedTask>,
     chats: BTreeMap<String, (NewChat, ChatHold)>,
+    /// The user whom the last claim served last.
+    last_user: String,
 }
 
 async fn run(db: &Db, store: Store, proxy: Option<&Proxy>, scenario: &str) {
@@ -168,6 +171,7 @@ async fn run(db: &Db, store: Store, proxy: Option<&Proxy>, scenario: &str) {
         tasks: BTreeMap::new(),
         leases: BTreeMap::new(),
         chats: BTreeMap::new(),
+        last_user: String::new(),
     };
     let heading = scenario.lines().next().unwrap();
     for line in scenario.lines().filter(|line| !line.starts_with('#')) {
@@ -202,9 +206,8 @@ impl World<'_> {
             }
             "user" | "key" | "credit" | "disable" | "revoke" | "sums" | "need" | "name"
             | "secret" => self.account_step(&step).await,
-            "submit" | "claim" | "finish" | "cancel" | "task" | "receipt" | "purge" => {
-                self.task_step(&step).await
-            }
+            "submit" | "claim" | "time-out" | "waiting" | "finish" | "cancel" | "task"
+            | "receipt" | "purge" => self.task_step(&step).await,
             "start" | "accept" | "retry" | "postpone" | "progress" | "renew" | "release"
             | "due" | "channels" | "queued" => self.lease_step(&step).await,
             "hold" | "settle" | "heartbeat" | "orphans" => self.chat_step(&step).await,

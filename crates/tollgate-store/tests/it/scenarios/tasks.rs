@@ -2,8 +2,8 @@
 
 use tollgate_core::{TaskKind, id};
 use tollgate_store::{
-    AttemptEnd, CancelOutcome, Charge, Delivered, FinishOutcome, NewAttempt, ProviderJob,
-    StartOutcome, SubmitOutcome, TaskEnd,
+    AttemptEnd, CancelOutcome, Charge, Delivered, FairShare, FinishOutcome, NewAttempt,
+    ProviderJob, StartOutcome, SubmitOutcome, TaskClaim, TaskEnd,
 };
 
 use super::{NOW, Step, World, ok, or_dash, outcome, rejected, since};
@@ -14,7 +14,8 @@ use crate::fixtures::{
 
 impl World<'_> {
     /// - `submit KEY UNITS PRICE NAME… [per=] [kind=] [key=IDEMPOTENCY_KEY/FINGERPRINT] [webhook=yes]` submits tasks.
-    /// - `claim [owner=] [max=] [until=] [ordered=yes]` shows the leases, with failed attempts and the attempt in a queue.
+    /// - `claim [owner=] [max=] [until=] [ordered=yes]` shows the leases, with failed attempts and the attempt in a queue. Shared out
+    ///   by `[reserve=] [per_user=] [in_work=USER:N,…] [weights=USER:N,…]`; `[flags=yes]` shows whether there may be more.
     /// - `finish LEASE UNITS|all|files|failed|nul [files=] [attempt=NUMBER:OUTCOME] [charged_to=KEY]`, `cancel TASK [user=KEY]`, `task TASK`.
     /// - `receipt KEY IDEMPOTENCY_KEY`; `purge UNTIL` deletes what ended before.
     pub(super) async fn task_step(&mut self, step: &Step<'_>) -> String {
@@ -28,6 +29,15 @@ impl World<'_> {
                 outcomes.join(" ")
             }
             "claim" => self.claim(step).await,
+            "time-out" => self.time_out(step).await,
+            "waiting" => {
+                let user_id = &self.account(step.args[0]).user_id;
+                let tasks = self.store.unfinished_tasks(user_id, 1_000).await.unwrap();
+                let webhooks = self.store.waiting_webhooks(user_id, 1_000).await.unwrap();
+                let capped = self.store.unfinished_tasks(user_id, 1).await.unwrap();
+                assert_eq!(capped, tasks.min(1));
+                format!("{tasks} tasks, {webhooks} webhooks")
+            }
             "finish" => self.finish(step).await,
             "cancel" => {
                 let id = self.task_id(step.args[0]);
@@ -126,9 +136,35 @@ impl World<'_> {
         let owner = step.option("owner").unwrap_or("w");
         let max = step.option("max").map_or(100, |max| max.parse().unwrap());
         let until = step.time("until", step.now() + 30_000);
-        let claimed = self.store.claim_tasks(owner, max, until, step.now()).await;
+        let number = |name| step.option(name).map(|n| n.parse().unwrap());
+        let pairs = |name| {
+            let pairs = step.option(name).unwrap_or_default().split(',');
+            pairs.filter_map(|pair| pair.split_once(':'))
+        };
+        let in_work = pairs("in_work").map(|(name, n)| {
+            let user_id = self.account(name).user_id.clone();
+            (user_id, n.parse().unwrap())
+        });
+        let claim = TaskClaim {
+            owner: owner.to_owned(),
+            limit: max,
+            until,
+            now: step.now(),
+            share: FairShare {
+                after_user: self.last_user.clone(),
+                turn: 0,
+                reserve: number("reserve").unwrap_or(0),
+                max_per_user: number("per_user"),
+                in_work: in_work.collect(),
+                weights: pairs("weights")
+                    .map(|(name, n)| (name.to_owned(), n.parse().unwrap()))
+                    .collect(),
+            },
+        };
+        let claimed = self.store.claim_in_turns(claim).await.unwrap();
         let mut shown = Vec::new();
-        for lease in claimed.unwrap() {
+        self.last_user.clone_from(&claimed.last_user);
+        for lease in claimed.tasks {
             let name = format!("{}@{}", self.name_of(&lease.task.id), lease.fence);
             let mut text = name.clone();
             if lease.failed_attempts > 0 {
@@ -147,7 +183,33 @@ impl World<'_> {
         if step.option("ordered").is_none() {
             shown.sort();
         }
+        if step.option("flags").is_some() {
+            let more = ["no more", "more"][usize::from(claimed.may_be_more)];
+            shown.push(more.to_owned());
+            shown.extend(claimed.is_held_back.then(|| "held back".to_owned()));
+        }
         shown.join(", ")
+    }
+
+    /// - `time-out [until=]` fails the tasks whose deadline was then, and shows them.
+    async fn time_out(&self, step: &Step<'_>) -> String {
+        let until = step.time("until", step.now());
+        let mut shown = Vec::new();
+        for task in self.store.overdue_tasks(until).await.unwrap() {
+            let ended = self
+                .store
+                .time_out_task(&task, "too late", step.now())
+                .await;
+            assert_eq!(ended, Ok(CancelOutcome::Cancelled));
+            let again = self
+                .store
+                .time_out_task(&task, "too late", step.now())
+                .await;
+            assert_eq!(again, Ok(CancelOutcome::AlreadyFinal));
+            shown.push(self.name_of(&task.id));
+        }
+        shown.sort();
+        shown.join(" ")
     }
 
     async fn finish(&self, step: &Step<'_>) -> String {

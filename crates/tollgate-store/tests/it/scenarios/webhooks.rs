@@ -4,11 +4,12 @@ use tollgate_core::id;
 use tollgate_store::{DeliveryResult, NextDelivery};
 
 use super::{NOW, Step, World, ok, or_dash, outcome, since};
+use crate::fixtures::receivers;
 
 impl World<'_> {
     /// - `take [owner=] [max=] [until=] [ordered=yes]` claims due webhooks and shows them with the attempts before.
     /// - `deliver TASK NUMBER STATUS|- delivered|given-up|retry [due=]` records an attempt.
-    /// - `put-back OWNER TASK due=` takes a claim back; `webhook TASK` shows the webhook; `outbox` how many wait, and when the next is due.
+    /// - `receivers [first=] [max=]` shows whom webhooks wait for, and when; `webhook TASK` shows the webhook; `outbox` how many wait, and when the next is due.
     pub(super) async fn webhook_step(&mut self, step: &Step<'_>) -> String {
         let (now, store) = (step.now(), &self.store);
         match step.command {
@@ -16,7 +17,10 @@ impl World<'_> {
                 let owner = step.option("owner").unwrap_or("w");
                 let max = step.option("max").map_or(100, |max| max.parse().unwrap());
                 let until = step.time("until", now + 60_000);
-                let claimed = store.claim_webhooks(owner, max, until, now).await.unwrap();
+                let claimed = store
+                    .claim_webhooks(owner, receivers(max), until, now)
+                    .await
+                    .unwrap();
                 let shown = claimed.iter().map(|webhook| {
                     assert_eq!(webhook.url, "https://example.com/hook?a=1");
                     assert!(webhook.key_id.starts_with("key_"));
@@ -54,10 +58,14 @@ impl World<'_> {
                 };
                 outcome(store.record_delivery(result).await, ok)
             }
-            "put-back" => {
-                let ids = vec![self.task_id(step.args[1]).to_owned()];
-                let due = step.time("due", now);
-                outcome(store.unclaim_webhooks(step.args[0], ids, due).await, ok)
+            "receivers" => {
+                let first = step.option("first").unwrap_or_default();
+                let max = step.option("max").map_or(100, |max| max.parse().unwrap());
+                let found = store.waiting_receivers(first, max).await.unwrap();
+                let shown = found
+                    .iter()
+                    .map(|(receiver, due)| format!("{receiver} {}", since(*due)));
+                shown.collect::<Vec<_>>().join(", ")
             }
             "webhook" => {
                 let log = store.webhook_log(self.task_id(step.args[0])).await.unwrap();

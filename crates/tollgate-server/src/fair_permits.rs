@@ -1,0 +1,285 @@
+//! Permits that are shared fairly among users: who has the fewest comes first, and some are kept for users who have none.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How long a user who asked for a permit counts as one to share with, under [`Reserve::WhenShared`].
+const SHARED_FOR: Duration = Duration::from_secs(60);
+
+/// When permits are kept for users who have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reserve {
+    /// Always so many: a user's calls may take long, and no newcomer waits for them.
+    Always(usize),
+    /// So many while more than one user asks for permits; a single user may have all.
+    WhenShared(usize),
+}
+
+/// Permits of one kind; clones share them.
+#[derive(Clone)]
+pub struct FairPermits(Arc<Mutex<State>>);
+
+struct State {
+    max: usize,
+    reserve: Reserve,
+    in_use: usize,
+    /// Only users who have permits.
+    by_user: HashMap<String, usize, RandomState>,
+    /// In the order in which they came.
+    waiting: VecDeque<Waiting>,
+    last_user: String,
+    /// When another user than the one before last asked for a permit.
+    shared_at: Option<Instant>,
+}
+
+struct Waiting {
+    user_id: String,
+    grant: oneshot::Sender<FairPermit>,
+}
+
+/// One permit of a user, given back when dropped.
+pub struct FairPermit {
+    permits: FairPermits,
+    user_id: String,
+}
+
+impl FairPermits {
+    /// `max` permits. At least one of them can always be had by a single user.
+    pub fn new(max: usize, reserve: Reserve) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            max,
+            reserve,
+            in_use: 0,
+            by_user: HashMap::default(),
+            waiting: VecDeque::new(),
+            last_user: String::new(),
+            shared_at: None,
+        })))
+    }
+
+    /// A permit, if the user may have one now.
+    pub fn try_acquire(&self, user_id: &str) -> Option<FairPermit> {
+        let mut state = self.lock();
+        state.note_user(user_id);
+        state
+            .may_take(user_id)
+            .then(|| self.take(&mut state, user_id))
+    }
+
+    /// A permit out of the reserve too.
+    pub fn try_acquire_any(&self, user_id: &str) -> Option<FairPermit> {
+        let mut state = self.lock();
+        (state.in_use < state.max).then(|| self.take(&mut state, user_id))
+    }
+
+    /// Waits for a permit. A free one goes to the waiting user who has the fewest, then to the one who came first.
+    pub async fn acquire(&self, user_id: &str) -> FairPermit {
+        loop {
+            let granted = {
+                let mut state = self.lock();
+                state.note_user(user_id);
+                if state.may_take(user_id) {
+                    return self.take(&mut state, user_id);
+                }
+                let (grant, granted) = oneshot::channel();
+                let user_id = user_id.to_owned();
+                state.waiting.push_back(Waiting { user_id, grant });
+                granted
+            };
+            if let Ok(permit) = granted.await {
+                return permit;
+            }
+        }
+    }
+
+    /// How many of a user wait for a permit.
+    pub fn waiting_of(&self, user_id: &str) -> usize {
+        let mut state = self.lock();
+        state.waiting.retain(|waiting| !waiting.grant.is_closed());
+        let of_user = state.waiting.iter().filter(|w| w.user_id == user_id);
+        of_user.count()
+    }
+
+    /// Permits that nobody has.
+    pub fn free(&self) -> usize {
+        let state = self.lock();
+        state.max.saturating_sub(state.in_use)
+    }
+
+    /// The permits that are now kept for users who have none.
+    pub fn reserve(&self) -> usize {
+        self.lock().current_reserve()
+    }
+
+    /// Changes how many permits there are; those beyond a smaller number stay valid until they are dropped.
+    pub fn set_max(&self, max: usize) {
+        self.lock().max = max;
+        self.grant();
+    }
+
+    fn take(&self, state: &mut State, user_id: &str) -> FairPermit {
+        state.in_use += 1;
+        *state.by_user.entry(user_id.to_owned()).or_default() += 1;
+        FairPermit {
+            permits: self.clone(),
+            user_id: user_id.to_owned(),
+        }
+    }
+
+    /// Gives free permits to those who wait.
+    fn grant(&self) {
+        loop {
+            let mut state = self.lock();
+            let Some(next) = state.next_waiting() else {
+                return;
+            };
+            let Some(waiting) = state.waiting.remove(next) else {
+                return;
+            };
+            let permit = self.take(&mut state, &waiting.user_id);
+            drop(state);
+            // One that waits no more gives its permit back.
+            drop(waiting.grant.send(permit));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note_user(&mut self, user_id: &str) {
+        if self.last_user != user_id {
+            self.shared_at = (!self.last_user.is_empty()).then(Instant::now);
+            user_id.clone_into(&mut self.last_user);
+        }
+    }
+
+    fn current_reserve(&self) -> usize {
+        let reserve = match self.reserve {
+            Reserve::Always(reserve) => reserve,
+            Reserve::WhenShared(reserve) => {
+                let is_shared = self.shared_at.is_some_and(|at| at.elapsed() < SHARED_FOR);
+                if is_shared { reserve } else { 0 }
+            }
+        };
+        reserve.min(self.max.saturating_sub(1))
+    }
+
+    fn may_take(&self, user_id: &str) -> bool {
+        let free = self.max.saturating_sub(self.in_use);
+        free > 0 && (!self.by_user.contains_key(user_id) || free > self.current_reserve())
+    }
+
+    /// The index of the one who waits and comes next, if a permit may be given.
+    fn next_waiting(&mut self) -> Option<usize> {
+        if self.in_use >= self.max {
+            return None;
+        }
+        self.waiting.retain(|waiting| !waiting.grant.is_closed());
+        let count = |waiting: &Waiting| self.by_user.get(&waiting.user_id).copied().unwrap_or(0);
+        let may_take = self.waiting.iter().enumerate();
+        let may_take = may_take.filter(|(_, waiting)| self.may_take(&waiting.user_id));
+        let next = may_take.min_by_key(|(_, waiting)| count(waiting));
+        next.map(|(at, _)| at)
+    }
+}
+
+impl Drop for FairPermit {
+    fn drop(&mut self) {
+        let mut state = self.permits.lock();
+        state.in_use -= 1;
+        if let Some(count) = state.by_user.get_mut(&self.user_id) {
+            *count -= 1;
+            if *count == 0 {
+                state.by_user.remove(&self.user_id);
+            }
+        }
+        let somebody_waits = !state.waiting.is_empty();
+        drop(state);
+        if somebody_waits {
+            self.permits.grant();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_user_leaves_the_reserve_to_others() {
+        let permits = FairPermits::new(4, Reserve::Always(2));
+        let take = |user| permits.try_acquire(user);
+        let ann = [take("ann"), take("ann"), take("ann")];
+        assert_eq!(ann.iter().flatten().count(), 2);
+        let (bob, eve) = (take("bob"), take("eve"));
+        assert!(bob.is_some() && eve.is_some());
+        assert!(take("joe").is_none() && permits.free() == 0);
+        drop(bob);
+        assert!(take("ann").is_none(), "it is in the reserve");
+        assert!(permits.try_acquire_any("ann").is_some());
+        drop((ann, eve));
+        assert_eq!(permits.free(), 4);
+        let one = FairPermits::new(1, Reserve::Always(9));
+        assert!(one.try_acquire("ann").is_some(), "one can always be had");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_single_user_may_have_all_until_another_comes() {
+        let permits = FairPermits::new(4, Reserve::WhenShared(1));
+        let take = |user| permits.try_acquire(user);
+        let mut ann: Vec<_> = (0..4).map(|_| take("ann").unwrap()).collect();
+        assert!(take("bob").is_none(), "all are in use");
+        ann.pop();
+        assert!(take("ann").is_none(), "one is kept, since bob asked");
+        drop(take("bob").unwrap());
+        tokio::time::advance(SHARED_FOR).await;
+        // Whoever asks now is alone again, once the other's time has passed.
+        let _again = take("bob").unwrap();
+        tokio::time::advance(SHARED_FOR).await;
+        drop(ann);
+        assert_eq!(permits.reserve(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_free_permit_goes_to_the_user_who_has_the_fewest() {
+        let permits = FairPermits::new(2, Reserve::Always(0));
+        let mut ann = vec![permits.acquire("ann").await, permits.acquire("ann").await];
+        let mut waits = Box::pin(permits.acquire("ann"));
+        let mut gone = Box::pin(permits.acquire("bob"));
+        let mut bob = Box::pin(permits.acquire("bob"));
+        assert!((&mut waits).now_or_never().is_none());
+        assert!((&mut gone).now_or_never().is_none());
+        assert!((&mut bob).now_or_never().is_none());
+        assert_eq!(permits.waiting_of("bob"), 2);
+        drop(gone);
+        assert_eq!(permits.waiting_of("bob"), 1);
+        ann.pop();
+        assert!((&mut waits).now_or_never().is_none(), "ann has one");
+        let bob = bob.now_or_never().expect("bob had none");
+        permits.set_max(3);
+        assert!(waits.now_or_never().is_some());
+        drop(bob);
+    }
+
+    #[tokio::test]
+    async fn a_granted_permit_that_nobody_takes_is_given_back() {
+        let permits = FairPermits::new(1, Reserve::Always(0));
+        let first = permits.acquire("ann").await;
+        let mut waits = Box::pin(permits.acquire("bob"));
+        assert!((&mut waits).now_or_never().is_none());
+        drop(first);
+        assert_eq!(permits.free(), 0, "granted to bob");
+        drop(waits);
+        assert_eq!(permits.free(), 1);
+    }
+}

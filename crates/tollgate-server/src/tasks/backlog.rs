@@ -1,0 +1,130 @@
+//! How many tasks and webhooks one user may have waiting: a submission beyond that is rejected with 429.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use tokio::time::Instant;
+use tollgate_core::{ApiError, ErrorKind};
+use tollgate_store::{Store, StoreError};
+
+use crate::config::Fairness;
+use crate::http::errors;
+
+/// How old a count may be once it has reached its limit: the store is asked again then.
+const RECOUNT_AFTER: Duration = Duration::from_secs(1);
+/// How old a count may be where other nodes submit too.
+const MAX_AGE: Duration = Duration::from_secs(10);
+/// Users that are remembered.
+const MAX_USERS: usize = 10_000;
+/// What the client is told to wait.
+const RETRY_AFTER_S: u32 = 5;
+
+/// Counts what each user has waiting. Submissions are added as they come, ends are not subtracted: a count is never too small by
+/// this process's submissions, and is read again when it has reached the limit.
+pub struct Backlog {
+    limits: [u32; 2],
+    counts: Mutex<HashMap<String, [Count; 2], RandomState>>,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Tasks = 0,
+    Webhooks = 1,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    known: u32,
+    /// `None` if it was never read.
+    read_at: Option<Instant>,
+}
+
+impl Backlog {
+    /// With the configured limits.
+    pub fn new(fairness: &Fairness) -> Self {
+        Self {
+            limits: [fairness.unfinished_tasks, fairness.waiting_webhooks],
+            counts: Mutex::default(),
+        }
+    }
+
+    /// Counts a submission of the user.
+    ///
+    /// # Errors
+    /// 429 that names the limit if the user has reached it.
+    pub async fn add_submission(
+        &self,
+        store: &Store,
+        user_id: &str,
+        has_webhook: bool,
+    ) -> Result<(), ApiError> {
+        self.add(store, user_id, Kind::Tasks).await?;
+        if has_webhook {
+            self.add(store, user_id, Kind::Webhooks).await?;
+        }
+        Ok(())
+    }
+
+    async fn add(&self, store: &Store, user_id: &str, kind: Kind) -> Result<(), ApiError> {
+        let limit = self.limits[kind as usize];
+        if let Some(counts) = self.lock().get_mut(user_id) {
+            let count = &mut counts[kind as usize];
+            if !count.is_stale(limit, store.is_shared()) {
+                return count.add_one(limit, kind);
+            }
+        }
+        let known = read(store, user_id, kind, limit).await;
+        let known = known.map_err(errors::from_store)?;
+        let mut counts = self.lock();
+        if counts.len() >= MAX_USERS && !counts.contains_key(user_id) {
+            counts.clear();
+        }
+        let count = &mut counts.entry(user_id.to_owned()).or_default()[kind as usize];
+        *count = Count {
+            known,
+            read_at: Some(Instant::now()),
+        };
+        count.add_one(limit, kind)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, [Count; 2], RandomState>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Count {
+    fn is_stale(&self, limit: u32, is_shared: bool) -> bool {
+        let Some(age) = self.read_at.map(|at| at.elapsed()) else {
+            return true;
+        };
+        (self.known >= limit && age >= RECOUNT_AFTER) || (is_shared && age >= MAX_AGE)
+    }
+
+    fn add_one(&mut self, limit: u32, kind: Kind) -> Result<(), ApiError> {
+        if self.known < limit {
+            self.known += 1;
+            return Ok(());
+        }
+        let what = match kind {
+            Kind::Tasks => "unfinished tasks: wait for some to end",
+            Kind::Webhooks => {
+                "webhooks that wait to be delivered: wait, or submit without `callback_url`"
+            }
+        };
+        let message = format!("this account, with all its API keys, may have {limit} {what}");
+        Err(ApiError {
+            retry_after: Some(RETRY_AFTER_S),
+            ..ApiError::new(ErrorKind::RateLimit, message)
+        })
+    }
+}
+
+async fn read(store: &Store, user_id: &str, kind: Kind, limit: u32) -> Result<u32, StoreError> {
+    match kind {
+        Kind::Tasks => store.unfinished_tasks(user_id, limit).await,
+        Kind::Webhooks => store.waiting_webhooks(user_id, limit).await,
+    }
+}
