@@ -75,13 +75,8 @@ impl Metrics {
     /// Never: the names are constants, each registered once.
     pub fn new() -> Self {
         let registry = Registry::new();
-        let counters = |name: &str, help: &str, labels: &[&str]| {
-            let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
-            registry
-                .register(Box::new(counters.clone()))
-                .expect("a new name");
-            counters
-        };
+        let counters =
+            |name: &str, help: &str, labels: &[&str]| new_counters(&registry, name, help, labels);
         let counter = |name: &str, help: &str| {
             let counter = IntCounter::new(name, help).expect("a good name");
             registry
@@ -276,6 +271,15 @@ impl Metrics {
         }
         String::from_utf8(text).unwrap_or_default()
     }
+}
+
+/// Registers counters with labels.
+fn new_counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
+    registry
+        .register(Box::new(counters.clone()))
+        .expect("a new name");
+    counters
 }
 
 /// Brings a counter to where the store's own count stands.

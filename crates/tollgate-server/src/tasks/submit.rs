@@ -6,7 +6,7 @@ use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_core::{Adjustment, Amount, ApiError, ErrorKind, Millis, crash, id};
-use tollgate_media::{Endpoint, MediaJob as _, PriceFactors, ReceiptData, TaskModel};
+use tollgate_media::{Endpoint, MediaJob as _, PriceFactors, ReceiptData, Submission, TaskModel};
 use tollgate_store::{IdempotencyRecord, Key, NewTask, Rejection, SubmitOutcome};
 
 use crate::auth::caller::Caller;
@@ -67,24 +67,11 @@ pub async fn submit(
     let mut submission = large_work::run_in_place(request.body_bytes, parse)?;
 
     // 4. Check what the user has waiting, and moderate the prompt, if the family requires it.
-    let has_webhook = submission.callback_url.is_some();
-    let backlog = &context.backlog;
-    backlog
-        .add_submission(&context.store, &key.user_id, has_webhook)
-        .await?;
-    let safety = &context.settings.safety;
-    let prompt = submission.job().prompt();
-    moderation::check_prompt(safety, &reloadable.routing, model, prompt).await?;
+    check_backlog_and_prompt(context, &reloadable, request.caller, model, &submission).await?;
 
     // 5. Store the input images, check those that are available, and settle the sizes that follow them. An account that has
     //    nothing left gets no file stored.
-    if !submission.inputs.is_empty() {
-        let units = submission.job().units();
-        let charge = reloadable
-            .prices
-            .charge(model.names(), &submission.price, units)?;
-        check_has_money(context, key, charge.cost(charge.units)).await?;
-    }
+    check_has_money(context, &reloadable, key, model, &submission).await?;
     let deadline_at = now + context.settings.time_limits.task_ms(family.kind());
     let adjustments = std::mem::take(&mut submission.adjustments);
     let callback_url = submission.callback_url.take();
@@ -145,13 +132,20 @@ pub async fn submit(
     }
 }
 
-/// Rejects an account that can pay nothing at all, before work is done for it. What it needs exactly is checked with the hold.
+/// Rejects a submission with images from an account that can pay nothing at all, before the images are stored. What it needs
+/// exactly is checked with the hold.
 async fn check_has_money(
     context: &TaskContext,
+    reloadable: &Reloadable,
     key: &Key,
-    needed: Option<Amount>,
+    model: &TaskModel,
+    submission: &Submission,
 ) -> Result<(), ApiError> {
-    if !key.needs_hold() || needed == Some(Amount::ZERO) {
+    let units = submission.job().units();
+    let prices = &reloadable.prices;
+    let charge = prices.charge(model.names(), &submission.price, units)?;
+    let needed = charge.cost(charge.units);
+    if submission.inputs.is_empty() || !key.needs_hold() || needed == Some(Amount::ZERO) {
         return Ok(());
     }
     let [reserved, _] = context.store.reserved_amounts(&key.user_id, &key.id);
@@ -165,11 +159,25 @@ async fn check_has_money(
         return Ok(());
     }
     let rejection = Rejection::InsufficientBalance { available };
-    Err(errors::from_rejection(
-        rejection,
-        needed,
-        context.settings.currency,
-    ))
+    let currency = context.settings.currency;
+    Err(errors::from_rejection(rejection, needed, currency))
+}
+
+/// Checks what the user has waiting, and moderates the prompt if the family requires it.
+async fn check_backlog_and_prompt(
+    context: &TaskContext,
+    reloadable: &Reloadable,
+    caller: &Caller,
+    model: &TaskModel,
+    submission: &Submission,
+) -> Result<(), ApiError> {
+    let has_webhook = submission.callback_url.is_some();
+    let (backlog, user_id) = (&context.backlog, &caller.key.user_id);
+    backlog
+        .add_submission(&context.store, user_id, has_webhook)
+        .await?;
+    let (safety, prompt) = (&context.settings.safety, submission.job().prompt());
+    moderation::check_prompt(safety, &reloadable.routing, model, prompt).await
 }
 
 fn receipt_text(

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_crash_a_few_tasks_are_begun_and_more_as_they_end() {
+    fn after_a_crash_a_few_tasks_are_started_and_more_as_they_end() {
         let workload = Workload::new(4, 1);
         workload.begin_with_few();
         assert_eq!(workload.free(), 2);

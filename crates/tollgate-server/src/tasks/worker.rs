@@ -9,6 +9,7 @@ use tollgate_media::{AnyFamily, Job};
 use tollgate_store::LeasedTask;
 use tollgate_upstream::provider::Started;
 
+use crate::routing::ChannelPermit;
 use crate::tasks::attempt::{self, NewAttempt, ProviderCall};
 use crate::tasks::cancel::cancel_at_provider;
 use crate::tasks::context::TaskContext;
@@ -76,26 +77,9 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
         }
     }
 
-    // 3. Fetch references from elsewhere, before any permit of a channel or worker is taken; then get these permits.
-    let mut fetched = None;
-    if inputs::needs_fetch(&job) {
-        match fetch_references(run, &mut work, &mut job).await {
-            Ok(inputs) => fetched = Some(inputs),
-            Err(end) => return end,
-        }
-    }
-    let channel = match attempt::acquire_permits(run, &mut work, fetched.is_some()).await {
-        Ok(channel) => channel,
-        Err(end) => return end,
-    };
-
-    // 4. Check the other reference images, and settle the sizes that follow them.
-    let inputs = match fetched {
-        Some(inputs) => Ok(inputs),
-        None => prepare_references(run, &mut job).await,
-    };
-    let inputs = match inputs {
-        Ok(inputs) => inputs,
+    // 3. and 4. Fetch and check the references, and get permits of a channel and of the workers.
+    let (channel, inputs) = match prepare_call(run, &mut work, &mut job).await {
+        Ok(prepared) => prepared,
         Err(end) => return end,
     };
 
@@ -150,6 +134,25 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
     crash::point("run.before_finish");
     finish::end_attempt(run, &attempt, &results, completed)
     // 9. `run` writes state, result and money in one transaction.
+}
+
+/// Steps 3 and 4: fetches references from elsewhere, before any permit of a channel or worker is taken; then gets these permits,
+/// checks the other reference images, and settles the sizes that follow them.
+async fn prepare_call(
+    run: &TaskRun,
+    work: &mut WorkPermit,
+    job: &mut Job,
+) -> Result<(ChannelPermit, Inputs), TurnEnd> {
+    let mut fetched = None;
+    if inputs::needs_fetch(job) {
+        fetched = Some(fetch_references(run, work, job).await?);
+    }
+    let channel = attempt::acquire_permits(run, work, fetched.is_some()).await?;
+    let inputs = match fetched {
+        Some(inputs) => inputs,
+        None => prepare_references(run, job).await?,
+    };
+    Ok((channel, inputs))
 }
 
 /// Fetches the references through the egress guard, within the share of the task's user.
