@@ -1,7 +1,8 @@
-//! [`Clock`]: the current time in milliseconds since 1970, from the system or set by a test.
+//! [`Clock`]: the current time in milliseconds since 1970, from the system, steady over its steps, or set by a test.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub type Millis = i64;
@@ -33,6 +34,84 @@ impl Clock for SystemClock {
     }
 }
 
+/// Differences up to this are drift and are corrected at once; larger ones are steps.
+const MAX_DRIFT: Millis = 500;
+/// How long a step of the reference must last before the clock follows it.
+const STEP_CONFIRMED_AFTER: Duration = Duration::from_secs(60);
+
+/// A clock that runs with the time since its start, whatever steps the system's clock makes. [`SteadyClock::observe`] compares it
+/// with a reference: it follows drift at once, and a step only if that lasts a minute.
+#[derive(Debug)]
+pub struct SteadyClock {
+    started: Instant,
+    /// The time at the start.
+    origin: AtomicI64,
+    step: Mutex<Option<Step>>,
+}
+
+/// A step of the reference that may not last.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    by: Millis,
+    /// Since the clock's start.
+    seen_at: Duration,
+}
+
+impl SteadyClock {
+    /// A clock that shows `now`.
+    pub fn new(now: Millis) -> Self {
+        Self {
+            started: Instant::now(),
+            origin: AtomicI64::new(now),
+            step: Mutex::new(None),
+        }
+    }
+
+    /// Compares the clock with a reference that shows `reference`. Returns the step that the clock made, if it followed one: less
+    /// than 0 if the time went back.
+    pub fn observe(&self, reference: Millis) -> Option<Millis> {
+        self.observe_at(reference, self.started.elapsed())
+    }
+
+    fn observe_at(&self, reference: Millis, elapsed: Duration) -> Option<Millis> {
+        let by = reference - self.at(elapsed);
+        let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        if by.abs() <= MAX_DRIFT {
+            *step = None;
+            self.origin.fetch_add(by, Ordering::SeqCst);
+            return None;
+        }
+        match *step {
+            Some(seen) if (by - seen.by).abs() <= MAX_DRIFT => {
+                if elapsed.saturating_sub(seen.seen_at) < STEP_CONFIRMED_AFTER {
+                    return None;
+                }
+                *step = None;
+                self.origin.fetch_add(by, Ordering::SeqCst);
+                Some(by)
+            }
+            _ => {
+                *step = Some(Step {
+                    by,
+                    seen_at: elapsed,
+                });
+                None
+            }
+        }
+    }
+
+    fn at(&self, elapsed: Duration) -> Millis {
+        let elapsed = Millis::try_from(elapsed.as_millis()).unwrap_or(Millis::MAX);
+        self.origin.load(Ordering::SeqCst).saturating_add(elapsed)
+    }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Millis {
+        self.at(self.started.elapsed())
+    }
+}
+
 /// A clock that only moves when [`advance`](Self::advance) is called, for tests of expiry and leases.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
@@ -52,5 +131,38 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Millis {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_clock_follows_drift_at_once_and_steps_only_if_they_last() {
+        const T: Millis = 1_000_000;
+        let clock = SteadyClock::new(T);
+        // Seconds since the start, what the reference shows, the step that is followed, what the clock then shows.
+        let observations = [
+            (5, T + 5_300, None, T + 5_300),
+            (10, T + 10_200, None, T + 10_200),
+            // An hour ahead, and back within a minute.
+            (15, T + HOUR + 15_200, None, T + 15_200),
+            (70, T + HOUR + 70_200, None, T + 70_200),
+            (74, T + 74_200, None, T + 74_200),
+            // An hour back, for good; and then twice that.
+            (80, T - HOUR + 80_200, None, T + 80_200),
+            (135, T - HOUR + 135_300, None, T + 135_200),
+            (140, T - HOUR + 140_200, Some(-HOUR), T - HOUR + 140_200),
+            (145, T + 145_200, None, T - HOUR + 145_200),
+            (150, T + HOUR + 150_200, None, T - HOUR + 150_200),
+            (206, T + HOUR + 206_200, None, T - HOUR + 206_200),
+            (210, T + HOUR + 210_200, Some(2 * HOUR), T + HOUR + 210_200),
+        ];
+        for (seconds, reference, step, shows) in observations {
+            let elapsed = Duration::from_secs(seconds);
+            assert_eq!(clock.observe_at(reference, elapsed), step, "{seconds}");
+            assert_eq!(clock.at(elapsed), shows, "{seconds}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Crash points: places where a test can abort the process, as a power failure would.
 //!
 //! With `TOLLGATE_CRASH_AT=NAME` in its environment, a debug build aborts when it reaches [`point`]`(NAME)`; with
-//! `NAME:N`, when it reaches it for the N-th time. In release builds [`point`] does nothing.
+//! `NAME:N`, when it reaches it for the N-th time; with `panic@NAME` it panics instead. In release builds [`point`] does nothing.
 
 /// Aborts the process if the environment selects this crash point. `name` must be listed in [`POINTS`].
 #[inline]
@@ -39,16 +39,23 @@ mod armed {
     struct Armed {
         name: String,
         remaining: AtomicU64,
+        /// Whether it panics, as a defect would, instead of aborting.
+        panics: bool,
     }
 
     static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
 
     fn read_environment() -> Option<Armed> {
         let text = std::env::var("TOLLGATE_CRASH_AT").ok()?;
-        let (name, nth) = text.split_once(':').unwrap_or((&text, "1"));
+        let (panics, text) = match text.strip_prefix("panic@") {
+            Some(rest) => (true, rest),
+            None => (false, text.as_str()),
+        };
+        let (name, nth) = text.split_once(':').unwrap_or((text, "1"));
         Some(Armed {
             name: name.to_owned(),
             remaining: AtomicU64::new(nth.parse().unwrap_or(1)),
+            panics,
         })
     }
 
@@ -61,6 +68,7 @@ mod armed {
             && armed.name == name
             && armed.remaining.fetch_sub(1, Ordering::SeqCst) == 1
         {
+            assert!(!armed.panics, "crash point {name}");
             std::process::abort();
         }
     }

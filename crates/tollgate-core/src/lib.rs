@@ -10,7 +10,7 @@ pub mod money;
 pub mod secret;
 pub mod task;
 
-pub use clock::{Clock, Millis, SystemClock};
+pub use clock::{Clock, Millis, SteadyClock, SystemClock};
 pub use error::{ApiError, ErrorKind};
 pub use money::Amount;
 pub use secret::Secret;

@@ -3,6 +3,7 @@
 pub mod auth;
 pub mod chat;
 pub mod cli;
+pub mod clock_sync;
 pub mod config;
 pub mod fair_permits;
 pub mod http;

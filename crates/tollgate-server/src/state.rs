@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
-use tollgate_core::{Clock, Secret, SystemClock, id};
+use tollgate_core::{Clock, Secret, id};
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::Store;
 use tollgate_upstream::egress::{self, ClientOptions};
@@ -89,7 +89,12 @@ impl App {
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub fn build(config: Config, address: SocketAddr, store: Store) -> Result<Arc<Self>, String> {
+    pub fn build(
+        config: Config,
+        address: SocketAddr,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, String> {
         let catalogue = Arc::new(Catalogue::new(&config.models)?);
         if let Some(storage) = config.storage_is_default() {
             data_dir::create(&storage)?;
@@ -104,7 +109,6 @@ impl App {
             allow_private: config.allow_private_urls.clone(),
             ..ClientOptions::default()
         });
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let shared = Shared {
             reloadable: ReloadableHandle::new(open_reloadable(&config, &egress, None)?),
             files: FileStorage::open(&config.storage_dir(), &public_url)?,

@@ -6,7 +6,7 @@
 //! it was delivered.
 
 use async_trait::async_trait;
-use tollgate_core::Millis;
+use tollgate_core::{Millis, clock};
 
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
@@ -54,6 +54,11 @@ pub(crate) const LEASE_WEBHOOK: Sql = Sql::both(
 pub(crate) const RELEASE_ALL_WEBHOOKS: Sql = Sql::both(
     "UPDATE callbacks SET owner = NULL, due_at = $1 WHERE state = 'waiting' AND owner IS NOT NULL",
 );
+pub(crate) const RELEASE_STRANDED_WEBHOOKS: Sql = Sql::both(
+    "UPDATE callbacks SET due_at = $1 WHERE state = 'waiting' AND owner IS NULL AND due_at > $2",
+);
+/// Longer than any pause between two attempts.
+pub(crate) const MAX_WEBHOOK_PAUSE: Millis = 4 * clock::HOUR;
 pub(crate) const LOCK_WEBHOOK: Sql = Sql::per_database(
     "SELECT attempts FROM callbacks WHERE task_id = $1",
     "SELECT attempts FROM callbacks WHERE task_id = $1 FOR UPDATE",

@@ -9,10 +9,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Amount, Clock as _};
+use tollgate_core::{Amount, Clock, SteadyClock};
 use tollgate_store::{KeyLimits, RateLimits};
 
 use super::{Common, Failed, key, open_store};
+use crate::clock_sync;
 use crate::config::{Config, Overrides};
 use crate::http::server::{self, Listener};
 use crate::logging;
@@ -47,13 +48,15 @@ impl Serve {
         };
         let config = common.configuration(overrides())?;
         data_dir::create(&config.data_dir)?;
-        let _lock = data_dir::lock(&config.data_dir)?;
+        let _lock = data_dir::lock_with_retry(&config.data_dir).await?;
         let _log = logging::start();
         // 2. The address first: a busy port is told before anything is touched.
         let listener = server::bind(&config.listen).await?;
         // 3. Database, files, everything that hangs on them.
         let store = open_store(&config).await?;
-        let app = App::build(config, listener.address(), store)?;
+        let steady = Arc::new(clock_sync::start(&store).await?);
+        let clock: Arc<dyn Clock> = Arc::clone(&steady) as _;
+        let app = App::build(config, listener.address(), store, clock)?;
         log_setup(&app);
         // 4. A first start has something to try.
         if app.config.demo && !app.store.has_users().await? {
@@ -79,7 +82,7 @@ impl Serve {
             listener.address()
         )?;
         let reload = || common.configuration(overrides());
-        let background = start_background_loops(&app);
+        let background = start_background_loops(&app, steady);
         until_stopped(&app, listener, signals, background, reload).await
     }
 }
@@ -194,7 +197,7 @@ async fn until_stopped(
 }
 
 /// Starts the loops that run until the process ends; they stop when the set is dropped.
-fn start_background_loops(app: &Arc<App>) -> JoinSet<()> {
+fn start_background_loops(app: &Arc<App>, steady: Arc<SteadyClock>) -> JoinSet<()> {
     let mut loops = JoinSet::new();
     let never = CancellationToken::new;
     let auth = Arc::clone(&app.auth);
@@ -212,6 +215,9 @@ fn start_background_loops(app: &Arc<App>) -> JoinSet<()> {
         let heartbeat = Arc::clone(&heartbeat);
         async move { heartbeat.run().await }
     };
+    let store = app.store.clone();
+    let sync = move || clock_sync::run(store.clone(), Arc::clone(&steady));
+    loops.spawn(run_forever("clock", metrics(), never(), sync));
     loops.spawn(run_forever("heartbeat", metrics(), never(), beat));
     loops
 }

@@ -4,7 +4,9 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tollgate_core::{Secret, id};
 
 /// Creates the directory if it is missing, readable by its owner only.
@@ -26,11 +28,30 @@ pub struct Lock {
     _file: File,
 }
 
+/// How long [`lock_with_retry`] tries: a process that was killed while it started another program leaves the lock to that one
+/// for a moment.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// [`lock`], tried again for a few seconds while another process has the lock.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn lock_with_retry(dir: &Path) -> Result<Lock, String> {
+    let started = Instant::now();
+    loop {
+        match lock(dir) {
+            Err(_) if started.elapsed() < LOCK_TIMEOUT => tokio::time::sleep(LOCK_PAUSE).await,
+            result => return result,
+        }
+    }
+}
+
 /// Locks the directory for this server.
 ///
 /// # Errors
 /// A sentence for the operator if another server has locked it.
-pub fn lock(dir: &Path) -> Result<Lock, String> {
+fn lock(dir: &Path) -> Result<Lock, String> {
     let path = dir.join("lock");
     let failed =
         |e: std::io::Error| format!("cannot write to the data directory {}: {e}", dir.display());
@@ -83,6 +104,22 @@ fn owner_only() -> OpenOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lock_that_a_dying_process_still_has_is_waited_for() {
+        let dir = std::env::temp_dir().join(id::short_id("tollgate-test-"));
+        create(&dir).unwrap();
+        let held = lock(&dir).unwrap();
+        let release = async {
+            tokio::time::sleep(LOCK_TIMEOUT / 2).await;
+            drop(held);
+        };
+        let (taken, ()) = tokio::join!(lock_with_retry(&dir), release);
+        let _held = taken.unwrap();
+        let error = lock_with_retry(&dir).await.unwrap_err();
+        assert!(error.contains("in use by another tollgate"), "{error}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 
     #[test]
     fn a_data_directory_has_one_lock_and_one_admin_key() {

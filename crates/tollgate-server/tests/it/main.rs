@@ -14,6 +14,7 @@ mod drain;
 mod every_model;
 mod expiry;
 mod exposure;
+mod fair_queue;
 mod harness;
 mod idempotency;
 mod limits;

@@ -11,7 +11,7 @@ use crate::db::{DbError, Sql, Value, args};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::task_versions::TaskVersions;
-use crate::webhooks::RELEASE_ALL_WEBHOOKS;
+use crate::webhooks::{MAX_WEBHOOK_PAUSE, RELEASE_ALL_WEBHOOKS, RELEASE_STRANDED_WEBHOOKS};
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
@@ -29,6 +29,12 @@ pub(crate) const RELEASE_LEASES: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2");
 pub(crate) const RELEASE_ALL_LEASES: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL");
+const RELEASE_STRANDED_TASKS: Sql =
+    Sql::both("UPDATE tasks SET due_at = $1 WHERE state < 2 AND owner IS NULL AND due_at > $2");
+const DATABASE_NOW: Sql = Sql::per_database(
+    "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+    "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+);
 pub(crate) const NEXT_DUE_AT: Sql = Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2");
 
 /// The task queue.
@@ -91,6 +97,22 @@ impl Store {
             now,
         };
         self.write(release).await
+    }
+
+    /// Makes tasks due that wait for a time further off than `max_pause` milliseconds, and webhooks that wait for longer than a
+    /// retry does: the clock went back since. Leases are left to their owners. Returns the number of tasks.
+    pub async fn release_stranded(
+        &self,
+        max_pause: Millis,
+        now: Millis,
+    ) -> Result<u64, StoreError> {
+        self.write(ReleaseStranded { max_pause, now }).await
+    }
+
+    /// The database's time: on PostgreSQL that of the server, which all nodes share.
+    pub async fn database_now(&self) -> Result<Millis, StoreError> {
+        let now = self.first(&DATABASE_NOW, &[], |row| row.int(0)).await?;
+        now.ok_or_else(|| StoreError::Broken("the database tells no time".to_owned()))
     }
 
     /// When the next task is due or the next lease expires; `None` if there is no unfinished task.
@@ -182,6 +204,25 @@ impl Write for ReleaseLeases {
                 batch.execute(&RELEASE_ALL_LEASES, args![self.now]).await
             }
         }
+    }
+}
+
+struct ReleaseStranded {
+    max_pause: Millis,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for ReleaseStranded {
+    type Out = u64;
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<u64, DbError> {
+        let latest = self.now.saturating_add(MAX_WEBHOOK_PAUSE);
+        batch.queue(&RELEASE_STRANDED_WEBHOOKS, args![self.now, latest])?;
+        let latest = self.now.saturating_add(self.max_pause);
+        batch
+            .execute(&RELEASE_STRANDED_TASKS, args![self.now, latest])
+            .await
     }
 }
 

@@ -252,7 +252,7 @@ impl World<'_> {
 
     /// - `start LEASE [queued=yes] [abandon=OUTCOME] [channel=]` shows the attempt's number.
     /// - `accept LEASE NUMBER PROVIDER_JOB_ID [adjustments=]`, `retry LEASE NUMBER due=`, `postpone LEASE due=`, `progress LEASE PERCENT`.
-    /// - `renew LEASE… owner= until=` shows the lost ones; `release OWNER|all` their number.
+    /// - `renew LEASE… owner= until=` shows the lost ones; `release OWNER|all|stranded` their number.
     /// - `due` shows when the next task is due, and totals; `channels TASK` those that failed; `queued TASK` its last queued attempt.
     pub(super) async fn lease_step(&mut self, step: &Step<'_>) -> String {
         let now = step.now();
@@ -307,6 +307,10 @@ impl World<'_> {
                     let names = lost.iter().map(|id| self.name_of(id));
                     format!("lost: {}", names.collect::<Vec<_>>().join(" "))
                 })
+            }
+            "release" if step.args[0] == "stranded" => {
+                let released = store.release_stranded(60_000, now).await;
+                outcome(released, |count| count.to_string())
             }
             "release" => {
                 let owner = Some(step.args[0]).filter(|owner| *owner != "all");
