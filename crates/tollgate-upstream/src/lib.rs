@@ -20,6 +20,8 @@ pub mod provider;
 pub mod raster;
 mod registry;
 mod replicate;
+#[cfg(test)]
+mod test_tables;
 mod xai;
 
 pub use channel::Channel;

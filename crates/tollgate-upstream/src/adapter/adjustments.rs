@@ -102,6 +102,7 @@ mod tests {
     use tollgate_media::video::VideoJob;
 
     use super::*;
+    use crate::test_tables::rows;
 
     #[test]
     fn fields_that_are_set_and_not_supported_become_adjustments() {
@@ -129,29 +130,12 @@ mod tests {
 
     #[test]
     fn a_ratio_equals_sizes_of_that_ratio() {
-        let size = |width, height| Some(PixelSize::new(width, height));
-        for (named, size, used, expected) in [
-            (Some("16:9"), size(1280, 720), "16:9", None),
-            (
-                Some("21:9"),
-                size(1680, 720),
-                "16:9",
-                Some(r#"size: "21:9" → "16:9""#),
-            ),
-            (None, size(1248, 704), "16:9", None),
-            (None, size(1152, 864), "4:3", None),
-            (
-                None,
-                size(1000, 200),
-                "16:9",
-                Some(r#"size: "1000x200" → "16:9""#),
-            ),
-            (Some("auto"), size(1024, 1024), "1:1", None),
-            (None, None, "1:1", None),
-        ] {
+        type Row = (Option<String>, Option<(u32, u32)>, String, Option<String>);
+        for (named, size, used, expected) in rows::<Row>("ratio_adjustments") {
+            let size = size.map(|(width, height)| PixelSize::new(width, height));
             let mut changes = Adjustments::default();
-            changes.ratio(named, size, used);
-            assert_eq!(changes.shown().first().map(String::as_str), expected);
+            changes.ratio(named.as_deref(), size, &used);
+            assert_eq!(changes.shown().first(), expected.as_ref());
         }
     }
 }

@@ -334,6 +334,7 @@ impl Scanner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_tables::rows;
 
     /// The JSON and the files of `text` that arrives in chunks of `step` bytes.
     fn extract_files(text: &str, step: usize) -> Result<(String, Vec<Vec<u8>>), ProviderError> {
@@ -358,32 +359,9 @@ mod tests {
 
     #[test]
     fn files_are_decoded_and_the_rest_of_the_json_is_kept() {
-        for (text, rest, files) in [
-            (
-                r#"{"a":{"data":"Y2F0"},"data" : "ZG9ncw=="}"#,
-                r#"{"a":{"data":"0"},"data" : "1"}"#,
-                &["cat", "dogs"][..],
-            ),
-            (
-                r#"{"data":"ZG9ncw\u003d\u003D","b64":"ZG9ncw"}"#,
-                r#"{"data":"0","b64":"1"}"#,
-                &["dogs", "dogs"],
-            ),
-            (
-                r#"{"text":"\"data\":\"Y2F0\"","c":"\\"}"#,
-                r#"{"text":"\"data\":\"Y2F0\"","c":"\\"}"#,
-                &[],
-            ),
-            (
-                r#"["data","Y2F0",{"mydata":"Y2F0","data":null}]"#,
-                r#"["data","Y2F0",{"mydata":"Y2F0","data":null}]"#,
-                &[],
-            ),
-            (r#"{"data":""}"#, r#"{"data":"0"}"#, &[""]),
-            ("no JSON \" at all", "no JSON \" at all", &[]),
-        ] {
+        for (text, rest, files) in rows::<(String, String, Vec<String>)>("base64_files") {
             for step in [1, 2, 3, 5, 1000] {
-                let (left, found) = extract_files(text, step).unwrap();
+                let (left, found) = extract_files(&text, step).unwrap();
                 assert_eq!(left, rest, "{text} by {step}");
                 let found: Vec<_> = found.iter().map(|f| str::from_utf8(f).unwrap()).collect();
                 assert_eq!(found, files, "{text} by {step}");

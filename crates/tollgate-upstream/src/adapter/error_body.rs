@@ -63,33 +63,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::test_tables::rows;
 
     #[test]
     fn every_shape_of_error_body_is_parsed() {
-        let body = |message: &str, code: &str, param: &str| ErrorBody {
-            message: message.into(),
-            code: code.into(),
-            param: param.into(),
-        };
-        for (json, expected) in [
-            (
-                json!({"error": {"message": "m", "type": "t", "param": "p", "code": "c"}}),
-                body("m", "c", "p"),
-            ),
-            (
-                json!({"error": {"message": "m", "type": "t", "param": null, "code": null}}),
-                body("m", "t", ""),
-            ),
-            (json!({"code": "c", "error": "m"}), body("m", "c", "")),
-            (json!({"error": "m"}), body("m", "", "")),
-            (json!({"code": 503, "message": "m"}), body("m", "503", "")),
-            (json!({"detail": "m"}), body("m", "", "")),
-            (json!({"data": []}), ErrorBody::default()),
-            (json!(null), ErrorBody::default()),
-            (json!([1]), ErrorBody::default()),
-        ] {
+        type Row = (Value, String, String, String);
+        for (json, message, code, param) in rows::<Row>("error_bodies") {
+            let expected = ErrorBody {
+                message,
+                code,
+                param,
+            };
             assert_eq!(ErrorBody::parse(&json), expected, "{json}");
         }
-        assert_eq!(ErrorBody::parse_error(&json!("m")), body("m", "", ""));
+        let plain = ErrorBody {
+            message: "m".into(),
+            ..ErrorBody::default()
+        };
+        assert_eq!(ErrorBody::parse_error(&json!("m")), plain);
     }
 }

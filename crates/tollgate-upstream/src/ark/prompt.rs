@@ -109,47 +109,19 @@ fn flag_length(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_tables::rows;
 
     #[test]
     fn the_number_of_a_group_is_added_to_a_prompt_that_names_none() {
-        for (prompt, n, expected) in [
-            ("a day of a cat", 4, "a day of a cat\nGenerate 4 pictures."),
-            ("猫的一天", 3, "猫的一天\n生成3张图片。"),
-            ("a day of a cat", 1, "a day of a cat"),
-            ("four views of a cat", 4, "four views of a cat"),
-            ("Seven views", 4, "Seven views"),
-            ("3 views of a cat", 4, "3 views of a cat"),
-            ("生成四张图", 4, "生成四张图"),
-            ("生成4张图", 4, "生成4张图"),
-            (
-                "a diner of 1950",
-                2,
-                "a diner of 1950\nGenerate 2 pictures.",
-            ),
-            ("1 cat", 2, "1 cat\nGenerate 2 pictures."),
-            ("a cat, ", 2, "a cat,\nGenerate 2 pictures."),
-        ] {
-            assert_eq!(with_group_size(prompt, n), expected, "{prompt}");
+        for (prompt, n, expected) in rows::<(String, u32, String)>("group_prompts") {
+            assert_eq!(with_group_size(&prompt, n), expected, "{prompt}");
         }
     }
 
     #[test]
     fn flags_are_taken_out_with_their_values_and_nothing_else_is() {
-        for (prompt, expected) in [
-            ("a cat --dur 12 --rs 1080p", "a cat"),
-            ("a cat --duration=12 sleeps", "a cat sleeps"),
-            ("a cat --DUR: 12 sleeps", "a cat sleeps"),
-            ("--ratio 16:9 a cat", "a cat"),
-            ("a cat --wm --cf true", "a cat"),
-            ("a cat --wm", "a cat"),
-            ("a cat--seed 5 sleeps", "a catsleeps"),
-            ("one -- two --- three --", "one -- two --- three --"),
-            ("--seedling 5 grows", "--seedling 5 grows"),
-            ("a -dur 5", "a -dur 5"),
-            ("猫 --fps 30 睡", "猫 睡"),
-            ("first\n--dur 5\nsecond", "first\n\nsecond"),
-        ] {
-            assert_eq!(without_flags(prompt).0, expected, "{prompt}");
+        for [prompt, expected] in rows::<[String; 2]>("prompt_flags") {
+            assert_eq!(without_flags(&prompt).0, expected, "{prompt}");
         }
     }
 }

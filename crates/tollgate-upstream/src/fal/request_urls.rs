@@ -78,6 +78,7 @@ impl RequestUrls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_tables::rows;
 
     fn urls(origin: &str) -> RequestUrls {
         RequestUrls::from_response_path(&format!("{origin}/fal-ai/x/requests/1"))
@@ -85,31 +86,10 @@ mod tests {
 
     #[test]
     fn requests_stay_on_the_channels_base_url() {
-        for (origin, base, expected) in [
-            (
-                "https://queue.fal.run",
-                "https://queue.fal.run",
-                "/fal-ai/x/requests/1",
-            ),
-            (
-                "https://other.example",
-                "https://queue.fal.run",
-                "/fal-ai/x/requests/1",
-            ),
-            (
-                "https://p.example/fal",
-                "https://p.example/fal",
-                "/fal-ai/x/requests/1",
-            ),
-            (
-                "https://queue.fal.run",
-                "https://p.example/fal",
-                "/fal-ai/x/requests/1",
-            ),
-        ] {
-            let paths = urls(origin).relative_to(base);
+        for [origin, base, expected] in rows::<[String; 3]>("fal_request_urls") {
+            let paths = urls(&origin).relative_to(&base);
             assert_eq!(paths.response, expected, "{origin} {base}");
-            let absolute = paths.absolute(base);
+            let absolute = paths.absolute(&base);
             assert_eq!(absolute.status, format!("{base}{expected}/status"));
             assert_eq!(absolute.cancel, format!("{base}{expected}/cancel"));
         }

@@ -115,62 +115,25 @@ fn text<'a>(channel: &'a Channel, name: &str) -> Result<Option<&'a str>, String>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use serde_json::json;
+    use serde_json::Map;
 
-    fn channel(base: Option<&str>, options: Value) -> Channel {
-        let Value::Object(options) = options else {
-            panic!("no object: {options}")
-        };
-        Channel {
-            base_url: base.map(str::to_owned),
-            options,
-            ..Channel::new("main", "gemini")
-        }
-    }
+    use super::*;
+    use crate::test_tables::rows;
+
+    /// A row of `tests/tables/gemini_endpoints.jsonl`: base URL, options, surface, address.
+    type Row = (Option<String>, Map<String, Value>, String, String);
 
     #[test]
     fn options_and_base_url_make_the_address() {
-        use Surface::{AgentPlatform, Developer};
-        let google = "https://generativelanguage.googleapis.com";
-        let whole = "https://eu-aiplatform.example/v1/projects/p/locations/eu/publishers/google";
-        for (base, options, surface, expected) in [
-            (None, json!({}), Developer, format!("{google}/v1beta")),
-            (
-                None,
-                json!({ "version": "v1" }),
-                Developer,
-                format!("{google}/v1"),
-            ),
-            (
-                Some("http://127.0.0.1:9/x/"),
-                json!({ "platform": "developer" }),
-                Developer,
-                "http://127.0.0.1:9/x/v1beta".to_owned(),
-            ),
-            (Some(whole), json!({}), AgentPlatform, whole.to_owned()),
-            (
-                None,
-                json!({ "platform": "vertex", "project": "my-project" }),
-                AgentPlatform,
-                "https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/locations/us-central1/publishers/google".to_owned(),
-            ),
-            (
-                None,
-                json!({ "platform": "vertex", "project": "p", "location": "global" }),
-                AgentPlatform,
-                "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google"
-                    .to_owned(),
-            ),
-            (
-                Some("http://127.0.0.1:9"),
-                json!({ "platform": "vertex", "project": "p", "location": "l" }),
-                AgentPlatform,
-                "http://127.0.0.1:9/v1/projects/p/locations/l/publishers/google".to_owned(),
-            ),
-        ] {
-            let endpoint = Endpoint::of(&channel(base, options)).unwrap();
-            assert_eq!((endpoint.surface, endpoint.base), (surface, expected));
+        for (base_url, options, surface, expected) in rows::<Row>("gemini_endpoints") {
+            let channel = Channel {
+                base_url,
+                options,
+                ..Channel::new("main", "gemini")
+            };
+            let endpoint = Endpoint::of(&channel).unwrap();
+            let found = (format!("{:?}", endpoint.surface), endpoint.base);
+            assert_eq!(found, (surface, expected));
         }
     }
 }

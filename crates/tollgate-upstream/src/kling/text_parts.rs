@@ -42,30 +42,12 @@ fn cut(text: &str, limit: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_tables::rows;
 
     #[test]
     fn texts_are_cut_where_a_speaker_pauses() {
-        for (text, most, expected) in [
-            ("  Short. ", 10, &["Short."][..]),
-            ("One. Two. Three.", 10, &["One. Two.", "Three."]),
-            (
-                "Pi is 3.14159 now. Go on.",
-                12,
-                &["Pi is", "3.14159 now.", "Go on."],
-            ),
-            (
-                "你好。今天天气很好！再见。",
-                8,
-                &["你好。", "今天天气很好！", "再见。"],
-            ),
-            ("早上好，先生们女士们", 6, &["早上好，", "先生们女士们"]),
-            ("no end at all here", 8, &["no end", "at all", "here"]),
-            ("abcdefghij", 4, &["abcd", "efgh", "ij"]),
-            ("猫猫猫猫猫", 2, &["猫猫", "猫猫", "猫"]),
-            ("line one\nline two", 12, &["line one", "line two"]),
-            ("Exactly ten", 11, &["Exactly ten"]),
-        ] {
-            assert_eq!(split(text, most), expected, "{text}");
+        for (text, most, expected) in rows::<(String, usize, Vec<String>)>("speech_parts") {
+            assert_eq!(split(&text, most), expected, "{text}");
         }
     }
 

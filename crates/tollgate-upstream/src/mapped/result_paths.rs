@@ -113,29 +113,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::test_tables::rows;
 
     #[test]
     fn links_are_found_under_the_default_members() {
-        for (output, expected) in [
-            (json!("https://a"), &["https://a"][..]),
-            (
-                json!(["https://a", "https://b"]),
-                &["https://a", "https://b"],
-            ),
-            (
-                json!({ "images": [{ "url": "https://a", "width": 1 }, { "url": "http://b" }], "seed": 1 }),
-                &["https://a", "http://b"],
-            ),
-            (json!({ "video": { "url": "https://a" } }), &["https://a"]),
-            (
-                json!({ "images": [], "image": { "url": "https://a" } }),
-                &["https://a"],
-            ),
-            (json!({ "output": "https://a" }), &["https://a"]),
-            (json!({ "text": "https://a" }), &[]),
-            (json!("no link"), &[]),
-            (json!(null), &[]),
-        ] {
+        for (output, expected) in rows::<(Value, Vec<String>)>("result_links") {
             assert_eq!(ResultPaths::default().links(&output), expected, "{output}");
         }
     }
@@ -143,12 +125,7 @@ mod tests {
     #[test]
     fn configured_paths_are_tried_in_order() {
         let output = json!({ "a": { "b": [{ "c": "https://1" }, { "c": "https://2" }] }, "d": ["https://3"] });
-        for (paths, expected) in [
-            (json!("a.b[].c"), &["https://1", "https://2"][..]),
-            (json!("d[]"), &["https://3"]),
-            (json!(["x.y", "d[]", "a.b[].c"]), &["https://3"]),
-            (json!("a.b"), &[]),
-        ] {
+        for (paths, expected) in rows::<(Value, Vec<String>)>("result_paths") {
             let outputs = ResultPaths::parse(&paths).unwrap();
             assert_eq!(outputs.links(&output), expected, "{paths}");
         }
@@ -158,15 +135,7 @@ mod tests {
 
     #[test]
     fn invalid_paths_are_errors() {
-        for paths in [
-            json!(""),
-            json!("a..b"),
-            json!("a[0]"),
-            json!("a.[]"),
-            json!(5),
-            json!([]),
-            json!(["a", 5]),
-        ] {
+        for paths in rows::<Value>("invalid_result_paths") {
             let error = ResultPaths::parse(&paths).unwrap_err();
             assert!(error.contains("images[].url"), "{error}");
         }

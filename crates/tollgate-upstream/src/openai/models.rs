@@ -145,15 +145,8 @@ mod tests {
 
     #[test]
     fn thinking_models_take_no_sampling_and_the_new_cap() {
-        for id in [
-            "gpt-5",
-            "gpt-5-mini-2025-08-07",
-            "gpt-5.2",
-            "o3",
-            "o4-mini",
-            "openai/gpt-5",
-            "o1",
-        ] {
+        let thinking = "gpt-5 gpt-5-mini-2025-08-07 gpt-5.2 o3 o4-mini openai/gpt-5 o1";
+        for id in thinking.split(' ') {
             let traits = traits(id, true);
             assert_eq!(traits.sampling, SamplingSupport::None, "{id}");
             assert!(
@@ -168,12 +161,7 @@ mod tests {
                 "{id}"
             );
         }
-        for id in [
-            "gpt-4o",
-            "gpt-4.1-mini",
-            "gpt-5-chat-latest",
-            "gpt-3.5-turbo",
-        ] {
+        for id in "gpt-4o gpt-4.1-mini gpt-5-chat-latest gpt-3.5-turbo".split(' ') {
             let traits = traits(id, true);
             assert_eq!(
                 (traits.sampling, traits.thinking),

@@ -97,6 +97,7 @@ mod tests {
     use tollgate_media::image::size::Sizes;
 
     use super::*;
+    use crate::test_tables::rows;
 
     const OLD: GptModel = GptModel {
         any_size: false,
@@ -114,22 +115,9 @@ mod tests {
 
     #[test]
     fn sizes_become_the_nearest_legal_ones() {
-        for (model, asked, expected) in [
-            (NEW, "1024x1024", "1024x1024"),
-            (NEW, "1881x836", "1536x512"),
-            (NEW, "887x1774", "512x1536"),
-            (NEW, "1365x1024", "1360x1024"),
-            (NEW, "3840x2560", "3520x2336"),
-            (NEW, "3840x2880", "3312x2480"),
-            (NEW, "1000x1000", "1008x1008"),
-            (NEW, "512x512", "816x816"),
-            (NEW, "4096x4096", "2880x2880"),
-            (NEW, "8000x100", "1536x512"),
-            (OLD, "2048x2048", "1024x1024"),
-            (OLD, "1920x1080", "1536x1024"),
-            (OLD, "1080x1920", "1024x1536"),
-        ] {
-            assert_eq!(image_size(model, size(asked)), size(expected), "{asked}");
+        for (takes_any, asked, expected) in rows::<(bool, String, String)>("gpt_sizes") {
+            let model = if takes_any { NEW } else { OLD };
+            assert_eq!(image_size(model, size(&asked)), size(&expected), "{asked}");
         }
         for (id, asked, expected) in [
             ("sora-2", "1280x720", "1280x720"),

@@ -263,26 +263,16 @@ async fn redirects_are_followed_and_checked() {
 async fn responses_without_a_complete_file_are_errors() {
     let server = Server::start().await;
     let client = client(&["127.0.0.0/8"]);
+    let broken_off = "the connection broke off before the answer was complete";
+    let compressed = "the URL's host sent a compressed body, which was not requested";
     for (path, expected) in [
         ("/missing", "the URL's host answered with HTTP status 404"),
-        (
-            "/gzip",
-            "the URL's host sent a compressed body, which was not requested",
-        ),
+        ("/gzip", compressed),
         ("/long", "the body is larger than 10000 bytes"),
         ("/chunks", "the body is larger than 10000 bytes"),
-        (
-            "/cut",
-            "the connection broke off before the answer was complete",
-        ),
-        (
-            "/garbage",
-            "the connection broke off before the answer was complete",
-        ),
-        (
-            "/headers",
-            "the connection broke off before the answer was complete",
-        ),
+        ("/cut", broken_off),
+        ("/garbage", broken_off),
+        ("/headers", broken_off),
     ] {
         let error = fetch(&client, &server.url(path)).await.expect_err(path);
         assert_eq!(error.to_string(), expected, "{path}");

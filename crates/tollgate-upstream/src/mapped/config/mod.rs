@@ -183,6 +183,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::test_tables::rows;
 
     static PRESETS: &[Preset] = &[Preset {
         id: "a/b",
@@ -229,128 +230,12 @@ mod tests {
 
     #[test]
     fn every_wrong_option_is_named_with_what_is_allowed() {
-        for (options, words) in [
-            (json!({ "inputs": {} }), "`options.input` must say"),
-            (
-                json!({ "input": {}, "x": 1 }),
-                "unknown member \"x\"; it may have: input, constants",
-            ),
-            (json!({ "input": "p" }), "`options.input` must be a table"),
-            (
-                json!({ "input": { "promt": "p" } }),
-                "`options.input.promt` is not a field of a job; there are: prompt,",
-            ),
-            (
-                json!({ "input": { "extra.": "p" } }),
-                "is not a field of a job",
-            ),
-            (
-                json!({ "input": { "prompt": "" } }),
-                "must be the name of one of the model's fields",
-            ),
-            (
-                json!({ "input": { "prompt": "a..b" } }),
-                "must be the name of one of the model's fields",
-            ),
-            (
-                json!({ "input": { "prompt": 5 } }),
-                "must be the name of one of the model's fields",
-            ),
-            (
-                json!({ "input": { "prompt": { "as": "{}" } } }),
-                "must be the name of one of the model's fields",
-            ),
-            (
-                json!({ "input": { "prompt": { "to": "p", "with": 1 } } }),
-                "unknown member \"with\"",
-            ),
-            (
-                json!({ "input": { "size": { "to": "s", "as": "pixels" } } }),
-                "`options.input.size.as` must be \"ratio\", \"width\"",
-            ),
-            (
-                json!({ "input": { "seconds": { "to": "s", "as": "text" } } }),
-                "`options.input.seconds.as` must be a text with {}",
-            ),
-            (
-                json!({ "input": { "references": { "to": "s", "as": 5 } } }),
-                "must be \"list\" or \"first\", got 5",
-            ),
-            (
-                json!({ "input": { "seconds": { "to": "s", "of": 5 } } }),
-                "must have `of` as a list",
-            ),
-            (
-                json!({ "input": { "seconds": { "to": "s", "of": [] } } }),
-                "`options.input.seconds.of` must not be empty",
-            ),
-            (
-                json!({ "input": { "seconds": { "to": "s", "of": [5], "values": {} } } }),
-                "both `of` and `values`",
-            ),
-            (
-                json!({ "input": { "size": { "to": "s", "of": ["wide"] } } }),
-                "must have ratios such as \"16:9\", got \"wide\"",
-            ),
-            (
-                json!({ "input": { "size": { "to": "s", "as": "width", "of": [1] } } }),
-                "goes with ratios and plain fields only",
-            ),
-            (
-                json!({ "input": { "seed": { "to": "s", "most": 4 } } }),
-                "`options.input.seed.most` is for `n` and lists of images",
-            ),
-            (
-                json!({ "input": { "n": { "to": "s", "of": [1, 2] } } }),
-                "`options.input.n.of` goes with `most` only",
-            ),
-            (
-                json!({ "input": { "speed": { "to": "s", "between": [2, 0.5] } } }),
-                "`options.input.speed.between` must be the least and the greatest number",
-            ),
-            (
-                json!({ "input": { "size": { "to": "s", "between": [1, 2] } } }),
-                "`options.input.size.between` goes with fields that are numbers only",
-            ),
-            (
-                json!({ "input": { "speed": { "to": "s", "between": [1, 2], "of": [1] } } }),
-                "both `between` and the model's values",
-            ),
-            (
-                json!({ "input": {}, "implied": "seed" }),
-                "`options.implied` must be a list",
-            ),
-            (
-                json!({ "input": {}, "implied": ["sed"] }),
-                "`options.implied.sed` is not a field of a job; there are: prompt,",
-            ),
-            (
-                json!({ "input": { "n": { "to": "s", "most": 0 } } }),
-                "`options.input.n.most` must be a whole number from 1, got 0",
-            ),
-            (
-                json!({ "input": {}, "constants": 1 }),
-                "`options.constants` must be a table",
-            ),
-            (
-                json!({ "input": {}, "output": 1 }),
-                "`options.output` must be a path",
-            ),
-            (
-                json!({ "input": {}, "with_images": { "output": "x" } }),
-                "`options.with_images` has an unknown member \"output\"",
-            ),
-            (
-                json!({ "input": {}, "with_images": { "upstream": "" } }),
-                "`options.with_images.upstream` must be the id",
-            ),
-            (
-                json!({ "input": {}, "with_images": { "input": { "x": "y" } } }),
-                "`options.with_images.input.x` is not a field",
-            ),
-        ] {
+        for (options, words) in rows::<(Value, String)>("invalid_mappings") {
             let error = Mapping::parse(&model("c/d", options), &[]).unwrap_err();
-            assert!(error.starts_with("m: ") && error.contains(words), "{error}");
+            assert!(
+                error.starts_with("m: ") && error.contains(&words),
+                "{error}"
+            );
         }
     }
 }
