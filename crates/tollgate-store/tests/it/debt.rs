@@ -1,12 +1,14 @@
 //! What costs more than there is: charged in full, recorded as debt, paid before anything else.
 
 use tollgate_core::Amount;
-use tollgate_store::{ChatBooks, ChatEnd, ChatHold, Rejection, Store};
+use tollgate_store::{
+    ChatBooks, ChatEnd, ChatHold, Rejection, SettleOutcome, Store, StoreError, User,
+};
 
 use crate::databases::{Db, on_both};
 use crate::fixtures::{
-    NOW, account, amount, assert_clean, chat, chat_end, cost, hold, in_debt, key_sums, node,
-    reserve, settle, settle_hold, task, tokens, unlimited_account, user_sums, with_key,
+    NOW, TestAccount, account, amount, assert_clean, chat, chat_end, cost, hold, in_debt, key_sums,
+    node, reserve, settle, settle_hold, task, tokens, unlimited_account, user_sums, with_key,
 };
 
 on_both!(
@@ -18,6 +20,20 @@ on_both!(
     a_changed_debt_is_a_violation,
     a_database_without_debts_is_migrated,
 );
+
+/// Holds a new chat of so many tokens, at 1 a million.
+async fn hold_new(store: &Store, account: &TestAccount, units: u64) -> Result<Amount, Rejection> {
+    hold(store, &chat(account, "1", "1"), tokens(units, 0)).await
+}
+
+/// Settles a new chat of so many tokens without a hold.
+async fn settle_new(store: &Store, account: &TestAccount, units: u64) -> SettleOutcome {
+    settle(store, &chat(account, "1", "1"), false, tokens(units, 0)).await
+}
+
+async fn credit(store: &Store, by: &str) -> Result<User, StoreError> {
+    store.credit_user("ann", amount(by), None, NOW).await
+}
 
 async fn a_debt_is_paid_before_anything_is_spent(db: &Db) {
     let store = node(db).await;
@@ -31,39 +47,17 @@ async fn a_debt_is_paid_before_anything_is_spent(db: &Db) {
     let nothing = Err(Rejection::InsufficientBalance {
         available: Amount::ZERO,
     });
-    assert_eq!(
-        hold(&store, &chat(&ann, "1", "1"), tokens(1, 0)).await,
-        nothing
-    );
-    assert!(
-        store
-            .credit_user("ann", amount("-0.1"), None, NOW)
-            .await
-            .is_err()
-    );
+    assert_eq!(hold_new(&store, &ann, 1).await, nothing);
+    assert!(credit(&store, "-0.1").await.is_err());
     // 1.5 pays a part of it, and buys nothing.
-    let user = store
-        .credit_user("ann", amount("1.5"), None, NOW)
-        .await
-        .unwrap();
+    let user = credit(&store, "1.5").await.unwrap();
     assert_eq!((user.balance, user.debt()), (amount("-0.5"), amount("0.5")));
-    assert_eq!(
-        hold(&store, &chat(&ann, "1", "1"), tokens(1, 0)).await,
-        nothing
-    );
+    assert_eq!(hold_new(&store, &ann, 1).await, nothing);
     assert_clean(&store).await;
-    let user = store
-        .credit_user("ann", amount("0.7"), None, NOW)
-        .await
-        .unwrap();
+    let user = credit(&store, "0.7").await.unwrap();
     assert_eq!((user.balance, user.debt()), (amount("0.2"), Amount::ZERO));
-    hold(&store, &chat(&ann, "1", "1"), tokens(200_000, 0))
-        .await
-        .unwrap();
-    assert_eq!(
-        hold(&store, &chat(&ann, "1", "1"), tokens(1, 0)).await,
-        nothing
-    );
+    hold_new(&store, &ann, 200_000).await.unwrap();
+    assert_eq!(hold_new(&store, &ann, 1).await, nothing);
     assert_clean(&store).await;
 }
 
@@ -130,37 +124,26 @@ async fn a_task_in_progress_is_settled_beside_a_debt(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
     drop(store.submit_task(task(&ann, 1, "0.6")).await.unwrap());
-    let new = chat(&ann, "1", "1");
     assert_eq!(
-        settle(&store, &new, false, tokens(900_000, 0)).await,
+        settle_new(&store, &ann, 900_000).await,
         in_debt("0.9", "0.5")
     );
     assert_eq!(user_sums(&store, &ann).await, ["0.1", "0.6", "0.9"]);
     assert_clean(&store).await;
-    let more = chat(&ann, "1", "1");
     assert_eq!(
-        settle(&store, &more, false, tokens(200_000, 0)).await,
+        settle_new(&store, &ann, 200_000).await,
         in_debt("0.2", "0.2")
     );
     assert_clean(&store).await;
-    store
-        .credit_user("ann", amount("5"), None, NOW)
-        .await
-        .unwrap();
-    assert_eq!(
-        settle(&store, &chat(&ann, "1", "1"), false, tokens(1, 0)).await,
-        cost("0.000001")
-    );
+    credit(&store, "5").await.unwrap();
+    assert_eq!(settle_new(&store, &ann, 1).await, cost("0.000001"));
     assert_clean(&store).await;
 }
 
 /// A user with a debt of 2, another with a clamped and an estimated chat.
 async fn fill(store: &Store) {
     let ann = account(store, "ann", "1").await;
-    assert_eq!(
-        settle(store, &chat(&ann, "1", "1"), false, tokens(3_000_000, 0)).await,
-        in_debt("3", "2")
-    );
+    assert_eq!(settle_new(store, &ann, 3_000_000).await, in_debt("3", "2"));
     let bob = unlimited_account(store, "bob", None).await;
     for (clamped, estimated) in [(7, false), (0, true), (0, false)] {
         let end = ChatEnd {
@@ -246,10 +229,7 @@ async fn assert_violated(store: &Store, check: &str) {
 async fn a_database_without_debts_is_migrated(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
-    assert_eq!(
-        settle(&store, &chat(&ann, "1", "1"), false, tokens(250_000, 0)).await,
-        cost("0.25")
-    );
+    assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
         "DROP INDEX chats_in_debt",
@@ -265,7 +245,7 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_clean(&store).await;
     assert_eq!(user_sums(&store, &ann).await, ["0.75", "0", "0.25"]);
     assert_eq!(
-        settle(&store, &chat(&ann, "1", "1"), false, tokens(1_000_000, 0)).await,
+        settle_new(&store, &ann, 1_000_000).await,
         in_debt("1", "0.25")
     );
     assert_clean(&store).await;
