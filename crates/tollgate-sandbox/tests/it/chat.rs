@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tollgate_chat::hub::{Choice, PartKind, Request, Response, ResponseBuilder};
-use tollgate_chat::{FORMATS, Format, Target, tokens};
+use tollgate_chat::{FORMATS, Format, Target, by_name, tokens};
 use tollgate_upstream::{Channel, ChatProvider, UpstreamErrorKind};
 
 use crate::harness::{Chat, chat_provider};
@@ -164,6 +164,46 @@ fn check(response: &Response, request: &Request, expected: &Value, shown: &str) 
     }
     if calls.is_empty() && expected.get("input").is_none() {
         assert_eq!(usage.input, tokens::estimate_request(request), "{shown}");
+    }
+}
+
+/// Each line of `tests/format_requests.jsonl` is what it proves, a format, a request in its own fields, and what is
+/// checked: `thinks`, `calls` (a tool's name), `has_text`, or `rejected` (words of the error's message).
+#[tokio::test]
+async fn fields_of_each_format_are_followed_or_rejected() {
+    for line in include_str!("../format_requests.jsonl").lines() {
+        let (proves, name, body, expected): (String, String, Value, Value) =
+            serde_json::from_str(line).expect("a case");
+        let format = by_name(&name).expect("a format");
+        if let Some(words) = expected["rejected"].as_str() {
+            let call = Chat::new(format, false, body.to_string());
+            let error = call.error(&*sandbox()).await;
+            assert_eq!(error.kind, UpstreamErrorKind::Rejected, "{proves}: {error}");
+            assert!(error.message.contains(words), "{proves}: {error}");
+            continue;
+        }
+        let mut texts = Vec::new();
+        for stream in [false, true] {
+            let mut body = body.clone();
+            if name != "generate-content" {
+                body["stream"] = stream.into();
+            }
+            let (all, _) = pieces(&Chat::new(format, stream, body.to_string())).await;
+            let (text, thought, calls) = parts(&read(format, stream, &all).choices[0]);
+            let shown = format!("{proves}: {name} {stream} {all:?}");
+            if let Some(thinks) = expected["thinks"].as_bool() {
+                assert_eq!(!thought.is_empty(), thinks, "{shown}");
+            }
+            if let Some(tool) = expected["calls"].as_str() {
+                assert!(calls.iter().any(|call| call[0] == tool), "{shown}");
+            }
+            assert!(
+                expected["has_text"].is_null() || !text.is_empty(),
+                "{shown}"
+            );
+            texts.push(text);
+        }
+        assert_eq!(texts[0], texts[1], "{proves}: {name}");
     }
 }
 

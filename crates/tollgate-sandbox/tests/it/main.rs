@@ -1,7 +1,6 @@
 //! The sandbox's providers, called through the public traits as the server calls them.
 
 mod chat;
-mod corrections;
 mod harness;
 mod images;
 mod references;
