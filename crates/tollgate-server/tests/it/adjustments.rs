@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 use tollgate_fakes::{Fake, Options, Provider, start};
 
+use crate::harness::priced_images::images;
 use crate::harness::*;
 
 on_sqlite!(
     the_nearest_size_is_an_adjustment,
-    omitted_fields_are_adjustments
+    omitted_fields_are_adjustments,
+    fewer_images_than_requested_are_an_adjustment,
 );
 on_both!(adjustments_survive_a_crash);
 
@@ -88,5 +90,18 @@ async fn adjustments_survive_a_crash(backend: Backend) {
     check_adjustments(&record, &[prompt]);
     let posts = fake.requests().into_iter().filter(|r| r.method == "POST");
     assert_eq!(posts.count(), 1);
+    gateway.close().await;
+}
+
+async fn fewer_images_than_requested_are_an_adjustment(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let record = client
+        .generate(&images("a pier [[sandbox:partial=2]]", 4))
+        .await;
+    check_adjustments(&record, &[("n", json!(4), json!(2))]);
+    let why = record["adjustments"][0]["why"].as_str();
+    assert!(why.is_some_and(|why| why.contains("fewer")), "{record}");
+    let record = client.generate(&images("a pier", 2)).await;
+    assert_eq!(record.get("adjustments"), None, "{record}");
     gateway.close().await;
 }

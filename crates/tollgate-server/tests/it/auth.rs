@@ -11,6 +11,7 @@ on_both!(
     balances_are_returned,
     quotas_of_keys_and_balances_of_users_are_separate,
 );
+on_sqlite!(the_balance_of_a_disabled_user_has_its_own_error_body);
 
 const BALANCES: [&str; 4] = [
     "/v1/balance",
@@ -227,5 +228,24 @@ async fn quotas_of_keys_and_balances_of_users_are_separate(backend: Backend) {
     // What costs nothing needs no money.
     let free = json!({ "model": "wan2.7-image", "prompt": "x", "size": "768x768" });
     broke.generate(&free).await;
+    gateway.close().await;
+}
+
+async fn the_balance_of_a_disabled_user_has_its_own_error_body(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    let client = gateway.user_client("gone", &[]).await;
+    client.key_balances().await;
+    assert_eq!(gateway.cli(&["user", "disable", "gone"]).await.code, 0);
+    let disabled = async || client.get("/v1/balance").await.status == 403;
+    until_true("the user to be disabled", disabled).await;
+    for path in ["/v1/balance", "/user/balance"] {
+        let body = client.get(path).await.expect(403).json();
+        assert_eq!(body["success"], false, "{body}");
+        assert!(
+            body["message"].as_str().unwrap().contains("disabled"),
+            "{body}"
+        );
+        assert_eq!(body.as_object().unwrap().len(), 2, "{body}");
+    }
     gateway.close().await;
 }

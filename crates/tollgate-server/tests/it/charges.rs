@@ -15,6 +15,10 @@ on_both!(
     concurrent_submissions_never_overdraw,
     prices_are_reloaded,
 );
+on_sqlite!(
+    a_402_names_what_is_needed_and_what_there_is,
+    multipliers_are_the_prices_of_tokens_in_tokens,
+);
 
 const PRICES: &str = r#"
 [price."gpt-image-2-official"]
@@ -31,6 +35,9 @@ when = [{ size = "1K", per_image = 0.1 }]
 [price."grok-imagine-1.0-partner"]
 per_image = 0.333333333
 "#;
+
+const IMAGES: &str = "/v1/images/generations";
+const CHAT: &str = "/openai/v1/chat/completions";
 
 /// A request of images of `grok-imagine-1.0-partner`, which takes `n` up to 10.
 fn images(prompt: &str, n: u32) -> Value {
@@ -158,4 +165,61 @@ async fn prices_are_reloaded(backend: Backend) {
     assert_eq!(client.generate(&one).await["cost"], 3.0);
     gateway.set_config(&price("3"));
     gateway.close().await;
+}
+
+async fn a_402_names_what_is_needed_and_what_there_is(backend: Backend) {
+    let prices = "[price.\"gpt-5\"]\noutput_per_million = 1000.0\n";
+    let config = format!("{prices}{}", price("0.5"));
+    let gateway = Setup::new(backend).config(&config).start().await;
+    let poor = gateway.funded_client("0.75").await;
+    gateway.user("rich", &[]).await;
+    let limited = gateway.key("rich", &["--quota", "0.25"]).await;
+    let chat = json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": "hello" }] });
+    let mut capped = chat.clone();
+    capped["max_tokens"] = 1_000.into();
+    let default = "a smaller `max_tokens` than the default of 8192";
+    for (client, path, body, words) in [
+        (
+            &poor,
+            IMAGES,
+            &images("a", 3),
+            ["needs 1.5 USD", "0.75 USD is available"],
+        ),
+        (&poor, CHAT, &chat, ["needs 8.192 USD", default]),
+        (&poor, CHAT, &chat, ["needs 8.192 USD", "0.75 USD"]),
+        (&poor, CHAT, &capped, ["needs 1 USD", "0.75 USD"]),
+        (&limited, CHAT, &capped, ["quota", "0.25 USD is left"]),
+    ] {
+        let message = client.post(path, body).await.message(402);
+        assert!(words.iter().all(|part| message.contains(part)), "{message}");
+        assert_eq!(message.contains("max_tokens"), body == &chat, "{message}");
+    }
+    gateway.close().await;
+}
+
+async fn multipliers_are_the_prices_of_tokens_in_tokens(backend: Backend) {
+    let config = "currency = \"Tokens\"\n[price.\"gpt-5\"]\ninput = 1.0\noutput = 2.5\n";
+    let gateway = Setup::new(backend).config(config).start().await;
+    let client = gateway.funded_client("100000").await;
+    let body = json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": "hello" }], "max_tokens": 50 });
+    let usage = client.post(CHAT, &body).await.expect(200).json()["usage"].clone();
+    let tokens = |name: &str| usage[name].as_f64().unwrap();
+    let (_, used) = client.balances().await;
+    let cost = tokens("prompt_tokens") + 2.5 * tokens("completion_tokens");
+    assert!((used - cost).abs() < 1e-6, "{used} {usage}");
+    gateway.close().await;
+
+    for (config, key) in [
+        (
+            "currency = \"Tokens\"\n[price.\"gpt-5\"]\ninput_per_million = 1.0\n",
+            "price.gpt-5.input_per_million",
+        ),
+        ("[price.\"gpt-5\"]\noutput = 1.0\n", "price.gpt-5.output"),
+    ] {
+        let gateway = Setup::new(backend).config(config).prepare().await;
+        let rejected = gateway.cli(&["serve", "--listen", "127.0.0.1:0"]).await;
+        rejected.check_failure(key);
+        gateway.set_config("");
+        gateway.close().await;
+    }
 }

@@ -65,8 +65,7 @@ async fn every_model_is_generated_by_a_provider(backend: Backend) {
         );
         fakes.push(fake);
     }
-    let gateway = Setup::new(backend).config(&config).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, &config).await;
     let mut tasks = Vec::new();
     for row in &rows {
         for model in &row.models {

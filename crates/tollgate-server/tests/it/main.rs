@@ -2,12 +2,12 @@
 //! `TOLLGATE_TEST_POSTGRES_URL` names a server, on PostgreSQL. At the end of every test the books must close.
 
 mod adjustments;
+mod aliases;
 mod auth;
 mod bodies;
 mod charges;
 mod chat;
 mod commands;
-mod corrections;
 mod crash;
 mod database_outage;
 mod drain;
@@ -24,6 +24,7 @@ mod operations;
 mod provider_queues;
 mod references;
 mod rejected;
+mod result_downloads;
 mod sandbox;
 mod speech;
 mod startup;

@@ -9,6 +9,7 @@ on_sqlite!(
     every_model_generates_its_images,
     added_models_follow_the_one_they_are_like,
     models_are_listed,
+    one_model_is_described_under_v1,
 );
 
 async fn every_model_generates_its_images(backend: Backend) {
@@ -23,8 +24,7 @@ async fn added_models_follow_the_one_they_are_like(backend: Backend) {
     let config = "[[model]]\nname = \"studio\"\nlike = \"wan2.7-image\"\n\
                   [[model]]\nname = \"sketch\"\nlike = \"gpt-image-2\"\n\
                   [price.studio]\nper_image = 0.25\n";
-    let gateway = Setup::new(backend).config(config).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, config).await;
     let body = json!({ "model": "studio", "prompt": "a hall", "size": "768*768" });
     let receipt = client.post_image(&body).await.expect(200).json();
     assert_eq!(receipt["code"], "success");
@@ -62,5 +62,20 @@ async fn models_are_listed(backend: Backend) {
     reply.rejected(403, "studio, wan2.7-image");
     let body = json!({ "model": "studio", "prompt": "x", "size": "768x768" });
     guest.generate(&body).await;
+    gateway.close().await;
+}
+
+async fn one_model_is_described_under_v1(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    gateway.user("owner", &[]).await;
+    let client = gateway.key("owner", &["--models", "gpt-5,sora-2"]).await;
+    let same = client.get_json("/openai/v1/models/gpt-5").await;
+    assert_eq!(client.get_json("/v1/models/gpt-5").await, same);
+    let video = client.get_json("/v1/models/sora-2").await;
+    assert_has(&video, json!({ "id": "sora-2", "object": "model" }));
+    for unknown in ["gpt-4o", "nothing", "a/b"] {
+        let reply = client.get(&format!("/v1/models/{unknown}")).await;
+        reply.rejected(404, "");
+    }
     gateway.close().await;
 }

@@ -8,6 +8,8 @@ use axum::Router;
 use axum::middleware::{Next, from_fn};
 use axum::response::Redirect;
 use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use image::ImageFormat::{Bmp, Gif, Jpeg, WebP};
 use serde_json::json;
 
@@ -16,7 +18,8 @@ use crate::harness::*;
 
 on_sqlite!(
     uploads_are_checked_at_submission,
-    data_uris_are_checked_at_submission
+    data_uris_are_checked_at_submission,
+    an_image_of_exactly_the_limit_passes_in_every_format,
 );
 on_both!(
     urls_are_fetched_when_the_task_runs,
@@ -172,5 +175,50 @@ async fn private_addresses_are_out_of_reach(backend: Backend) {
     }
     assert_eq!(count.load(Ordering::Relaxed), 0, "no request came");
     assert_eq!(client.balances().await, (9.0, 0.0));
+    gateway.close().await;
+}
+
+/// The largest image that clients may send, in bytes.
+const LIMIT: usize = 20_971_520;
+
+async fn an_image_of_exactly_the_limit_passes_in_every_format(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let bodies = |data: &str| {
+        let uri = format!("data:image/png;base64,{data}");
+        let content = json!([{ "type": "image_url", "image_url": { "url": uri } }]);
+        let block = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": data } });
+        [
+            (
+                "/openai/v1/responses",
+                json!({ "model": "gpt-5", "input": [{ "role": "user", "content": [{ "type": "input_image", "image_url": uri }] }] }),
+            ),
+            (
+                "/v1/images/edits",
+                json!({ "model": "grok-imagine-1.0-edit-partner", "prompt": "a", "image_urls": [uri] }),
+            ),
+            (
+                "/v1/video/generations",
+                json!({ "model": "sora-2", "prompt": "a", "image": data }),
+            ),
+            (
+                "/openai/v1/chat/completions",
+                json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": content }] }),
+            ),
+            (
+                "/anthropic/v1/messages",
+                json!({ "model": "gpt-5", "max_tokens": 100, "messages": [{ "role": "user", "content": [block] }] }),
+            ),
+        ]
+    };
+    let mut file = png(300, 300);
+    file.resize(LIMIT, 0);
+    for (path, body) in bodies(&STANDARD.encode(&file)) {
+        assert_eq!(client.post(path, &body).await.status, 200, "{path}");
+    }
+    file.push(0);
+    for (path, body) in &bodies(&STANDARD.encode(&file))[..3] {
+        let message = client.post(path, body).await.message(400);
+        assert!(message.contains("20971520 bytes"), "{path}: {message}");
+    }
     gateway.close().await;
 }

@@ -1,6 +1,6 @@
 //! Requests that must not be sent. Every response is a clear 4xx in the documented envelope, and the next request is served.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::*;
 
@@ -11,9 +11,12 @@ on_sqlite!(
     unknown_paths_and_methods_are_rejected,
     malformed_http_is_rejected,
     a_connection_serves_the_next_request,
+    bodies_are_limited_by_endpoint,
+    compressed_bodies_are_named,
 );
 
 const GENERATIONS: &str = "/v1/images/generations";
+const MULTIMODAL: &str = "/v1/multimodal/audio/generations";
 
 async fn fields_and_models_are_rejected(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
@@ -127,5 +130,67 @@ async fn a_connection_serves_the_next_request(backend: Backend) {
     }
     gateway.idle().await;
     assert_eq!(client.tasks().await.len(), 1);
+    gateway.close().await;
+}
+
+async fn bodies_are_limited_by_endpoint(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let padded = |mut body: Value| {
+        body["padding"] = "x".repeat(1_100_000).into();
+        body
+    };
+    let image = json!({ "model": "grok-imagine-1.0-partner", "prompt": "a" });
+    let id = client.submit(&image).await;
+    client.wait_for_end(&id).await;
+    let cancel = format!("/v1/tasks/{id}/cancel");
+    let text = json!({ "text": "hello" });
+    for (path, body) in [
+        (
+            "/v1/audio/speech",
+            json!({ "model": "native-v3", "input": "hello" }),
+        ),
+        (
+            "/native/v1/audio/tts",
+            json!({ "model_name": "native-v3", "text": "hello" }),
+        ),
+        (
+            MULTIMODAL,
+            json!({ "model": "native-v3", "task_type": "tts", "metadata": text }),
+        ),
+        ("/v1/tasks/batch", json!({ "task_ids": [id] })),
+        (&cancel, json!({})),
+    ] {
+        let reply = client.post(path, &padded(body)).await;
+        reply.rejected(413, "1048576 bytes");
+    }
+    client.cancel(&id).await.expect(409);
+    client.post(GENERATIONS, &padded(image)).await.expect(200);
+    gateway.close().await;
+}
+
+async fn compressed_bodies_are_named(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let gzip = [&[0x1f, 0x8b, 8, 0][..], &[0xab; 40]].concat();
+    let encoded = ("content-encoding", "gzip");
+    let post = async |path: &str, headers: &[(&str, &str)]| {
+        let reply = client.send_with("POST", path, headers, gzip.clone()).await;
+        reply.message(400)
+    };
+    let json = ("content-type", "application/json");
+    for path in [
+        GENERATIONS,
+        "/openai/v1/chat/completions",
+        "/v1/tasks/batch",
+    ] {
+        let message = post(path, &[json, encoded]).await;
+        let is_named = message.contains("`Content-Encoding`") && message.contains("gzip");
+        assert!(is_named, "{message}");
+        let message = post(path, &[json]).await;
+        let is_recognised = message.contains("gzip") && !message.contains("UTF-8");
+        assert!(is_recognised, "{message}");
+    }
+    let form = ("content-type", "multipart/form-data; boundary=edge");
+    let message = post("/v1/uploads/images", &[form, encoded]).await;
+    assert!(message.contains("gzip"), "{message}");
     gateway.close().await;
 }

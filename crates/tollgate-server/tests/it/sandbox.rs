@@ -74,8 +74,7 @@ async fn tasks_without_a_channel_end_in_time(backend: Backend) {
 
 async fn prompts_are_reviewed(backend: Backend) {
     let config = "[safety]\npatterns = [\"forbidden fruit\"]\nfamilies = [\"imagen-4\"]\n";
-    let gateway = Setup::new(backend).config(config).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, config).await;
     let words = "prompt rejected by safety review";
     for (model, prompt) in [
         ("gpt-image-2-official", "[[sandbox:moderated]]"),

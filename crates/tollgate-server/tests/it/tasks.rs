@@ -18,8 +18,7 @@ fn hanging(model: &str) -> Value {
 
 async fn receipts_and_records_have_their_familys_shape(backend: Backend) {
     let prices = "[price.\"imagen-4.0-partner\"]\nper_image = 0.125\n";
-    let gateway = Setup::new(backend).config(prices).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, prices).await;
     check_standard_shape(&client).await;
     check_processing_shape(&client).await;
     check_asynchronous_shape(&client).await;

@@ -78,6 +78,11 @@ async fn images_are_recognised_by_their_content(backend: Backend) {
         let reply = client.upload("a.png", "image/png", file).await;
         check_rejected(reply, 400, "`file`");
     }
+    let reply = client
+        .upload("a.txt", "text/plain", b"this is a text")
+        .await;
+    assert!(!reply.text().to_lowercase().contains("bmp"));
+    check_rejected(reply, 400, "jpeg, png, gif, webp");
     gateway.close().await;
 }
 
@@ -90,6 +95,7 @@ async fn invalid_forms_are_rejected(backend: Backend) {
     let other = [part("image").as_bytes(), &image, b"\r\n--edge--\r\n"].concat();
     for (content_type, body, words) in [
         ("application/json", &b"{}"[..], "multipart/form-data"),
+        ("application/json", b"{}", "got \"application/json\""),
         ("multipart/form-data", &cut, "boundary"),
         ("image/png", &image, "multipart/form-data"),
         (FORM, b"", "broke off"),

@@ -239,8 +239,7 @@ async fn videos_are_visible_to_their_user_alone(backend: Backend) {
 
 async fn video_links_expire(backend: Backend) {
     let config = "[expiry]\nimages_s = 3\n";
-    let gateway = Setup::new(backend).config(config).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, config).await;
     let id = submit(&client, &video("a mill")).await;
     let record = client.wait_for_end(&id).await;
     let url = record["url"].as_str().unwrap();

@@ -90,8 +90,7 @@ fn check(post: &Post, id: &str, secret: &str) {
 }
 
 async fn every_end_is_delivered(backend: Backend) {
-    let gateway = Setup::new(backend).config(LOCAL).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, LOCAL).await;
     let (receiver, secret) = (WebhookReceiver::start().await, secret(&client).await);
     let mut count = 0;
     let requests = [(IMAGES, image as Request), (VIDEOS, video as Request)];
@@ -138,8 +137,7 @@ async fn every_end_is_delivered(backend: Backend) {
 }
 
 async fn failed_deliveries_are_retried(backend: Backend) {
-    let gateway = Setup::new(backend).config(LOCAL).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, LOCAL).await;
     let (receiver, secret) = (WebhookReceiver::start().await, secret(&client).await);
     let submit = async |path: &str| {
         let body = image("a mill", &receiver.url(path));
@@ -174,8 +172,7 @@ async fn failed_deliveries_are_retried(backend: Backend) {
 async fn a_hanging_receiver_delays_nobody_else(backend: Backend) {
     const RECEIVERS: usize = 50;
     const EACH: usize = 4;
-    let gateway = Setup::new(backend).config(LOCAL).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, LOCAL).await;
     let hangs = |at: usize| at.is_multiple_of(10);
     let mut receivers = Vec::new();
     for at in 0..RECEIVERS {

@@ -41,8 +41,7 @@ impl TwoChannels {
         let (a, b) = (fake(Provider::OpenAi).await, fake(Provider::OpenAi).await);
         let config = channel("a", Provider::OpenAi, &a, a_more)
             + &channel("b", Provider::OpenAi, &b, b_more);
-        let gateway = Setup::new(backend).config(&config).start().await;
-        let client = gateway.unlimited_client().await;
+        let (gateway, client) = TestGateway::with_config(backend, &config).await;
         Self {
             gateway,
             client,
@@ -191,8 +190,7 @@ async fn connections_have_a_timeout(backend: Backend) {
             "{everywhere}[[channel]]\nname = \"a\"\nkind = \"openai\"\nbase_url = \"{url}\"\napi_keys = [\"k\"]\n\
              models = [\"{MODEL}\"]\n{here}{b}"
         );
-        let gateway = Setup::new(backend).config(&config).start().await;
-        let client = gateway.unlimited_client().await;
+        let (gateway, client) = TestGateway::with_config(backend, &config).await;
         assert_eq!(chat(&client, MODEL).await, 200);
         let rows = chat_records(&gateway, "channel, attempts").await;
         let timed_out = rows[0][1].contains("\"outcome\":\"Connect\"");
@@ -214,8 +212,7 @@ async fn errors_without_another_channel(backend: Backend) {
     ] {
         let upstream = fake(Provider::OpenAi).await;
         let config = channel("only", Provider::OpenAi, &upstream, "first_byte_s = 1");
-        let gateway = Setup::new(backend).config(&config).start().await;
-        let client = gateway.unlimited_client().await;
+        let (gateway, client) = TestGateway::with_config(backend, &config).await;
         upstream.set(scenario.parse().unwrap());
         let request = ChatRequest::of_text(Format::Generate, MODEL, false, "hi");
         let path = Format::Generate.enveloped_path(MODEL, false);

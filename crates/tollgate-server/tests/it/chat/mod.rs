@@ -14,6 +14,7 @@ mod interrupted;
 mod rejected;
 mod sandbox;
 mod search;
+mod thoughts;
 mod threads;
 mod translation;
 mod upstream;

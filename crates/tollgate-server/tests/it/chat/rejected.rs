@@ -145,8 +145,7 @@ fn check_429(format: Format, reply: &Reply) {
 
 async fn errors_have_the_words_of_their_path(backend: Backend) {
     let prices = "[price.\"gemini-2.5-flash\"]\noutput_per_million = 1000\n";
-    let gateway = Setup::new(backend).config(prices).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, prices).await;
     let poor = gateway.funded_client("0").await;
     gateway.user("bound", &[]).await;
     let bound = gateway.key("bound", &["--models", "gpt-5"]).await;

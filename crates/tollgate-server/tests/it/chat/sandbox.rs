@@ -121,8 +121,7 @@ async fn replies_have_the_documented_shape(backend: Backend) {
 
 async fn directives(backend: Backend) {
     let limits = "time_limits.chat_first_byte_s = 3\ntime_limits.chat_idle_s = 3\n";
-    let gateway = Setup::new(backend).config(limits).start().await;
-    let client = gateway.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, limits).await;
     let all = Format::all_and_streamed();
     join_all(all.map(|(format, stream)| check_directives(&client, format, stream))).await;
     // These concern the channel, or take a second: one format is enough.

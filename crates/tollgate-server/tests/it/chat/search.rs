@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::upstream::{Received, Upstream, json as json_answer};
-use crate::harness::{Backend, Setup, on_sqlite};
+use crate::harness::{Backend, TestGateway, on_sqlite};
 
 on_sqlite!(
     search_goes_to_the_api_that_has_it,
@@ -41,8 +41,7 @@ async fn search_goes_to_the_api_that_has_it(backend: Backend) {
     let config = channel("both", "gpt-5", "")
         + &channel("one", "gpt-5-mini", "apis = [\"chat-completions\"]")
         + &channel("plain", "deepseek-v3-0324", "");
-    let gate = Setup::new(backend).config(&config).start().await;
-    let client = gate.unlimited_client().await;
+    let (gate, client) = TestGateway::with_config(backend, &config).await;
     let body = |model: &str, search: bool| {
         let mut body = json!({"model": model, "messages": [{"role": "user", "content": "news?"}]});
         if search {
@@ -89,8 +88,7 @@ async fn search_goes_to_the_api_that_has_it(backend: Backend) {
 async fn derived_model_ids_resolve(backend: Backend) {
     let config = "[[model]]\nname = \"house-*\"\nlike = \"gpt-5-mini\"\n\
         [[channel]]\nname = \"box\"\nkind = \"sandbox\"\nmodels = [\"claude-opus-4-1-20250805\", \"gpt-5-mini\"]\n";
-    let gate = Setup::new(backend).config(config).start().await;
-    let client = gate.unlimited_client().await;
+    let (gate, client) = TestGateway::with_config(backend, config).await;
     let body = |model: &str| json!({"model": model, "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]});
     for model in [
         "claude-opus-4-8",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::upstream::{Answer, Received, Upstream, events, json as json_answer};
-use crate::harness::{Backend, Client, Setup, on_sqlite};
+use crate::harness::{Backend, Client, TestGateway, on_sqlite};
 
 on_sqlite!(
     threads_are_rejected_where_nothing_stores_them,
@@ -38,8 +38,7 @@ async fn threads_are_rejected_where_nothing_stores_them(backend: Backend) {
          [[channel]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodels = [\"gpt-4o\"]\n",
         openai.url
     );
-    let gate = Setup::new(backend).config(&config).start().await;
-    let client = gate.unlimited_client().await;
+    let (gate, client) = TestGateway::with_config(backend, &config).await;
     for model in ["claude-sonnet-4-5-20250929", "gpt-4o"] {
         for path in [PATH, "/v1/messages"] {
             for thread in [json!({"type": "create"}), go_on("msg_1")] {
@@ -129,8 +128,7 @@ async fn a_thread_goes_on_where_it_was_created(backend: Backend) {
         channel("a", "\"key-a1\", \"key-a2\""),
         channel("b", "\"key-b1\", \"key-b2\""),
     );
-    let gate = Setup::new(backend).config(&config).start().await;
-    let client = gate.unlimited_client().await;
+    let (gate, client) = TestGateway::with_config(backend, &config).await;
     for stream in [false, true] {
         let mut body = request(MODEL, json!({"type": "create"}));
         body["stream"] = json!(stream);
@@ -202,8 +200,7 @@ async fn a_vendors_error_keeps_its_details(backend: Backend) {
     let config = channel("anthropic", &anthropic.url, MODEL)
         + &channel("openai", &openai.url, "gpt-4o")
         + &channel("gemini", &gemini.url, "gemini-2.5-flash");
-    let gate = Setup::new(backend).config(&config).start().await;
-    let client = gate.unlimited_client().await;
+    let (gate, client) = TestGateway::with_config(backend, &config).await;
     let messages = |model: &str| json!({"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
 
     for path in [PATH, "/v1/messages"] {

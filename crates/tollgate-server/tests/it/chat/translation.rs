@@ -5,7 +5,7 @@ use axum::Router;
 use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tollgate_fakes::Fake;
 
 use super::format::{ChatReply, Format};
@@ -20,6 +20,7 @@ on_sqlite!(
     token_limits_stop_sequences_and_schemas,
     thinking_with_tools,
     dropped_fields_are_reported,
+    a_forced_tool_is_checked_before_translation,
 );
 
 /// One client format and one model, complete or streamed.
@@ -235,5 +236,20 @@ async fn dropped_fields_are_reported(backend: Backend) {
     body["n"] = 2.into();
     let reply = client.post(&path, &body).await.expect(400);
     assert_eq!(reply.json()["error"]["param"], "n", "{}", reply.text());
+    gateway.close().await;
+}
+
+async fn a_forced_tool_is_checked_before_translation(backend: Backend) {
+    let config = "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\napis = [\"chat-completions\"]\n";
+    let (gateway, client) = TestGateway::with_config(backend, config).await;
+    let tool = json!({ "name": "there", "input_schema": { "type": "object", "properties": {} } });
+    let mut body = json!({ "model": "gpt-5", "max_tokens": 100, "messages": [{ "role": "user", "content": "hello" }], "tools": [tool] });
+    body["tool_choice"] = json!({ "type": "tool", "name": "missing" });
+    let messages = "/anthropic/v1/messages";
+    let message = client.post(messages, &body).await.message(400);
+    let is_named = message.contains("`tool_choice`") && message.contains("missing");
+    assert!(is_named, "{message}");
+    body["tool_choice"]["name"] = "there".into();
+    client.post(messages, &body).await.expect(200);
     gateway.close().await;
 }

@@ -85,7 +85,20 @@ impl Reply {
         message.to_owned()
     }
 
-    /// The same with the type that errors of this status have. The message must contain `words`.
+    /// The message of an error in any envelope, which must be of this status.
+    #[track_caller]
+    pub(crate) fn message(self, status: u16) -> String {
+        let body = self.expect(status).json();
+        let message = body
+            .pointer("/error/message")
+            .or_else(|| body.get("message"));
+        message
+            .and_then(Value::as_str)
+            .expect("a message")
+            .to_owned()
+    }
+
+    /// The message of an error in the standard envelope, with the type that errors of this status have. It must contain `words`.
     #[track_caller]
     pub(crate) fn rejected(&self, status: u16, words: &str) -> String {
         let kind = match status {

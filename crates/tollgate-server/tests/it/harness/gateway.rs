@@ -40,6 +40,13 @@ impl TestGateway {
         (gateway, client)
     }
 
+    /// One with this configuration, and an unlimited client.
+    pub(crate) async fn with_config(backend: Backend, config: &str) -> (Self, Client) {
+        let gateway = Setup::new(backend).config(config).start().await;
+        let client = gateway.unlimited_client().await;
+        (gateway, client)
+    }
+
     /// Starts the server; on the same data as before, if it ran before.
     pub(crate) async fn start_server(&mut self) {
         let listens = self.try_start().await;

@@ -1,16 +1,18 @@
-//! Thoughts that nobody asked for, and tools that are not there.
+//! Which thoughts clients see.
 
 use serde_json::{Value, json};
 use tollgate_fakes::{Options, Provider, start};
 
-use super::{CHAT, MESSAGES, RESPONSES, message, said};
-use crate::harness::{Backend, Setup, on_sqlite};
+use crate::harness::*;
 
 on_sqlite!(
     thoughts_are_hidden_unless_the_client_asks,
     unasked_thoughts_are_hidden_in_the_envelope_and_kept_for_tool_loops,
-    a_forced_tool_is_checked_before_translation,
 );
+
+const CHAT: &str = "/openai/v1/chat/completions";
+const RESPONSES: &str = "/openai/v1/responses";
+const MESSAGES: &str = "/anthropic/v1/messages";
 
 /// Whether a complete or streamed response of the sandbox has a thought: no other sentence has this word.
 fn has_thought(text: &str) -> bool {
@@ -21,15 +23,14 @@ async fn thoughts_are_hidden_unless_the_client_asks(backend: Backend) {
     // The same sandbox, spoken to in the client's format and in another.
     for apis in ["", "apis = [\"chat-completions\"]", "apis = [\"messages\"]"] {
         let config = format!("[[channel]]\nname = \"box\"\nkind = \"sandbox\"\n{apis}\n");
-        let gate = Setup::new(backend).config(&config).start().await;
-        let client = gate.unlimited_client().await;
+        let (gateway, client) = TestGateway::with_config(backend, &config).await;
         let model = "claude-sonnet-4-5-20250929-thinking";
         let gemini = "/gemini/v1beta/models/gemini-2.5-pro-thinking:generateContent";
         let contents = json!({ "contents": [{ "role": "user", "parts": [{ "text": "hello" }] }] });
         let mut asking = contents.clone();
         asking["generationConfig"] =
             json!({ "thinkingConfig": { "includeThoughts": true, "thinkingBudget": 1_024 } });
-        let chat = json!({ "model": model, "messages": said("hello"), "max_tokens": 4_000 });
+        let chat = json!({ "model": model, "messages": [{ "role": "user", "content": "hello" }], "max_tokens": 4_000 });
         let mut thinking = chat.clone();
         thinking["thinking"] = json!({ "type": "enabled", "budget_tokens": 1_024 });
         let responses = json!({ "model": model, "input": "hello" });
@@ -57,7 +58,7 @@ async fn thoughts_are_hidden_unless_the_client_asks(backend: Backend) {
                 assert!(text.contains("said"), "{text}");
             }
         }
-        gate.close().await;
+        gateway.close().await;
     }
 }
 
@@ -68,10 +69,9 @@ async fn unasked_thoughts_are_hidden_in_the_envelope_and_kept_for_tool_loops(bac
          models = [{{ name = \"deepseek-v3.1-think-250821\", upstream = \"deepseek-reasoner\" }}]\n",
         fake.base_url()
     );
-    let gate = Setup::new(backend).config(&config).start().await;
-    let client = gate.unlimited_client().await;
+    let (gateway, client) = TestGateway::with_config(backend, &config).await;
     let tool = json!({ "type": "function", "function": { "name": "get_weather", "parameters": { "type": "object", "properties": {} } } });
-    let mut body = json!({ "model": "deepseek-v3.1-think-250821", "messages": said("think, then call tool get_weather"), "tools": [tool] });
+    let mut body = json!({ "model": "deepseek-v3.1-think-250821", "messages": [{ "role": "user", "content": "think, then call tool get_weather" }], "tools": [tool] });
     let bare = client.post(CHAT, &body).await.expect(200).json();
     let shown = &bare["choices"][0]["message"]["reasoning_content"];
     assert!(shown.is_string(), "{bare}");
@@ -87,23 +87,5 @@ async fn unasked_thoughts_are_hidden_in_the_envelope_and_kept_for_tool_loops(bac
     let messages = body["messages"].as_array_mut().unwrap();
     messages.extend([turn, result]);
     client.post(path, &body).await.expect(200);
-    gate.close().await;
-}
-
-async fn a_forced_tool_is_checked_before_translation(backend: Backend) {
-    let config = "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\napis = [\"chat-completions\"]\n";
-    let gate = Setup::new(backend).config(config).start().await;
-    let client = gate.unlimited_client().await;
-    let tool = json!({ "name": "there", "input_schema": { "type": "object", "properties": {} } });
-    let mut body =
-        json!({ "model": "gpt-5", "max_tokens": 100, "messages": said("hello"), "tools": [tool] });
-    body["tool_choice"] = json!({ "type": "tool", "name": "missing" });
-    let said = message(&client.post(MESSAGES, &body).await.expect(400));
-    assert!(
-        said.contains("`tool_choice`") && said.contains("missing"),
-        "{said}"
-    );
-    body["tool_choice"]["name"] = "there".into();
-    client.post(MESSAGES, &body).await.expect(200);
-    gate.close().await;
+    gateway.close().await;
 }
