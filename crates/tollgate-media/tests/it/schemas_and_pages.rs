@@ -5,7 +5,7 @@ use tollgate_media::fields::{Field, FieldKind};
 use tollgate_media::image::FAMILIES;
 use tollgate_media::{AnyFamily, RequestLayout};
 
-use crate::{CATALOGUE, parse, submit};
+use crate::{CATALOGUE, cases, parse, submit};
 
 /// Every request layout of every family, with its fields.
 fn layouts() -> Vec<(AnyFamily, RequestLayout, &'static [Field])> {
@@ -79,89 +79,26 @@ fn every_listed_value_is_valid() {
     }
 }
 
+/// `cases/schema_members.jsonl`: a family, a layout of its requests, a JSON pointer into the properties, and what is there.
 #[test]
 fn schemas_state_types_limits_defaults_and_aliases() {
-    let strings = json!({ "type": "string", "enum": ["8", "12"] });
-    let numbers = json!({ "type": "integer", "enum": [8, 12] });
-    let one = json!({
-        "type": "integer", "minimum": 1, "maximum": 1, "default": 1,
-        "description": "Number of images to generate.",
-    });
-    let (standard, native) = (RequestLayout::Standard, RequestLayout::NativeSpeech);
-    let multimodal = RequestLayout::MultimodalSpeech;
-    for (family, layout, pointer, expected) in [
-        (
-            "sora-2",
-            standard,
-            "/seconds/anyOf",
-            json!([strings, numbers]),
-        ),
-        ("sora-2", standard, "/seconds/default", json!("8")),
-        ("sora-2", standard, "/duration/default", json!(8)),
-        ("sora-2", standard, "/size/default", json!("1280x720")),
-        ("seedance-1.5-pro", standard, "/duration/minimum", json!(4)),
-        ("seedance-1.5-pro", standard, "/duration/maximum", json!(12)),
-        (
-            "seedance-1.5-pro",
-            standard,
-            "/resolution/default",
-            json!("720p"),
-        ),
-        (
-            "seedance-1.5-pro",
-            standard,
-            "/aspect_ratio/enum/6",
-            json!("adaptive"),
-        ),
-        (
-            "veo-3.1",
-            standard,
-            "/metadata/properties/resolution/default",
-            Value::Null,
-        ),
-        (
-            "veo-3.1",
-            standard,
-            "/metadata/properties/generateAudio/default",
-            json!(true),
-        ),
-        (
-            "native-v3",
-            multimodal,
-            "/metadata/required",
-            json!(["text"]),
-        ),
-        ("native-v3", multimodal, "/task_type/enum", json!(["tts"])),
-        ("native-v3", native, "/voice_speed/minimum", json!(0.25)),
-        ("native-v3", native, "/voice_speed/maximum", json!(4.0)),
-        ("imagen-4", standard, "/n", one),
-        ("imagen-4", standard, "/size/default", json!("16:9")),
-        ("imagen-4", standard, "/size/enum", Value::Null),
-        (
-            "gemini-3.1-flash-image",
-            standard,
-            "/resolution/enum",
-            json!(["0.5K", "1K", "2K", "4K"]),
-        ),
-        (
-            "gemini-3.1-flash-image",
-            standard,
-            "/resolution/default",
-            json!("1K"),
-        ),
-        ("wan2.7", standard, "/prompt/maxLength", json!(5000)),
-        (
-            "grok-imagine-edit",
-            standard,
-            "/image_urls/minItems",
-            json!(1),
-        ),
-    ] {
-        let properties = AnyFamily::by_name(family).unwrap().schema(layout)["properties"].take();
-        let found = properties.pointer(pointer).unwrap_or(&Value::Null);
+    type Row = (String, String, String, Value);
+    for line in cases::read("schema_members.jsonl").lines() {
+        let (family, layout, pointer, expected): Row = serde_json::from_str(line).unwrap();
+        let layout = match layout.as_str() {
+            "standard" => RequestLayout::Standard,
+            "native" => RequestLayout::NativeSpeech,
+            _ => RequestLayout::MultimodalSpeech,
+        };
+        let properties = AnyFamily::by_name(&family).unwrap().schema(layout)["properties"].take();
+        let found = properties.pointer(&pointer).unwrap_or(&Value::Null);
         assert_eq!(*found, expected, "{family} {pointer}");
     }
-    let schema = |family| AnyFamily::by_name(family).unwrap().schema(standard);
+    let schema = |family| {
+        AnyFamily::by_name(family)
+            .unwrap()
+            .schema(RequestLayout::Standard)
+    };
     let search = &schema("gemini-3.1-flash-image")["properties"]["engine_image_search"];
     let aliases = "`google_image_search`, `image_search`";
     assert!(search["description"].as_str().unwrap().contains(aliases));
