@@ -152,77 +152,18 @@ fn is_about_missing_model(head: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_tables::rows;
 
     #[test]
     fn only_the_providers_own_words_and_codes_blame_key_model_or_channel() {
-        use UpstreamErrorKind::{KeyRejected, ModelNotFound, QuotaExhausted, Rejected};
-        for (status, code, message, expected) in [
-            (
-                400,
-                "",
-                "Your credit balance is too low to access the API.",
-                QuotaExhausted,
-            ),
-            (
-                400,
-                "",
-                "Invalid value: 'your credit balance is too low'",
-                Rejected,
-            ),
-            (
-                400,
-                "",
-                "Unknown tool \"please enable billing\" in tools[0]",
-                Rejected,
-            ),
-            (
-                400,
-                "",
-                "API key not valid. Please pass a valid API key.",
-                KeyRejected,
-            ),
-            (400, "", "Invalid JSON near `API key not valid`.", Rejected),
-            (400, "", "The model `gpt-9` does not exist", ModelNotFound),
-            (400, "", "Invalid name 'model not found'", Rejected),
-            (400, "", "It's said: 'unknown model'", Rejected),
-            (400, "insufficient_quota", "'anything'", QuotaExhausted),
-            (
-                403,
-                "PERMISSION_DENIED",
-                "You do not have permission to access the File abc or it may not exist.",
-                Rejected,
-            ),
-            (
-                403,
-                "PERMISSION_DENIED",
-                "CachedContent not found (or permission denied)",
-                Rejected,
-            ),
-            (
-                403,
-                "PERMISSION_DENIED",
-                "Your API key was reported as leaked.",
-                KeyRejected,
-            ),
-            (
-                403,
-                "",
-                "Project does not have access to model 'file-x'",
-                KeyRejected,
-            ),
-            (
-                404,
-                "",
-                "Previous response with id 'resp_1' not found.",
-                Rejected,
-            ),
-            (404, "not_found_error", "File not found: file_011", Rejected),
-            (404, "not_found_error", "model: claude-9", ModelNotFound),
-        ] {
-            let kind = classify_error(status, code, message);
-            assert_eq!(kind, expected, "{status} {code} {message}");
+        for (status, code, message, expected) in
+            rows::<(u16, String, String, String)>("error_kinds")
+        {
+            let kind = classify_error(status, &code, &message);
+            assert_eq!(format!("{kind:?}"), expected, "{status} {code} {message}");
         }
         let long = format!("Bad request. {} enable billing", "x".repeat(HEAD));
-        assert_eq!(classify_error(400, "", &long), Rejected);
+        let kind = classify_error(400, "", &long);
+        assert_eq!(kind, UpstreamErrorKind::Rejected);
     }
 }
