@@ -56,6 +56,7 @@ fn traits(id: &str) -> ModelCapabilities {
     let max_output = max_output(id, generation);
     ModelCapabilities {
         max_output_tokens: Some(max_output),
+        context_window: Some(context_window(id, generation)),
         sampling: match generation {
             ..=400 => SamplingSupport::All,
             401..=406 => SamplingSupport::TemperatureOrTopP,
@@ -79,6 +80,13 @@ fn traits(id: &str) -> ModelCapabilities {
         accepts_urls: true,
         ..ModelCapabilities::default()
     }
+}
+
+/// In tokens. Where a beta feature or the model itself allows a million, that counts.
+/// <https://docs.anthropic.com/en/docs/about-claude/models/overview>
+fn context_window(id: &str, generation: Generation) -> u64 {
+    let is_long = generation >= 406 || (generation >= 400 && id.contains("sonnet"));
+    if is_long { 1_000_000 } else { 200_000 }
 }
 
 fn max_output(id: &str, generation: Generation) -> u64 {
@@ -157,6 +165,9 @@ mod tests {
                 "{id}"
             );
             assert_eq!(traits.max_output_tokens, Some(most), "{id}");
+            let is_long = id.contains("sonnet-4") || generation(id) >= 406;
+            let window = if is_long { 1_000_000 } else { 200_000 };
+            assert_eq!(traits.context_window, Some(window), "{id}");
         }
         assert_eq!(
             model("claude-3-5-haiku-20241022").traits.thinking,

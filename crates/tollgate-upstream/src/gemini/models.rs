@@ -47,6 +47,7 @@ fn of(generation: Generation, id: &str) -> ModelCapabilities {
             ..=204 => Some(8_192),
             _ => Some(65_536),
         },
+        context_window: context_window(generation, id),
         thinking: thinking(generation, id),
         // Before 2.5 only the older dialect of schemas.
         supports_json_schema: generation >= 205,
@@ -58,6 +59,16 @@ fn of(generation: Generation, id: &str) -> ModelCapabilities {
         requires_signatures: generation >= 300,
         accepts_urls: generation >= 300,
         ..ModelCapabilities::default()
+    }
+}
+
+/// In tokens. `None` if it is not known. <https://ai.google.dev/gemini-api/docs/models>
+fn context_window(generation: Generation, id: &str) -> Option<u64> {
+    match generation {
+        _ if !is_gemini(id) => None,
+        105 if id.contains("pro") => Some(2_097_152),
+        105 | 200.. if !id.contains("image") => Some(1_048_576),
+        _ => None,
     }
 }
 

@@ -60,6 +60,40 @@ const MODELS: &[Row] = &[
     row("gpt-3.5", "", 4_096, Kind::Old),
 ];
 
+/// Context windows in tokens, by how ids begin; the first that fits counts. <https://platform.openai.com/docs/models>
+const CONTEXT_WINDOWS: &[(&str, u64)] = &[
+    ("gpt-5-chat", 128_000),
+    ("gpt-5.1", 400_000),
+    ("gpt-5.2", 400_000),
+    ("gpt-5-", 400_000),
+    ("codex-", 200_000),
+    ("o1-mini", 128_000),
+    ("o1-preview", 128_000),
+    ("o1", 200_000),
+    ("o3", 200_000),
+    ("o4-mini", 200_000),
+    ("gpt-4o", 128_000),
+    ("chatgpt-4o", 128_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-4.5", 128_000),
+    ("gpt-4-turbo", 128_000),
+    ("gpt-4-1106", 128_000),
+    ("gpt-4-0125", 128_000),
+    ("gpt-3.5", 16_385),
+];
+
+/// The context window of a model. `None` if it is not known.
+fn context_window(id: &str) -> Option<u64> {
+    match id {
+        "gpt-5" => Some(400_000),
+        "gpt-4" => Some(8_192),
+        id => CONTEXT_WINDOWS
+            .iter()
+            .find(|(start, _)| id.starts_with(start))
+            .map(|(_, tokens)| *tokens),
+    }
+}
+
 /// The traits of a model. `is_vendor`: on OpenAI itself, where only documented fields may be sent.
 pub(super) fn traits(model: &str, is_vendor: bool) -> ModelCapabilities {
     let id = bare(model);
@@ -78,6 +112,7 @@ pub(super) fn traits(model: &str, is_vendor: bool) -> ModelCapabilities {
     ModelCapabilities {
         rejects_unknown_fields: is_vendor,
         supports_chat_search,
+        context_window: context_window(&id),
         ..traits
     }
 }
@@ -174,6 +209,24 @@ mod tests {
             !traits("gpt-4-turbo", true).supports_json_schema
                 && traits("gpt-4o", true).supports_json_schema
         );
+    }
+
+    #[test]
+    fn context_windows_are_those_that_are_published() {
+        for (id, tokens) in [
+            ("gpt-5", Some(400_000)),
+            ("gpt-5-mini-2025-08-07", Some(400_000)),
+            ("gpt-5-chat-latest", Some(128_000)),
+            ("openai/gpt-4o-mini", Some(128_000)),
+            ("gpt-4.1-nano", Some(1_047_576)),
+            ("o3-pro", Some(200_000)),
+            ("gpt-4", Some(8_192)),
+            ("gpt-3.5-turbo", Some(16_385)),
+            ("gpt-6", None),
+            ("llama-3.3-70b", None),
+        ] {
+            assert_eq!(traits(id, true).context_window, tokens, "{id}");
+        }
     }
 
     #[test]
