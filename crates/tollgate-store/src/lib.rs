@@ -26,6 +26,7 @@ mod writer;
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;
 pub use chats::books::ChatBooks;
+pub use chats::parts::{ChatPart, ChatParts};
 pub use chats::prices::{TokenCounts, TokenPrices};
 pub use chats::record::{ChatEnd, NewChat, SettleOutcome};
 pub use chats::settle::ChatHold;

@@ -8,7 +8,9 @@ use tokio_util::task::TaskTracker;
 use tollgate_chat::hub::Usage;
 use tollgate_chat::tokens;
 use tollgate_core::{Amount, ApiError, Clock, ErrorKind, id};
-use tollgate_store::{ChatEnd, ChatHold, NewChat, SettleOutcome, Store, StoreError, TokenCounts};
+use tollgate_store::{
+    ChatEnd, ChatHold, ChatParts, NewChat, SettleOutcome, Store, StoreError, TokenCounts,
+};
 use tollgate_upstream::ProviderError;
 
 use crate::auth::limits::RequestPermit;
@@ -249,6 +251,7 @@ impl Bill {
         }
         let end = ChatEnd {
             tokens: charged.counts,
+            parts: ChatParts::default(),
             estimated: charged.estimated,
             clamped: charged.clamped,
             channel: self.channel.take(),

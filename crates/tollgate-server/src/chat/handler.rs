@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method};
 use tollgate_chat::{RenderOptions, RequestSummary, add_output_cap};
-use tollgate_core::{Millis, id};
+use tollgate_core::{Amount, Millis, id};
 use tollgate_store::{Key, NewChat, TokenPrices};
 use tollgate_upstream::{ChatCall, ChatModel, ChatProvider, ChatTimeouts, ProviderError};
 
@@ -242,6 +242,7 @@ fn new_chat(
         streamed: is_stream,
         request_id: request_id.to_owned(),
         prices,
+        held_parts: Amount::ZERO,
         opened_at,
     }
 }

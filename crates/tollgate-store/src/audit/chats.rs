@@ -1,6 +1,9 @@
 //! Checks of chat requests: their ledger entries, amounts, checksums, and the nodes of the open ones.
 
 use super::check::{AuditViolation, Check, cells_to_text};
+use tollgate_core::Amount;
+
+use crate::chats::parts::cost_of_column;
 use crate::chats::record::ChatEnd;
 use crate::db::{DbError, Sql, Tx, args};
 use crate::ledger::chat_rows::{ChatAmounts, READ_CHATS_AFTER};
@@ -73,13 +76,14 @@ pub(super) async fn check_amounts(
         for mut row in rows {
             let shown = cells_to_text(&row, 3);
             let amounts = ChatAmounts::read(&row, 5)?;
+            let parts = row.text(22)?;
             let (id, user, key) = (row.text(0)?, row.text(1)?, row.text(2)?);
             let mut violated = |check, problem| {
                 found.push(AuditViolation {
                     check,
                     subject: id.clone(),
                     detail: format!(
-                        "{problem}: checksum, outcome, five prices, five counts, estimated, held, settled, written off, debt, clamped: {shown}"
+                        "{problem}: checksum, outcome, five prices, five counts, estimated, held, settled, written off, debt, clamped, cost of parts, parts: {shown}"
                     ),
                 });
             };
@@ -88,6 +92,10 @@ pub(super) async fn check_amounts(
                     "chat_arithmetic",
                     "the amounts are not the cost of the tokens",
                 );
+            }
+            let is_sum = cost_of_column(&parts).map(Amount::nanos) == Some(amounts.parts_cost);
+            if amounts.closed.is_some() && !is_sum {
+                violated("chat_arithmetic", "parts_cost is not the cost of the parts");
             }
             if amounts.checksum([&id, &user, &key]) != row.int(3)? {
                 violated("chat_seal", "the checksum does not match");

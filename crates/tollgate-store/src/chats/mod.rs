@@ -2,6 +2,7 @@
 
 pub(crate) mod books;
 pub(crate) mod orphans;
+pub(crate) mod parts;
 pub(crate) mod prices;
 pub(crate) mod record;
 pub(crate) mod settle;

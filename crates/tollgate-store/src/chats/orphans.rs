@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use tollgate_core::{Millis, clock};
 
+use super::parts::ChatParts;
 use super::prices::TokenCounts;
 use super::record::ChatEnd;
 use crate::db::{DbError, Sql, args};
@@ -164,6 +165,7 @@ impl Write for ReleaseChat {
             tokens: TokenCounts::default(),
             estimated: false,
             clamped: 0,
+            parts: ChatParts::default(),
             channel: None,
             upstream_model: None,
             attempts: String::new(),

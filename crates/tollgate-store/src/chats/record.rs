@@ -2,6 +2,7 @@
 
 use tollgate_core::{Amount, Millis};
 
+use super::parts::ChatParts;
 use super::prices::{TokenCounts, TokenPrices};
 use crate::ledger::account::Account;
 
@@ -25,6 +26,8 @@ pub struct NewChat {
     pub request_id: String,
     /// The prices, frozen when the request came.
     pub prices: TokenPrices,
+    /// What is held beside the cost of tokens, for parts that are charged apart.
+    pub held_parts: Amount,
     /// When the request came.
     pub opened_at: Millis,
 }
@@ -44,6 +47,8 @@ impl NewChat {
 pub struct ChatEnd {
     /// The tokens to charge; all 0 if the request failed.
     pub tokens: TokenCounts,
+    /// What is charged apart from the tokens.
+    pub parts: ChatParts,
     /// Whether the gateway counted the tokens itself, because the provider's counts are missing or implausible.
     pub estimated: bool,
     /// Tokens that the provider reported beyond what the request can have used. They are not charged.

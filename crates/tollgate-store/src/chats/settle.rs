@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use tollgate_core::Amount;
 
 use super::orphans::{ReleaseChat, ReleaseReason};
-use super::prices::{TokenCounts, TokenPrices};
+use super::prices::TokenCounts;
 use super::record::{ChatEnd, NewChat, SettleOutcome};
 use crate::db::{DbError, args};
 use crate::error::StoreError;
 use crate::ledger::account::{Account, Rejection};
-use crate::ledger::chats::{charge_chat, close_chat, held_amount, open_chat};
+use crate::ledger::chats::{charge_chat, close_chat, held_amount, open_chat, with_parts};
 use crate::ledger::reservations::{Headroom, READ_HEADROOM, Reservation, ReserveOutcome};
 use crate::store::Store;
 use crate::writer::batch::Batch;
@@ -47,7 +47,7 @@ impl Store {
         max_tokens: &TokenCounts,
         node: &str,
     ) -> Result<Result<ChatHold, Rejection>, StoreError> {
-        let amount = cost(&chat.model, &chat.prices, max_tokens)?;
+        let amount = cost(chat, max_tokens, chat.held_parts)?;
         if !self.is_shared()
             && let Some(reservation) = self
                 .writer
@@ -117,7 +117,7 @@ impl Store {
         max_tokens: &TokenCounts,
         node: &str,
     ) -> Result<Result<Amount, Rejection>, StoreError> {
-        cost(&chat.model, &chat.prices, max_tokens)?;
+        cost(chat, max_tokens, chat.held_parts)?;
         let mut guard = ReleaseOnDrop {
             store: self,
             chat: Some(chat),
@@ -149,7 +149,7 @@ impl Store {
         end: impl Into<Arc<ChatEnd>>,
     ) -> Result<SettleOutcome, StoreError> {
         let (chat, end) = (chat.into(), end.into());
-        cost(&chat.model, &chat.prices, &end.tokens)?;
+        cost(&chat, &end.tokens, end.parts.cost())?;
         if end.outcome == ChatEnd::OUTCOME_LOST {
             let why = format!("chat {} cannot be settled with outcome \"lost\"", chat.id);
             return Err(StoreError::Invalid(why));
@@ -262,10 +262,11 @@ impl Write for SettleChat {
     }
 }
 
-fn cost(model: &str, prices: &TokenPrices, tokens: &TokenCounts) -> Result<Amount, StoreError> {
-    prices.cost(tokens).ok_or_else(|| {
+fn cost(chat: &NewChat, tokens: &TokenCounts, parts: Amount) -> Result<Amount, StoreError> {
+    with_parts(chat.prices.cost(tokens), parts).ok_or_else(|| {
+        let (model, prices) = (&chat.model, &chat.prices);
         StoreError::Invalid(format!(
-            "the cost of {tokens:?} of {model:?} at {prices:?} is out of range"
+            "the cost of {tokens:?} of {model:?} at {prices:?} with {parts} for parts is out of range"
         ))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use tollgate_core::Amount;
+use tollgate_core::{Amount, money};
 
 use super::checksum::row_checksum;
 use crate::chats::prices::{TokenCounts, TokenPrices};
@@ -13,9 +13,9 @@ use crate::db::{DbError, Row, Sql, Tx, Value, cells};
 const INSERT_INTO_CHATS: &str =
     "INSERT INTO chats (id, user_id, key_id, model, format, streamed, request_id,
     input_price, cached_input_price, cache_write_price, output_price, reasoning_price,
-    input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped,
+    input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped, parts_cost, parts,
     outcome, channel, upstream_model, attempts, node, opened_at, closed_at, seal) VALUES ";
-const COLUMNS: usize = 31;
+const COLUMNS: usize = 33;
 pub(super) static INSERT_CHAT: LazyLock<Sql> = LazyLock::new(|| insert_statement(1));
 static INSERT_CHATS: LazyLock<Sql> = LazyLock::new(|| insert_statement(ROWS_PER_INSERT));
 /// Rows that [`INSERT_CHATS`] inserts.
@@ -25,7 +25,7 @@ const ROWS_PER_INSERT: usize = 8;
 macro_rules! amount_columns {
     () => {
         "input_price, cached_input_price, cache_write_price, output_price, reasoning_price, \
-         input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped"
+         input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped, parts_cost"
     };
 }
 pub(crate) const READ_CHAT: Sql = Sql::both(concat!(
@@ -36,7 +36,7 @@ pub(crate) const READ_CHAT: Sql = Sql::both(concat!(
 pub(crate) const READ_CHATS_AFTER: Sql = Sql::both(concat!(
     "SELECT id, user_id, key_id, seal, outcome, ",
     amount_columns!(),
-    " FROM chats WHERE id > $1 ORDER BY id LIMIT 1000"
+    ", parts FROM chats WHERE id > $1 ORDER BY id LIMIT 1000"
 ));
 
 /// The amounts of a row of `chats`, unchecked: prices and amounts in billionths, counts in tokens.
@@ -54,6 +54,8 @@ pub(crate) struct ChatAmounts {
     pub(crate) debt: i64,
     /// Tokens that the upstream reported beyond what the request can have used.
     pub(crate) clamped: i64,
+    /// What the parts that are charged apart cost; while the chat is open, what is held for them.
+    pub(crate) parts_cost: i64,
 }
 
 impl ChatAmounts {
@@ -66,6 +68,7 @@ impl ChatAmounts {
             closed: None,
             debt: 0,
             clamped: 0,
+            parts_cost: 0,
         };
         for (cell, count) in amounts.tokens.iter_mut().zip(tokens.to_columns()) {
             *cell = i64::try_from(count)
@@ -90,37 +93,43 @@ impl ChatAmounts {
             closed: closed.map(<[i64; 2]>::from),
             debt: row.int(first + 14)?,
             clamped: row.int(first + 15)?,
+            parts_cost: row.int(first + 16)?,
         })
     }
 
-    /// What the tokens cost; `None` if a number is out of range.
+    /// What tokens and parts cost; `None` if a number is out of range.
     pub(crate) fn cost(&self) -> Option<Amount> {
         let mut tokens = [0; 5];
         for (token, cell) in tokens.iter_mut().zip(self.tokens) {
             *token = u64::try_from(cell).ok()?;
         }
         let prices = TokenPrices::from_columns(self.prices.map(Amount::from_nanos));
-        prices.cost(&TokenCounts::from_columns(tokens))
+        let cost = prices.cost(&TokenCounts::from_columns(tokens))?;
+        let with_parts = cost.nanos().checked_add(self.parts_cost)?;
+        Some(Amount::from_nanos(with_parts)).filter(|cost| *cost <= money::MAX)
     }
 
-    /// The checksum of a row with these amounts and these ids (chat, user, key). A row without debt and clamped tokens has the
-    /// checksum that it had before these columns existed.
+    /// The checksum of a row with these amounts and these ids (chat, user, key). A row without debt, clamped tokens and parts has
+    /// the checksum that it had before these columns existed.
     pub(crate) fn checksum(&self, ids: [&str; 3]) -> i64 {
-        let mut numbers = [0; 17];
-        numbers[..5].copy_from_slice(&self.prices);
-        numbers[5..10].copy_from_slice(&self.tokens);
-        numbers[10] = self.estimated;
-        numbers[11] = i64::from(self.held.is_some());
-        numbers[12] = self.held.unwrap_or(0);
-        match self.closed {
-            None => row_checksum(ids, &numbers[..13]),
-            Some(closed) => {
-                numbers[13..15].copy_from_slice(&closed);
-                numbers[15..].copy_from_slice(&[self.debt, self.clamped]);
-                let is_plain = self.debt == 0 && self.clamped == 0;
-                row_checksum(ids, &numbers[..if is_plain { 15 } else { 17 }])
+        let mut numbers = Vec::with_capacity(18);
+        numbers.extend(self.prices);
+        numbers.extend(self.tokens);
+        numbers.extend([
+            self.estimated,
+            self.held.is_some().into(),
+            self.held.unwrap_or(0),
+        ]);
+        if let Some(closed) = self.closed {
+            numbers.extend(closed);
+            if self.debt != 0 || self.clamped != 0 {
+                numbers.extend([self.debt, self.clamped]);
             }
         }
+        if self.parts_cost != 0 {
+            numbers.push(self.parts_cost);
+        }
+        row_checksum(ids, &numbers)
     }
 }
 
@@ -207,6 +216,8 @@ pub(super) fn chat_row<'a>(
         amounts.closed.map(|[_, written_off]| written_off),
         amounts.debt,
         amounts.clamped,
+        amounts.parts_cost,
+        end.map_or("", |end| end.parts.column()),
         end.map(|end| end.outcome),
         end.and_then(|end| end.channel.as_ref()),
         end.and_then(|end| end.upstream_model.as_ref()),

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::Amount;
+use tollgate_core::{Amount, money};
 
 use super::account::{Account, Rejection};
 use super::chat_rows::{ChatAmounts, EndedChat, INSERT_CHAT, READ_CHAT, attempts_column, chat_row};
@@ -21,8 +21,8 @@ use crate::writer::batch::Batch;
 pub(crate) const CLOSE_CHAT: Sql = Sql::both(
     "UPDATE chats SET input = $1, cached_input = $2, cache_write = $3, output = $4, reasoning = $5, estimated = $6,
                       settled = $7, forgiven = 0, debt = $8, clamped = $9, outcome = $10, channel = $11, upstream_model = $12,
-                      attempts = $13, node = NULL, closed_at = $14, seal = $15
-     WHERE id = $16 AND closed_at IS NULL",
+                      attempts = $13, node = NULL, closed_at = $14, seal = $15, parts_cost = $16, parts = $17
+     WHERE id = $18 AND closed_at IS NULL",
 );
 
 /// Inserts an open chat and holds the cost of `max_tokens`. A rejection has written nothing.
@@ -32,13 +32,14 @@ pub(crate) fn open_chat(
     max_tokens: &TokenCounts,
     node: &str,
 ) -> Result<Result<Amount, Rejection>, DbError> {
-    let held = cost(chat, max_tokens)?;
+    let held = cost(chat, max_tokens, chat.held_parts)?;
     let account = chat.account();
     if let Err(rejection) = batch.balances.hold(account, held)? {
         return Ok(Err(rejection));
     }
     let amounts = ChatAmounts {
         held: Some(held.nanos()),
+        parts_cost: chat.held_parts.nanos(),
         ..ChatAmounts::new(&chat.prices, max_tokens)?
     };
     batch.queue(&INSERT_CHAT, &chat_row(chat, &amounts, None, Some(node)))?;
@@ -54,13 +55,14 @@ pub(crate) fn charge_chat(
     end: &Arc<ChatEnd>,
     reservation: Option<&Reservation>,
 ) -> Result<SettleOutcome, DbError> {
-    let cost = cost(chat, &end.tokens)?;
+    let cost = cost(chat, &end.tokens, end.parts.cost())?;
     let debt = batch.balances.charge(chat.account(), cost, reservation)?;
     let amounts = ChatAmounts {
         estimated: end.estimated.into(),
         closed: Some([cost.nanos(), 0]),
         debt: debt.nanos(),
         clamped: clamped_column(end),
+        parts_cost: end.parts.cost().nanos(),
         ..ChatAmounts::new(&chat.prices, &end.tokens)?
     };
     batch.ended_chats.push(EndedChat {
@@ -119,6 +121,7 @@ pub(crate) async fn close_chat(
         estimated: end.estimated.into(),
         held: open.held,
         clamped: clamped_column(end),
+        parts_cost: end.parts.cost().nanos(),
         ..ChatAmounts::new(&prices, &end.tokens)?
     };
     let cost = closed
@@ -151,6 +154,8 @@ pub(crate) async fn close_chat(
             attempts_column(end),
             at,
             checksum,
+            end.parts.cost(),
+            end.parts.column(),
             id
         ],
     )?;
@@ -160,9 +165,15 @@ pub(crate) async fn close_chat(
     Ok(Some(SettleOutcome::new(cost, debt)))
 }
 
-fn cost(chat: &NewChat, tokens: &TokenCounts) -> Result<Amount, DbError> {
-    let cost = chat.prices.cost(tokens);
+fn cost(chat: &NewChat, tokens: &TokenCounts, parts: Amount) -> Result<Amount, DbError> {
+    let cost = with_parts(chat.prices.cost(tokens), parts);
     cost.ok_or_else(|| cost_out_of_range(&chat.id, &chat.prices, tokens))
+}
+
+/// The cost of tokens and parts. `None` if it is out of range.
+pub(crate) fn with_parts(tokens: Option<Amount>, parts: Amount) -> Option<Amount> {
+    let sum = tokens?.nanos().checked_add(parts.nanos())?;
+    Some(Amount::from_nanos(sum)).filter(|cost| *cost <= money::MAX)
 }
 
 fn cost_out_of_range(id: &str, prices: &TokenPrices, tokens: &TokenCounts) -> DbError {

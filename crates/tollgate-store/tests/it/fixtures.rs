@@ -2,7 +2,7 @@
 
 use tollgate_core::{Amount, Millis, TaskKind, id};
 use tollgate_store::{
-    AttemptEnd, CancelOutcome, Charge, ChatEnd, ChatHold, Delivered, FinishOutcome,
+    AttemptEnd, CancelOutcome, Charge, ChatEnd, ChatHold, ChatParts, Delivered, FinishOutcome,
     IdempotencyRecord, KeyLimits, LeasedTask, NewAttempt, NewChat, NewKey, NewTask, ProviderJob,
     RateLimits, Rejection, SettleOutcome, StartOutcome, Store, StoreError, SubmitOutcome, Task,
     TaskEnd, TaskFinish, TaskRetry, TokenCounts, TokenPrices,
@@ -320,6 +320,7 @@ pub(crate) fn chat(account: &TestAccount, input: &str, output: &str) -> NewChat 
         format: "messages",
         streamed: true,
         request_id: "req_1".to_owned(),
+        held_parts: Amount::ZERO,
         prices: TokenPrices {
             input,
             cached_input: input,
@@ -344,6 +345,7 @@ pub(crate) fn tokens(input: u64, output: u64) -> TokenCounts {
 pub(crate) fn chat_end(units: TokenCounts) -> ChatEnd {
     ChatEnd {
         clamped: 0,
+        parts: ChatParts::default(),
         tokens: units,
         estimated: false,
         channel: Some("main".to_owned()),

@@ -2,9 +2,10 @@
 
 use std::sync::mpsc;
 
-use tollgate_core::id;
+use tollgate_core::{Amount, id};
 
 use super::*;
+use crate::chats::parts::ChatParts;
 use crate::chats::prices::TokenPrices;
 use crate::keys::{KeyLimits, NewKey};
 use crate::store::DatabaseLocation;
@@ -62,6 +63,7 @@ impl Fixture {
             format: "messages",
             streamed: true,
             request_id: "req_1".to_owned(),
+            held_parts: Amount::ZERO,
             prices: TokenPrices {
                 input: nanos(1_000_000),
                 ..TokenPrices::default()
@@ -188,6 +190,7 @@ fn tokens(input: u64) -> TokenCounts {
 fn end(cost: u64) -> ChatEnd {
     ChatEnd {
         clamped: 0,
+        parts: ChatParts::default(),
         tokens: tokens(cost),
         estimated: false,
         channel: None,
