@@ -21,6 +21,7 @@ pub mod media;
 pub mod messages;
 mod open_ended;
 mod output_cap;
+pub mod provider_options;
 pub mod responses;
 pub mod sse;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_media::{ModelName, PriceFactors, Units};
-use tollgate_store::{Charge, TokenPrices};
+use tollgate_store::Charge;
 
 use crate::config::{Currency, ModelPrice};
 
@@ -76,9 +76,8 @@ impl Prices {
         Ok(charge)
     }
 
-    /// The prices of a chat with `model`. One without a price costs nothing.
-    pub fn chat(&self, model: ModelName<'_>) -> TokenPrices {
-        let price = self.find(model);
-        price.map_or_else(TokenPrices::default, |price| price.tokens)
+    /// The price of a chat with `model`. One without a price costs nothing.
+    pub fn chat(&self, model: ModelName<'_>) -> &ModelPrice {
+        self.find(model).unwrap_or(&FREE)
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tollgate_chat::Format;
+use tollgate_chat::provider_options::ProviderOption;
 use tollgate_core::Secret;
 
 /// A channel as configured.
@@ -28,6 +29,10 @@ pub struct Channel {
     pub max_concurrency: Option<u32>,
     /// Names of the chat formats that its server supports. `None` for all that the provider supports.
     pub apis: Option<Vec<String>>,
+    /// Options of chats that are forwarded though they may change the price at the provider, or keep state there.
+    pub allow: Vec<ProviderOption>,
+    /// Beta features of the provider that clients may turn on by a header: names, or their starts with `*` behind them.
+    pub betas: Vec<String>,
     /// Chat timeouts that override the gateway's.
     pub time_limits: ChannelTimeLimits,
     /// Poll interval (`poll_ms`) that overrides the adapter's.
@@ -128,10 +133,17 @@ impl Channel {
             weight: 1,
             max_concurrency: None,
             apis: None,
+            allow: Vec::new(),
+            betas: Vec::new(),
             time_limits: ChannelTimeLimits::default(),
             poll: None,
             options: Map::new(),
         }
+    }
+
+    /// Whether an option is forwarded whatever the price of the model says.
+    pub fn allows(&self, option: ProviderOption) -> bool {
+        self.allow.contains(&option)
     }
 
     /// Of the formats that a provider supports, best first, those that this channel is configured for, in the order of its

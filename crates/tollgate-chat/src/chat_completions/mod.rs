@@ -27,6 +27,8 @@ use crate::format::{
 };
 use crate::hub;
 
+pub(crate) use request_summary::has_plain_fields_only;
+
 /// OpenAI's chat-completions format.
 pub struct ChatCompletions;
 

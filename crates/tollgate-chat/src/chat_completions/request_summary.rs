@@ -55,6 +55,12 @@ pub(super) const fn field_bit(name: &str) -> u32 {
     panic!("no such field");
 }
 
+/// Whether a request has fields of [`FIELDS`] only, and no tools. `members` is [`RequestSummary::members`]; false for other formats.
+pub(crate) fn has_plain_fields_only(members: u32) -> bool {
+    const OTHERS: u32 = OTHER_FIELDS | field_bit("tools");
+    members != 0 && members & OTHERS == 0
+}
+
 /// Reads the summary of a request; see [`crate::Format::summarize_request`].
 pub(super) fn summarize(body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
     let mut builder = SummaryBuilder::default();

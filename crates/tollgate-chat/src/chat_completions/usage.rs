@@ -29,6 +29,8 @@ pub(super) struct Counts {
     written: [Option<u64>; 2],
     image: Option<u64>,
     audio: Option<u64>,
+    output_image: Option<u64>,
+    output_audio: Option<u64>,
 }
 
 impl Counts {
@@ -53,6 +55,8 @@ impl Counts {
             cache_write: first(&self.written).min(input),
             input_image: self.image.unwrap_or(0),
             input_audio: self.audio.unwrap_or(0),
+            output_image: self.output_image.unwrap_or(0),
+            output_audio: self.output_audio.unwrap_or(0),
             ..Usage::default()
         })
     }
@@ -83,7 +87,12 @@ impl Counts {
 
     /// The count with the name `name` in `completion_tokens_details`.
     fn count_in_completion_details(&mut self, name: &str) -> Option<&mut Option<u64>> {
-        (name == "reasoning_tokens").then_some(&mut self.reasoning)
+        Some(match name {
+            "reasoning_tokens" => &mut self.reasoning,
+            "image_tokens" => &mut self.output_image,
+            "audio_tokens" => &mut self.output_audio,
+            _ => return None,
+        })
     }
 }
 

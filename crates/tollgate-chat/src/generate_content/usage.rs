@@ -18,6 +18,7 @@ pub(crate) struct UsageMetadata {
     tool_use_prompt_token_count: Count,
     total_token_count: Count,
     prompt_tokens_details: Option<Vec<Detail>>,
+    candidates_tokens_details: Option<Vec<Detail>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
@@ -40,8 +41,10 @@ impl UsageMetadata {
             tool_prompt,
             output: self.output_tokens(input, visible, reasoning),
             reasoning,
-            input_image: self.modality_tokens("IMAGE"),
-            input_audio: self.modality_tokens("AUDIO"),
+            input_image: modality_tokens(&self.prompt_tokens_details, "IMAGE"),
+            input_audio: modality_tokens(&self.prompt_tokens_details, "AUDIO"),
+            output_image: modality_tokens(&self.candidates_tokens_details, "IMAGE"),
+            output_audio: modality_tokens(&self.candidates_tokens_details, "AUDIO"),
             ..Usage::default()
         }
     }
@@ -60,13 +63,13 @@ impl UsageMetadata {
             visible.saturating_add(reasoning)
         }
     }
+}
 
-    fn modality_tokens(&self, name: &str) -> u64 {
-        let details = self.prompt_tokens_details.iter().flatten();
-        details
-            .filter(|detail| detail.modality.as_deref() == Some(name))
-            .fold(0, |sum, detail| sum.saturating_add(detail.token_count.0))
-    }
+fn modality_tokens(details: &Option<Vec<Detail>>, name: &str) -> u64 {
+    let details = details.iter().flatten();
+    details
+        .filter(|detail| detail.modality.as_deref() == Some(name))
+        .fold(0, |sum, detail| sum.saturating_add(detail.token_count.0))
 }
 
 /// Writes `usageMetadata`. `thoughtsTokenCount` and `promptTokensDetails` are always written.

@@ -60,6 +60,14 @@ pub struct Usage {
     pub input_image: u64,
     /// Part of `input` that is audio; 0 if the upstream does not tell.
     pub input_audio: u64,
+    /// Part of `output` that is images; 0 if the upstream does not tell.
+    pub output_image: u64,
+    /// Part of `output` that is audio; 0 if the upstream does not tell.
+    pub output_audio: u64,
+    /// Searches of the web that the provider ran; 0 if the upstream does not tell.
+    pub web_searches: u64,
+    /// Pages that the provider fetched; 0 if the upstream does not tell.
+    pub web_fetches: u64,
 }
 
 impl Choice {

@@ -25,6 +25,13 @@ pub(super) struct UsageCounts {
     cache_creation_input_tokens: Option<f64>,
     cache_creation: Option<CacheWrites>,
     output_tokens_details: Option<Details>,
+    server_tool_use: Option<ServerToolUse>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+struct ServerToolUse {
+    web_search_requests: Option<f64>,
+    web_fetch_requests: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
@@ -55,6 +62,7 @@ impl UsageCounts {
             .cache_creation_input_tokens
             .or(self.cache_creation_input_tokens);
         self.cache_creation = newer.cache_creation.or(self.cache_creation);
+        self.server_tool_use = newer.server_tool_use.or(self.server_tool_use);
         self.output_tokens_details = newer.output_tokens_details.or(self.output_tokens_details);
     }
 
@@ -67,6 +75,7 @@ impl UsageCounts {
         let cache_write = to_count(self.cache_creation_input_tokens).max(in_split);
         let cache_read = to_count(self.cache_read_input_tokens);
         let details = self.output_tokens_details.unwrap_or_default();
+        let tools = self.server_tool_use.unwrap_or_default();
         Some(Usage {
             input: to_count(self.input_tokens)
                 .saturating_add(cache_read)
@@ -76,6 +85,8 @@ impl UsageCounts {
             cache_write_1h: one_hour,
             output: to_count(self.output_tokens),
             reasoning: to_count(details.thinking_tokens),
+            web_searches: to_count(tools.web_search_requests),
+            web_fetches: to_count(tools.web_fetch_requests),
             ..Usage::default()
         })
     }

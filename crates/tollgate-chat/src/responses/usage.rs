@@ -29,6 +29,8 @@ struct InputDetails {
 #[serde(default)]
 struct OutputDetails {
     reasoning_tokens: Option<u64>,
+    image_tokens: Option<u64>,
+    audio_tokens: Option<u64>,
 }
 
 impl From<WireUsage> for Usage {
@@ -43,9 +45,16 @@ impl From<WireUsage> for Usage {
             input_audio: input.audio_tokens.unwrap_or(0),
             output: wire.output_tokens.unwrap_or(0),
             reasoning: output.reasoning_tokens.unwrap_or(0),
+            output_image: output.image_tokens.unwrap_or(0),
+            output_audio: output.audio_tokens.unwrap_or(0),
             ..Self::default()
         }
     }
+}
+
+/// How often the provider searched the web for a response: it lists each call among the output, as no string of a text can.
+pub(super) fn count_web_searches(response: &[u8]) -> u64 {
+    memchr::memmem::find_iter(response, "\"web_search_call\"").count() as u64
 }
 
 /// Reads `usage`. `None` if it is missing or not an object.

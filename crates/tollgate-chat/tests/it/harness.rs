@@ -328,6 +328,10 @@ fn usage(value: &Value) -> Usage {
         reasoning: count("reasoning"),
         input_image: count("input_image"),
         input_audio: count("input_audio"),
+        output_image: count("output_image"),
+        output_audio: count("output_audio"),
+        web_searches: count("web_searches"),
+        web_fetches: count("web_fetches"),
     }
 }
 

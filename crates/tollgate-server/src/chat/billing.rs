@@ -15,6 +15,7 @@ use tollgate_upstream::ProviderError;
 
 use crate::auth::limits::RequestPermit;
 use crate::chat::bounds::{ChargeBounds, HiddenOutput};
+use crate::chat::part_charges;
 use crate::config::Currency;
 use crate::http::errors;
 use crate::metrics::Metrics;
@@ -68,9 +69,11 @@ struct InFlight {
 }
 
 /// The tokens to charge.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct ChargedTokens {
     counts: TokenCounts,
+    /// What is charged apart from them.
+    parts: ChatParts,
     /// Whether they are our own estimate.
     estimated: bool,
     /// Tokens that the upstream reported beyond the bounds.
@@ -96,7 +99,7 @@ impl Bill {
     /// 429 if a limit of tokens is reached, 402 if the hold is not covered; the store's errors.
     pub async fn open(
         context: &Arc<BillingContext>,
-        chat: NewChat,
+        mut chat: NewChat,
         bounds: ChargeBounds,
         needs_hold: bool,
         permit: Option<RequestPermit>,
@@ -105,11 +108,14 @@ impl Bill {
             permit.reserve_tokens(bounds.reserved_tokens())?;
         }
         let held_tokens = bounds.held_tokens(&chat.prices);
-        let hold = if needs_hold && !chat.prices.is_free() {
+        let hold = if needs_hold {
+            let held_parts = bounds.held_parts(&held_tokens, &chat.prices);
+            chat.held_parts = held_parts.ok_or_else(ApiError::internal)?;
             let (store, node) = (&context.store, &context.node);
             let held = store.reserve_chat(&chat, &held_tokens, node).await;
             held.map_err(errors::from_store)?.map_err(|rejection| {
                 let needed = chat.prices.cost(&held_tokens);
+                let needed = needed.map(|tokens| tokens + chat.held_parts);
                 let error = errors::from_rejection(rejection, needed, context.currency);
                 bounds.advise(error, chat.format)
             })?
@@ -251,7 +257,7 @@ impl Bill {
         }
         let end = ChatEnd {
             tokens: charged.counts,
-            parts: ChatParts::default(),
+            parts: charged.parts,
             estimated: charged.estimated,
             clamped: charged.clamped,
             channel: self.channel.take(),
@@ -298,11 +304,7 @@ impl Bill {
         // A count of 0 counts as missing: no complete response has an empty prompt, and no text takes 0 tokens.
         let is_counted = |usage: &Usage| usage.input > 0 && (usage.output > 0 || text_bytes == 0);
         if let Some(usage) = usage.filter(|usage| complete && is_counted(usage)) {
-            return ChargedTokens {
-                counts: token_counts(&usage),
-                estimated: false,
-                clamped,
-            };
+            return self.split(&usage, false, clamped);
         }
         if complete {
             tracing::warn!(
@@ -324,9 +326,25 @@ impl Bill {
         });
         usage.reasoning = usage.reasoning.max(unseen);
         usage.output = usage.output.max(visible.saturating_add(unseen));
+        part_charges::estimate_parts(&mut usage, &chat.prices, &self.bounds.parts);
+        self.split(&usage, true, clamped)
+    }
+
+    /// The tokens of `usage`, and the parts of it that have a price of their own.
+    fn split(&self, usage: &Usage, estimated: bool, clamped: u64) -> ChargedTokens {
+        let mut counts = token_counts(usage);
+        let parts = part_charges::split_parts(&mut counts, usage, &self.bounds.parts);
+        let parts = ChatParts::new(&parts).unwrap_or_else(|| {
+            tracing::error!(
+                ?parts,
+                "the cost of these parts is out of range: they are not charged"
+            );
+            ChatParts::default()
+        });
         ChargedTokens {
-            counts: token_counts(&usage),
-            estimated: true,
+            counts,
+            parts,
+            estimated,
             clamped,
         }
     }
@@ -378,9 +396,7 @@ impl Settlement {
         let mut tries = 1;
         let outcome = loop {
             match settle().await {
-                Err(StoreError::Unavailable(_) | StoreError::Overloaded)
-                    if tries < SETTLE_TRIES =>
-                {
+                Err(error) if may_pass(&error) && tries < SETTLE_TRIES => {
                     tries += 1;
                     tokio::time::sleep(SETTLE_RETRY_PAUSE).await;
                 }
@@ -416,5 +432,32 @@ fn token_counts(usage: &Usage) -> TokenCounts {
         cache_write: usage.cache_write,
         output: usage.output.saturating_sub(usage.reasoning),
         reasoning: usage.reasoning.min(usage.output),
+    }
+}
+
+/// Whether a settlement that failed with `error` may succeed when it is tried again.
+fn may_pass(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::DiskFull(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_settlement_is_tried_again_after_what_may_pass() {
+        let why = || "why".to_owned();
+        for (error, is_tried_again) in [
+            (StoreError::Unavailable(why()), true),
+            (StoreError::Overloaded, true),
+            (StoreError::DiskFull(why()), true),
+            (StoreError::Invalid(why()), false),
+            (StoreError::Broken(why()), false),
+        ] {
+            assert_eq!(may_pass(&error), is_tried_again, "{error}");
+        }
     }
 }

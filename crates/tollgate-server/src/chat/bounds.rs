@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, Usage};
 use tollgate_chat::{RequestSummary, has_open_ended_prompt, held_attachment_tokens, tokens};
-use tollgate_core::{ApiError, ErrorKind};
+use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_store::{TokenCounts, TokenPrices};
+
+use crate::chat::part_charges;
+use crate::config::PartPrices;
 
 /// Tokens that an upstream may add to a prompt by itself: tool preambles, framing.
 const MAX_FRAMING_TOKENS: u64 = 16_384;
@@ -44,6 +47,10 @@ pub struct ChargeBounds {
     choices: u64,
     /// Whether the client gave a maximum of output tokens.
     has_client_cap: bool,
+    /// The prices of what is charged apart.
+    pub parts: PartPrices,
+    /// Whether the request may call tools that have a price for each call.
+    has_priced_tools: bool,
 }
 
 /// What an upstream may generate unseen while it answers one request.
@@ -91,6 +98,8 @@ impl ChargeBounds {
             }),
             choices: u64::from(summary.n.max(1)),
             has_client_cap: summary.max_tokens.is_some(),
+            parts: PartPrices::default(),
+            has_priced_tools: false,
         }
     }
 
@@ -113,6 +122,20 @@ impl ChargeBounds {
             has_client_cap,
             ..self
         }
+    }
+
+    /// With the prices of what is charged apart.
+    pub fn with_parts(self, parts: PartPrices, has_priced_tools: bool) -> Self {
+        Self {
+            parts,
+            has_priced_tools,
+            ..self
+        }
+    }
+
+    /// What is held for parts that are charged apart. `None` if it is out of range.
+    pub fn held_parts(&self, held: &TokenCounts, prices: &TokenPrices) -> Option<Amount> {
+        part_charges::held_parts(held, prices, &self.parts, self.has_priced_tools)
     }
 
     /// Adds to the error of a hold that is not covered how the client can lower the hold, if it set no maximum.

@@ -12,6 +12,7 @@ use tollgate_store::{Key, NewChat, TokenPrices};
 use tollgate_upstream::{ChatCall, ChatModel, ChatProvider, ChatTimeouts, ProviderError};
 
 use crate::auth::caller::Caller;
+use crate::chat::allowed_options::RequestOptions;
 use crate::chat::billing::{Bill, Delivered};
 use crate::chat::bounds::{ChargeBounds, HiddenOutput};
 use crate::chat::client_watch::{ClientWatch, WatchedRequest};
@@ -89,8 +90,11 @@ async fn try_handle(
     // 4. Freeze the price, count the estimated tokens against the limits, and hold the most that this request can cost. The
     //    output that is held for is also its limit.
     let default_max_tokens = context.settings.default_max_tokens;
-    let prices = reloadable.prices.chat(context.catalogue.names(&model));
-    let needs_hold = key.needs_hold() && !prices.is_free();
+    let price = reloadable.prices.chat(context.catalogue.names(&model));
+    let find = || RequestOptions::find(&summary, &body.bytes, headers, price);
+    let options = large_work::run_in_place(size, find)?;
+    let (prices, parts) = options.prices(price)?;
+    let needs_hold = key.needs_hold() && !(prices.is_free() && parts.is_free());
     let has_cap = summary.max_tokens.is_some();
     let mut raw = body.bytes.clone();
     if needs_hold && !has_cap {
@@ -102,7 +106,8 @@ async fn try_handle(
     let measure = || ChargeBounds::new(format, &summary, &raw, default_max_tokens, needs_hold);
     let bounds = large_work::run_in_place(size, measure)
         .with_stored_tokens(stored_tokens)
-        .with_client_cap(has_cap);
+        .with_client_cap(has_cap)
+        .with_parts(parts, options.has_priced_tools());
     let request_id = request.request_id.as_str();
     let booked = &channel_model;
     let chat = new_chat(endpoint, &key, booked, is_stream, request_id, prices, now);
@@ -124,7 +129,7 @@ async fn try_handle(
         request_id,
         channel_model,
         stored_at,
-        conversation: Conversation::new(&raw, summary, model, is_stream, strict),
+        conversation: Conversation::new(&raw, summary, model, is_stream, strict, options),
         bill,
         watch: &watch,
         session,
@@ -329,9 +334,10 @@ impl ChannelFailover<'_> {
                 break;
             };
             let user_id = &self.key.user_id;
+            let channel = (&*permit.open.channel, self.headers);
             let prepared = self
                 .conversation
-                .prepare(self.context, self.endpoint, user_id, &binding)
+                .prepare(self.context, self.endpoint, user_id, channel, &binding)
                 .await;
             let prepared = match prepared {
                 Ok(prepared) => prepared,
@@ -431,7 +437,7 @@ impl ChannelFailover<'_> {
             stream: self.conversation.stream,
             body: prepared.body.clone(),
             key: permit.key(),
-            headers: self.headers,
+            headers: prepared.headers.as_deref().unwrap_or(self.headers),
             request_id: self.request_id,
             failed_attempts,
             timeouts,

@@ -1,5 +1,6 @@
 //! Chat: `handler` is the numbered story of one request; the other files are its steps.
 
+pub mod allowed_options;
 pub mod billing;
 pub mod bounds;
 pub mod client_watch;
@@ -14,6 +15,7 @@ pub mod handler;
 pub mod heartbeat;
 pub mod http_response;
 pub mod models;
+pub mod part_charges;
 pub mod read_on;
 pub mod request;
 pub mod signature_cache;

@@ -4,8 +4,11 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use tollgate_chat::provider_options::remove_options;
 use tollgate_chat::{Format, InvalidRequest, RequestSummary, Target, custom_tool, hub, thoughts};
+use tollgate_upstream::Channel;
 
+use crate::chat::allowed_options::{NotForwarded, RequestOptions};
 use crate::chat::context::ChatContext;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
@@ -27,6 +30,11 @@ pub struct Conversation {
     pub strict: bool,
     /// Parsed when the first upstream of another format is tried.
     pub hub: Option<hub::Request>,
+    options: RequestOptions,
+    /// `raw` with all its options.
+    original: Bytes,
+    /// The fields that `raw` lacks of `original`.
+    removed: Vec<String>,
 }
 
 /// A request for one upstream.
@@ -42,6 +50,8 @@ pub struct PreparedRequest {
     pub hides_thoughts: bool,
     /// The client's names of fields that were left out.
     pub dropped: Vec<String>,
+    /// The headers to send, if they are not the client's.
+    pub headers: Option<Box<HeaderMap>>,
     /// Tools that were renamed for the upstream: (name that was sent, client's name).
     pub renamed_tools: Vec<(String, String)>,
     /// The tool that stands for JSON output; the response is converted back.
@@ -58,6 +68,7 @@ impl Conversation {
         model: String,
         stream: bool,
         strict: bool,
+        options: RequestOptions,
     ) -> Self {
         Self {
             raw: raw.clone(),
@@ -66,10 +77,13 @@ impl Conversation {
             stream,
             strict,
             hub: None,
+            options,
+            original: raw.clone(),
+            removed: Vec::new(),
         }
     }
 
-    /// Prepares the request for a provider's model.
+    /// Prepares the request for a provider's model on `channel`, which gets the client's headers.
     ///
     /// # Errors
     /// 400 if the upstream's format cannot express the request; another channel's may.
@@ -78,8 +92,10 @@ impl Conversation {
         context: &ChatContext,
         endpoint: Endpoint,
         user_id: &str,
+        channel: (&Channel, &HeaderMap),
         binding: &ModelBinding,
     ) -> Result<PreparedRequest, ChatErrorResponse> {
+        let not_forwarded = self.remove_not_allowed(channel)?;
         let ModelBinding { model, formats, .. } = binding;
         let same = formats
             .iter()
@@ -99,6 +115,7 @@ impl Conversation {
         let other_api = self.needs_other_api(same, binding);
         let must_rewrite = adds_reasoning || is_unasked || other_api;
         if let (Some(format), true, false) = (same, self.summary.is_native, must_rewrite) {
+            self.check_counted(format, channel.0)?;
             let forward = || format.forward_request(&self.raw, &self.summary, &target);
             let body = large_work::run_in_place(self.raw.len(), forward)?;
             return Ok(PreparedRequest {
@@ -106,7 +123,8 @@ impl Conversation {
                 body,
                 forward: true,
                 hides_thoughts: false,
-                dropped: Vec::new(),
+                dropped: not_forwarded.names,
+                headers: not_forwarded.headers,
                 renamed_tools: Vec::new(),
                 json_tool: None,
                 custom_tools: HashSet::new(),
@@ -122,6 +140,7 @@ impl Conversation {
         let Some(format) = able.or(preferred) else {
             return Err(ChatErrorResponse::no_channel(&self.model));
         };
+        self.check_counted(format, channel.0)?;
         let is_same_format = format.name() == endpoint.format.name();
         if let Some(name) = request.forced_tool_not_offered() {
             let why = format!("forces {name:?}, which is not among the request's tools");
@@ -143,8 +162,15 @@ impl Conversation {
             let why = "cannot be carried to the model's provider, and `x-tollgate-strict` is set";
             return Err(InvalidRequest::new(first, why).into());
         }
+        if let Some(priced) = self.options.priced_and_dropped(&written.dropped) {
+            let why = "has a price, and cannot be carried to the model's provider";
+            return Err(InvalidRequest::new(&priced.field, why).into());
+        }
+        let mut dropped = not_forwarded.names;
+        dropped.extend(written.dropped);
         Ok(PreparedRequest {
             format,
+            headers: not_forwarded.headers,
             body: written.body.into(),
             // A request that was rewritten in the client's own format still has a response that can be forwarded.
             forward: is_same_format
@@ -152,11 +178,57 @@ impl Conversation {
                 && written.renamed_tools.is_empty()
                 && written.json_tool.is_none(),
             hides_thoughts,
-            dropped: written.dropped,
+            dropped,
             renamed_tools: written.renamed_tools,
             json_tool: written.json_tool,
             custom_tools: custom_tool::custom_tool_names(&request),
         })
+    }
+
+    /// Rejects a tool with a price for each call, if responses of that format do not tell how many there were.
+    fn check_counted(
+        &self,
+        format: &dyn Format,
+        channel: &Channel,
+    ) -> Result<(), ChatErrorResponse> {
+        match self.options.uncounted(format.name(), channel) {
+            Some(found) => {
+                let why = "has a price for each call, but this model's provider does not say how many calls it made";
+                Err(InvalidRequest::new(&found.field, why).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves out of the request what `channel` does not forward.
+    fn remove_not_allowed(
+        &mut self,
+        (channel, headers): (&Channel, &HeaderMap),
+    ) -> Result<NotForwarded, ChatErrorResponse> {
+        let mut not_forwarded = NotForwarded::default();
+        let denied = self.options.not_allowed(channel)?;
+        let names = denied.iter().map(|found| found.field.clone());
+        not_forwarded.names.extend(names);
+        if not_forwarded.names != self.removed {
+            self.raw = match denied.is_empty() {
+                true => self.original.clone(),
+                false => {
+                    let remove = || remove_options(&self.original, &denied);
+                    large_work::run_in_place(self.original.len(), remove)?
+                }
+            };
+            self.hub = None;
+            self.removed.clone_from(&not_forwarded.names);
+        }
+        self.options
+            .filter_betas(headers, channel, &mut not_forwarded);
+        match not_forwarded.names.first() {
+            Some(first) if self.strict => {
+                let why = "is not forwarded by the model's channel, and `x-tollgate-strict` is set";
+                Err(InvalidRequest::new(first, why).into())
+            }
+            _ => Ok(not_forwarded),
+        }
     }
 
     /// Whether the request asks for web search and the client's format has none for the model, but another API of the channel

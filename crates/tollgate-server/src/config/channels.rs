@@ -8,6 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value as Json};
 use tollgate_chat::FORMATS;
+use tollgate_chat::provider_options::ProviderOption;
 use tollgate_core::Secret;
 use tollgate_upstream::Channel;
 use tollgate_upstream::channel::{ChannelModel, ChannelTimeLimits};
@@ -17,6 +18,8 @@ use super::fields::{optional_seconds, optional_whole, whole};
 use crate::providers;
 
 const MAX_NAME: usize = 64;
+/// The kind of channel whose provider charges nothing and keeps nothing.
+const SANDBOX: &str = "sandbox";
 
 /// A channel as it is written in the configuration.
 #[derive(Deserialize)]
@@ -40,6 +43,10 @@ pub(super) struct ChannelSettings {
     max_concurrency: Option<u32>,
     #[serde(default, deserialize_with = "formats")]
     apis: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "allowed_options")]
+    allow: Vec<ProviderOption>,
+    #[serde(default, deserialize_with = "betas")]
+    betas: Vec<String>,
     #[serde(default, deserialize_with = "optional_seconds")]
     connect_s: Option<Duration>,
     #[serde(default, deserialize_with = "optional_seconds")]
@@ -59,6 +66,11 @@ fn one() -> u32 {
 impl ChannelSettings {
     /// The channel, or what its provider says of its options.
     pub(super) fn into_channel(self) -> Result<Channel, String> {
+        // It generates everything on this machine.
+        let allow = match self.kind == SANDBOX {
+            true => ProviderOption::all().collect(),
+            false => self.allow,
+        };
         let channel = Channel {
             name: self.name,
             kind: self.kind,
@@ -69,6 +81,8 @@ impl ChannelSettings {
             weight: self.weight,
             max_concurrency: self.max_concurrency,
             apis: self.apis,
+            allow,
+            betas: self.betas,
             time_limits: ChannelTimeLimits {
                 connect: self.connect_s,
                 first_byte: self.first_byte_s,
@@ -127,6 +141,37 @@ fn formats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Stri
     match names.is_empty() {
         true => Err(D::Error::custom("is empty: name a format, or leave it out")),
         false => Ok(Some(names.into_iter().map(|name| name.0).collect())),
+    }
+}
+
+/// Options of chats that the channel forwards.
+fn allowed_options<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<ProviderOption>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let options = names.iter().map(|name| {
+        ProviderOption::by_name(name).ok_or_else(|| {
+            let known: Vec<_> = ProviderOption::names().collect();
+            let known = known.join(", ");
+            D::Error::custom(format!("has {name:?}, but the options are: {known}"))
+        })
+    });
+    options.collect()
+}
+
+/// Beta features by name, or by the start of their names with `*` behind it.
+fn betas<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
+    let is_name = |name: &str| {
+        let name = name.strip_suffix('*').unwrap_or(name);
+        !name.is_empty() && name.chars().all(is_plain)
+    };
+    match names.iter().find(|name| !is_name(name)) {
+        Some(name) => Err(D::Error::custom(format!(
+            "has {name:?}, but a beta feature is letters, digits, dots, dashes and underscores, and may end with *"
+        ))),
+        None => Ok(names),
     }
 }
 

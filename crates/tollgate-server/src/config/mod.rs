@@ -8,6 +8,7 @@ mod channels;
 mod deserializer;
 mod document;
 mod fields;
+mod part_prices;
 mod prices;
 mod safety;
 mod values;
@@ -28,7 +29,8 @@ use tollgate_media::{Catalogue, ExtraModel};
 use tollgate_upstream::Channel;
 use tollgate_upstream::provider::Settings as ProviderSettings;
 
-pub use prices::{ModelPrice, PriceWhen, UnitPrice};
+pub use part_prices::PartPrices;
+pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
 pub use safety::Safety;
 pub use values::{Chat, Currency, Expiry, Fairness, Leases, Limits, TimeLimits, Workers};
 

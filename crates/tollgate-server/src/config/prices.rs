@@ -1,12 +1,16 @@
 //! `[price."MODEL"]`: the price of a model's images, video, speech or tokens (docs/pricing.md).
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
-use tollgate_core::Amount;
+use tollgate_chat::provider_options::{FoundOption, ProviderOption};
+use tollgate_core::{Amount, money};
 use tollgate_media::{PriceFactors, Units};
 use tollgate_store::{Charge, TokenPrices};
 
 use super::fields::{optional_amount, optional_multiplier};
+use super::part_prices::PartPrices;
 use super::values::Currency;
 
 /// The price of one model.
@@ -20,6 +24,10 @@ pub struct ModelPrice {
     pub per_thousand_characters: Option<Amount>,
     /// The prices of its tokens.
     pub tokens: TokenPrices,
+    /// What the prices of tokens are multiplied by for a service tier, by the tier's name in lower case.
+    pub service_tiers: BTreeMap<String, Multiplier>,
+    /// The prices of what is charged apart.
+    pub parts: PartPrices,
 }
 
 /// The price of one unit of a model's output.
@@ -46,12 +54,61 @@ pub struct PriceWhen {
     pub unit: UnitPrice,
 }
 
+/// A factor of prices, in billionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Multiplier(i64);
+
+impl Multiplier {
+    /// A price times the factor, rounded up to a billionth. `None` if it is too large.
+    pub(super) fn scale_price(self, price: Amount) -> Option<Amount> {
+        let product = i128::from(price.nanos()) * i128::from(self.0);
+        let nanos = i64::try_from((product + 999_999_999) / 1_000_000_000).ok()?;
+        Some(Amount::from_nanos(nanos)).filter(|price| *price <= money::MAX)
+    }
+
+    /// The prices times the factor. `None` if one is too large.
+    pub fn scale(self, prices: &TokenPrices) -> Option<TokenPrices> {
+        let scale = |price| self.scale_price(price);
+        Some(TokenPrices {
+            input: scale(prices.input)?,
+            cached_input: scale(prices.cached_input)?,
+            cache_write: scale(prices.cache_write)?,
+            output: scale(prices.output)?,
+            reasoning: scale(prices.reasoning)?,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Multiplier {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let factor = optional_amount(deserializer)?.unwrap_or_default();
+        match factor.nanos() {
+            1..=1_000_000_000_000 => Ok(Self(factor.nanos())),
+            _ => Err(D::Error::custom(
+                "is not above 0 and at most 1000, as the multiplier of a service tier must be",
+            )),
+        }
+    }
+}
+
 impl ModelPrice {
     /// The same price for every image.
     pub fn per_image(amount: Amount) -> Self {
         Self {
             unit: Some(UnitPrice::PerImage(amount)),
             ..Self::default()
+        }
+    }
+
+    /// Whether the price says what an option of a chat costs, so that every channel forwards it.
+    pub fn names_option(&self, found: &FoundOption) -> bool {
+        match found.option {
+            ProviderOption::ServiceTier => self.service_tiers.contains_key(&found.tier),
+            ProviderOption::CacheWrite1h => self.parts.cache_write_1h.is_some(),
+            ProviderOption::AudioOutput => self.parts.audio_output.is_some(),
+            ProviderOption::WebSearch => self.parts.web_search.is_some(),
+            ProviderOption::WebFetch => self.parts.web_fetch.is_some(),
+            _ => false,
         }
     }
 
@@ -129,16 +186,47 @@ struct PriceSettings {
     output: Option<Amount>,
     #[serde(default, deserialize_with = "optional_multiplier")]
     reasoning: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    cache_write_1h_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    audio_input_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    image_input_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    audio_output_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    image_output_per_million: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    cache_write_1h: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    audio_input: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    image_input: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    audio_output: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_multiplier")]
+    image_output: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_web_search: Option<Amount>,
+    #[serde(default, deserialize_with = "optional_amount")]
+    per_web_fetch: Option<Amount>,
+    #[serde(default)]
+    service_tiers: BTreeMap<String, Multiplier>,
 }
 
 /// The keys of prices of one token, which are multipliers where the currency is `Tokens`; with [`PER_MILLION`] behind them,
 /// those of a million tokens in every other currency.
-const TOKEN_KEYS: [&str; 5] = [
+const TOKEN_KEYS: [&str; 10] = [
     "input",
     "cached_input",
     "cache_write",
     "output",
     "reasoning",
+    "cache_write_1h",
+    "audio_input",
+    "image_input",
+    "audio_output",
+    "image_output",
 ];
 const PER_MILLION: &str = "_per_million";
 
@@ -165,7 +253,19 @@ impl<'de> Deserialize<'de> for ModelPrice {
         let cached_input = price.cached_input_per_million.or(price.cached_input);
         let cache_write = price.cache_write_per_million.or(price.cache_write);
         let reasoning = price.reasoning_per_million.or(price.reasoning);
+        let tiers = price.service_tiers.into_iter();
+        let service_tiers = tiers.map(|(tier, factor)| (tier.to_ascii_lowercase(), factor));
         Ok(Self {
+            service_tiers: service_tiers.collect(),
+            parts: PartPrices {
+                cache_write_1h: price.cache_write_1h_per_million.or(price.cache_write_1h),
+                audio_input: price.audio_input_per_million.or(price.audio_input),
+                image_input: price.image_input_per_million.or(price.image_input),
+                audio_output: price.audio_output_per_million.or(price.audio_output),
+                image_output: price.image_output_per_million.or(price.image_output),
+                web_search: price.per_web_search,
+                web_fetch: price.per_web_fetch,
+            },
             unit: one_unit(price.per_image, price.per_second, price.per_video)?,
             when: price.when,
             per_thousand_characters: price.per_thousand_characters,

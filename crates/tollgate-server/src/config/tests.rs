@@ -143,7 +143,7 @@ fn token_prices_default_to_those_of_input_and_output() {
         ("answers", ["0", "0", "0", "2", "2"]),
         ("none", ["0"; 5]),
     ] {
-        let p = prices.chat(named(model));
+        let p = prices.chat(named(model)).tokens;
         let found = [
             p.input,
             p.cached_input,
@@ -153,7 +153,7 @@ fn token_prices_default_to_those_of_input_and_output() {
         ];
         assert_eq!(found.map(|price| price.to_string()), expected, "{model}");
     }
-    let is_free = |model| prices.chat(named(model)).is_free();
+    let is_free = |model| prices.chat(named(model)).tokens.is_free();
     assert!(is_free("none") && !is_free("answers"));
 }
 

@@ -8,6 +8,7 @@ mod health;
 
 use std::sync::Arc;
 
+use tollgate_chat::provider_options::ProviderOption;
 use tollgate_core::TaskKind;
 use tollgate_media::ModelName;
 use tollgate_upstream::provider::{Provider, Settings};
@@ -51,6 +52,7 @@ impl Routing {
         let built_in = [Channel {
             name: BUILT_IN.to_owned(),
             kind: BUILT_IN.to_owned(),
+            allow: ProviderOption::all().collect(),
             ..Channel::default()
         }];
         let channels = if channels.is_empty() {

@@ -11,9 +11,10 @@ use super::json_edits::{JsonEdits, json_string};
 use super::text_bytes::TextBytes;
 use crate::error::MalformedResponse;
 use crate::format::ForwardedResponse;
+use crate::hub::Usage;
 use crate::responses::error::malformed;
 use crate::responses::response_read::{reject_empty_response, reject_failed_response};
-use crate::responses::usage::{complete_usage, parse_usage};
+use crate::responses::usage::{complete_usage, count_web_searches, parse_usage};
 
 #[derive(Deserialize)]
 struct ReplyBody<'a> {
@@ -67,7 +68,10 @@ pub(crate) fn forward_response(
     }
     Ok(ForwardedResponse {
         id: None,
-        usage: wire.usage.and_then(parse_usage),
+        usage: wire.usage.and_then(parse_usage).map(|usage| Usage {
+            web_searches: count_web_searches(body),
+            ..usage
+        }),
         text_bytes: wire.output.map_or(0, |bytes| bytes.0),
         body: edits.apply().map_or_else(|| body.clone(), Bytes::from),
     })

@@ -20,7 +20,7 @@ use crate::hub::Usage;
 use crate::responses::error::{failure_object, malformed, upstream_failure};
 use crate::responses::output::ResponseObject;
 use crate::responses::stream_events::{KEEP_ALIVE, write_event};
-use crate::responses::usage::{complete_usage, parse_usage, write_usage};
+use crate::responses::usage::{complete_usage, count_web_searches, parse_usage, write_usage};
 use crate::tokens::generated_media_bytes;
 
 /// See [`crate::Format::stream_forwarder`].
@@ -216,7 +216,11 @@ impl Forwarder {
             self.frame
                 .set_identity(id, response.created_at.map(|at| at as i64));
         }
-        self.usage = response.usage.and_then(parse_usage).or(self.usage);
+        let usage = response.usage.and_then(parse_usage).map(|usage| Usage {
+            web_searches: count_web_searches(raw.get().as_bytes()),
+            ..usage
+        });
+        self.usage = usage.or(self.usage);
         let mut edits = JsonEdits::new(&data);
         if let Some(model) = response.model {
             edits.replace(model, self.model.as_str());

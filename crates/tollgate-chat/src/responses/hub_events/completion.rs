@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::deltas::{HubEventBuilder, PartKey, PartList};
 use crate::error::MalformedResponse;
-use crate::hub::{Event, ExtraFields, Opaque, Part, PartKind, Source};
+use crate::hub::{Event, ExtraFields, Opaque, Part, PartKind, Source, Usage};
 use crate::media;
 use crate::responses::annotations::read_annotations;
 use crate::responses::constants::NAME;
@@ -192,7 +192,12 @@ impl HubEventBuilder {
         }
         self.close_unfinished_items(out);
         if let Some(usage) = read_usage(&response["usage"]) {
-            out.push(Event::Usage(usage.into()));
+            let items = response["output"].as_array().into_iter().flatten();
+            let searches = items.filter(|item| item["type"] == "web_search_call");
+            out.push(Event::Usage(Usage {
+                web_searches: searches.count() as u64,
+                ..usage.into()
+            }));
         }
         let reason = response["incomplete_details"]["reason"].as_str();
         let finish = read_finish(is_incomplete, reason, self.has_refusal);

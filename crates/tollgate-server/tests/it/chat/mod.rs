@@ -6,6 +6,7 @@ mod join;
 mod providers;
 mod request;
 
+mod allowed;
 mod channels;
 mod charges;
 mod delivered;

@@ -34,7 +34,7 @@ async fn search_goes_to_the_api_that_has_it(backend: Backend) {
     let upstream = Upstream::start(openai).await;
     let channel = |name: &str, model: &str, more: &str| {
         format!(
-            "[[channel]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodels = [\"{model}\"]\n{more}\n",
+            "[[channel]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodels = [\"{model}\"]\nallow = [\"web_search\"]\n{more}\n",
             upstream.url
         )
     };

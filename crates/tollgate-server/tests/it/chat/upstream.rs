@@ -19,6 +19,8 @@ pub(super) struct Received {
     pub(super) path: String,
     pub(super) key: String,
     pub(super) body: Value,
+    /// The values of `anthropic-beta`.
+    pub(super) betas: Vec<String>,
 }
 
 /// Status, content type and body of an answer.
@@ -90,11 +92,16 @@ async fn answer(
     let (head, body) = request.into_parts();
     let header = |name: &str| head.headers.get(name)?.to_str().ok();
     let key = header("x-api-key").or(header("authorization"));
+    let betas = head.headers.get_all("anthropic-beta").iter();
+    let betas = betas
+        .map(|value| value.to_str().unwrap().to_owned())
+        .collect();
     let body = body.collect().await?.to_bytes();
     let received = Received {
         path: head.uri.path().to_owned(),
         key: key.unwrap_or_default().to_owned(),
         body: serde_json::from_slice(&body).unwrap_or_default(),
+        betas,
     };
     let (status, content_type, text) = answers(&received);
     all.lock().unwrap().push(received);

@@ -1,0 +1,130 @@
+//! Options of a request that change what it costs at the provider, or that keep state there: service tiers, fast modes,
+//! background runs, stored conversations, tools that the provider runs, long cache writes. They are forwarded only where a
+//! channel allows them or a price names them (docs/channels.md#allowed-options).
+
+mod beta_headers;
+mod find;
+mod remove;
+
+pub use beta_headers::{BETA_HEADERS, is_allowed_beta};
+pub use find::{find_options, has_no_options};
+pub use remove::remove_options;
+
+/// An option, by the name that `allow` of a channel has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderOption {
+    /// A tier of speed and price other than the default one; `speed` of the messages format too.
+    ServiceTier,
+    /// Where the model runs, where that has a price.
+    InferenceGeo,
+    /// Another model or provider that the server chooses (OpenRouter).
+    Routing,
+    /// A run that goes on after the response.
+    Background,
+    /// A response that the provider keeps.
+    Store,
+    /// What the provider has kept of earlier requests: responses, conversations, prompts.
+    StoredContext,
+    /// A cached prompt that the provider keeps for a price per hour.
+    CachedContent,
+    /// Writes to the prompt cache that last longer than the provider's default.
+    CacheWrite1h,
+    /// Audio in the response.
+    AudioOutput,
+    /// A search of the web.
+    WebSearch,
+    /// Pages that the provider fetches.
+    WebFetch,
+    /// A search in files that the provider stores.
+    FileSearch,
+    /// Code that runs at the provider, and its container.
+    CodeExecution,
+    /// A tool that generates images.
+    ImageGeneration,
+    /// Remote servers of tools that the provider calls.
+    Mcp,
+    /// A search in maps.
+    Maps,
+    /// Any other tool that the provider may run.
+    OtherTools,
+}
+
+/// What is done with an option that is not allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfNotAllowed {
+    /// It is left out, and named to the client: the answer is the same.
+    Remove,
+    /// The request is rejected: the answer would differ.
+    Reject,
+}
+
+/// Every option with its name in `allow`.
+const NAMES: [(ProviderOption, &str); 17] = [
+    (ProviderOption::ServiceTier, "service_tier"),
+    (ProviderOption::InferenceGeo, "inference_geo"),
+    (ProviderOption::Routing, "routing"),
+    (ProviderOption::Background, "background"),
+    (ProviderOption::Store, "store"),
+    (ProviderOption::StoredContext, "stored_context"),
+    (ProviderOption::CachedContent, "cached_content"),
+    (ProviderOption::CacheWrite1h, "cache_write_1h"),
+    (ProviderOption::AudioOutput, "audio_output"),
+    (ProviderOption::WebSearch, "web_search"),
+    (ProviderOption::WebFetch, "web_fetch"),
+    (ProviderOption::FileSearch, "file_search"),
+    (ProviderOption::CodeExecution, "code_execution"),
+    (ProviderOption::ImageGeneration, "image_generation"),
+    (ProviderOption::Mcp, "mcp"),
+    (ProviderOption::Maps, "maps"),
+    (ProviderOption::OtherTools, "other_tools"),
+];
+
+impl ProviderOption {
+    /// The names of all options, for error messages.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(_, name)| *name)
+    }
+
+    /// Every option.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMES.iter().map(|(option, _)| *option)
+    }
+
+    /// Its name in `allow`.
+    pub fn name(self) -> &'static str {
+        let row = NAMES.iter().find(|(option, _)| *option == self);
+        row.map_or("", |(_, name)| name)
+    }
+
+    /// The option with that name. `None` if there is none.
+    pub fn by_name(name: &str) -> Option<Self> {
+        let row = NAMES.iter().find(|(_, known)| *known == name);
+        row.map(|(option, _)| *option)
+    }
+
+    /// What is done with it where it is not allowed.
+    pub fn if_not_allowed(self) -> IfNotAllowed {
+        match self {
+            Self::ServiceTier
+            | Self::InferenceGeo
+            | Self::Routing
+            | Self::Store
+            | Self::CacheWrite1h => IfNotAllowed::Remove,
+            _ => IfNotAllowed::Reject,
+        }
+    }
+}
+
+/// An option that a request has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundOption {
+    /// Which.
+    pub option: ProviderOption,
+    /// The client's field, such as `service_tier` or `tools[2]`.
+    pub field: String,
+    /// The tier that is requested, in lower case; empty for every other option.
+    pub tier: String,
+}
+
+#[cfg(test)]
+mod tests;

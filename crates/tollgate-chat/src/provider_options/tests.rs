@@ -1,0 +1,177 @@
+use serde_json::Value;
+
+use super::{IfNotAllowed, ProviderOption, find_options, is_allowed_beta, remove_options};
+
+/// The options of a body as `name:field`, with a tier behind it.
+fn found(body: &str) -> String {
+    let found = find_options(body.as_bytes()).unwrap();
+    let text = found.iter().map(|found| match found.tier.as_str() {
+        "" => format!("{}:{}", found.option.name(), found.field),
+        tier => format!("{}:{}={tier}", found.option.name(), found.field),
+    });
+    text.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn options_are_found_in_every_format_and_spelling() {
+    for (body, expected) in [
+        (
+            r#"{"model":"m","messages":[{"role":"user","content":"service_tier"}]}"#,
+            "",
+        ),
+        (r#"{"service_tier":"auto"}"#, ""),
+        (
+            r#"{"service_tier":null,"store":false,"background":false,"tools":[]}"#,
+            "",
+        ),
+        (
+            r#"{"service_tier":"Priority"}"#,
+            "service_tier:service_tier=priority",
+        ),
+        (
+            r#"{"\u0073ervice_tier":"flex"}"#,
+            "service_tier:service_tier=flex",
+        ),
+        (
+            r#"{"service_tier":"auto","service_tier":"flex"}"#,
+            "service_tier:service_tier=flex",
+        ),
+        (r#"{"serviceTier":"FLEX"}"#, "service_tier:serviceTier=flex"),
+        (r#"{"speed":"fast"}"#, "service_tier:speed=fast"),
+        (
+            r#"{"background":true,"store":true}"#,
+            "background:background store:store",
+        ),
+        (
+            r#"{"previous_response_id":"r","conversation":{"id":"c"}}"#,
+            "stored_context:previous_response_id stored_context:conversation",
+        ),
+        (r#"{"cachedContent":"c"}"#, "cached_content:cachedContent"),
+        (r#"{"models":["a","b"]}"#, "routing:models"),
+        (
+            r#"{"tools":[{"type":"function","function":{"name":"web_search"}}]}"#,
+            "",
+        ),
+        (
+            r#"{"tools":[{"name":"web_search","input_schema":{"type":"object"}}]}"#,
+            "",
+        ),
+        (
+            r#"{"tools":[{"type":"function","name":"f"},{"type":"web_search_preview"}]}"#,
+            "web_search:tools[1]",
+        ),
+        (
+            r#"{"tools":[{"type":"namespace","tools":[{"type":"mcp"}]}]}"#,
+            "mcp:tools[0].tools[0]",
+        ),
+        (
+            r#"{"tools":[{"Type":"Web_Search"}]}"#,
+            "web_search:tools[0]",
+        ),
+        (r#"{"tools":[{"type":"bash_20250124","name":"bash"}]}"#, ""),
+        (
+            r#"{"tools":[{"type":"code_execution_20250825","name":"c"}]}"#,
+            "code_execution:tools[0]",
+        ),
+        (
+            r#"{"tools":[{"functionDeclarations":[]},{"googleSearch":{}}]}"#,
+            "web_search:tools[1]",
+        ),
+        (r#"{"tools":[{"google_search":{}}]}"#, "web_search:tools[0]"),
+        (
+            r#"{"tools":[{"type":"newest_tool"}]}"#,
+            "other_tools:tools[0]",
+        ),
+        (
+            r#"{"tools":[{"computerUse":{}},{"newTool":{}}]}"#,
+            "other_tools:tools[1]",
+        ),
+        (
+            r#"{"web_search_options":{}}"#,
+            "web_search:web_search_options",
+        ),
+        (
+            r#"{"system":[{"text":"a","cache_control":{"type":"ephemeral","ttl":"5m"}}]}"#,
+            "",
+        ),
+        (
+            r#"{"system":[{"text":"a","cache_control":{"ttl":"1h"}}]}"#,
+            "cache_write_1h:cache_control.ttl",
+        ),
+        (
+            r#"{"system":[{"text":"a","c\u0061che_control":{"\u0074tl":"1\u0068"}}]}"#,
+            "cache_write_1h:cache_control.ttl",
+        ),
+        (
+            r#"{"messages":[{"content":[{"input":{"ttl":"1h"},"cache_control":{}}]}]}"#,
+            "",
+        ),
+    ] {
+        assert_eq!(found(body), expected, "{body}");
+    }
+}
+
+#[test]
+fn names_that_differ_by_case_are_rejected() {
+    for (body, known) in [
+        (r#"{"Service_Tier":"flex"}"#, "`service_tier`"),
+        (r#"{"STORE":true}"#, "`store`"),
+        (r#"{"Tools":[]}"#, "`tools`"),
+        (r#"{"Max_Tokens":1}"#, "`max_tokens`"),
+    ] {
+        let error = find_options(body.as_bytes()).unwrap_err();
+        assert!(error.message.contains(known), "{error}");
+        assert!(body.contains(&error.field), "{error}");
+    }
+}
+
+#[test]
+fn removed_options_are_gone_and_the_rest_stays() {
+    for (body, left) in [
+        (
+            r#"{"model":"m","service_tier":"flex","n":1}"#,
+            r#"{"model":"m","n":1}"#,
+        ),
+        (
+            r#"{"input":"a","store":true}"#,
+            r#"{"input":"a","store":false}"#,
+        ),
+        (r#"{"messages":[],"store":true}"#, r#"{"messages":[]}"#),
+        (
+            r#"{"system":[{"cache_control":{"type":"e","ttl":"1h"}}],"ttl":"1h"}"#,
+            r#"{"system":[{"cache_control":{"type":"e"}}],"ttl":"1h"}"#,
+        ),
+    ] {
+        let options = find_options(body.as_bytes()).unwrap();
+        let all: Vec<_> = options.iter().collect();
+        let removed = remove_options(body.as_bytes(), &all).unwrap();
+        let removed: Value = serde_json::from_slice(&removed).unwrap();
+        assert_eq!(removed.to_string(), left);
+    }
+}
+
+#[test]
+fn every_option_has_a_name_and_tools_are_never_removed_silently() {
+    for name in ProviderOption::names() {
+        let option = ProviderOption::by_name(name).unwrap();
+        assert_eq!(option.name(), name);
+    }
+    assert_eq!(
+        ProviderOption::WebSearch.if_not_allowed(),
+        IfNotAllowed::Reject
+    );
+}
+
+#[test]
+fn betas_with_a_price_need_the_channels_leave() {
+    let allowed = ["context-1m-2025-08-07".to_owned(), "skills-*".to_owned()];
+    for (name, is_allowed) in [
+        ("interleaved-thinking-2025-05-14", true),
+        ("context-1m-2025-08-07", true),
+        ("skills-2025-10-02", true),
+        ("context-1m-2026-01-01", false),
+        ("fast-mode-2026-02-01", false),
+    ] {
+        assert_eq!(is_allowed_beta(name, &allowed), is_allowed, "{name}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Which options of a request a channel forwards: those that it allows, and those that have a price (docs/channels.md).
+
+use http::{HeaderMap, HeaderValue};
+use tollgate_chat::provider_options::{
+    BETA_HEADERS, FoundOption, IfNotAllowed, ProviderOption, find_options, has_no_options,
+    is_allowed_beta,
+};
+use tollgate_chat::{InvalidRequest, RequestSummary};
+use tollgate_core::ApiError;
+use tollgate_store::TokenPrices;
+use tollgate_upstream::Channel;
+
+use crate::config::{ModelPrice, PartPrices};
+
+/// The options of one request.
+#[derive(Default)]
+pub struct RequestOptions {
+    options: Vec<RequestedOption>,
+    /// Whether the request has a header with beta features.
+    has_betas: bool,
+}
+
+struct RequestedOption {
+    found: FoundOption,
+    /// Whether the price of the model names it.
+    is_priced: bool,
+}
+
+impl RequestedOption {
+    fn is_priced_tool(&self) -> bool {
+        let option = self.found.option;
+        self.is_priced && [ProviderOption::WebSearch, ProviderOption::WebFetch].contains(&option)
+    }
+}
+
+/// What a channel does not get of a request.
+#[derive(Default)]
+pub struct NotForwarded {
+    /// The client's names of it.
+    pub names: Vec<String>,
+    /// The headers without it. `None` if they are unchanged.
+    pub headers: Option<Box<HeaderMap>>,
+}
+
+impl RequestOptions {
+    /// Finds the options of a request for a model of that price.
+    ///
+    /// # Errors
+    /// 400 if a member has the name of a known one but for case.
+    pub fn find(
+        summary: &RequestSummary,
+        body: &[u8],
+        headers: &HeaderMap,
+        price: &ModelPrice,
+    ) -> Result<Self, InvalidRequest> {
+        let found = match has_no_options(summary, body) {
+            true => Vec::new(),
+            false => find_options(body)?,
+        };
+        let options = found.into_iter().map(|found| RequestedOption {
+            is_priced: price.names_option(&found),
+            found,
+        });
+        Ok(Self {
+            options: options.collect(),
+            has_betas: BETA_HEADERS.iter().any(|name| headers.contains_key(*name)),
+        })
+    }
+
+    /// The prices of tokens and parts for the request's service tier.
+    ///
+    /// # Errors
+    /// 500 if a price is too large: the configuration is wrong.
+    pub fn prices(&self, price: &ModelPrice) -> Result<(TokenPrices, PartPrices), ApiError> {
+        let tiers = self.options.iter().filter(|requested| {
+            requested.is_priced && requested.found.option == ProviderOption::ServiceTier
+        });
+        let (mut tokens, mut parts) = (price.tokens, price.parts);
+        for requested in tiers {
+            if let Some(factor) = price.service_tiers.get(&requested.found.tier) {
+                tokens = factor.scale(&tokens).ok_or_else(ApiError::internal)?;
+                parts = parts.scale(*factor).ok_or_else(ApiError::internal)?;
+            }
+        }
+        Ok((tokens, parts))
+    }
+
+    /// Whether the request may call tools that have a price for each call.
+    pub fn has_priced_tools(&self) -> bool {
+        self.options.iter().any(RequestedOption::is_priced_tool)
+    }
+
+    /// The option that has a price for each call, where neither the usage of responses in `format` says how many there were
+    /// nor `channel` allows it.
+    pub fn uncounted(&self, format: &str, channel: &Channel) -> Option<&FoundOption> {
+        let is_counted = |option| match option {
+            ProviderOption::WebSearch => ["messages", "responses"].contains(&format),
+            _ => format == "messages",
+        };
+        let mut tools = self
+            .options
+            .iter()
+            .filter(|requested| requested.is_priced_tool());
+        let uncounted = tools.find(|requested| {
+            let option = requested.found.option;
+            !is_counted(option) && !channel.allows(option)
+        });
+        uncounted.map(|requested| &requested.found)
+    }
+
+    /// The options that the request must not have on `channel`.
+    ///
+    /// # Errors
+    /// 400 if the answer would differ without one.
+    pub fn not_allowed(&self, channel: &Channel) -> Result<Vec<&FoundOption>, InvalidRequest> {
+        let is_allowed = |requested: &&RequestedOption| {
+            !requested.is_priced && !channel.allows(requested.found.option)
+        };
+        let denied = self.options.iter().filter(is_allowed);
+        let denied: Vec<_> = denied.map(|requested| &requested.found).collect();
+        let differs = |found: &&&FoundOption| found.option.if_not_allowed() == IfNotAllowed::Reject;
+        match denied.iter().find(differs) {
+            Some(found) => {
+                let name = found.option.name();
+                let why = format!(
+                    "is not available: it has a price or keeps state at the provider, and no channel of this model allows `{name}`"
+                );
+                Err(InvalidRequest::new(&found.field, why))
+            }
+            None => Ok(denied),
+        }
+    }
+
+    /// The priced option that is among `dropped`, fields that the channel's format has no equivalent for. A client must not
+    /// pay for it.
+    pub fn priced_and_dropped(&self, dropped: &[String]) -> Option<&FoundOption> {
+        let mut found = self.options.iter().filter(|option| option.is_priced);
+        let found = found.find(|option| dropped.contains(&option.found.field));
+        found.map(|option| &option.found)
+    }
+
+    /// Adds the beta features to `into` that `channel` does not forward, and takes them out of the headers.
+    pub fn filter_betas(&self, headers: &HeaderMap, channel: &Channel, into: &mut NotForwarded) {
+        if !self.has_betas {
+            return;
+        }
+        let before = into.names.len();
+        let mut filtered = headers.clone();
+        for header in BETA_HEADERS {
+            filtered.remove(header);
+            for value in headers.get_all(header) {
+                let names = value.to_str().unwrap_or_default().split(',').map(str::trim);
+                for name in names.filter(|name| !name.is_empty()) {
+                    let value = HeaderValue::from_str(name);
+                    match (is_allowed_beta(name, &channel.betas), value) {
+                        (true, Ok(value)) => drop(filtered.append(header, value)),
+                        _ => into.names.push(format!("{header}: {name}")),
+                    }
+                }
+            }
+        }
+        if into.names.len() > before {
+            into.headers = Some(Box::new(filtered));
+        }
+    }
+}
