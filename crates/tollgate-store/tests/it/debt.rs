@@ -236,6 +236,8 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
         "DROP VIEW entries",
         "ALTER TABLE chats DROP COLUMN debt",
         "ALTER TABLE chats DROP COLUMN clamped",
+        "ALTER TABLE chats DROP COLUMN parts_cost",
+        "ALTER TABLE chats DROP COLUMN parts",
         "CREATE VIEW entries AS SELECT ref, kind, user_id, key_id, amount, note, at FROM ledger",
         "UPDATE meta SET value = 1 WHERE name = 'schema_version'",
     ] {
