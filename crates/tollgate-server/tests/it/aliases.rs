@@ -91,7 +91,7 @@ async fn an_entry_under_the_own_name_of_an_alias_wins(backend: Backend) {
 async fn a_key_for_a_model_is_a_key_for_its_aliases(backend: Backend) {
     let gateway = Setup::new(backend).config(ALIASES).start().await;
     gateway.user("owner", &[]).await;
-    let first = gate
+    let first = gateway
         .key("owner", &["--models", "gpt-5,doubao-seedance-4-5"])
         .await;
     let own = gateway.key("owner", &["--models", "fast"]).await;

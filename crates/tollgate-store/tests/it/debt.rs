@@ -238,6 +238,12 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
         "ALTER TABLE chats DROP COLUMN clamped",
         "ALTER TABLE chats DROP COLUMN parts_cost",
         "ALTER TABLE chats DROP COLUMN parts",
+        "DROP INDEX tasks_of_key",
+        "DROP INDEX tasks_by_deadline",
+        "DROP INDEX callbacks_of_receiver",
+        "DROP INDEX callbacks_of_user",
+        "ALTER TABLE callbacks DROP COLUMN receiver",
+        "ALTER TABLE callbacks DROP COLUMN user_id",
         "CREATE VIEW entries AS SELECT ref, kind, user_id, key_id, amount, note, at FROM ledger",
         "UPDATE meta SET value = 1 WHERE name = 'schema_version'",
     ] {
