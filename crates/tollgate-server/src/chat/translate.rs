@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use tollgate_chat::hub::{RequestField, ToolChoice};
 use tollgate_chat::provider_options::remove_options;
 use tollgate_chat::{Format, InvalidRequest, RequestSummary, Target, custom_tool, hub, thoughts};
 use tollgate_upstream::Channel;
@@ -110,6 +111,9 @@ impl Conversation {
         if self.summary.thread.is_some() && !(same.is_some() && binding.stores_threads) {
             return Err(ChatErrorResponse::thread_unsupported());
         }
+        if !model.traits.supports_forced_tools && may_force_tool_call(&self.raw) {
+            self.check_forced_tool_call(context, endpoint, user_id)?;
+        }
         let adds_reasoning = model.reasoning.is_some() && !self.summary.has_reasoning_settings;
         let is_unasked = self.sends_unasked_thoughts(endpoint, binding);
         let other_api = self.needs_other_api(same, binding);
@@ -144,7 +148,7 @@ impl Conversation {
         let is_same_format = format.name() == endpoint.format.name();
         if let Some(name) = request.forced_tool_not_offered() {
             let why = format!("forces {name:?}, which is not among the request's tools");
-            let field = request.client_field_name(hub::RequestField::ToolChoice);
+            let field = request.client_field_name(RequestField::ToolChoice);
             return Err(InvalidRequest::new(field, why).into());
         }
         let hides_thoughts = !thoughts::are_requested(&request);
@@ -249,6 +253,22 @@ impl Conversation {
             && !self.summary.has_reasoning_settings
     }
 
+    /// Rejects a request that forces a call of a tool, for a model that cannot be forced: a free choice would change the reply.
+    fn check_forced_tool_call(
+        &mut self,
+        context: &ChatContext,
+        endpoint: Endpoint,
+        user_id: &str,
+    ) -> Result<(), ChatErrorResponse> {
+        let request = self.parse(context, endpoint, user_id)?;
+        if !forces_tool_call(request) {
+            return Ok(());
+        }
+        let field = request.client_field_name(RequestField::ToolChoice);
+        let why = "forces a tool call, which this model does not support: let the model choose, or choose none";
+        Err(InvalidRequest::new(field, why).into())
+    }
+
     /// The request in the hub's form, parsed at the first call.
     fn parse(
         &mut self,
@@ -268,6 +288,24 @@ impl Conversation {
             .as_ref()
             .ok_or_else(|| tollgate_core::ApiError::internal().into())
     }
+}
+
+/// Whether the model must call one of the request's tools.
+fn forces_tool_call(request: &hub::Request) -> bool {
+    let is_forced = match &request.tool_choice {
+        Some(ToolChoice::Required | ToolChoice::Tool(_)) => true,
+        Some(ToolChoice::AllowedTools { required, .. }) => *required,
+        Some(ToolChoice::Auto | ToolChoice::None) | None => false,
+    };
+    is_forced && !request.tools.is_empty()
+}
+
+/// Whether the body mentions a member that may force a call of a tool.
+fn may_force_tool_call(body: &[u8]) -> bool {
+    const NAMES: [&str; 4] = ["tool_choice", "function_call", "toolConfig", "tool_config"];
+    NAMES
+        .iter()
+        .any(|name| memchr::memmem::find(body, name.as_bytes()).is_some())
 }
 
 /// Changes a tool's name back that was renamed for the upstream.

@@ -11,6 +11,7 @@ mod channels;
 mod charges;
 mod delivered;
 mod failures;
+mod forced_tools;
 mod interrupted;
 mod rejected;
 mod sandbox;
