@@ -195,7 +195,9 @@ fn head(text: &str, bytes: usize) -> &str {
 
 fn calls(prompt: &ChatPrompt) -> Vec<Call> {
     let named = |name: &str| prompt.tools.iter().find(|tool| tool.name == name);
-    let wanted = tool_to_call(&prompt.text).and_then(named);
+    let wanted = tool_to_call(&prompt.text);
+    let given = wanted.and_then(|(_, rest)| given_arguments(rest));
+    let wanted = wanted.and_then(|(name, _)| named(name));
     let tool = match (&prompt.choice, &prompt.tool) {
         (Choice::Never, _) => None,
         (Choice::Any, Some(name)) => named(name),
@@ -206,9 +208,10 @@ fn calls(prompt: &ChatPrompt) -> Vec<Call> {
         return Vec::new();
     };
     let call = |nth: usize| {
-        let arguments = match tool.custom {
-            true => json!(format!("input {}", nth + 1)),
-            false => sample(&tool.schema, nth),
+        let arguments = match (&given, tool.custom) {
+            (Some(given), _) => given.clone(),
+            (None, true) => json!(format!("input {}", nth + 1)),
+            (None, false) => sample(&tool.schema, nth),
         };
         Call {
             name: tool.name.clone(),
@@ -221,13 +224,20 @@ fn calls(prompt: &ChatPrompt) -> Vec<Call> {
     (0..if twice { 2 } else { 1 }).map(call).collect()
 }
 
-/// The name after `call tool`.
-fn tool_to_call(text: &str) -> Option<&str> {
+/// The name after `call tool`, and the text behind it.
+fn tool_to_call(text: &str) -> Option<(&str, &str)> {
     let rest = text.split_once("call tool ")?.1.trim_start();
     let legal = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
     let end = rest.find(|c| !legal(c)).unwrap_or(rest.len());
     let name = rest[..end].trim_end_matches(['.', ':']);
-    (!name.is_empty()).then_some(name)
+    (!name.is_empty()).then_some((name, &rest[end..]))
+}
+
+/// The JSON value after `with`: the arguments, or the text for a custom tool.
+fn given_arguments(rest: &str) -> Option<Value> {
+    let json = rest.strip_prefix(" with ")?;
+    let mut values = serde_json::Deserializer::from_str(json).into_iter();
+    values.next()?.ok()
 }
 
 /// The text in at most `count` pieces of about the same length.
@@ -245,4 +255,27 @@ pub(crate) fn pieces(text: &str, count: usize) -> Vec<String> {
         pieces.push(piece);
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_may_give_the_arguments_of_a_call() {
+        for (text, name, arguments) in [
+            ("call tool f", "f", None),
+            ("call tool f twice", "f", None),
+            (
+                r#"call tool a.b with {"c": "d"} now"#,
+                "a.b",
+                Some(json!({"c": "d"})),
+            ),
+            (r#"call tool f with "text""#, "f", Some(json!("text"))),
+            ("call tool f with care", "f", None),
+        ] {
+            let (found, rest) = tool_to_call(text).unwrap();
+            assert_eq!((found, given_arguments(rest)), (name, arguments), "{text}");
+        }
+    }
 }

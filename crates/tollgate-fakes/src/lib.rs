@@ -7,8 +7,8 @@
 //! scenarios, tasks, files, and the model that answers chats.
 //!
 //! That model answers `echo: …` with the last user text. A text with `call tool NAME` calls that tool
-//! (two calls if it also has `twice`; with text before the calls if it has `aloud`), `think` makes it
-//! think where the request allows that. Usage follows [`tokens()`]. Media are images of one colour,
+//! (two calls if it also has `twice`; with text before the calls if it has `aloud`; with these arguments
+//! if it has `call tool NAME with {…}`), `think` makes it think where the request allows that. Usage follows [`tokens()`]. Media are images of one colour,
 //! videos of one grey and silent audio, of the size and length requested. A task has succeeded at its
 //! first poll, unless [`Options`] or the request say otherwise. Links to results lead to the fake.
 //!

@@ -28,8 +28,8 @@ pub struct Directives {
     pub status: Option<u16>,
     /// `say=TEXT`: the text of a chat's response.
     pub say: Option<String>,
-    /// `tool=NAME`: the tools that a chat's response calls, with empty arguments.
-    pub tools: Vec<String>,
+    /// `tool=NAME` or `tool=NAME {…}`: the tools that a chat's response calls, with their arguments, a JSON object.
+    pub tools: Vec<(String, String)>,
     /// `cut=N`: a chat's stream breaks off after N content events.
     pub cut: Option<u32>,
     /// `words=N`: a chat's response has N words, at most a million.
@@ -115,7 +115,7 @@ impl Directives {
                 return set(&mut self.status, status);
             }
             ("say", Some(value)) => self.say = Some(value.to_owned()),
-            ("tool", Some(value)) if !value.is_empty() => self.tools.push(value.to_owned()),
+            ("tool", Some(value)) if !value.is_empty() => self.tools.push(parse_call(value)),
             ("cut", Some(value)) => return set(&mut self.cut, parse_number(value)),
             ("words", Some(value)) => {
                 let words = parse_number(value).filter(|words| *words <= WORDS_MAX);
@@ -125,6 +125,15 @@ impl Directives {
         }
         true
     }
+}
+
+/// The name and arguments of a call: `NAME` alone is called with `{}`.
+fn parse_call(value: &str) -> (String, String) {
+    let with_arguments = value.split_once(' ').filter(|(_, arguments)| {
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok()
+    });
+    let (name, arguments) = with_arguments.unwrap_or((value, "{}"));
+    (name.to_owned(), arguments.to_owned())
 }
 
 /// Parses a number of digits only: `parse` alone would also accept a sign.
@@ -151,7 +160,7 @@ mod tests {
     #[test]
     fn every_directive_is_parsed_and_removed_from_the_text() {
         type Expect = fn(&mut Directives);
-        let cases: [(&str, &str, Expect); 9] = [
+        let cases: [(&str, &str, Expect); 10] = [
             ("a cat", "a cat", |_| {}),
             ("a [[sandbox:fail]]cat", "a cat", |d| d.fail = true),
             ("[[sandbox:fail=2]][[sandbox:delay=1500]] x", " x", |d| {
@@ -169,7 +178,21 @@ mod tests {
                 "] ",
                 |d| {
                     d.say = Some("one = 1,\n[two".to_owned());
-                    d.tools = vec!["a".to_owned(), "b.c".to_owned()];
+                    d.tools = ["a", "b.c"]
+                        .map(|name| (name.to_owned(), "{}".to_owned()))
+                        .into();
+                },
+            ),
+            (
+                r#"[[sandbox:tool=a {"b": [[1]]}]][[sandbox:tool=a {"b": [1, 2]}]][[sandbox:tool=c d]]"#,
+                "}]]",
+                |d| {
+                    let calls = [
+                        (r#"a {"b": [[1"#, "{}"),
+                        ("a", r#"{"b": [1, 2]}"#),
+                        ("c d", "{}"),
+                    ];
+                    d.tools = calls.map(|(a, b)| (a.to_owned(), b.to_owned())).into();
                 },
             ),
             (

@@ -72,7 +72,12 @@ impl Environment {
         }
         match self.language {
             Language::Python => self.install_python(&versions)?,
-            Language::JavaScript => self.install_javascript(&versions)?,
+            Language::JavaScript => {
+                if output(Command::new("npm").args(["ping", "--fetch-retries", "0"])).is_err() {
+                    return Ok(Some("npm's registry cannot be reached".to_owned()));
+                }
+                self.install_javascript(&versions)?;
+            }
         }
         let written = fs::write(&stamp, wanted);
         written.map_err(|e| format!("cannot write {}: {e}", stamp.display()))?;

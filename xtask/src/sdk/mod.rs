@@ -1,4 +1,4 @@
-//! `cargo xtask sdk`: the official SDKs, in a current and an older version each, against a running
+//! `cargo xtask sdk`: the official SDKs, in a current and an older version each, and coding agents, against a running
 //! gateway that has one channel of every kind. What they must be able to do stands in `tests/sdk`.
 //!
 //! 1. [`environment`]s with the pinned versions are made, where they are not there yet.
@@ -18,20 +18,37 @@ use environment::{Environment, Language};
 use setup::Setup;
 
 /// How long one script may take: so that one that hangs is seen as such.
-const SCRIPT_LIMIT: Duration = Duration::from_secs(300);
+const SCRIPT_LIMIT: Duration = Duration::from_secs(600);
 /// Settings that would make an SDK do otherwise than its script says begin so.
 const FOREIGN: &[&str] = &["OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_"];
+
+/// The environment of the coding agents.
+const AGENTS: &str = "agents";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only the SDKs whose names begin so, such as `openai`, `anthropic-0` or `node`
     #[arg(long)]
     only: Option<String>,
+    /// Which coding agents run with which models
+    #[arg(long, value_enum, default_value_t = Agents::Own)]
+    agents: Agents,
     /// The folder of the programs `tollgate` and `tollgate-fakes`, instead of building them
     #[arg(long)]
     binaries: Option<PathBuf>,
     /// Only the cases whose names hold one of these words
     cases: Vec<String>,
+}
+
+/// Which pairs of a coding agent and a model run.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Agents {
+    /// None, so that none is installed
+    None,
+    /// Every agent with a model of its own format, and one pair that is translated
+    Own,
+    /// Every agent with every kind of channel
+    All,
 }
 
 /// One SDK in one version, and a script that uses it.
@@ -64,6 +81,7 @@ const SUITES: &[Suite] = &[
     suite(Language::JavaScript, "node", "openai.cjs"),
     suite(Language::JavaScript, "node", "anthropic.cjs"),
     suite(Language::JavaScript, "node", "google.cjs"),
+    suite(Language::JavaScript, AGENTS, "agents.cjs"),
 ];
 
 /// Makes what is missing, starts everything, runs the scripts, closes the books.
@@ -71,7 +89,8 @@ pub(crate) fn run(options: Options) -> Outcome {
     let wanted = options.only.as_deref().unwrap_or_default();
     let suites = SUITES
         .iter()
-        .filter(|suite| suite.environment.name.starts_with(wanted));
+        .filter(|suite| suite.environment.name.starts_with(wanted))
+        .filter(|suite| suite.environment.name != AGENTS || options.agents != Agents::None);
     let mut suites: Vec<&Suite> = suites.collect();
     if suites.is_empty() {
         return Err(format!("--only: no SDK's name begins with `{wanted}`"));
@@ -85,9 +104,9 @@ pub(crate) fn run(options: Options) -> Outcome {
         }
     }
     suites.retain(|suite| !skipped.contains(&suite.script));
-    let binaries = match options.binaries {
+    let binaries = match &options.binaries {
         Some(folder) => {
-            fs::canonicalize(&folder).map_err(|e| format!("no folder {}: {e}", folder.display()))?
+            fs::canonicalize(folder).map_err(|e| format!("no folder {}: {e}", folder.display()))?
         }
         None => setup::build()?,
     };
@@ -96,7 +115,7 @@ pub(crate) fn run(options: Options) -> Outcome {
     for (number, suite) in suites.into_iter().enumerate() {
         let account = setup.account(number)?;
         let began = Instant::now();
-        let passed = suite.run(&folder, &account, &options.cases)?;
+        let passed = suite.run(&folder, &account, &options)?;
         let name = format!("{} {}", suite.environment.name, suite.script);
         println!("sdk: {name}: {:.1} s", began.elapsed().as_secs_f64());
         if !passed {
@@ -117,9 +136,9 @@ pub(crate) fn run(options: Options) -> Outcome {
 
 impl Suite {
     /// Runs the script; returns whether all of its cases passed.
-    fn run(&self, folder: &Path, account: &str, cases: &[String]) -> Result<bool, String> {
+    fn run(&self, folder: &Path, account: &str, options: &Options) -> Result<bool, String> {
         let mut command = Command::new(self.environment.program());
-        command.arg(folder.join(self.script)).args(cases);
+        command.arg(folder.join(self.script)).args(&options.cases);
         command.current_dir(folder);
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
@@ -129,6 +148,13 @@ impl Suite {
         }
         command
             .env("TOLLGATE_SDK_SITE", account)
+            .env(
+                "TOLLGATE_SDK_AGENTS",
+                match options.agents {
+                    Agents::All => "all",
+                    Agents::Own | Agents::None => "own",
+                },
+            )
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("NODE_PATH", self.environment.folder().join("node_modules"))
             .env("NO_PROXY", "127.0.0.1")

@@ -187,7 +187,7 @@ impl Generator<'_> {
         let demanded: Vec<(String, String, bool)> = if !named.is_empty() {
             named
                 .iter()
-                .map(|name| (name.clone(), "{}".to_owned(), self.is_custom(name)))
+                .map(|(name, arguments)| (name.clone(), arguments.clone(), self.is_custom(name)))
                 .collect()
         } else if has_fixed_text {
             Vec::new()
