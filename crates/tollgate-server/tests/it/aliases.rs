@@ -50,13 +50,10 @@ async fn an_alias_has_price_channel_and_books_of_its_model(backend: Backend) {
     let body = json!({ "model": "Doubao-Seedream-4.5", "prompt": "a fox" });
     let record = client.generate(&body).await;
     assert_eq!(record["cost"], 2.0, "{record}");
-    let database = rusqlite::Connection::open(gateway.data_dir().join("tollgateway.db")).unwrap();
     for (table, model) in [("chats", "gpt-5"), ("tasks", "doubao-seedance-4-5")] {
-        let sql = format!("SELECT model FROM {table}");
-        let booked: String = database.query_row(&sql, [], |row| row.get(0)).unwrap();
-        assert_eq!(booked, model);
+        let booked = gateway.query(&format!("SELECT model FROM {table}")).await;
+        assert_eq!(booked, [[model]]);
     }
-    drop(database);
     let listed = client.get("/v1/models").await.expect(200).text();
     assert!(listed.contains("\"fast\"") && listed.contains("\"doubao-seedream-4.5\""));
     gateway.close().await;

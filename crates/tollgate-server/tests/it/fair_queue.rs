@@ -110,8 +110,7 @@ async fn a_full_channel_is_shared_by_users(backend: Backend) {
         gateway.user_client("ann", &[]).await,
         gateway.user_client("bob", &[]).await,
     );
-    let slow = submit_many(&ann, &image("[[sandbox:delay=100]]"), BACKLOG).await;
-    ann.wait_for_start(&slow[0]).await;
+    let slow = submit_many(&ann, &image("[[sandbox:delay=300]]"), BACKLOG).await;
     bob.generate(&image("a mill")).await;
     let ended = count(&ann, &slow, "completed").await;
     assert!(ended < BACKLOG / 2, "{ended} of {BACKLOG} came first");
