@@ -14,9 +14,9 @@ const programs = path.join(process.env.NODE_PATH, ".bin");
 const LIMIT = 60_000;
 const SANDBOX = "sdk-sandbox";
 const CHANNELS = [SANDBOX, "sdk-openai-chat", "sdk-openai-responses", "sdk-anthropic-next", "sdk-gemini-next"];
-// The command is written so that its output is no part of it.
-const COMMAND = "echo made$((40+2)) | tee result.txt";
-const OUTPUT = "made42";
+// The output is no part of the command. gemini-cli refuses commands with substitutions.
+const COMMAND = "expr 4100 + 142 | tee result.txt";
+const OUTPUT = "4242";
 
 const codexSettings = (model) => [
   `model="${model}"`,
@@ -77,7 +77,8 @@ const AGENTS = {
     own: "sdk-openai-chat",
     tool: "bash",
     arguments: { command: COMMAND, description: "Makes a file" },
-    start: (model, prompt) => ["opencode", "run", "--auto", "--title", "test", "-m", `tollgate/${model}`, prompt],
+    // It puts quotes around words with spaces, and a space between words.
+    start: (model, prompt) => ["opencode", "run", "--auto", "--title", "test", "-m", `tollgate/${model}`, ...prompt.split(" ")],
     prepare(model, home, work) {
       const provider = {
         npm: "@ai-sdk/openai-compatible",

@@ -16,6 +16,9 @@ use crate::repo;
 /// `cargo xtask fuzz`), not for whoever changed something else.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 
+/// Tests that run at the same time: most of them wait for a gateway, so more than there are processors.
+const THREADS: (&str, &str) = ("RUST_TEST_THREADS", "5");
+
 /// Where the tests look for their PostgreSQL server.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
 
@@ -46,8 +49,10 @@ pub(crate) fn run(options: Options) -> Outcome {
         cargo.arg("--workspace");
     }
     cargo.args(options.cargo);
-    if env::var_os(SEED.0).is_none() {
-        cargo.env(SEED.0, SEED.1);
+    for (name, value) in [SEED, THREADS] {
+        if env::var_os(name).is_none() {
+            cargo.env(name, value);
+        }
     }
     if let Some(server) = &server {
         cargo.env(VARIABLE, server.url());

@@ -6,6 +6,8 @@ mod beta_headers;
 mod find;
 mod remove;
 
+use crate::error::InvalidRequest;
+
 pub use beta_headers::{BETA_HEADERS, is_allowed_beta};
 pub use find::{find_options, has_no_options};
 pub use remove::remove_options;
@@ -101,17 +103,35 @@ impl ProviderOption {
         let row = NAMES.iter().find(|(_, known)| *known == name);
         row.map(|(option, _)| *option)
     }
+}
 
+impl FoundOption {
     /// What is done with it where it is not allowed.
-    pub fn if_not_allowed(self) -> IfNotAllowed {
-        match self {
-            Self::ServiceTier
-            | Self::InferenceGeo
-            | Self::Routing
-            | Self::Store
-            | Self::CacheWrite1h => IfNotAllowed::Remove,
+    pub fn if_not_allowed(&self) -> IfNotAllowed {
+        match self.option {
+            ProviderOption::ServiceTier
+            | ProviderOption::InferenceGeo
+            | ProviderOption::Routing
+            | ProviderOption::Store
+            | ProviderOption::CacheWrite1h => IfNotAllowed::Remove,
+            // Coding agents offer the provider's tools beside their own: without one the model still has a choice.
+            _ if self.is_tool() => IfNotAllowed::Remove,
             _ => IfNotAllowed::Reject,
         }
+    }
+
+    /// Whether it is one of a list of tools.
+    pub fn is_tool(&self) -> bool {
+        self.field.ends_with(']')
+    }
+
+    /// The error where it is not allowed and the answer would differ without it.
+    pub fn not_available(&self) -> InvalidRequest {
+        let name = self.option.name();
+        let why = format!(
+            "is not available: it has a price or keeps state at the provider, and no channel of this model allows `{name}`"
+        );
+        InvalidRequest::new(&self.field, why)
     }
 }
 

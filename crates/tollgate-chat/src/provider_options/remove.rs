@@ -10,12 +10,13 @@ use crate::error::InvalidRequest;
 /// The body without those options. `store` becomes `false` where the provider would store without it (the responses format).
 ///
 /// # Errors
-/// If the body is not JSON.
+/// If the body is not JSON; if no tools are left, or the model is forced to call a tool that is removed: the answer would differ.
 pub fn remove_options(body: &[u8], options: &[&FoundOption]) -> Result<Bytes, InvalidRequest> {
     let mut request: Value = serde_json::from_slice(body)
         .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;
     let is_responses = request.get("input").is_some();
-    for found in options {
+    remove_tools(&mut request, options)?;
+    for found in options.iter().filter(|found| !found.is_tool()) {
         if found.option == ProviderOption::CacheWrite1h {
             shorten_cache_writes(&mut request, false);
             continue;
@@ -31,6 +32,34 @@ pub fn remove_options(body: &[u8], options: &[&FoundOption]) -> Result<Bytes, In
         };
     }
     Ok(Bytes::from(request.to_string()))
+}
+
+/// Removes the tools among `options`, the last first, so that the places of the others stay.
+fn remove_tools(request: &mut Value, options: &[&FoundOption]) -> Result<(), InvalidRequest> {
+    for found in options.iter().rev().filter(|found| found.is_tool()) {
+        // `tools[2]`, or `tools[1].tools[2]` within a namespace.
+        let pointer = format!("/{}", found.field.replace(['.', '['], "/").replace(']', ""));
+        let (list, place) = pointer.rsplit_once('/').unwrap_or_default();
+        let list = request.pointer_mut(list).and_then(Value::as_array_mut);
+        let (Some(list), Ok(place)) = (list, place.parse::<usize>()) else {
+            continue;
+        };
+        if place >= list.len() {
+            continue;
+        }
+        let tool = list.remove(place);
+        let is_last = list.is_empty();
+        if is_last || is_forced(&request["tool_choice"], &tool) {
+            return Err(found.not_available());
+        }
+    }
+    Ok(())
+}
+
+/// Whether the choice is that tool, by its type or name.
+fn is_forced(choice: &Value, tool: &Value) -> bool {
+    let is_same = |member: &str| choice[member].is_string() && choice[member] == tool[member];
+    is_same("type") || is_same("name")
 }
 
 /// Removes the lifetimes of cache writes that are longer than the provider's default.

@@ -1,6 +1,8 @@
+use bytes::Bytes;
 use serde_json::Value;
 
-use super::{IfNotAllowed, ProviderOption, find_options, is_allowed_beta, remove_options};
+use super::{ProviderOption, find_options, is_allowed_beta, remove_options};
+use crate::error::InvalidRequest;
 
 /// The options of a body as `name:field`, with a tier behind it.
 fn found(body: &str) -> String {
@@ -125,6 +127,34 @@ fn names_that_differ_by_case_are_rejected() {
     }
 }
 
+fn remove_all(body: &str) -> Result<Bytes, InvalidRequest> {
+    let options = find_options(body.as_bytes()).unwrap();
+    let all: Vec<_> = options.iter().collect();
+    remove_options(body.as_bytes(), &all)
+}
+
+#[test]
+fn tools_are_removed_only_if_the_client_has_tools_of_its_own() {
+    for (body, field) in [
+        (r#"{"tools":[{"type":"web_search"}]}"#, "tools[0]"),
+        (
+            r#"{"tools":[{"type":"web_search"},{"googleSearch":{}}]}"#,
+            "tools[0]",
+        ),
+        (
+            r#"{"tools":[{"type":"function"},{"type":"web_search"}],"tool_choice":{"type":"web_search"}}"#,
+            "tools[1]",
+        ),
+        (
+            r#"{"tools":[{"name":"f"},{"type":"web_fetch_2","name":"web_fetch"}],"tool_choice":{"type":"tool","name":"web_fetch"}}"#,
+            "tools[1]",
+        ),
+    ] {
+        let error = remove_all(body).unwrap_err();
+        assert_eq!(error.field, field, "{body}");
+    }
+}
+
 #[test]
 fn removed_options_are_gone_and_the_rest_stays() {
     for (body, left) in [
@@ -138,28 +168,30 @@ fn removed_options_are_gone_and_the_rest_stays() {
         ),
         (r#"{"messages":[],"store":true}"#, r#"{"messages":[]}"#),
         (
+            r#"{"tools":[{"type":"mcp"},{"type":"function","name":"f"},{"type":"web_search"}],"store":false}"#,
+            r#"{"tools":[{"type":"function","name":"f"}],"store":false}"#,
+        ),
+        (
+            r#"{"tools":[{"googleSearch":{}},{"functionDeclarations":[]}]}"#,
+            r#"{"tools":[{"functionDeclarations":[]}]}"#,
+        ),
+        (
             r#"{"system":[{"cache_control":{"type":"e","ttl":"1h"}}],"ttl":"1h"}"#,
             r#"{"system":[{"cache_control":{"type":"e"}}],"ttl":"1h"}"#,
         ),
     ] {
-        let options = find_options(body.as_bytes()).unwrap();
-        let all: Vec<_> = options.iter().collect();
-        let removed = remove_options(body.as_bytes(), &all).unwrap();
+        let removed = remove_all(body).unwrap();
         let removed: Value = serde_json::from_slice(&removed).unwrap();
         assert_eq!(removed.to_string(), left);
     }
 }
 
 #[test]
-fn every_option_has_a_name_and_tools_are_never_removed_silently() {
+fn every_option_has_a_name() {
     for name in ProviderOption::names() {
         let option = ProviderOption::by_name(name).unwrap();
         assert_eq!(option.name(), name);
     }
-    assert_eq!(
-        ProviderOption::WebSearch.if_not_allowed(),
-        IfNotAllowed::Reject
-    );
 }
 
 #[test]

@@ -118,15 +118,9 @@ impl RequestOptions {
         };
         let denied = self.options.iter().filter(is_allowed);
         let denied: Vec<_> = denied.map(|requested| &requested.found).collect();
-        let differs = |found: &&&FoundOption| found.option.if_not_allowed() == IfNotAllowed::Reject;
+        let differs = |found: &&&FoundOption| found.if_not_allowed() == IfNotAllowed::Reject;
         match denied.iter().find(differs) {
-            Some(found) => {
-                let name = found.option.name();
-                let why = format!(
-                    "is not available: it has a price or keeps state at the provider, and no channel of this model allows `{name}`"
-                );
-                Err(InvalidRequest::new(&found.field, why))
-            }
+            Some(found) => Err(found.not_available()),
             None => Ok(denied),
         }
     }

@@ -9,7 +9,7 @@ use tollgate_store::FairShare;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 
 /// Permits for calls after a crash, at first: whatever made the process end, a few tasks get done between two crashes.
-const CALLS_AFTER_CRASH: usize = 2;
+const CALLS_AFTER_CRASH: usize = 4;
 
 /// The tasks in work in this process; clones share the counts.
 #[derive(Clone)]

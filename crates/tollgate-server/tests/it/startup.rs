@@ -137,9 +137,11 @@ async fn failed_starts_name_their_reason(backend: Backend) {
 
 async fn a_newer_database_is_rejected(backend: Backend) {
     let mut gateway = TestGateway::start(backend).await;
+    let version = "SELECT value FROM meta WHERE name = 'schema_version'";
+    let current = gateway.query_number(version).await;
     gateway.terminate().await;
     let set =
-        |version: u32| format!("UPDATE meta SET value = {version} WHERE name = 'schema_version'");
+        |version: i64| format!("UPDATE meta SET value = {version} WHERE name = 'schema_version'");
     gateway.execute(&set(99)).await;
     let output = run_command(&mut gateway.serve_command()).await;
     output.check_failure("99");
@@ -147,7 +149,7 @@ async fn a_newer_database_is_rejected(backend: Backend) {
     for arguments in [&["user", "list"][..], &["audit"]] {
         gateway.cli(arguments).await.check_failure("99");
     }
-    gateway.execute(&set(2)).await;
+    gateway.execute(&set(current)).await;
     gateway.start_server().await;
     gateway.close().await;
 }
