@@ -14,6 +14,11 @@ pub fn provider_of_kind(kind: &str) -> Option<&'static ProviderEntry> {
     providers().find(|entry| entry.kind == kind)
 }
 
+/// Whether the provider of that kind charges nothing and keeps nothing: the sandbox.
+pub fn is_free_of_charge(kind: &str) -> bool {
+    kind == tollgate_sandbox::PROVIDER.kind
+}
+
 /// The names of all kinds, comma-separated, for error messages.
 pub fn kind_names() -> String {
     let mut names: Vec<_> = providers().map(|entry| entry.kind).collect();

@@ -1,3 +1,5 @@
+//! What is found of options, and what is left without them.
+
 use bytes::Bytes;
 use serde_json::Value;
 

@@ -118,7 +118,6 @@ async fn try_handle(
     // 5. Try channels in turn until one begins to answer.
     let session = summary.user.as_deref();
     let session = session.map(|user| session_hash(&key.id, user));
-    let include_usage = summary.include_usage;
     let strict = translate::is_strict(headers);
     let mut failover = ChannelFailover {
         context: &context,
@@ -129,13 +128,13 @@ async fn try_handle(
         request_id,
         channel_model,
         stored_at,
+        include_usage: summary.include_usage,
         conversation: Conversation::new(&raw, summary, model, is_stream, strict, options),
         bill,
         watch: &watch,
         session,
         received_at: now,
         seed: chat_id,
-        include_usage,
         json_array,
     };
     let answer = failover.try_channels().await?;

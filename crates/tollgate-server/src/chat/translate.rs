@@ -146,11 +146,7 @@ impl Conversation {
         };
         self.check_counted(format, channel.0)?;
         let is_same_format = format.name() == endpoint.format.name();
-        if let Some(name) = request.forced_tool_not_offered() {
-            let why = format!("forces {name:?}, which is not among the request's tools");
-            let field = request.client_field_name(RequestField::ToolChoice);
-            return Err(InvalidRequest::new(field, why).into());
-        }
+        check_forced_tool_offered(&request)?;
         let hides_thoughts = !thoughts::are_requested(&request);
         if adds_reasoning {
             request.reasoning.clone_from(&model.reasoning);
@@ -160,16 +156,7 @@ impl Conversation {
         Box::pin(fetching).await?;
         let write = || format.write_request(&request, &target);
         let written = large_work::run_in_place(self.raw.len(), write)?;
-        if self.strict
-            && let Some(first) = written.dropped.first()
-        {
-            let why = "cannot be carried to the model's provider, and `x-tollgate-strict` is set";
-            return Err(InvalidRequest::new(first, why).into());
-        }
-        if let Some(priced) = self.options.priced_and_dropped(&written.dropped) {
-            let why = "has a price, and cannot be carried to the model's provider";
-            return Err(InvalidRequest::new(&priced.field, why).into());
-        }
+        self.check_dropped(&written.dropped)?;
         let mut dropped = not_forwarded.names;
         dropped.extend(written.dropped);
         Ok(PreparedRequest {
@@ -187,6 +174,20 @@ impl Conversation {
             json_tool: written.json_tool,
             custom_tools: custom_tool::custom_tool_names(&request),
         })
+    }
+
+    /// Rejects a request of which a field is dropped that must not be: any in strict mode, else one that the client would pay
+    /// for.
+    fn check_dropped(&self, dropped: &[String]) -> Result<(), ChatErrorResponse> {
+        if let (true, Some(first)) = (self.strict, dropped.first()) {
+            let why = "cannot be carried to the model's provider, and `x-tollgate-strict` is set";
+            return Err(InvalidRequest::new(first, why).into());
+        }
+        if let Some(priced) = self.options.priced_and_dropped(dropped) {
+            let why = "has a price, and cannot be carried to the model's provider";
+            return Err(InvalidRequest::new(&priced.field, why).into());
+        }
+        Ok(())
     }
 
     /// Rejects a tool with a price for each call, if responses of that format do not tell how many there were.
@@ -288,6 +289,16 @@ impl Conversation {
             .as_ref()
             .ok_or_else(|| tollgate_core::ApiError::internal().into())
     }
+}
+
+/// Rejects a request that forces a tool which it does not offer.
+fn check_forced_tool_offered(request: &hub::Request) -> Result<(), InvalidRequest> {
+    let Some(name) = request.forced_tool_not_offered() else {
+        return Ok(());
+    };
+    let why = format!("forces {name:?}, which is not among the request's tools");
+    let field = request.client_field_name(RequestField::ToolChoice);
+    Err(InvalidRequest::new(field, why))
 }
 
 /// Whether the model must call one of the request's tools.

@@ -18,8 +18,6 @@ use super::fields::{optional_seconds, optional_whole, whole};
 use crate::providers;
 
 const MAX_NAME: usize = 64;
-/// The kind of channel whose provider charges nothing and keeps nothing.
-const SANDBOX: &str = "sandbox";
 
 /// A channel as it is written in the configuration.
 #[derive(Deserialize)]
@@ -67,7 +65,7 @@ impl ChannelSettings {
     /// The channel, or what its provider says of its options.
     pub(super) fn into_channel(self) -> Result<Channel, String> {
         // It generates everything on this machine.
-        let allow = match self.kind == SANDBOX {
+        let allow = match providers::is_free_of_charge(&self.kind) {
             true => ProviderOption::all().collect(),
             false => self.allow,
         };

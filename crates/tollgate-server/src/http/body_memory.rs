@@ -137,14 +137,18 @@ mod tests {
         let mut all = BodyMemory::default();
         all.grow_to(MIN_USER_SHARE / 2, ada).await.unwrap();
         all.grow_to(MIN_USER_SHARE, ada).await.unwrap();
-        let refused = BodyMemory::default().grow_to(1, ada).await;
-        let refused = refused.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::Unavailable);
-        assert!(refused.message.contains("you have"), "{}", refused.message);
+        let rejected = BodyMemory::default().grow_to(1, ada).await;
+        let rejected = rejected.unwrap_err();
+        assert_eq!(rejected.kind, ErrorKind::Unavailable);
+        assert!(
+            rejected.message.contains("you have"),
+            "{}",
+            rejected.message
+        );
         let mut of_bob = BodyMemory::default();
         of_bob.grow_to(MIN_USER_SHARE / 2, bob).await.unwrap();
-        let refused = of_bob.grow_to(MIN_USER_SHARE, bob).await.unwrap_err();
-        assert!(refused.message.starts_with("too many"), "{refused:?}");
+        let rejected = of_bob.grow_to(MIN_USER_SHARE, bob).await.unwrap_err();
+        assert!(rejected.message.starts_with("too many"), "{rejected:?}");
         drop(all);
         of_bob.grow_to(MIN_USER_SHARE, bob).await.unwrap();
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_core::{Adjustment, Amount, ApiError, ErrorKind, Millis, crash, id};
 use tollgate_media::{Endpoint, MediaJob as _, PriceFactors, ReceiptData, Submission, TaskModel};
-use tollgate_store::{IdempotencyRecord, Key, NewTask, Rejection, SubmitOutcome};
+use tollgate_store::{Charge, IdempotencyRecord, Key, NewTask, Rejection, SubmitOutcome};
 
 use crate::auth::caller::Caller;
 use crate::http::trace::RequestId;
@@ -61,8 +61,10 @@ pub async fn submit(
     let family = model.family;
 
     // 3. Parse the fields as the family declares them.
-    let layout = request.endpoint.request_layout();
-    let is_strict = is_strict(request.headers);
+    let (layout, is_strict) = (
+        request.endpoint.request_layout(),
+        is_strict(request.headers),
+    );
     let parse = || tollgate_media::parse_request(model, layout, fields, is_strict);
     let mut submission = large_work::run_in_place(request.body_bytes, parse)?;
 
@@ -85,8 +87,8 @@ pub async fn submit(
     price.update_from(&job);
 
     // 6. Freeze the price.
-    let (names, units) = (model.names(), job.units());
-    let charge = reloadable.prices.charge(names, &price, units)?;
+    let (prices, names) = (&reloadable.prices, model.names());
+    let charge = prices.charge(names, &price, job.units())?;
 
     // 7. Write idempotency record, hold and task in one transaction; it is on disk before the client gets the receipt.
     let task_id = id::task_id(now);
@@ -125,11 +127,13 @@ pub async fn submit(
         SubmitOutcome::Accepted => Ok(receipt),
         SubmitOutcome::Replayed { receipt } => Ok(receipt),
         SubmitOutcome::KeyReused => Err(idempotency::key_reused()),
-        SubmitOutcome::Rejected(rejection) => {
-            let (needed, currency) = (charge.cost(charge.units), context.settings.currency);
-            Err(errors::from_rejection(rejection, needed, currency))
-        }
+        SubmitOutcome::Rejected(rejection) => Err(rejection_error(context, rejection, charge)),
     }
+}
+
+fn rejection_error(context: &TaskContext, rejection: Rejection, charge: Charge) -> ApiError {
+    let needed = charge.cost(charge.units);
+    errors::from_rejection(rejection, needed, context.settings.currency)
 }
 
 /// Rejects a submission with images from an account that can pay nothing at all, before the images are stored. What it needs
