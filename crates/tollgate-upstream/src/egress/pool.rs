@@ -90,6 +90,9 @@ pub(super) struct PooledBody {
     incoming: Incoming,
     /// Goes back to the pool when the body is complete; is closed if this is dropped earlier. `None` for HTTP/2.
     connection: Option<(Box<Http1Connection>, Arc<Origin>)>,
+    /// Whether the response is an error that leads to a retry (408, 429, 5xx): many servers close the connection after one without announcing it, so that a
+    /// retry over it would fail too.
+    is_error: bool,
 }
 
 impl Pool {
@@ -405,11 +408,13 @@ impl PooledBody {
         connection: Box<Http1Connection>,
         origin: &Arc<Origin>,
     ) -> Response<Self> {
+        let is_error = matches!(head.status().as_u16(), 408 | 429 | 500..);
         head.map(|incoming| {
             let connection = Some((connection, Arc::clone(origin)));
             let mut body = Self {
                 incoming,
                 connection,
+                is_error,
             };
             if body.incoming.is_end_stream() {
                 body.return_connection();
@@ -422,6 +427,7 @@ impl PooledBody {
         Self {
             incoming,
             connection: None,
+            is_error: false,
         }
     }
 
@@ -447,9 +453,11 @@ impl PooledBody {
         frame
     }
 
-    /// Returns the connection to the pool: the response is complete.
+    /// Returns the connection to the pool, or closes it after an error: the response is complete.
     fn return_connection(&mut self) {
-        if let Some((connection, origin)) = self.connection.take() {
+        if let Some((connection, origin)) = self.connection.take()
+            && !self.is_error
+        {
             origin.put_back(connection);
         }
     }

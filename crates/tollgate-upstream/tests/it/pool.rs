@@ -194,6 +194,31 @@ async fn a_connection_that_the_server_announces_to_close_is_not_reused() {
 }
 
 #[tokio::test]
+async fn a_connection_that_an_error_came_over_is_not_reused() {
+    const ERRORS: [&str; 3] = [
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-length: 4\r\n\r\nbusy",
+        "HTTP/1.1 500 Internal Server Error\r\ntransfer-encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
+    ];
+    for error in ERRORS {
+        let (address, mut connections) = server().await;
+        let client = client();
+        let (failed, mut failed_over) = tokio::join!(send(&client, address), async {
+            let mut connection = connections.recv().await.unwrap();
+            assert!(connection.request().await.is_some());
+            connection.write(error).await;
+            connection
+        });
+        assert!(failed.is_ok(), "{error}");
+        first_request(&client, address, &mut connections).await;
+        assert!(
+            failed_over.request().await.is_none(),
+            "closed after {error}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn requests_share_an_http2_connection() {
     let (acceptor, roots) = tls::acceptor("localhost", &["h2", "http/1.1"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
