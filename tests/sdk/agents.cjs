@@ -24,7 +24,6 @@ const codexSettings = (model) => [
   'model_providers.tollgate={name="Tollgate",base_url="' + site.url + '/openai/v1",env_key="TOLLGATE_KEY",wire_api="responses"}',
   "check_for_update_on_startup=false",
   "analytics.enabled=false",
-  "features.unified_exec=false",
 ];
 
 // `own`: the model whose channel speaks the agent's format; `other`: one that is translated.
@@ -47,8 +46,8 @@ const AGENTS = {
   },
   codex: {
     own: "sdk-openai-responses",
-    tool: "shell_command",
-    arguments: { command: COMMAND },
+    tool: "exec_command",
+    arguments: { cmd: COMMAND },
     start: (model, prompt) => [
       ...["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
       ...codexSettings(model).flatMap((setting) => ["-c", setting]),

@@ -254,12 +254,13 @@ fn failure_error(failure: FailureMode) -> ProviderError {
             "prompt rejected by safety review, as it asks the sandbox for ([[sandbox:moderated]])"
                 .to_owned(),
         ),
-        FailureMode::Fails => upstream_error(
-            500,
-            "the sandbox was told to fail ([[sandbox:fail]])".to_owned(),
+        // Without a status the message is the gateway's own, and clients see it.
+        FailureMode::Fails => ProviderError::new(
+            UpstreamErrorKind::Unavailable,
+            "the sandbox was told to fail ([[sandbox:fail]])",
         ),
-        FailureMode::FailsAttempt(attempt) => upstream_error(
-            503,
+        FailureMode::FailsAttempt(attempt) => ProviderError::new(
+            UpstreamErrorKind::Unavailable,
             format!(
                 "the sandbox was told to fail this attempt, number {attempt} ([[sandbox:fail=N]])"
             ),
