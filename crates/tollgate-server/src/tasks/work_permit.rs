@@ -141,6 +141,26 @@ mod tests {
 
     #[tokio::test]
     async fn tasks_that_wait_for_something_else_leave_their_permits_to_others() {
+        let workload = Workload::new(4, 1);
+        let mut tasks: Vec<_> = (0..4).map(|_| workload.start("ann")).collect();
+        assert_eq!(workload.free(), 0, "all are about to call");
+        tasks.iter_mut().for_each(WorkPermit::pause);
+        assert_eq!(workload.free(), 4);
+        let share = workload.share();
+        assert_eq!((share.in_work["ann"], share.reserve), (4, 1));
+        for task in &mut tasks[..3] {
+            task.acquire_call().now_or_never().expect("a permit");
+        }
+        assert!(tasks[3].acquire_call().now_or_never().is_none(), "reserved");
+        let mut bob = workload.start("bob");
+        bob.acquire_call().now_or_never().expect("the reserve");
+        drop((tasks, bob));
+        assert_eq!(workload.free(), 4);
+        assert!(workload.share().in_work.is_empty());
+    }
+
+    #[test]
+    fn after_a_crash_a_few_tasks_are_started_and_more_as_they_end() {
         let workload = Workload::new(6, 1);
         workload.begin_with_few();
         assert_eq!(workload.free(), CALLS_AFTER_CRASH);
