@@ -33,7 +33,7 @@ pub struct Lock {
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// [`lock`], tried again for a few seconds while another process has the lock.
+/// Takes the lock, tried again for a few seconds while another process has the lock.
 ///
 /// # Errors
 /// A sentence for the operator.

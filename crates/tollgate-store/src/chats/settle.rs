@@ -110,7 +110,7 @@ impl Store {
     /// future is dropped, or times out, the hold is released.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] if `max_tokens` has no cost ([`TokenPrices::cost`]).
+    /// [`StoreError::Invalid`] if `max_tokens` has no cost (`TokenPrices::cost`).
     pub async fn hold_chat(
         &self,
         chat: &NewChat,
@@ -141,7 +141,7 @@ impl Store {
     /// failed is settled with no tokens.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] if its tokens have no cost ([`TokenPrices::cost`]); nothing is written.
+    /// [`StoreError::Invalid`] if its tokens have no cost (`TokenPrices::cost`); nothing is written.
     pub async fn settle_chat(
         &self,
         chat: impl Into<Arc<NewChat>>,
