@@ -13,6 +13,9 @@ use crate::{Outcome, bench, gateway, repo};
 /// The releases of LLVM whose `llvm-profdata` reads the profiles of rustc 1.95 or newer.
 const LLVM_VERSIONS: std::ops::RangeInclusive<u32> = 22..=40;
 
+/// `tollgate_core::id::key_digest`, which every request with a key runs.
+const PROBE_SYMBOL: &str = "_ZN13tollgate_core2id10key_digest17h";
+
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Seconds that each training load lasts
@@ -34,7 +37,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let instrumented = target.join("instrumented");
     let counters = target.join("counters");
     let flags = format!("-Cprofile-generate={}", counters.display());
-    let binary = build(&instrumented, &flags, Some("off"))?;
+    let binary = build(&instrumented, &flags)?;
+    let measured_symbol = read_probe_symbol(&binary)?;
 
     eprintln!("dist 2/4: training it with the loads of `cargo xtask bench`");
     let _ = fs::remove_dir_all(&counters);
@@ -53,7 +57,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
     // Cargo does not see that the profile changed.
     let _ = fs::remove_dir_all(&optimized);
     let flags = format!("-Cprofile-use={}", profile.display());
-    let binary = build(&optimized, &flags, None)?;
+    let binary = build(&optimized, &flags)?;
+    if read_probe_symbol(&binary)? != measured_symbol {
+        return Err(
+            "the two builds name their functions differently: the profile was not applied".into(),
+        );
+    }
     let shipped = target.join("tollgate");
     fs::copy(&binary, &shipped).map_err(|e| format!("{}: {e}", shipped.display()))?;
     let checksum = write_checksum(&shipped, &target.join("SHA256SUMS"))?;
@@ -63,7 +72,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
 /// Builds `tollgate` with the profile `dist` and returns the path of the program. The target is named, because cargo then leaves build
 /// scripts and procedural macros without `rustflags`.
-fn build(target: &Path, rustflags: &str, lto: Option<&str>) -> Result<PathBuf, String> {
+/// Builds the gateway with the same profile every time: cargo hashes the profile's settings into the names of all
+/// functions, and LLVM finds a function's counters by its name.
+fn build(target: &Path, rustflags: &str) -> Result<PathBuf, String> {
     let host = host_triple()?;
     let mut cargo = Command::new("cargo");
     cargo
@@ -73,9 +84,6 @@ fn build(target: &Path, rustflags: &str, lto: Option<&str>) -> Result<PathBuf, S
         .arg("--target-dir")
         .arg(target)
         .env("RUSTFLAGS", rustflags);
-    if let Some(lto) = lto {
-        cargo.env("CARGO_PROFILE_DIST_LTO", lto);
-    }
     match cargo.status() {
         Ok(status) if status.success() => Ok(target.join(host).join("dist/tollgate")),
         Ok(_) => Err("the build failed".to_owned()),
@@ -84,6 +92,20 @@ fn build(target: &Path, rustflags: &str, lto: Option<&str>) -> Result<PathBuf, S
 }
 
 /// Merges the raw counters. `--sparse` leaves out functions that never ran: they are then optimised as without a profile, not for size.
+/// The mangled name, with its hash, of a function that both builds contain.
+fn read_probe_symbol(binary: &Path) -> Result<Vec<u8>, String> {
+    let bytes = fs::read(binary).map_err(|e| format!("{}: {e}", binary.display()))?;
+    find_symbol(&bytes, PROBE_SYMBOL)
+        .map(<[u8]>::to_vec)
+        .ok_or_else(|| format!("{}: no symbol {PROBE_SYMBOL}", binary.display()))
+}
+
+fn find_symbol<'a>(bytes: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
+    let start = memchr::memmem::find(bytes, prefix.as_bytes())?;
+    let symbol = bytes.get(start..)?;
+    symbol.get(..memchr::memchr(0, symbol)?)
+}
+
 fn merge_counters(llvm_profdata: &Path, counters: &Path, merged: &Path) -> Outcome {
     let mut command = Command::new(llvm_profdata);
     command.args(["merge", "--sparse", "--output"]).arg(merged);
@@ -136,6 +158,16 @@ fn find_llvm_profdata() -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_symbol_ends_at_its_zero_byte() {
+        let bytes = b"..\0_ZN1a1b17h0123E\0_ZN1c";
+        assert_eq!(
+            find_symbol(bytes, "_ZN1a1b17h"),
+            Some(&b"_ZN1a1b17h0123E"[..])
+        );
+        assert_eq!(find_symbol(bytes, "_ZN1c"), None);
+    }
 
     #[test]
     fn the_checksum_file_has_the_format_of_sha256sum() {
