@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::format::FieldProbes;
 use crate::hub::ModelCapabilities;
 use crate::{FORMATS, Format, InvalidRequest, Target, WrittenRequest};
 
@@ -143,7 +144,7 @@ pub const REASONS: &[(&str, &str)] = &[
 pub fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for client in FORMATS {
-        for (field, request) in probes(client.name()) {
+        for (field, request) in probes(*client) {
             let others = FORMATS.iter().filter(|to| to.name() != client.name());
             let fates = others.map(|to| (to.name(), fate(*client, *to, &request)));
             rows.push(Row {
@@ -160,8 +161,8 @@ pub fn rows() -> Vec<Row> {
 pub fn dropped_names() -> Vec<String> {
     let mut names = Vec::new();
     for client in FORMATS {
-        let without = translate_all(*client, &base(client.name()));
-        for (_, request) in probes(client.name()) {
+        let without = translate_all(*client, &client.field_probes().plain_request);
+        for (_, request) in probes(*client) {
             for (before, after) in without.iter().zip(translate_all(*client, &request)) {
                 let (Ok(before), Ok(after)) = (before, after) else {
                     continue;
@@ -246,7 +247,7 @@ fn translate_all(
 }
 
 fn fate(client: &dyn Format, to: &dyn Format, request: &Value) -> Fate {
-    let base = base(client.name());
+    let base = client.field_probes().plain_request;
     let (Ok(before), Ok(after)) = (translate(client, to, &base), translate(client, to, request))
     else {
         return Fate::Rejected;
@@ -283,108 +284,18 @@ fn leaves(value: &Value) -> Vec<String> {
     }
 }
 
-/// A plain request of a format.
-fn base(client: &str) -> Value {
-    match client {
-        "responses" => {
-            json!({"model": "m", "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}]})
-        }
-        "messages" => {
-            json!({"model": "m", "max_tokens": 4096, "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]})
-        }
-        "generate-content" => json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}),
-        _ => {
-            json!({"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]})
-        }
-    }
-}
-
 /// The fields of a format, each with a request that has it.
-fn probes(client: &'static str) -> Vec<(Value, Value)> {
-    let fields = match client {
-        "responses" => response_fields(),
-        "messages" => message_fields(),
-        "generate-content" => content_fields(),
-        _ => chat_fields(),
-    };
-    let Value::Array(fields) = fields else {
-        return Vec::new();
-    };
+fn probes(client: &dyn Format) -> Vec<(Value, Value)> {
+    let FieldProbes {
+        plain_request,
+        fields,
+    } = client.field_probes();
     let probe = |field: Value| {
-        let mut request = base(client);
+        let mut request = plain_request.clone();
         for (name, value) in field.as_object().into_iter().flatten() {
             request[name.as_str()] = value.clone();
         }
         (field, request)
     };
     fields.into_iter().map(probe).collect()
-}
-
-fn chat_fields() -> Value {
-    let function = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}});
-    json!([
-        {"max_completion_tokens": 77}, {"temperature": 0.5}, {"temperature": 1.5}, {"top_p": 0.9}, {"stop": ["END"]}, {"stop": [" "]},
-        {"n": 2}, {"seed": 7}, {"frequency_penalty": 0.5}, {"presence_penalty": 0.5}, {"logit_bias": {"50256": -100}},
-        {"logprobs": true, "top_logprobs": 2}, {"response_format": {"type": "json_object"}},
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "object", "properties": {}}}}},
-        {"tools": [function]}, {"tools": [function], "tool_choice": "required"}, {"tools": [function], "parallel_tool_calls": false},
-        {"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /x/"}}}}]},
-        {"web_search_options": {}}, {"reasoning_effort": "high"}, {"verbosity": "low"}, {"user": "u1"}, {"metadata": {"k": "v"}}, {"store": true},
-        {"prompt_cache_key": "key"}, {"safety_identifier": "sid"}, {"service_tier": "flex"}, {"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "mp3"}},
-        {"prediction": {"type": "content", "content": "x"}},
-    ])
-}
-
-fn response_fields() -> Value {
-    let function = json!({"type": "function", "name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}, "strict": false});
-    json!([
-        {"instructions": "be brief"}, {"max_output_tokens": 77}, {"temperature": 0.5}, {"top_p": 0.9}, {"top_logprobs": 2},
-        {"text": {"format": {"type": "json_object"}}}, {"text": {"verbosity": "low"}},
-        {"tools": [function]}, {"tools": [function], "tool_choice": "required"}, {"tools": [function], "parallel_tool_calls": false},
-        {"tools": [{"type": "namespace", "name": "ns", "tools": [function]}]}, {"tools": [{"type": "web_search"}]},
-        {"tools": [{"type": "web_search", "filters": {"allowed_domains": ["a.org"]}}]}, {"tools": [{"type": "file_search", "vector_store_ids": ["v"]}]},
-        {"reasoning": {"effort": "high", "summary": "auto"}}, {"include": ["reasoning.encrypted_content"]}, {"include": ["web_search_call.results"]},
-        {"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {"prompt": {"id": "p"}}, {"background": true}, {"store": true}, {"store": false},
-        {"truncation": "auto"}, {"truncation": "disabled"}, {"max_tool_calls": 3}, {"metadata": {"k": "v"}}, {"user": "u1"}, {"prompt_cache_key": "key"},
-        {"safety_identifier": "sid"}, {"service_tier": "flex"}, {"context_management": [{"type": "compaction", "compact_threshold": 1000}]},
-    ])
-}
-
-fn message_fields() -> Value {
-    let function = json!({"name": "f", "input_schema": {"type": "object", "properties": {"a": {"type": "string"}}}});
-    let document = json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "facts"}, "citations": {"enabled": true}});
-    json!([
-        {"system": "be brief"}, {"temperature": 0.5}, {"top_p": 0.9}, {"top_k": 40}, {"stop_sequences": ["END"]}, {"metadata": {"user_id": "u1"}},
-        {"tools": [function]}, {"tools": [function], "tool_choice": {"type": "any"}},
-        {"tools": [function], "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}},
-        {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
-        {"tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 2}]},
-        {"tools": [{"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["a.org"]}]},
-        {"tools": [{"type": "web_search_20250305", "name": "web_search", "blocked_domains": ["a.org"]}]},
-        {"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]},
-        {"messages": [{"role": "user", "content": [document]}]},
-        {"thinking": {"type": "enabled", "budget_tokens": 2048}}, {"thinking": {"type": "disabled"}}, {"output_config": {"effort": "high"}},
-        {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object", "properties": {}, "additionalProperties": false}}}},
-        {"service_tier": "standard_only"}, {"speed": "fast"}, {"inference_geo": "eu"}, {"container": "c1"}, {"mcp_servers": [{"type": "url", "url": "https://a.org", "name": "n"}]},
-        {"context_management": {"edits": []}}, {"thread": {"type": "create"}}, {"thread": {"type": "continue", "previous_message_id": "msg_1"}},
-    ])
-}
-
-fn content_fields() -> Value {
-    let function = json!([{"functionDeclarations": [{"name": "f", "parametersJsonSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}]}]);
-    let config = |value: Value| json!({"generationConfig": value});
-    let calling =
-        |value: Value| json!({"tools": function, "toolConfig": {"functionCallingConfig": value}});
-    json!([
-        {"systemInstruction": {"parts": [{"text": "be brief"}]}},
-        config(json!({"maxOutputTokens": 77})), config(json!({"temperature": 0.5})), config(json!({"temperature": 1.5})), config(json!({"topP": 0.9})), config(json!({"topK": 40})),
-        config(json!({"stopSequences": ["END"]})), config(json!({"candidateCount": 2})), config(json!({"seed": 7})), config(json!({"frequencyPenalty": 0.5})),
-        config(json!({"presencePenalty": 0.5})), config(json!({"responseLogprobs": true, "logprobs": 2})), config(json!({"responseMimeType": "application/json"})),
-        config(json!({"responseMimeType": "application/json", "responseJsonSchema": {"type": "object", "properties": {}}})),
-        config(json!({"responseModalities": ["IMAGE"]})), config(json!({"speechConfig": {"languageCode": "en"}})),
-        config(json!({"mediaResolution": "MEDIA_RESOLUTION_LOW"})), config(json!({"thinkingConfig": {"thinkingBudget": 2048}})), config(json!({"thinkingConfig": {"includeThoughts": true}})),
-        {"tools": function}, calling(json!({"mode": "ANY"})), calling(json!({"mode": "VALIDATED"})),
-        {"tools": [{"googleSearch": {}}]}, {"tools": [{"googleSearch": {"excludeDomains": ["a.org"]}}]}, {"tools": [{"codeExecution": {}}]},
-        {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]}, {"cachedContent": "cachedContents/c"}, {"serviceTier": "flex"}, {"labels": {"k": "v"}},
-    ])
 }

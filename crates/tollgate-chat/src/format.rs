@@ -1,6 +1,7 @@
 //! The [`Format`] trait that each chat format implements, with its stream readers, writers and forwarders.
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::hub;
@@ -9,6 +10,32 @@ use crate::hub;
 pub trait Format: Send + Sync {
     /// `chat-completions`, `responses`, `messages` or `generate-content`.
     fn name(&self) -> &'static str;
+
+    /// What the gateway knows of a client of this format: its field names.
+    fn client_format(&self) -> &'static hub::ClientFormat;
+
+    /// Members of a request, as JSON text, that stand for input which the provider adds to the prompt: searches, files that it has,
+    /// conversations that it keeps. Only the model's context window bounds such a prompt.
+    fn prompt_extending_members(&self) -> &'static [&'static str];
+
+    /// Whether models behind this format reason only if the request asks for it, and then visibly. Otherwise they may generate
+    /// reasoning that no stream shows before its end.
+    fn reasons_only_on_request(&self) -> bool {
+        false
+    }
+
+    /// Whether the format's clients send signatures of reasoning back, so that they stay in responses whose thoughts are hidden.
+    fn keeps_reasoning_signatures(&self) -> bool {
+        false
+    }
+
+    /// The request with a limit of `cap` output tokens for each choice. The client gave none, or `null`.
+    ///
+    /// `None` if `body` is no JSON object.
+    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes>;
+
+    /// The fields whose translation docs/chat/fields.md shows.
+    fn field_probes(&self) -> FieldProbes;
 
     /// Reads only what routing, billing and limits need, with few allocations. Rejects values of wrong types and ranges and missing
     /// required fields, but does not validate the conversation itself. `null` counts as absent.
@@ -83,6 +110,15 @@ pub trait Format: Send + Sync {
 
     /// The status, code and message in an upstream's error response. Accepts any bytes, HTML and none included; never fails.
     fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError;
+}
+
+/// What [`Format::field_probes`] gives.
+#[derive(Debug, Clone)]
+pub struct FieldProbes {
+    /// A request with nothing but a text.
+    pub plain_request: Value,
+    /// Objects of members that are added to it, one object at a time.
+    pub fields: Vec<Value>,
 }
 
 /// What [`Format::summarize_request`] reads of a request.

@@ -32,11 +32,10 @@ pub mod tokens;
 pub use attachments::held_attachment_tokens;
 pub use error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 pub use format::{
-    Format, ForwardedChunk, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
-    StreamReader, StreamWriter, Target, Thread, WrittenRequest,
+    FieldProbes, Format, ForwardedChunk, ForwardedResponse, RenderOptions, RequestSummary,
+    StreamForwarder, StreamReader, StreamWriter, Target, Thread, WrittenRequest,
 };
 pub use open_ended::has_open_ended_prompt;
-pub use output_cap::add_output_cap;
 
 /// Every chat format: OpenAI's chat completions and responses, Anthropic's messages, Google's generateContent.
 pub static FORMATS: &[&dyn Format] = &[

@@ -3,31 +3,10 @@
 
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 
-/// Members of a request that stand for input that the provider adds, by format.
-static MEMBERS: LazyLock<[(&str, Vec<Finder<'static>>); 4]> = LazyLock::new(|| {
-    let of = |format, names| (format, finders(names));
-    [
-        of(
-            "chat-completions",
-            &["\"web_search_options\"", "\"plugins\""],
-        ),
-        of(
-            "responses",
-            &[
-                "\"previous_response_id\"",
-                "\"conversation\"",
-                "\"prompt\":",
-            ],
-        ),
-        of("messages", &["\"mcp_servers\"", "\"container\""]),
-        of(
-            "generate-content",
-            &["\"cachedContent\"", "\"cached_content\""],
-        ),
-    ]
-});
+use crate::format::Format;
+
 static TOOLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"tools\""));
 /// Tools that run at the provider, by a part of their name.
 static SERVER_TOOLS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
@@ -77,16 +56,17 @@ fn finds_any(finders: &[Finder<'_>], body: &[u8]) -> bool {
 
 /// Whether the prompt may be longer than its bytes allow, so that only the model's context window bounds it. May be true
 /// without reason (a text that mentions such a tool), never false without.
-pub fn has_open_ended_prompt(format: &str, body: &[u8], attachments: u32) -> bool {
-    let members = MEMBERS.iter().find(|(name, _)| *name == format);
+pub fn has_open_ended_prompt(format: &dyn Format, body: &[u8], attachments: u32) -> bool {
+    let mut members = format.prompt_extending_members().iter();
     (attachments > 0 && finds_any(&OTHER_ATTACHMENTS, body))
-        || members.is_none_or(|(_, members)| finds_any(members, body))
+        || members.any(|member| memmem::find(body, member.as_bytes()).is_some())
         || (TOOLS.find(body).is_some() && finds_any(&SERVER_TOOLS, body))
 }
 
 #[cfg(test)]
 mod tests {
     use super::has_open_ended_prompt;
+    use crate::by_name;
     use crate::test_tables::rows;
 
     #[test]
@@ -94,7 +74,8 @@ mod tests {
         for (format, body, attachments, expected) in
             rows::<(String, String, u32, bool)>("open_ended_prompts")
         {
-            let found = has_open_ended_prompt(&format, body.as_bytes(), attachments);
+            let format = by_name(&format).unwrap();
+            let found = has_open_ended_prompt(format, body.as_bytes(), attachments);
             assert_eq!(found, expected, "{body}");
         }
     }

@@ -3,6 +3,7 @@
 //! Signatures of reasoning stay in the responses format, whose clients send them back as `encrypted_content`; clients of the
 //! other formats do without them, and the gateway keeps what their tool loops need (docs/chat.md).
 
+use crate::format::Format;
 use crate::hub::{Effort, Event, PartKind, Request, Response};
 
 /// Whether the client asks to see thoughts: `thinking` (messages), `includeThoughts` (generate-content), a reasoning summary
@@ -18,7 +19,7 @@ pub fn are_requested(request: &Request) -> bool {
             let is_thinking_set = reasoning.adaptive
                 || reasoning.budget.is_some()
                 || reasoning.extra.names_unknown_to("").next().is_some();
-            request.client_format == "messages"
+            request.client_format.shows_budgeted_thoughts
                 && is_thinking_set
                 && reasoning.as_effort() != Some(Effort::None)
         }
@@ -26,8 +27,8 @@ pub fn are_requested(request: &Request) -> bool {
 }
 
 /// Removes thoughts from the events of a response in `format`.
-pub fn hide_in_events(events: &mut Vec<Event>, format: &str) {
-    let keeps_signatures = format == "responses";
+pub fn hide_in_events(events: &mut Vec<Event>, format: &dyn Format) {
+    let keeps_signatures = format.keeps_reasoning_signatures();
     events.retain(|event| match event {
         Event::Reasoning { .. } => false,
         Event::ReasoningEnd { signature, .. } => keeps_signatures && signature.is_some(),
@@ -37,8 +38,8 @@ pub fn hide_in_events(events: &mut Vec<Event>, format: &str) {
 }
 
 /// Removes thoughts from a complete response in `format`.
-pub fn hide_in_response(response: &mut Response, format: &str) {
-    let keeps_signatures = format == "responses";
+pub fn hide_in_response(response: &mut Response, format: &dyn Format) {
+    let keeps_signatures = format.keeps_reasoning_signatures();
     for choice in &mut response.choices {
         choice.parts.retain_mut(|part| match &mut part.kind {
             PartKind::Reasoning {

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 
-use crate::chat::endpoint::{self, Endpoint};
+use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath, Endpoint};
 use crate::chat::handler;
 use crate::chat::request::ChatRequest;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
@@ -23,25 +23,6 @@ use crate::routes::{
     webhooks,
 };
 use crate::state::App;
-
-/// The chat endpoints whose body names the model.
-pub const CHAT_PATHS: [(&str, Endpoint); 7] = [
-    // In the envelope `{code, data}`
-    (
-        "/api/v1/chat/completions",
-        endpoint::ENVELOPED_CHAT_COMPLETIONS,
-    ),
-    ("/v1/responses", endpoint::ENVELOPED_RESPONSES),
-    ("/v1/messages", endpoint::ENVELOPED_MESSAGES),
-    // As the providers' own APIs
-    ("/v1/chat/completions", endpoint::BARE_CHAT_COMPLETIONS),
-    (
-        "/openai/v1/chat/completions",
-        endpoint::BARE_CHAT_COMPLETIONS,
-    ),
-    ("/openai/v1/responses", endpoint::BARE_RESPONSES),
-    ("/anthropic/v1/messages", endpoint::BARE_MESSAGES),
-];
 
 /// The gateway's HTTP service.
 ///
@@ -87,9 +68,11 @@ impl Service<Request<Incoming>> for GatewayService {
             *request.uri_mut() = uri;
         }
         let path = request.uri().path();
-        let chat = CHAT_PATHS.iter().find(|(known, _)| *known == path);
+        let chat = CHAT_PATHS
+            .iter()
+            .find(|chat| chat.path == path && chat.operation == ChatOperation::ModelInBody);
         match chat.filter(|_| request.method() == Method::POST) {
-            Some((path, endpoint)) => Either::Right(self.chat(path, *endpoint, request)),
+            Some(chat) => Either::Right(self.chat(chat.path, chat.endpoint, request)),
             None => Either::Left(self.router.call(request)),
         }
     }
@@ -166,28 +149,35 @@ fn router(app: &Arc<App>) -> Router {
     traced.with_state(Arc::clone(app))
 }
 
-/// [`CHAT_PATHS`], Gemini's paths with the model in them, token counting and model lists.
+/// [`CHAT_PATHS`] and the lists of models.
 fn chat_routes() -> Router<Arc<App>> {
     let mut routes = Router::new();
-    for (path, endpoint) in CHAT_PATHS {
-        let handler = move |parts, body| chat::model_in_body(endpoint, parts, body);
-        routes = routes.route(path, chat_route(handler));
+    for ChatPath {
+        path,
+        endpoint,
+        operation,
+        ..
+    } in CHAT_PATHS.iter().copied()
+    {
+        let route = match operation {
+            ChatOperation::ModelInBody => {
+                chat_route(move |parts, body| chat::model_in_body(endpoint, parts, body))
+            }
+            ChatOperation::ModelInPath => {
+                chat_route(move |parts, body| chat::model_in_path(endpoint, parts, body))
+                    .get(chat::get_model)
+            }
+            ChatOperation::CountTokens => {
+                chat_route(move |parts, body| chat::count_tokens(endpoint, parts, body))
+            }
+        };
+        routes = routes.route(path, route);
     }
     routes
-        // In the envelope
-        .route(
-            "/v1/messages/count_tokens",
-            chat_route(chat::count_message_tokens),
-        )
-        .route(
-            "/v1beta/models/{*named}",
-            chat_route(chat::generate_content).get(chat::get_model),
-        )
         .route(
             "/v1beta/models",
             get(chat::list_models).options(chat::preflight),
         )
-        // As the providers' own APIs
         .route(
             "/openai/v1/models",
             get(chat::list_models).options(chat::preflight),
@@ -195,10 +185,6 @@ fn chat_routes() -> Router<Arc<App>> {
         .route(
             "/openai/v1/models/{*named}",
             get(chat::get_model).options(chat::preflight),
-        )
-        .route(
-            "/anthropic/v1/messages/count_tokens",
-            chat_route(chat::bare_count_message_tokens),
         )
         .route(
             "/anthropic/v1/models",
@@ -213,16 +199,8 @@ fn chat_routes() -> Router<Arc<App>> {
             get(chat::list_models).options(chat::preflight),
         )
         .route(
-            "/gemini/v1beta/models/{*named}",
-            chat_route(chat::bare_generate_content).get(chat::get_model),
-        )
-        .route(
             "/gemini/v1/models",
             get(chat::list_models).options(chat::preflight),
-        )
-        .route(
-            "/gemini/v1/models/{*named}",
-            chat_route(chat::bare_generate_content).get(chat::get_model),
         )
 }
 

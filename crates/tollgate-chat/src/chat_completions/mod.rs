@@ -1,6 +1,8 @@
 //! OpenAI's chat-completions format, also used by most compatible vendors.
 
 pub(crate) mod error;
+mod field_names;
+mod field_probes;
 mod fields;
 mod finish;
 mod forward;
@@ -22,10 +24,11 @@ use bytes::Bytes;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder, StreamReader,
-    StreamWriter, Target, WrittenRequest,
+    FieldProbes, Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
+    StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
+use crate::output_cap;
 
 pub(crate) use request_summary::has_plain_fields_only;
 
@@ -35,6 +38,22 @@ pub struct ChatCompletions;
 impl Format for ChatCompletions {
     fn name(&self) -> &'static str {
         fields::NAME
+    }
+
+    fn client_format(&self) -> &'static hub::ClientFormat {
+        &field_names::CLIENT_FORMAT
+    }
+
+    fn prompt_extending_members(&self) -> &'static [&'static str] {
+        &[r#""web_search_options""#, r#""plugins""#]
+    }
+
+    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes> {
+        output_cap::set_member(body, "max_completion_tokens", &["max_tokens"], cap)
+    }
+
+    fn field_probes(&self) -> FieldProbes {
+        field_probes::field_probes()
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {

@@ -19,6 +19,8 @@ mod call_ids;
 mod constants;
 mod count_tokens;
 mod error;
+mod field_names;
+mod field_probes;
 mod fields;
 mod file_uri;
 mod finish;
@@ -45,8 +47,8 @@ use bytes::Bytes;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder, StreamReader,
-    StreamWriter, Target, WrittenRequest,
+    FieldProbes, Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
+    StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 
@@ -58,6 +60,22 @@ pub struct GenerateContent;
 impl Format for GenerateContent {
     fn name(&self) -> &'static str {
         constants::NAME
+    }
+
+    fn client_format(&self) -> &'static hub::ClientFormat {
+        &field_names::CLIENT_FORMAT
+    }
+
+    fn prompt_extending_members(&self) -> &'static [&'static str] {
+        &[r#""cachedContent""#, r#""cached_content""#]
+    }
+
+    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes> {
+        forward::add_output_cap(body, cap)
+    }
+
+    fn field_probes(&self) -> FieldProbes {
+        field_probes::field_probes()
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {

@@ -1,5 +1,7 @@
 //! What each format calls a field of the hub's request, for error messages and lists of dropped fields in the client's terms.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::{ExtraFields, Request, Role};
@@ -40,204 +42,56 @@ pub enum RequestField {
     Parts,
 }
 
-/// Each field's name in chat-completions, responses, messages and generate-content.
-const NAMES: &[(RequestField, [&str; 4])] = &[
-    (
-        RequestField::MaxTokens,
-        [
-            "max_tokens",
-            "max_output_tokens",
-            "max_tokens",
-            "generationConfig.maxOutputTokens",
-        ],
-    ),
-    (
-        RequestField::Temperature,
-        [
-            "temperature",
-            "temperature",
-            "temperature",
-            "generationConfig.temperature",
-        ],
-    ),
-    (
-        RequestField::TopP,
-        ["top_p", "top_p", "top_p", "generationConfig.topP"],
-    ),
-    (
-        RequestField::TopK,
-        ["top_k", "top_k", "top_k", "generationConfig.topK"],
-    ),
-    (
-        RequestField::Stop,
-        [
-            "stop",
-            "stop",
-            "stop_sequences",
-            "generationConfig.stopSequences",
-        ],
-    ),
-    (
-        RequestField::N,
-        ["n", "n", "n", "generationConfig.candidateCount"],
-    ),
-    (
-        RequestField::Seed,
-        ["seed", "seed", "seed", "generationConfig.seed"],
-    ),
-    (
-        RequestField::FrequencyPenalty,
-        [
-            "frequency_penalty",
-            "frequency_penalty",
-            "frequency_penalty",
-            "generationConfig.frequencyPenalty",
-        ],
-    ),
-    (
-        RequestField::PresencePenalty,
-        [
-            "presence_penalty",
-            "presence_penalty",
-            "presence_penalty",
-            "generationConfig.presencePenalty",
-        ],
-    ),
-    (
-        RequestField::Logprobs,
-        [
-            "logprobs",
-            "top_logprobs",
-            "logprobs",
-            "generationConfig.responseLogprobs",
-        ],
-    ),
-    (
-        RequestField::Output,
-        [
-            "response_format",
-            "text.format",
-            "output_config.format",
-            "generationConfig.responseMimeType",
-        ],
-    ),
-    (RequestField::Tools, ["tools", "tools", "tools", "tools"]),
-    (
-        RequestField::ToolChoice,
-        [
-            "tool_choice",
-            "tool_choice",
-            "tool_choice",
-            "toolConfig.functionCallingConfig",
-        ],
-    ),
-    (
-        RequestField::ParallelTools,
-        [
-            "parallel_tool_calls",
-            "parallel_tool_calls",
-            "tool_choice.disable_parallel_tool_use",
-            "toolConfig",
-        ],
-    ),
-    (
-        RequestField::Reasoning,
-        [
-            "reasoning_effort",
-            "reasoning",
-            "thinking",
-            "generationConfig.thinkingConfig",
-        ],
-    ),
-    (
-        RequestField::Verbosity,
-        ["verbosity", "text.verbosity", "verbosity", "verbosity"],
-    ),
-    (
-        RequestField::User,
-        ["user", "user", "metadata.user_id", "labels"],
-    ),
-    (
-        RequestField::CacheKey,
-        [
-            "prompt_cache_key",
-            "prompt_cache_key",
-            "prompt_cache_key",
-            "prompt_cache_key",
-        ],
-    ),
-    (
-        RequestField::ServiceTier,
-        [
-            "service_tier",
-            "service_tier",
-            "service_tier",
-            "serviceTier",
-        ],
-    ),
-    (
-        RequestField::Metadata,
-        ["metadata", "metadata", "metadata", "labels"],
-    ),
-    (
-        RequestField::Cache,
-        [
-            "cache_control",
-            "prompt_cache_breakpoint",
-            "cache_control",
-            "cachedContent",
-        ],
-    ),
-    (
-        RequestField::PastReasoning,
-        ["reasoning_content", "reasoning", "thinking", "thought"],
-    ),
-    (
-        RequestField::Citations,
-        [
-            "annotations",
-            "annotations",
-            "citations",
-            "groundingMetadata",
-        ],
-    ),
-    (
-        RequestField::Turns,
-        ["messages", "input", "messages", "contents"],
-    ),
-    (
-        RequestField::Parts,
-        ["content", "content", "content", "parts"],
-    ),
-];
+/// What the rest of the gateway knows of the format that a request came in.
+#[derive(Clone, Copy)]
+pub struct ClientFormat {
+    /// [`crate::Format::name`]; empty if unknown.
+    pub name: &'static str,
+    /// What the format calls a field of the request.
+    pub field_name: fn(RequestField) -> &'static str,
+    /// Whether system prompts are turns of the list of turns, so that they count in its indices.
+    pub has_system_turns: bool,
+    /// Whether a client that sets a thinking budget and says nothing of its display expects to see the thoughts.
+    pub shows_budgeted_thoughts: bool,
+}
 
-/// The formats in the order of the columns of [`NAMES`].
-const COLUMNS: [&str; 4] = [
-    "chat-completions",
-    "responses",
-    "messages",
-    "generate-content",
-];
+impl fmt::Debug for ClientFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.name, f)
+    }
+}
+
+/// Formats are equal if their names are.
+impl PartialEq for ClientFormat {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// An unknown format: errors name the whole request.
+impl Default for &'static ClientFormat {
+    fn default() -> Self {
+        &ClientFormat {
+            name: "",
+            field_name: |_| "request",
+            has_system_turns: true,
+            shows_budgeted_thoughts: false,
+        }
+    }
+}
 
 impl Request {
     /// The name of `field` in the client's format.
     pub fn client_field_name(&self, field: RequestField) -> &'static str {
-        let column = COLUMNS
-            .iter()
-            .position(|f| *f == self.client_format)
-            .unwrap_or(0);
-        NAMES
-            .iter()
-            .find(|row| row.0 == field)
-            .map_or("", |row| row.1[column])
+        (self.client_format.field_name)(field)
     }
 
     /// The JSON path of a part in the client's request, such as `messages[2].content[0]`. `turn` and `part` are indices into
     /// [`Request::turns`]; leading system turns are not counted in formats that have a separate field for them.
     pub fn client_part_path(&self, turn: usize, part: usize) -> String {
-        let system_turns = match self.client_format {
-            "chat-completions" | "" => 0,
-            _ => self
+        let system_turns = match self.client_format.has_system_turns {
+            true => 0,
+            false => self
                 .turns
                 .iter()
                 .take_while(|t| t.role == Role::System)
@@ -342,23 +196,5 @@ fn is_essential(name: &str, value: &Value) -> bool {
                 .any(|m| !m.eq_ignore_ascii_case("text"))
         }),
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_named_in_the_clients_format() {
-        let request = Request {
-            client_format: "generate-content",
-            ..Request::default()
-        };
-        assert_eq!(
-            request.client_field_name(RequestField::Stop),
-            "generationConfig.stopSequences"
-        );
-        assert_eq!(request.client_part_path(1, 2), "contents[1].parts[2]");
     }
 }

@@ -20,7 +20,7 @@ mod tool_names;
 
 pub use event::{Event, FinishReason};
 pub use extra_fields::ExtraFields;
-pub use field_names::RequestField;
+pub use field_names::{ClientFormat, RequestField};
 pub use model_capabilities::{
     ModelCapabilities, ReasoningControl, SamplingSupport, SearchWithFunctions,
 };

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{ExtraFields, Part};
+use super::{ClientFormat, ExtraFields, Part};
 
 /// A chat request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    /// Name of the client's format, for error messages with the client's field names; empty if unknown.
-    pub client_format: &'static str,
+    /// The client's format, for error messages with the client's field names.
+    pub client_format: &'static ClientFormat,
     /// The model; empty if the format has it in the URL path.
     pub model: String,
     /// The turns in order. System prompts at the front are turns with [`Role::System`]; writers of formats with one system field

@@ -9,6 +9,8 @@ mod citations;
 mod constants;
 mod content_checks;
 mod error;
+mod field_names;
+mod field_probes;
 mod fields;
 mod finish;
 mod forward;
@@ -28,10 +30,11 @@ use bytes::Bytes;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder, StreamReader,
-    StreamWriter, Target, WrittenRequest,
+    FieldProbes, Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
+    StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
+use crate::output_cap;
 
 /// Anthropic's Messages format.
 pub struct Messages;
@@ -39,6 +42,26 @@ pub struct Messages;
 impl Format for Messages {
     fn name(&self) -> &'static str {
         constants::NAME
+    }
+
+    fn client_format(&self) -> &'static hub::ClientFormat {
+        &field_names::CLIENT_FORMAT
+    }
+
+    fn prompt_extending_members(&self) -> &'static [&'static str] {
+        &[r#""mcp_servers""#, r#""container""#]
+    }
+
+    fn reasons_only_on_request(&self) -> bool {
+        true
+    }
+
+    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes> {
+        output_cap::set_member(body, "max_tokens", &[], cap)
+    }
+
+    fn field_probes(&self) -> FieldProbes {
+        field_probes::field_probes()
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {

@@ -9,6 +9,8 @@ mod constants;
 mod encrypted_content;
 mod error;
 mod extra_fields;
+mod field_names;
+mod field_probes;
 mod finish;
 mod forward;
 mod hub_events;
@@ -32,10 +34,11 @@ pub(crate) use namespace_tool::namespaced_custom_tools;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder, StreamReader,
-    StreamWriter, Target, WrittenRequest,
+    FieldProbes, Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
+    StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
+use crate::output_cap;
 
 /// OpenAI's Responses format.
 pub struct Responses;
@@ -43,6 +46,30 @@ pub struct Responses;
 impl Format for Responses {
     fn name(&self) -> &'static str {
         constants::NAME
+    }
+
+    fn client_format(&self) -> &'static hub::ClientFormat {
+        &field_names::CLIENT_FORMAT
+    }
+
+    fn prompt_extending_members(&self) -> &'static [&'static str] {
+        &[
+            r#""previous_response_id""#,
+            r#""conversation""#,
+            r#""prompt":"#,
+        ]
+    }
+
+    fn keeps_reasoning_signatures(&self) -> bool {
+        true
+    }
+
+    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes> {
+        output_cap::set_member(body, "max_output_tokens", &["max_tokens"], cap)
+    }
+
+    fn field_probes(&self) -> FieldProbes {
+        field_probes::field_probes()
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {

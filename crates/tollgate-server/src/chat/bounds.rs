@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, Usage};
-use tollgate_chat::{RequestSummary, has_open_ended_prompt, held_attachment_tokens, tokens};
+use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, RequestField, Usage};
+use tollgate_chat::{
+    Format, RequestSummary, has_open_ended_prompt, held_attachment_tokens, tokens,
+};
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_store::{TokenCounts, TokenPrices};
 
@@ -63,7 +65,7 @@ pub struct HiddenOutput {
 impl ChargeBounds {
     /// The bounds of a request with that body in that format. `default_max_tokens` of output are held if it has no maximum.
     pub fn new(
-        format: &str,
+        format: &dyn Format,
         summary: &RequestSummary,
         body: &[u8],
         default_max_tokens: u64,
@@ -141,10 +143,8 @@ impl ChargeBounds {
     /// Adds to the error of a hold that is not covered how the client can lower the hold, if it set no maximum.
     pub fn advise(&self, mut error: ApiError, format: &str) -> ApiError {
         if !self.has_client_cap && error.kind == ErrorKind::PaymentRequired {
-            let field = match format {
-                "generate-content" => "generationConfig.maxOutputTokens",
-                _ => "max_tokens",
-            };
+            let format = tollgate_chat::by_name(format).map(Format::client_format);
+            let field = format.map_or("max_tokens", |f| (f.field_name)(RequestField::MaxTokens));
             let default = self.held_output;
             error.message +=
                 &format!("; a smaller `{field}` than the default of {default} lowers the need");
@@ -234,17 +234,17 @@ impl HiddenOutput {
 
     /// What a model generates unseen that answers `body` in a stream of this format.
     ///
-    /// OpenAI's formats show no reasoning, or a summary, and count it at the end. Anthropic's shows it, or a summary, if thinking
-    /// is on. Google's counts it in every chunk, but the first chunk comes after it.
+    /// OpenAI's formats show no reasoning, or a summary, and count it at the end. Anthropic's has none unless thinking is on.
+    /// Google's counts it in every chunk, but the first chunk comes after it.
     pub fn of_stream(
-        format: &str,
+        format: &dyn Format,
         capabilities: &ModelCapabilities,
         is_thinking_set: bool,
         body: &[u8],
     ) -> Self {
         let may_reason = !capabilities.shows_all_output
             && capabilities.thinking != ReasoningControl::Unsupported;
-        match may_reason && (format != "messages" || is_thinking_set) {
+        match may_reason && (is_thinking_set || !format.reasons_only_on_request()) {
             true => Self {
                 percent_of_cap: effort_percent(body),
             },
@@ -284,7 +284,7 @@ mod tests {
     fn bounds(body: &str, needs_hold: bool) -> ChargeBounds {
         let format = by_name("chat-completions").unwrap();
         let summary = format.summarize_request(body.as_bytes()).unwrap();
-        ChargeBounds::new(format.name(), &summary, body.as_bytes(), 8_192, needs_hold)
+        ChargeBounds::new(format, &summary, body.as_bytes(), 8_192, needs_hold)
     }
 
     const PLAIN: &str =

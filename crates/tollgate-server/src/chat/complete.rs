@@ -54,7 +54,7 @@ pub fn convert_response(
         complete: true,
     };
     if prepared.hides_thoughts {
-        thoughts::hide_in_response(&mut response, endpoint.format.name());
+        thoughts::hide_in_response(&mut response, endpoint.format);
     }
     let body = endpoint.format.write_response(&response, options);
     Ok((body.into(), delivered, None))

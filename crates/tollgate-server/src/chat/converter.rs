@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use tollgate_chat::hub::{Choice, Event, ResponseBuilder};
 use tollgate_chat::{
-    ErrorBody, MalformedResponse, RenderOptions, StreamForwarder, StreamReader, StreamWriter,
-    custom_tool, json_tool, thoughts, tokens,
+    ErrorBody, Format, MalformedResponse, RenderOptions, StreamForwarder, StreamReader,
+    StreamWriter, custom_tool, json_tool, thoughts, tokens,
 };
 
 use crate::chat::billing::Delivered;
@@ -32,7 +32,7 @@ pub struct Translation {
     /// Converts the functions that stand for free-text tools back.
     custom_tools: Option<custom_tool::StreamRestorer>,
     /// The client's format, if thoughts are left out.
-    hides_thoughts_in: Option<&'static str>,
+    hides_thoughts_in: Option<&'static dyn Format>,
     /// Collects tool calls with their signatures, for the signature cache.
     tool_calls: ResponseBuilder,
     events: Vec<Event>,
@@ -126,7 +126,7 @@ impl StreamConverter {
             renamed_tools: prepared.renamed_tools.clone(),
             json_tool: json_tool.map(json_tool::StreamRestorer::new),
             custom_tools: restore_custom_tools(prepared),
-            hides_thoughts_in: prepared.hides_thoughts.then(|| endpoint.format.name()),
+            hides_thoughts_in: prepared.hides_thoughts.then_some(endpoint.format),
             tool_calls: ResponseBuilder::default(),
             events: Vec::new(),
             delivered: Delivered::default(),

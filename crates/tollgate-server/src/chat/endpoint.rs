@@ -53,6 +53,121 @@ pub const BARE_GENERATE_CONTENT: Endpoint = Endpoint {
     ..endpoint(&GenerateContent, true)
 };
 
+/// What a POST to a chat path does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ChatOperation {
+    /// Generates; the body names the model.
+    ModelInBody,
+    /// Generates or counts tokens; the path names the model and which of them (`MODEL:countTokens`).
+    ModelInPath,
+    /// Counts the prompt's tokens.
+    CountTokens,
+}
+
+/// A path to which clients POST chats.
+#[derive(Clone, Copy)]
+pub struct ChatPath {
+    /// The path, as the router writes it.
+    pub path: &'static str,
+    /// The format, and whether replies are in the envelope.
+    pub endpoint: Endpoint,
+    /// What a POST does.
+    pub operation: ChatOperation,
+    /// The `operationId` in the OpenAPI document.
+    pub operation_id: &'static str,
+}
+
+const fn chat_path(
+    path: &'static str,
+    endpoint: Endpoint,
+    operation: ChatOperation,
+    operation_id: &'static str,
+) -> ChatPath {
+    ChatPath {
+        path,
+        endpoint,
+        operation,
+        operation_id,
+    }
+}
+
+/// Every path to which clients POST chats: first those whose replies are in the envelope `{code, data}`, then those that are the
+/// providers' own APIs. The router and the OpenAPI document are made from it.
+pub static CHAT_PATHS: &[ChatPath] = &[
+    chat_path(
+        "/api/v1/chat/completions",
+        ENVELOPED_CHAT_COMPLETIONS,
+        ChatOperation::ModelInBody,
+        "chatCompletions",
+    ),
+    chat_path(
+        "/v1/responses",
+        ENVELOPED_RESPONSES,
+        ChatOperation::ModelInBody,
+        "responses",
+    ),
+    chat_path(
+        "/v1/messages",
+        ENVELOPED_MESSAGES,
+        ChatOperation::ModelInBody,
+        "messages",
+    ),
+    chat_path(
+        "/v1/messages/count_tokens",
+        ENVELOPED_MESSAGES,
+        ChatOperation::CountTokens,
+        "countMessages",
+    ),
+    chat_path(
+        "/v1beta/models/{*named}",
+        ENVELOPED_GENERATE_CONTENT,
+        ChatOperation::ModelInPath,
+        "generateContent",
+    ),
+    chat_path(
+        "/v1/chat/completions",
+        BARE_CHAT_COMPLETIONS,
+        ChatOperation::ModelInBody,
+        "bareChatCompletionsShort",
+    ),
+    chat_path(
+        "/openai/v1/chat/completions",
+        BARE_CHAT_COMPLETIONS,
+        ChatOperation::ModelInBody,
+        "bareChatCompletions",
+    ),
+    chat_path(
+        "/openai/v1/responses",
+        BARE_RESPONSES,
+        ChatOperation::ModelInBody,
+        "bareResponses",
+    ),
+    chat_path(
+        "/anthropic/v1/messages",
+        BARE_MESSAGES,
+        ChatOperation::ModelInBody,
+        "bareMessages",
+    ),
+    chat_path(
+        "/anthropic/v1/messages/count_tokens",
+        BARE_MESSAGES,
+        ChatOperation::CountTokens,
+        "bareCountMessages",
+    ),
+    chat_path(
+        "/gemini/v1beta/models/{*named}",
+        BARE_GENERATE_CONTENT,
+        ChatOperation::ModelInPath,
+        "bareGenerateContent",
+    ),
+    chat_path(
+        "/gemini/v1/models/{*named}",
+        BARE_GENERATE_CONTENT,
+        ChatOperation::ModelInPath,
+        "bareGenerateContentV1",
+    ),
+];
+
 /// The endpoint whose error format a path has, for responses that no chat handler gives: unknown paths, wrong methods, missing
 /// keys.
 pub fn by_path(path: &str) -> Option<Endpoint> {

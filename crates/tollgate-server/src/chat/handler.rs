@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method};
-use tollgate_chat::{RenderOptions, RequestSummary, add_output_cap};
+use tollgate_chat::{RenderOptions, RequestSummary};
 use tollgate_core::{Amount, Millis, id};
 use tollgate_store::{Key, NewChat, TokenPrices};
 use tollgate_upstream::{ChatCall, ChatModel, ChatProvider, ChatTimeouts, ProviderError};
@@ -101,7 +101,7 @@ async fn try_handle(
         let limit = || limit_output(endpoint, raw, &mut summary, default_max_tokens);
         raw = large_work::run_in_place(size, limit);
     }
-    let format = endpoint.format.name();
+    let format = endpoint.format;
     let stored_tokens = stored_at.as_ref().map_or(0, |home| home.tokens);
     let measure = || ChargeBounds::new(format, &summary, &raw, default_max_tokens, needs_hold);
     let bounds = large_work::run_in_place(size, measure)
@@ -219,7 +219,7 @@ fn limit_output(
     let is_set_by_writer = endpoint.format.name() == "messages" && summary.has_reasoning_settings;
     let capped = match is_set_by_writer {
         true => None,
-        false => add_output_cap(endpoint.format, &raw, cap),
+        false => endpoint.format.add_output_cap(&raw, cap),
     };
     let Some(capped) = capped else { return raw };
     summary.max_tokens = Some(cap);
@@ -407,7 +407,7 @@ impl ChannelFailover<'_> {
         let hidden = if self.conversation.stream {
             let is_thinking_set =
                 self.conversation.summary.has_reasoning_settings || model.reasoning.is_some();
-            let (format, body) = (prepared.format.name(), &prepared.body);
+            let (format, body) = (prepared.format, &prepared.body);
             HiddenOutput::of_stream(format, &model.traits, is_thinking_set, body)
         } else {
             HiddenOutput::ALL

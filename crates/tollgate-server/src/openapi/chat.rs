@@ -3,106 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{answer, get, object, reference};
-
-/// Every POST: path, what it is, operation id, request schema, whether replies stand in the envelope, whether the path names the model.
-const POSTS: &[(&str, &str, &str, &str, bool, bool)] = &[
-    (
-        "/api/v1/chat/completions",
-        "Chat, chat-completions format",
-        "chatCompletions",
-        "ChatCompletionsRequest",
-        true,
-        false,
-    ),
-    (
-        "/v1/responses",
-        "Chat, responses format",
-        "responses",
-        "ResponsesRequest",
-        true,
-        false,
-    ),
-    (
-        "/v1/messages",
-        "Chat, messages format",
-        "messages",
-        "MessagesRequest",
-        true,
-        false,
-    ),
-    (
-        "/v1/messages/count_tokens",
-        "Count a prompt's tokens; free",
-        "countMessages",
-        "MessagesRequest",
-        false,
-        false,
-    ),
-    (
-        "/v1beta/models/{named}",
-        "Chat, generative-content format",
-        "generateContent",
-        "GenerateContentRequest",
-        true,
-        true,
-    ),
-    (
-        "/v1/chat/completions",
-        "Chat, as OpenAI's API",
-        "bareChatCompletionsShort",
-        "ChatCompletionsRequest",
-        false,
-        false,
-    ),
-    (
-        "/openai/v1/chat/completions",
-        "Chat, as OpenAI's API",
-        "bareChatCompletions",
-        "ChatCompletionsRequest",
-        false,
-        false,
-    ),
-    (
-        "/openai/v1/responses",
-        "Chat, as OpenAI's responses API",
-        "bareResponses",
-        "ResponsesRequest",
-        false,
-        false,
-    ),
-    (
-        "/anthropic/v1/messages",
-        "Chat, as Anthropic's API",
-        "bareMessages",
-        "MessagesRequest",
-        false,
-        false,
-    ),
-    (
-        "/anthropic/v1/messages/count_tokens",
-        "Count a prompt's tokens; free",
-        "bareCountMessages",
-        "MessagesRequest",
-        false,
-        false,
-    ),
-    (
-        "/gemini/v1beta/models/{named}",
-        "Chat, as Google's API",
-        "bareGenerateContent",
-        "GenerateContentRequest",
-        false,
-        true,
-    ),
-    (
-        "/gemini/v1/models/{named}",
-        "Chat, as Google's API",
-        "bareGenerateContentV1",
-        "GenerateContentRequest",
-        false,
-        true,
-    ),
-];
+use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath};
 
 /// Every list of models: path, operation id.
 const LISTS: &[(&str, &str)] = &[
@@ -115,9 +16,10 @@ const LISTS: &[(&str, &str)] = &[
 
 /// The paths, put into `paths`.
 pub(super) fn paths(paths: &mut Map<String, Value>) {
-    for (path, summary, id, schema, enveloped, in_path) in POSTS {
-        let item = paths.entry(*path).or_insert_with(|| json!({}));
-        item["post"] = post(summary, id, schema, *enveloped, *in_path);
+    for chat in CHAT_PATHS {
+        let path = chat.path.replace("{*", "{");
+        let item = paths.entry(path).or_insert_with(|| json!({}));
+        item["post"] = post(chat);
     }
     for (path, id) in LISTS {
         let list = get(
@@ -142,18 +44,36 @@ pub(super) fn paths(paths: &mut Map<String, Value>) {
     }
 }
 
-fn post(summary: &str, id: &str, schema: &str, enveloped: bool, in_path: bool) -> Value {
+/// The name of the request's schema in [`schemas`]: `ChatCompletionsRequest` for `chat-completions`.
+fn request_schema(format: &str) -> String {
+    let mut name: String = format
+        .split('-')
+        .flat_map(|word| word.chars().enumerate())
+        .map(|(at, c)| if at == 0 { c.to_ascii_uppercase() } else { c })
+        .collect();
+    name.push_str("Request");
+    name
+}
+
+fn post(chat: &ChatPath) -> Value {
+    let format = chat.endpoint.format.name();
+    let is_count = chat.operation == ChatOperation::CountTokens;
+    let summary = match (is_count, chat.endpoint.bare) {
+        (true, _) => "Count a prompt's tokens; free".to_owned(),
+        (false, true) => format!("Chat, {format} format, as the provider's own API"),
+        (false, false) => format!("Chat, {format} format"),
+    };
     let mut parameters = vec![json!({
         "name": "x-tollgate-strict", "in": "header", "required": false,
         "description": "`true`: what the model's provider cannot be told is an error instead of being named in `x-tollgate-dropped`.",
         "schema": { "type": "string", "enum": ["true", "false"] },
     })];
-    if in_path {
+    if chat.operation == ChatOperation::ModelInPath {
         parameters.push(named(
             "`MODEL:generateContent`, `MODEL:streamGenerateContent` or `MODEL:countTokens`.",
         ));
     }
-    let reply = if enveloped {
+    let reply = if !chat.endpoint.bare && !is_count {
         object(
             &["code", "data"],
             json!({ "code": { "const": 200 }, "data": { "type": "object" } }),
@@ -172,10 +92,10 @@ fn post(summary: &str, id: &str, schema: &str, enveloped: bool, in_path: bool) -
     }
     json!({
         "tags": ["Chat"],
-        "operationId": id,
+        "operationId": chat.operation_id,
         "summary": summary,
         "parameters": parameters,
-        "requestBody": { "required": true, "content": { "application/json": { "schema": reference(schema) } } },
+        "requestBody": { "required": true, "content": { "application/json": { "schema": reference(&request_schema(format)) } } },
         "responses": responses,
     })
 }

@@ -60,28 +60,10 @@ impl ChatParts {
     }
 }
 
-/// `POST /v1/messages/count_tokens`.
-pub async fn count_message_tokens(parts: ChatParts, body: Body) -> Response {
+/// [`ChatOperation::CountTokens`](endpoint::ChatOperation::CountTokens).
+pub async fn count_tokens(endpoint: Endpoint, parts: ChatParts, body: Body) -> Response {
     let context = Arc::clone(&parts.context);
-    let request = parts.into_request(endpoint::ENVELOPED_MESSAGES, body);
-    count_tokens::count_messages(&context, request).await
-}
-
-/// `POST /anthropic/v1/messages/count_tokens`.
-pub async fn bare_count_message_tokens(parts: ChatParts, body: Body) -> Response {
-    let context = Arc::clone(&parts.context);
-    let request = parts.into_request(endpoint::BARE_MESSAGES, body);
-    count_tokens::count_messages(&context, request).await
-}
-
-/// `POST /v1beta/models/<model>:<method>`.
-pub async fn generate_content(parts: ChatParts, body: Body) -> Response {
-    model_in_path(endpoint::ENVELOPED_GENERATE_CONTENT, parts, body).await
-}
-
-/// `POST /gemini/v1beta/models/<model>:<method>`, `/gemini/v1/models/<model>:<method>`.
-pub async fn bare_generate_content(parts: ChatParts, body: Body) -> Response {
-    model_in_path(endpoint::BARE_GENERATE_CONTENT, parts, body).await
+    count_tokens::count_messages(&context, parts.into_request(endpoint, body)).await
 }
 
 /// `GET …/models` of the providers' APIs and `/v1beta/models`.
@@ -131,7 +113,7 @@ pub async fn model_in_body(endpoint: Endpoint, parts: ChatParts, body: Body) -> 
 }
 
 /// A chat or token count whose path names the model and the method.
-async fn model_in_path(endpoint: Endpoint, parts: ChatParts, body: Body) -> Response {
+pub async fn model_in_path(endpoint: Endpoint, parts: ChatParts, body: Body) -> Response {
     let context = Arc::clone(&parts.context);
     let uri = parts.uri.clone();
     let mut request = parts.into_request(endpoint, body);

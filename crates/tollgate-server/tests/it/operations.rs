@@ -8,7 +8,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
-use tollgate_server::router;
+use tollgate_server::chat::endpoint::CHAT_PATHS;
 
 use crate::harness::images::png;
 use crate::harness::*;
@@ -91,7 +91,7 @@ async fn the_api_describes_itself(backend: Backend) {
     let document = reply.json();
     let version = document["openapi"].as_str().unwrap();
     assert!(version.starts_with("3.1"), "{version}");
-    let chats = router::CHAT_PATHS.map(|(path, _)| path.to_owned());
+    let chats = CHAT_PATHS.iter().map(|chat| chat.path.replace("{*", "{"));
     let routes = ROUTER.split(".route(").skip(1);
     let routes = routes.filter_map(|rest| Some(rest.split('"').nth(1)?.replace("{*", "{")));
     let routes: BTreeSet<String> = routes.chain(chats).collect();

@@ -8,6 +8,7 @@ mod tools;
 
 use serde_json::{Map, Value};
 
+use super::field_names::CLIENT_FORMAT;
 use super::fields::{NAME, USER_SPELLING};
 use super::json_fields::{
     expect_array, expect_object, expect_string, require_object, require_string, take_field,
@@ -24,7 +25,7 @@ pub(super) fn read_request(body: &[u8]) -> Result<Request, InvalidRequest> {
     let value = serde_json::from_slice(body)
         .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;
     let mut request = Request {
-        client_format: NAME,
+        client_format: &CLIENT_FORMAT,
         ..Request::default()
     };
     let mut deferred = Deferred::default();

@@ -32,7 +32,7 @@ pub(in crate::chat_completions) fn write_messages(
         names,
         capabilities,
         dropped,
-        is_same_format: request.client_format == NAME,
+        is_same_format: request.client_format.name == NAME,
         out: Vec::new(),
         pending_calls: Vec::new(),
         attachments: Vec::new(),

@@ -202,7 +202,7 @@ fn write_output_format(
             inner.insert("schema".to_owned(), schema.clone());
             // Formats without `strict` always follow the schema. Here that must be requested, and not every schema may be strict.
             let is_always_strict =
-                ["messages", "generate-content"].contains(&request.client_format);
+                ["messages", "generate-content"].contains(&request.client_format.name);
             insert_some(
                 &mut inner,
                 "strict",
@@ -245,7 +245,7 @@ fn write_tool_use(
     dropped: &mut DroppedFields,
 ) {
     // OpenAI rejects both fields if there are no tools.
-    if request.client_format != NAME && !body.contains_key("tools") {
+    if request.client_format.name != NAME && !body.contains_key("tools") {
         return;
     }
     insert_some(
@@ -294,14 +294,14 @@ fn write_other_fields(
     insert_some(body, "prompt_cache_key", request.cache_key.clone());
     if let Some(tier) = &request.service_tier {
         const TIERS: [&str; 6] = ["auto", "default", "flex", "scale", "priority", "fast"];
-        if request.client_format == NAME || TIERS.contains(&tier.as_str()) {
+        if request.client_format.name == NAME || TIERS.contains(&tier.as_str()) {
             body.insert("service_tier".to_owned(), tier.as_str().into());
         } else {
             dropped.push(request.client_field_name(RequestField::ServiceTier));
         }
     }
     match &request.metadata {
-        Some(metadata) if request.client_format == NAME => {
+        Some(metadata) if request.client_format.name == NAME => {
             drop(body.insert("metadata".to_owned(), metadata.clone()))
         }
         // OpenAI rejects metadata on responses that it does not store.
@@ -319,7 +319,7 @@ fn write_extra_fields(
     for name in request.extra.names_unknown_to(NAME) {
         let value = request.extra.get(name);
         match value.filter(|_| {
-            SHARED_WITH_RESPONSES.contains(&name) && request.client_format == "responses"
+            SHARED_WITH_RESPONSES.contains(&name) && request.client_format.name == "responses"
         }) {
             Some(value) => drop(body.insert(name.to_owned(), value.clone())),
             None => dropped.push(name),

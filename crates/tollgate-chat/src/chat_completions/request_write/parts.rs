@@ -30,7 +30,7 @@ pub(in crate::chat_completions) fn write_part(
     request: &Request,
     path: &str,
 ) -> Result<Value, InvalidRequest> {
-    let is_same_format = request.client_format == NAME;
+    let is_same_format = request.client_format.name == NAME;
     let mut map = match &part.kind {
         PartKind::Text { text, .. } => object_from(json!({"type": "text", "text": text})),
         PartKind::Refusal(text) => object_from(json!({"type": "refusal", "refusal": text})),
@@ -134,12 +134,12 @@ fn write_file(
     match source {
         Source::Text(text) => return Some(text_with_title(name, text)),
         // Files by id are stored at OpenAI, which has both of these formats.
-        Source::FileId(id) if [NAME, "responses"].contains(&request.client_format) => {
+        Source::FileId(id) if [NAME, "responses"].contains(&request.client_format.name) => {
             file.insert("file_id".to_owned(), id.as_str().into());
         }
         Source::Base64 { media_type, data } => {
             let text = || String::from_utf8(STANDARD.decode(data).ok()?).ok();
-            if media_type.starts_with("text/") && request.client_format != NAME {
+            if media_type.starts_with("text/") && request.client_format.name != NAME {
                 return Some(text_with_title(name, &text()?));
             }
             file.insert(
@@ -150,7 +150,7 @@ fn write_file(
         _ => return None,
     }
     let file_name = match (name, source) {
-        (None, Source::Base64 { media_type, .. }) if request.client_format != NAME => {
+        (None, Source::Base64 { media_type, .. }) if request.client_format.name != NAME => {
             // OpenAI rejects file data without a name.
             Some(if media_type == "application/pdf" {
                 "document.pdf"

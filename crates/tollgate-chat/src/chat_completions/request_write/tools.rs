@@ -55,7 +55,7 @@ pub(in crate::chat_completions) fn write_tools(
 
 /// The error for a search that the model has under the Responses API only.
 fn no_search(request: &Request) -> InvalidRequest {
-    let field = match request.client_format {
+    let field = match request.client_format.name {
         NAME => "web_search_options",
         _ => request.client_field_name(RequestField::Tools),
     };
@@ -106,7 +106,7 @@ fn write_tool(
     out.insert(kind.to_owned(), inner.into());
     out.extend(extra);
     match &tool.cache_ttl {
-        Some(ttl) if request.client_format == NAME => insert_cache_marker(&mut out, ttl),
+        Some(ttl) if request.client_format.name == NAME => insert_cache_marker(&mut out, ttl),
         Some(_) => dropped.push(request.client_field_name(RequestField::Cache)),
         None => {}
     }

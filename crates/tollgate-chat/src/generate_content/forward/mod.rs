@@ -3,10 +3,12 @@
 
 mod chunk_scan;
 mod event_bytes;
+mod output_cap;
 mod request;
 mod response;
 mod stream;
 
+pub(super) use output_cap::add_output_cap;
 pub(super) use request::forward_request;
 pub(super) use response::forward_response;
 pub(super) use stream::Forwarder;

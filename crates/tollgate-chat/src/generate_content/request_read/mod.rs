@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::call_ids::CallIds;
 use super::constants::NAME;
+use super::field_names::CLIENT_FORMAT;
 use super::fields::Fields;
 use super::part_read::read_part;
 use super::request_summary::summarize_request;
@@ -23,7 +24,7 @@ pub(super) fn read_request(body: &[u8]) -> Result<Request, InvalidRequest> {
     // The path names the model; some bodies repeat it.
     top.take("model");
     let mut request = Request {
-        client_format: NAME,
+        client_format: &CLIENT_FORMAT,
         ..Request::default()
     };
     let mut extra = Map::new();

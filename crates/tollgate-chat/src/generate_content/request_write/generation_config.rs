@@ -194,8 +194,10 @@ impl RequestWriter<'_> {
             Some("omitted" | "none") => self.is_native_client.then_some(false),
             Some(_) => Some(true),
             None => {
-                let expected =
-                    matches!(self.request.client_format, "chat-completions" | "messages");
+                let expected = matches!(
+                    self.request.client_format.name,
+                    "chat-completions" | "messages"
+                );
                 let is_off = requested.as_effort() == Some(Effort::None);
                 (expected && !is_off).then_some(true)
             }

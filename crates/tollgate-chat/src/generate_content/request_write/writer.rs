@@ -23,7 +23,7 @@ pub(crate) struct RequestWriter<'a> {
 
 impl<'a> RequestWriter<'a> {
     pub(crate) fn new(request: &'a Request, target: &Target<'a>) -> Self {
-        let is_native_client = request.client_format == NAME;
+        let is_native_client = request.client_format.name == NAME;
         let names = match is_native_client {
             true => ToolNames::default(),
             false => ToolNames::new(request, target.capabilities.max_tool_name_length, is_legal),

@@ -6,7 +6,7 @@ mod tools;
 use serde_json::{Map, Value, json};
 
 use super::block_read::read_content;
-use super::constants::NAME;
+use super::field_names::CLIENT_FORMAT;
 use super::fields::{Fields, JsonPath};
 use super::notes::NOTE_AMONG_MESSAGES;
 use super::request_summary::summarize_request;
@@ -42,7 +42,7 @@ pub(crate) fn read_request(body: &[u8]) -> Result<Request, InvalidRequest> {
         fields.take(known);
     }
     Ok(Request {
-        client_format: NAME,
+        client_format: &CLIENT_FORMAT,
         model: summary.model.unwrap_or_default(),
         turns,
         max_tokens: summary.max_tokens,

@@ -103,7 +103,7 @@ fn reject_unsupported(request: &Request) -> Result<(), InvalidRequest> {
         ));
     }
     let is_blank = |text: &String| !text.is_empty() && text.trim().is_empty();
-    if request.client_format != NAME && request.stop.iter().any(is_blank) {
+    if request.client_format.name != NAME && request.stop.iter().any(is_blank) {
         let why = "must not hold sequences of white space alone for this model";
         return Err(InvalidRequest::new(
             request.client_field_name(RequestField::Stop),

@@ -21,7 +21,7 @@ pub(crate) struct RequestWriter<'a> {
 
 impl<'a> RequestWriter<'a> {
     pub(crate) fn new(request: &'a Request, capabilities: &'a ModelCapabilities) -> Self {
-        let is_native = request.client_format == NAME;
+        let is_native = request.client_format.name == NAME;
         let markers = if is_native { 0 } else { count_markers(request) };
         Self {
             request,

@@ -23,7 +23,7 @@ pub(crate) fn request_echo(request: Option<&Request>) -> Map<String, Value> {
     };
     let names = ToolNames::default();
     let mut writer = RequestWriter::new(request, &target, &names);
-    let is_own = request.client_format == NAME;
+    let is_own = request.client_format.name == NAME;
     let first = request
         .turns
         .iter()

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::constants::{INCLUDE_LOGPROBS, INCLUDE_REASONING, NAME};
 use super::extra_fields::{NOTE_INPUT, NOTE_INSTRUCTIONS, spelling_note};
+use super::field_names::CLIENT_FORMAT;
 use super::json::{invalid_value, take_member};
 use super::request_summary::summarize_request;
 use crate::error::InvalidRequest;
@@ -25,7 +26,7 @@ pub(super) fn read_request(body: &[u8]) -> Result<Request, InvalidRequest> {
         .map_err(|error| InvalidRequest::body(format!("the body is not valid JSON: {error}")))?;
     let mut reader = RequestReader {
         request: Request {
-            client_format: NAME,
+            client_format: &CLIENT_FORMAT,
             model: summary.model.unwrap_or_default(),
             stream: summary.stream,
             max_tokens: summary.max_tokens,

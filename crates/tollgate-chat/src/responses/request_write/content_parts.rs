@@ -113,7 +113,7 @@ impl InputWriter<'_> {
 
     /// Whether file ids of this client are ids of uploads at OpenAI.
     pub(crate) fn has_openai_uploads(&self) -> bool {
-        self.is_own || self.request.client_format == "chat-completions"
+        self.is_own || self.request.client_format.name == "chat-completions"
     }
 
     /// A cache breakpoint, if the client's format has OpenAI's cache lifetimes.

@@ -37,7 +37,7 @@ impl<'a> InputWriter<'a> {
         Self {
             request,
             names,
-            is_own: request.client_format == NAME,
+            is_own: request.client_format.name == NAME,
             items: Vec::new(),
             dropped_fields: Vec::new(),
             dropped_parts: Vec::new(),

@@ -176,7 +176,7 @@ impl RequestWriter<'_> {
             Some(word) if self.is_own => Some(word),
             Some("omitted") => None,
             Some(_) => Some("auto"),
-            None if self.is_own || self.request.client_format == "generate-content" => None,
+            None if self.is_own || self.request.client_format.name == "generate-content" => None,
             None => (effort != Some(Effort::None)).then_some("auto"),
         }
     }

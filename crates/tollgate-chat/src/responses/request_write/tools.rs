@@ -13,7 +13,7 @@ pub(crate) fn write_tool(
     request: &Request,
     names: &ToolNames,
 ) -> Result<Value, InvalidRequest> {
-    let is_own = request.client_format == NAME;
+    let is_own = request.client_format.name == NAME;
     let mut members = Map::new();
     match &tool.kind {
         ToolKind::Function {

@@ -36,7 +36,7 @@ impl<'a> RequestWriter<'a> {
             request,
             target,
             names,
-            is_own: request.client_format == NAME,
+            is_own: request.client_format.name == NAME,
             body: Map::new(),
             dropped: Vec::new(),
         }
@@ -126,7 +126,7 @@ impl<'a> RequestWriter<'a> {
         }
         // `role` notes the spelling `developer`, which is how system turns are written here.
         let is_shared = |name: &str| {
-            request.client_format == "chat-completions"
+            request.client_format.name == "chat-completions"
                 && (SHARED_WITH_CHAT_COMPLETIONS.contains(&name)
                     || matches!(name, SEARCH_CONTEXT_SIZE | "role"))
                 || name == ALLOWED_DOMAINS

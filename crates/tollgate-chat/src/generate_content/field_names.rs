@@ -1,0 +1,41 @@
+//! What this format calls the fields of a request.
+
+use super::constants::NAME;
+use crate::hub::{ClientFormat, RequestField};
+
+/// What the rest of the gateway knows of a client of this format.
+pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
+    name: NAME,
+    field_name,
+    has_system_turns: false,
+    shows_budgeted_thoughts: false,
+};
+
+fn field_name(field: RequestField) -> &'static str {
+    match field {
+        RequestField::MaxTokens => "generationConfig.maxOutputTokens",
+        RequestField::Temperature => "generationConfig.temperature",
+        RequestField::TopP => "generationConfig.topP",
+        RequestField::TopK => "generationConfig.topK",
+        RequestField::Stop => "generationConfig.stopSequences",
+        RequestField::N => "generationConfig.candidateCount",
+        RequestField::Seed => "generationConfig.seed",
+        RequestField::FrequencyPenalty => "generationConfig.frequencyPenalty",
+        RequestField::PresencePenalty => "generationConfig.presencePenalty",
+        RequestField::Logprobs => "generationConfig.responseLogprobs",
+        RequestField::Output => "generationConfig.responseMimeType",
+        RequestField::Tools => "tools",
+        RequestField::ToolChoice => "toolConfig.functionCallingConfig",
+        RequestField::ParallelTools => "toolConfig",
+        RequestField::Reasoning => "generationConfig.thinkingConfig",
+        RequestField::Verbosity => "verbosity",
+        RequestField::User | RequestField::Metadata => "labels",
+        RequestField::CacheKey => "prompt_cache_key",
+        RequestField::ServiceTier => "serviceTier",
+        RequestField::Cache => "cachedContent",
+        RequestField::PastReasoning => "thought",
+        RequestField::Citations => "groundingMetadata",
+        RequestField::Turns => "contents",
+        RequestField::Parts => "parts",
+    }
+}

@@ -1,0 +1,41 @@
+//! What this format calls the fields of a request.
+
+use super::constants::NAME;
+use crate::hub::{ClientFormat, RequestField};
+
+/// What the rest of the gateway knows of a client of this format.
+pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
+    name: NAME,
+    field_name,
+    has_system_turns: false,
+    shows_budgeted_thoughts: true,
+};
+
+fn field_name(field: RequestField) -> &'static str {
+    match field {
+        RequestField::MaxTokens => "max_tokens",
+        RequestField::Temperature => "temperature",
+        RequestField::TopP => "top_p",
+        RequestField::TopK => "top_k",
+        RequestField::Stop => "stop_sequences",
+        RequestField::N => "n",
+        RequestField::Seed => "seed",
+        RequestField::FrequencyPenalty => "frequency_penalty",
+        RequestField::PresencePenalty => "presence_penalty",
+        RequestField::Logprobs => "logprobs",
+        RequestField::Output => "output_config.format",
+        RequestField::Tools => "tools",
+        RequestField::ToolChoice => "tool_choice",
+        RequestField::ParallelTools => "tool_choice.disable_parallel_tool_use",
+        RequestField::Reasoning | RequestField::PastReasoning => "thinking",
+        RequestField::Verbosity => "verbosity",
+        RequestField::User => "metadata.user_id",
+        RequestField::CacheKey => "prompt_cache_key",
+        RequestField::ServiceTier => "service_tier",
+        RequestField::Metadata => "metadata",
+        RequestField::Cache => "cache_control",
+        RequestField::Citations => "citations",
+        RequestField::Turns => "messages",
+        RequestField::Parts => "content",
+    }
+}

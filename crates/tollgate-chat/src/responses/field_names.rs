@@ -1,0 +1,41 @@
+//! What this format calls the fields of a request.
+
+use super::constants::NAME;
+use crate::hub::{ClientFormat, RequestField};
+
+/// What the rest of the gateway knows of a client of this format.
+pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
+    name: NAME,
+    field_name,
+    has_system_turns: false,
+    shows_budgeted_thoughts: false,
+};
+
+fn field_name(field: RequestField) -> &'static str {
+    match field {
+        RequestField::MaxTokens => "max_output_tokens",
+        RequestField::Temperature => "temperature",
+        RequestField::TopP => "top_p",
+        RequestField::TopK => "top_k",
+        RequestField::Stop => "stop",
+        RequestField::N => "n",
+        RequestField::Seed => "seed",
+        RequestField::FrequencyPenalty => "frequency_penalty",
+        RequestField::PresencePenalty => "presence_penalty",
+        RequestField::Logprobs => "top_logprobs",
+        RequestField::Output => "text.format",
+        RequestField::Tools => "tools",
+        RequestField::ToolChoice => "tool_choice",
+        RequestField::ParallelTools => "parallel_tool_calls",
+        RequestField::Reasoning | RequestField::PastReasoning => "reasoning",
+        RequestField::Verbosity => "text.verbosity",
+        RequestField::User => "user",
+        RequestField::CacheKey => "prompt_cache_key",
+        RequestField::ServiceTier => "service_tier",
+        RequestField::Metadata => "metadata",
+        RequestField::Cache => "prompt_cache_breakpoint",
+        RequestField::Citations => "annotations",
+        RequestField::Turns => "input",
+        RequestField::Parts => "content",
+    }
+}
