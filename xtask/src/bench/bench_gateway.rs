@@ -17,6 +17,8 @@ drain_s = 1
 image_ms = 0
 [time_limits]
 image_s = 36000
+[fairness]
+unfinished_tasks = 100000000
 [workers]
 calls = 1
 [price."grok-imagine-1.0-partner"]
