@@ -3,7 +3,6 @@
 use tiny_skia::{Color, FillRule, Paint, Path, PathBuilder, Pixmap, Shader, Stroke, Transform};
 
 use super::colour::Colour;
-use super::fill::VerticalGradient;
 
 /// From this aspect ratio on, `unit` no longer shrinks with the shorter side, which bounds the number of shapes.
 const MAX_UNIT_RATIO: f32 = 16.0;
@@ -55,12 +54,6 @@ impl Canvas {
         if let Some(path) = PathBuilder::from_circle(x, y, radius) {
             self.fill(&path, shader);
         }
-    }
-
-    /// Fills the canvas with three colours from the top to `horizon`.
-    pub(super) fn fill_sky(&mut self, sky: [Colour; 3], horizon: f32) {
-        let stops = [(0.0, sky[0], 1.0), (0.55, sky[1], 1.0), (1.0, sky[2], 1.0)];
-        self.fill_gradient(&VerticalGradient::new(0.0, horizon, &stops));
     }
 }
 

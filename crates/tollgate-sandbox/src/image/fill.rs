@@ -95,6 +95,12 @@ impl Blend {
 }
 
 impl Canvas {
+    /// Fills the canvas with three colours from the top to `horizon`.
+    pub(super) fn fill_sky(&mut self, sky: [Colour; 3], horizon: f32) {
+        let stops = [(0.0, sky[0], 1.0), (0.55, sky[1], 1.0), (1.0, sky[2], 1.0)];
+        self.fill_gradient(&VerticalGradient::new(0.0, horizon, &stops));
+    }
+
     /// Blends a gradient over the canvas.
     pub(super) fn fill_gradient(&mut self, gradient: &VerticalGradient) {
         for (y, row) in self.rows(0.0) {

@@ -9,7 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use super::pronunciation::{is_chinese, is_ideograph};
-use super::{Utterance, wav};
+use super::utterance::Utterance;
+use super::wav;
 
 const PROGRAM: &str = "espeak-ng";
 /// Far above what it needs: it speaks about a thousand times as fast as people.

@@ -10,50 +10,16 @@ mod formant;
 mod phonemes;
 mod pronunciation;
 mod prosody;
+mod utterance;
 mod wav;
 
 use std::time::Duration;
 
 pub use espeak::{Espeak, EspeakError};
+pub use utterance::{SPEEDS, Utterance};
 
 /// The longest audio of the built-in synthesiser. It speaks longer texts faster.
 pub const MAX_DURATION: Duration = Duration::from_secs(600);
-/// The range of the speed of an utterance. Values outside are clamped.
-pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.25..=4.0;
-
-/// A text to speak, and how.
-#[derive(Debug, Clone, Copy)]
-pub struct Utterance<'a> {
-    /// The text.
-    pub text: &'a str,
-    /// The name of a voice. Any name gives a voice with its own pitch and timbre; empty for the default voice.
-    pub voice: &'a str,
-    /// The speed, clamped to [`SPEEDS`]; 1 is normal.
-    pub speed: f64,
-    /// The language tag, such as `en` or `zh`. `None` to guess it from the text.
-    pub language: Option<&'a str>,
-}
-
-impl Utterance<'_> {
-    fn speed(&self) -> f64 {
-        if self.speed.is_finite() {
-            self.speed.clamp(*SPEEDS.start(), *SPEEDS.end())
-        } else {
-            1.0
-        }
-    }
-
-    /// A 64-bit hash of the voice's name (FNV-1a and a final multiplication).
-    fn voice_hash(&self) -> u64 {
-        let hash = self
-            .voice
-            .bytes()
-            .fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
-            });
-        hash.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    }
-}
 
 /// Synthesises `utterance` with the built-in synthesiser: a WAV file, 16 bits, mono, 24 kHz. The same utterance gives the
 /// same bytes. CPU-bound, about a second for ten minutes of speech: not for an async thread.

@@ -11,8 +11,7 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::{HeaderMap, StatusCode};
 
 use super::http_request::{HttpRequest, HttpResponse, ProviderClient};
-use super::http_request::{read_error_body, transport_error};
-use super::listed_results::after_creation;
+use super::http_request::{after_creation, read_error_body, transport_error};
 use crate::egress::ResponseBody;
 use crate::error::{ProviderError, UpstreamErrorKind};
 

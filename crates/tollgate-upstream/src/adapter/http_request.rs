@@ -325,6 +325,17 @@ pub(crate) fn transport_error(error: &EgressError, creates: bool) -> ProviderErr
     ProviderError::new(kind, message)
 }
 
+/// An error while reading the response of a creating request: the results were made, so that the request must not be repeated.
+pub(super) fn after_creation(error: ProviderError) -> ProviderError {
+    match error.kind {
+        UpstreamErrorKind::Unavailable => ProviderError {
+            kind: UpstreamErrorKind::OutcomeUnknown,
+            ..error
+        },
+        _ => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

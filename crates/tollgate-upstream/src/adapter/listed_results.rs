@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::base64_stream::Base64Stream;
-use super::http_request::{HttpRequest, HttpResponse, ProviderClient};
+use super::http_request::{HttpRequest, HttpResponse, ProviderClient, after_creation};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{ResultData, ResultSink};
 
@@ -76,17 +76,6 @@ impl ProviderClient {
             files,
             truncated: read.err(),
         })
-    }
-}
-
-/// An error while reading the response of a creating request: the results were made, so that the request must not be repeated.
-pub(super) fn after_creation(error: ProviderError) -> ProviderError {
-    match error.kind {
-        UpstreamErrorKind::Unavailable => ProviderError {
-            kind: UpstreamErrorKind::OutcomeUnknown,
-            ..error
-        },
-        _ => error,
     }
 }
 

@@ -1,37 +1,15 @@
 //! [`Client`]: TLS configuration, connection pool and guarded client in one cheap handle.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use ipnet::IpNet;
 use rustls::ClientConfig;
+use tokio::io::AsyncWrite;
+use tokio::time::timeout;
 
-use super::fetch_guarded::GuardedClient;
+use super::error::EgressError;
+use super::fetch_guarded::{FetchLimits, Fetched, GuardedClient};
+use super::options::ClientOptions;
 use super::pool::Pool;
-use super::resolve::{Resolve, SystemResolver};
-
-/// The `user-agent` of every outgoing request.
-pub(super) const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
-
-/// Options of a [`Client`].
-pub struct ClientOptions {
-    /// Private address blocks that client-given URLs may lead to as well (`media.allow_private_urls`).
-    pub allow_private: Vec<IpNet>,
-    /// Timeout for a connection: DNS lookup, TCP and TLS together.
-    pub connect_timeout: Duration,
-    /// Resolves the host names of client-given URLs.
-    pub resolver: Arc<dyn Resolve>,
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            allow_private: Vec::new(),
-            connect_timeout: Duration::from_secs(10),
-            resolver: Arc::new(SystemResolver),
-        }
-    }
-}
 
 /// The HTTP client. Cloning is cheap; clones share connections.
 #[derive(Clone)]
@@ -56,6 +34,21 @@ impl Client {
             pool: Pool::new(tls.clone(), options.connect_timeout),
             guarded: Arc::new(GuardedClient::new(tls, options)),
         }
+    }
+
+    /// Fetches a client-given URL into `sink`, within `limits`.
+    ///
+    /// Only http and https, only public addresses and those allowed by configuration; every
+    /// redirect is checked like the URL itself. On an error part of the body may be in the sink.
+    pub async fn fetch_guarded<W: AsyncWrite + Unpin + Send>(
+        &self,
+        url: &str,
+        limits: &FetchLimits,
+        sink: &mut W,
+    ) -> Result<Fetched, EgressError> {
+        timeout(limits.total_time, self.guarded.fetch(url, limits, sink))
+            .await
+            .map_err(|_| EgressError::TimedOut(limits.total_time))?
     }
 }
 

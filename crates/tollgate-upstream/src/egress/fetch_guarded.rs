@@ -24,8 +24,8 @@ use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-use super::client::{Client, ClientOptions, USER_AGENT as OUR_USER_AGENT};
 use super::error::EgressError;
+use super::options::{ClientOptions, USER_AGENT as OUR_USER_AGENT};
 use super::resolve::Resolve;
 use super::ssrf_guard::SsrfGuard;
 
@@ -75,23 +75,6 @@ pub(super) struct GuardedClient {
     resolver: Arc<dyn Resolve>,
 }
 
-impl Client {
-    /// Fetches a client-given URL into `sink`, within `limits`.
-    ///
-    /// Only http and https, only public addresses and those allowed by configuration; every
-    /// redirect is checked like the URL itself. On an error part of the body may be in the sink.
-    pub async fn fetch_guarded<W: AsyncWrite + Unpin + Send>(
-        &self,
-        url: &str,
-        limits: &FetchLimits,
-        sink: &mut W,
-    ) -> Result<Fetched, EgressError> {
-        timeout(limits.total_time, self.guarded.fetch(url, limits, sink))
-            .await
-            .map_err(|_| EgressError::TimedOut(limits.total_time))?
-    }
-}
-
 impl GuardedClient {
     pub(super) fn new(mut tls: ClientConfig, options: ClientOptions) -> Self {
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -103,7 +86,7 @@ impl GuardedClient {
         }
     }
 
-    async fn fetch<W: AsyncWrite + Unpin + Send>(
+    pub(super) async fn fetch<W: AsyncWrite + Unpin + Send>(
         &self,
         url: &str,
         limits: &FetchLimits,

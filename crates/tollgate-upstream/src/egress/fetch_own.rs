@@ -11,7 +11,8 @@ use url::Url;
 use super::client::Client;
 use super::error::EgressError;
 use super::fetch_guarded::{FetchLimits, Fetched, check_response_head};
-use super::request::{RequestBody, Timeouts, body};
+use super::request::Timeouts;
+use super::streamed_body::{RequestBody, body};
 
 /// Timeout until the head of the response, and between two chunks of its body.
 const TIMEOUTS: Timeouts = Timeouts {

@@ -26,7 +26,7 @@ use tokio::time::{Instant, interval, timeout};
 use tower_service::Service as _;
 
 use super::error::EgressError;
-use super::request::RequestBody;
+use super::streamed_body::RequestBody;
 
 /// How long an unused connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);

@@ -9,9 +9,10 @@ use http_body_util::Full;
 use tokio::time::timeout;
 use url::Url;
 
-use super::client::{Client, USER_AGENT as OUR_USER_AGENT};
+use super::client::Client;
 use super::error::EgressError;
 use super::fetch_guarded::parse_url;
+use super::options::USER_AGENT as OUR_USER_AGENT;
 
 impl Client {
     /// Posts `body`, JSON, to a client-given URL with `headers` and returns the status of the response, whose body is not read.

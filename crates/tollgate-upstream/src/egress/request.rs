@@ -9,28 +9,13 @@ use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response};
-use http_body_util::{Either, Full};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use super::client::{Client, USER_AGENT as OUR_USER_AGENT};
+use super::client::Client;
 use super::error::EgressError;
+use super::options::USER_AGENT as OUR_USER_AGENT;
 use super::pool::PooledBody;
-use super::streamed_body::{BodyParts, BodyPartsStream};
-
-/// The body of a request: bytes, or [`BodyParts`] that are read while they are sent. Boxed to stay small, as connections hold
-/// many of them.
-pub type RequestBody = Either<Full<Bytes>, Pin<Box<BodyPartsStream>>>;
-
-/// A request body of `bytes`.
-pub fn body(bytes: impl Into<Bytes>) -> RequestBody {
-    Either::Left(Full::new(bytes.into()))
-}
-
-impl From<BodyParts> for RequestBody {
-    fn from(parts: BodyParts) -> Self {
-        Self::Right(Box::pin(parts.into()))
-    }
-}
+use super::streamed_body::RequestBody;
 
 /// Timeouts of one request.
 #[derive(Debug, Clone, Copy)]

@@ -9,12 +9,28 @@ use std::task::{Context, Poll, ready};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::fs::File;
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Bytes of a file that are read at a time: a multiple of 3, so that only the last piece's base64 has padding.
 const PIECE_BYTES: usize = 48 * 1024;
+
+/// The body of a request: bytes, or [`BodyParts`] that are read while they are sent. Boxed to stay small, as connections hold
+/// many of them.
+pub type RequestBody = Either<Full<Bytes>, Pin<Box<BodyPartsStream>>>;
+
+/// A request body of `bytes`.
+pub fn body(bytes: impl Into<Bytes>) -> RequestBody {
+    Either::Left(Full::new(bytes.into()))
+}
+
+impl From<BodyParts> for RequestBody {
+    fn from(parts: BodyParts) -> Self {
+        Self::Right(Box::pin(parts.into()))
+    }
+}
 
 /// Builds a request body whose length is known before it is sent.
 #[derive(Debug, Default)]

@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::config::Preset;
 use super::job_fields::JobFields;
 use super::result_paths::ResultPaths;
 use super::rule::Rule;
 use crate::adapter::InlineFiles;
-use crate::channel::ChannelModel;
 use crate::error::{ProviderError, UpstreamErrorKind};
 
 /// One model's mapping as configured.
@@ -39,16 +37,6 @@ pub(crate) struct Request {
 }
 
 impl Mapping {
-    /// The mapping of a channel's model, with its error as that of an attempt.
-    pub(super) fn for_call(
-        model: &ChannelModel,
-        presets: &[Preset],
-    ) -> Result<Self, ProviderError> {
-        let mapping = Self::parse(model, presets);
-        mapping
-            .map_err(|message| ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message))
-    }
-
     /// The mapping for `job`: another one for jobs with images, if the model's entry has one.
     pub(super) fn for_job(&self, job: &JobFields<'_>) -> &Self {
         match &self.with_images {

@@ -8,6 +8,7 @@ use super::job_fields::{EXTRA, FILES, PLAIN, RESOLUTION, SIZE};
 use super::mapping::Mapping;
 use super::result_paths::ResultPaths;
 use crate::channel::{Channel, ChannelModel, known_options};
+use crate::error::{ProviderError, UpstreamErrorKind};
 use rule_options::{check_members, parse_max, parse_rule};
 
 /// Built-in options of a well-known model.
@@ -40,6 +41,16 @@ pub(crate) fn check(channel: &Channel, presets: &[Preset]) -> Result<(), String>
 }
 
 impl Mapping {
+    /// The mapping of a channel's model, with its error as that of an attempt.
+    pub(in crate::mapped) fn for_call(
+        model: &ChannelModel,
+        presets: &[Preset],
+    ) -> Result<Self, ProviderError> {
+        let mapping = Self::parse(model, presets);
+        mapping
+            .map_err(|message| ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message))
+    }
+
     /// The mapping of a channel's model.
     ///
     /// # Errors
