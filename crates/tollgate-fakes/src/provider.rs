@@ -24,7 +24,7 @@ macro_rules! providers {
             $($(#[$doc])* $name,)*
         }
 
-        static PROVIDERS: [(Provider, &str, LazyLock<Spec>); 9] = [$((
+        static PROVIDERS: &[(Provider, &str, LazyLock<Spec>)] = &[$((
             Provider::$name,
             $file,
             LazyLock::new(|| Spec::read(include_str!(concat!("../providers/", $file, ".toml")))),
