@@ -127,7 +127,7 @@ pub(crate) async fn answer(
     };
     let length = pieces[0].len();
     let steps = pieces.into_iter().map(Step::Send).collect();
-    let body = body::body(steps, shared.options.delay, Reset::default(), None);
+    let body = body::body(steps, shared.options.delay, Reset::default(), None, None);
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert("content-type", HeaderValue::from_static(content_type));

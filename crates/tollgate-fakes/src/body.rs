@@ -12,6 +12,7 @@ use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 
+use crate::bill::Bill;
 use crate::socket::Reset;
 
 type Frames = Pin<Box<dyn Stream<Item = io::Result<Frame<Bytes>>> + Send>>;
@@ -62,14 +63,16 @@ struct Delivery {
     response: u64,
     delay: Duration,
     reset: Reset,
+    bill: Option<Arc<Bill>>,
     _flight: Option<InFlight>,
 }
 
-/// A body of these steps, with a pause of `delay` before each but the first.
+/// A body of these steps, with a pause of `delay` before each but the first. `bill` is told what is sent.
 pub(crate) fn body(
     steps: Vec<Step>,
     delay: Duration,
     reset: Reset,
+    bill: Option<Arc<Bill>>,
     flight: Option<InFlight>,
 ) -> Body {
     let delivery = Delivery {
@@ -80,10 +83,14 @@ pub(crate) fn body(
         response: 0,
         delay,
         reset,
+        bill,
         _flight: flight,
     };
     let frames = stream::unfold(delivery, |mut delivery| async move {
         let frame = delivery.next().await?;
+        if let (Some(bill), Ok(bytes)) = (&delivery.bill, &frame) {
+            bill.sent(bytes.len());
+        }
         Some((frame.map(Frame::data), delivery))
     });
     StreamBody::new(Box::pin(frames))

@@ -144,6 +144,17 @@ impl ChatOutput {
         }
     }
 
+    /// The usage that is reported.
+    pub(crate) fn tokens(&self) -> Tokens {
+        self.tokens
+    }
+
+    /// Bytes of the texts and arguments.
+    pub(crate) fn visible_bytes(&self) -> u64 {
+        let calls = self.calls.iter().map(|call| call.text.len());
+        (self.text.len() + calls.sum::<usize>()) as u64
+    }
+
     /// As the templates of the tables know it.
     pub(crate) fn json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()

@@ -10,10 +10,11 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use crate::bill::Bill;
 use crate::body::{Body, InFlight};
 use crate::chat_output::ChatOutput;
 use crate::event_stream::{self, EventStream};
-use crate::fake::{Port, Shared};
+use crate::fake::{LoggedRequest, Port, Shared};
 use crate::instructions::{Instructions, Stage};
 use crate::media_context::{MediaContext, MediaRequest, MediaResponse};
 use crate::provider::Accepted;
@@ -23,6 +24,7 @@ use crate::response::{self, OutgoingResponse};
 use crate::result_files;
 use crate::scenario::Scenario;
 use crate::socket::Reset;
+use crate::usage_report;
 
 /// The headers with keys.
 const CREDENTIALS: &[&str] = &["authorization", "x-goog-api-key", "x-api-key"];
@@ -43,7 +45,8 @@ pub(crate) async fn answer(
     let logged = shared.remember(&request);
     let serial = shared.next_serial();
     let accepted = read_request(&shared, port, &request);
-    let outcome = accepted.and_then(|accepted| respond(&shared, &request, accepted, serial));
+    let outcome =
+        accepted.and_then(|accepted| respond(&shared, &logged, &request, accepted, serial));
     let reply = match outcome {
         Ok(Exchange::Respond(reply)) => reply,
         Ok(Exchange::Hang) => std::future::pending().await,
@@ -86,6 +89,9 @@ fn read_request(
     if request.path == REPORT {
         return Ok(Accepted::Fixed(shared.tasks().report().json()));
     }
+    if let Some(report) = usage_report::answer(shared, request) {
+        return report.map(Accepted::Fixed);
+    }
     let key = shared.spec.key(request)?;
     shared.spec.check_key(&key, &shared.options.keys, request)?;
     shared.spec.read_request(request)
@@ -101,6 +107,7 @@ enum Exchange {
 
 fn respond(
     shared: &Shared,
+    logged: &LoggedRequest,
     request: &ReceivedRequest,
     accepted: Accepted,
     serial: u64,
@@ -111,18 +118,23 @@ fn respond(
         return Ok(outcome);
     }
     let headers = shared.spec.response_headers(&id(serial));
-    let reply = match answer_accepted(shared, accepted, instructions, serial) {
+    let reply = match answer_accepted(shared, logged, accepted, instructions, serial) {
         Ok(Answer::Complete(mut response)) => {
             if matches!(how, Scenario::ErrorEvent | Scenario::ErrorFirst) {
                 let rejection = shared.spec.reject_request("overloaded", request);
                 response = MediaResponse::json(shared.spec.error_body(&rejection, &id(serial)));
             }
-            response::complete(response, headers, &how)
+            let mut reply = response::complete(response, headers, &how);
+            // Nobody can read a part of it, so the provider does not bill it.
+            let bill = logged.bill.get();
+            reply.bill = bill.filter(|_| !how.breaks_off()).cloned();
+            reply
         }
         Ok(Answer::Events(events)) => {
             let options = &shared.options;
             let seed = options.seed.wrapping_add(serial);
-            response::stream(events, headers, &how, seed, options.delay)
+            let bill = logged.bill.get().cloned();
+            response::stream(events, headers, &how, seed, options.delay, bill)
         }
         // How the work went, and nothing that the request did wrong.
         Err(rejection) if rejection.is_outcome => error(shared, &rejection, serial),
@@ -166,6 +178,7 @@ enum Answer {
 
 fn answer_accepted(
     shared: &Shared,
+    logged: &LoggedRequest,
     accepted: Accepted,
     instructions: Instructions,
     serial: u64,
@@ -181,6 +194,8 @@ fn answer_accepted(
             let chunks = shared.options.chunks;
             let scenario = &instructions.scenario;
             let output = ChatOutput::decide(&chat.prompt, scenario, number, chunks);
+            let bill = Bill::new(&chat.prompt, &output, logged.received_at);
+            logged.bill.get_or_init(|| Arc::new(bill));
             Ok(match chat.answer(&output)? {
                 event_stream::Answer::Json(value) => Answer::Complete(MediaResponse::json(value)),
                 event_stream::Answer::Events(events) => Answer::Events(events),

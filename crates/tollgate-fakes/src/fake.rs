@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::bench::{self, Bench, Prebuilt};
+use crate::bill::Bill;
 use crate::exchange;
 use crate::instructions::Stage;
 use crate::provider::Provider;
@@ -24,6 +25,7 @@ use crate::scenario::Scenario;
 use crate::socket::{Reset, Socket};
 use crate::tables::spec::Spec;
 use crate::tasks::{PollReport, Tasks};
+use crate::tokens::Tokens;
 use crate::work_plan::WorkPlan;
 
 /// How a fake is set up.
@@ -104,6 +106,8 @@ pub(crate) struct Shared {
 pub(crate) struct LoggedRequest {
     request: Arc<ReceivedRequest>,
     rejected_by: OnceLock<&'static str>,
+    pub(crate) received_at: Instant,
+    pub(crate) bill: OnceLock<Arc<Bill>>,
 }
 
 impl LoggedRequest {
@@ -145,6 +149,16 @@ impl Shared {
         (self.instance << 32) + serial
     }
 
+    /// What is billed so far: models and tokens.
+    pub(crate) fn bills(&self) -> Vec<(String, Tokens)> {
+        let state = self.state();
+        let billed = state.request.iter().filter_map(|logged| {
+            let model = logged.request.body["model"].as_str()?;
+            Some((model.to_owned(), logged.bill.get()?.tokens()?))
+        });
+        billed.collect()
+    }
+
     pub(crate) fn plan(&self) -> WorkPlan {
         WorkPlan::new(&self.options)
     }
@@ -153,6 +167,8 @@ impl Shared {
         let logged = Arc::new(LoggedRequest {
             request: Arc::clone(request),
             rejected_by: OnceLock::new(),
+            received_at: Instant::now(),
+            bill: OnceLock::new(),
         });
         let max = self.options.remember;
         if max > 0 {
@@ -246,6 +262,7 @@ impl Fake {
         let logged = state.request.iter();
         let requests = logged.map(|logged| ReceivedRequest {
             rejected_by: logged.rejected_by.get().copied(),
+            billed: logged.bill.get().and_then(|bill| bill.tokens()),
             ..ReceivedRequest::clone(&logged.request)
         });
         requests.collect()

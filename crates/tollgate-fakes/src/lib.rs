@@ -8,7 +8,8 @@
 //!
 //! That model answers `echo: …` with the last user text. A text with `call tool NAME` calls that tool
 //! (two calls if it also has `twice`; with text before the calls if it has `aloud`; with these arguments
-//! if it has `call tool NAME with {…}`), `think` makes it think where the request allows that. Usage follows [`tokens()`]. Media are images of one colour,
+//! if it has `call tool NAME with {…}`), `think` makes it think where the request allows that. Usage follows [`tokens()`], and
+//! [`ReceivedRequest::billed`] is what the provider bills, which the usage APIs of OpenAI and Anthropic report. Media are images of one colour,
 //! videos of one grey and silent audio, of the size and length requested. A task has succeeded at its
 //! first poll, unless [`Options`] or the request say otherwise. Links to results lead to the fake.
 //!
@@ -19,6 +20,7 @@
 //! To add a provider: a file in `providers/`, a line in `provider.rs`, requests in `tests/cases`.
 
 mod bench;
+mod bill;
 mod body;
 mod chat_output;
 mod clock;
@@ -45,6 +47,7 @@ mod socket;
 mod tables;
 mod tasks;
 mod tokens;
+mod usage_report;
 mod work_plan;
 
 pub use bench::Bench;

@@ -5,6 +5,7 @@ use http::request::Parts;
 use serde_json::Value;
 
 use crate::form::{self, Part};
+use crate::tokens::Tokens;
 
 /// A request that a fake has received.
 #[derive(Debug, Clone)]
@@ -23,6 +24,9 @@ pub struct ReceivedRequest {
     pub parts: Vec<Part>,
     /// The rule by which the fake rejected the request, if it did.
     pub rejected_by: Option<&'static str>,
+    /// What the provider bills for it so far, if it is a chat of which something was generated: the usage, or what was sent of
+    /// a stream that ended early.
+    pub billed: Option<Tokens>,
 }
 
 impl ReceivedRequest {
@@ -46,6 +50,7 @@ impl ReceivedRequest {
             body: Value::Null,
             parts: Vec::new(),
             rejected_by: None,
+            billed: None,
         };
         if request.has_form() {
             let content_type = request.header("content-type").unwrap_or_default();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Response};
 
+use crate::bill::Bill;
 use crate::body::{self, Body, InFlight, Step};
 use crate::event_stream::{self, EventStream};
 use crate::media_context::{Content, MediaResponse};
@@ -24,6 +25,8 @@ pub(crate) struct OutgoingResponse {
     delay: Duration,
     /// How long it takes until the answer begins.
     pub(crate) hold: Duration,
+    /// What the provider bills for it, if it is a chat.
+    pub(crate) bill: Option<Arc<Bill>>,
 }
 
 impl OutgoingResponse {
@@ -44,11 +47,12 @@ impl OutgoingResponse {
             steps: steps(blob),
             delay: Duration::ZERO,
             hold: Duration::ZERO,
+            bill: None,
         }
     }
 
     pub(crate) fn send(self, reset: Reset, flight: InFlight) -> Response<Body> {
-        let body = body::body(self.steps, self.delay, reset, Some(flight));
+        let body = body::body(self.steps, self.delay, reset, self.bill, Some(flight));
         let mut response = Response::new(body);
         *response.status_mut() =
             http::StatusCode::from_u16(self.status).unwrap_or(http::StatusCode::BAD_GATEWAY);
@@ -133,14 +137,18 @@ fn broken(
     }
 }
 
-/// A stream, and what breaks it.
+/// A stream, and what breaks it. `bill` is for what is sent of it.
 pub(crate) fn stream(
     mut events: EventStream,
     headers: Headers,
     how: &Scenario,
     seed: u64,
     delay: Duration,
+    bill: Option<Arc<Bill>>,
 ) -> OutgoingResponse {
+    if let Some(bill) = &bill {
+        bill.expect_stream(&events.events, &events.write(), how.breaks_off());
+    }
     events.apply_scenario(how);
     let mut bytes = events.write();
     let mut end = None;
@@ -186,6 +194,7 @@ pub(crate) fn stream(
         steps: bytes.map(Step::Send).chain(end).collect(),
         delay,
         hold: Duration::ZERO,
+        bill,
     }
 }
 

@@ -115,6 +115,19 @@ scenarios! {
 }
 
 impl Scenario {
+    /// Whether the provider itself ends a response before its end.
+    pub(crate) fn breaks_off(&self) -> bool {
+        matches!(
+            self,
+            Self::ErrorEvent
+                | Self::ErrorFirst
+                | Self::TruncatedJson
+                | Self::NoEnd
+                | Self::InvalidUtf8
+                | Self::ResetMidBody { .. }
+        )
+    }
+
     /// One of each, with the values that a name without a value stands for.
     pub fn all() -> Vec<Self> {
         let names = NAMES.iter();

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 /// Counts of one exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tokens {
     /// The whole prompt: cached and written tokens are part of it.
     pub input: u64,
