@@ -215,12 +215,7 @@ fn limit_output(
     default_max_tokens: u64,
 ) -> Bytes {
     let cap = default_max_tokens.saturating_add(summary.thinking_budget.unwrap_or(0));
-    // A budget for thinking must be below the limit: the writer of that format, which always sets one, minds it.
-    let is_set_by_writer = endpoint.format.name() == "messages" && summary.has_reasoning_settings;
-    let capped = match is_set_by_writer {
-        true => None,
-        false => endpoint.format.add_output_cap(&raw, cap),
-    };
+    let capped = endpoint.format.add_output_cap(&raw, cap);
     let Some(capped) = capped else { return raw };
     summary.max_tokens = Some(cap);
     // The bits of the members that it had do not describe it any more.

@@ -43,7 +43,7 @@ pub(super) fn prices(models: &[&str]) -> String {
 }
 
 /// In billionths.
-fn cost(tokens: Tokens, wrote: bool) -> u64 {
+pub(super) fn cost(tokens: Tokens, wrote: bool) -> u64 {
     let written = if wrote { tokens.written } else { 0 };
     (tokens.input - tokens.cached - written) * INPUT
         + tokens.cached * CACHED

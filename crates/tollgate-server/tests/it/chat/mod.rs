@@ -16,6 +16,7 @@ mod interrupted;
 mod rejected;
 mod sandbox;
 mod search;
+mod spenders;
 mod thoughts;
 mod threads;
 mod translation;

@@ -82,9 +82,16 @@ pub(super) fn channel(name: &str, provider: Provider, fake: &Fake, more: &str) -
 impl AllProviders {
     /// Every one of [`CHANNELS`], and `config`.
     pub(super) async fn start(backend: Backend, config: &str) -> Self {
+        let (text, fakes) = Self::start_fakes(config, Options::default()).await;
+        let gateway = Setup::new(backend).config(&text).start().await;
+        Self { gateway, fakes }
+    }
+
+    /// The fakes with these options, and `config` with the channels to them.
+    pub(super) async fn start_fakes(config: &str, options: Options) -> (String, Vec<Fake>) {
         let (mut text, mut fakes) = (config.to_owned(), Vec::new());
         for one in CHANNELS {
-            let fake = fake(one.provider).await;
+            let fake = start(one.provider, options.clone()).await.unwrap();
             let model = |(name, upstream): &(&str, &str)| {
                 format!("{{ name = \"{name}\", upstream = \"{upstream}\" }}")
             };
@@ -93,8 +100,7 @@ impl AllProviders {
             text += &channel(one.name, one.provider, &fake, &more);
             fakes.push(fake);
         }
-        let gateway = Setup::new(backend).config(&text).start().await;
-        Self { gateway, fakes }
+        (text, fakes)
     }
 }
 
