@@ -28,6 +28,7 @@ pub use audit::AuditViolation;
 pub use chats::books::ChatBooks;
 pub use chats::parts::{ChatPart, ChatParts};
 pub use chats::prices::{TokenCounts, TokenPrices};
+pub use chats::reconcile::{ChannelUsage, Reconciled};
 pub use chats::record::{ChatEnd, NewChat, SettleOutcome};
 pub use chats::settle::ChatHold;
 pub use error::StoreError;

@@ -19,6 +19,8 @@ pub struct Channel {
     pub base_url: Option<String>,
     /// API keys, used in turn.
     pub api_keys: Vec<Secret>,
+    /// The key of the provider's usage API. `None` if its count is not asked for.
+    pub admin_key: Option<Secret>,
     /// Models it serves. Empty only for the built-in sandbox channel, which serves all.
     pub models: Vec<ChannelModel>,
     /// Priority: channels with a lower number are tried first.
@@ -128,6 +130,7 @@ impl Channel {
             kind: kind.into(),
             base_url: None,
             api_keys: Vec::new(),
+            admin_key: None,
             models: Vec::new(),
             priority: 0,
             weight: 1,

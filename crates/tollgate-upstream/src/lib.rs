@@ -22,6 +22,7 @@ mod registry;
 mod replicate;
 #[cfg(test)]
 mod test_tables;
+mod usage_report;
 mod xai;
 
 pub use channel::Channel;
@@ -30,6 +31,7 @@ pub use error::{ChannelEffect, ErrorPolicy, ProviderError, UpstreamErrorKind};
 pub use provider::{
     Attempt, Completed, ExecutionMode, FieldSupport, FindCall, Found, ImageCall, ImageProvider,
     InputFile, Link, Moderation, PollInterval, Polled, ProviderEntry, Queue, QueueCall, ResultData,
-    ResultSink, SpeechCall, SpeechProvider, Started, VideoCall, VideoProvider,
+    ResultSink, SpeechCall, SpeechProvider, Started, UsageReport, VideoCall, VideoProvider,
 };
 pub use registry::PROVIDERS;
+pub use usage_report::{ReportedUsage, UsagePeriod};

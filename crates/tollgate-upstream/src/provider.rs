@@ -22,6 +22,7 @@ use crate::channel::{Channel, ChannelModel};
 use crate::chat::ChatProvider;
 use crate::egress;
 use crate::error::ProviderError;
+use crate::usage_report::{ReportedUsage, UsagePeriod};
 
 /// Settings that providers are opened with, beyond the channel itself.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +72,8 @@ pub struct Provider {
     pub chat: Option<Arc<dyn ChatProvider>>,
     /// Moderates prompts before submission.
     pub moderation: Option<Arc<dyn Moderation>>,
+    /// Reports what it has counted. `None` also if the channel has no admin key.
+    pub usage: Option<Arc<dyn UsageReport>>,
 }
 
 /// How a provider works on a model.
@@ -80,6 +83,13 @@ pub enum ExecutionMode {
     Direct,
     /// In its own queue: a call that was interrupted may have been accepted and is never repeated blindly.
     Queued,
+}
+
+/// Reports the tokens of chats that it has counted.
+#[async_trait]
+pub trait UsageReport: Send + Sync {
+    /// The tokens by model and day, of everything that the account used in those days, on this channel or not.
+    async fn report(&self, period: UsagePeriod) -> Result<Vec<ReportedUsage>, ProviderError>;
 }
 
 /// Generates images.

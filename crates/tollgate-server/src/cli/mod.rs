@@ -8,6 +8,7 @@ mod client;
 mod image;
 mod key;
 mod made;
+mod reconcile;
 mod serve;
 mod speech;
 mod user;
@@ -64,6 +65,8 @@ enum Command {
     AdminKey,
     /// Check every money and task invariant; exit 1 if one does not hold
     Audit(audit::Audit),
+    /// Compare the tokens of a channel's chats with what the provider's usage API reports, by model and day
+    Reconcile(reconcile::Reconcile),
     /// Make images on any gateway and save them
     Image(Box<image::Image>),
     /// Make a video on any gateway and save it
@@ -132,6 +135,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Chat(chat) => chat.run(&common).await,
         Command::AdminKey => admin_key::run(&common),
         Command::Audit(audit) => audit.run(&common).await,
+        Command::Reconcile(reconcile) => reconcile.run(&common).await,
         Command::Image(image) => image.run(&common).await,
         Command::Video(video) => video.run(&common).await,
         Command::Speech(speech) => speech.run(&common).await,

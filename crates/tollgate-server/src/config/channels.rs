@@ -31,6 +31,8 @@ pub(super) struct ChannelSettings {
     base_url: Option<String>,
     #[serde(default)]
     api_keys: Vec<String>,
+    #[serde(default)]
+    admin_key: Option<String>,
     #[serde(default, deserialize_with = "models")]
     models: Vec<ChannelModel>,
     #[serde(default, deserialize_with = "whole::<_, _, -1_000_000, 1_000_000>")]
@@ -74,6 +76,10 @@ impl ChannelSettings {
             kind: self.kind,
             base_url: self.base_url,
             api_keys: self.api_keys.into_iter().map(Secret::new).collect(),
+            admin_key: self
+                .admin_key
+                .filter(|key| !key.is_empty())
+                .map(Secret::new),
             models: self.models,
             priority: self.priority,
             weight: self.weight,

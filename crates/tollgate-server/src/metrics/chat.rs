@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use foldhash::fast::RandomState;
-use prometheus::{CounterVec, IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{CounterVec, GaugeVec, IntCounter, IntCounterVec, Opts, Registry};
 use tollgate_core::Amount;
-use tollgate_store::TokenCounts;
+use tollgate_store::{Reconciled, TokenCounts};
 
 /// Chats, failed attempts and tokens, by channel.
 pub(super) struct ChatMetrics {
@@ -18,6 +18,7 @@ pub(super) struct ChatMetrics {
     estimated: IntCounterVec,
     clamped: IntCounterVec,
     debt: CounterVec,
+    drift: GaugeVec,
 }
 
 /// What counts chats of one channel with one outcome.
@@ -46,7 +47,16 @@ impl ChatMetrics {
         registry
             .register(Box::new(debt.clone()))
             .expect("a new name");
+        let drift = Opts::new(
+            "tollgate_reconcile_drift_ratio",
+            "How far the gateway's tokens were above the provider's in the last reconciliation, as a share of the provider's",
+        );
+        let drift = GaugeVec::new(drift, &["channel", "model"]).expect("a good name");
+        registry
+            .register(Box::new(drift.clone()))
+            .expect("a new name");
         Self {
+            drift,
             debt,
             estimated: counters(
                 "tollgate_chat_estimated_total",
@@ -99,6 +109,15 @@ impl ChatMetrics {
 
     pub(super) fn debt(&self, model: &str, debt: Amount) {
         self.debt.with_label_values(&[model]).inc_by(debt.to_f64());
+    }
+
+    pub(super) fn set_drift(&self, reconciled: &[Reconciled]) {
+        self.drift.reset();
+        for row in reconciled.iter().filter(|row| row.reported > 0) {
+            let drift = row.counted as f64 / row.reported as f64 - 1.0;
+            let labels = [row.channel.as_str(), row.model.as_str()];
+            self.drift.with_label_values(&labels).set(drift);
+        }
     }
 
     fn handles(&self, channel: &str, outcome: &'static str) -> Arc<Ended> {

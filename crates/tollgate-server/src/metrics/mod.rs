@@ -11,7 +11,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 use tollgate_core::{Amount, Millis};
-use tollgate_store::{StoreTotals, TokenCounts, WriterStats};
+use tollgate_store::{Reconciled, StoreTotals, TokenCounts, WriterStats};
 
 use chat::ChatMetrics;
 
@@ -215,6 +215,11 @@ impl Metrics {
     /// An upstream reported more tokens than a request can have used.
     pub fn chat_usage_clamped(&self, channel: &str, model: &str) {
         self.chats.clamped(channel, model);
+    }
+
+    /// The last reconciliation of each channel.
+    pub fn set_drift(&self, reconciled: &[Reconciled]) {
+        self.chats.set_drift(reconciled);
     }
 
     /// A chat was charged more than there was.

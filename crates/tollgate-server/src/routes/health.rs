@@ -68,6 +68,10 @@ pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Respons
         Ok(totals) => app.metrics.set_totals(&totals, app.clock.now()),
         Err(e) => tracing::warn!(error = %e, "metrics without the numbers from the database"),
     }
+    match app.store.reconciliations().await {
+        Ok(reconciled) => app.metrics.set_drift(&reconciled),
+        Err(e) => tracing::warn!(error = %e, "metrics without the last reconciliation"),
+    }
     let text = app.metrics.render(app.store.stats());
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }

@@ -4,5 +4,6 @@ pub(crate) mod books;
 pub(crate) mod orphans;
 pub(crate) mod parts;
 pub(crate) mod prices;
+pub(crate) mod reconcile;
 pub(crate) mod record;
 pub(crate) mod settle;

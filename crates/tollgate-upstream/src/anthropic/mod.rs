@@ -1,6 +1,7 @@
 //! Anthropic: the Messages API. <https://docs.anthropic.com/en/api/messages>
 
 mod models;
+mod usage;
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::channel::Channel;
 use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use crate::egress;
 use crate::error::ProviderError;
-use crate::provider::{Provider, Settings};
+use crate::provider::{Provider, Settings, UsageReport};
 
 const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
@@ -30,11 +31,21 @@ static FORMATS: [&dyn Format; 1] = [&Messages];
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
     let base = channel.base_url.as_deref().unwrap_or(BASE_URL);
+    let base = base.trim_end_matches('/');
     let anthropic = Anthropic {
         client: ProviderClient::new(channel, egress),
         uri: adapter::uri(base, PATH).ok(),
     };
+    let usage = channel.admin_key.clone().map(|admin_key| {
+        let (http, base) = (ProviderClient::new(channel, egress), base.to_owned());
+        Arc::new(usage::AnthropicUsage {
+            http,
+            base,
+            admin_key,
+        }) as Arc<dyn UsageReport>
+    });
     Provider {
+        usage,
         chat: Some(Arc::new(anthropic)),
         ..Provider::default()
     }

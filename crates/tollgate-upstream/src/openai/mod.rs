@@ -11,13 +11,14 @@ mod models;
 mod options;
 mod sizes;
 mod speech;
+mod usage;
 mod videos;
 
 use std::sync::Arc;
 
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Provider, Settings};
+use crate::provider::{Provider, Settings, UsageReport};
 use chat::OpenAi;
 use client::Client;
 
@@ -28,7 +29,12 @@ pub(crate) use options::check;
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
     let client = Arc::new(Client::new(channel, egress));
     let videos = Arc::new(videos::Videos(Arc::clone(&client)));
+    let usage = channel.admin_key.clone().map(|admin_key| {
+        let client = Arc::clone(&client);
+        Arc::new(usage::OpenAiUsage { client, admin_key }) as Arc<dyn UsageReport>
+    });
     Provider {
+        usage,
         image: Some(Arc::new(images::Images(Arc::clone(&client)))),
         video: Some(videos.clone()),
         queue: Some(videos),

@@ -13,6 +13,7 @@ mod delivered;
 mod failures;
 mod forced_tools;
 mod interrupted;
+mod reconcile;
 mod rejected;
 mod sandbox;
 mod search;

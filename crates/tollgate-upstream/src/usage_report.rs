@@ -1,0 +1,87 @@
+//! What a provider's usage API reports: tokens by model and day.
+
+use http::Uri;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::adapter::{HttpRequest, ProviderClient};
+use crate::error::{ProviderError, UpstreamErrorKind};
+
+/// Seconds of a day.
+pub(crate) const SECONDS_OF_DAY: i64 = 86_400;
+/// Days of one page; both APIs allow no more.
+pub(crate) const DAYS_OF_PAGE: u32 = 31;
+/// Pages that are read of one report.
+const MAX_PAGES: usize = 1_000;
+
+/// Days in UTC, counted from 1970-01-01.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsagePeriod {
+    /// The first day.
+    pub from: i64,
+    /// The day after the last.
+    pub until: i64,
+}
+
+/// The tokens of one model on one day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedUsage {
+    /// In UTC, counted from 1970-01-01.
+    pub day: i64,
+    /// The provider's id of the model; empty if the provider does not say.
+    pub model: String,
+    /// The whole prompts, with what was read from and written to the cache.
+    pub input: u64,
+    /// The whole outputs, with reasoning.
+    pub output: u64,
+}
+
+/// Reads every page of a report. `first` is the URL of the first one, `request` adds the key, and `read` gives what a bucket has.
+pub(crate) async fn read_pages(
+    http: &ProviderClient,
+    first: &str,
+    request: impl Fn(HttpRequest) -> Result<HttpRequest, ProviderError>,
+    read: impl Fn(&Value) -> Option<Vec<ReportedUsage>>,
+) -> Result<Vec<ReportedUsage>, ProviderError> {
+    let malformed = || {
+        let message = "the usage API's answer is not what its documentation says";
+        ProviderError::new(UpstreamErrorKind::Unavailable, message)
+    };
+    let mut usage = Vec::new();
+    let mut url = first.to_owned();
+    for _ in 0..MAX_PAGES {
+        if url.parse::<Uri>().is_err() {
+            return Err(malformed());
+        }
+        let response = http.send(request(HttpRequest::get(&url))?).await?;
+        let page = response.json();
+        if !response.status.is_success() {
+            let message = page["error"]["message"].as_str().unwrap_or("no message");
+            let kind = match response.status.as_u16() {
+                401 | 403 => UpstreamErrorKind::KeyRejected,
+                _ => UpstreamErrorKind::Unavailable,
+            };
+            let message = http.redact(&format!("status {}: {message}", response.status.as_u16()));
+            return Err(ProviderError::new(kind, message));
+        }
+        let buckets = page["data"].as_array().ok_or_else(malformed)?;
+        for bucket in buckets {
+            usage.extend(read(bucket).ok_or_else(malformed)?);
+        }
+        match (page["has_more"].as_bool(), page["next_page"].as_str()) {
+            (Some(true), Some(next)) => {
+                url = format!(
+                    "{first}&page={}",
+                    utf8_percent_encode(next, NON_ALPHANUMERIC)
+                )
+            }
+            _ => return Ok(usage),
+        }
+    }
+    Err(malformed())
+}
+
+/// A count of an object; 0 if it is not there.
+pub(crate) fn count(object: &Value, name: &str) -> u64 {
+    object[name].as_u64().unwrap_or(0)
+}
