@@ -13,8 +13,8 @@ use crate::tokens::Tokens;
 
 /// Bytes of text in one token, where no usage says another number.
 const BYTES_PER_TOKEN: u64 = 4;
-/// Tokens that the model reasons in a second.
-const REASONING_PER_SECOND: u64 = 100;
+/// Tokens that the model generates in a second, where no usage says another number: those that are not visible are reasoning.
+const TOKENS_PER_SECOND: u64 = 100;
 /// Members of events that hold what was generated.
 const OUTPUT_MEMBERS: [&str; 7] = [
     "content",
@@ -98,13 +98,14 @@ impl Bill {
             return None;
         }
         let milliseconds = sent_at.duration_since(self.received_at).as_millis() as u64;
-        let reasoning = milliseconds * REASONING_PER_SECOND / 1_000;
-        let reasoning = reasoning.min(self.usage.reasoning);
+        let visible = generated.div_ceil(BYTES_PER_TOKEN);
+        let reasoning = milliseconds * TOKENS_PER_SECOND / 1_000;
+        let reasoning = reasoning.saturating_sub(visible).min(self.usage.reasoning);
         Some(Tokens {
             input: self.prompt_tokens,
             cached: 0,
             written: 0,
-            output: generated.div_ceil(BYTES_PER_TOKEN) + reasoning,
+            output: visible + reasoning,
             reasoning,
         })
     }

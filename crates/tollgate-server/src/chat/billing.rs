@@ -1,6 +1,7 @@
 //! Billing of a chat: a hold before the call, one charge for what was delivered, however the chat ends.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -55,6 +56,8 @@ pub struct Bill {
     /// `None` if no upstream has the request.
     in_flight: Option<InFlight>,
     has_client_left: bool,
+    /// Bytes of what has been received of a stream before its first piece for the client.
+    pub received_before_start: AtomicU64,
     /// What has been received from the upstream so far.
     pub delivered: Delivered,
 }
@@ -72,6 +75,8 @@ struct InFlight {
 #[derive(Debug, Clone, Default)]
 struct ChargedTokens {
     counts: TokenCounts,
+    /// With the tokens of parts that are charged apart.
+    all: TokenCounts,
     /// What is charged apart from them.
     parts: ChatParts,
     /// Whether they are our own estimate.
@@ -133,6 +138,7 @@ impl Bill {
             upstream_model: None,
             in_flight: None,
             has_client_left: false,
+            received_before_start: AtomicU64::new(0),
             delivered: Delivered::default(),
         })
     }
@@ -157,6 +163,7 @@ impl Bill {
     /// The upstream failed before its response began: it costs nothing.
     pub fn request_failed(&mut self) {
         (self.in_flight, self.channel, self.upstream_model) = (None, None, None);
+        *self.received_before_start.get_mut() = 0;
     }
 
     /// The client has left; what comes from here on is charged all the same.
@@ -244,11 +251,11 @@ impl Bill {
         }
         let charged = self.charged_tokens(&chat);
         if let Some(permit) = &self.permit {
-            permit.settle_tokens(charged.counts.total());
+            permit.settle_tokens(charged.all.total());
         }
         let channel = self.channel.as_deref().unwrap_or_default();
         let metrics = &self.context.metrics;
-        metrics.chat_ended(channel, outcome, &charged.counts);
+        metrics.chat_ended(channel, outcome, &charged.all);
         if charged.estimated {
             metrics.chat_estimated(channel, &chat.model);
         }
@@ -284,6 +291,7 @@ impl Bill {
             text_bytes,
             complete,
         } = self.delivered;
+        let text_bytes = text_bytes.max(self.received_before_start.load(Ordering::Relaxed));
         let abandoned = self.in_flight.filter(|_| self.has_client_left);
         if text_bytes == 0 && !complete && abandoned.is_none() {
             return ChargedTokens::default();
@@ -319,7 +327,8 @@ impl Bill {
             input: self.bounds.estimated_prompt,
             ..Usage::default()
         });
-        let unseen = abandoned.filter(|_| !complete && self.is_output_hidden());
+        let unseen = self.in_flight;
+        let unseen = unseen.filter(|_| !complete && self.is_output_hidden());
         let unseen = unseen.map_or(0, |sent| {
             let elapsed = sent.since.elapsed();
             self.bounds.unseen_output(sent.hidden, elapsed, visible)
@@ -332,7 +341,8 @@ impl Bill {
 
     /// The tokens of `usage`, and the parts of it that have a price of their own.
     fn split(&self, usage: &Usage, estimated: bool, clamped: u64) -> ChargedTokens {
-        let mut counts = token_counts(usage);
+        let all = token_counts(usage);
+        let mut counts = all;
         let parts = part_charges::split_parts(&mut counts, usage, &self.bounds.parts);
         let parts = ChatParts::new(&parts).unwrap_or_else(|| {
             tracing::error!(
@@ -343,6 +353,7 @@ impl Bill {
         });
         ChargedTokens {
             counts,
+            all,
             parts,
             estimated,
             clamped,

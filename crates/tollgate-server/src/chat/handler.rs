@@ -453,7 +453,9 @@ impl ChannelFailover<'_> {
         };
         let response = if self.conversation.stream {
             let converter = StreamConverter::new(self.endpoint, &prepared, &options);
-            let started = stream::start(body, converter, channel, timeouts.first_byte);
+            let received = &self.bill.received_before_start;
+            let first_byte = timeouts.first_byte;
+            let started = stream::start(body, converter, channel, first_byte, received);
             let started = started.await.map_err(in_client_format)?;
             UpstreamResponse::Stream(started)
         } else {

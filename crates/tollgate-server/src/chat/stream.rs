@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -34,11 +35,13 @@ pub struct StartedStream {
 }
 
 /// Waits for the first piece for the client, so that after a stream that begins with an error another channel can be tried.
+/// `received_bytes` is for what comes before it, such as a call that is sent in one piece: it is charged if the client leaves.
 pub async fn start(
     mut body: ChatBody,
     mut converter: StreamConverter,
     channel: &Channel,
     first_byte_timeout: Duration,
+    received_bytes: &AtomicU64,
 ) -> Result<StartedStream, ProviderError> {
     loop {
         let chunk = timeout(first_byte_timeout, body.chunk())
@@ -51,6 +54,7 @@ pub async fn start(
             None => converter.finish(),
         };
         let first_piece = converted.map_err(|error| malformed_response(channel, error))?;
+        received_bytes.store(converter.delivered(false).text_bytes, Ordering::Relaxed);
         if is_over || !first_piece.is_empty() {
             return Ok(StartedStream {
                 body,

@@ -21,6 +21,7 @@ on_sqlite!(
     the_cap_that_is_held_for_is_sent,
     an_impossible_count_is_charged_at_its_bound,
     a_shutdown_settles_what_nobody_reads,
+    hidden_reasoning_is_charged_when_the_provider_breaks_off,
 );
 
 /// A fake that waits before each event, and a gateway in front of it.
@@ -270,6 +271,22 @@ async fn an_impossible_count_is_charged_at_its_bound(backend: Backend) {
         .sum();
     assert_eq!(clamped, count as i64, "{books}");
     site.gateway.close().await;
+}
+
+async fn hidden_reasoning_is_charged_when_the_provider_breaks_off(backend: Backend) {
+    let (fake, gate) = slow(backend, Provider::OpenAi, "gpt-5", 100).await;
+    let client = gate.funded_client("100").await;
+    fake.set(Scenario::ResetMidBody { after: 3 });
+    let talk = ChatRequest::of_text(Format::Chat, "gpt-5", true, "think of the sea")
+        .max_tokens(1000)
+        .thinking();
+    let path = Format::Chat.vendor_path("gpt-5", true);
+    client.open(&path, &talk.body).await.text().await;
+    let row = record(&gate, 0, "estimated, reasoning").await;
+    assert_eq!(row[0], "cut");
+    let row = numbers(&row[1..]);
+    assert!(row[0] == 1 && row[1] > 10, "{row:?}");
+    gate.close().await;
 }
 
 async fn a_shutdown_settles_what_nobody_reads(backend: Backend) {

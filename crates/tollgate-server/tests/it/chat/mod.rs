@@ -7,6 +7,7 @@ mod providers;
 mod request;
 
 mod allowed;
+mod bills;
 mod channels;
 mod charges;
 mod delivered;

@@ -1,0 +1,298 @@
+//! Writes and checks the table of docs/money.md that has, for each way in which a chat can end, what its provider bills beside
+//! what is charged. `TOLLGATE_BLESS=1` writes it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use futures_util::stream;
+use serde_json::json;
+use tollgate_fakes::{Fake, Options, Provider};
+
+use super::charges::{cost, prices};
+use super::format::Format;
+use super::providers::{AllProviders, CHANNELS, all_models};
+use super::request::{ChatRequest, TOOL};
+use crate::harness::*;
+
+on_sqlite!(the_table_of_bills_is_what_the_gateway_charges);
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/money.md");
+const BEGIN: &str =
+    "<!-- bills: written by the tests of tollgate-server with TOLLGATE_BLESS=1 -->\n";
+const END: &str = "<!-- end of bills -->\n";
+/// The events after which a stream is cut. No stream has many more.
+const CUTS: std::ops::Range<usize> = 1..10;
+/// A response's text is shorter than what is read of a stream whose client has left.
+const PROMPT: &str =
+    "so it goes so it goes so it goes so it goes so it goes so it goes so it goes so it goes";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ending {
+    Complete,
+    CutByClient,
+    CutByProvider,
+    Rejected,
+    TimedOut,
+}
+
+use Ending::{Complete, CutByClient, CutByProvider, Rejected, TimedOut};
+
+const ENDINGS: [(Ending, &str); 5] = [
+    (Complete, "complete"),
+    (CutByClient, "left by the client"),
+    (CutByProvider, "cut off by the provider"),
+    (Rejected, "refused by the provider"),
+    (TimedOut, "timed out"),
+];
+const CONTENTS: [&str; 4] = ["text", "hidden reasoning", "tool calls", "image and text"];
+
+/// A row of the table, and a column.
+type Cell = (usize, bool, Ending, usize);
+
+/// One chat.
+#[derive(Clone, Copy)]
+struct Case {
+    number: usize,
+    cell: Cell,
+    /// Of [`CHANNELS`].
+    channel: usize,
+    /// Events after which it is cut.
+    cut: usize,
+}
+
+impl Case {
+    /// Every case of the ends that `is_included`.
+    fn all(is_included: fn(Ending) -> bool) -> Vec<Self> {
+        let mut cases = Vec::new();
+        let ends = ENDINGS.iter().map(|(end, _)| *end);
+        for end in ends.filter(|end| is_included(*end)) {
+            for (format, content) in (0..4).flat_map(|format| (0..4).map(move |c| (format, c))) {
+                // The format's own channel, and one that it is translated for.
+                let channels = if end == TimedOut { 1 } else { 2 };
+                for (channel, stream) in (0..channels).flat_map(|c| [(c, false), (c, true)]) {
+                    let cuts = match end {
+                        CutByClient | CutByProvider if stream => CUTS,
+                        _ => 1..2,
+                    };
+                    cases.extend(cuts.map(|cut| Self {
+                        number: 0,
+                        cell: (format, stream, end, content),
+                        channel: (format + channel) % 4,
+                        cut,
+                    }));
+                }
+            }
+        }
+        cases
+    }
+
+    fn name(self) -> String {
+        format!("case-{}-", self.number)
+    }
+
+    fn model(self) -> &'static str {
+        let thinks = self.cell.3 == 1;
+        let models = CHANNELS[self.channel].models;
+        // The first of the models of responses is the one that reasons.
+        models[usize::from(thinks != (self.channel == 1))].0
+    }
+
+    /// Whether all output is visible in the stream, so that the provider is dropped soon after the client left.
+    fn is_all_visible(self) -> bool {
+        self.cell.3 != 1 && matches!(self.channel, 0 | 2)
+    }
+
+    /// What the fake does, as a directive in the prompt.
+    fn directive(self) -> String {
+        let (_, stream, end, _) = self.cell;
+        let cut = self.cut;
+        match end {
+            // A provider that goes on would be read to its end.
+            CutByClient if stream && self.is_all_visible() => format!("[[fake:stall={cut}]]"),
+            CutByClient if !stream => "[[fake:drip=1]]".to_owned(),
+            CutByProvider => format!("[[fake:reset-mid-body={cut}*1]]"),
+            Rejected => "[[fake:status=400*1]]".to_owned(),
+            TimedOut => "[[fake:hang*1]]".to_owned(),
+            Complete | CutByClient => String::new(),
+        }
+    }
+
+    async fn run(self, client: &Client) {
+        let (format, stream, end, content) = self.cell;
+        let format = Format::ALL[format];
+        let mut text = format!("{} {PROMPT} {}", self.name(), self.directive());
+        match content {
+            1 => text += "think",
+            2 => text += &format!("call tool {TOOL} with {}", json!({"city": PROMPT})),
+            _ => {}
+        }
+        let mut request = ChatRequest::new(format, self.model(), stream);
+        if content == 3 {
+            request = request.image();
+        }
+        request = request.user(&text);
+        request = match content {
+            1 => request.thinking(),
+            2 => request.tools(),
+            _ => request.max_tokens(400),
+        };
+        let path = format.vendor_path(self.model(), stream);
+        let name = self.name();
+        let headers = [("x-request-id", name.as_str())];
+        let read = async {
+            let mut response = client.open_with(&path, &request.body, &headers).await;
+            match (end, stream && !self.is_all_visible()) {
+                (CutByClient, true) => {
+                    for _ in 0..self.cut {
+                        response.event().await;
+                    }
+                }
+                _ => drop(response.text().await),
+            }
+        };
+        match end {
+            // Leaves while the provider is silent, or slow.
+            CutByClient if !stream || self.is_all_visible() => {
+                tokio::time::timeout(Duration::from_millis(150), read)
+                    .await
+                    .ok();
+            }
+            _ => read.await,
+        }
+    }
+}
+
+/// What was billed and charged for each case, in billionths.
+async fn compare(gateway: &TestGateway, fakes: &[Fake], cases: &[Case]) -> Vec<(u64, u64)> {
+    let rows = gateway
+        .query("SELECT request_id, COALESCE(settled, 0) FROM chats")
+        .await;
+    let charged: BTreeMap<&str, u64> = rows
+        .iter()
+        .map(|row| (row[0].as_str(), row[1].parse().unwrap()))
+        .collect();
+    let mut billed = BTreeMap::new();
+    for (fake, channel) in fakes.iter().zip(CHANNELS) {
+        for request in fake.requests() {
+            let body = request.body.to_string();
+            let at = body.find("case-").expect("the name of a case");
+            let name = body[at..].split_inclusive('-').take(2).collect::<String>();
+            let wrote = channel.provider != Provider::Gemini;
+            let bill = request.billed.map_or(0, |tokens| cost(tokens, wrote));
+            // The last attempt is the one that the client got.
+            billed.insert(name, bill);
+        }
+    }
+    let amounts = |case: &Case| (billed[&case.name()], charged[case.name().as_str()]);
+    cases.iter().map(amounts).collect()
+}
+
+/// The table: the worst ratio of each cell.
+fn table(worst: &BTreeMap<Cell, Option<f64>>) -> String {
+    let mut table = format!("| Format | The chat is | {} |\n", CONTENTS.join(" | "));
+    table += &"|---".repeat(2 + CONTENTS.len());
+    table += "|\n";
+    for (format, name) in [
+        "chat completions",
+        "responses",
+        "messages",
+        "generateContent",
+    ]
+    .iter()
+    .enumerate()
+    {
+        for stream in [false, true] {
+            for (end, end_name) in ENDINGS {
+                let kind = if stream { ", streamed" } else { "" };
+                table += &format!("| {name}{kind} | {end_name} |");
+                for content in 0..CONTENTS.len() {
+                    table += &match worst[&(format, stream, end, content)] {
+                        None => " – |".to_owned(),
+                        Some(ratio) if ratio < 0.995 => " < 1 |".to_owned(),
+                        Some(ratio) => format!(" {ratio:.2} |"),
+                    };
+                }
+                table.push('\n');
+            }
+        }
+    }
+    table
+}
+
+async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
+    let config = "[time_limits]\nchat_first_byte_s = 1\n".to_owned() + &prices(&all_models());
+    let options = Options {
+        chunks: 3,
+        delay: Duration::from_millis(10),
+        ..Options::default()
+    };
+    let (config, fakes) = AllProviders::start_fakes(&config, options).await;
+    let mut gateway = Setup::new(backend).config(&config).start().await;
+    let client = gateway.funded_client("1000000").await;
+    let fails = |end| matches!(end, CutByProvider | Rejected | TimedOut);
+    let mut cases = Case::all(|end| matches!(end, Complete | CutByClient));
+    let count = cases.len();
+    cases.extend(Case::all(fails));
+    (1..)
+        .zip(&mut cases)
+        .for_each(|(number, case)| case.number = number);
+    stream::iter(&cases[..count])
+        .for_each_concurrent(16, |case| case.run(&client))
+        .await;
+    // After five failures in a row a channel is not used for a while, so a success follows each of them.
+    let of_channel = async |channel: usize| {
+        for case in cases[count..].iter().filter(|case| case.channel == channel) {
+            case.run(&client).await;
+            let (format, _, _, _) = case.cell;
+            let number = cases.len() + case.number;
+            let cell = (format, false, Complete, 0);
+            Case {
+                number,
+                cell,
+                ..*case
+            }
+            .run(&client)
+            .await;
+        }
+    };
+    join_all((0..CHANNELS.len()).map(of_channel)).await;
+    let chats = cases.len() + cases.len() - count;
+    until_true("every chat to end", async || {
+        let ended = "SELECT COUNT(*) FROM chats WHERE outcome IS NOT NULL";
+        gateway.query_number(ended).await == chats as i64
+    })
+    .await;
+    gateway.terminate().await;
+    let amounts = compare(&gateway, &fakes, &cases).await;
+    let mut worst: BTreeMap<Cell, Option<f64>> = BTreeMap::new();
+    for (case, (billed, charged)) in cases.iter().zip(amounts) {
+        let described = format!(
+            "{:?} {} after {}",
+            case.cell, CHANNELS[case.channel].name, case.cut
+        );
+        assert!(
+            billed * 10 <= charged * 11,
+            "{described}: billed {billed}, charged {charged}"
+        );
+        let ratio = (charged > 0).then(|| billed as f64 / charged as f64);
+        let cell = worst.entry(case.cell).or_insert(None);
+        if ratio > *cell {
+            *cell = ratio;
+        }
+    }
+    gateway.close().await;
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the table's place");
+    let (found, after) = rest.split_once(END).expect("the table's end");
+    let table = table(&worst);
+    if std::env::var_os("TOLLGATE_BLESS").is_some() {
+        std::fs::write(PAGE, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+    } else {
+        assert_eq!(
+            found, table,
+            "docs/money.md: run this test with TOLLGATE_BLESS=1"
+        );
+    }
+}
