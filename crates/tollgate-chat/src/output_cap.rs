@@ -25,7 +25,7 @@ pub(crate) fn mentions(body: &[u8], name: &str) -> bool {
     memmem::find(body, name.as_bytes()).is_some()
 }
 
-/// The object with one member more.
+/// The object with one member more. `None` if `body` is no JSON object.
 pub(crate) fn append_member(body: &[u8], member: &str) -> Option<Bytes> {
     let object = body.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
     let comma = if object.ends_with(b"{") { "" } else { "," };

@@ -10,7 +10,7 @@ use crate::error::InvalidRequest;
 
 pub use beta_headers::{BETA_HEADERS, is_allowed_beta};
 pub use find::{find_options, has_no_options};
-pub use remove::remove_options;
+pub use remove::{add_store_false, remove_options};
 
 /// An option, by the name that `allow` of a channel has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! Removes options that are not allowed from a request.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::find::{is_cache_member_name, is_long};
 use super::{FoundOption, ProviderOption};
 use crate::error::InvalidRequest;
+use crate::output_cap::append_member;
 
 /// The body without those options. `store` becomes `false` where the provider would store without it (the responses format).
 ///
@@ -32,6 +33,21 @@ pub fn remove_options(body: &[u8], options: &[&FoundOption]) -> Result<Bytes, In
         };
     }
     Ok(Bytes::from(request.to_string()))
+}
+
+/// A request of the responses format with `store: false`, where it says nothing: the provider stores responses unless told not to.
+/// `None` if it says something, or is no JSON object.
+pub fn add_store_false(body: &[u8]) -> Option<Bytes> {
+    if memchr::memmem::find(body, b"\"store\"").is_some() {
+        // A member, or a text somewhere.
+        let mut members: Map<String, Value> = serde_json::from_slice(body).ok()?;
+        if members.get("store").is_some_and(|store| !store.is_null()) {
+            return None;
+        }
+        members.insert("store".to_owned(), false.into());
+        return serde_json::to_vec(&members).ok().map(Bytes::from);
+    }
+    append_member(body, "\"store\":false")
 }
 
 /// Removes the tools among `options`, the last first, so that the places of the others stay.

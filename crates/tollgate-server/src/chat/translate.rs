@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use tollgate_chat::hub::{RequestField, ToolChoice};
-use tollgate_chat::provider_options::remove_options;
+use tollgate_chat::hub::{ReasoningControl, RequestField, ToolChoice};
+use tollgate_chat::provider_options::{ProviderOption, add_store_false, remove_options};
 use tollgate_chat::{Format, InvalidRequest, RequestSummary, Target, custom_tool, hub, thoughts};
 use tollgate_upstream::Channel;
 
@@ -121,7 +121,10 @@ impl Conversation {
         if let (Some(format), true, false) = (same, self.summary.is_native, must_rewrite) {
             self.check_counted(format, channel.0)?;
             let forward = || format.forward_request(&self.raw, &self.summary, &target);
-            let body = large_work::run_in_place(self.raw.len(), forward)?;
+            let mut body = large_work::run_in_place(self.raw.len(), forward)?;
+            if format.name() == "responses" && must_not_store(&body, channel.0, binding) {
+                body = add_store_false(&body).unwrap_or(body);
+            }
             return Ok(PreparedRequest {
                 format,
                 body,
@@ -330,4 +333,14 @@ pub fn restore_tool_name(renamed_tools: &[(String, String)], name: &mut String) 
 pub fn is_strict(headers: &HeaderMap) -> bool {
     let strict = headers.get("x-tollgate-strict");
     strict.is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"))
+}
+
+/// Whether the channel does not allow that the provider stores responses, and the model answers the same without: of a model that
+/// reasons, a client that has no encrypted reasoning names what is stored in its next request.
+fn must_not_store(body: &[u8], channel: &Channel, binding: &ModelBinding) -> bool {
+    let is_stateless = || {
+        binding.model.traits.thinking == ReasoningControl::Unsupported
+            || memchr::memmem::find(body, b"\"reasoning.encrypted_content\"").is_some()
+    };
+    !channel.allows(ProviderOption::Store) && is_stateless()
 }

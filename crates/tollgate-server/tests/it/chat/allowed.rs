@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::upstream::{Received, Upstream, json as json_answer};
+use super::upstream::{Received, Upstream, events, json as json_answer};
 use crate::harness::{Backend, Client, Reply, Setup, on_both, on_sqlite};
 
 on_sqlite!(
     options_are_forwarded_only_where_they_are_allowed_or_priced,
     a_reload_changes_what_a_channel_allows,
+    responses_are_stored_only_where_the_channel_allows_it,
 );
 on_both!(parts_with_a_price_are_held_and_charged_apart);
 
@@ -83,6 +84,37 @@ fn rejected(reply: &Reply, status: u16, words: &str) -> String {
 }
 
 const ALLOW: &str = "allow = [\"service_tier\", \"background\", \"store\", \"stored_context\", \"web_search\", \"cache_write_1h\", \"inference_geo\"]\nbetas = [\"context-1m-*\"]";
+
+async fn responses_are_stored_only_where_the_channel_allows_it(backend: Backend) {
+    let upstream = Upstream::start(provider).await;
+    let thinker = "[[model]]\nname = \"openai-strict-*\"\nlike = \"gpt-5\"\n";
+    let config = channels(&upstream.url, ALLOW).replace(
+        "models = [\"openai-strict\"]",
+        "models = [{ name = \"openai-strict\", upstream = \"gpt-4o\" }, { name = \"openai-strict-thinker\", upstream = \"gpt-5\" }]",
+    );
+    let setup = Setup::new(backend).config(thinker).config(&config);
+    let gate = setup.start().await;
+    let client = gate.unlimited_client().await;
+    let encrypted = json!({"include": ["reasoning.encrypted_content"]});
+    for (which, more, sent) in [
+        ("strict", json!({}), json!(false)),
+        ("strict", json!({"store": null}), json!(false)),
+        ("strict", json!({"input": "a \"store\""}), json!(false)),
+        ("strict", json!({"store": false}), json!(false)),
+        ("open", json!({}), Value::Null),
+        // Its next request names the reasoning that is stored.
+        ("strict-thinker", json!({}), Value::Null),
+        ("strict-thinker", encrypted, json!(false)),
+    ] {
+        let reply = client
+            .post(RESPONSES, &request(RESPONSES, which, &more))
+            .await;
+        assert_eq!(reply.status, 200, "{more}: {}", reply.text());
+        assert_eq!(reply.header("x-tollgate-dropped"), "");
+        assert_eq!(upstream.take()[0].body["store"], sent, "{which} {more}");
+    }
+    gate.close().await;
+}
 
 async fn options_are_forwarded_only_where_they_are_allowed_or_priced(backend: Backend) {
     let upstream = Upstream::start(provider).await;
@@ -252,19 +284,67 @@ fn searching(received: &Received) -> (u16, &'static str, String) {
         body["usage"] = json!({"input_tokens": 1000, "output_tokens": 100, "cache_creation_input_tokens": 300,
             "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200},
             "server_tool_use": {"web_search_requests": 3, "web_fetch_requests": 1}});
-    } else {
+    } else if received.path == "/responses" {
         let call = json!({"type": "web_search_call", "id": "ws", "status": "completed", "action": {"type": "search", "query": "a"}});
         body["output"]
             .as_array_mut()
             .unwrap()
             .extend([call.clone(), call]);
     }
-    (status, content_type, body.to_string())
+    if received.path.ends_with("/completions") {
+        body["usage"] = json!({"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100,
+            "prompt_tokens_details": {"audio_tokens": 40, "image_tokens": 50}, "completion_tokens_details": {"audio_tokens": 10}});
+    }
+    match received.body["stream"] == true {
+        true => events(streamed(&received.path, &body)),
+        false => (status, content_type, body.to_string()),
+    }
+}
+
+/// The same response as a stream.
+fn streamed(path: &str, body: &Value) -> String {
+    let all = match path {
+        "/v1/messages" => {
+            let mut begin = body.clone();
+            begin["content"] = json!([]);
+            begin["stop_reason"] = Value::Null;
+            begin["usage"]["output_tokens"] = json!(1);
+            vec![
+                json!({"type": "message_start", "message": begin}),
+                json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+                json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "yes"}}),
+                json!({"type": "content_block_stop", "index": 0}),
+                json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": body["usage"]}),
+                json!({"type": "message_stop"}),
+            ]
+        }
+        "/responses" => vec![
+            json!({"type": "response.created", "sequence_number": 0, "response": {"id": "resp_1", "object": "response", "status": "in_progress", "output": []}}),
+            json!({"type": "response.output_text.delta", "sequence_number": 1, "item_id": "m", "output_index": 0, "content_index": 0, "delta": "yes"}),
+            json!({"type": "response.completed", "sequence_number": 2, "response": body}),
+        ],
+        _ => vec![
+            json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "up",
+                "choices": [{"index": 0, "delta": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]}),
+            json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "up", "choices": [], "usage": body["usage"]}),
+        ],
+    };
+    let event = |data: &Value| {
+        let name = data["type"].as_str();
+        let name = name.map_or_else(String::new, |name| format!("event: {name}\n"));
+        format!("{name}data: {data}\n\n")
+    };
+    let end = if path.ends_with("/completions") {
+        "data: [DONE]\n\n"
+    } else {
+        ""
+    };
+    all.iter().map(event).collect::<String>() + end
 }
 
 async fn parts_with_a_price_are_held_and_charged_apart(backend: Backend) {
     let upstream = Upstream::start(searching).await;
-    let parts = "cache_write_1h_per_million = 2000\nper_web_search = 0.5\n";
+    let parts = "cache_write_1h_per_million = 2000\nper_web_search = 0.5\naudio_input_per_million = 3000\naudio_output_per_million = 20000\nimage_input_per_million = 2000\n";
     let config =
         channels(&upstream.url, "").replace("service_tiers", &format!("{parts}service_tiers"));
     let gate = Setup::new(backend).config(&config).start().await;
@@ -273,13 +353,21 @@ async fn parts_with_a_price_are_held_and_charged_apart(backend: Backend) {
         json!([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]);
     let tool = json!([{"type": "web_search_20250305", "name": "web_search"}]);
     let mut used = 0.0;
-    for (path, more, cost) in [
+    let cases = [
         // 1,000 × 0.001 + 100 × 0.001 + 200 × 0.002 + 100 × 0.01 + 3 × 0.5; a fetched page has no price.
         (MESSAGES, json!({"system": long, "tools": tool}), 4.0),
         // 1,000 × 0.001 + 100 × 0.01 + 2 × 0.5
         (RESPONSES, json!({"tools": [{"type": "web_search"}]}), 3.0),
-    ] {
-        let reply = client.post(path, &request(path, "strict", &more)).await;
+        // 910 × 0.001 + 40 × 0.003 + 50 × 0.002 + 90 × 0.01 + 10 × 0.02
+        (CHAT, json!({}), 2.23),
+    ];
+    for (stream, (path, more, cost)) in [false, true]
+        .into_iter()
+        .flat_map(|stream| cases.iter().map(move |case| (stream, case)))
+    {
+        let mut body = request(path, "strict", more);
+        body["stream"] = json!(stream);
+        let reply = client.post(path, &body).await;
         assert_eq!(
             (reply.status, reply.header("x-tollgate-dropped")),
             (200, ""),
@@ -289,19 +377,29 @@ async fn parts_with_a_price_are_held_and_charged_apart(backend: Backend) {
         used += cost;
         client.check_balances(1000.0 - used, used).await;
     }
+    // With the tokens of the parts: 1,300 + 1,000 + 1,000, plain and streamed.
+    for (channel, input) in [("anthropic-strict", 2600.0), ("openai-strict", 4000.0)] {
+        let name =
+            format!("tollgate_chat_tokens_total{{channel=\"{channel}\",direction=\"input\"}}");
+        assert_eq!(gate.metric(&name).await, input, "{channel}");
+    }
     let rows = gate
         .query("SELECT parts_cost, parts FROM chats ORDER BY id")
         .await;
     let first = r#"[["cache_write_1h",200,2000000000000,1000000],["web_search",3,500000000,1]]"#;
-    assert_eq!(rows[0], ["1900000000", first]);
-    assert_eq!(rows[1], ["1000000000", r#"[["web_search",2,500000000,1]]"#]);
+    let last = r#"[["audio_input",40,3000000000000,1000000],["image_input",50,2000000000000,1000000],["audio_output",10,20000000000000,1000000]]"#;
+    for rows in rows.chunks(3) {
+        assert_eq!(rows[0], ["1900000000", first]);
+        assert_eq!(rows[1], ["1000000000", r#"[["web_search",2,500000000,1]]"#]);
+        assert_eq!(rows[2], ["420000000", last]);
+    }
     // Chat completions does not say how often it searched.
     upstream.take();
     let search = request(CHAT, "strict", &json!({"web_search_options": {}}));
     rejected(&client.post(CHAT, &search).await, 400, "web_search_options");
-    // 50,000 tokens of search results at 0.002 are held for, 100 tokens at 0.01, and ten searches at 0.5: 106.
+    // 50,000 tokens of search results at 0.003 are held for, 100 tokens at 0.02, and ten searches at 0.5: 157.
     upstream.take();
-    let poor = gate.user_client("poor", &["--balance", "104"]).await;
+    let poor = gate.user_client("poor", &["--balance", "155"]).await;
     let body = request(MESSAGES, "strict", &json!({"tools": tool}));
     rejected(&poor.post(MESSAGES, &body).await, 402, "");
     assert!(upstream.take().is_empty());
