@@ -157,8 +157,8 @@ fn add(sum: &mut ChannelUsage, used: &ChannelUsage) {
     sum.output += used.output;
     sum.estimated_tokens += used.estimated_tokens;
     sum.clamped_tokens += used.clamped_tokens;
-    sum.charged = sum.charged + used.charged;
-    sum.debt = sum.debt + used.debt;
+    sum.charged += used.charged;
+    sum.debt += used.debt;
 }
 
 /// A model's id without a date at its end (`-20250929`, `-2024-08-06`).
