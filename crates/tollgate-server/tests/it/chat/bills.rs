@@ -18,7 +18,7 @@ use crate::harness::*;
 
 on_sqlite!(the_table_of_bills_is_what_the_gateway_charges);
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/money.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../", "docs/money.md");
 const BEGIN: &str =
     "<!-- bills: written by the tests of tollgate-server with TOLLGATE_BLESS=1 -->\n";
 const END: &str = "<!-- end of bills -->\n";
