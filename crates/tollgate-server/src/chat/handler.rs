@@ -346,6 +346,8 @@ impl ChannelFailover<'_> {
             let call = self.call(&permit, &**provider, &binding.model, prepared, attempts);
             match call.await {
                 Ok((response, dropped)) => {
+                    let routing = &self.reloadable.routing;
+                    routing.confirm_failures(model, &tried, &self.key.user_id);
                     return Ok(ChannelAnswer {
                         permit,
                         dropped,
@@ -482,7 +484,7 @@ impl ChannelFailover<'_> {
     /// Records a failed attempt in the channel's health, the bill, the log and the metrics.
     fn record_failed_attempt(&mut self, permit: &ChannelPermit, error: &ProviderError) {
         let channel = &permit.open.channel.name;
-        permit.record_error(&self.channel_model, error);
+        permit.record_error(&self.channel_model, &self.key.user_id, error);
         self.bill.add_failed_attempt(channel, error);
         self.bill.request_failed();
         self.watch.request_failed();

@@ -236,10 +236,15 @@ impl StreamState {
     /// Ends a stream that the upstream cut off: charges what was delivered, and sends an error in the client's format.
     async fn fail(&mut self, error: ProviderError) -> Option<Bytes> {
         (self.is_done, self.body) = (true, None);
-        let StreamContext { permit, bill, .. } = &mut self.context;
+        let StreamContext {
+            permit,
+            bill,
+            user_id,
+            ..
+        } = &mut self.context;
         let channel = &permit.open.channel.name;
         tracing::warn!(channel = channel, error = %error, "an upstream's stream broke off");
-        permit.record_error(bill.model(), &error);
+        permit.record_error(bill.model(), user_id, &error);
         bill.add_failed_attempt(channel, &error);
         let settled = bill.settle("cut").await;
         let error = ProviderError {

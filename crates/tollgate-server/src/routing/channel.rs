@@ -65,9 +65,9 @@ pub struct ChannelPermit {
 /// A channel and key that a request has tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriedKey {
-    channel: String,
+    pub(super) channel: String,
     /// The key's index; 0 for a channel without keys.
-    key: usize,
+    pub(super) key: usize,
 }
 
 impl OpenChannel {
@@ -135,11 +135,12 @@ impl OpenChannel {
         model: &str,
         tried: &[TriedKey],
         session: Option<u64>,
+        user_id: &str,
     ) -> Availability {
         let tried = tried.iter().filter(|t| t.channel == self.channel.name);
         let tried: Vec<usize> = tried.map(|t| t.key).collect();
         self.health
-            .availability(model, self.channel.api_keys.len(), &tried, session)
+            .availability(model, self.channel.api_keys.len(), &tried, session, user_id)
     }
 
     /// A permit for a call of a user with that key. `None` if the channel is at its `max_concurrency`, or its last permits are kept
@@ -168,6 +169,11 @@ impl OpenChannel {
             key,
             _permit: permit,
         }
+    }
+
+    /// A user's request for `model` that failed on this channel, with the key of that index if it is known, was fine elsewhere.
+    pub(super) fn confirm_failure(&self, model: &str, key: Option<usize>, user_id: &str) {
+        self.health.confirm_failure(model, key, user_id);
     }
 
     /// The index of the key with that fingerprint; `Some(None)` for a channel without keys.
@@ -239,8 +245,8 @@ impl ChannelPermit {
         self.open.health.record_success();
     }
 
-    /// Records what an attempt's error says about the channel, the key or `model`.
-    pub fn record_error(&self, model: &str, error: &ProviderError) {
+    /// Records what the error of a user's attempt says about the channel, the key or `model`.
+    pub fn record_error(&self, model: &str, user_id: &str, error: &ProviderError) {
         let failure = match error.kind.policy().effect {
             ChannelEffect::Works => return self.record_success(),
             ChannelEffect::Nothing => return,
@@ -250,7 +256,9 @@ impl ChannelPermit {
             ChannelEffect::KeyQuotaExhausted => ChannelFailure::QuotaExhausted,
             ChannelEffect::ModelNotFound => ChannelFailure::ModelNotFound,
         };
-        self.open.health.record_failure(model, self.key, failure);
+        self.open
+            .health
+            .record_failure(model, self.key, user_id, failure);
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::cooldown::Cooldown;
+use super::cooldown::{Cooldown, Evidence};
 
 /// Failures in a row that open the circuit.
 pub(super) const FAILURE_THRESHOLD: u32 = 5;
@@ -19,6 +19,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct CircuitBreaker {
     /// In a row.
     failures: u32,
+    /// Of those failures; `None` if there are none.
+    evidence: Option<Evidence>,
     /// `None` if the circuit is closed.
     open: Option<Open>,
 }
@@ -40,8 +42,11 @@ impl CircuitBreaker {
         self.failures > 0
     }
 
-    /// How long no request may go through. `None` if the circuit is closed, or half open and free for a probe.
-    pub(super) fn cooldown(&self, now: Instant) -> Option<Cooldown> {
+    /// How long no request of a user may go through. `None` if the circuit is closed for the user, or half open and free for a
+    /// probe.
+    pub(super) fn cooldown(&self, now: Instant, user_id: &str) -> Option<Cooldown> {
+        let evidence = self.evidence.as_ref();
+        evidence.filter(|evidence| evidence.counts_for(user_id))?;
         let open = self.open.as_ref()?;
         if open.until > now {
             return Some(Cooldown::new(open.until));
@@ -64,8 +69,17 @@ impl CircuitBreaker {
         *self = Self::default();
     }
 
+    /// A request of the user that failed here was fine elsewhere.
+    pub(super) fn confirm(&mut self, user_id: &str) {
+        if let Some(evidence) = &mut self.evidence {
+            evidence.confirm(user_id);
+        }
+    }
+
     /// Counts a failure; opens the circuit at [`FAILURE_THRESHOLD`], or keeps it open for twice as long.
-    pub(super) fn record_failure(&mut self, now: Instant) {
+    pub(super) fn record_failure(&mut self, now: Instant, user_id: &str) {
+        let evidence = self.evidence.get_or_insert_with(|| Evidence::of(user_id));
+        evidence.add(user_id);
         self.failures = self.failures.saturating_add(1);
         if let Some(open) = &mut self.open {
             open.length = (open.length * 2).min(MAX_OPEN);

@@ -15,6 +15,47 @@ pub(super) const MODEL_NOT_FOUND: Duration = Duration::from_secs(300);
 /// Upper bound on any cooldown, whatever `Retry-After` an upstream sends.
 const MAX: Duration = Duration::from_secs(3_600);
 
+/// Whose requests are the evidence of failures.
+///
+/// One user's requests can fail because of what is in them. Until a request of another user fails too, or the same request is fine
+/// elsewhere, their failures count for that user only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// All of them are requests of this user.
+    OneUser(Box<str>),
+    /// The failures are not a single user's: they count for all.
+    Confirmed,
+}
+
+impl Evidence {
+    /// A failed request of a user.
+    pub(super) fn of(user_id: &str) -> Self {
+        Self::OneUser(user_id.into())
+    }
+
+    /// Adds a failed request of a user.
+    pub(super) fn add(&mut self, user_id: &str) {
+        if !self.counts_for(user_id) {
+            *self = Self::Confirmed;
+        }
+    }
+
+    /// A request of the user that failed here was fine elsewhere.
+    pub(super) fn confirm(&mut self, user_id: &str) {
+        if self.counts_for(user_id) {
+            *self = Self::Confirmed;
+        }
+    }
+
+    /// Whether the failures count for requests of a user.
+    pub(super) fn counts_for(&self, user_id: &str) -> bool {
+        match self {
+            Self::OneUser(user) => **user == *user_id,
+            Self::Confirmed => true,
+        }
+    }
+}
+
 /// The time until which something is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cooldown {

@@ -35,7 +35,7 @@ pub(super) fn select(
     let mut ready = Vec::with_capacity(candidates.len());
     let mut cooling_down: Option<(Cooldown, &Arc<OpenChannel>, Option<usize>)> = None;
     for open in candidates {
-        match open.availability(model, tried, session) {
+        match open.availability(model, tried, session, user_id) {
             Availability::Ready(key) => ready.push((open, key)),
             Availability::CoolingDown { cooldown, key } => {
                 // Cooldowns that no upstream asked for come first, then the one that ends first.

@@ -3,6 +3,7 @@
 //! Every state here ends by itself: each cooldown has a time from which the channel, key or model is tried again.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::circuit_breaker::CircuitBreaker;
-use super::cooldown::{self, Cooldown};
+use super::cooldown::{self, Cooldown, Evidence};
 
 /// Upper bound on models with a cooldown. Clients cannot exceed it: only configured models get here.
 const MAX_MODELS: usize = 10_000;
@@ -29,9 +30,23 @@ pub(super) struct ChannelHealth {
 struct State {
     breaker: CircuitBreaker,
     /// By the client's name of the model.
-    models: HashMap<String, Cooldown>,
+    models: HashMap<String, Blocked>,
     /// By the key's index in the channel's list.
-    keys: HashMap<usize, Cooldown>,
+    keys: HashMap<usize, Blocked>,
+}
+
+/// A cooldown, and for whom it holds.
+struct Blocked {
+    cooldown: Cooldown,
+    evidence: Evidence,
+}
+
+impl Blocked {
+    /// The cooldown, if it holds for requests of the user.
+    fn for_user(&self, user_id: &str) -> Option<Cooldown> {
+        let holds = self.evidence.counts_for(user_id);
+        holds.then_some(self.cooldown)
+    }
 }
 
 /// Whether a channel may be called for a model now.
@@ -64,7 +79,7 @@ pub(super) enum ChannelFailure {
 }
 
 impl ChannelHealth {
-    /// Whether a channel with `keys` keys may be called for `model`. `tried` are the indices of keys that this request has
+    /// Whether a channel with `keys` keys may be called for `model` by a user. `tried` are the indices of keys that this request has
     /// tried already (a channel without keys counts as key 0). Keys are used in turn, but the requests of one session keep
     /// to one key, because the upstream's prompt cache belongs to the key.
     pub(super) fn availability(
@@ -73,6 +88,7 @@ impl ChannelHealth {
         keys: usize,
         tried: &[usize],
         session: Option<u64>,
+        user_id: &str,
     ) -> Availability {
         let turn = match session {
             Some(session) => usize::try_from(session >> 33).unwrap_or(0),
@@ -94,16 +110,18 @@ impl ChannelHealth {
         let mut ready = None;
         let mut first_to_end: Option<(Cooldown, usize)> = None;
         for key in untried {
-            let Some(cooldown) = state.keys.get(&key) else {
+            let blocked = state.keys.get(&key);
+            let Some(cooldown) = blocked.and_then(|blocked| blocked.for_user(user_id)) else {
                 ready = Some(key);
                 break;
             };
             if first_to_end.is_none_or(|(first, _)| cooldown.until < first.until) {
-                first_to_end = Some((*cooldown, key));
+                first_to_end = Some((cooldown, key));
             }
         }
-        let model = state.models.get(model).copied();
-        let blocked = model.or_else(|| state.breaker.cooldown(now));
+        let model = state.models.get(model);
+        let model = model.and_then(|blocked| blocked.for_user(user_id));
+        let blocked = model.or_else(|| state.breaker.cooldown(now, user_id));
         let cooling_down = |cooldown, key| Availability::CoolingDown {
             cooldown,
             key: key_index(key),
@@ -133,28 +151,52 @@ impl ChannelHealth {
         }
     }
 
-    /// The upstream failed for `model` with the key of that index (`None` if the channel has no keys).
-    pub(super) fn record_failure(&self, model: &str, key: Option<usize>, failure: ChannelFailure) {
+    /// The upstream failed for a user's request for `model` with the key of that index (`None` if the channel has no keys).
+    pub(super) fn record_failure(
+        &self,
+        model: &str,
+        key: Option<usize>,
+        user_id: &str,
+        failure: ChannelFailure,
+    ) {
         let now = Instant::now();
         let mut state = self.lock();
         self.is_degraded.store(true, Ordering::Release);
-        match failure {
-            ChannelFailure::Unavailable => state.breaker.record_failure(now),
+        let length = match failure {
+            ChannelFailure::Unavailable => return state.breaker.record_failure(now, user_id),
             ChannelFailure::RateLimited(retry_after) => {
-                state.cool_down_key(key, Cooldown::rate_limited(now, retry_after));
+                let cooldown = Cooldown::rate_limited(now, retry_after);
+                return state.cool_down_key(key, cooldown, user_id);
             }
-            ChannelFailure::KeyRejected => {
-                state.cool_down_key(key, Cooldown::new(now + cooldown::KEY_REJECTED));
-            }
+            ChannelFailure::KeyRejected => cooldown::KEY_REJECTED,
+            ChannelFailure::QuotaExhausted => cooldown::QUOTA_EXHAUSTED,
+            ChannelFailure::ModelNotFound => cooldown::MODEL_NOT_FOUND,
+        };
+        let cooldown = Cooldown::new(now + length);
+        match failure {
+            ChannelFailure::KeyRejected => state.cool_down_key(key, cooldown, user_id),
             ChannelFailure::QuotaExhausted if key.is_some() => {
-                state.cool_down_key(key, Cooldown::new(now + cooldown::QUOTA_EXHAUSTED));
+                state.cool_down_key(key, cooldown, user_id);
             }
-            ChannelFailure::QuotaExhausted => {
-                state.cool_down_model(model, now + cooldown::QUOTA_EXHAUSTED);
+            _ => state.cool_down_model(model, cooldown, user_id),
+        }
+    }
+
+    /// A user's request for `model` that failed here with the key of that index (`None` if it is not known) was fine elsewhere:
+    /// what the failure says holds for all users.
+    pub(super) fn confirm_failure(&self, model: &str, key: Option<usize>, user_id: &str) {
+        if !self.is_degraded.load(Ordering::Acquire) {
+            return;
+        }
+        let mut state = self.lock();
+        state.breaker.confirm(user_id);
+        for (index, blocked) in &mut state.keys {
+            if key.is_none_or(|key| key == *index) {
+                blocked.evidence.confirm(user_id);
             }
-            ChannelFailure::ModelNotFound => {
-                state.cool_down_model(model, now + cooldown::MODEL_NOT_FOUND);
-            }
+        }
+        if let Some(blocked) = state.models.get_mut(model) {
+            blocked.evidence.confirm(user_id);
         }
     }
 
@@ -193,19 +235,35 @@ impl State {
     }
 
     fn remove_expired(&mut self, now: Instant) {
-        self.models.retain(|_, cooldown| cooldown.until > now);
-        self.keys.retain(|_, cooldown| cooldown.until > now);
+        self.models
+            .retain(|_, blocked| blocked.cooldown.until > now);
+        self.keys.retain(|_, blocked| blocked.cooldown.until > now);
     }
 
-    fn cool_down_key(&mut self, key: Option<usize>, cooldown: Cooldown) {
-        self.keys.insert(key.unwrap_or(0), cooldown);
+    fn cool_down_key(&mut self, key: Option<usize>, cooldown: Cooldown, user_id: &str) {
+        cool_down(&mut self.keys, key.unwrap_or(0), cooldown, user_id);
     }
 
-    fn cool_down_model(&mut self, model: &str, until: Instant) {
+    fn cool_down_model(&mut self, model: &str, cooldown: Cooldown, user_id: &str) {
         if self.models.len() < MAX_MODELS {
-            self.models.insert(model.to_owned(), Cooldown::new(until));
+            cool_down(&mut self.models, model.to_owned(), cooldown, user_id);
         }
     }
+}
+
+/// Adds a cooldown after a failed request of a user.
+fn cool_down<K: Eq + Hash>(
+    blocked: &mut HashMap<K, Blocked>,
+    what: K,
+    cooldown: Cooldown,
+    user_id: &str,
+) {
+    let blocked = blocked.entry(what).or_insert_with(|| Blocked {
+        cooldown,
+        evidence: Evidence::of(user_id),
+    });
+    blocked.cooldown = cooldown;
+    blocked.evidence.add(user_id);
 }
 
 #[cfg(test)]
@@ -214,6 +272,8 @@ mod tests {
     use super::*;
 
     const M: &str = "m";
+    const ADA: &str = "ada";
+    const BOB: &str = "bob";
 
     fn is_ready(availability: Availability) -> bool {
         matches!(availability, Availability::Ready(_))
@@ -222,8 +282,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_circuit_opens_lets_one_probe_through_and_closes() {
         let health = ChannelHealth::default();
-        let fail = || health.record_failure(M, None, ChannelFailure::Unavailable);
-        let ready = || is_ready(health.availability(M, 0, &[], None));
+        let fail = || health.record_failure(M, None, ADA, ChannelFailure::Unavailable);
+        let ready = || is_ready(health.availability(M, 0, &[], None, ADA));
         for _ in 1..FAILURE_THRESHOLD {
             fail();
         }
@@ -247,50 +307,82 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn keys_and_models_cool_down_independently() {
         let health = ChannelHealth::default();
-        health.record_failure(M, Some(0), ChannelFailure::KeyRejected);
+        health.record_failure(M, Some(0), ADA, ChannelFailure::KeyRejected);
         for _ in 0..4 {
             assert_eq!(
-                health.availability(M, 2, &[], None),
+                health.availability(M, 2, &[], None, ADA),
                 Availability::Ready(Some(1))
             );
         }
         assert!(
-            !is_ready(health.availability(M, 2, &[1], None)),
+            !is_ready(health.availability(M, 2, &[1], None, ADA)),
             "the other key was tried"
         );
         tokio::time::advance(cooldown::KEY_REJECTED).await;
         assert_eq!(
-            health.availability(M, 2, &[1], None),
+            health.availability(M, 2, &[1], None, ADA),
             Availability::Ready(Some(0))
         );
         assert_eq!(
-            health.availability(M, 2, &[0, 1], None),
+            health.availability(M, 2, &[0, 1], None, ADA),
             Availability::AllKeysTried
         );
 
-        health.record_failure(M, Some(0), ChannelFailure::ModelNotFound);
-        assert!(!is_ready(health.availability(M, 2, &[], None)));
-        assert!(is_ready(health.availability("other", 2, &[], None)));
+        health.record_failure(M, Some(0), ADA, ChannelFailure::ModelNotFound);
+        assert!(!is_ready(health.availability(M, 2, &[], None, ADA)));
+        assert!(is_ready(health.availability("other", 2, &[], None, ADA)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_retry_after_of_the_upstream_is_kept() {
         let health = ChannelHealth::default();
         let pause = Duration::from_secs(17);
-        health.record_failure(M, None, ChannelFailure::RateLimited(Some(pause)));
+        health.record_failure(M, None, ADA, ChannelFailure::RateLimited(Some(pause)));
         assert!(matches!(
-            health.availability(M, 0, &[], None),
+            health.availability(M, 0, &[], None, ADA),
             Availability::CoolingDown { cooldown, .. } if cooldown.is_requested
         ));
         tokio::time::advance(pause).await;
-        assert!(is_ready(health.availability(M, 0, &[], None)));
+        assert!(is_ready(health.availability(M, 0, &[], None, ADA)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_of_one_user_count_for_others_only_with_other_evidence() {
+        let is_ready_for =
+            |health: &ChannelHealth, user| is_ready(health.availability(M, 1, &[], None, user));
+        for (failure, times) in [
+            (ChannelFailure::Unavailable, FAILURE_THRESHOLD),
+            (ChannelFailure::RateLimited(None), 1),
+            (ChannelFailure::RateLimited(Some(Duration::from_secs(9))), 1),
+            (ChannelFailure::KeyRejected, 1),
+            (ChannelFailure::QuotaExhausted, 1),
+            (ChannelFailure::ModelNotFound, 1),
+        ] {
+            let failed = || {
+                let health = ChannelHealth::default();
+                for _ in 0..times {
+                    health.record_failure(M, Some(0), ADA, failure);
+                }
+                assert!(!is_ready_for(&health, ADA), "{failure:?}");
+                assert!(is_ready_for(&health, BOB), "{failure:?}");
+                health
+            };
+            let of_two_users = failed();
+            of_two_users.record_failure(M, Some(0), BOB, failure);
+            assert!(!is_ready_for(&of_two_users, "carol"), "{failure:?}");
+            let fine_elsewhere = failed();
+            fine_elsewhere.confirm_failure(M, Some(0), BOB);
+            assert!(is_ready_for(&fine_elsewhere, BOB), "not of that user");
+            fine_elsewhere.confirm_failure(M, None, ADA);
+            assert!(!is_ready_for(&fine_elsewhere, BOB), "{failure:?}");
+        }
     }
 
     #[test]
     fn keys_are_used_in_turn() {
         let health = ChannelHealth::default();
         let keys: Vec<_> = (0..4)
-            .map(|_| health.availability(M, 2, &[], None))
+            .map(|_| health.availability(M, 2, &[], None, ADA))
             .collect();
         assert_eq!(keys[0], keys[2]);
         assert_ne!(keys[0], keys[1]);

@@ -158,10 +158,10 @@ impl Routing {
         Some(open.acquire_for_running_work(key_fingerprint, user_id))
     }
 
-    /// Whether a channel runs tasks of that kind with `model` and has no pause that its upstream asked for.
-    pub fn is_ready_for_task(&self, kind: TaskKind, model: &str) -> bool {
+    /// Whether a channel runs a user's tasks of that kind with `model` and has no pause that its upstream asked for.
+    pub fn is_ready_for_task(&self, kind: TaskKind, model: &str, user_id: &str) -> bool {
         let mut serving = self.serving(model, Needs::Task(kind));
-        serving.any(|open| match open.availability(model, &[], None) {
+        serving.any(|open| match open.availability(model, &[], None, user_id) {
             Availability::Ready(_) => true,
             Availability::CoolingDown { cooldown, .. } => !cooldown.is_requested,
             Availability::AllKeysTried => false,
@@ -180,7 +180,7 @@ impl Routing {
     ) -> Option<ChannelPermit> {
         let mut serving = self.serving(model, Needs::Task(kind));
         let is_ready = |open: &OpenChannel| {
-            let availability = open.availability(model, &[], None);
+            let availability = open.availability(model, &[], None, user_id);
             matches!(availability, Availability::Ready(_))
         };
         let open = serving.find(|open| open.permits.is_some() && is_ready(open))?;
@@ -189,7 +189,7 @@ impl Routing {
             return None;
         }
         let permit = permits.acquire(user_id).await;
-        match open.availability(model, &[], None) {
+        match open.availability(model, &[], None, user_id) {
             Availability::Ready(key) => Some(open.permit(key, Some(permit))),
             _ => None,
         }
@@ -238,6 +238,23 @@ impl Routing {
             None => Selection::AllBusy,
             Some(permit) if tried.contains(&permit.tried_key()) => Selection::None,
             Some(permit) => Selection::Permit(permit),
+        }
+    }
+
+    /// A user's request for `model` was answered after it had failed with the keys in `tried`: what these failures say holds for all
+    /// users.
+    pub fn confirm_failures(&self, model: &str, tried: &[TriedKey], user_id: &str) {
+        for TriedKey { channel, key } in tried {
+            if let Some(open) = self.by_name(channel) {
+                open.confirm_failure(model, Some(*key), user_id);
+            }
+        }
+    }
+
+    /// A user's task for `model` was taken by a provider after it had failed on these channels, as in [`Self::confirm_failures`].
+    pub fn confirm_failed_channels(&self, model: &str, failed: &[String], user_id: &str) {
+        for open in failed.iter().filter_map(|channel| self.by_name(channel)) {
+            open.confirm_failure(model, None, user_id);
         }
     }
 

@@ -30,7 +30,10 @@ const MAX_WAITING: usize = 2;
 pub(super) async fn check_channels(run: &TaskRun, work: &mut WorkPermit) -> Result<(), TurnEnd> {
     let task = &run.leased.task;
     let reloadable = run.context.reloadable.current();
-    if reloadable.routing.is_ready_for_task(task.kind, &task.model) {
+    if reloadable
+        .routing
+        .is_ready_for_task(task.kind, &task.model, &task.user_id)
+    {
         return Ok(());
     }
     acquire_channel(run, work, false).await.map(drop)
@@ -66,13 +69,7 @@ async fn acquire_channel(
     if !context.files.is_available().await {
         return Err(TurnEnd::Postpone(NO_STORAGE_PAUSE));
     }
-    let failed_channels = match run.leased.failed_attempts {
-        0 => Vec::new(),
-        _ => {
-            let failed = context.store.failed_channels(&task.id).await;
-            failed.unwrap_or_default()
-        }
-    };
+    let failed_channels = failed_channels(run).await;
     let reloadable = context.reloadable.current();
     let routing = &reloadable.routing;
     match routing.select_for_task(task.kind, &task.model, &failed_channels, &task.user_id) {
@@ -97,6 +94,28 @@ async fn acquire_channel(
         }
         Selection::None => Err(TurnEnd::Postpone(NO_CHANNEL_PAUSE)),
     }
+}
+
+/// The channels on which earlier attempts of the task failed.
+async fn failed_channels(run: &TaskRun) -> Vec<String> {
+    match run.leased.failed_attempts {
+        0 => Vec::new(),
+        _ => {
+            let failed = run.context.store.failed_channels(&run.leased.task.id).await;
+            failed.unwrap_or_default()
+        }
+    }
+}
+
+/// The provider took the task: its channel works, and where the task failed before, it was not the task's fault.
+pub(super) async fn record_success(run: &TaskRun, attempt: &Attempt) {
+    attempt.permit.record_success();
+    let task = &run.leased.task;
+    let mut failed = failed_channels(run).await;
+    failed.retain(|channel| *channel != attempt.permit.open.channel.name);
+    let reloadable = run.context.reloadable.current();
+    let routing = &reloadable.routing;
+    routing.confirm_failed_channels(&task.model, &failed, &task.user_id);
 }
 
 /// The outcome of [`start`].

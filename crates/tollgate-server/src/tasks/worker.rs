@@ -105,8 +105,10 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
     let started = Box::pin(call.start()).await;
     crash::point("run.after_start");
     match &started {
-        Ok(_) => attempt.permit.record_success(),
-        Err(error) => attempt.permit.record_error(&task.model, error),
+        Ok(_) => attempt::record_success(run, &attempt).await,
+        Err(error) => attempt
+            .permit
+            .record_error(&task.model, &task.user_id, error),
     }
     attempt.adjustments = results.adjustments();
 

@@ -229,6 +229,12 @@ async fn errors_without_another_channel(backend: Backend) {
             assert!((590..=601).contains(&seconds), "{seconds}");
             assert_eq!(chat(&client, MODEL).await, 429);
             assert_eq!(upstream.requests().len(), requests, "a cooldown");
+            // For the user whose request failed; for all when that of another user fails too.
+            for (tried, seen) in [(1, "not for another user"), (1, "now for all")] {
+                let other = gateway.unlimited_client().await;
+                assert_eq!(chat(&other, MODEL).await, 429);
+                assert_eq!(upstream.requests().len(), requests + tried, "{seen}");
+            }
         }
         gateway.close().await;
     }
