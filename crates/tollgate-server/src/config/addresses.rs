@@ -118,7 +118,7 @@ pub(super) fn no_redis<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> 
 }
 
 /// A network in CIDR notation; an address is a network of one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Network(pub(super) IpNet);
 
 impl<'de> Deserialize<'de> for Network {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use serde::Deserialize;
 use tollgate_core::clock::SECOND;
 use tollgate_core::{Millis, TaskKind};
@@ -196,12 +197,18 @@ impl Fairness {
 }
 
 /// Limits of this process on connections, memory and rates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Open connections, at least 1; further ones wait to be accepted.
+    /// Open connections, at least 1, as far as the limit of open files allows; on a few further ones only health checks and
+    /// operators are served.
     #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
     pub max_connections: usize,
+    /// Open connections of one client address, at least 1; further ones are rejected with 429.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    pub connections_per_address: usize,
+    /// Networks of proxies, whose connections are those of many clients.
+    pub(super) trusted_proxies: Vec<addresses::Network>,
     /// MiB of request bodies in memory, at least 1.
     #[serde(deserialize_with = "whole::<_, _, 1, 1_048_576>")]
     pub body_memory_mb: usize,
@@ -219,6 +226,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 4_096,
+            connections_per_address: 1_024,
+            trusted_proxies: Vec::new(),
             body_memory_mb: 256,
             rpm: None,
             tpm: None,
@@ -229,6 +238,14 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Networks whose connections are not limited by address.
+    pub fn trusted_proxies(&self) -> Vec<IpNet> {
+        self.trusted_proxies
+            .iter()
+            .map(|network| network.0)
+            .collect()
+    }
+
     /// The rate limits of all keys together.
     pub fn rates(&self) -> RateLimits {
         RateLimits {

@@ -93,7 +93,7 @@ pub async fn read_bytes(
     };
     let checked = check_content_encoding(headers).and(check_content_type(headers));
     if let Err(error) = checked.and(size_check) {
-        drain_unread(headers, body).await;
+        drain_unread(headers, body);
         return Err(error);
     }
     let mut memory = BodyMemory::default();
@@ -145,7 +145,7 @@ pub async fn skip(headers: &HeaderMap, mut body: Body, limit: usize) -> Result<(
     if len <= limit {
         return Ok(());
     }
-    drain_unread(headers, body).await;
+    drain_unread(headers, body);
     Err(too_large(limit))
 }
 
@@ -216,7 +216,7 @@ async fn collect_body(
         pace.add(data.len());
         len += data.len();
         if len > limit {
-            drain(body).await;
+            drain(body);
             return Err(too_large(limit));
         }
         if len > planned {
@@ -255,8 +255,10 @@ fn too_large(limit: usize) -> ApiError {
 
 /// Reads and drops the rest of a rejected body: a client that is still sending would otherwise see a reset connection
 /// instead of the response.
-pub async fn drain(mut body: Body) {
-    let reading = async {
+///
+/// The response does not wait for that: it is sent while the client is still sending.
+pub fn drain(mut body: Body) {
+    let reading = async move {
         let mut left = MAX_DRAINED;
         while let Some(Ok(frame)) = body.frame().await {
             let len = frame.data_ref().map_or(0, Bytes::len);
@@ -267,16 +269,16 @@ pub async fn drain(mut body: Body) {
         }
     };
     // Too slow or too long: the connection is closed, and the client may or may not see why.
-    let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
+    tokio::spawn(tokio::time::timeout(DRAIN_TIMEOUT, reading));
 }
 
 /// Drains a body of which nothing was read, unless the client waits for `100 Continue`: it has sent nothing yet.
-pub async fn drain_unread(headers: &HeaderMap, body: Body) {
+pub fn drain_unread(headers: &HeaderMap, body: Body) {
     let waits = headers
         .get(header::EXPECT)
         .is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     if !waits {
-        drain(body).await;
+        drain(body);
     }
 }
 

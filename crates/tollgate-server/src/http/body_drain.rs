@@ -1,28 +1,25 @@
 //! Reads and drops what is left of a request's body when its response is ready (rejections by key, balance or path come
 //! before the body was read), so that the connection can be used again.
 //!
-//! A connection with half a request on it must be closed, and a client that has just sent its next request on it would see a
-//! broken connection instead of a response. So a small rest is read and dropped; for a larger one the response says
-//! `connection: close`.
+//! A connection with half a request on it must be closed, and a client that is still sending would see a broken connection
+//! instead of a response. So the response is sent at once and the rest is read and dropped meanwhile; if that is much, the response
+//! says `connection: close`.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::BoxError;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Version, header};
-use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use tokio::time::timeout;
 
-/// The largest rest, in bytes, that is read and dropped.
-const MAX_DRAINED: usize = 1024 * 1024;
-/// How long the client may take to send it.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+use super::body;
+
+/// The largest rest, in bytes, after which the connection is used again.
+const MAX_REUSED: u64 = 1024 * 1024;
 
 /// Receives the body of a request if it is dropped before its end was read.
 #[derive(Clone, Default)]
@@ -50,35 +47,26 @@ impl UnreadBody {
         (Some(unread), request)
     }
 
-    /// Reads and drops the unread rest before the response is sent; if it is too large or slow, the response says that the
-    /// connection closes.
-    pub(super) async fn drain(&self, response: &mut Response) {
+    /// Reads and drops the unread rest while the response is sent; if it is large, the response says that the connection
+    /// closes.
+    pub(super) fn drain(&self, response: &mut Response) {
         let Some(rest) = self.lock().take() else {
             return;
         };
-        let is_drained = timeout(DRAIN_TIMEOUT, drain(rest)).await;
-        if !is_drained.unwrap_or(false) {
+        if rest
+            .size_hint()
+            .upper()
+            .is_some_and(|rest| rest > MAX_REUSED)
+        {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
         }
+        body::drain(rest);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Body>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Reads and drops `body`; returns whether its end was reached.
-async fn drain(mut body: Body) -> bool {
-    let mut read = 0;
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return false };
-        read += frame.data_ref().map_or(0, Bytes::len);
-        if read > MAX_DRAINED {
-            return false;
-        }
-    }
-    true
 }
 
 /// A body that is handed to [`UnreadBody`] if it is dropped before its end.

@@ -44,14 +44,14 @@ pub async fn read_json_or_form(
     let declared = headers.get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|bytes| bytes > MAX_BODY_WITH_FILES) {
-        drain_unread(headers, body).await;
+        drain_unread(headers, body);
         return Err(too_large());
     }
     let mut memory = BodyMemory::default();
     let mut body = body;
     let fields = read_fields(headers, &mut body, &mut memory, budget).await;
     if fields.is_err() {
-        drain_unread(headers, body).await;
+        drain_unread(headers, body);
     }
     let (fields, bytes) = fields?;
     Ok(JsonBody::new(Value::Object(fields), bytes, memory))

@@ -1,6 +1,7 @@
-//! The HTTP server: accepts connections up to a maximum, tells HTTP/1 from HTTP/2, sets time limits, drains at shutdown.
+//! The HTTP server: accepts connections within their limits, tells HTTP/1 from HTTP/2, sets time limits, drains at shutdown.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,29 +9,36 @@ use std::time::Duration;
 use axum::response::Response;
 use http::Request;
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
-use hyper::service::Service;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ipnet::IpNet;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use super::connections::{
+    self, Access, ConnectionLimits, PermittedService, WRITE_TIMEOUT, close_gracefully, log_end,
+};
+use super::http2::{self, StreamBody};
 use crate::config::Config;
 
 /// How long a request's head may take, and how long a connection may be idle between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a client may read nothing of a response.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that a connection may buffer of what it reads.
 const READ_BUFFER: usize = 64 * 1024;
 /// Pause after `accept` failed (no file descriptors left), so that some can be freed.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// HTTP/2: concurrent streams of one connection, and the interval and timeout of pings.
-const H2_MAX_STREAMS: u32 = 128;
-const H2_PING: Duration = Duration::from_secs(20);
+/// How long a connection that is not served fully may last: its client is told why, or is a health check.
+const MAX_RESTRICTED: Duration = Duration::from_secs(5);
+/// When draining: how long the next request of a connection is waited for, how long there must be no new connection before the
+/// address is given up, and how long that may take in all.
+const DRAIN_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
+const LAST_ACCEPT: Duration = Duration::from_millis(20);
+const MAX_LAST_ACCEPTS: Duration = Duration::from_millis(500);
 /// The first bytes of an HTTP/2 connection (RFC 9113, 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Interval of peeks at a preface that arrives in pieces.
@@ -40,6 +48,8 @@ const PREFACE_PEEK_INTERVAL: Duration = Duration::from_millis(20);
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
+    /// How many files the process may have open.
+    descriptors: u64,
 }
 
 impl Listener {
@@ -52,8 +62,12 @@ impl Listener {
 /// Limits of the server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Connections at the same time; the next ones wait to be accepted.
+    /// Connections at the same time, as far as the limit of open files allows.
     pub max_connections: usize,
+    /// Connections of one client address at the same time.
+    pub per_address: usize,
+    /// Networks whose connections are not limited by address.
+    pub trusted_proxies: Vec<IpNet>,
     /// How long requests in flight may go on when draining.
     pub drain: Duration,
 }
@@ -62,6 +76,8 @@ impl From<&Config> for Options {
     fn from(config: &Config) -> Self {
         Self {
             max_connections: config.limits.max_connections,
+            per_address: config.limits.connections_per_address,
+            trusted_proxies: config.limits.trusted_proxies(),
             drain: Duration::from_secs(config.drain_s),
         }
     }
@@ -80,65 +96,174 @@ pub async fn bind(address: &str) -> Result<Listener, String> {
         }
         _ => format!("cannot listen on {address}: {e}"),
     };
-    if let Err(e) = rlimit::increase_nofile_limit(u64::MAX) {
+    let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|e| {
         tracing::warn!(error = %e, "cannot raise the limit of open files");
-    }
+        rlimit::Resource::NOFILE.get_soft().unwrap_or(u64::MAX)
+    });
     let socket = TcpListener::bind(address).await.map_err(explain)?;
     let address = socket.local_addr().map_err(explain)?;
-    Ok(Listener { socket, address })
+    Ok(Listener {
+        socket,
+        address,
+        descriptors,
+    })
 }
 
-/// Serves until `drain` fires; then accepts no more connections, and returns when the requests in flight have ended, or
+/// Serves until `drain` fires; then accepts what already waits, and returns when the requests in flight have ended, or
 /// after `options.drain`.
 pub async fn serve<S>(listener: Listener, service: S, options: Options, drain: CancellationToken)
 where
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    let protocols = Arc::new(Protocols::new());
-    let graceful = GracefulShutdown::new();
-    let permits = Arc::new(Semaphore::new(options.max_connections));
+    let max = connections::max_within_descriptors(options.max_connections, listener.descriptors);
+    if max < options.max_connections {
+        tracing::warn!(
+            open_files = listener.descriptors,
+            max_connections = max,
+            "limits.max_connections does not fit the limit of open files: it is lowered"
+        );
+    }
+    let server = Server {
+        limits: ConnectionLimits::new(max, options.per_address, options.trusted_proxies),
+        http1: http1_builder(),
+        service,
+        drain,
+        tracker: TaskTracker::new(),
+    };
     loop {
-        let accepted = tokio::select! {
+        tokio::select! {
             biased;
-            () = drain.cancelled() => break,
-            accepted = accept(&listener.socket, &permits) => accepted,
+            () = server.drain.cancelled() => break,
+            accepted = accept(&listener.socket, &server.limits) => server.start_connection(accepted).await,
+        }
+    }
+    // The system has accepted these for us: closing the socket would reset them.
+    let end = Instant::now() + MAX_LAST_ACCEPTS;
+    while Instant::now() < end
+        && let Ok(accepted) = timeout(LAST_ACCEPT, listener.socket.accept()).await
+    {
+        server.start_connection(accepted).await;
+    }
+    drop(listener);
+    server.tracker.close();
+    if timeout(options.drain, server.tracker.wait()).await.is_err() {
+        tracing::warn!("some requests did not end in time and are cut off");
+    }
+}
+
+/// What all connections share.
+struct Server<S> {
+    limits: ConnectionLimits,
+    http1: http1::Builder,
+    service: S,
+    drain: CancellationToken,
+    tracker: TaskTracker,
+}
+
+impl<S> Server<S>
+where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    /// Starts to serve an accepted connection.
+    async fn start_connection(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(e) if is_of_the_client(&e) => return,
+            Err(e) => {
+                tracing::warn!(error = %e, "cannot accept connections");
+                return tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
+            }
         };
-        let Some((stream, permit)) = accepted else {
-            continue;
+        let Some(permit) = self.limits.admit(peer.ip()) else {
+            return;
         };
-        let (protocols, service) = (Arc::clone(&protocols), service.clone());
-        let (watcher, drain) = (graceful.watcher(), drain.clone());
-        tokio::spawn(async move {
-            let protocol = tokio::select! {
-                () = drain.cancelled() => None,
-                protocol = timeout(HEAD_TIMEOUT, detect_protocol(&stream)) => protocol.ok().flatten(),
-            };
-            if let Some(protocol) = protocol {
-                let mut stream = TimeoutStream::new(stream);
-                stream.set_write_timeout(Some(WRITE_TIMEOUT));
-                let stream = TokioIo::new(Box::pin(stream));
-                // An error here is the client's: it went away, was too slow, or does not speak HTTP.
-                let ended = match protocol {
-                    Protocol::Http1 => {
-                        let connection = protocols.http1.serve_connection(stream, service);
-                        watcher.watch(connection).await
-                    }
-                    Protocol::Http2 => {
-                        let connection = protocols.http2.serve_connection(stream, service);
-                        watcher.watch(connection).await
-                    }
-                };
-                if let Err(e) = ended {
-                    tracing::debug!(error = %e, "a connection ended with an error");
-                }
+        // Responses are written at once: Nagle's algorithm would only delay them.
+        let _ = stream.set_nodelay(true);
+        let service = PermittedService {
+            access: permit.access,
+            service: self.service.clone(),
+        };
+        let (http1, drain) = (self.http1.clone(), self.drain.clone());
+        self.tracker.spawn(async move {
+            let is_full = permit.access == Access::Full;
+            let served = serve_connection(http1, stream, service, drain);
+            if is_full {
+                served.await;
+            } else {
+                let _ = timeout(MAX_RESTRICTED, served).await;
             }
             drop(permit);
         });
     }
-    drop(listener);
-    if timeout(options.drain, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not end in time and are cut off");
+}
+
+/// Whether the client took back the connection before it was accepted.
+fn is_of_the_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// Waits for a connection that may be accepted.
+async fn accept(
+    socket: &TcpListener,
+    limits: &ConnectionLimits,
+) -> io::Result<(TcpStream, SocketAddr)> {
+    limits.ready().await;
+    socket.accept().await
+}
+
+/// Serves one connection to its end.
+async fn serve_connection<S>(
+    http1: http1::Builder,
+    stream: TcpStream,
+    service: S,
+    drain: CancellationToken,
+) where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Send + 'static,
+    S::Future: Send,
+{
+    let late = async {
+        drain.cancelled().await;
+        tokio::time::sleep(DRAIN_HEAD_TIMEOUT).await;
+    };
+    let protocol = tokio::select! {
+        protocol = timeout(HEAD_TIMEOUT, detect_protocol(&stream)) => protocol.ok().flatten(),
+        () = late => None,
+    };
+    let Some(protocol) = protocol else { return };
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
+    let stream = TokioIo::new(Box::pin(stream));
+    match protocol {
+        Protocol::Http1 => {
+            let requests = Arc::new(Notify::new());
+            let notify = Arc::clone(&requests);
+            let service = service_fn(move |request| {
+                notify.notify_waiters();
+                service.call(request)
+            });
+            let connection = http1.serve_connection(stream, service);
+            // A request may be on its way: the connection is closed after it, or after a moment without one.
+            let closing = async {
+                drain.cancelled().await;
+                let _ = timeout(DRAIN_HEAD_TIMEOUT, requests.notified()).await;
+            };
+            let ended = close_gracefully(connection, closing).await;
+            if let Err(e) = ended {
+                log_end(&e);
+            }
+        }
+        Protocol::Http2 => {
+            let service = service_fn(move |request| {
+                let response = service.call(request);
+                async { response.await.map(|response| response.map(StreamBody::new)) }
+            });
+            http2::serve(stream, service, drain.cancelled()).await;
+        }
     }
 }
 
@@ -163,53 +288,14 @@ async fn detect_protocol(stream: &TcpStream) -> Option<Protocol> {
     }
 }
 
-/// The connection builders of both protocols.
-struct Protocols {
-    http1: http1::Builder,
-    http2: http2::Builder<TokioExecutor>,
-}
-
-impl Protocols {
-    fn new() -> Self {
-        let mut http1 = http1::Builder::new();
-        http1
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .max_buf_size(READ_BUFFER)
-            .keep_alive(true);
-        let mut http2 = http2::Builder::new(TokioExecutor::new());
-        http2
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(H2_MAX_STREAMS)
-            .max_header_list_size(32 * 1024)
-            .keep_alive_interval(H2_PING)
-            .keep_alive_timeout(H2_PING);
-        Self { http1, http2 }
-    }
-}
-
-async fn accept(
-    socket: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
-    match socket.accept().await {
-        Ok((stream, _)) => {
-            // Responses are written at once: Nagle's algorithm would only delay them.
-            let _ = stream.set_nodelay(true);
-            Some((stream, permit))
-        }
-        Err(e) => {
-            if !matches!(
-                e.kind(),
-                std::io::ErrorKind::ConnectionAborted | std::io::ErrorKind::ConnectionReset
-            ) {
-                tracing::warn!(error = %e, "cannot accept connections");
-                tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
-            }
-            None
-        }
-    }
+fn http1_builder() -> http1::Builder {
+    let mut http1 = http1::Builder::new();
+    http1
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(READ_BUFFER)
+        .keep_alive(true);
+    http1
 }
 
 #[cfg(test)]

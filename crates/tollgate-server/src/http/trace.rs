@@ -157,7 +157,7 @@ where
             Err(panic) => response_after_panic(&*panic),
         };
         if let Some(unread) = &trace.unread {
-            unread.drain(&mut response).await;
+            unread.drain(&mut response);
         }
         trace.finish(&context, &mut response);
         Ok(response)

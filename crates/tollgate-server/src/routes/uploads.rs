@@ -25,7 +25,7 @@ pub async fn image(
     let _caller = match caller {
         Ok(caller) => caller,
         Err(error) => {
-            drain_unread(&headers, body).await;
+            drain_unread(&headers, body);
             return Err(error.into_upload());
         }
     };

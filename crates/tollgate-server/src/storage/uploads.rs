@@ -56,7 +56,7 @@ pub async fn store_upload(
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: u64| length > MAX_FILE + MAX_OVERHEAD) {
-        drain_unread(headers, body).await;
+        drain_unread(headers, body);
         return Err(too_large());
     }
     let received = tokio::time::timeout(
@@ -68,7 +68,7 @@ pub async fn store_upload(
         .unwrap_or_else(|_| Err(ApiError::invalid("the upload took too long")));
     // A rejected body is read to its end too: the connection stays usable, and the client sees the response.
     if !body.is_end_stream() {
-        drain(body).await;
+        drain(body);
     }
     publish(received?).await
 }

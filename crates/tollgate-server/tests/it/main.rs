@@ -8,6 +8,7 @@ mod bodies;
 mod charges;
 mod chat;
 mod commands;
+mod connections;
 mod crash;
 mod database_outage;
 mod drain;

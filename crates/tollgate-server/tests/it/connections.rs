@@ -1,0 +1,108 @@
+//! Connections: the maximum and its reserve, bodies of rejected requests, connections accepted before a drain.
+
+use crate::harness::*;
+
+on_sqlite!(
+    health_is_served_when_all_connections_are_in_use,
+    a_body_that_is_rejected_is_answered_at_once_and_read_on,
+    a_connection_accepted_before_a_drain_is_answered,
+);
+
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n";
+const MODELS: &[u8] = b"GET /v1/models HTTP/1.1\r\nhost: gateway\r\n\r\n";
+
+async fn health_is_served_when_all_connections_are_in_use(backend: Backend) {
+    let setup = Setup::new(backend).env("TOLLGATE_LIMITS__MAX_CONNECTIONS", "1");
+    let gateway = setup.start().await;
+    let request = async |bytes: &[u8]| {
+        let mut connection = gateway.raw().await;
+        connection.write(bytes).await;
+        let (status, head, _) = connection.response().await.expect("a response");
+        (status, head)
+    };
+    // The connection that the start of the gateway left open may still be there.
+    until_true("a connection to be free", async || {
+        request(HEALTH).await.0 == 200 && request(MODELS).await.0 != 503
+    })
+    .await;
+    let mut only = gateway.raw().await;
+    only.write(HEALTH).await;
+    assert_eq!(only.status().await, Some(200));
+    let (status, head) = request(MODELS).await;
+    assert_eq!(status, 503);
+    for header in ["retry-after: 1", "connection: close"] {
+        assert!(head.to_ascii_lowercase().contains(header), "{head}");
+    }
+    for _ in 0..3 {
+        assert_eq!(request(HEALTH).await.0, 200);
+    }
+    drop(only);
+    until_true("the connection to be free again", async || {
+        request(MODELS).await.0 != 503
+    })
+    .await;
+    gateway.close().await;
+}
+
+async fn a_body_that_is_rejected_is_answered_at_once_and_read_on(backend: Backend) {
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let with_key = |path, length| client.raw_head(path, &format!("Content-Length: {length}\r\n"));
+    let without_key = |length: usize| {
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    const SIZE: usize = 20 * 1_048_576;
+    for (head, size, expected) in [
+        (
+            with_key("/v1/images/generations", 70 * 1_048_576),
+            70 * 1_048_576,
+            413,
+        ),
+        (
+            with_key("/v1/uploads/images", 70 * 1_048_576),
+            70 * 1_048_576,
+            413,
+        ),
+        (with_key("/v1/tasks/batch", SIZE), SIZE, 413),
+        (without_key(SIZE), SIZE, 401),
+    ] {
+        // The answer does not wait for the body.
+        let mut early = gateway.raw().await;
+        early.write(head.as_bytes()).await;
+        assert_eq!(early.status().await, Some(expected), "{head}");
+        // A client that sends everything before it reads is not cut off.
+        let mut late = gateway.raw().await;
+        late.write(head.as_bytes()).await;
+        late.write(&vec![b' '; size]).await;
+        assert_eq!(late.status().await, Some(expected), "{head}");
+    }
+    gateway.close().await;
+}
+
+async fn a_connection_accepted_before_a_drain_is_answered(backend: Backend) {
+    let mut gateway = TestGateway::start(backend).await;
+    let mut accepted = Vec::new();
+    for n in 0..20 {
+        let mut connection = gateway.raw().await;
+        if n % 2 == 0 {
+            connection.write(HEALTH).await;
+            assert_eq!(connection.status().await, Some(200));
+        }
+        accepted.push(connection);
+    }
+    gateway.signal("TERM").await;
+    until_true("the drain to begin", async || {
+        gateway.log().contains("draining")
+    })
+    .await;
+    for connection in &mut accepted {
+        connection.write(HEALTH).await;
+    }
+    for connection in &mut accepted {
+        assert_eq!(connection.status().await, Some(200));
+    }
+    assert!(gateway.wait_for_exit().await.success());
+    gateway.start_server().await;
+    gateway.close().await;
+}
