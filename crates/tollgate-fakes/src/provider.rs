@@ -24,7 +24,9 @@ macro_rules! providers {
             $($(#[$doc])* $name,)*
         }
 
-        static PROVIDERS: &[(Provider, &str, LazyLock<Spec>)] = &[$((
+        const COUNT: usize = [$($file),*].len();
+
+        static PROVIDERS: [(Provider, &str, LazyLock<Spec>); COUNT] = [$((
             Provider::$name,
             $file,
             LazyLock::new(|| Spec::read(include_str!(concat!("../providers/", $file, ".toml")))),
