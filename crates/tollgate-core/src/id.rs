@@ -106,10 +106,24 @@ pub fn short_id(prefix: &str) -> String {
 
 /// A new API key: `sk-` and 48 random characters (285 bits).
 pub fn api_key() -> String {
-    let mut key = String::with_capacity(51);
-    key.push_str("sk-");
-    Alphanumeric.append_string(&mut rand::rng(), &mut key, 48);
-    key
+    random_secret("sk-")
+}
+
+/// A new token of the admin API: `adm_` and 48 random characters (285 bits).
+pub fn admin_token() -> String {
+    random_secret("adm_")
+}
+
+/// A new secret: `prefix` and 48 random characters (285 bits).
+pub fn random_secret(prefix: &str) -> String {
+    let mut secret = prefix.to_owned();
+    Alphanumeric.append_string(&mut rand::rng(), &mut secret, 48);
+    secret
+}
+
+/// What may be shown of a secret: `prefix` and the 8 characters behind it.
+pub fn hint(secret: &str, prefix: &str) -> String {
+    secret.chars().take(prefix.len() + 8).collect()
 }
 
 /// The hash under which a key is stored: SHA-256 in hex. A key has 285 random bits, so a slow password hash is not

@@ -1,38 +1,37 @@
 //! API keys: create, revoke, find, with what authentication needs of their user.
 
-use async_trait::async_trait;
 use tollgate_core::{Amount, Millis};
 
+use crate::admin::{AdminRequest, NewAdminKey};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::Account;
 use crate::ledger::entries::grant_quota;
 use crate::store::Store;
-use crate::users::{RateLimits, check_range, raise_access_version};
+use crate::users::{RateLimits, accept, check_range, raise_access_version};
 use crate::writer::batch::Batch;
-use crate::writer::{AccountIds, Write};
 
 /// The columns that [`read_key`] reads, in its order.
 macro_rules! select_keys {
     () => {
         "SELECT k.id, k.label, k.user_id, u.name, k.quota, k.held, k.used, k.rpm, k.tpm, k.max_concurrency, \
-         k.models, k.bare_envelope, k.expires_at, k.revoked_at, u.disabled_at, u.unlimited, u.rpm, u.tpm, u.max_concurrency \
+         k.models, k.bare_envelope, k.expires_at, k.revoked_at, u.disabled_at, u.unlimited, u.rpm, u.tpm, u.max_concurrency, \
+         k.hash, k.hint, k.previous_valid_until, k.created_at, k.version \
          FROM keys k JOIN users u ON u.id = k.user_id"
     };
 }
+pub(crate) use select_keys;
 pub(crate) const KEY_BY_HASH: Sql = Sql::both(concat!(select_keys!(), " WHERE k.hash = $1"));
+pub(crate) const KEY_BY_PREVIOUS_HASH: Sql =
+    Sql::both(concat!(select_keys!(), " WHERE k.previous_hash = $1"));
 pub(crate) const KEY_BY_ID: Sql = Sql::both(concat!(select_keys!(), " WHERE k.id = $1"));
 const ALL_KEYS: Sql = Sql::both(concat!(select_keys!(), " ORDER BY k.created_at, k.id"));
 const INSERT_KEY: Sql = Sql::both(
     "INSERT INTO keys (id, user_id, label, hash, quota, held, used, rpm, tpm, max_concurrency, models, bare_envelope,
-                       expires_at, created_at)
-     VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $8, $9, $10, $11, $12)
+                       expires_at, created_at, hint)
+     VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $8, $9, $10, $11, $12, $13)
      ON CONFLICT DO NOTHING",
 );
-const REVOKE_KEY: Sql = Sql::both(
-    "UPDATE keys SET revoked_at = COALESCE(revoked_at, CAST($1 AS BIGINT)) WHERE id = $2",
-);
-
 /// A key to create.
 #[derive(Debug, Clone)]
 pub struct NewKey {
@@ -40,6 +39,8 @@ pub struct NewKey {
     pub id: String,
     /// SHA-256 of the key, in hex.
     pub hash: String,
+    /// The first characters of the key, for people.
+    pub hint: String,
     /// The name of its user.
     pub user: String,
     /// A label for people.
@@ -92,6 +93,16 @@ pub struct Key {
     pub user_rates: RateLimits,
     /// When its user was disabled, if it was.
     pub user_disabled_at: Option<Millis>,
+    /// SHA-256 of the key, in hex.
+    pub hash: String,
+    /// The first characters of the key; only `sk-` of a key that an earlier version made.
+    pub hint: String,
+    /// Until when the key that this one replaced by rotation is valid.
+    pub previous_valid_until: Option<Millis>,
+    /// When it was created.
+    pub created_at: Millis,
+    /// Goes up with every change but those of money.
+    pub version: i64,
 }
 
 impl Key {
@@ -118,7 +129,9 @@ impl Store {
         }
         let user_id = self.user_by_name(&key.user).await?.id;
         let id = key.id.clone();
-        self.write(CreateKey { key, user_id }).await?;
+        let request = AdminRequest::cli(key.now);
+        let new = NewAdminKey { user_id, key };
+        accept(self.admin_create_key(&request, new).await?)?;
         self.key(&id)
             .await?
             .ok_or_else(|| StoreError::Broken(format!("key {id} does not exist")))
@@ -129,14 +142,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::Invalid`] if there is no such key.
     pub async fn revoke_key(&self, id: &str, now: Millis) -> Result<Key, StoreError> {
-        let revoke = RevokeKey {
-            id: id.to_owned(),
-            now,
-        };
-        self.write(revoke).await?;
-        self.key(id).await?.ok_or_else(|| {
-            StoreError::Invalid(format!("there is no key {id:?}: see `tollgate key list`"))
-        })
+        let unknown =
+            || StoreError::Invalid(format!("there is no key {id:?}: see `tollgate key list`"));
+        self.key(id).await?.ok_or_else(unknown)?;
+        accept(self.admin_revoke_key(&AdminRequest::cli(now), id).await?)?;
+        self.key(id).await?.ok_or_else(unknown)
     }
 
     /// Every key, oldest first.
@@ -150,89 +160,72 @@ impl Store {
         self.first(&KEY_BY_ID, args![id], read_key).await
     }
 
-    /// The key with that hash ([`tollgate_core::id::key_hash`]).
+    /// The key with that hash ([`tollgate_core::id::key_hash`]), or that had it before its last rotation.
     pub async fn key_by_hash(&self, hash: &str) -> Result<Option<Key>, StoreError> {
-        self.first(&KEY_BY_HASH, args![hash], read_key).await
-    }
-}
-
-struct CreateKey {
-    key: NewKey,
-    user_id: String,
-}
-
-#[async_trait(?Send)]
-impl Write for CreateKey {
-    type Out = ();
-
-    /// Moves no money, but the user's row, which the new row references, must be locked in the order of all rows.
-    fn accounts(&self) -> AccountIds<'_> {
-        AccountIds::user(&self.user_id)
-    }
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        let NewKey {
-            id,
-            hash,
-            label,
-            quota,
-            limits,
-            now,
-            ..
-        } = &self.key;
-        let models = limits
-            .models
-            .as_ref()
-            .map(|models| serde_json::json!(models).to_string());
-        let [rpm, tpm, max_concurrency] = limits.rates.to_columns();
-        let args = args![
-            id,
-            &self.user_id,
-            label,
-            hash,
-            *quota,
-            rpm,
-            tpm,
-            max_concurrency,
-            models.as_ref(),
-            limits.bare_envelope,
-            limits.expires_at,
-            *now
-        ];
-        let inserted = batch.execute(&INSERT_KEY, args).await?;
-        if let (1, Some(quota)) = (inserted, quota) {
-            let account = Account {
-                user_id: &self.user_id,
-                key_id: id,
-            };
-            grant_quota(batch, account, *quota, *now)?;
+        match self.first(&KEY_BY_HASH, args![hash], read_key).await? {
+            Some(key) => Ok(Some(key)),
+            None => {
+                self.first(&KEY_BY_PREVIOUS_HASH, args![hash], read_key)
+                    .await
+            }
         }
-        raise_access_version(batch)
     }
 }
 
-struct RevokeKey {
-    id: String,
-    now: Millis,
+/// Inserts a key with the ledger entry of its quota, unless its id exists already.
+pub(crate) async fn insert_key(
+    batch: &mut Batch<'_, '_>,
+    key: &NewKey,
+    user_id: &str,
+) -> Result<(), DbError> {
+    let NewKey {
+        id,
+        hash,
+        hint,
+        label,
+        quota,
+        limits,
+        now,
+        ..
+    } = key;
+    let models = limits.models_to_column();
+    let [rpm, tpm, max_concurrency] = limits.rates.to_columns();
+    let args = args![
+        id,
+        user_id,
+        label,
+        hash,
+        *quota,
+        rpm,
+        tpm,
+        max_concurrency,
+        models.as_ref(),
+        limits.bare_envelope,
+        limits.expires_at,
+        *now,
+        hint
+    ];
+    let inserted = batch.execute(&INSERT_KEY, args).await?;
+    if let (1, Some(quota)) = (inserted, quota) {
+        let account = Account {
+            user_id,
+            key_id: id,
+        };
+        grant_quota(batch, account, *quota, *now)?;
+    }
+    raise_access_version(batch)
 }
 
-#[async_trait(?Send)]
-impl Write for RevokeKey {
-    type Out = ();
-
-    /// Moves no money, but its row must be locked in the order of all rows.
-    fn accounts(&self) -> AccountIds<'_> {
-        AccountIds::key(&self.id)
-    }
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        batch.queue(&REVOKE_KEY, args![self.now, &self.id])?;
-        raise_access_version(batch)
+impl KeyLimits {
+    /// The value of the column `models`: a JSON array.
+    pub(crate) fn models_to_column(&self) -> Option<String> {
+        let models = self.models.as_ref()?;
+        Some(serde_json::json!(models).to_string())
     }
 }
 
 /// A key from `select_keys`.
-fn read_key(row: &mut Row) -> Result<Key, DbError> {
+pub(crate) fn read_key(row: &mut Row) -> Result<Key, DbError> {
     let models = row.opt_text(10)?;
     Ok(Key {
         id: row.text(0)?,
@@ -257,5 +250,10 @@ fn read_key(row: &mut Row) -> Result<Key, DbError> {
         user_disabled_at: row.opt_int(14)?,
         user_unlimited: row.int(15)? != 0,
         user_rates: RateLimits::read(row, 16)?,
+        hash: row.text(19)?,
+        hint: row.text(20)?,
+        previous_valid_until: row.opt_int(21)?,
+        created_at: row.int(22)?,
+        version: row.int(23)?,
     })
 }

@@ -4,6 +4,7 @@
 //! disk when it returns. Only `ledger` moves money. One file or folder for each aggregate: its types, its SQL, its methods
 //! of [`Store`].
 
+mod admin;
 mod attempts;
 mod audit;
 mod chats;
@@ -23,6 +24,13 @@ mod webhook_secrets;
 mod webhooks;
 mod writer;
 
+pub use admin::{
+    Admin, AdminIdempotency, AdminPatch, AdminRejection, AdminReply, AdminRequest, AdminResult,
+    AdminSignIn, AdminToken, Entry, EntryFilter, EntryPosition, Event, EventFilter, KeyFilter,
+    KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewCredit, NewSession, NewUser, PageStart,
+    Session, SignIn, SignInAttempt, SignInFailures, TrailVerification, UserFilter, UserPatch,
+    amount_json, time_json,
+};
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;
 pub use chats::books::ChatBooks;

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 
 use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
-use crate::ledger::{charges, chat_rows, chats, entries, reservations};
+use crate::ledger::{charges, chat_rows, chats, reservations};
 use crate::tasks::{claim, finish, lease, record, submit};
 use crate::{attempts, keys, retention, totals, users, webhook_secrets, webhooks};
 
@@ -17,11 +17,10 @@ const FREQUENT: &[&Sql] = statements! {
     attempts: END_ATTEMPT END_OPEN_ATTEMPTS ENDED_ATTEMPT FAILED_CHANNELS LAST_ATTEMPT LAST_QUEUED_ATTEMPT
         LOCK_LEASED_TASK OPEN_QUEUED_ATTEMPTS RETRY_TASK SET_PROVIDER_JOB SET_QUEUED_ATTEMPT;
     orphans: DELETE_NODE HEARTBEAT OLD_NODES OPEN_CHAT ORPHANED_CHATS STILL_ORPHANED;
-    keys: KEY_BY_HASH KEY_BY_ID;
+    keys: KEY_BY_HASH KEY_BY_ID KEY_BY_PREVIOUS_HASH;
     charges: CLOSE_CHARGE READ_OPEN_CHARGE;
     chat_rows: READ_CHAT;
     chats: CLOSE_CHAT;
-    entries: ENTRY_EXISTS;
     reservations: READ_HEADROOM;
     retention: CHATS_PURGED_UNTIL CLEAR_CHAT_DETAILS DELETE_ATTEMPTS DELETE_DELIVERY_ATTEMPTS
         DELETE_IDEMPOTENCY_RECORDS DELETE_TASK DELETE_WEBHOOK OLD_CHATS OLD_TASKS SET_CHATS_PURGED_UNTIL;

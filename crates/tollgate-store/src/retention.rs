@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use tollgate_core::{Millis, id};
 
+use crate::admin;
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -72,6 +73,7 @@ impl Write for Purge {
         let args = args![self.now - IDEMPOTENCY_TTL, PURGE_ROWS];
         purged += batch.execute(&DELETE_IDEMPOTENCY_RECORDS, args).await?;
         purged += self.clear_chat_details(batch).await?;
+        admin::retention::purge(batch, self.now).await?;
         Ok(purged)
     }
 }

@@ -1,35 +1,25 @@
 //! Users: create, credit, disable, find; and the version of all users and keys, for caches of them.
 
-use async_trait::async_trait;
-use tollgate_core::{Amount, Millis, id, money};
+use tollgate_core::{Amount, Millis, money};
 
+use crate::admin::{AdminRejection, AdminReply, AdminRequest, NewCredit, NewUser, UserPatch};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
-use crate::ledger::account::Rejection;
-use crate::ledger::entries::{ENTRY_EXISTS, UserEntry, credit, open_account};
 use crate::store::Store;
 use crate::writer::batch::Batch;
-use crate::writer::{AccountIds, Write};
 
 /// The columns that [`read_user`] reads, in its order.
 macro_rules! select_users {
     () => {
-        "SELECT id, name, unlimited, balance, held, used, disabled_at, rpm, tpm, max_concurrency FROM users"
+        "SELECT id, name, unlimited, balance, held, used, disabled_at, rpm, tpm, max_concurrency, \
+         created_at, version FROM users"
     };
 }
+pub(crate) use select_users;
 pub(crate) const USER_BY_ID: Sql = Sql::both(concat!(select_users!(), " WHERE id = $1"));
 pub(crate) const USER_BY_NAME: Sql = Sql::both(concat!(select_users!(), " WHERE name = $1"));
 const ALL_USERS: Sql = Sql::both(concat!(select_users!(), " ORDER BY created_at, id"));
 const ANY_USER: Sql = Sql::both("SELECT id FROM users LIMIT 1");
-const INSERT_USER: Sql = Sql::both(
-    "INSERT INTO users (id, name, unlimited, balance, held, used, rpm, tpm, max_concurrency, created_at)
-     VALUES ($1, $2, $3, 0, 0, 0, $4, $5, $6, $7)
-     ON CONFLICT DO NOTHING",
-);
-const USER_EXISTS: Sql = Sql::both("SELECT id FROM users WHERE id = $1");
-const DISABLE_USER: Sql = Sql::both(
-    "UPDATE users SET disabled_at = COALESCE(disabled_at, CAST($1 AS BIGINT)) WHERE id = $2",
-);
 pub(crate) const ACCESS_VERSION: Sql =
     Sql::both("SELECT value FROM meta WHERE name = 'access_version'");
 const RAISE_ACCESS_VERSION: Sql =
@@ -54,6 +44,10 @@ pub struct User {
     pub rates: RateLimits,
     /// When it was disabled, if it was.
     pub disabled_at: Option<Millis>,
+    /// When it was created.
+    pub created_at: Millis,
+    /// Goes up with every change but those of money.
+    pub version: i64,
 }
 
 impl User {
@@ -117,24 +111,15 @@ impl Store {
                 "the opening balance is {opening}; it must be 0 or more"
             )));
         }
-        let user_id = id::short_id("user_");
-        let create = CreateUser {
-            id: user_id.clone(),
+        let new = NewUser {
             name: name.to_owned(),
             unlimited,
             opening,
             rates,
-            reference: id::short_id("credit_"),
-            now,
         };
-        if !self.write(create).await? {
-            return Err(StoreError::Invalid(format!(
-                "there is a user {name:?} already: choose another name"
-            )));
-        }
-        self.user(&user_id)
-            .await?
-            .ok_or_else(|| StoreError::Broken(format!("user {user_id} does not exist")))
+        let request = AdminRequest::cli(now);
+        accept(self.admin_create_user(&request, new).await?)?;
+        self.user_by_name(name).await
     }
 
     /// Adds to a user's balance or, if the amount is negative, takes from it. Returns the user afterwards.
@@ -150,26 +135,15 @@ impl Store {
     ) -> Result<User, StoreError> {
         check_range(amount)?;
         let user = self.user_by_name(name).await?;
-        if user.balance.checked_add(amount).is_none() {
-            return Err(StoreError::Invalid(format!(
-                "the balance of {name:?} is {}: {amount} more is out of range",
-                user.balance
-            )));
-        }
-        let credit = CreditUser {
-            reference: id::short_id("credit_"),
-            user_id: user.id,
+        let new = NewCredit {
             amount,
-            note: note.map(str::to_owned),
-            now,
+            reason: note.map(str::to_owned),
+            reference: None,
         };
-        match self.write(credit).await? {
-            Ok(()) => self.user_by_name(name).await,
-            Err(Rejection::InsufficientBalance { available }) => Err(StoreError::Invalid(format!(
-                "only {available} of the balance of {name:?} can be taken: the rest is held or spent"
-            ))),
-            Err(_) => Err(StoreError::Broken(format!("user {name:?} does not exist"))),
-        }
+        let mut request = AdminRequest::cli(now);
+        request.reason.clone_from(&new.reason);
+        accept(self.admin_credit_user(&request, &user.id, new).await?)?;
+        self.user_by_name(name).await
     }
 
     /// Disables a user: requests with its keys get 403 from then on.
@@ -178,7 +152,15 @@ impl Store {
     /// [`StoreError::Invalid`] if there is no such user.
     pub async fn disable_user(&self, name: &str, now: Millis) -> Result<User, StoreError> {
         let user_id = self.user_by_name(name).await?.id;
-        self.write(DisableUser { user_id, now }).await?;
+        let patch = UserPatch {
+            disabled: Some(true),
+            ..UserPatch::default()
+        };
+        let request = AdminRequest::cli(now);
+        accept(
+            self.admin_update_user(&request, &user_id, None, patch)
+                .await?,
+        )?;
         self.user_by_name(name).await
     }
 
@@ -220,103 +202,14 @@ impl Store {
     }
 }
 
-/// Creates a user with its opening balance. Returns false if the name is taken.
-struct CreateUser {
-    id: String,
-    name: String,
-    unlimited: bool,
-    opening: Amount,
-    rates: RateLimits,
-    /// Of the ledger entry of the opening balance.
-    reference: String,
-    now: Millis,
-}
-
-#[async_trait(?Send)]
-impl Write for CreateUser {
-    type Out = bool;
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
-        let [rpm, tpm, max_concurrency] = self.rates.to_columns();
-        let args = args![
-            &self.id,
-            &self.name,
-            self.unlimited,
-            rpm,
-            tpm,
-            max_concurrency,
-            self.now
-        ];
-        if batch.execute(&INSERT_USER, args).await? == 0 {
-            // The name is taken, unless the row with this id comes from an earlier try of this write.
-            return Ok(batch.first(&USER_EXISTS, args![&self.id]).await?.is_some());
+/// A rejection as an error for the person who gave a command.
+pub(crate) fn accept(result: Result<AdminReply, AdminRejection>) -> Result<(), StoreError> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(AdminRejection::Conflict { message, .. } | AdminRejection::Invalid { message, .. }) => {
+            Err(StoreError::Invalid(message))
         }
-        let opening = UserEntry {
-            reference: &self.reference,
-            user_id: &self.id,
-            amount: self.opening,
-            note: Some("opening balance"),
-            now: self.now,
-        };
-        open_account(batch, self.unlimited, &opening)?
-            .map_err(|rejection| DbError::Failed(format!("opening balance: {rejection:?}")))?;
-        raise_access_version(batch)?;
-        Ok(true)
-    }
-}
-
-/// Credits a user. The reference makes a retry idempotent.
-struct CreditUser {
-    reference: String,
-    user_id: String,
-    amount: Amount,
-    note: Option<String>,
-    now: Millis,
-}
-
-#[async_trait(?Send)]
-impl Write for CreditUser {
-    type Out = Result<(), Rejection>;
-
-    fn accounts(&self) -> AccountIds<'_> {
-        AccountIds::user(&self.user_id)
-    }
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError> {
-        if batch.commit_in_doubt {
-            let entry = batch.first(&ENTRY_EXISTS, args![&self.reference]).await?;
-            if entry.is_some() {
-                return Ok(Ok(()));
-            }
-        }
-        let entry = UserEntry {
-            reference: &self.reference,
-            user_id: &self.user_id,
-            amount: self.amount,
-            note: self.note.as_deref(),
-            now: self.now,
-        };
-        credit(batch, &entry)
-    }
-}
-
-struct DisableUser {
-    user_id: String,
-    now: Millis,
-}
-
-#[async_trait(?Send)]
-impl Write for DisableUser {
-    type Out = ();
-
-    /// Moves no money, but its row must be locked in the order of all rows.
-    fn accounts(&self) -> AccountIds<'_> {
-        AccountIds::user(&self.user_id)
-    }
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        batch.queue(&DISABLE_USER, args![self.now, &self.user_id])?;
-        raise_access_version(batch)
+        Err(other) => Err(StoreError::Broken(format!("{other:?}"))),
     }
 }
 
@@ -337,7 +230,7 @@ pub(crate) fn check_range(amount: Amount) -> Result<(), StoreError> {
 }
 
 /// A user from `select_users`.
-fn read_user(row: &mut Row) -> Result<User, DbError> {
+pub(crate) fn read_user(row: &mut Row) -> Result<User, DbError> {
     Ok(User {
         id: row.text(0)?,
         name: row.text(1)?,
@@ -347,5 +240,7 @@ fn read_user(row: &mut Row) -> Result<User, DbError> {
         used: row.amount(5)?,
         disabled_at: row.opt_int(6)?,
         rates: RateLimits::read(row, 7)?,
+        created_at: row.int(10)?,
+        version: row.int(11)?,
     })
 }

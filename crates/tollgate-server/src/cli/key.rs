@@ -121,6 +121,7 @@ pub(super) async fn create(
     let new = NewKey {
         id: id::short_id("key_"),
         hash: id::key_hash(&secret),
+        hint: id::hint(&secret, "sk-"),
         user: user.to_owned(),
         label: label.to_owned(),
         quota,

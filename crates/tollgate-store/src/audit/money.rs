@@ -21,7 +21,10 @@ pub(super) const CHECKS: &[Check] = &[
         name: "unlimited_users",
         details: "unlimited, and the ledger entry of it",
         sql: Sql::both(
-            "SELECT u.id, u.unlimited, l.ref FROM users u LEFT JOIN ledger l ON l.ref = u.id AND l.kind = 'unlimited'
+            "SELECT u.id, u.unlimited, l.ref FROM users u
+             LEFT JOIN (SELECT user_id, MAX(ref) AS ref FROM ledger WHERE kind IN ('unlimited', 'limited') GROUP BY user_id) last
+                ON last.user_id = u.id
+             LEFT JOIN ledger l ON l.ref = last.ref AND l.kind = 'unlimited'
              WHERE u.unlimited NOT IN (0, 1) OR (u.unlimited = 1) <> (l.ref IS NOT NULL)",
         ),
     },
@@ -29,14 +32,15 @@ pub(super) const CHECKS: &[Check] = &[
         name: "key_sums",
         details: "held, used, quota; then the same from the entries",
         sql: Sql::both(
-            "SELECT k.id, k.held, k.used, k.quota, l.held, l.used, l.quota FROM keys k
+            "SELECT k.id, k.held, k.used, k.quota, l.held, l.used, q.amount FROM keys k
              LEFT JOIN (SELECT key_id,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
                 CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used,
-                CAST(SUM(CASE kind WHEN 'quota' THEN amount END) AS BIGINT) AS quota
+                MAX(CASE WHEN kind IN ('quota', 'no_quota') THEN ref END) AS last_quota
                 FROM entries WHERE key_id IS NOT NULL GROUP BY key_id) l ON l.key_id = k.id
+             LEFT JOIN ledger q ON q.ref = l.last_quota AND q.kind = 'quota'
              WHERE k.held <> COALESCE(l.held, 0) OR k.used <> COALESCE(l.used, 0)
-                OR COALESCE(k.quota, -1) <> COALESCE(l.quota, -1)",
+                OR COALESCE(k.quota, -1) <> COALESCE(q.amount, -1)",
         ),
     },
     Check {
@@ -80,10 +84,13 @@ pub(super) const CHECKS: &[Check] = &[
         sql: Sql::both(
             "SELECT l.ref, l.kind, l.user_id, l.key_id, l.amount FROM ledger l
              LEFT JOIN charges c ON c.id = l.ref LEFT JOIN chats t ON t.id = l.ref LEFT JOIN users u ON u.id = l.user_id LEFT JOIN keys k ON k.id = l.key_id
-             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'unlimited', 'quota', 'hold', 'settle', 'release', 'charge')
-                OR (l.kind IN ('credit', 'unlimited')) <> (l.key_id IS NULL)
-                OR (l.kind = 'unlimited' AND (l.amount <> 0 OR l.ref <> l.user_id))
-                OR (l.kind = 'quota' AND l.ref <> l.key_id)
+             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'unlimited', 'limited', 'quota', 'no_quota', 'hold', 'settle', 'release', 'charge')
+                OR (l.kind IN ('credit', 'unlimited', 'limited')) <> (l.key_id IS NULL)
+                OR (l.kind IN ('unlimited', 'limited', 'no_quota') AND l.amount <> 0)
+                OR (l.kind IN ('unlimited', 'limited') AND l.ref <> l.user_id
+                    AND substr(l.ref, 1, length(l.user_id) + 1) <> l.user_id || ':')
+                OR (l.kind IN ('quota', 'no_quota') AND l.ref <> l.key_id
+                    AND substr(l.ref, 1, length(l.key_id) + 1) <> l.key_id || ':')
                 OR (l.key_id IS NOT NULL AND (k.id IS NULL OR k.user_id <> l.user_id OR l.amount < 0))
                 OR (c.id IS NOT NULL AND t.id IS NOT NULL)
                 OR (l.kind IN ('hold', 'settle', 'release')

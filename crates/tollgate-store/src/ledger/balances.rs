@@ -133,6 +133,16 @@ impl Balances {
         self.users.insert(user_id.to_owned(), user);
     }
 
+    /// Balance, held and used of a user that this batch has loaded, with what it has moved.
+    pub(crate) fn sums_of_user(&self, user_id: &str) -> Option<[Amount; 3]> {
+        self.users.get(user_id).map(|user| user.sums)
+    }
+
+    /// Held and used of a key that this batch has loaded, with what it has moved.
+    pub(crate) fn sums_of_key(&self, key_id: &str) -> Option<[Amount; 2]> {
+        self.keys.get(key_id).map(|key| key.sums)
+    }
+
     /// Writes the movements back: one guarded update for each row that moved.
     pub(crate) fn write_back(&self, tx: &mut Tx<'_>) -> Result<(), DbError> {
         for (id, user) in &self.users {

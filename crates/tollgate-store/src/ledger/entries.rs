@@ -4,13 +4,12 @@ use tollgate_core::{Amount, Millis};
 
 use super::account::{Account, Rejection};
 use crate::db::{DbError, Sql, args};
+use crate::keys::Key;
 use crate::writer::batch::Batch;
 
 const INSERT_ENTRY: Sql = Sql::both(
     "INSERT INTO ledger (ref, kind, user_id, key_id, amount, note, at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
 );
-/// Finds a credit that an earlier try of the same write has committed.
-pub(crate) const ENTRY_EXISTS: Sql = Sql::both("SELECT ref FROM ledger WHERE ref = $1");
 
 /// An entry that concerns a user and none of its keys.
 pub(crate) struct UserEntry<'a> {
@@ -65,6 +64,43 @@ pub(crate) fn grant_quota(
     now: Millis,
 ) -> Result<(), DbError> {
     insert(batch, account.key_id, "quota", account, quota, now)
+}
+
+/// Enters whether the balance of a user is a limit from its version `version` on.
+pub(crate) fn set_unlimited(
+    batch: &mut Batch<'_, '_>,
+    user_id: &str,
+    unlimited: bool,
+    version: i64,
+    now: Millis,
+) -> Result<(), DbError> {
+    let entry = UserEntry {
+        reference: &versioned(user_id, version),
+        user_id,
+        amount: Amount::ZERO,
+        note: None,
+        now,
+    };
+    let kind = if unlimited { "unlimited" } else { "limited" };
+    insert_user_entry(batch, kind, &entry)
+}
+
+/// Enters the quota that a key has from its version on, or that it has none.
+pub(crate) fn set_quota(batch: &mut Batch<'_, '_>, key: &Key, now: Millis) -> Result<(), DbError> {
+    let account = Account {
+        user_id: &key.user_id,
+        key_id: &key.id,
+    };
+    let reference = versioned(&key.id, key.version);
+    match key.quota {
+        Some(quota) => insert(batch, &reference, "quota", account, quota, now),
+        None => insert(batch, &reference, "no_quota", account, Amount::ZERO, now),
+    }
+}
+
+/// A reference that sorts after those of earlier versions, so that the last entry is what holds.
+fn versioned(id: &str, version: i64) -> String {
+    format!("{id}:{version:019}")
 }
 
 /// Enters a movement of the charge `reference`; an amount of 0 makes no entry.

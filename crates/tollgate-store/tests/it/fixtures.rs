@@ -78,6 +78,7 @@ pub(crate) fn new_key(user: &str, quota: Option<&str>) -> NewKey {
     NewKey {
         id: id::short_id("key_"),
         hash: id::key_hash(&id::api_key()),
+        hint: "sk-".to_owned(),
         user: user.to_owned(),
         label: "test".to_owned(),
         quota: quota.map(amount),

@@ -38,6 +38,7 @@ impl Fixture {
         let key = NewKey {
             id: id::short_id("key_"),
             hash: "hash".to_owned(),
+            hint: "sk-".to_owned(),
             user: "ann".to_owned(),
             label: String::new(),
             quota: None,

@@ -1,0 +1,276 @@
+//! The books as the admin API lists them.
+
+use serde_json::{Value, json};
+use tollgate_core::{Amount, Millis, id};
+
+use super::json::{amount_json, time_json};
+use super::{list_arg, one_of};
+use crate::db::{DbError, Row, Sql, args};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::writer::batch::Batch;
+
+/// The kinds of entries that say what was granted, and move nothing: the trail shows them better.
+macro_rules! listed_kinds {
+    () => {
+        "kind NOT IN ('unlimited', 'limited', 'no_quota')"
+    };
+}
+// A chat that was written at its end has the time of its end in its id, so its charge is found by the id.
+macro_rules! list_entries {
+    ($database:ident, $($users:tt)+) => {
+        concat!(
+            "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM (
+             SELECT * FROM (SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger
+                WHERE at >= $1 AND at < $2 AND (at, ref, kind) < ($3, $4, $5) AND ", $($users)+, " AND ",
+            one_of!($database "key_id" "$7"), " AND ", one_of!($database "kind" "$8"), " AND ", listed_kinds!(),
+            " ORDER BY at DESC, ref DESC, kind DESC LIMIT $9) l
+             UNION ALL
+             SELECT * FROM (SELECT id AS ref, 'charge' AS kind, user_id, key_id, settled AS amount, CAST(NULL AS TEXT) AS note,
+                closed_at AS at, CAST(NULL AS TEXT) AS reference FROM chats
+                WHERE held IS NULL AND settled <> 0 AND id >= $10 AND id < $11 AND closed_at >= $1 AND closed_at < $2
+                AND (closed_at, id, 'charge') < ($3, $4, $5) AND ", $($users)+, " AND ",
+            one_of!($database "key_id" "$7"), " AND ", one_of!($database "'charge'" "$8"),
+            " ORDER BY id DESC LIMIT $9) c
+             UNION ALL
+             SELECT * FROM (SELECT id AS ref, 'debt' AS kind, user_id, key_id, debt AS amount, CAST(NULL AS TEXT) AS note,
+                closed_at AS at, CAST(NULL AS TEXT) AS reference FROM chats
+                WHERE debt <> 0 AND closed_at >= $1 AND closed_at < $2 AND (closed_at, id, 'debt') < ($3, $4, $5) AND ",
+            $($users)+, " AND ", one_of!($database "key_id" "$7"), " AND ", one_of!($database "'debt'" "$8"),
+            " ORDER BY closed_at DESC, id DESC LIMIT $9) d
+             ) e ORDER BY at DESC, ref DESC, kind DESC LIMIT $9"
+        )
+    };
+}
+/// What an entry adds to the balance of its user.
+macro_rules! delta {
+    () => {
+        "CASE kind WHEN 'credit' THEN amount WHEN 'refund' THEN amount WHEN 'settle' THEN -amount WHEN 'charge' THEN -amount ELSE 0 END"
+    };
+}
+/// The balance before the entries from the end of the listed time on.
+macro_rules! balance_at_end {
+    () => {
+        concat!(
+            "(SELECT balance FROM users WHERE id = $6)
+             - COALESCE((SELECT CAST(SUM(", delta!(), ") AS BIGINT) FROM ledger WHERE user_id = $6 AND at >= $2), 0)
+             + COALESCE((SELECT CAST(SUM(settled) AS BIGINT) FROM chats
+                         WHERE held IS NULL AND user_id = $6 AND id >= $11 AND closed_at >= $2), 0)"
+        )
+    };
+}
+const LIST_ENTRIES: Sql = Sql::per_database(
+    list_entries!(sqlite, one_of!(sqlite "user_id" "$6")),
+    list_entries!(postgres, one_of!(postgres "user_id" "$6")),
+);
+const USER_ENTRIES: Sql = Sql::per_database(
+    concat!(
+        "SELECT e.*, ",
+        balance_at_end!(),
+        " FROM (",
+        list_entries!(sqlite, "user_id = $6"),
+        ") e"
+    ),
+    concat!(
+        "SELECT e.*, ",
+        balance_at_end!(),
+        " FROM (",
+        list_entries!(postgres, "user_id = $6"),
+        ") e"
+    ),
+);
+const BY_REFERENCE: Sql = Sql::both(
+    "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger WHERE reference = $1",
+);
+pub(super) const SET_REFERENCE: Sql =
+    Sql::both("UPDATE ledger SET reference = $1 WHERE ref = $2 AND kind = 'credit'");
+
+/// An entry of the books.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The id of the task, chat or credit.
+    pub object_id: String,
+    /// `credit`, `hold`, `settle`, `release`, `charge`, `refund`, `debt` or `quota`.
+    pub kind: String,
+    /// Whose balance it concerns.
+    pub user_id: String,
+    /// The key, if one is concerned.
+    pub key_id: Option<String>,
+    /// What was moved.
+    pub amount: Amount,
+    /// Why.
+    pub reason: Option<String>,
+    /// When.
+    pub at: Millis,
+    /// The name that a payment system gave to a credit.
+    pub reference: Option<String>,
+}
+
+impl Entry {
+    pub(super) fn credit(credit_id: &str, user_id: &str, new: &NewCredit, now: Millis) -> Self {
+        Self {
+            object_id: credit_id.to_owned(),
+            kind: "credit".to_owned(),
+            user_id: user_id.to_owned(),
+            key_id: None,
+            amount: new.amount,
+            reason: new.reason.clone(),
+            at: now,
+            reference: new.reference.clone(),
+        }
+    }
+
+    /// What it adds to the balance of its user.
+    pub fn delta(&self) -> Amount {
+        match self.kind.as_str() {
+            "credit" | "refund" => self.amount,
+            "settle" | "charge" => -self.amount,
+            _ => Amount::ZERO,
+        }
+    }
+
+    /// As the admin API shows it.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": format!("{}:{}", self.object_id, self.kind),
+            "at": time_json(self.at),
+            "user_id": self.user_id,
+            "key_id": self.key_id,
+            "kind": self.kind,
+            "amount": amount_json(self.amount),
+            "delta": amount_json(self.delta()),
+            "ref": self.object_id,
+            "reference": self.reference,
+            "reason": self.reason,
+        })
+    }
+}
+
+/// A credit to make.
+#[derive(Debug, Clone)]
+pub struct NewCredit {
+    /// Less than 0 to take from the balance.
+    pub amount: Amount,
+    /// Why.
+    pub reason: Option<String>,
+    /// The name that a payment system gave it: unique among all credits.
+    pub reference: Option<String>,
+}
+
+/// Which entries to list.
+#[derive(Debug, Clone, Default)]
+pub struct EntryFilter {
+    /// Only entries from this time on.
+    pub from: Millis,
+    /// Only entries before this time.
+    pub to: Millis,
+    /// Only of these users.
+    pub user_ids: Option<Vec<String>>,
+    /// Only of these keys.
+    pub key_ids: Option<Vec<String>>,
+    /// Only of these kinds.
+    pub kinds: Option<Vec<String>>,
+}
+
+/// The place of an entry in the order of a list.
+#[derive(Debug, Clone)]
+pub struct EntryPosition {
+    /// The entry's time.
+    pub at: Millis,
+    /// The entry's object.
+    pub object_id: String,
+    /// The entry's kind.
+    pub kind: String,
+}
+
+/// The books.
+impl Store {
+    /// Entries, newest first, after `after`.
+    pub async fn list_entries(
+        &self,
+        filter: &EntryFilter,
+        after: Option<&EntryPosition>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let users = list_arg(filter.user_ids.as_ref());
+        let mut rows = self
+            .query_entries(&LIST_ENTRIES, filter, users.as_deref(), after, limit)
+            .await?;
+        Ok(rows.iter_mut().map(read_entry).collect::<Result<_, _>>()?)
+    }
+
+    /// Entries of one user, newest first, after `after`, and the balance after the last entry before `filter.to`. The filter's
+    /// users are ignored.
+    pub async fn list_user_entries(
+        &self,
+        user_id: &str,
+        filter: &EntryFilter,
+        after: Option<&EntryPosition>,
+        limit: usize,
+    ) -> Result<(Vec<Entry>, Amount), StoreError> {
+        let mut rows = self
+            .query_entries(&USER_ENTRIES, filter, Some(user_id), after, limit)
+            .await?;
+        let balance = rows.first().map_or(Ok(Amount::ZERO), |row| row.amount(8))?;
+        let entries = rows.iter_mut().map(read_entry).collect::<Result<_, _>>()?;
+        Ok((entries, balance))
+    }
+
+    async fn query_entries(
+        &self,
+        sql: &Sql,
+        filter: &EntryFilter,
+        users: Option<&str>,
+        after: Option<&EntryPosition>,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let lists = [&filter.key_ids, &filter.kinds].map(|list| list_arg(list.as_ref()));
+        let [keys, kinds] = lists;
+        let (at, object_id, kind) = match after {
+            Some(after) => (after.at, after.object_id.as_str(), after.kind.as_str()),
+            None => (i64::MAX, "~", "~"),
+        };
+        let (from_id, to_id) = (
+            id::min_chat_id_at(filter.from),
+            id::min_chat_id_at(filter.to),
+        );
+        let args = args![
+            filter.from,
+            filter.to,
+            at,
+            object_id,
+            kind,
+            users,
+            keys.as_ref(),
+            kinds.as_ref(),
+            limit as i64,
+            &from_id,
+            &to_id
+        ];
+        self.query(sql, args).await
+    }
+}
+
+/// The credit with that reference.
+pub(super) async fn credit_by_reference(
+    batch: &mut Batch<'_, '_>,
+    reference: &str,
+) -> Result<Option<Entry>, DbError> {
+    match batch.first(&BY_REFERENCE, args![reference]).await? {
+        Some(mut row) => read_entry(&mut row).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn read_entry(row: &mut Row) -> Result<Entry, DbError> {
+    Ok(Entry {
+        object_id: row.text(0)?,
+        kind: row.text(1)?,
+        user_id: row.text(2)?,
+        key_id: row.opt_text(3)?,
+        amount: row.amount(4)?,
+        reason: row.opt_text(5)?,
+        at: row.int(6)?,
+        reference: row.opt_text(7)?,
+    })
+}

@@ -1,0 +1,389 @@
+//! Keys as the admin API edits them: create, change, revoke, rotate, list.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tollgate_core::{Amount, Millis};
+
+use super::json::{amount_json, opt_time_json, time_json};
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
+use super::write::{Applied, Change};
+use super::{PageStart, list_arg, one_of, page_args};
+use crate::db::{DbError, Sql, args};
+use crate::error::StoreError;
+use crate::keys::{KEY_BY_ID, Key, NewKey, insert_key, read_key, select_keys};
+use crate::ledger::entries::set_quota;
+use crate::store::Store;
+use crate::users::{USER_BY_ID, raise_access_version};
+use crate::writer::AccountIds;
+use crate::writer::batch::Batch;
+
+const UPDATE_KEY: Sql = Sql::both(
+    "UPDATE keys SET label = $1, quota = $2, rpm = $3, tpm = $4, max_concurrency = $5, models = $6, bare_envelope = $7,
+                     expires_at = $8, revoked_at = $9, hash = $10, hint = $11, version = version + 1
+     WHERE id = $12 AND version = $13",
+);
+const SET_PREVIOUS_HASH: Sql =
+    Sql::both("UPDATE keys SET previous_hash = $1, previous_valid_until = $2 WHERE id = $3");
+macro_rules! list_keys {
+    ($database:ident, $($user:tt)+) => {
+        concat!(
+            select_keys!(),
+            " WHERE (k.created_at, k.id) < ($1, $2) AND ", $($user)+,
+            " AND (CAST($4 AS BIGINT) IS NULL OR (k.revoked_at IS NOT NULL) = (CAST($4 AS BIGINT) = 1))
+             ORDER BY k.created_at DESC, k.id DESC LIMIT $5"
+        )
+    };
+}
+const LIST_KEYS: Sql = Sql::per_database(
+    list_keys!(sqlite, one_of!(sqlite "k.user_id" "$3")),
+    list_keys!(postgres, one_of!(postgres "k.user_id" "$3")),
+);
+const KEYS_OF_USER: Sql = Sql::both(list_keys!(both, "k.user_id = $3"));
+
+/// A key to create, of the user with an id.
+#[derive(Debug, Clone)]
+pub struct NewAdminKey {
+    /// Its user.
+    pub user_id: String,
+    /// The key; the user's name in it is not used.
+    pub key: NewKey,
+}
+
+/// Changes of a key; `None` changes nothing, `Some(None)` takes a limit away.
+#[derive(Debug, Clone, Default)]
+pub struct KeyPatch {
+    /// A label for people.
+    pub name: Option<String>,
+    /// What it may spend in total, never less than it has used and holds.
+    pub quota: Option<Option<Amount>>,
+    /// POST requests in a sliding minute.
+    pub rpm: Option<Option<u32>>,
+    /// Chat tokens in a sliding minute.
+    pub tpm: Option<Option<u32>>,
+    /// Requests in flight.
+    pub max_concurrency: Option<Option<u32>>,
+    /// The models it may use.
+    pub models: Option<Option<Vec<String>>>,
+    /// When it expires.
+    pub expires_at: Option<Option<Millis>>,
+    /// Whether chat responses come without the gateway's envelope.
+    pub bare_envelope: Option<bool>,
+}
+
+/// Which keys to list.
+#[derive(Debug, Clone, Default)]
+pub struct KeyFilter {
+    /// Only of these users.
+    pub user_ids: Option<Vec<String>>,
+    /// Only revoked ones, or only others.
+    pub revoked: Option<bool>,
+}
+
+impl Key {
+    /// As the admin API shows it.
+    pub fn to_admin_json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "name": self.label,
+            "user_id": self.user_id,
+            "hint": self.hint,
+            "quota": self.quota.map(amount_json),
+            "used": amount_json(self.used),
+            "held": amount_json(self.held),
+            "rpm": self.limits.rates.rpm,
+            "tpm": self.limits.rates.tpm,
+            "max_concurrency": self.limits.rates.max_concurrency,
+            "models": self.limits.models,
+            "envelope": if self.limits.bare_envelope { "none" } else { "standard" },
+            "created_at": time_json(self.created_at),
+            "expires_at": opt_time_json(self.limits.expires_at),
+            "revoked_at": opt_time_json(self.revoked_at),
+            "previous_valid_until": opt_time_json(self.previous_valid_until),
+            "version": self.version,
+        })
+    }
+
+    /// As the trail shows it: without money, whose movements are in the books.
+    fn to_trail_json(&self) -> Value {
+        let mut object = self.to_admin_json();
+        if let Some(members) = object.as_object_mut() {
+            members.retain(|name, _| !["held", "used"].contains(&name.as_str()));
+        }
+        object
+    }
+
+    fn reply(&self, status: u16) -> AdminReply {
+        AdminReply::new(status, self.to_admin_json(), Some(self.version))
+    }
+}
+
+/// Keys, for the admin API.
+impl Store {
+    /// Creates a key.
+    pub async fn admin_create_key(&self, request: &AdminRequest, new: NewAdminKey) -> AdminResult {
+        self.admin_write(request, CreateKey(new)).await
+    }
+
+    /// Changes a key that has the version `if_match`.
+    pub async fn admin_update_key(
+        &self,
+        request: &AdminRequest,
+        key_id: &str,
+        if_match: i64,
+        patch: KeyPatch,
+    ) -> AdminResult {
+        let edit = KeyEdit::Patch { if_match, patch };
+        self.admin_edit_key(request, key_id, edit).await
+    }
+
+    /// Revokes a key. A key that is revoked already stays as it is.
+    pub async fn admin_revoke_key(&self, request: &AdminRequest, key_id: &str) -> AdminResult {
+        self.admin_edit_key(request, key_id, KeyEdit::Revoke).await
+    }
+
+    /// Gives a key another secret, of which these are hash and hint. The old one is valid until `previous_valid_until`.
+    pub async fn admin_rotate_key(
+        &self,
+        request: &AdminRequest,
+        key_id: &str,
+        hash: String,
+        hint: String,
+        previous_valid_until: Millis,
+    ) -> AdminResult {
+        let edit = KeyEdit::Rotate {
+            hash,
+            hint,
+            previous_valid_until,
+        };
+        self.admin_edit_key(request, key_id, edit).await
+    }
+
+    async fn admin_edit_key(
+        &self,
+        request: &AdminRequest,
+        key_id: &str,
+        edit: KeyEdit,
+    ) -> AdminResult {
+        let key_id = key_id.to_owned();
+        self.admin_write(request, EditKey { key_id, edit }).await
+    }
+
+    /// Keys, newest first.
+    pub async fn admin_list_keys(
+        &self,
+        filter: &KeyFilter,
+        after: Option<&PageStart>,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        let (at, id) = page_args(after);
+        let revoked = filter.revoked.map(i64::from);
+        let list = list_arg(filter.user_ids.as_ref());
+        let (sql, users) = match filter.user_ids.as_deref() {
+            Some([one]) => (&KEYS_OF_USER, Some(one)),
+            _ => (&LIST_KEYS, list.as_ref()),
+        };
+        let mut rows = self
+            .query(sql, args![at, id, users, revoked, limit as i64])
+            .await?;
+        Ok(rows.iter_mut().map(read_key).collect::<Result<_, _>>()?)
+    }
+}
+
+/// The key as this batch has it; `None` if there is none.
+async fn find_key(batch: &mut Batch<'_, '_>, key_id: &str) -> Result<Option<Key>, DbError> {
+    let Some(mut row) = batch.first(&KEY_BY_ID, args![key_id]).await? else {
+        return Ok(None);
+    };
+    let mut key = read_key(&mut row)?;
+    // The batch writes its movements of money at its end.
+    if let Some([held, used]) = batch.balances.sums_of_key(key_id) {
+        (key.held, key.used) = (held, used);
+    }
+    Ok(Some(key))
+}
+
+struct CreateKey(NewAdminKey);
+
+#[async_trait(?Send)]
+impl AdminChange for CreateKey {
+    /// Moves no money, but the user's row, which the new row references, must be locked in the order of all rows.
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::user(&self.0.user_id)
+    }
+
+    async fn apply(
+        &self,
+        _request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let NewAdminKey { user_id, key } = &self.0;
+        if batch.first(&USER_BY_ID, args![user_id]).await?.is_none() {
+            return Ok(Applied::Rejected(AdminRejection::Invalid {
+                field: "user_id",
+                message: format!("there is no user {user_id:?}"),
+            }));
+        }
+        insert_key(batch, key, user_id).await?;
+        let missing = || DbError::Failed(format!("key {} was not inserted", key.id));
+        let created = find_key(batch, &key.id).await?.ok_or_else(missing)?;
+        Ok(Applied::Changed(Change {
+            action: "key.create",
+            object_type: "key",
+            object_id: created.id.clone(),
+            before: None,
+            after: Some(created.to_trail_json()),
+            reply: created.reply(201),
+        }))
+    }
+}
+
+struct EditKey {
+    key_id: String,
+    edit: KeyEdit,
+}
+
+enum KeyEdit {
+    Patch {
+        if_match: i64,
+        patch: KeyPatch,
+    },
+    Revoke,
+    Rotate {
+        hash: String,
+        hint: String,
+        previous_valid_until: Millis,
+    },
+}
+
+impl KeyPatch {
+    fn apply_to(&self, key: &mut Key) {
+        if let Some(name) = &self.name {
+            name.clone_into(&mut key.label);
+        }
+        key.quota = self.quota.unwrap_or(key.quota);
+        let limits = &mut key.limits;
+        limits.rates.rpm = self.rpm.unwrap_or(limits.rates.rpm);
+        limits.rates.tpm = self.tpm.unwrap_or(limits.rates.tpm);
+        limits.rates.max_concurrency = self.max_concurrency.unwrap_or(limits.rates.max_concurrency);
+        if let Some(models) = &self.models {
+            limits.models.clone_from(models);
+        }
+        limits.expires_at = self.expires_at.unwrap_or(limits.expires_at);
+        limits.bare_envelope = self.bare_envelope.unwrap_or(limits.bare_envelope);
+    }
+}
+
+impl KeyEdit {
+    /// The key after the edit, but for its version.
+    fn apply_to(&self, key: &Key, now: Millis) -> Result<Key, AdminRejection> {
+        let mut edited = key.clone();
+        match self {
+            Self::Patch { if_match, .. } if *if_match != key.version => {
+                return Err(AdminRejection::Stale {
+                    current: key.to_admin_json(),
+                    version: key.version,
+                });
+            }
+            Self::Patch { patch, .. } => patch.apply_to(&mut edited),
+            Self::Revoke => edited.revoked_at = key.revoked_at.or(Some(now)),
+            Self::Rotate { .. } if key.revoked_at.is_some() => {
+                let message = "the key is revoked: create another one";
+                return Err(AdminRejection::conflict("already_finished", None, message));
+            }
+            Self::Rotate {
+                hash,
+                hint,
+                previous_valid_until,
+            } => {
+                hash.clone_into(&mut edited.hash);
+                hint.clone_into(&mut edited.hint);
+                edited.previous_valid_until = Some(*previous_valid_until);
+            }
+        }
+        let spent = key.used + key.held;
+        if edited.quota != key.quota && edited.quota.is_some_and(|quota| quota < spent) {
+            return Err(AdminRejection::conflict(
+                "insufficient_balance",
+                Some("quota"),
+                format!(
+                    "the key has used and holds {spent}: the quota must be at least that; revoke the key to stop it"
+                ),
+            ));
+        }
+        Ok(edited)
+    }
+
+    fn action(&self) -> &'static str {
+        match self {
+            Self::Patch { .. } => "key.update",
+            Self::Revoke => "key.revoke",
+            Self::Rotate { .. } => "key.rotate",
+        }
+    }
+}
+
+#[async_trait(?Send)]
+impl AdminChange for EditKey {
+    /// Moves no money, but its row must be locked in the order of all rows.
+    fn accounts(&self) -> AccountIds<'_> {
+        AccountIds::key(&self.key_id)
+    }
+
+    async fn apply(
+        &self,
+        request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let Some(key) = find_key(batch, &self.key_id).await? else {
+            return Ok(AdminRejection::NotFound.into());
+        };
+        let mut edited = match self.edit.apply_to(&key, request.now) {
+            Ok(edited) => edited,
+            Err(rejection) => return Ok(rejection.into()),
+        };
+        if edited == key {
+            return Ok(Applied::Unchanged(key.reply(200)));
+        }
+        edited.version += 1;
+        update_key(batch, &key, &edited)?;
+        if edited.quota != key.quota {
+            set_quota(batch, &edited, request.now)?;
+        }
+        raise_access_version(batch)?;
+        Ok(Applied::Changed(Change {
+            action: self.edit.action(),
+            object_type: "key",
+            object_id: key.id.clone(),
+            before: Some(key.to_trail_json()),
+            after: Some(edited.to_trail_json()),
+            reply: edited.reply(200),
+        }))
+    }
+}
+
+fn update_key(batch: &mut Batch<'_, '_>, key: &Key, edited: &Key) -> Result<(), DbError> {
+    let [rpm, tpm, max_concurrency] = edited.limits.rates.to_columns();
+    let models = edited.limits.models_to_column();
+    if edited.hash != key.hash {
+        let args = args![&key.hash, edited.previous_valid_until, &key.id];
+        batch.queue_one(&SET_PREVIOUS_HASH, args)?;
+    }
+    batch.queue_one(
+        &UPDATE_KEY,
+        args![
+            &edited.label,
+            edited.quota,
+            rpm,
+            tpm,
+            max_concurrency,
+            models.as_ref(),
+            edited.limits.bare_envelope,
+            edited.limits.expires_at,
+            edited.revoked_at,
+            &edited.hash,
+            &edited.hint,
+            &key.id,
+            key.version
+        ],
+    )
+}
