@@ -1,5 +1,6 @@
 //! The gateway: HTTP server, routes, chat, tasks and their workers, webhooks, configuration and the command line.
 
+pub mod admin;
 pub mod auth;
 pub mod chat;
 pub mod cli;

@@ -14,9 +14,11 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 
+use crate::admin;
 use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath, Endpoint};
 use crate::chat::handler;
 use crate::chat::request::ChatRequest;
+use crate::http::server::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::routes::{
     balance, chat, fallback, files, health, images, models, pages, speech, tasks, uploads, videos,
@@ -32,6 +34,8 @@ use crate::state::App;
 pub struct GatewayService {
     app: Arc<App>,
     router: TowerToHyperService<Router>,
+    /// `None` outside of a connection.
+    peer: Option<PeerAddress>,
 }
 
 impl GatewayService {
@@ -40,6 +44,16 @@ impl GatewayService {
         Self {
             app: Arc::clone(app),
             router: TowerToHyperService::new(router(app)),
+            peer: None,
+        }
+    }
+
+    /// The same service for a connection of this client.
+    #[must_use]
+    pub fn for_connection(&self, peer: PeerAddress) -> Self {
+        Self {
+            peer: Some(peer),
+            ..self.clone()
         }
     }
 
@@ -73,7 +87,12 @@ impl Service<Request<Incoming>> for GatewayService {
             .find(|chat| chat.path == path && chat.operation == ChatOperation::ModelInBody);
         match chat.filter(|_| request.method() == Method::POST) {
             Some(chat) => Either::Right(self.chat(chat.path, chat.endpoint, request)),
-            None => Either::Left(self.router.call(request)),
+            None => {
+                if let Some(peer) = self.peer {
+                    request.extensions_mut().insert(peer);
+                }
+                Either::Left(self.router.call(request))
+            }
         }
     }
 }
@@ -137,6 +156,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/v1/models/{*named}", get(models::get))
         .route("/files/{name}", get(files::get))
         .merge(chat_routes())
+        .merge(admin::endpoints::routes())
         // Documentation and operation
         .route("/openapi.json", get(pages::openapi))
         .route("/docs", get(pages::docs))

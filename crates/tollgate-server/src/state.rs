@@ -10,6 +10,7 @@ use tollgate_media::catalogue::Catalogue;
 use tollgate_store::Store;
 use tollgate_upstream::egress::{self, ClientOptions};
 
+use crate::admin::PasswordHasher;
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
 use crate::chat::billing::BillingContext;
@@ -80,6 +81,8 @@ pub struct App {
     pub openapi: String,
     /// Authenticates the operator.
     pub admin_key: Secret,
+    /// Hashes the passwords of admins.
+    pub passwords: PasswordHasher,
     /// Whether `/metrics` needs no key: only on a loopback address.
     pub metrics_public: bool,
 }
@@ -136,6 +139,7 @@ impl App {
             webhooks: shared.webhook_sender(),
             heartbeat: shared.heartbeat(&config),
             admin_key,
+            passwords: PasswordHasher::default(),
             metrics_public: address.ip().is_loopback(),
             store: shared.store,
             catalogue: shared.catalogue,

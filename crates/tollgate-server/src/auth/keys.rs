@@ -8,7 +8,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use http::{HeaderMap, HeaderName};
 use subtle::ConstantTimeEq as _;
-use tollgate_core::{ApiError, Clock, ErrorKind, id};
+use tollgate_core::{ApiError, Clock, ErrorKind, Millis, id};
 use tollgate_store::{Key, Store, StoreError};
 
 use crate::http::errors;
@@ -32,7 +32,12 @@ pub struct Authenticator {
 struct CachedKey {
     digest: [u8; 32],
     key: Arc<Key>,
+    /// When this secret of the key ends, if the key has another one by now.
+    replaced_at: Option<Millis>,
 }
+
+/// A key, and when the presented secret of it ends if the key has another one by now.
+type FoundKey = (Arc<Key>, Option<Millis>);
 
 /// Why a request is not authenticated.
 #[derive(Debug)]
@@ -94,10 +99,15 @@ impl Authenticator {
 
     async fn check_key(&self, presented: &str) -> Result<Arc<Key>, AuthError> {
         let digest = id::key_digest(presented);
-        let key = match self.cached(&digest) {
-            Some(key) => key,
+        let (key, replaced_at) = match self.cached(&digest) {
+            Some(found) => found,
             None => Box::pin(self.look_up(digest)).await?,
         };
+        if replaced_at.is_some_and(|replaced_at| replaced_at <= self.clock.now()) {
+            return Err(AuthError::InvalidKey(
+                "this API key was replaced by another",
+            ));
+        }
         if key.revoked_at.is_some() {
             return Err(AuthError::InvalidKey("this API key was revoked"));
         }
@@ -111,24 +121,32 @@ impl Authenticator {
         Ok(key)
     }
 
-    fn cached(&self, digest: &[u8; 32]) -> Option<Arc<Key>> {
+    fn cached(&self, digest: &[u8; 32]) -> Option<FoundKey> {
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         let found = cache.get(&digest_prefix(digest))?;
-        bool::from(found.digest.ct_eq(digest)).then(|| Arc::clone(&found.key))
+        bool::from(found.digest.ct_eq(digest)).then(|| (Arc::clone(&found.key), found.replaced_at))
     }
 
-    async fn look_up(&self, digest: [u8; 32]) -> Result<Arc<Key>, AuthError> {
+    async fn look_up(&self, digest: [u8; 32]) -> Result<FoundKey, AuthError> {
         let version = self.version.load(Ordering::Acquire);
-        let found = self.store.key_by_hash(&id::hex(&digest)).await;
+        let hash = id::hex(&digest);
+        let found = self.store.key_by_hash(&hash).await;
         let found = found.map_err(AuthError::Store)?;
         let key = Arc::new(found.ok_or(AuthError::InvalidKey("this API key is not known"))?);
+        // A secret from before the last rotation; at once invalid if its end is not known.
+        let replaced_at = (key.hash != hash).then(|| key.previous_valid_until.unwrap_or(0));
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         // If the version changed meanwhile, the key was read before that change: it serves this request and is not cached.
         if self.version.load(Ordering::Acquire) == version {
             let key = Arc::clone(&key);
-            cache.insert(digest_prefix(&digest), CachedKey { digest, key });
+            let cached = CachedKey {
+                digest,
+                key,
+                replaced_at,
+            };
+            cache.insert(digest_prefix(&digest), cached);
         }
-        Ok(key)
+        Ok((key, replaced_at))
     }
 
     /// Empties the cache as soon as the store says that users or keys changed. Never returns.

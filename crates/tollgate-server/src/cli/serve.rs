@@ -172,7 +172,8 @@ async fn until_stopped(
     };
     let options = server::Options::from(&app.config);
     let service = GatewayService::new(app);
-    let served = tokio::spawn(server::serve(listener, service, options, drain.clone()));
+    let service_of = move |peer| service.for_connection(peer);
+    let served = tokio::spawn(server::serve(listener, service_of, options, drain.clone()));
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => break,

@@ -44,6 +44,10 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Interval of peeks at a preface that arrives in pieces.
 const PREFACE_PEEK_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The address of the client's end of a connection, in the extensions of a request that goes through the router.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerAddress(pub SocketAddr);
+
 /// A bound address.
 pub struct Listener {
     socket: TcpListener,
@@ -110,9 +114,14 @@ pub async fn bind(address: &str) -> Result<Listener, String> {
 }
 
 /// Serves until `drain` fires; then accepts what already waits, and returns when the requests in flight have ended, or
-/// after `options.drain`.
-pub async fn serve<S>(listener: Listener, service: S, options: Options, drain: CancellationToken)
-where
+/// after `options.drain`. `service_of` makes the service of a connection from the client's address.
+pub async fn serve<F, S>(
+    listener: Listener,
+    service_of: F,
+    options: Options,
+    drain: CancellationToken,
+) where
+    F: Fn(PeerAddress) -> S,
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
@@ -127,7 +136,7 @@ where
     let server = Server {
         limits: ConnectionLimits::new(max, options.per_address, options.trusted_proxies),
         http1: http1_builder(),
-        service,
+        service_of,
         drain,
         tracker: TaskTracker::new(),
     };
@@ -153,16 +162,17 @@ where
 }
 
 /// What all connections share.
-struct Server<S> {
+struct Server<F> {
     limits: ConnectionLimits,
     http1: http1::Builder,
-    service: S,
+    service_of: F,
     drain: CancellationToken,
     tracker: TaskTracker,
 }
 
-impl<S> Server<S>
+impl<F, S> Server<F>
 where
+    F: Fn(PeerAddress) -> S,
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
@@ -183,7 +193,7 @@ where
         let _ = stream.set_nodelay(true);
         let service = PermittedService {
             access: permit.access,
-            service: self.service.clone(),
+            service: (self.service_of)(PeerAddress(peer)),
         };
         let (http1, drain) = (self.http1.clone(), self.drain.clone());
         self.tracker.spawn(async move {

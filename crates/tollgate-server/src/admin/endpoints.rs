@@ -1,0 +1,194 @@
+//! The table of contents of the admin API: every endpoint with its method, path, scope and shapes. The router, the checks
+//! before a handler and the OpenAPI document are made from it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{FromRequestParts as _, RawPathParams, Request, State};
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+
+use super::authenticate::authenticate;
+use super::call::Call;
+use super::error::AdminError;
+use super::query::Query;
+use super::reply::Reply;
+use super::scope::Scope;
+use super::{admins, entries, events, keys, me, openapi, sessions, tokens, users};
+use crate::http::server::PeerAddress;
+use crate::http::trace::RequestId;
+use crate::state::App;
+
+/// Where the admin API is.
+pub const PREFIX: &str = "/admin/v1";
+/// Largest body of a request, in bytes.
+const MAX_BODY: usize = 1 << 20;
+/// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Who may call an endpoint.
+#[derive(Debug, Clone, Copy)]
+pub enum Access {
+    /// Anybody: sign-in.
+    Public,
+    /// Any caller who is known.
+    Any,
+    /// Callers with the scope.
+    Scope(Scope),
+    /// Callers with at least one of the scopes.
+    AnyOf(&'static [Scope]),
+}
+
+/// What an endpoint replies with.
+#[derive(Debug, Clone, Copy)]
+pub enum Returns {
+    /// An object: the name of its schema, and the status.
+    Object(&'static str, u16),
+    /// A list of objects.
+    List(&'static str),
+    /// 204.
+    Nothing,
+}
+
+/// The future of a handler.
+pub type Handling = Pin<Box<dyn Future<Output = Result<Reply, AdminError>> + Send>>;
+
+/// An endpoint.
+pub struct Endpoint {
+    /// The method.
+    pub method: Method,
+    /// The path behind [`PREFIX`].
+    pub path: &'static str,
+    /// Who may call it.
+    pub access: Access,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    /// Query parameters; lists also have `limit` and `cursor`.
+    pub query: &'static [&'static str],
+    /// The schema of the body, if there is one.
+    pub body: Option<&'static str>,
+    /// What it replies with.
+    pub returns: Returns,
+    /// Runs it.
+    pub handler: fn(Call) -> Handling,
+}
+
+/// An async function as [`Endpoint::handler`].
+macro_rules! handler {
+    ($function:path) => {
+        |call| Box::pin($function(call))
+    };
+}
+pub(super) use handler;
+
+/// Every endpoint.
+pub fn all() -> impl Iterator<Item = &'static Endpoint> {
+    let lists: [&[Endpoint]; 9] = [
+        me::ENDPOINTS,
+        sessions::ENDPOINTS,
+        admins::ENDPOINTS,
+        tokens::ENDPOINTS,
+        users::ENDPOINTS,
+        entries::ENDPOINTS,
+        keys::ENDPOINTS,
+        events::ENDPOINTS,
+        openapi::ENDPOINTS,
+    ];
+    lists.into_iter().flatten()
+}
+
+/// The routes of the admin API.
+pub fn routes() -> Router<Arc<App>> {
+    let mut routes = Router::new().route("/admin/openapi.json", axum::routing::get(openapi::get));
+    for endpoint in all() {
+        let method = MethodFilter::try_from(endpoint.method.clone());
+        let method = method.expect("the methods of endpoints are those of HTTP");
+        let handler =
+            move |State(app): State<Arc<App>>, request: Request| handle(app, endpoint, request);
+        routes = routes.route(&format!("{PREFIX}{}", endpoint.path), on(method, handler));
+    }
+    routes
+}
+
+/// Whether errors of the path have the envelope of the admin API.
+pub fn is_admin_path(path: &str) -> bool {
+    path == "/admin" || path.starts_with("/admin/")
+}
+
+async fn handle(app: Arc<App>, endpoint: &'static Endpoint, request: Request) -> Response {
+    let request_id = request.extensions().get::<RequestId>().cloned();
+    let request_id = request_id.map(|id| id.as_str().to_owned());
+    let request_id = request_id.unwrap_or_default();
+    let result = check_and_run(app, endpoint, request, request_id.clone()).await;
+    match result {
+        Ok(reply) => reply.into_response(),
+        Err(error) => error.into_response(&request_id),
+    }
+}
+
+/// The checks that come before every handler: caller, origin, scope.
+async fn check_and_run(
+    app: Arc<App>,
+    endpoint: &Endpoint,
+    request: Request,
+    request_id: String,
+) -> Result<Reply, AdminError> {
+    let (mut parts, body) = request.into_parts();
+    let now = app.clock.now();
+    let actor = match endpoint.access {
+        Access::Public => None,
+        _ => Some(authenticate(&app, &parts.method, &parts.headers).await?),
+    };
+    if let Some(actor) = &actor {
+        match endpoint.access {
+            Access::Scope(scope) => actor.check_scope(scope, now)?,
+            Access::AnyOf(scopes) if !scopes.iter().any(|scope| actor.scopes.contains(*scope)) => {
+                let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+                let message = format!("needs {}", names.join(" or "));
+                return Err(AdminError::forbidden("missing_scope", message));
+            }
+            _ => {}
+        }
+    }
+    let ids = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let ids = ids.map(|ids| ids.iter().map(|(_, value)| value.to_owned()).collect());
+    let address = parts.extensions.get::<PeerAddress>();
+    let call = Call {
+        actor,
+        path: parts.uri.path().to_owned(),
+        ids: ids.map_err(|_| AdminError::not_found("object"))?,
+        query: Query::parse(parts.uri.query()),
+        address: address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0.ip()),
+        body: read_body(body).await,
+        method: parts.method,
+        headers: parts.headers,
+        request_id,
+        now,
+        app,
+    };
+    (endpoint.handler)(call).await
+}
+
+async fn read_body(body: Body) -> Result<Bytes, AdminError> {
+    let collected = Limited::new(body, MAX_BODY).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, collected).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => Err(AdminError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            format!("the body has more than {MAX_BODY} bytes"),
+        )),
+        _ => Err(AdminError::new(
+            StatusCode::BAD_REQUEST,
+            "invalid",
+            "the body did not arrive",
+        )),
+    }
+}

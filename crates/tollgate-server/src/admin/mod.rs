@@ -1,0 +1,34 @@
+//! The admin API under `/admin/v1` (docs/admin.md). `endpoints` is its table of contents; each resource has a file of its own; the
+//! others are what all resources share: who calls and what they may do, bodies, queries, lists, replies and errors.
+
+mod admins;
+mod authenticate;
+pub mod call;
+mod csv;
+pub mod endpoints;
+mod entries;
+mod error;
+mod events;
+pub mod fields;
+mod keys;
+pub mod list;
+mod me;
+pub mod openapi;
+mod password;
+mod query;
+mod reply;
+pub mod scope;
+mod sessions;
+mod tokens;
+mod users;
+
+pub use admins::sign_in_link;
+pub use authenticate::{Actor, ActorKind};
+pub use call::Call;
+pub use endpoints::Endpoint;
+pub use error::AdminError;
+pub use fields::Fields;
+pub use list::{Item, Listing};
+pub use password::PasswordHasher;
+pub use query::Query;
+pub use reply::Reply;

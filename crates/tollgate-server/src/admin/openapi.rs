@@ -1,0 +1,319 @@
+//! `/admin/openapi.json`: the OpenAPI 3.1 document of the admin API, made from the list of its endpoints.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::State;
+use axum::response::Response;
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::endpoints::{self, Access, Endpoint, PREFIX, Returns};
+use super::scope::{ROLES, scope_names};
+use crate::http::reply;
+use crate::state::App;
+
+/// The document itself is outside of [`PREFIX`].
+pub(super) const ENDPOINTS: &[Endpoint] = &[];
+
+/// Schemas of objects and bodies: name, then the members as `name:type`. `?` behind a type: may be null; behind a name: may be
+/// left out.
+const SCHEMAS: &[(&str, &str)] = &[
+    (
+        "me",
+        "kind:token|session|owner name:string role:string? scopes:strings expires_at:time? fresh_until:time?",
+    ),
+    (
+        "session",
+        "id:string created_at:time last_seen_at:time address:string current:boolean",
+    ),
+    ("sign_in", "name?:string password:string code?:string"),
+    ("password", "password:string"),
+    (
+        "admin",
+        "id:string name:string role:role disabled:boolean created_at:time last_sign_in_at:time? version:integer link?:string?",
+    ),
+    ("new_admin", "name:string role:role reason?:string"),
+    (
+        "admin_patch",
+        "name?:string role?:role disabled?:boolean reason?:string",
+    ),
+    (
+        "token",
+        "id:string name:string scopes:scopes hint:string created_at:time expires_at:time? last_used_at:time? version:integer secret?:string?",
+    ),
+    (
+        "new_token",
+        "name:string scopes:scopes expires_at?:time? reason?:string",
+    ),
+    (
+        "user",
+        "id:string name:string balance:amount held:amount used:amount unlimited:boolean rpm:integer? tpm:integer? max_concurrency:integer? disabled:boolean created_at:time version:integer",
+    ),
+    (
+        "new_user",
+        "name:string unlimited?:boolean rpm?:integer? tpm?:integer? max_concurrency?:integer? reason?:string",
+    ),
+    (
+        "user_patch",
+        "name?:string unlimited?:boolean rpm?:integer? tpm?:integer? max_concurrency?:integer? disabled?:boolean reason?:string",
+    ),
+    (
+        "new_credit",
+        "amount:amount reason:string reference?:string?",
+    ),
+    (
+        "entry",
+        "id:string at:time user_id:string key_id:string? kind:string amount:amount delta:amount ref:string reference:string? reason:string?",
+    ),
+    (
+        "user_entry",
+        "id:string at:time user_id:string key_id:string? kind:string amount:amount delta:amount ref:string reference:string? reason:string? balance_after:amount",
+    ),
+    (
+        "key",
+        "id:string name:string user_id:string hint:string quota:amount? used:amount held:amount rpm:integer? tpm:integer? max_concurrency:integer? models:strings? envelope:standard|none created_at:time expires_at:time? revoked_at:time? previous_valid_until:time? version:integer secret?:string?",
+    ),
+    (
+        "new_key",
+        "user_id:string name?:string quota?:amount? rpm?:integer? tpm?:integer? max_concurrency?:integer? models?:strings? envelope?:standard|none expires_at?:time? reason?:string",
+    ),
+    (
+        "key_patch",
+        "name?:string quota?:amount? rpm?:integer? tpm?:integer? max_concurrency?:integer? models?:strings? envelope?:standard|none expires_at?:time? reason?:string",
+    ),
+    ("action", "reason?:string"),
+    ("rotation", "overlap_s?:integer reason?:string"),
+    (
+        "event",
+        "seq:integer at:time actor:string token_id:string? address:string? request_id:string? action:string object:object before:object? after:object? reason:string? prev_hash:string hash:string",
+    ),
+    (
+        "verification",
+        "ok:boolean rows:integer head:string? first_bad:integer?",
+    ),
+];
+
+/// `GET /admin/openapi.json`.
+pub(super) async fn get(_app: State<Arc<App>>) -> Response {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
+    reply::json_text(DOCUMENT.as_str())
+}
+
+/// The document.
+pub fn document() -> Value {
+    let mut paths = Map::new();
+    for endpoint in endpoints::all() {
+        let path = format!("{PREFIX}{}", endpoint.path);
+        let methods = paths.entry(path).or_insert_with(|| json!({}));
+        methods[endpoint.method.as_str().to_ascii_lowercase()] = operation(endpoint);
+    }
+    let mut schemas: Map<String, Value> = SCHEMAS
+        .iter()
+        .map(|(name, members)| ((*name).to_owned(), object_schema(members)))
+        .collect();
+    let error = object_schema("code:string message:string field:string? request_id:string");
+    let error = json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": { "error": error, "current": { "type": "object", "description": "With 412: the object as it is." } },
+    });
+    schemas.insert("error".to_owned(), error);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tollgate admin API",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "security": [{ "token": [] }, { "session": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer", "description": "`Authorization: Bearer adm_…`, or the admin key" },
+                "session": { "type": "apiKey", "in": "cookie", "name": "__Host-tollgate_session" },
+            },
+            "schemas": schemas,
+        },
+    })
+}
+
+fn operation(endpoint: &Endpoint) -> Value {
+    let mut operation = json!({
+        "operationId": operation_id(endpoint),
+        "summary": endpoint.summary,
+        "parameters": parameters(endpoint),
+        "responses": responses(endpoint),
+    });
+    match endpoint.access {
+        Access::Public => operation["security"] = json!([]),
+        Access::Any => {}
+        Access::Scope(scope) => {
+            operation["description"] = json!(format!("Needs `{}`.", scope.name()));
+        }
+        Access::AnyOf(scopes) => {
+            let names: Vec<_> = scopes.iter().map(|s| format!("`{}`", s.name())).collect();
+            operation["description"] = json!(format!("Needs {}.", names.join(" or ")));
+        }
+    }
+    if let Some(body) = endpoint.body {
+        let mut content = json!({ "application/json": { "schema": reference(body) } });
+        if endpoint.method == Method::PATCH {
+            content["application/merge-patch+json"] = json!({ "schema": reference(body) });
+        }
+        let is_required = !matches!(body, "action" | "rotation");
+        operation["requestBody"] = json!({ "required": is_required, "content": content });
+    }
+    operation
+}
+
+/// The method and the words of the path: `get_users_id`.
+fn operation_id(endpoint: &Endpoint) -> String {
+    let words = endpoint.path.split(['/', '{', '}']);
+    let words = words.filter(|word| !word.is_empty());
+    let method = endpoint.method.as_str().to_ascii_lowercase();
+    [method.as_str()]
+        .into_iter()
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join("_")
+}
+
+fn parameters(endpoint: &Endpoint) -> Value {
+    let text = json!({ "type": "string" });
+    let mut parameters = Vec::new();
+    for segment in endpoint.path.split('/') {
+        if let Some(name) = segment.strip_prefix('{').and_then(|s| s.strip_suffix('}')) {
+            parameters
+                .push(json!({ "name": name, "in": "path", "required": true, "schema": text }));
+        }
+    }
+    for name in endpoint.query {
+        let schema = match *name {
+            "from" | "to" => json!({ "type": "string", "format": "date-time" }),
+            "disabled" | "revoked" => json!({ "type": "boolean" }),
+            _ => text.clone(),
+        };
+        parameters
+            .push(json!({ "name": name, "in": "query", "required": false, "schema": schema }));
+    }
+    if let Returns::List(_) = endpoint.returns {
+        let limit = json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 });
+        parameters
+            .push(json!({ "name": "limit", "in": "query", "required": false, "schema": limit }));
+        parameters
+            .push(json!({ "name": "cursor", "in": "query", "required": false, "schema": text }));
+    }
+    match endpoint.method {
+        Method::POST => {
+            let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+            let is_required = endpoint.body == Some("new_credit");
+            parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": is_required, "schema": schema }));
+        }
+        Method::PATCH | Method::DELETE if endpoint.path.contains('{') => {
+            parameters.push(
+                json!({ "name": "If-Match", "in": "header", "required": true, "schema": text }),
+            );
+        }
+        _ => {}
+    }
+    Value::Array(parameters)
+}
+
+fn responses(endpoint: &Endpoint) -> Value {
+    let error = json!({ "description": "An error.", "content": { "application/json": { "schema": reference("error") } } });
+    let (status, success) = match endpoint.returns {
+        Returns::Nothing => (204, json!({ "description": "Done." })),
+        Returns::Object(name, status) => {
+            let content = json!({ "application/json": { "schema": reference(name) } });
+            (
+                status,
+                json!({ "description": "The object.", "content": content }),
+            )
+        }
+        Returns::List(name) => {
+            let page = json!({
+                "type": "object",
+                "required": ["data", "next_cursor"],
+                "properties": {
+                    "data": { "type": "array", "items": reference(name) },
+                    "next_cursor": { "type": ["string", "null"] },
+                },
+            });
+            let content = json!({ "application/json": { "schema": page }, "text/csv": { "schema": { "type": "string" } } });
+            (
+                200,
+                json!({ "description": "A page; as CSV all of it.", "content": content }),
+            )
+        }
+    };
+    let mut responses = Map::new();
+    responses.insert(status.to_string(), success);
+    responses.insert("default".to_owned(), error);
+    Value::Object(responses)
+}
+
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
+/// The schema of `name:type` members.
+fn object_schema(members: &str) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for member in members.split(' ') {
+        let (name, kind) = member.split_once(':').unwrap_or((member, "string"));
+        let bare = name.strip_suffix('?');
+        if bare.is_none() {
+            required.push(name);
+        }
+        let name = bare.unwrap_or(name);
+        properties.insert(name.to_owned(), member_schema(kind));
+    }
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn member_schema(kind: &str) -> Value {
+    let (kind, is_nullable) = match kind.strip_suffix('?') {
+        Some(kind) => (kind, true),
+        None => (kind, false),
+    };
+    let mut schema = match kind {
+        "string" | "boolean" | "integer" | "object" => json!({ "type": kind }),
+        "time" => json!({ "type": "string", "format": "date-time" }),
+        "amount" => json!({ "type": "string", "pattern": r"^-?\d{1,10}(\.\d{1,9})?$" }),
+        "strings" => json!({ "type": "array", "items": { "type": "string" } }),
+        "scopes" => {
+            json!({ "type": "array", "items": { "type": "string", "enum": scope_names() } })
+        }
+        "role" => json!({ "type": "string", "enum": ROLES.map(|(_, name)| name) }),
+        words => json!({ "type": "string", "enum": words.split('|').collect::<Vec<_>>() }),
+    };
+    if is_nullable {
+        schema["type"] = json!([schema["type"], "null"]);
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_that_the_document_names_is_in_it() {
+        let document = document();
+        let text = document.to_string();
+        let names = text.split("#/components/schemas/").skip(1);
+        for name in names {
+            let name = name.split('"').next().unwrap_or_default();
+            assert!(
+                document["components"]["schemas"][name].is_object(),
+                "{name}"
+            );
+        }
+        for endpoint in endpoints::all() {
+            let path = &document["paths"][format!("{PREFIX}{}", endpoint.path)];
+            let method = endpoint.method.as_str().to_ascii_lowercase();
+            assert!(path[method].is_object(), "{}", endpoint.path);
+        }
+    }
+}
