@@ -12,7 +12,7 @@ use axum::extract::{FromRequestParts as _, RawPathParams, Request, State};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 
 use super::authenticate::authenticate;
@@ -141,6 +141,13 @@ async fn check_and_run(
     request_id: String,
 ) -> Result<Reply, AdminError> {
     let (mut parts, body) = request.into_parts();
+    // HTTP/2 has the host in the URI.
+    if let Some(authority) = parts.uri.authority()
+        && !parts.headers.contains_key(header::HOST)
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        parts.headers.insert(header::HOST, host);
+    }
     let now = app.clock.now();
     let actor = match endpoint.access {
         Access::Public => None,

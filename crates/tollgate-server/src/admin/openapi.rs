@@ -316,4 +316,16 @@ mod tests {
             assert!(path[method].is_object(), "{}", endpoint.path);
         }
     }
+
+    #[test]
+    fn the_documentation_lists_every_endpoint_with_its_scope() {
+        let page = include_str!("../../../../docs/admin.md");
+        for endpoint in endpoints::all() {
+            let row = format!("\n| `{} {}` |", endpoint.method, endpoint.path);
+            let rest = page.split_once(&row).unwrap_or_else(|| panic!("{row}")).1;
+            if let Access::Scope(scope) = endpoint.access {
+                assert!(rest.starts_with(&format!(" `{}` |", scope.name())), "{row}");
+            }
+        }
+    }
 }

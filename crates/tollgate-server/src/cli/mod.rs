@@ -1,5 +1,6 @@
 //! The command line (README.md, Commands): one file per command.
 
+mod admin;
 mod admin_key;
 mod audit;
 mod channel;
@@ -11,6 +12,7 @@ mod made;
 mod reconcile;
 mod serve;
 mod speech;
+mod token;
 mod user;
 mod video;
 
@@ -20,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
-use tollgate_store::{DatabaseLocation, Store, StoreError};
+use tollgate_store::{AdminRejection, AdminReply, DatabaseLocation, Store, StoreError};
 
 use crate::config::{Config, Overrides};
 
@@ -61,6 +63,12 @@ enum Command {
     /// See the configured channels
     #[command(subcommand)]
     Channel(channel::Channel),
+    /// Create, list and disable admins of the console
+    #[command(subcommand)]
+    Admin(admin::Admin),
+    /// Create, list and revoke tokens of the admin API
+    #[command(subcommand)]
+    Token(token::Token),
     /// Print the admin key
     AdminKey,
     /// Check every money and task invariant; exit 1 if one does not hold
@@ -133,6 +141,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Key(key) => key.run(&common).await,
         Command::Channel(channel) => channel.run(&common).await,
         Command::Chat(chat) => chat.run(&common).await,
+        Command::Admin(admin) => admin.run(&common).await,
+        Command::Token(token) => token.run(&common).await,
         Command::AdminKey => admin_key::run(&common),
         Command::Audit(audit) => audit.run(&common).await,
         Command::Reconcile(reconcile) => reconcile.run(&common).await,
@@ -140,6 +150,16 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Video(video) => video.run(&common).await,
         Command::Speech(speech) => speech.run(&common).await,
     }
+}
+
+/// The reply to an admin write, or why it changed nothing.
+fn accepted(result: Result<AdminReply, AdminRejection>) -> Result<AdminReply, Failed> {
+    result.map_err(|rejection| match rejection {
+        AdminRejection::Conflict { message, .. } | AdminRejection::Invalid { message, .. } => {
+            Failed::from(message)
+        }
+        other => Failed::from(format!("it was changed meanwhile: {other:?}")),
+    })
 }
 
 impl Common {

@@ -9,10 +9,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Amount, Clock, SteadyClock};
+use tollgate_core::{Amount, Clock, SteadyClock, id};
 use tollgate_store::{KeyLimits, RateLimits};
 
 use super::{Common, Failed, key, open_store};
+use crate::admin::sign_in_link;
 use crate::clock_sync;
 use crate::config::{Config, Overrides};
 use crate::http::server::{self, Listener};
@@ -61,6 +62,9 @@ impl Serve {
         // 4. A first start has something to try.
         if app.config.demo && !app.store.has_users().await? {
             create_demo_user(&app).await?;
+        }
+        if !app.store.has_admins().await? {
+            print_first_link(&app).await?;
         }
         // 5. A node that is alone takes back at once what its last run left leased.
         let has_crashed = if app.store.is_shared() {
@@ -141,6 +145,17 @@ async fn create_demo_user(app: &App) -> Result<(), Failed> {
          curl -s {url}/v1/tasks/TASK_ID -H 'Authorization: Bearer {key}'\n\n"
     );
     Ok(std::io::stderr().write_all(text.as_bytes())?)
+}
+
+/// While there is no admin: prints the one-time link with which the first one signs in.
+async fn print_first_link(app: &App) -> Result<(), Failed> {
+    let code = id::random_secret("");
+    let now = app.clock.now();
+    app.store
+        .create_first_link(&id::key_hash(&code), now)
+        .await?;
+    let link = sign_in_link(&app.public_url, &code);
+    Ok(writeln!(std::io::stderr(), "first sign-in: {link}")?)
 }
 
 async fn until_stopped(

@@ -101,14 +101,12 @@ impl User {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Failed> {
+pub(super) fn check_name(name: &str) -> Result<(), Failed> {
     let fine = (1..=128).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if fine && !name.trim().is_empty() {
         return Ok(());
     }
-    Err(Failed::from(
-        "a user's name has 1 to 128 printable characters",
-    ))
+    Err(Failed::from("a name has 1 to 128 printable characters"))
 }
 
 fn print(common: &Common, user: &store::User) -> Result<(), Failed> {

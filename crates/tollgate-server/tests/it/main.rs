@@ -2,6 +2,7 @@
 //! `TOLLGATE_TEST_POSTGRES_URL` names a server, on PostgreSQL. At the end of every test the books must close.
 
 mod adjustments;
+mod admin;
 mod aliases;
 mod auth;
 mod bodies;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tollgate_core::clock::HOUR;
+use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Millis, id};
 
 use super::json::{opt_time_json, time_json};
@@ -27,7 +27,7 @@ const LIST_ADMINS: Sql = Sql::both(concat!(
     select_admins!(),
     "WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3"
 ));
-const ANY_ADMIN: Sql = Sql::both("SELECT id FROM admins LIMIT 1");
+pub(super) const ANY_ADMIN: Sql = Sql::both("SELECT id FROM admins LIMIT 1");
 const INSERT_ADMIN: Sql = Sql::both(
     "INSERT INTO admins (id, name, role, disabled, created_at, version) VALUES ($1, $2, $3, 0, $4, 1)
      ON CONFLICT DO NOTHING",
@@ -36,13 +36,15 @@ const UPDATE_ADMIN: Sql = Sql::both(
     "UPDATE admins SET name = $1, role = $2, disabled = $3, version = version + 1 WHERE id = $4 AND version = $5",
 );
 const DELETE_ADMIN: Sql = Sql::both("DELETE FROM admins WHERE id = $1");
-const DELETE_LINKS: Sql = Sql::both("DELETE FROM admin_links WHERE admin_id = $1");
+pub(super) const DELETE_LINKS: Sql = Sql::both("DELETE FROM admin_links WHERE admin_id = $1");
 const INSERT_LINK: Sql =
     Sql::both("INSERT INTO admin_links (hash, admin_id, expires_at) VALUES ($1, $2, $3)");
 const LINK: Sql = Sql::both("SELECT admin_id FROM admin_links WHERE hash = $1 AND expires_at > $2");
 
 /// How long a sign-in link is valid.
 const LINK_TTL: Millis = HOUR;
+/// The same of the link that a start prints.
+const FIRST_LINK_TTL: Millis = DAY;
 
 /// An admin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +188,7 @@ impl Store {
         Ok(rows.iter_mut().map(read_admin).collect::<Result<_, _>>()?)
     }
 
-    /// Replaces the link of the first sign-in, which makes the first admin.
+    /// Adds a link for the first sign-in, which makes the first admin. The link is void as soon as there is an admin.
     pub async fn create_first_link(&self, hash: &str, now: Millis) -> Result<(), StoreError> {
         let hash = hash.to_owned();
         self.write(CreateFirstLink { hash, now }).await
@@ -343,8 +345,10 @@ impl Write for CreateFirstLink {
     type Out = ();
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        batch.queue(&DELETE_LINKS, args![""])?;
-        batch.queue(&INSERT_LINK, args![&self.hash, "", self.now + LINK_TTL])
+        batch.queue(
+            &INSERT_LINK,
+            args![&self.hash, "", self.now + FIRST_LINK_TTL],
+        )
     }
 }
 

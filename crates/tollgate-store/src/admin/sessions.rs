@@ -5,7 +5,7 @@ use serde_json::json;
 use tollgate_core::clock::{DAY, HOUR, MINUTE};
 use tollgate_core::{Millis, id};
 
-use super::admins::{ADMIN_BY_ID, Admin, insert_admin, read_admin};
+use super::admins::{ADMIN_BY_ID, ANY_ADMIN, Admin, DELETE_LINKS, insert_admin, read_admin};
 use super::json::time_json;
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
@@ -21,7 +21,7 @@ macro_rules! select_sessions {
          JOIN admins a ON a.id = s.admin_id AND a.disabled = 0 "
     };
 }
-pub(crate) const SESSION_BY_HASH: Sql = Sql::both(concat!(
+const SESSION_BY_HASH: Sql = Sql::both(concat!(
     select_sessions!(),
     "WHERE s.hash = $1 AND s.last_seen_at > $2 AND s.created_at > $3"
 ));
@@ -284,12 +284,13 @@ impl BeginSession {
         };
         let admin_id = link.text(0)?;
         let admin = match (admin_id.as_str(), name) {
-            ("", Some(name)) => {
+            ("", Some(name)) if batch.first(&ANY_ADMIN, &[]).await?.is_none() => {
                 let now = request.now;
+                batch.queue(&DELETE_LINKS, args![""])?;
                 let first = insert_admin(batch, &self.admin_id, name, FIRST_ROLE, now).await?;
                 first.ok_or(AdminRejection::NotFound)
             }
-            ("", None) => Err(AdminRejection::NotFound),
+            ("", _) => Err(AdminRejection::NotFound),
             (id, _) => enabled_admin(batch, id).await?,
         };
         if let Ok(admin) = &admin {

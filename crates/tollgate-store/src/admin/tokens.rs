@@ -19,7 +19,7 @@ macro_rules! select_tokens {
         "SELECT id, name, scopes, hint, created_at, expires_at, last_used_at, version FROM admin_tokens "
     };
 }
-pub(crate) const TOKEN_BY_HASH: Sql = Sql::both(concat!(select_tokens!(), "WHERE hash = $1"));
+const TOKEN_BY_HASH: Sql = Sql::both(concat!(select_tokens!(), "WHERE hash = $1"));
 const TOKEN_BY_ID: Sql = Sql::both(concat!(select_tokens!(), "WHERE id = $1"));
 const LIST_TOKENS: Sql = Sql::both(concat!(
     select_tokens!(),

@@ -11,7 +11,7 @@ use crate::store::Store;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
-pub(crate) const ADMIN_WRITE: Sql = Sql::both(
+const ADMIN_WRITE: Sql = Sql::both(
     "SELECT write_id, fingerprint, status, body, version FROM admin_writes WHERE actor = $1 AND path = $2 AND key = $3",
 );
 const INSERT_ADMIN_WRITE: Sql = Sql::both(

@@ -39,6 +39,11 @@ fn key(id: &str, user: &str, rates: RateLimits, user_rates: RateLimits) -> Arc<K
         user_unlimited: false,
         user_rates,
         user_disabled_at: None,
+        hash: String::new(),
+        hint: String::new(),
+        previous_valid_until: None,
+        created_at: 0,
+        version: 1,
     })
 }
 

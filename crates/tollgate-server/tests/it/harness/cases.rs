@@ -62,7 +62,16 @@ pub(crate) fn rows_with<T: DeserializeOwned>(table: &str, values: &[(&str, &str)
     parsed.collect()
 }
 
-fn fill(line: &str, values: &[(&str, &str)]) -> String {
+/// The rows of a table as text, for values that are known only when a row is sent.
+pub(crate) fn lines(table: &str) -> Vec<String> {
+    let file = format!("{}/tests/cases/{table}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&file).expect(&file);
+    let is_row = |line: &&str| !line.is_empty() && !line.starts_with("//");
+    text.lines().filter(is_row).map(str::to_owned).collect()
+}
+
+/// A row with its placeholders replaced by these values.
+pub(crate) fn fill(line: &str, values: &[(&str, &str)]) -> String {
     let mut parts = line.split("<<");
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -1,0 +1,200 @@
+//! The rows of `tests/cases/admin.jsonl`: what each request gets, as whoever sends it.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{ADMIN, OWNER, gateway};
+use crate::harness::*;
+
+on_both!(requests_get_what_the_table_says);
+on_sqlite!(the_document_describes_every_endpoint);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// Method and path.
+    request: String,
+    /// `client` for a path of the client API.
+    at: Option<String>,
+    /// `owner`, `nobody`, or the name of a saved secret.
+    #[serde(rename = "as")]
+    sender: Option<String>,
+    #[serde(default)]
+    headers: Map<String, Value>,
+    #[serde(default)]
+    body: Value,
+    /// A body that is not JSON.
+    text: Option<String>,
+    #[serde(default)]
+    status: Option<u16>,
+    /// Of the error.
+    code: Option<String>,
+    field: Option<String>,
+    /// Words of the error's message, or of the CSV.
+    #[serde(default)]
+    says: String,
+    /// A pattern of the reply.
+    #[serde(default)]
+    has: Value,
+    /// A pattern of the object beside an error.
+    #[serde(default)]
+    current: Value,
+    /// The header row of a CSV.
+    csv: Option<String>,
+    /// Values of the reply that later rows need.
+    #[serde(default)]
+    save: Map<String, Value>,
+}
+
+async fn requests_get_what_the_table_says(backend: Backend) {
+    let (gateway, owner) = gateway(backend).await;
+    let client = gateway.unlimited_client().await;
+    let mut saved = vec![
+        ("owner".to_owned(), OWNER.to_owned()),
+        ("client".to_owned(), client.secret.clone().unwrap()),
+    ];
+    for line in cases::lines("admin") {
+        let values: Vec<(&str, &str)> = saved
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.as_str()))
+            .collect();
+        let line = cases::fill(&line, &values);
+        eprintln!("{line:.300}");
+        let row: Row = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        let sender = match row.sender.as_deref() {
+            None => owner.clone(),
+            Some("nobody") => gateway.anonymous(),
+            Some(name) => {
+                let secret = saved.iter().rfind(|(known, _)| known == name);
+                gateway.client(Some(secret.expect(name).1.clone()), String::new())
+            }
+        };
+        let reply = row.send(&sender).await;
+        row.check(&reply);
+        for (name, place) in &row.save {
+            let place = place.as_str().unwrap();
+            let value = match place.strip_prefix('@') {
+                Some(header) => reply.header(header).to_owned(),
+                None => reply
+                    .json()
+                    .pointer(place)
+                    .and_then(Value::as_str)
+                    .expect(place)
+                    .to_owned(),
+            };
+            saved.push((name.clone(), value));
+        }
+    }
+    let find = |name: &str| {
+        saved
+            .iter()
+            .rfind(|(known, _)| known == name)
+            .unwrap()
+            .1
+            .as_str()
+    };
+    assert_eq!((find("etag"), find("replayed")), ("\"1\"", "true"));
+    // Nothing of the trail shows a secret.
+    let trail = gateway
+        .query("SELECT before, after FROM admin_events")
+        .await
+        .concat()
+        .join("\n");
+    for name in ["reader", "writer", "old", "new"] {
+        assert!(
+            !trail.contains(find(name)),
+            "the secret of {name} is in the trail"
+        );
+    }
+    gateway.close().await;
+}
+
+impl Row {
+    async fn send(&self, sender: &Client) -> Reply {
+        let (method, path) = self.request.split_once(' ').unwrap();
+        let path = match self.at.as_deref() {
+            Some(_) => path.to_owned(),
+            None => format!("{ADMIN}{path}"),
+        };
+        let mut headers: Vec<(&str, &str)> = self
+            .headers
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.as_str().unwrap()))
+            .collect();
+        let body = match (&self.text, &self.body) {
+            (Some(text), _) => text.clone(),
+            (None, Value::Null) => String::new(),
+            (None, json) => {
+                if !self.headers.contains_key("content-type") {
+                    headers.push(("content-type", "application/json"));
+                }
+                json.to_string()
+            }
+        };
+        sender.send_with(method, &path, &headers, body).await
+    }
+
+    fn check(&self, reply: &Reply) {
+        let reply = reply.clone().expect(self.status.unwrap_or(200));
+        if self.at.is_some() {
+            return;
+        }
+        assert_eq!(reply.header("cache-control"), "no-store");
+        if let Some(csv) = &self.csv {
+            let text = reply.text();
+            assert!(text.starts_with(&format!("{csv}\r\n")), "{text}");
+            assert!(text.contains(&self.says), "{text}");
+            return;
+        }
+        if let Some(code) = &self.code {
+            let body = reply.json();
+            let error = &body["error"];
+            assert_eq!(error["code"], code.as_str(), "{body}");
+            if let Some(field) = &self.field {
+                assert_eq!(error["field"], field.as_str(), "{body}");
+            }
+            assert!(
+                error["message"].as_str().unwrap().contains(&self.says),
+                "{body}"
+            );
+            assert_eq!(error["request_id"], reply.header("x-request-id"), "{body}");
+            if !self.current.is_null() {
+                assert_has(&body["current"], self.current.clone());
+                let version = format!("\"{}\"", body["current"]["version"]);
+                assert_eq!(reply.header("etag"), version);
+            }
+            return;
+        }
+        if !self.has.is_null() {
+            assert_has(&reply.json(), self.has.clone());
+        }
+    }
+}
+
+/// The document is served, names every list that the table reads as CSV, and each of its operations answers.
+async fn the_document_describes_every_endpoint(backend: Backend) {
+    let (gateway, owner) = gateway(backend).await;
+    let document = owner.get_json("/admin/openapi.json").await;
+    assert_eq!(document["openapi"], "3.1.0");
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let path = path.replace("{id}", "none");
+            let reply = gateway
+                .anonymous()
+                .send_with(&method.to_uppercase(), &path, &[], "")
+                .await;
+            let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
+            assert_eq!(
+                reply.status,
+                if is_open { 403 } else { 401 },
+                "{method} {path}"
+            );
+            let described = operation["description"].as_str().unwrap_or_default();
+            let scopes = described.split('`').skip(1).step_by(2);
+            for scope in scopes {
+                assert!(scope.contains(':'), "{method} {path}: {described}");
+            }
+        }
+    }
+    gateway.close().await;
+}
