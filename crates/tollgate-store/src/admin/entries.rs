@@ -63,22 +63,19 @@ const LIST_ENTRIES: Sql = Sql::per_database(
     list_entries!(sqlite, one_of!(sqlite "user_id" "$6")),
     list_entries!(postgres, one_of!(postgres "user_id" "$6")),
 );
-const USER_ENTRIES: Sql = Sql::per_database(
-    concat!(
-        "SELECT e.*, ",
-        balance_at_end!(),
-        " FROM (",
-        list_entries!(sqlite, "user_id = $6"),
-        ") e"
-    ),
-    concat!(
-        "SELECT e.*, ",
-        balance_at_end!(),
-        " FROM (",
-        list_entries!(postgres, "user_id = $6"),
-        ") e"
-    ),
-);
+// The balance comes last: parameters must first occur in ascending order.
+macro_rules! user_entries {
+    ($database:ident) => {
+        concat!(
+            "SELECT e.*, b.balance FROM (",
+            list_entries!($database, "user_id = $6"),
+            ") e CROSS JOIN (SELECT ",
+            balance_at_end!(),
+            " AS balance) b ORDER BY e.at DESC, e.ref DESC, e.kind DESC"
+        )
+    };
+}
+const USER_ENTRIES: Sql = Sql::per_database(user_entries!(sqlite), user_entries!(postgres));
 const BY_REFERENCE: Sql = Sql::both(
     "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger WHERE reference = $1",
 );
