@@ -21,8 +21,8 @@ use crate::chat::request::ChatRequest;
 use crate::http::server::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::routes::{
-    balance, chat, fallback, files, health, images, models, pages, speech, tasks, uploads, videos,
-    webhooks,
+    balance, chat, console, fallback, files, health, images, models, pages, speech, tasks, uploads,
+    videos, webhooks,
 };
 use crate::state::App;
 
@@ -157,6 +157,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/files/{name}", get(files::get))
         .merge(chat_routes())
         .merge(admin::endpoints::routes())
+        .merge(console::routes())
         // Documentation and operation
         .route("/openapi.json", get(pages::openapi))
         .route("/docs", get(pages::docs))

@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
         &[
             "tollgate-core",
             "tollgate-chat",
+            "tollgate-console",
             "tollgate-media",
             "tollgate-sandbox",
             "tollgate-store",
@@ -55,6 +56,7 @@ const RULES: &[Rule] = &[
         ],
         false,
     ),
+    rule("tollgate-console", &[], true),
     rule("tollgate-fakes", &[], false),
 ];
 

@@ -2,6 +2,7 @@
 
 pub mod balance;
 pub mod chat;
+pub mod console;
 mod extract;
 pub mod fallback;
 pub mod files;

@@ -1,0 +1,44 @@
+// A line chart over time (uPlot), drawn in the colours of the page, with its figures as text for those who cannot see it.
+import { html, useEffect, useRef } from "./ui.js";
+import uPlot from "../vendor/uplot.js";
+import { t } from "./i18n.js";
+import { count } from "./format.js";
+import { theme } from "./theme.js";
+
+const HEIGHT = 150;
+
+/** `times` in Unix seconds; `series`: `{label, values, colour}`, the colour a CSS variable's name. */
+export function Chart({ title, total, times, series }) {
+  const place = useRef(null);
+  const dark = theme.value;
+  useEffect(() => {
+    const css = getComputedStyle(document.documentElement);
+    const colour = (name) => css.getPropertyValue(name).trim();
+    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+    const options = {
+      width: place.current.clientWidth || 300,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { y: false },
+      scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+      axes: [axis, { ...axis, size: 48, values: (_, ticks) => ticks.map((n) => compact(n)) }],
+      series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(one.colour), fill: `${colour(one.colour)}22`, width: 2, points: { show: times.length < 3 } }))],
+    };
+    const plot = new uPlot(options, [times, ...series.map((one) => one.values)], place.current);
+    const resized = new ResizeObserver(() => plot.setSize({ width: place.current.clientWidth, height: HEIGHT }));
+    resized.observe(place.current);
+    return () => {
+      resized.disconnect();
+      plot.destroy();
+    };
+  }, [times, series, dark]);
+  const last = series.map((one) => `${one.label}: ${count(one.values.at(-1) ?? 0)}`).join(", ");
+  return html`<figure class="chart">
+    <figcaption><span>${title}</span><strong>${total}</strong></figcaption>
+    <div ref=${place} role="img" aria-label=${`${title}: ${total}. ${t("Last value")}: ${last}`}></div>
+  </figure>`;
+}
+
+function compact(/** @type {number} */ n) {
+  return n >= 1e6 ? `${n / 1e6}M` : n >= 1e4 ? `${n / 1e3}k` : String(n);
+}

@@ -1,0 +1,76 @@
+// The console: who is signed in, and which page an address leads to.
+import { html, useEffect, useState } from "../lib/ui.js";
+import { t } from "../lib/i18n.js";
+import { can, loadMe, me, onFreshSignIn, request } from "../lib/api.js";
+import { address, base, match } from "../lib/router.js";
+import { Shell } from "../lib/shell.js";
+import { ErrorNotice, PageHead } from "../lib/elements.js";
+import { openForm } from "../lib/forms.js";
+import { SignIn } from "./sign_in.js";
+import { Setup } from "./setup.js";
+import { Overview } from "./overview.js";
+import { Gallery } from "./gallery.js";
+import { Tasks } from "./tasks.js";
+import { Task } from "./task.js";
+import { Chats } from "./chats.js";
+import { Chat } from "./chat.js";
+import { Playground } from "./playground.js";
+import { Users } from "./users.js";
+import { User } from "./user.js";
+import { Keys } from "./keys.js";
+import { Key } from "./key.js";
+import { Books } from "./books.js";
+import { Channels } from "./channels.js";
+import { Channel } from "./channel.js";
+import { Models } from "./models.js";
+import { Events } from "./events.js";
+import { Nodes } from "./nodes.js";
+import { Settings } from "./settings.js";
+import { Connect } from "./connect.js";
+
+const ROUTES = [
+  ["", Overview], ["/gallery", Gallery], ["/tasks", Tasks], ["/tasks/:id", Task], ["/chats", Chats], ["/chats/:id", Chat],
+  ["/playground", Playground], ["/users", Users], ["/users/:id", User], ["/keys", Keys], ["/keys/:id", Key], ["/books", Books],
+  ["/channels", Channels], ["/channels/:name", Channel], ["/models", Models], ["/events", Events], ["/nodes", Nodes],
+  ["/settings", Settings], ["/settings/:tab", Settings], ["/connect", Connect],
+];
+
+/** Pages of the navigation: path, name, and a scope that its reader needs. */
+const pages = () => [
+  ["", t("Overview"), "users:read"], ["/gallery", t("Gallery"), "tasks:read"], ["/tasks", t("Tasks"), "tasks:read"],
+  ["/chats", t("Chats"), "chats:read"], ["/playground", t("Playground"), "prices:read"], ["/users", t("Users"), "users:read"],
+  ["/keys", t("Keys"), "keys:read"], ["/books", t("Books"), "users:read"], ["/channels", t("Channels"), "channels:read"],
+  ["/models", t("Models and prices"), "prices:read"], ["/events", t("Events"), "events:read"], ["/nodes", t("Nodes"), "config:read"],
+  ["/settings", t("Settings"), null], ["/connect", t("Connect"), null],
+];
+
+onFreshSignIn(async () => {
+  const fields = [{ name: "password", label: t("Password"), type: "password", required: true, autocomplete: "current-password" }];
+  const note = t("Money and secrets need a sign-in that is at most five minutes old.");
+  const submit = async (body) => (await request("POST", "/session/fresh", { body })).data;
+  return (await openForm({ title: t("Enter your password again"), fields, note, action: t("Continue"), submit })) !== undefined;
+});
+
+export function App() {
+  const [error, setError] = useState(null);
+  const start = () => {
+    setError(null);
+    loadMe().catch(setError);
+  };
+  useEffect(start, []);
+  const path = address.value.pathname.slice(base.length);
+  if (error) return html`<main class="gate"><h1>Tollgate</h1><${ErrorNotice} error=${error} retry=${start} /></main>`;
+  if (path.startsWith("/setup")) return html`<${Setup} />`;
+  if (me.value === undefined) return html`<main class="gate"><h1>Tollgate</h1><p role="status">${t("Loading…")}</p></main>`;
+  if (me.value === null) return html`<${SignIn} />`;
+  const found = match(/** @type {any} */ (ROUTES), path);
+  const links = pages().filter(([, , scope]) => !scope || can(scope));
+  return html`<${Shell} links=${links} name=${`${me.value.name}${me.value.role ? ` · ${t(me.value.role)}` : ""}`} search=${true}>
+    ${found ? html`<${found.page} key=${path} ...${found.params} />` : html`<${NoPage} />`}
+  <//>`;
+}
+
+function NoPage() {
+  return html`<${PageHead} title=${t("There is no such page")} />
+    <p><a href=${`${base}/`}>${t("Go to the overview")}</a></p>`;
+}

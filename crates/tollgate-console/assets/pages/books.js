@@ -1,0 +1,48 @@
+// The books of all users, and the proof that they are right: the audit.
+import { html, useEffect, useState } from "../lib/ui.js";
+import { t } from "../lib/i18n.js";
+import { can, get, post } from "../lib/api.js";
+import { Badge, Facts, Json, PageHead, Table, Time } from "../lib/elements.js";
+import { List } from "../lib/list.js";
+import { run } from "../lib/forms.js";
+import { entryColumns } from "../lib/entries.js";
+
+const KINDS = ["credit", "hold", "settle", "release", "charge", "refund", "quota"];
+
+export function Books() {
+  const filters = [
+    { name: "kind", label: t("Kind"), options: KINDS }, { name: "user_id", label: t("User id") }, { name: "key_id", label: t("Key id") },
+    { name: "ref", label: t("Task, chat or credit") },
+  ];
+  const columns = entryColumns({ owner: true }).filter((column) => column.label !== t("Balance after"));
+  return html`<${PageHead} title=${t("Books")}>${t("Every movement of money. A balance is the sum of the effects of its entries; the running balance is on the page of each user.")}<//>
+    ${can("events:read") && html`<${Audits} />`}
+    <h2>${t("Entries")}</h2>
+    <${List} path="/entries" label=${t("Entries")} columns=${columns} filters=${filters} timed empty=${html`<p>${t("No money has moved in this time. Add credit on the page of a user.")}</p>`} />`;
+}
+
+/** The last audits; one that runs is asked for every second. */
+function Audits() {
+  const [audits, setAudits] = useState(/** @type {any[] | null} */ (null));
+  const running = audits?.some((audit) => audit.state === "running");
+  const refresh = () => get("/audits", { limit: 5 }).then((page) => setAudits(page.data), () => setAudits([]));
+  useEffect(() => void refresh(), []);
+  useEffect(() => {
+    if (!running) return undefined;
+    const timer = setInterval(refresh, 1000);
+    return () => clearInterval(timer);
+  }, [running]);
+  const start = async () => {
+    await run(() => post("/audits"));
+    refresh();
+  };
+  const last = audits?.[0];
+  return html`<section class="panel">
+    <div class="row"><h2>${t("Audit")}</h2>
+      <button type="button" disabled=${running || !can("events:write")} onClick=${start}>${running ? t("Running…") : t("Audit now")}</button></div>
+    ${running && html`<progress max="1" value=${last.progress} aria-label=${t("Progress of the audit")}></progress>`}
+    ${audits?.length === 0 && html`<p class="muted">${t("No audit yet. An audit reads the whole database and proves every balance.")}</p>`}
+    ${last && !running && html`<p class=${`notice ${last.ok ? "good" : "bad"}`}>${last.ok ? t("The books close: no violation was found.") : t("The audit found violations.")} <${Time} at=${last.ended_at} /></p>`}
+    ${last?.violations?.length > 0 && html`<${Json} label=${t("Violations")} value=${last.violations} />`}
+  </section>`;
+}

@@ -1,0 +1,54 @@
+// The list of API keys: of all users, or of one.
+import { html, useState } from "../lib/ui.js";
+import { t } from "../lib/i18n.js";
+import { can } from "../lib/api.js";
+import { money } from "../lib/format.js";
+import { Badge, ObjectLink, PageHead, Time } from "../lib/elements.js";
+import { List } from "../lib/list.js";
+import { createObject } from "../lib/forms.js";
+
+/** Fields that a key has in the form for a new one and for an old one. */
+export const keyFields = () => [
+  { name: "name", label: t("Label") },
+  { name: "quota", label: t("Quota"), type: "amount", nullable: true, hint: t("What the key may spend in all. Empty: what its user has.") },
+  { name: "rpm", label: t("Requests per minute"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
+  { name: "tpm", label: t("Tokens per minute"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
+  { name: "max_concurrency", label: t("Requests at the same time"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
+  { name: "models", label: t("Models"), type: "lines", nullable: true, hint: t("One a line. Empty: every model.") },
+  { name: "expires_at", label: t("Expires (UTC)"), type: "time", nullable: true },
+];
+
+/** A word for what a key is: active, expired or revoked. */
+export function keyState(key) {
+  if (key.revoked_at) return html`<${Badge} of="revoked" />`;
+  if (key.expires_at && Date.parse(key.expires_at) < Date.now()) return html`<${Badge} of="expired" tone="warn" />`;
+  return html`<${Badge} of="active" tone="good" />`;
+}
+
+/** Keys, with the button for a new one. */
+export function KeyList({ userId }) {
+  const [made, setMade] = useState(0);
+  const owner = userId ? [] : [{ name: "user_id", label: t("User id"), required: true }];
+  const create = async () => {
+    const key = await createObject({ title: t("New key"), path: "/keys", fields: [...owner, ...keyFields()], fixed: userId ? { user_id: userId } : {} });
+    if (key) setMade((n) => n + 1);
+  };
+  const button = html`<button type="button" class=${userId ? "" : "primary"} disabled=${!can("keys:write")} onClick=${create}>${t("New key")}</button>`;
+  const columns = [
+    { label: t("Key"), cell: (row) => html`<${ObjectLink} type="key" id=${row.id} label=${row.name || row.hint} />` },
+    { label: t("Begins with"), cell: (row) => html`<code>${row.hint}</code>` },
+    !userId && { label: t("User"), cell: (row) => html`<${ObjectLink} type="user" id=${row.user_id} />` },
+    { label: t("Quota"), number: true, cell: (row) => (row.quota == null ? t("no quota") : money(row.quota)) },
+    { label: t("Used"), number: true, cell: (row) => money(row.used) },
+    { label: t("State"), cell: keyState },
+    { label: t("Created"), cell: (row) => html`<${Time} at=${row.created_at} />` },
+  ].filter(Boolean);
+  const filters = userId ? [] : [{ name: "user_id", label: t("User id") }, { name: "revoked", label: t("Revoked"), options: ["true", "false"] }];
+  const list = html`<${List} path="/keys" label=${t("Keys")} columns=${columns} filters=${filters} fixed=${userId ? { user_id: userId } : {}} refresh=${made}
+    empty=${html`<p>${t("No key yet. A client needs one to use the gateway.")}</p>${button}`} />`;
+  return userId ? html`<div class="row">${button}</div>${list}` : html`<${PageHead} title=${t("Keys")} actions=${button}>${t("API keys of the users. Only hashes are stored: a key is shown once, when it is made.")}<//>${list}`;
+}
+
+export function Keys() {
+  return html`<${KeyList} />`;
+}

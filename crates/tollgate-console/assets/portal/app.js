@@ -1,0 +1,51 @@
+// The portal: a user, signed in with an API key, sees the own balance, usage, books, keys and results.
+import { html, useEffect, useState } from "../lib/ui.js";
+import { t } from "../lib/i18n.js";
+import { get, loadMe, me, request } from "../lib/api.js";
+import { address, base, match } from "../lib/router.js";
+import { Preferences, Shell } from "../lib/shell.js";
+import { ErrorNotice, PageHead } from "../lib/elements.js";
+import { Form } from "../lib/forms.js";
+import { apiKey } from "../lib/client.js";
+import { Connect } from "../pages/connect.js";
+import { ChatPlayground } from "../pages/playground_chat.js";
+import { Balance, PortalBooks, PortalKeys, PortalTask, PortalTasks } from "./pages.js";
+
+const ROUTES = [["", Balance], ["/tasks", PortalTasks], ["/tasks/:id", PortalTask], ["/keys", PortalKeys], ["/books", PortalBooks], ["/playground", PortalPlayground], ["/connect", Connect]];
+
+export function App() {
+  const [error, setError] = useState(null);
+  const start = () => {
+    setError(null);
+    loadMe().catch(setError);
+  };
+  useEffect(start, []);
+  const links = [["", t("Balance")], ["/tasks", t("Results")], ["/keys", t("Keys")], ["/books", t("Books")], ["/playground", t("Playground")], ["/connect", t("Connect")]];
+  if (error) return html`<main class="gate"><h1>Tollgate</h1><${ErrorNotice} error=${error} retry=${start} /></main>`;
+  if (me.value === undefined) return html`<main class="gate"><h1>Tollgate</h1><p role="status">${t("Loading…")}</p></main>`;
+  if (me.value === null) return html`<${SignIn} />`;
+  const path = address.value.pathname.slice(base.length);
+  const found = match(/** @type {any} */ (ROUTES), path);
+  return html`<${Shell} links=${links} name=${me.value.user?.name} search=${false}>
+    ${found ? html`<${found.page} key=${path} ...${found.params} />` : html`<${PageHead} title=${t("There is no such page")} />`}
+  <//>`;
+}
+
+function SignIn() {
+  document.title = `${t("Sign in")} · Tollgate`;
+  const fields = [{ name: "api_key", label: t("API key"), type: "password", required: true, hint: t("The key that your programs use. It begins with sk-.") }];
+  const submit = async (body) => {
+    await request("POST", "/me/session", { body });
+    apiKey.value = body.api_key;
+    me.value = await get("/me");
+  };
+  return html`<main class="gate" id="main"><h1>${t("Sign in to Tollgate")}</h1>
+    <div class="panel"><${Form} fields=${fields} action=${t("Sign in")} submit=${submit} /></div>
+    <p><a href="/console/" target="_self">${t("You administer this gateway? Go to the console")}</a></p><${Preferences} /></main>`;
+}
+
+function PortalPlayground() {
+  return html`<${PageHead} title=${t("Playground")}>${t("Requests are sent with an API key and charged to its user, like those of any client.")}<//>
+    <div class="filters"><label>${t("API key")}<input type="password" autocomplete="off" value=${apiKey.value} onInput=${(event) => (apiKey.value = event.target.value.trim())} /></label></div>
+    <${ChatPlayground} />`;
+}

@@ -1,0 +1,80 @@
+//! `/console/` and `/portal/`: the page, and the files that it loads.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use http::{HeaderMap, StatusCode, Uri, header};
+use tollgate_console::{CONTENT_SECURITY_POLICY, PAGE, find_asset};
+
+use super::fallback::unknown_path;
+use crate::state::App;
+
+/// A year in seconds: the name of a file changes with its contents.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+const CONSOLE: &str = "/console/";
+const PORTAL: &str = "/portal/";
+
+/// The routes of console and portal.
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/", get(root).fallback(unknown_path))
+        .route("/console", get(|| redirect(CONSOLE)))
+        .route("/portal", get(|| redirect(PORTAL)))
+        .route(CONSOLE, get(page))
+        .route(PORTAL, get(page))
+        .route("/console/{*page}", get(page))
+        .route("/portal/{*page}", get(page))
+        .route("/console/assets/{name}", get(asset))
+}
+
+/// `GET /`: the console for browsers; for other clients there is nothing here.
+async fn root(uri: Uri, headers: HeaderMap) -> Response {
+    if header_contains(&headers, header::ACCEPT, "text/html") {
+        redirect(CONSOLE).await
+    } else {
+        unknown_path(uri).await
+    }
+}
+
+async fn redirect(to: &'static str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
+}
+
+async fn page() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, PAGE).into_response()
+}
+
+/// `GET /console/assets/{name}`.
+async fn asset(uri: Uri, Path(name): Path<String>, headers: HeaderMap) -> Response {
+    let Some(asset) = find_asset(&name) else {
+        return unknown_path(uri).await;
+    };
+    let common = [
+        (header::CONTENT_TYPE, asset.content_type),
+        (header::CACHE_CONTROL, IMMUTABLE),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::VARY, "accept-encoding"),
+    ];
+    if header_contains(&headers, header::ACCEPT_ENCODING, "gzip") {
+        let encoding = [(header::CONTENT_ENCODING, "gzip")];
+        (common, encoding, asset.gzip).into_response()
+    } else {
+        (common, asset.bytes).into_response()
+    }
+}
+
+fn header_contains(headers: &HeaderMap, name: header::HeaderName, part: &str) -> bool {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| value.contains(part))
+}

@@ -1,0 +1,111 @@
+// Opens every page of the console and the portal in Chromium: no error on the console, no violation that axe-core finds,
+// nothing wider than the window. `NODE_PATH` must lead to playwright-core and axe-core; SCREENSHOTS names a folder for images.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { startMock } from "./mock.mjs";
+
+const require = createRequire(`${process.env.NODE_PATH}/`);
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const folder = process.env.SCREENSHOTS;
+const CONSOLE = ["", "gallery", "tasks", "tasks/task_1", "tasks/task_2", "chats", "chats/chat_1", "playground", "playground?mode=chat", "users", "users/user_1", "keys", "keys/key_1", "books", "channels", "channels/openai-main", "models", "events", "nodes", "settings/tokens", "settings/admins", "settings/sessions", "settings/alerts", "settings/budgets", "connect"];
+const PORTAL = ["", "tasks", "tasks/task_1", "keys", "books", "playground", "connect"];
+const LOOKS = [
+  { name: "wide-light-en", width: 1440, theme: "light", language: "en" }, { name: "narrow-dark-en", width: 360, theme: "dark", language: "en" },
+  { name: "wide-dark-zh", width: 1440, theme: "dark", language: "zh" }, { name: "narrow-light-zh", width: 360, theme: "light", language: "zh" },
+];
+
+const failures = [];
+const expect = (holds, what) => holds || failures.push(what);
+
+/** Reports what the page says on its console, from now on. */
+function listen(page, name) {
+  page.on("console", (message) => message.type() === "error" && !/status of 4(01|03|09)/.test(message.text()) && failures.push(`${name()}: ${message.text()}`));
+  page.on("pageerror", (error) => failures.push(`${name()}: ${error.message}`));
+}
+
+async function checkPage(page, name) {
+  await page.waitForLoadState("networkidle");
+  await page.waitForFunction(() => !document.querySelector(".loading"));
+  await page.evaluate(axe);
+  const violations = await page.evaluate(async () => (await globalThis.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"] })).violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" | ")}`));
+  violations.forEach((violation) => failures.push(`${name}: axe ${violation}`));
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect(wide <= 0, `${name}: ${wide} px wider than the window`);
+  if (folder) await page.screenshot({ path: `${folder}/${name.replace(/\W+/g, "-")}.png`, fullPage: true });
+}
+
+/** The journeys of one role: sign-in, a form with an error at its field, a secret shown once, a password asked again. */
+async function checkForms(page, url) {
+  await page.goto(`${url}/console/users`);
+  await page.getByRole("button", { name: "New user" }).first().click();
+  await page.getByLabel("Name").last().fill("bob");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.locator(".field-error").waitFor();
+  expect((await page.locator(".field-error").textContent()).includes("taken"), "the error is not shown at its field");
+  await page.keyboard.press("Escape");
+  await page.goto(`${url}/console/keys`);
+  await page.getByRole("button", { name: "New key" }).first().click();
+  await page.locator("dialog input[name=user_id]").fill("user_1");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("sk-secret").waitFor();
+  await page.getByRole("button", { name: "I have copied it" }).click();
+  await page.goto(`${url}/console/users/user_1`);
+  await page.getByRole("button", { name: "Add credit" }).click();
+  await page.locator("dialog input[name=amount]").fill("5");
+  await page.locator("dialog input[name=reason]").fill("test");
+  await page.locator("dialog").getByRole("button", { name: "Add credit" }).click();
+  await page.locator("dialog input[type=password]").fill("correct horse battery");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.waitForFunction(() => !document.querySelector("dialog"));
+  expect(!(await page.getByText("<b>").count()) || !(await page.locator("h1 b").count()), "a user's name is read as HTML");
+}
+
+async function signIn(page, url, name) {
+  await page.goto(`${url}/console/`);
+  await page.locator("input[name=name]").fill(name);
+  await page.locator("input[name=password]").fill("correct horse battery");
+  await page.locator("button[type=submit]").click();
+  await page.locator("main#main h1").waitFor();
+  await page.waitForFunction(() => document.querySelector("nav"));
+}
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+for (const look of LOOKS) {
+  const mock = await startMock();
+  const context = await browser.newContext({ viewport: { width: look.width, height: 900 }, locale: "en-GB" });
+  await context.addInitScript(({ theme, language }) => {
+    localStorage.setItem("tollgate_theme", theme);
+    localStorage.setItem("tollgate_language", language);
+  }, look);
+  const page = await context.newPage();
+  let now = "";
+  listen(page, () => `${look.name} ${now}`);
+  now = "sign-in";
+  await page.goto(`${mock.url}/console/`);
+  await page.locator("form").waitFor();
+  await checkPage(page, `${look.name} sign-in`);
+  await signIn(page, mock.url, look.width === 360 ? "viewer" : "owner");
+  for (const path of CONSOLE) {
+    now = `console/${path}`;
+    await page.goto(`${mock.url}/console/${path}`);
+    await page.locator("main h1").waitFor();
+    await checkPage(page, `${look.name} ${now}`);
+  }
+  for (const path of PORTAL) {
+    now = `portal/${path}`;
+    await page.goto(`${mock.url}/portal/${path}`);
+    await page.locator("main h1").waitFor();
+    await checkPage(page, `${look.name} ${now}`);
+  }
+  now = "forms";
+  if (look.name === "wide-light-en") {
+    await checkForms(page, mock.url).catch((error) => failures.push(`forms: ${error.message}`));
+  }
+  await context.close();
+  mock.stop();
+}
+await browser.close();
+failures.forEach((failure) => console.error(failure));
+console.log(failures.length ? `${failures.length} failures` : `${LOOKS.length * (CONSOLE.length + PORTAL.length + 1)} pages are as they should be`);
+process.exit(failures.length ? 1 : 0);
