@@ -21,7 +21,7 @@ export function Chart({ title, total, times, series }) {
       legend: { show: false },
       cursor: { y: false },
       scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
-      axes: [axis, { ...axis, size: 48, values: (_, ticks) => ticks.map((n) => compact(n)) }],
+      axes: [{ ...axis, values: (_, ticks) => ticks.map((at, n) => timeLabel(at, n > 0 ? ticks[n - 1] : null)) }, { ...axis, size: 48, values: (_, ticks) => ticks.map((n) => compact(n)) }],
       series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(one.colour), fill: `${colour(one.colour)}22`, width: 2, points: { show: times.length < 3 } }))],
     };
     const plot = new uPlot(options, [times, ...series.map((one) => one.values)], place.current);
@@ -37,6 +37,14 @@ export function Chart({ title, total, times, series }) {
     <figcaption><span>${title}</span><strong>${total}</strong></figcaption>
     <div ref=${place} role="img" aria-label=${`${title}: ${total}. ${t("Last value")}: ${last}`}></div>
   </figure>`;
+}
+
+/** The hour, or the day where a day begins. */
+function timeLabel(/** @type {number} */ at, /** @type {number | null} */ before) {
+  const date = new Date(at * 1000);
+  const day = (seconds) => new Date(seconds * 1000).toDateString();
+  if (before === null || day(before) !== day(at)) return `${date.getMonth() + 1}/${date.getDate()}`;
+  return `${String(date.getHours()).padStart(2, "0")}:00`;
 }
 
 function compact(/** @type {number} */ n) {

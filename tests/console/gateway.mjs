@@ -1,0 +1,119 @@
+// The console against the real gateway: first sign-in by the printed link, a user with credit and a key, the trail, sign-out.
+// TOLLGATE is the program; NODE_PATH must lead to playwright-core and axe-core. Pages whose endpoints this gateway does not
+// list in /admin/openapi.json are skipped, and named.
+import { spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+const require = createRequire(`${process.env.NODE_PATH}/`);
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const PASSWORD = "correct horse battery";
+/** Pages, and the endpoints that each reads. */
+const PAGES = [
+  ["", ["/usage", "/tasks", "/chats", "/channels"]], ["gallery", ["/tasks"]], ["tasks", ["/tasks"]], ["chats", ["/chats"]], ["playground", ["/models", "/quote"]],
+  ["users", ["/users"]], ["keys", ["/keys"]], ["books", ["/entries", "/audits"]], ["channels", ["/channels"]], ["models", ["/models", "/prices", "/models/custom"]],
+  ["events", ["/events"]], ["nodes", ["/nodes", "/config"]], ["settings/tokens", ["/tokens"]], ["settings/admins", ["/admins"]], ["settings/sessions", ["/sessions"]],
+  ["settings/alerts", ["/alerts"]], ["settings/budgets", ["/budgets"]], ["connect", []],
+];
+
+/** Starts the gateway on an empty folder; resolves with its address and the link of the first sign-in. */
+function startGateway(folder) {
+  const child = spawn(process.env.TOLLGATE, ["serve", "--listen", "127.0.0.1:0", "--data-dir", folder, "--no-demo"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  return new Promise((done, failed) => {
+    let text = "";
+    const read = (chunk) => {
+      text += chunk;
+      const url = /listening on (http:\S+)/.exec(text)?.[1];
+      const code = /first sign-in: \S+#code=(\S+)/.exec(text)?.[1];
+      if (url && code) done({ child, url, code });
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.on("exit", (status) => failed(new Error(`the gateway ended with ${status}: ${text}`)));
+  });
+}
+
+const failures = [];
+const expect = (holds, what) => holds || failures.push(what);
+const folder = mkdtempSync(path.join(tmpdir(), "tollgate-console-"));
+const gateway = await startGateway(folder);
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+try {
+  const root = await fetch(gateway.url, { headers: { accept: "text/html" }, redirect: "manual" });
+  expect(root.status === 303 && root.headers.get("location") === "/console/", "GET / of a browser does not lead to the console");
+  expect((await fetch(gateway.url)).status === 404, "GET / of other clients is not 404");
+  const page = await browser.newPage();
+  page.setDefaultTimeout(20_000);
+  page.on("pageerror", (error) => failures.push(error.message));
+  page.on("console", (message) => /Content Security Policy|MIME/.test(message.text()) && failures.push(message.text()));
+  const press = (name) => page.getByRole("button", { name, exact: true }).last().click();
+
+  await page.goto(`${gateway.url}/console/setup#code=${gateway.code}`);
+  await page.locator("input[name=name]").fill("ann");
+  await page.locator("input[name=password]").fill(PASSWORD);
+  await press("Set password and sign in");
+  await page.locator("nav").waitFor();
+
+  await page.goto(`${gateway.url}/console/users`);
+  await press("New user");
+  await page.locator("dialog input[name=name]").fill("bob");
+  await press("Create");
+  await page.getByRole("heading", { name: "bob" }).waitFor();
+  await press("Add credit");
+  await page.locator("dialog input[name=amount]").fill("12.5");
+  await page.locator("dialog input[name=reason]").fill("test");
+  await press("Add credit");
+  await page.locator(".facts").getByText("12.5").waitFor();
+  await page.locator("td", { hasText: "credit" }).first().waitFor();
+  await press("New key");
+  await page.locator("dialog input[name=name]").fill("laptop");
+  await press("Create");
+  const secret = await page.locator(".secret code").textContent();
+  await press("I have copied it");
+  const models = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
+  expect(models.status === 200, `the key that was made is answered ${models.status}`);
+
+  await page.goto(`${gateway.url}/console/events`);
+  for (const action of ["user.create", "user.credit", "key.create"]) await page.getByText(action, { exact: true }).first().waitFor();
+  await press("Verify the chain");
+  await page.getByText("is intact").waitFor();
+
+  const { paths } = await (await fetch(`${gateway.url}/admin/openapi.json`)).json();
+  for (const [name, endpoints] of PAGES) {
+    const missing = endpoints.filter((endpoint) => !paths[`/admin/v1${endpoint}`] && !paths[endpoint]);
+    if (missing.length) {
+      console.log(`skipped /console/${name}: this gateway has no ${missing.join(", ")}`);
+      continue;
+    }
+    await page.goto(`${gateway.url}/console/${name}`);
+    await page.locator("main h1").waitFor();
+    await page.waitForLoadState("networkidle");
+    await page.waitForFunction(() => !document.querySelector(".loading"));
+    for (const text of await page.locator(".notice.bad").allTextContents()) failures.push(`/console/${name}: ${text}`);
+    await page.evaluate(axe);
+    const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 150)}`));
+    violations.forEach((violation) => failures.push(`/console/${name}: axe ${violation}`));
+  }
+
+  await press("Sign out");
+  await page.locator("input[name=name]").fill("ann");
+  await page.locator("input[name=password]").fill("a wrong password");
+  await press("Sign in");
+  await page.locator(".notice.bad").waitFor();
+  await page.locator("input[name=password]").fill(PASSWORD);
+  await press("Sign in");
+  await page.locator("nav").waitFor();
+} catch (error) {
+  failures.push(error.message);
+} finally {
+  await browser.close();
+  gateway.child.removeAllListeners("exit");
+  gateway.child.kill();
+  rmSync(folder, { recursive: true, force: true });
+}
+failures.forEach((failure) => console.error(failure));
+console.log(failures.length ? `${failures.length} failures` : "the console works against the gateway");
+process.exit(failures.length ? 1 : 0);
