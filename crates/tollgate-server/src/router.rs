@@ -157,13 +157,13 @@ fn router(app: &Arc<App>) -> Router {
         .route("/files/{name}", get(files::get))
         .merge(chat_routes())
         .merge(admin::endpoints::routes())
-        .merge(console::routes())
         // Documentation and operation
         .route("/openapi.json", get(pages::openapi))
         .route("/docs", get(pages::docs))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
+        .merge(console::routes())
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::method_not_allowed);
     let traced = routes.layer(TraceLayer(Arc::clone(&app.trace)));

@@ -62,6 +62,6 @@ export function ChatPlayground() {
     </section>
     <section class="panel"><h2>${t("Request")}</h2>
       ${next.length > 0 && html`<${Quote} endpoint=${shape.path(model).split("?")[0]} request=${body} />`}
-      <${Snippets} endpoint=${shape.path(model)} request=${body} /></section>
+      <${Snippets} endpoint=${shape.path(model).replace("streamGenerateContent?alt=sse", "generateContent")} request=${{ ...body, stream: undefined }} /></section>
   </div>`;
 }

@@ -19,6 +19,7 @@ on_sqlite!(
     the_api_describes_itself,
     http_2_is_served,
     requests_have_ids,
+    browsers_get_the_console_and_its_files,
     the_log_has_no_secrets,
 );
 
@@ -229,5 +230,46 @@ async fn the_log_has_no_secrets(backend: Backend) {
     let submission = lines.find(|line| line["path"] == "/v1/images/generations");
     let expected = json!({ "status": 200, "key": client.key_id });
     assert_has(&submission.expect("a line"), expected);
+    gateway.close().await;
+}
+
+async fn browsers_get_the_console_and_its_files(backend: Backend) {
+    let gateway = Setup::new(backend).start().await;
+    let client = gateway.anonymous();
+    let get = async |path: &str, name: &'static str, value: &'static str| {
+        client
+            .send_with("GET", path, &[(name, value)], Bytes::new())
+            .await
+    };
+    let root = get("/", "accept", "text/html,*/*;q=0.8").await.expect(303);
+    assert_eq!(root.header("location"), "/console/");
+    get("/", "accept", "application/json").await.expect(404);
+    for path in [
+        "/console/",
+        "/console/tasks/task_1",
+        "/portal/",
+        "/portal/keys",
+    ] {
+        let page = get(path, "accept", "text/html").await.expect(200);
+        assert_eq!(page.header("cache-control"), "no-cache");
+        let policy = page.header("content-security-policy");
+        assert!(policy.contains("script-src 'self';") && policy.contains("frame-ancestors 'none'"));
+        let text = page.text();
+        let assets: Vec<&str> = text
+            .split('"')
+            .filter(|part| part.starts_with("/console/assets/"))
+            .collect();
+        assert!(assets.len() > 5, "{path}: {assets:?}");
+        for asset in assets {
+            let plain = get(asset, "accept-encoding", "identity").await.expect(200);
+            assert!(plain.header("cache-control").ends_with("immutable"));
+            let gzip = get(asset, "accept-encoding", "gzip, br").await.expect(200);
+            assert_eq!(gzip.header("content-encoding"), "gzip");
+            assert_eq!(gzip.header("content-type"), plain.header("content-type"));
+        }
+    }
+    get("/console/assets/main.0.js", "accept", "*/*")
+        .await
+        .expect(404);
     gateway.close().await;
 }
