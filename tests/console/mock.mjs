@@ -61,6 +61,9 @@ async function page() {
 }
 
 /** Starts the mock; resolves with its address and what stops it. */
+/** What the console looks for in the OpenAPI document, to show only what the gateway serves. */
+const SERVED = "usage tasks chats quote users keys entries channels prices events nodes sessions me search tail tokens admins alerts budgets".split(" ");
+
 export function startMock(port = 0) {
   let session = null;
   let stale = true;
@@ -104,6 +107,7 @@ export function startMock(port = 0) {
     }
     if (/^\/(console|portal)\//.test(url.pathname)) return send(200, await page(), "text/html; charset=utf-8", { "content-security-policy": POLICY });
     if (url.pathname.startsWith("/files/")) return send(200, PIXEL, "image/png");
+    if (url.pathname.endsWith("/openapi.json")) return send(200, { paths: Object.fromEntries(SERVED.map((name) => [`/admin/v1/${name}`, {}])) });
     if (url.pathname.startsWith("/admin/v1/")) return answerApi(request, url, body, send);
     if (url.pathname === "/v1/me/session") return send(201, {});
     if (url.pathname === "/v1/me") return session ? send(200, { user, key }) : ((session = { name: "portal" }), send(401, { error: { message: "sign in first" } }));

@@ -117,8 +117,24 @@ export async function post(path, body) {
   return (await request("POST", path, { body })).data;
 }
 
-/** Learns who is signed in. */
+/** Paths below the API's prefix that this gateway serves, from its OpenAPI document. */
+let served = new Set();
+
+async function loadServed() {
+  if (served.size > 0) return;
+  const document = portal ? "/openapi.json" : "/admin/openapi.json";
+  const { paths } = await (await fetch(document)).json();
+  served = new Set(Object.keys(paths).filter((path) => path.startsWith(API)).map((path) => path.slice(API.length)));
+}
+
+/** Whether this gateway serves a path of the API, such as `/users`. What needs another path is not shown. */
+export function isServed(/** @type {string} */ path) {
+  return served.has(path);
+}
+
+/** Learns who is signed in, and what the gateway serves. */
 export async function loadMe() {
+  await loadServed();
   try {
     me.value = await get("/me");
   } catch (error) {

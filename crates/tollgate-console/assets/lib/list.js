@@ -1,7 +1,7 @@
 // A list of the API: filters in the address, pages by cursor, export as CSV, the request as curl, what to do if it is empty.
 import { html, useEffect, useState } from "./ui.js";
 import { t } from "./i18n.js";
-import { asCurl, get, request, withQuery } from "./api.js";
+import { asCurl, get, request, withQuery, isServed } from "./api.js";
 import { address, navigate, setQuery } from "./router.js";
 import { CopyButton, ErrorNotice, Table } from "./elements.js";
 import { run } from "./forms.js";
@@ -55,7 +55,7 @@ export function List({ path, columns, filters = [], fixed = {}, timed = false, l
   return html`
     ${(filters.length > 0 || timed) && html`<${Filters} filters=${filters} timed=${timed} />`}
     <div class="list-tools">
-      ${live && html`<${LiveSwitch} event=${live} again=${again} />`}
+      ${live && isServed("/tail") && html`<${LiveSwitch} event=${live} again=${again} />`}
       <button type="button" class="quiet" onClick=${again}>${t("Refresh")}</button>
       ${csv && html`<button type="button" class="quiet" onClick=${() => run(() => downloadCsv(path, query))}>${t("Export CSV")}</button>`}
       <${CopyButton} label=${t("Copy as curl")} text=${() => asCurl("GET", url)} />

@@ -1,7 +1,7 @@
 // The console: who is signed in, and which page an address leads to.
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
-import { can, loadMe, me, onFreshSignIn, request } from "../lib/api.js";
+import { can, isServed, loadMe, me, onFreshSignIn, request } from "../lib/api.js";
 import { address, base, match } from "../lib/router.js";
 import { Shell } from "../lib/shell.js";
 import { ErrorNotice, PageHead } from "../lib/elements.js";
@@ -35,13 +35,13 @@ const ROUTES = [
   ["/settings", Settings], ["/settings/:tab", Settings], ["/connect", Connect],
 ];
 
-/** Pages of the navigation: path, name, and a scope that its reader needs. */
+/** Pages of the navigation: path, name, a scope that its reader needs, and the path of the API that it shows. */
 const pages = () => [
-  ["", t("Overview"), "users:read"], ["/gallery", t("Gallery"), "tasks:read"], ["/tasks", t("Tasks"), "tasks:read"],
-  ["/chats", t("Chats"), "chats:read"], ["/playground", t("Playground"), "prices:read"], ["/users", t("Users"), "users:read"],
-  ["/keys", t("Keys"), "keys:read"], ["/books", t("Books"), "users:read"], ["/channels", t("Channels"), "channels:read"],
-  ["/models", t("Models and prices"), "prices:read"], ["/events", t("Events"), "events:read"], ["/nodes", t("Nodes"), "config:read"],
-  ["/settings", t("Settings"), null], ["/connect", t("Connect"), null],
+  ["", t("Overview"), "users:read", "/usage"], ["/gallery", t("Gallery"), "tasks:read", "/tasks"], ["/tasks", t("Tasks"), "tasks:read", "/tasks"],
+  ["/chats", t("Chats"), "chats:read", "/chats"], ["/playground", t("Playground"), "prices:read", "/quote"], ["/users", t("Users"), "users:read", "/users"],
+  ["/keys", t("Keys"), "keys:read", "/keys"], ["/books", t("Books"), "users:read", "/entries"], ["/channels", t("Channels"), "channels:read", "/channels"],
+  ["/models", t("Models and prices"), "prices:read", "/prices"], ["/events", t("Events"), "events:read", "/events"], ["/nodes", t("Nodes"), "config:read", "/nodes"],
+  ["/settings", t("Settings"), null, "/sessions"], ["/connect", t("Connect"), null, "/me"],
 ];
 
 onFreshSignIn(async () => {
@@ -63,9 +63,12 @@ export function App() {
   if (path.startsWith("/setup")) return html`<${Setup} />`;
   if (me.value === undefined) return html`<main class="gate"><h1>Tollgate</h1><p role="status">${t("Loading…")}</p></main>`;
   if (me.value === null) return html`<${SignIn} />`;
-  const found = match(/** @type {any} */ (ROUTES), path);
-  const links = pages().filter(([, , scope]) => !scope || can(scope));
-  return html`<${Shell} links=${links} name=${`${me.value.name}${me.value.role ? ` · ${t(me.value.role)}` : ""}`} search=${true}>
+  const all = pages().filter(([, , , api]) => isServed(/** @type {string} */ (api)));
+  const links = all.filter(([, , scope]) => !scope || can(scope));
+  const shown = path.replace(/\/+$/, "") || links[0][0];
+  const isPage = all.some(([page]) => page === shown || (page && shown?.startsWith(`${page}/`)));
+  const found = isPage ? match(/** @type {any} */ (ROUTES), /** @type {string} */ (shown)) : null;
+  return html`<${Shell} links=${links} name=${`${me.value.name}${me.value.role ? ` · ${t(me.value.role)}` : ""}`} search=${isServed("/search")}>
     ${found ? html`<${found.page} key=${path} ...${found.params} />` : html`<${NoPage} />`}
   <//>`;
 }

@@ -1,7 +1,7 @@
 // Settings: admin tokens, administrators, own sessions, alerts, budgets.
 import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
-import { can, me, request } from "../lib/api.js";
+import { can, isServed, me, request } from "../lib/api.js";
 import { base } from "../lib/router.js";
 import { Badge, CopyButton, PageHead, Table, Time } from "../lib/elements.js";
 import { List } from "../lib/list.js";
@@ -16,7 +16,7 @@ const ALERTS = ["low_balance", "budget", "circuit_open", "queue_age", "audit_vio
 
 export function Settings({ tab = "tokens" }) {
   const tabs = [["tokens", t("Tokens"), "config:read", Tokens], ["admins", t("Administrators"), "config:read", Admins], ["sessions", t("Sessions"), null, Sessions],
-    ["alerts", t("Alerts"), "config:read", Alerts], ["budgets", t("Budgets"), "users:read", BudgetList]].filter(([, , scope]) => !scope || can(/** @type {string} */ (scope)));
+    ["alerts", t("Alerts"), "config:read", Alerts], ["budgets", t("Budgets"), "users:read", BudgetList]].filter(([path, , scope]) => isServed(`/${path}`) && (!scope || can(/** @type {string} */ (scope))));
   const [name, , , Panel] = tabs.find(([name]) => name === tab) ?? tabs[0];
   return html`<${PageHead} title=${t("Settings")} />
     <div class="tabs" role="navigation" aria-label=${t("Settings")}>${tabs.map(([path, label]) => html`<a href=${`${base}/settings/${path}`} aria-current=${path === name ? "page" : undefined}>${label}</a>`)}</div>

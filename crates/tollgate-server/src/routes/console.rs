@@ -1,41 +1,38 @@
-//! `/console/` and `/portal/`: the page, and the files that it loads.
+//! `/console/`: the page, and the files that it loads.
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use http::{HeaderMap, StatusCode, Uri, header};
 use tollgate_console::{CONTENT_SECURITY_POLICY, PAGE, find_asset};
 
 use super::fallback::unknown_path;
+use crate::http::trace::RequestId;
 use crate::state::App;
 
 /// A year in seconds: the name of a file changes with its contents.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CONSOLE: &str = "/console/";
-const PORTAL: &str = "/portal/";
 
-/// The routes of console and portal.
+/// The routes of the console.
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(root).fallback(unknown_path))
         .route("/console", get(|| redirect(CONSOLE)))
-        .route("/portal", get(|| redirect(PORTAL)))
         .route(CONSOLE, get(page))
-        .route(PORTAL, get(page))
         .route("/console/{*page}", get(page))
-        .route("/portal/{*page}", get(page))
         .route("/console/assets/{name}", get(asset))
 }
 
 /// `GET /`: the console for browsers; for other clients there is nothing here.
-async fn root(uri: Uri, headers: HeaderMap) -> Response {
+async fn root(uri: Uri, request_id: Extension<RequestId>, headers: HeaderMap) -> Response {
     if header_contains(&headers, header::ACCEPT, "text/html") {
         redirect(CONSOLE).await
     } else {
-        unknown_path(uri).await
+        unknown_path(uri, request_id).await
     }
 }
 
@@ -56,9 +53,14 @@ async fn page() -> Response {
 }
 
 /// `GET /console/assets/{name}`.
-async fn asset(uri: Uri, Path(name): Path<String>, headers: HeaderMap) -> Response {
+async fn asset(
+    uri: Uri,
+    request_id: Extension<RequestId>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     let Some(asset) = find_asset(&name) else {
-        return unknown_path(uri).await;
+        return unknown_path(uri, request_id).await;
     };
     let common = [
         (header::CONTENT_TYPE, asset.content_type),

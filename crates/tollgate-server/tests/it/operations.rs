@@ -244,12 +244,7 @@ async fn browsers_get_the_console_and_its_files(backend: Backend) {
     let root = get("/", "accept", "text/html,*/*;q=0.8").await.expect(303);
     assert_eq!(root.header("location"), "/console/");
     get("/", "accept", "application/json").await.expect(404);
-    for path in [
-        "/console/",
-        "/console/tasks/task_1",
-        "/portal/",
-        "/portal/keys",
-    ] {
+    for path in ["/console/", "/console/tasks/task_1"] {
         let page = get(path, "accept", "text/html").await.expect(200);
         assert_eq!(page.header("cache-control"), "no-cache");
         let policy = page.header("content-security-policy");
