@@ -1,6 +1,5 @@
 // The console against the real gateway: first sign-in by the printed link, a user with credit and a key, the trail, sign-out.
-// TOLLGATE is the program; NODE_PATH must lead to playwright-core and axe-core. Pages whose endpoints this gateway does not
-// list in /admin/openapi.json are skipped, and named.
+// TOLLGATE is the program; NODE_PATH must lead to playwright-core and axe-core.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -11,14 +10,6 @@ const require = createRequire(`${process.env.NODE_PATH}/`);
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const PASSWORD = "correct horse battery";
-/** Pages, and the endpoints that each reads. */
-const PAGES = [
-  ["", ["/usage", "/tasks", "/chats", "/channels"]], ["gallery", ["/tasks"]], ["tasks", ["/tasks"]], ["chats", ["/chats"]], ["playground", ["/models", "/quote"]],
-  ["users", ["/users"]], ["keys", ["/keys"]], ["books", ["/entries", "/audits"]], ["channels", ["/channels"]], ["models", ["/models", "/prices", "/models/custom"]],
-  ["events", ["/events"]], ["nodes", ["/nodes", "/config"]], ["settings/tokens", ["/tokens"]], ["settings/admins", ["/admins"]], ["settings/sessions", ["/sessions"]],
-  ["settings/alerts", ["/alerts"]], ["settings/budgets", ["/budgets"]], ["connect", []],
-];
-
 /** Starts the gateway on an empty folder; resolves with its address and the link of the first sign-in. */
 function startGateway(folder) {
   const child = spawn(process.env.TOLLGATE, ["serve", "--listen", "127.0.0.1:0", "--data-dir", folder, "--no-demo"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
@@ -81,22 +72,23 @@ try {
   await press("Verify the chain");
   await page.getByText("is intact").waitFor();
 
-  const { paths } = await (await fetch(`${gateway.url}/admin/openapi.json`)).json();
-  for (const [name, endpoints] of PAGES) {
-    const missing = endpoints.filter((endpoint) => !paths[`/admin/v1${endpoint}`] && !paths[endpoint]);
-    if (missing.length) {
-      console.log(`skipped /console/${name}: this gateway has no ${missing.join(", ")}`);
-      continue;
-    }
-    await page.goto(`${gateway.url}/console/${name}`);
+  // Every page of the navigation, and every page that is linked from one: what the gateway does not serve is linked nowhere.
+  const linked = () => page.locator("nav a[href^='/console/'], main a[href^='/console/']").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+  const waiting = new Set(await linked());
+  for (const address of waiting) {
+    await page.goto(gateway.url + address);
     await page.locator("main h1").waitFor();
     await page.waitForLoadState("networkidle");
     await page.waitForFunction(() => !document.querySelector(".loading"));
-    for (const text of await page.locator(".notice.bad").allTextContents()) failures.push(`/console/${name}: ${text}`);
+    expect((await page.locator("main h1").first().textContent()) !== "There is no such page", `${address} is linked, but there is no such page`);
+    for (const text of await page.locator(".notice.bad").allTextContents()) failures.push(`${address}: ${text}`);
     await page.evaluate(axe);
     const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 150)}`));
-    violations.forEach((violation) => failures.push(`/console/${name}: axe ${violation}`));
+    violations.forEach((violation) => failures.push(`${address}: axe ${violation}`));
+    for (const next of await linked()) waiting.add(next);
   }
+  expect(waiting.size > 10 && [...waiting].some((address) => address.includes("/users/user_")), `only these pages are linked: ${[...waiting].join(" ")}`);
+  console.log(`${waiting.size} pages of the gateway are as they should be`);
 
   await press("Sign out");
   await page.locator("input[name=name]").fill("ann");

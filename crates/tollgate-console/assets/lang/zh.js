@@ -383,7 +383,6 @@ export const zh = {
   "Written to the cache": "缓存写入",
   "You administer this gateway? Go to the console": "管理此网关？前往控制台",
   "You are signed in as {name}.": "您以 {name} 的身份登录。",
-  "You have an API key? Go to the user portal": "有 API 密钥？前往用户门户",
   "all": "全部",
   "day": "天",
   "default: {value}": "默认：{value}",

@@ -123,8 +123,10 @@ let served = new Set();
 async function loadServed() {
   if (served.size > 0) return;
   const document = portal ? "/openapi.json" : "/admin/openapi.json";
-  const { paths } = await (await fetch(document)).json();
-  served = new Set(Object.keys(paths).filter((path) => path.startsWith(API)).map((path) => path.slice(API.length)));
+  const response = await fetch(document);
+  const body = parse(await response.text());
+  if (!response.ok) throw new ApiError(response.status, body, null);
+  served = new Set(Object.keys(body.paths).filter((path) => path.startsWith(API)).map((path) => path.slice(API.length)));
 }
 
 /** Whether this gateway serves a path of the API, such as `/users`. What needs another path is not shown. */
@@ -138,7 +140,7 @@ export async function loadMe() {
   try {
     me.value = await get("/me");
   } catch (error) {
-    if (error instanceof ApiError && error.status !== 401) throw error;
+    if (!(error instanceof ApiError) || error.status !== 401) throw error;
     me.value = null;
   }
 }

@@ -1,8 +1,8 @@
 // The books of all users, and the proof that they are right: the audit.
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
-import { can, get, post } from "../lib/api.js";
-import { Badge, Facts, Json, PageHead, Table, Time } from "../lib/elements.js";
+import { can, get, isServed, post } from "../lib/api.js";
+import { Badge, ErrorNotice, Json, PageHead, Time } from "../lib/elements.js";
 import { List } from "../lib/list.js";
 import { run } from "../lib/forms.js";
 import { entryColumns } from "../lib/entries.js";
@@ -16,7 +16,7 @@ export function Books() {
   ];
   const columns = entryColumns({ owner: true }).filter((column) => column.label !== t("Balance after"));
   return html`<${PageHead} title=${t("Books")}>${t("Every movement of money. A balance is the sum of the effects of its entries; the running balance is on the page of each user.")}<//>
-    ${can("events:read") && html`<${Audits} />`}
+    ${can("events:read") && isServed("/audits") && html`<${Audits} />`}
     <h2>${t("Entries")}</h2>
     <${List} path="/entries" label=${t("Entries")} columns=${columns} filters=${filters} timed empty=${html`<p>${t("No money has moved in this time. Add credit on the page of a user.")}</p>`} />`;
 }
@@ -24,8 +24,9 @@ export function Books() {
 /** The last audits; one that runs is asked for every second. */
 function Audits() {
   const [audits, setAudits] = useState(/** @type {any[] | null} */ (null));
+  const [error, setError] = useState(null);
   const running = audits?.some((audit) => audit.state === "running");
-  const refresh = () => get("/audits", { limit: 5 }).then((page) => setAudits(page.data), () => setAudits([]));
+  const refresh = () => get("/audits", { limit: 5 }).then((page) => setAudits(page.data), setError);
   useEffect(() => void refresh(), []);
   useEffect(() => {
     if (!running) return undefined;
@@ -41,6 +42,7 @@ function Audits() {
     <div class="row"><h2>${t("Audit")}</h2>
       <button type="button" disabled=${running || !can("events:write")} onClick=${start}>${running ? t("Running…") : t("Audit now")}</button></div>
     ${running && html`<progress max="1" value=${last.progress} aria-label=${t("Progress of the audit")}></progress>`}
+    ${error && html`<${ErrorNotice} error=${error} />`}
     ${audits?.length === 0 && html`<p class="muted">${t("No audit yet. An audit reads the whole database and proves every balance.")}</p>`}
     ${last && !running && html`<p class=${`notice ${last.ok ? "good" : "bad"}`}>${last.ok ? t("The books close: no violation was found.") : t("The audit found violations.")} <${Time} at=${last.ended_at} /></p>`}
     ${last?.violations?.length > 0 && html`<${Json} label=${t("Violations")} value=${last.violations} />`}

@@ -1,7 +1,7 @@
 // One API key: limits, what it used, rotation and revocation.
 import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
-import { can, get, request } from "../lib/api.js";
+import { can, get, isServed, request } from "../lib/api.js";
 import { base } from "../lib/router.js";
 import { money } from "../lib/format.js";
 import { Facts, Load, ObjectLink, PageHead, Time } from "../lib/elements.js";
@@ -34,7 +34,7 @@ export function Key({ id }) {
       <button type="button" disabled=${!may} onClick=${edit}>${t("Edit")}</button>
       <button type="button" disabled=${!may} onClick=${async () => (await rotateKey(path)) && again()}>${t("Rotate")}</button>
       <button type="button" class="danger" disabled=${!may} onClick=${async () => (await revokeKey(path)) && again()}>${t("Revoke")}</button>
-      <a class="button" href=${`${base}/tasks?key_id=${id}`}>${t("Tasks")}</a><a class="button" href=${`${base}/chats?key_id=${id}`}>${t("Chats")}</a>`;
+      ${isServed("/tasks") && html`<a class="button" href=${`${base}/tasks?key_id=${id}`}>${t("Tasks")}</a>`}${isServed("/chats") && html`<a class="button" href=${`${base}/chats?key_id=${id}`}>${t("Chats")}</a>`}`;
     return html`<${PageHead} title=${key.name || key.hint} actions=${actions} />
       <${Facts} rows=${[
         [t("State"), keyState(key)], [t("User"), html`<${ObjectLink} type="user" id=${key.user_id} />`], [t("Begins with"), html`<code>${key.hint}</code>`],
@@ -43,6 +43,6 @@ export function Key({ id }) {
         [t("Models"), key.models ? key.models.join(", ") : t("every model")], [t("Created"), html`<${Time} at=${key.created_at} />`], [t("Expires (UTC)"), html`<${Time} at=${key.expires_at} />`],
         key.previous_valid_until && [t("The old secret works until"), html`<${Time} at=${key.previous_valid_until} />`], ["id", html`<span class="id">${key.id}</span>`],
       ]} />
-      ${can("users:read") && html`<h2>${t("Budgets")}</h2><${BudgetList} owner=${{ key_id: id }} />`}`;
+      ${can("users:read") && isServed("/budgets") && html`<h2>${t("Budgets")}</h2><${BudgetList} owner=${{ key_id: id }} />`}`;
   }}<//>`;
 }

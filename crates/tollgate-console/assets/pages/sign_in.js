@@ -34,7 +34,6 @@ export function SignIn() {
     </div>
     <button type="button" class="quiet" onClick=${() => setByToken(!byToken)}>${byToken ? t("Sign in with a password") : t("Sign in with an admin token")}</button>
     <p class="muted">${t("No account yet? The first start of `tollgate serve` prints a sign-in link; `tollgate admin create NAME --role ROLE` prints one for others.")}</p>
-    <p><a href="/portal/" target="_self">${t("You have an API key? Go to the user portal")}</a></p>
     <${Preferences} />
   </main><${Overlays} />`;
 }

@@ -1,7 +1,7 @@
 // One user: balance, limits, keys, budgets, books.
 import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
-import { can, get, request } from "../lib/api.js";
+import { can, get, isServed, request } from "../lib/api.js";
 import { base } from "../lib/router.js";
 import { money } from "../lib/format.js";
 import { Badge, Facts, Load, PageHead, Time } from "../lib/elements.js";
@@ -40,7 +40,7 @@ export function User({ id }) {
       <button type="button" class="primary" disabled=${!can("money:write")} onClick=${credit}>${t("Add credit")}</button>
       <button type="button" disabled=${!can("users:write")} onClick=${edit}>${t("Edit")}</button>
       <button type="button" disabled=${!can("users:write")} onClick=${disable}>${user.disabled ? t("Enable") : t("Disable")}</button>
-      <a class="button" href=${`${base}/tasks?user_id=${id}`}>${t("Tasks")}</a><a class="button" href=${`${base}/chats?user_id=${id}`}>${t("Chats")}</a>`;
+      ${isServed("/tasks") && html`<a class="button" href=${`${base}/tasks?user_id=${id}`}>${t("Tasks")}</a>`}${isServed("/chats") && html`<a class="button" href=${`${base}/chats?user_id=${id}`}>${t("Chats")}</a>`}`;
     return html`<${PageHead} title=${user.name} actions=${actions} />
       <${Facts} rows=${[
         [t("Balance"), html`<span class="stat">${money(user.balance)}</span> ${user.unlimited ? html`<${Badge} of="unlimited" />` : ""}`],
@@ -50,7 +50,7 @@ export function User({ id }) {
         [t("Requests at the same time"), user.max_concurrency ?? t("no limit")], [t("Created"), html`<${Time} at=${user.created_at} />`], ["id", html`<span class="id">${user.id}</span>`],
       ]} />
       ${can("keys:read") && html`<h2>${t("Keys")}</h2><${KeyList} userId=${id} />`}
-      <h2>${t("Budgets")}</h2><${BudgetList} owner=${{ user_id: id }} />
+      ${isServed("/budgets") && html`<h2>${t("Budgets")}</h2><${BudgetList} owner=${{ user_id: id }} />`}
       <h2>${t("Books")}</h2>
       <${List} path=${`${path}/entries`} label=${t("Entries")} columns=${entryColumns()} timed refresh=${moved}
         empty=${html`<p>${t("No money has moved in this time.")}</p>`} />`;
