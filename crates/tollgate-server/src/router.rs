@@ -170,6 +170,18 @@ fn router(app: &Arc<App>) -> Router {
     traced.with_state(Arc::clone(app))
 }
 
+/// The service of `metrics.listen`: metrics without a key, and health checks.
+pub fn operations_service(app: &Arc<App>) -> TowerToHyperService<Router> {
+    let routes = Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::own_metrics))
+        .fallback(fallback::unknown_path)
+        .method_not_allowed_fallback(fallback::method_not_allowed);
+    let traced = routes.layer(TraceLayer(Arc::clone(&app.trace)));
+    TowerToHyperService::new(traced.with_state(Arc::clone(app)))
+}
+
 /// [`CHAT_PATHS`] and the lists of models.
 fn chat_routes() -> Router<Arc<App>> {
     let mut routes = Router::new();

@@ -140,7 +140,7 @@ impl App {
             heartbeat: shared.heartbeat(&config),
             admin_key,
             passwords: PasswordHasher::default(),
-            metrics_public: address.ip().is_loopback(),
+            metrics_public: address.ip().is_loopback() && config.metrics_listen.is_none(),
             store: shared.store,
             catalogue: shared.catalogue,
             files: shared.files,

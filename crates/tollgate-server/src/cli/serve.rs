@@ -18,7 +18,7 @@ use crate::clock_sync;
 use crate::config::{Config, Overrides};
 use crate::http::server::{self, Listener};
 use crate::logging;
-use crate::router::GatewayService;
+use crate::router::{GatewayService, operations_service};
 use crate::state::App;
 use crate::storage::data_dir;
 use crate::supervise::run_forever;
@@ -53,6 +53,10 @@ impl Serve {
         let _log = logging::start();
         // 2. The address first: a busy port is told before anything is touched.
         let listener = server::bind(&config.listen).await?;
+        let metrics_listener = match &config.metrics_listen {
+            Some(address) => Some(server::bind(address).await?),
+            None => None,
+        };
         // 3. Database, files, everything that hangs on them.
         let store = open_store(&config).await?;
         let steady = Arc::new(clock_sync::start(&store).await?);
@@ -87,7 +91,8 @@ impl Serve {
         )?;
         let reload = || common.configuration(overrides());
         let background = start_background_loops(&app, steady);
-        until_stopped(&app, listener, signals, background, reload).await
+        let listeners = (listener, metrics_listener);
+        until_stopped(&app, listeners, signals, background, reload).await
     }
 }
 
@@ -160,7 +165,7 @@ async fn print_first_link(app: &App) -> Result<(), Failed> {
 
 async fn until_stopped(
     app: &Arc<App>,
-    listener: Listener,
+    (listener, metrics_listener): (Listener, Option<Listener>),
     mut signals: Signals,
     background: JoinSet<()>,
     reload: impl Fn() -> Result<Config, Failed>,
@@ -189,6 +194,13 @@ async fn until_stopped(
     let service = GatewayService::new(app);
     let service_of = move |peer| service.for_connection(peer);
     let served = tokio::spawn(server::serve(listener, service_of, options, drain.clone()));
+    if let Some(listener) = metrics_listener {
+        tracing::info!(address = %listener.address(), "metrics have a listener of their own");
+        let service = operations_service(app);
+        let options = server::Options::for_operations(&app.config);
+        let service_of = move |_| service.clone();
+        tokio::spawn(server::serve(listener, service_of, options, drain.clone()));
+    }
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => break,

@@ -24,6 +24,13 @@ pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Strin
     }
 }
 
+/// `HOST:PORT` of a listener that need not be there.
+pub(super) fn optional_listen<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    listen(deserializer).map(Some)
+}
+
 /// The prefix of links, without a `/` at its end.
 pub(super) fn public_url<'de, D: Deserializer<'de>>(
     deserializer: D,

@@ -91,6 +91,8 @@ pub struct Config {
     pub leases: Leases,
     /// Bearer key of the operator's endpoints; `None` means one that is generated at the first start.
     pub admin_key: Option<Secret>,
+    /// `HOST:PORT` of a listener of its own for metrics and health checks; `None` means the gateway's.
+    pub metrics_listen: Option<String>,
     /// In the order of the file.
     pub channels: Vec<Channel>,
     /// By model id.
@@ -132,6 +134,7 @@ struct Settings {
     #[serde(deserialize_with = "addresses::listen")]
     listen: String,
     media: MediaSettings,
+    metrics: MetricsSettings,
     model: Vec<ModelSettings>,
     price: HashMap<String, ModelPrice>,
     #[serde(deserialize_with = "addresses::public_url")]
@@ -160,6 +163,7 @@ impl Default for Settings {
             limits: Limits::default(),
             listen: "127.0.0.1:8080".to_owned(),
             media: MediaSettings::default(),
+            metrics: MetricsSettings::default(),
             model: Vec::new(),
             price: HashMap::new(),
             public_url: None,
@@ -190,6 +194,13 @@ struct DatabaseSettings {
 #[serde(default, deny_unknown_fields)]
 struct MediaSettings {
     allow_private_urls: Vec<addresses::Network>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct MetricsSettings {
+    #[serde(deserialize_with = "addresses::optional_listen")]
+    listen: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -336,6 +347,7 @@ impl Config {
             time_limits: settings.time_limits,
             leases: settings.leases,
             admin_key: settings.admin.key,
+            metrics_listen: settings.metrics.listen,
             channels: settings.channel.into_iter().map(|entry| entry.0).collect(),
             prices: settings.price,
             models: models.collect(),

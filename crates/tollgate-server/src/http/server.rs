@@ -76,6 +76,17 @@ pub struct Options {
     pub drain: Duration,
 }
 
+impl Options {
+    /// Those of the listener for metrics and health checks, which only the operator can reach.
+    pub fn for_operations(config: &Config) -> Self {
+        Self {
+            max_connections: 64,
+            per_address: 64,
+            ..Self::from(config)
+        }
+    }
+}
+
 impl From<&Config> for Options {
     fn from(config: &Config) -> Self {
         Self {

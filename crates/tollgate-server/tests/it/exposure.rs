@@ -5,10 +5,13 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use http::Method;
 
-use crate::harness::{Backend, Setup, TempDir, on_sqlite, run_command, tollgate};
+use serde_json::Value;
+
+use crate::harness::{Backend, Setup, TempDir, on_sqlite, run_command, tollgate, until_true};
 
 on_sqlite!(
     metrics_through_a_proxy_need_the_admin_key,
+    metrics_have_a_listener_of_their_own,
     a_readable_file_with_secrets_is_a_warning,
 );
 
@@ -37,6 +40,40 @@ async fn metrics_through_a_proxy_need_the_admin_key(backend: Backend) {
             .await
             .expect(200);
     }
+    gate.close().await;
+}
+
+async fn metrics_have_a_listener_of_their_own(backend: Backend) {
+    let setup = Setup::new(backend).admin_key(ADMIN_KEY);
+    let setup = setup.config("metrics.listen = \"127.0.0.1:0\"\n");
+    let gate = setup.start().await;
+    let find_address = || {
+        let log = gate.log();
+        let line = log
+            .lines()
+            .find(|line| line.contains("listener of their own"))?;
+        let line: Value = serde_json::from_str(line).unwrap();
+        Some(line["address"].as_str().unwrap().to_owned())
+    };
+    until_true("the listener's address in the log", async || {
+        find_address().is_some()
+    })
+    .await;
+    let address = find_address().unwrap();
+    let nobody = gate.anonymous();
+    for (path, status) in [
+        ("/metrics", 200),
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/v1/models", 404),
+    ] {
+        let url = format!("http://{address}{path}");
+        nobody
+            .fetch_with(Method::GET, &url, &[])
+            .await
+            .expect(status);
+    }
+    nobody.get("/metrics").await.expect(401);
     gate.close().await;
 }
 
