@@ -1,5 +1,6 @@
 //! The data directory and the storage folder: stored files, their names and types, image uploads.
 
+mod audio_end;
 pub mod availability;
 pub mod data_dir;
 pub mod file_name;

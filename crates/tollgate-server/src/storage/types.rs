@@ -7,6 +7,8 @@ use std::path::Path;
 use tollgate_core::TaskKind;
 use tollgate_media::image::ImageMetadata;
 
+use super::audio_end;
+
 /// A type of result file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileType {
@@ -78,11 +80,19 @@ pub fn check_result(
     if [MP4, MOV, M4A].contains(&found) {
         check_mp4_boxes(&mut file, bytes)?;
     }
-    Ok(found)
+    let is_complete = match found {
+        WAV => audio_end::is_complete_wav(&mut file, bytes),
+        MP3 => audio_end::is_complete_mp3(&mut file, bytes),
+        _ => Ok(true),
+    };
+    match is_complete.map_err(unreadable)? {
+        true => Ok(found),
+        false => Err("is cut off".to_owned()),
+    }
 }
 
 fn recognize_image(file: File, bytes: u64) -> Result<FileType, String> {
-    let found = ImageMetadata::read(BufReader::new(file), bytes);
+    let found = ImageMetadata::read_complete(BufReader::new(file), bytes);
     let format = found.map_err(|e| e.to_string())?.format;
     Ok(file_type(format.extension(), format.media_type()))
 }
@@ -217,10 +227,10 @@ mod tests {
     #[test]
     fn audio_is_recognized_by_its_first_bytes() {
         for (bytes, expected) in [
-            (b"RIFF\x24\0\0\0WAVEfmt ".as_slice(), "wav"),
+            (b"RIFF\x08\0\0\0WAVEfmt ".as_slice(), "wav"),
             (b"ID3\x04\0\0", "mp3"),
-            (b"\xff\xfb\x90\x64", "mp3"),
-            (b"\xff\xf3\x40\xc4", "mp3"),
+            (b"\xff\xfb\x00\x64", "mp3"),
+            (b"\xff\xf3\x00\xc4", "mp3"),
             (b"\xff\xf1\x50\x80", "aac"),
             (b"OggS\0\x02", "ogg"),
             (b"fLaC\0\0", "flac"),
@@ -229,6 +239,32 @@ mod tests {
         }
         for other in [b"{\"error\":1}".as_slice(), b"\xff\xe0", b"text"] {
             assert!(extension_of(other, TaskKind::Speech).is_err());
+        }
+    }
+    #[test]
+    fn truncated_audio_is_rejected() {
+        let data = vec![7; 1_000];
+        let wav = |announced: u32| {
+            let size = announced.to_le_bytes();
+            [b"RIFF", &size[..], b"WAVEfmt ", &data].concat()
+        };
+        let frames = |head: [u8; 4], len: usize| {
+            let mut frame = vec![0; len];
+            frame[..4].copy_from_slice(&head);
+            frame.repeat(5)
+        };
+        let mpeg1 = frames([0xff, 0xfb, 0x90, 0x64], 417);
+        let mpeg2 = frames([0xff, 0xf3, 0x84, 0xc4], 192);
+        let tagged = [b"ID3\x04\0\0\0\0\x01\x02", &data[..130], &mpeg1].concat();
+        for complete in [wav(1_008), mpeg1.clone(), mpeg2, tagged] {
+            let cut = &complete[..complete.len() - 100];
+            assert!(extension_of(&complete, TaskKind::Speech).is_ok());
+            let error = extension_of(cut, TaskKind::Speech).unwrap_err();
+            assert_eq!(error, "is cut off", "{:?}", &cut[..4]);
+        }
+        let with_tag = [mpeg1, b"TAG of the end".to_vec()].concat();
+        for unknown in [wav(0), wav(u32::MAX), with_tag] {
+            assert!(extension_of(&unknown, TaskKind::Speech).is_ok());
         }
     }
 }

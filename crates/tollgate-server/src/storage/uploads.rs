@@ -154,7 +154,7 @@ async fn publish(received: Received) -> Result<Upload, ApiError> {
     let path = file.flush_to_path().await.map_err(storage_error)?;
     let read = tokio::task::spawn_blocking(move || {
         let file = std::fs::File::open(path)?;
-        ImageMetadata::read(BufReader::new(file), bytes)
+        ImageMetadata::read_complete(BufReader::new(file), bytes)
     });
     let metadata = read.await.map_err(storage_error)?.map_err(|e| match e {
         ImageMetadataError::Io(e) => storage_error(e),

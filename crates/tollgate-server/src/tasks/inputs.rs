@@ -245,7 +245,7 @@ async fn read_metadata(path: PathBuf, field: &str) -> Result<ImageMetadata, Read
     let read = tokio::task::spawn_blocking(move || {
         let file = std::fs::File::open(path).map_err(|_| ReadError::Missing)?;
         let bytes = file.metadata().map_err(|_| ReadError::Missing)?.len();
-        let metadata = ImageMetadata::read(BufReader::new(file), bytes);
+        let metadata = ImageMetadata::read_complete(BufReader::new(file), bytes);
         metadata.map_err(|e| ReadError::NotAnImage(e.to_string()))
     });
     match read.await.unwrap_or(Err(ReadError::Missing)) {

@@ -54,6 +54,8 @@ async fn images_are_recognised_by_their_content(backend: Backend) {
         let served = client.fetch(url).await.expect(200);
         assert_eq!(served.body, file);
         assert_eq!(served.header("content-type"), format.to_mime_type());
+        let cut = &file[..file.len() - 20];
+        check_rejected(client.upload("a", "image/png", cut).await, 400, "cut off");
     }
     let small = png(3, 3);
     let reply = client

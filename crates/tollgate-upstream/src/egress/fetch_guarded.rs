@@ -31,6 +31,8 @@ use super::ssrf_guard::SsrfGuard;
 
 /// Maximum length of a URL in bytes.
 const MAX_URL_BYTES: usize = 8192;
+/// How long a host may send nothing.
+const MAX_SILENCE: Duration = Duration::from_secs(20);
 /// Maximum size of a response head in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
@@ -94,7 +96,9 @@ impl GuardedClient {
     ) -> Result<Fetched, EgressError> {
         let mut url = parse_url(url)?;
         for _ in 0..=limits.max_redirects {
-            let (response, _connection) = self.exchange(&url, get_request(&url)?).await?;
+            let exchange = self.exchange(&url, get_request(&url)?);
+            let answered = timeout(self.connect_timeout + MAX_SILENCE, exchange).await;
+            let (response, _connection) = answered.map_err(|_| silent())??;
             if response.status().is_redirection() {
                 url = redirect_target(&url, response.headers())?;
                 continue;
@@ -273,6 +277,10 @@ pub(super) fn check_response_head(
     Ok(())
 }
 
+fn silent() -> EgressError {
+    EgressError::TimedOut(MAX_SILENCE)
+}
+
 /// Writes the body to `sink` as it arrives. Returns its size in bytes.
 async fn write_body<W: AsyncWrite + Unpin>(
     mut body: Incoming,
@@ -280,7 +288,11 @@ async fn write_body<W: AsyncWrite + Unpin>(
     sink: &mut W,
 ) -> Result<u64, EgressError> {
     let mut bytes = 0;
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = timeout(MAX_SILENCE, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| silent())? else {
+            break;
+        };
         let Ok(part) = frame.map_err(|_| EgressError::Broken)?.into_data() else {
             continue;
         };

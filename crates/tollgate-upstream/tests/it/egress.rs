@@ -314,6 +314,33 @@ async fn a_fetch_has_a_total_timeout() {
     }
 }
 
+#[tokio::test]
+async fn a_silent_host_is_given_up() {
+    let server = Server::start().await;
+    let client = client(&["127.0.0.0/8"]);
+    let limits = FetchLimits {
+        total_time: Duration::from_secs(1_800),
+        ..LIMITS
+    };
+    for (path, received) in [("/hang", 1), ("/stall", 2)] {
+        let mut sink = Vec::new();
+        let url = server.url(path);
+        let mut fetch = std::pin::pin!(client.fetch_guarded(&url, &limits, &mut sink));
+        while server.requests().len() < received {
+            let step = Duration::from_millis(1);
+            assert!(tokio::time::timeout(step, &mut fetch).await.is_err());
+        }
+        tokio::time::pause();
+        let error = fetch.await.unwrap_err();
+        tokio::time::resume();
+        let silence = Duration::from_secs(20);
+        assert!(
+            matches!(error, EgressError::TimedOut(time) if time == silence),
+            "{path}: {error}"
+        );
+    }
+}
+
 /// Resolves each name to the next of its lists, and then to the last one.
 struct ChangingResolver {
     results: Vec<Vec<IpAddr>>,

@@ -5,6 +5,7 @@
 //! size.
 
 mod bmp;
+mod end;
 mod error;
 mod gif;
 mod header_reader;
@@ -35,6 +36,19 @@ pub struct ImageMetadata {
 }
 
 impl ImageMetadata {
+    /// [`Self::read`] of a file that begins at the start of `reader`, with a check that the file is not cut off.
+    ///
+    /// # Errors
+    /// If reading fails, the bytes are not those of such a file, or its end is missing.
+    pub fn read_complete(
+        mut reader: impl BufRead + Seek,
+        byte_len: u64,
+    ) -> Result<Self, ImageMetadataError> {
+        let metadata = Self::read(&mut reader, byte_len)?;
+        end::check(&mut reader, metadata.format, byte_len)?;
+        Ok(metadata)
+    }
+
     /// Reads the header of the JPEG, PNG, WebP, GIF or BMP file that starts at the position of `reader` and is `byte_len`
     /// bytes long.
     ///
