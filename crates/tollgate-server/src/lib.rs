@@ -13,6 +13,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod pricing;
 pub mod providers;
+pub mod quote;
 pub mod reloadable;
 pub mod router;
 pub mod routes;

@@ -21,7 +21,7 @@ use crate::chat::request::ChatRequest;
 use crate::http::server::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::routes::{
-    balance, chat, console, fallback, files, health, images, models, pages, speech, tasks, uploads,
+    balance, chat, console, fallback, files, health, images, models, pages, quote, speech, tasks, uploads,
     videos, webhooks,
 };
 use crate::state::App;
@@ -127,6 +127,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/balance", key_balance)
         .route("/v1/user/balance", user_balance.clone())
         .route("/user/balance", user_balance)
+        .route("/v1/quote", post(quote::create))
         // Images
         .route("/v1/images/generations", post(images::generations))
         .route("/v1/images/edits", post(images::edits))

@@ -21,7 +21,7 @@ use super::error::AdminError;
 use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
-use super::{admins, entries, events, keys, me, openapi, sessions, tokens, users};
+use super::{admins, entries, events, keys, me, openapi, quote, sessions, tokens, users};
 use crate::http::server::PeerAddress;
 use crate::http::trace::RequestId;
 use crate::state::App;
@@ -90,7 +90,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 9] = [
+    let lists: [&[Endpoint]; 10] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -99,6 +99,7 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         entries::ENDPOINTS,
         keys::ENDPOINTS,
         events::ENDPOINTS,
+        quote::ENDPOINTS,
         openapi::ENDPOINTS,
     ];
     lists.into_iter().flatten()

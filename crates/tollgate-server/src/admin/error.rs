@@ -38,6 +38,19 @@ impl AdminError {
         Self::new(StatusCode::BAD_REQUEST, "invalid", message).at(field)
     }
 
+    /// An error of the client API's, with the code that goes with its status.
+    pub fn with_status(status: u16, message: impl Into<String>) -> Self {
+        let code = match status {
+            404 => "not_found",
+            413 => "too_large",
+            500 => "internal",
+            400..500 => "invalid",
+            _ => "unavailable",
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, code, message)
+    }
+
     /// 404: there is no object with that id.
     pub fn not_found(what: &str) -> Self {
         Self::new(

@@ -16,6 +16,7 @@ mod me;
 pub mod openapi;
 mod password;
 mod query;
+mod quote;
 mod reply;
 pub mod scope;
 mod sessions;

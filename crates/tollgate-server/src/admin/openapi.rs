@@ -87,6 +87,11 @@ const SCHEMAS: &[(&str, &str)] = &[
         "event",
         "seq:integer at:time actor:string token_id:string? address:string? request_id:string? action:string object:object before:object? after:object? reason:string? prev_hash:string hash:string",
     ),
+    ("quote_request", "endpoint:string request:object"),
+    (
+        "quote",
+        "endpoint:string model:string job:object adjustments:objects unit:image|second|video|character|token units:integer price:amount? total:amount exact:boolean currency:string channels:strings",
+    ),
     (
         "verification",
         "ok:boolean rows:integer head:string? first_bad:integer?",
@@ -282,6 +287,7 @@ fn member_schema(kind: &str) -> Value {
         "time" => json!({ "type": "string", "format": "date-time" }),
         "amount" => json!({ "type": "string", "pattern": r"^-?\d{1,10}(\.\d{1,9})?$" }),
         "strings" => json!({ "type": "array", "items": { "type": "string" } }),
+        "objects" => json!({ "type": "array", "items": { "type": "object" } }),
         "scopes" => {
             json!({ "type": "array", "items": { "type": "string", "enum": scope_names() } })
         }

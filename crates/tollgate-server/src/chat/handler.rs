@@ -6,15 +6,13 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method};
-use tollgate_chat::{RenderOptions, RequestSummary};
+use tollgate_chat::RenderOptions;
 use tollgate_core::{Amount, Millis, id};
 use tollgate_store::{Key, NewChat, TokenPrices};
 use tollgate_upstream::{ChatCall, ChatModel, ChatProvider, ChatTimeouts, ProviderError};
 
-use crate::auth::caller::Caller;
-use crate::chat::allowed_options::RequestOptions;
 use crate::chat::billing::{Bill, Delivered};
-use crate::chat::bounds::{ChargeBounds, HiddenOutput};
+use crate::chat::bounds::HiddenOutput;
 use crate::chat::client_watch::{ClientWatch, WatchedRequest};
 use crate::chat::complete;
 use crate::chat::context::ChatContext;
@@ -22,13 +20,14 @@ use crate::chat::converter::StreamConverter;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::http_response::{complete_response, event_stream, header_list};
+use crate::chat::priced_request::{PricedRequest, UnpricedRequest};
 use crate::chat::request::{ChatRequest, authenticate};
 use crate::chat::stream::{self, StartedStream, StreamContext};
 use crate::chat::thread_cache::ThreadHome;
 use crate::chat::translate::{self, Conversation, PreparedRequest};
 use crate::http::{body, large_work};
 use crate::reloadable::Reloadable;
-use crate::routing::{ChannelPermit, ModelBinding, Routing, Selection, TriedKey, session_hash};
+use crate::routing::{ChannelPermit, ModelBinding, Selection, TriedKey, session_hash};
 
 /// Attempts at one request, over all channels and keys.
 const MAX_ATTEMPTS: u32 = 5;
@@ -74,40 +73,36 @@ async fn try_handle(
     let body = body::read_bytes(headers, request.body, body::MAX_BODY_WITH_FILES, budget).await?;
     let size = body.bytes.len();
     let summarize = || endpoint.format.summarize_request(&body.bytes);
-    let mut summary = large_work::run_in_place(size, summarize)?;
+    let summary = large_work::run_in_place(size, summarize)?;
     let (model, is_stream) = match request.model_in_path {
         Some(in_path) => in_path,
         None => (summary.model.clone().unwrap_or_default(), summary.stream),
     };
 
-    // 3. Check the model: in the catalogue, allowed for this key, served by some channel.
+    // 3. Check the model: in the catalogue, allowed for this key, served by some channel. Freeze the price, and find the most that
+    //    this request can cost. The output that is held for is also its limit.
     let reloadable = context.reloadable.current();
-    let routing = &reloadable.routing;
-    let channel_model = check_model(&context, routing, &caller, &model)?;
-    let (threads, thread) = (&context.threads, summary.thread.as_ref());
-    let stored_at = threads.find(&key.user_id, thread, routing, &channel_model)?;
+    let unpriced = UnpricedRequest {
+        endpoint,
+        headers,
+        body: &body.bytes,
+        model: &model,
+        caller: Some(&caller),
+        has_limit: key.needs_hold(),
+    };
+    let priced = PricedRequest::new(&context, &reloadable, &unpriced, summary)?;
+    let PricedRequest {
+        channel_model,
+        stored_at,
+        options,
+        prices,
+        needs_hold,
+        raw,
+        summary,
+        bounds,
+    } = priced;
 
-    // 4. Freeze the price, count the estimated tokens against the limits, and hold the most that this request can cost. The
-    //    output that is held for is also its limit.
-    let default_max_tokens = context.settings.default_max_tokens;
-    let price = reloadable.prices.chat(context.catalogue.names(&model));
-    let find = || RequestOptions::find(&summary, &body.bytes, headers, price);
-    let options = large_work::run_in_place(size, find)?;
-    let (prices, parts) = options.prices(price)?;
-    let needs_hold = key.needs_hold() && !(prices.is_free() && parts.is_free());
-    let has_cap = summary.max_tokens.is_some();
-    let mut raw = body.bytes.clone();
-    if needs_hold && !has_cap {
-        let limit = || limit_output(endpoint, raw, &mut summary, default_max_tokens);
-        raw = large_work::run_in_place(size, limit);
-    }
-    let format = endpoint.format;
-    let stored_tokens = stored_at.as_ref().map_or(0, |home| home.tokens);
-    let measure = || ChargeBounds::new(format, &summary, &raw, default_max_tokens, needs_hold);
-    let bounds = large_work::run_in_place(size, measure)
-        .with_stored_tokens(stored_tokens)
-        .with_client_cap(has_cap)
-        .with_parts(parts, options.has_priced_tools());
+    // 4. Count the estimated tokens against the limits, and hold that most.
     let request_id = request.request_id.as_str();
     let booked = &channel_model;
     let chat = new_chat(endpoint, &key, booked, is_stream, request_id, prices, now);
@@ -187,40 +182,6 @@ async fn send_answer(
         response.headers_mut().insert(X_TOLLGATE_DROPPED, dropped);
     }
     Ok(response)
-}
-
-/// Checks that the caller may use `model` and that some channel serves it. Returns the name by which channels know it.
-fn check_model(
-    context: &ChatContext,
-    routing: &Routing,
-    caller: &Caller,
-    model: &str,
-) -> Result<String, ChatErrorResponse> {
-    let known = context.catalogue.check_chat_model(model);
-    known.map_err(ChatErrorResponse::invalid_model)?;
-    let names = context.catalogue.names(model);
-    caller.check_may_use(names)?;
-    let channel_model = routing.name_of(names);
-    if !routing.serves_chat(channel_model) {
-        return Err(ChatErrorResponse::no_channel(model));
-    }
-    Ok(channel_model.to_owned())
-}
-
-/// The request with a limit of output tokens, of which it has none: `default_max_tokens`, and what the budget for thinking takes.
-fn limit_output(
-    endpoint: Endpoint,
-    raw: Bytes,
-    summary: &mut RequestSummary,
-    default_max_tokens: u64,
-) -> Bytes {
-    let cap = default_max_tokens.saturating_add(summary.thinking_budget.unwrap_or(0));
-    let capped = endpoint.format.add_output_cap(&raw, cap);
-    let Some(capped) = capped else { return raw };
-    summary.max_tokens = Some(cap);
-    // The bits of the members that it had do not describe it any more.
-    summary.members = 0;
-    capped
 }
 
 fn new_chat(

@@ -16,6 +16,7 @@ pub mod heartbeat;
 pub mod http_response;
 pub mod models;
 pub mod part_charges;
+pub mod priced_request;
 pub mod read_on;
 pub mod request;
 pub mod signature_cache;

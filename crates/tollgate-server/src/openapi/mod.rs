@@ -76,6 +76,7 @@ fn other_paths() -> Value {
         "/balance": { "get": get("Account", "The calling key's balance", "getBalanceShort", &[], reference("Balance")) },
         "/v1/user/balance": { "get": get("Account", "The user's balance", "getUserBalance", &[], reference("Balance")) },
         "/user/balance": { "get": get("Account", "The user's balance", "getUserBalanceShort", &[], reference("Balance")) },
+        "/v1/quote": { "post": quote() },
         "/files/{name}": { "get": file() },
         "/healthz": { "get": open("Whether the process answers", "healthz", "application/json") },
         "/readyz": { "get": open("Whether database and storage answer", "readyz", "application/json") },
@@ -174,6 +175,24 @@ fn cancel() -> Value {
         "summary": "Cancel an unfinished task; costs nothing",
         "parameters": [task_id()],
         "responses": responses(reference("TaskRecord"), &[401, 403, 404, 409, 429]),
+    })
+}
+
+/// What a request would cost. The schema of `request` is that of the endpoint.
+fn quote() -> Value {
+    json!({
+        "tags": ["Account"],
+        "operationId": "createQuote",
+        "summary": "What a request would be held for; moves nothing",
+        "description": "Errors of `request` are those of its endpoint, in that endpoint's own form.",
+        "requestBody": {
+            "required": true,
+            "content": { "application/json": { "schema": object(&["endpoint", "request"], json!({
+                "endpoint": { "type": "string", "description": "The path that the request would be sent to.", "examples": ["/v1/images/generations"] },
+                "request": { "type": "object", "description": "The body for that path." },
+            })) } },
+        },
+        "responses": responses(reference("Quote"), &[400, 401, 403, 404, 413, 429, 500, 502, 503]),
     })
 }
 
@@ -322,6 +341,19 @@ fn fixed_schemas() -> Value {
         "UploadError": object(&["error"], json!({ "error": object(&["message", "type"], json!({
             "code": { "type": "integer", "description": "Only with 429." }, "message": text(), "type": text(),
         })) })),
+        "Quote": object(&["endpoint", "model", "job", "adjustments", "unit", "units", "price", "total", "exact", "currency", "available"], json!({
+            "endpoint": text(),
+            "model": text(),
+            "job": { "type": "object", "description": "The request as it is understood, with every default." },
+            "adjustments": { "type": "array", "items": { "type": "object" }, "description": "Values that would be changed or ignored." },
+            "unit": { "type": "string", "enum": ["image", "second", "video", "character", "token"] },
+            "units": { "type": "integer", "minimum": 0 },
+            "price": { "type": ["string", "null"], "description": "Of one unit; null for tokens." },
+            "total": { "type": "string", "description": "What would be held." },
+            "exact": { "type": "boolean", "description": "False for chats: they cost at most the total." },
+            "currency": text(),
+            "available": { "type": "boolean", "description": "Whether a channel takes such requests now." },
+        })),
         "Balance": object(&["success"], json!({
             "success": { "type": "boolean" },
             "message": { "type": "string", "description": "Only on failure." },

@@ -10,6 +10,7 @@ pub mod health;
 pub mod images;
 pub mod models;
 pub mod pages;
+pub mod quote;
 pub mod speech;
 pub mod tasks;
 pub mod uploads;

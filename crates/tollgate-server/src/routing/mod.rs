@@ -108,6 +108,18 @@ impl Routing {
         self.serving(model, Needs::Chat).next().is_some()
     }
 
+    /// The names of the channels that run tasks of that kind with `model`.
+    pub fn names_of_task_channels(&self, kind: TaskKind, model: &str) -> Vec<String> {
+        let serving = self.serving(model, Needs::Task(kind));
+        serving.map(|open| open.channel.name.clone()).collect()
+    }
+
+    /// The names of the channels that serve chats with `model`.
+    pub fn names_of_chat_channels(&self, model: &str) -> Vec<String> {
+        let serving = self.serving(model, Needs::Chat);
+        serving.map(|open| open.channel.name.clone()).collect()
+    }
+
     /// A channel of `model` whose provider moderates prompts, if any.
     pub fn moderator(&self, kind: TaskKind, model: &str) -> Option<Arc<OpenChannel>> {
         self.serving(model, Needs::Task(kind))
@@ -160,7 +172,16 @@ impl Routing {
 
     /// Whether a channel runs a user's tasks of that kind with `model` and has no pause that its upstream asked for.
     pub fn is_ready_for_task(&self, kind: TaskKind, model: &str, user_id: &str) -> bool {
-        let mut serving = self.serving(model, Needs::Task(kind));
+        self.is_ready(model, Needs::Task(kind), user_id)
+    }
+
+    /// Whether a channel serves a user's chats with `model` and has no pause that its upstream asked for.
+    pub fn is_ready_for_chat(&self, model: &str, user_id: &str) -> bool {
+        self.is_ready(model, Needs::Chat, user_id)
+    }
+
+    fn is_ready(&self, model: &str, needs: Needs, user_id: &str) -> bool {
+        let mut serving = self.serving(model, needs);
         serving.any(|open| match open.availability(model, &[], None, user_id) {
             Availability::Ready(_) => true,
             Availability::CoolingDown { cooldown, .. } => !cooldown.is_requested,

@@ -57,6 +57,23 @@ pub async fn store_submitted(
     Ok((submission.into_job(sources), references))
 }
 
+/// The job of a submission that is not stored, for a quote. Checks what [`store_submitted`] checks, and stores nothing.
+pub async fn check_submitted(
+    context: &TaskContext,
+    family: AnyFamily,
+    submission: Submission,
+) -> Result<(Job, Vec<Option<ImageMetadata>>), ApiError> {
+    let references = check_available(context, family, &submission.inputs).await?;
+    let sources = submission.inputs.iter().map(|input| match &input.source {
+        InputSource::Data { metadata, .. } => {
+            ImageSource::Url(format!("data:{}", metadata.format.media_type()))
+        }
+        InputSource::Url(url) => ImageSource::Url(url.clone()),
+    });
+    let sources = sources.collect();
+    Ok((submission.into_job(sources), references))
+}
+
 /// Checks the images that are available at submission; returns the metadata of the references, `None` for those that are to
 /// be fetched.
 async fn check_available(

@@ -10,6 +10,25 @@ use crate::routing::Routing;
 /// The start of the error message of a rejected prompt.
 pub const REJECTION: &str = "prompt rejected by safety review";
 
+/// Rejects a prompt that holds blocked words; returns whether prompts of the model are moderated at all.
+///
+/// # Errors
+/// 400 that begins with [`REJECTION`].
+pub fn check_blocked_words(
+    safety: &Safety,
+    model: &TaskModel,
+    prompt: &str,
+) -> Result<bool, ApiError> {
+    let family = model.family;
+    let is_moderated = family.safety_review() || safety.families.iter().any(|f| f == family.name());
+    if is_moderated && safety.blocks(prompt) {
+        return Err(ApiError::invalid(format!(
+            "{REJECTION}: it holds blocked words"
+        )));
+    }
+    Ok(is_moderated)
+}
+
 /// Rejects a prompt that moderation does not allow. Models of families without moderation pass.
 ///
 /// # Errors
@@ -20,16 +39,10 @@ pub async fn check_prompt(
     model: &TaskModel,
     prompt: &str,
 ) -> Result<(), ApiError> {
-    let family = model.family;
-    let is_moderated = family.safety_review() || safety.families.iter().any(|f| f == family.name());
-    if !is_moderated {
+    if !check_blocked_words(safety, model, prompt)? {
         return Ok(());
     }
-    if safety.blocks(prompt) {
-        return Err(ApiError::invalid(format!(
-            "{REJECTION}: it holds blocked words"
-        )));
-    }
+    let family = model.family;
     let Some(moderator) = routing.moderator(family.kind(), routing.name_of(model.names())) else {
         return Ok(());
     };

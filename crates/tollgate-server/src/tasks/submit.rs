@@ -6,7 +6,10 @@ use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_core::{Adjustment, Amount, ApiError, ErrorKind, Millis, crash, id};
-use tollgate_media::{Endpoint, MediaJob as _, PriceFactors, ReceiptData, Submission, TaskModel};
+use tollgate_media::image::ImageMetadata;
+use tollgate_media::{
+    Endpoint, Job, MediaJob as _, PriceFactors, ReceiptData, Submission, TaskModel,
+};
 use tollgate_store::{Charge, IdempotencyRecord, Key, NewTask, Rejection, SubmitOutcome};
 
 use crate::auth::caller::Caller;
@@ -57,7 +60,8 @@ pub async fn submit(
     let reloadable = context.reloadable.current();
     let fields = request.body.as_object();
     let fields = fields.ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;
-    let model = find_model(context, &reloadable, &request, fields)?;
+    let (caller, endpoint) = (request.caller, request.endpoint);
+    let model = find_model(context, &reloadable, Some(caller), endpoint, fields)?;
     let family = model.family;
 
     // 3. Parse the fields as the family declares them.
@@ -71,8 +75,7 @@ pub async fn submit(
     // 4. Check what the user has waiting, and moderate the prompt, if the family requires it.
     check_backlog_and_prompt(context, &reloadable, request.caller, model, &submission).await?;
 
-    // 5. Store the input images, check those that are available, and settle the sizes that follow them. An account that has
-    //    nothing left gets no file stored.
+    // 5. Store the input images, and check those that are available. An account that has nothing left gets no file stored.
     check_has_money(context, &reloadable, key, model, &submission).await?;
     let deadline_at = now + context.settings.time_limits.task_ms(family.kind());
     let adjustments = std::mem::take(&mut submission.adjustments);
@@ -80,22 +83,20 @@ pub async fn submit(
     let mut price = submission.price.clone();
     let (mut job, references) =
         inputs::store_submitted(context, family, submission, deadline_at).await?;
-    if let Err(error) = family.apply_reference_metadata(&mut job, &references) {
-        inputs::delete_of_job(&context.files, &job).await;
-        return Err(error);
-    }
-    price.update_from(&job);
 
-    // 6. Freeze the price.
-    let (prices, names) = (&reloadable.prices, model.names());
-    let charge = prices.charge(names, &price, job.units())?;
+    // 6. Settle the sizes that follow the images, and freeze the price.
+    let charge = freeze_price(&reloadable, model, &mut job, &mut price, &references);
+    if charge.is_err() {
+        inputs::delete_of_job(&context.files, &job).await;
+    }
+    let charge = charge?;
 
     // 7. Write idempotency record, hold and task in one transaction; it is on disk before the client gets the receipt.
     let task_id = id::task_id(now);
     let echoed_fields = job.echoed_fields();
     let receipt = receipt_text(model, &task_id, now, &price, &echoed_fields, &adjustments);
     let job = job.to_text().map_err(serialization_error)?;
-    let name = reloadable.routing.name_of(names);
+    let name = reloadable.routing.name_of(model.names());
     let task = NewTask {
         id: task_id,
         user_id: key.user_id.clone(),
@@ -247,16 +248,19 @@ async fn earlier_receipt(
     }
 }
 
-fn find_model<'a>(
+/// Finds the model of a submission: in the catalogue, allowed for the caller's key, served by some channel. `caller` is `None` for
+/// the quote of an admin, who may use every model.
+pub fn find_model<'a>(
     context: &'a TaskContext,
     reloadable: &Reloadable,
-    request: &SubmitRequest<'_>,
+    caller: Option<&Caller>,
+    endpoint: Endpoint,
     fields: &Map<String, Value>,
 ) -> Result<&'a TaskModel, ApiError> {
-    let model = context
-        .catalogue
-        .requested_model(fields, request.endpoint)?;
-    request.caller.check_may_use(model.names())?;
+    let model = context.catalogue.requested_model(fields, endpoint)?;
+    if let Some(caller) = caller {
+        caller.check_may_use(model.names())?;
+    }
     let routing = &reloadable.routing;
     if routing.serves_tasks(model.family.kind(), routing.name_of(model.names())) {
         return Ok(model);
@@ -268,7 +272,21 @@ fn find_model<'a>(
     Err(ApiError::new(ErrorKind::BadGateway, message))
 }
 
-fn is_strict(headers: &HeaderMap) -> bool {
+/// Settles the sizes that follow the reference images, and freezes the price.
+pub fn freeze_price(
+    reloadable: &Reloadable,
+    model: &TaskModel,
+    job: &mut Job,
+    price: &mut PriceFactors,
+    references: &[Option<ImageMetadata>],
+) -> Result<Charge, ApiError> {
+    model.family.apply_reference_metadata(job, references)?;
+    price.update_from(job);
+    reloadable.prices.charge(model.names(), price, job.units())
+}
+
+/// Whether the request has the header that turns adjustments of unknown fields into errors.
+pub fn is_strict(headers: &HeaderMap) -> bool {
     let strict = headers.get(STRICT);
     strict.is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"))
 }
@@ -277,7 +295,8 @@ fn to_text(value: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(value).map_err(serialization_error)
 }
 
-fn serialization_error(e: serde_json::Error) -> ApiError {
+/// The error of a job that cannot be written as JSON, which is a defect.
+pub fn serialization_error(e: serde_json::Error) -> ApiError {
     tracing::error!(error = %e, "a job cannot be serialized");
     ApiError::internal()
 }

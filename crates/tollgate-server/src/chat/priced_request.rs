@@ -1,0 +1,159 @@
+//! What a chat costs at most: its model, its options, its prices and its bounds, found alike for a request and for a quote.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tollgate_chat::RequestSummary;
+use tollgate_core::{Amount, ApiError, money};
+use tollgate_store::{TokenCounts, TokenPrices};
+
+use crate::auth::caller::Caller;
+use crate::chat::allowed_options::RequestOptions;
+use crate::chat::bounds::ChargeBounds;
+use crate::chat::context::ChatContext;
+use crate::chat::endpoint::Endpoint;
+use crate::chat::error::ChatErrorResponse;
+use crate::chat::thread_cache::ThreadHome;
+use crate::http::large_work;
+use crate::reloadable::Reloadable;
+
+/// A request that has not been priced yet.
+pub struct UnpricedRequest<'a> {
+    /// The endpoint.
+    pub endpoint: Endpoint,
+    /// The request's headers.
+    pub headers: &'a HeaderMap,
+    /// The body.
+    pub body: &'a Bytes,
+    /// The model as the client wrote it.
+    pub model: &'a str,
+    /// Who sends it. `None` for the quote of an admin, who may use every model.
+    pub caller: Option<&'a Caller>,
+    /// Whether the caller's account or key has a limit.
+    pub has_limit: bool,
+}
+
+/// A request with its prices.
+pub struct PricedRequest {
+    /// The name by which channels know the model: the client's may be an alias.
+    pub channel_model: String,
+    /// Where the thread lives that the request continues.
+    pub stored_at: Option<Arc<ThreadHome>>,
+    /// The options that not every channel forwards.
+    pub options: RequestOptions,
+    /// The prices of its tokens.
+    pub prices: TokenPrices,
+    /// Whether something is held for it: its account or key has a limit, and it is not free.
+    pub needs_hold: bool,
+    /// The body, with a limit of output if something is held.
+    pub raw: Bytes,
+    /// The summary of that body.
+    pub summary: RequestSummary,
+    /// The tokens that it can cost.
+    pub bounds: ChargeBounds,
+}
+
+impl PricedRequest {
+    /// Checks the model of a request (in the catalogue, allowed for this key, served by some channel), freezes the price, and
+    /// finds the most that the request can cost. The output that is held for is also its limit.
+    ///
+    /// # Errors
+    /// 400 for an invalid option, 403 or 404 for the model or the thread, 502 if no channel serves the model.
+    pub fn new(
+        context: &ChatContext,
+        reloadable: &Reloadable,
+        request: &UnpricedRequest<'_>,
+        mut summary: RequestSummary,
+    ) -> Result<Self, ChatErrorResponse> {
+        let (body, model) = (request.body, request.model);
+        let size = body.len();
+        let channel_model = check_model(context, reloadable, request)?;
+        let user_id = request.caller.map_or("", |caller| &caller.key.user_id);
+        let (threads, thread) = (&context.threads, summary.thread.as_ref());
+        let stored_at = threads.find(user_id, thread, &reloadable.routing, &channel_model)?;
+
+        let default_max_tokens = context.settings.default_max_tokens;
+        let price = reloadable.prices.chat(context.catalogue.names(model));
+        let find = || RequestOptions::find(&summary, body, request.headers, price);
+        let options = large_work::run_in_place(size, find)?;
+        let (prices, parts) = options.prices(price)?;
+        let needs_hold = request.has_limit && !(prices.is_free() && parts.is_free());
+        let has_cap = summary.max_tokens.is_some();
+        let mut raw = body.clone();
+        if needs_hold && !has_cap {
+            let endpoint = request.endpoint;
+            let limit = || limit_output(endpoint, raw, &mut summary, default_max_tokens);
+            raw = large_work::run_in_place(size, limit);
+        }
+        let format = request.endpoint.format;
+        let stored_tokens = stored_at.as_ref().map_or(0, |home| home.tokens);
+        let measure = || ChargeBounds::new(format, &summary, &raw, default_max_tokens, needs_hold);
+        let bounds = large_work::run_in_place(size, measure)
+            .with_stored_tokens(stored_tokens)
+            .with_client_cap(has_cap)
+            .with_parts(parts, options.has_priced_tools());
+        Ok(Self {
+            channel_model,
+            stored_at,
+            options,
+            prices,
+            needs_hold,
+            raw,
+            summary,
+            bounds,
+        })
+    }
+
+    /// The tokens that are held, and what they and the parts that are charged apart cost.
+    ///
+    /// # Errors
+    /// 500 if the cost is out of range: the configuration is wrong.
+    pub fn held(&self) -> Result<(TokenCounts, Amount), ApiError> {
+        if !self.needs_hold {
+            return Ok((TokenCounts::default(), Amount::ZERO));
+        }
+        let tokens = self.bounds.held_tokens(&self.prices);
+        let parts = self.bounds.held_parts(&tokens, &self.prices);
+        let cost = self.prices.cost(&tokens).zip(parts);
+        let cost = cost.and_then(|(tokens, parts)| tokens.nanos().checked_add(parts.nanos()));
+        let cost = cost.map(Amount::from_nanos).filter(|c| *c <= money::MAX);
+        Ok((tokens, cost.ok_or_else(ApiError::internal)?))
+    }
+}
+
+/// Checks that the caller may use the model and that some channel serves it. Returns the name by which channels know it.
+fn check_model(
+    context: &ChatContext,
+    reloadable: &Reloadable,
+    request: &UnpricedRequest<'_>,
+) -> Result<String, ChatErrorResponse> {
+    let (model, routing) = (request.model, &reloadable.routing);
+    let known = context.catalogue.check_chat_model(model);
+    known.map_err(ChatErrorResponse::invalid_model)?;
+    let names = context.catalogue.names(model);
+    if let Some(caller) = request.caller {
+        caller.check_may_use(names)?;
+    }
+    let channel_model = routing.name_of(names);
+    if !routing.serves_chat(channel_model) {
+        return Err(ChatErrorResponse::no_channel(model));
+    }
+    Ok(channel_model.to_owned())
+}
+
+/// The request with a limit of output tokens, of which it has none: `default_max_tokens`, and what the budget for thinking takes.
+fn limit_output(
+    endpoint: Endpoint,
+    raw: Bytes,
+    summary: &mut RequestSummary,
+    default_max_tokens: u64,
+) -> Bytes {
+    let cap = default_max_tokens.saturating_add(summary.thinking_budget.unwrap_or(0));
+    let capped = endpoint.format.add_output_cap(&raw, cap);
+    let Some(capped) = capped else { return raw };
+    summary.max_tokens = Some(cap);
+    // The bits of the members that it had do not describe it any more.
+    summary.members = 0;
+    capped
+}
