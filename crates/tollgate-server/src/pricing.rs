@@ -21,6 +21,8 @@ static FREE: LazyLock<ModelPrice> = LazyLock::new(ModelPrice::default);
 /// The price list.
 pub struct Prices {
     by_model: HashMap<String, ModelPrice>,
+    /// The models whose price is a built-in one.
+    built_in: Vec<&'static str>,
 }
 
 impl Prices {
@@ -40,7 +42,24 @@ impl Prices {
                 .iter()
                 .map(|(model, price)| (model.clone(), price.clone())),
         );
-        Self { by_model }
+        let built_in = WAN_CNY.iter().map(|(model, _)| *model);
+        let built_in = built_in
+            .filter(|model| by_model.contains_key(*model) && !configured.contains_key(*model));
+        Self {
+            built_in: built_in.collect(),
+            by_model,
+        }
+    }
+
+    /// Every price with its model, by name, and whether it is a built-in one.
+    pub fn sorted(&self) -> Vec<(&str, &ModelPrice, bool)> {
+        let prices = self.by_model.iter().map(|(model, price)| {
+            let is_built_in = self.built_in.contains(&model.as_str());
+            (model.as_str(), price, is_built_in)
+        });
+        let mut prices: Vec<_> = prices.collect();
+        prices.sort_unstable_by_key(|(model, ..)| *model);
+        prices
     }
 
     /// Whether `model` has a price at all.

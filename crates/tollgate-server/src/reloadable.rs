@@ -1,5 +1,6 @@
 //! Channels and prices: the part of the configuration that a SIGHUP replaces while requests go on.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tollgate_media::catalogue::Catalogue;
@@ -13,6 +14,8 @@ pub struct Reloadable {
     pub routing: Routing,
     /// The price list.
     pub prices: Prices,
+    /// By the name of a channel with keys, where each of them comes from: `env:NAME` or `file`.
+    pub key_origins: BTreeMap<String, Vec<String>>,
 }
 
 impl Reloadable {

@@ -183,6 +183,7 @@ fn open_reloadable(
             previous,
         )?,
         prices: Prices::new(&config.prices, config.currency),
+        key_origins: config.key_origins.clone(),
     })
 }
 

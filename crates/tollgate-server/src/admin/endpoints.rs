@@ -21,7 +21,10 @@ use super::error::AdminError;
 use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
-use super::{admins, entries, events, keys, me, openapi, quote, sessions, tokens, users};
+use super::{
+    admins, channels, entries, events, keys, me, models, openapi, prices, quote, sessions, tokens,
+    users,
+};
 use crate::http::server::PeerAddress;
 use crate::http::trace::RequestId;
 use crate::state::App;
@@ -90,7 +93,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 10] = [
+    let lists: [&[Endpoint]; 13] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -100,6 +103,9 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         keys::ENDPOINTS,
         events::ENDPOINTS,
         quote::ENDPOINTS,
+        models::ENDPOINTS,
+        prices::ENDPOINTS,
+        channels::ENDPOINTS,
         openapi::ENDPOINTS,
     ];
     lists.into_iter().flatten()

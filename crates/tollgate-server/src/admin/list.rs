@@ -166,6 +166,35 @@ fn csv_body<L: Listing>(call: &Call, listing: L, after: Option<Vec<String>>) -> 
     }))
 }
 
+/// A page of objects that are in memory. Their names are unique, and in order.
+///
+/// # Errors
+/// 400 if the position is not one of such a list.
+pub fn page_of_named(
+    objects: Vec<(String, Value)>,
+    after: Option<&[String]>,
+    limit: usize,
+) -> Result<Vec<Item>, AdminError> {
+    let after = match after {
+        None => None,
+        Some([name]) => Some(name),
+        Some(_) => {
+            return Err(AdminError::invalid(
+                "cursor",
+                "is not a cursor of this list",
+            ));
+        }
+    };
+    let rest = objects
+        .into_iter()
+        .filter(|(name, _)| after.is_none_or(|after| name > after));
+    let items = rest.take(limit).map(|(name, value)| Item {
+        value,
+        position: vec![name],
+    });
+    Ok(items.collect())
+}
+
 /// A position that consists of a time and an id.
 ///
 /// # Errors

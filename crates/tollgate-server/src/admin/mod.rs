@@ -4,6 +4,7 @@
 mod admins;
 mod authenticate;
 pub mod call;
+mod channels;
 mod csv;
 pub mod endpoints;
 mod entries;
@@ -13,8 +14,10 @@ pub mod fields;
 mod keys;
 pub mod list;
 mod me;
+mod models;
 pub mod openapi;
 mod password;
+mod prices;
 mod query;
 mod quote;
 mod reply;

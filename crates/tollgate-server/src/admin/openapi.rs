@@ -93,6 +93,22 @@ const SCHEMAS: &[(&str, &str)] = &[
         "endpoint:string model:string job:object adjustments:objects unit:image|second|video|character|token units:integer price:amount? total:amount exact:boolean currency:string channels:strings",
     ),
     (
+        "model",
+        "id:string kind:image|video|speech|chat family:string? endpoint:string aliases:strings schema:object",
+    ),
+    (
+        "price",
+        "model:string source:file|builtin shadowed:boolean per_image?:amount per_second?:amount per_video?:amount per_thousand_characters?:amount when?:objects service_tiers?:object version:integer",
+    ),
+    (
+        "channel",
+        "name:string kind:string source:file|builtin shadowed:boolean base_url:string? models:objects? priority:integer weight:integer max_concurrency:integer? connect_s:number? first_byte_s:number? idle_s:number? apis:strings? poll_ms:integer? options:object api_keys:objects paused:boolean created_at:time? updated_at:time? version:integer",
+    ),
+    (
+        "channel_health",
+        "node:string circuit:closed|open|half_open cooldowns:objects in_flight:integer? p50_ms:integer? error_rate:number?",
+    ),
+    (
         "verification",
         "ok:boolean rows:integer head:string? first_bad:integer?",
     ),
@@ -283,7 +299,7 @@ fn member_schema(kind: &str) -> Value {
         None => (kind, false),
     };
     let mut schema = match kind {
-        "string" | "boolean" | "integer" | "object" => json!({ "type": kind }),
+        "string" | "boolean" | "integer" | "number" | "object" => json!({ "type": kind }),
         "time" => json!({ "type": "string", "format": "date-time" }),
         "amount" => json!({ "type": "string", "pattern": r"^-?\d{1,10}(\.\d{1,9})?$" }),
         "strings" => json!({ "type": "array", "items": { "type": "string" } }),

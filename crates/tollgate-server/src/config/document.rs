@@ -192,6 +192,33 @@ pub(super) fn set_flag(table: &mut Table, name: &str, flag: &'static str, text: 
     table.push((name.to_owned(), node));
 }
 
+/// Of each channel that has keys, by its name, where each key comes from: `env:NAME` or `file`.
+pub(super) fn key_origins(table: &Table) -> BTreeMap<String, Vec<String>> {
+    let find = |table: &Table, name: &str| {
+        let found = table.iter().find(|(known, _)| known == name);
+        found.map(|(_, node)| node.value.clone())
+    };
+    let Some(Value::List(channels)) = find(table, "channel") else {
+        return BTreeMap::new();
+    };
+    let origins = channels.iter().filter_map(|channel| {
+        let Value::Table(channel) = &channel.value else {
+            return None;
+        };
+        let (Some(Value::Text(name)), Some(Value::List(keys))) =
+            (find(channel, "name"), find(channel, "api_keys"))
+        else {
+            return None;
+        };
+        let origins = keys.iter().map(|key| match &key.value {
+            Value::Text(text) if text.starts_with("env:") => text.clone(),
+            _ => "file".to_owned(),
+        });
+        Some((name, origins.collect()))
+    });
+    origins.collect()
+}
+
 /// Replaces every text `env:NAME` by the value of the environment variable NAME. The error is the path of a text whose variable is not set, and the
 /// variable.
 pub(super) fn resolve_env(

@@ -16,7 +16,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -95,6 +95,8 @@ pub struct Config {
     pub metrics_listen: Option<String>,
     /// In the order of the file.
     pub channels: Vec<Channel>,
+    /// By the name of a channel with keys, where each of them comes from: `env:NAME` or `file`.
+    pub key_origins: BTreeMap<String, Vec<String>>,
     /// By model id.
     pub prices: HashMap<String, ModelPrice>,
     /// Model ids that the operator adds.
@@ -318,7 +320,10 @@ impl Config {
             }
         };
         warnings.sort();
-        let config = Self::from_settings(settings);
+        let config = Self {
+            key_origins: document::key_origins(&written),
+            ..Self::from_settings(settings)
+        };
         warnings.extend(config.unknown_models()?);
         Ok((config, warnings))
     }
@@ -349,6 +354,7 @@ impl Config {
             admin_key: settings.admin.key,
             metrics_listen: settings.metrics.listen,
             channels: settings.channel.into_iter().map(|entry| entry.0).collect(),
+            key_origins: BTreeMap::new(),
             prices: settings.price,
             models: models.collect(),
             safety: settings.safety,

@@ -59,6 +59,11 @@ pub struct PriceWhen {
 pub struct Multiplier(i64);
 
 impl Multiplier {
+    /// The factor, as a decimal number.
+    pub fn factor(self) -> Amount {
+        Amount::from_nanos(self.0)
+    }
+
     /// A price times the factor, rounded up to a billionth. `None` if it is too large.
     pub(super) fn scale_price(self, price: Amount) -> Option<Amount> {
         let product = i128::from(price.nanos()) * i128::from(self.0);

@@ -40,6 +40,15 @@ pub fn document(public_url: &str) -> Value {
     })
 }
 
+/// The JSON Schema of the requests of a chat endpoint.
+pub fn chat_request_schema(endpoint: Endpoint) -> Value {
+    let name = match endpoint {
+        Endpoint::Responses => "ResponsesRequest",
+        _ => "ChatCompletionsRequest",
+    };
+    chat::schemas()[name].take()
+}
+
 fn paths() -> Value {
     let mut paths = other_paths();
     if let Value::Object(paths) = &mut paths {

@@ -15,7 +15,7 @@ use crate::config::Fairness;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::providers;
 
-use super::health::{Availability, ChannelFailure, ChannelHealth};
+use super::health::{Availability, ChannelFailure, ChannelHealth, HealthReport};
 
 /// A channel, ready to be called.
 pub struct OpenChannel {
@@ -122,6 +122,18 @@ impl OpenChannel {
     /// The channel's health in words, for operators.
     pub fn health(&self) -> String {
         self.health.describe()
+    }
+
+    /// The channel's health in detail, for operators.
+    pub fn health_report(&self) -> HealthReport {
+        self.health.report()
+    }
+
+    /// The calls that run now. `None` if the channel has no `max_concurrency`: then they are not counted.
+    pub fn calls_in_flight(&self) -> Option<usize> {
+        let permits = self.permits.as_ref()?;
+        let max = self.channel.max_concurrency? as usize;
+        Some(max.saturating_sub(permits.free()))
     }
 
     /// Whether a call could get a permit now.
@@ -263,7 +275,7 @@ impl ChannelPermit {
 }
 
 /// A key's fingerprint: the first 8 bytes of its SHA-256, in hexadecimal. The key cannot be guessed from it.
-fn key_fingerprint(key: &Secret) -> String {
+pub fn key_fingerprint(key: &Secret) -> String {
     let hash = Sha256::digest(key.expose().as_bytes());
     hash.iter()
         .take(8)

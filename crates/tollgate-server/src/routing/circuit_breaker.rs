@@ -37,6 +37,15 @@ impl CircuitBreaker {
         self.open.is_some()
     }
 
+    /// `closed`, `open`, or `half_open` if the next request may go through as a probe.
+    pub(super) fn state_name(&self, now: Instant) -> &'static str {
+        match &self.open {
+            None => "closed",
+            Some(open) if open.until > now => "open",
+            Some(_) => "half_open",
+        }
+    }
+
     /// Whether there were failures since the last success.
     pub(super) fn has_failures(&self) -> bool {
         self.failures > 0

@@ -49,6 +49,26 @@ impl Blocked {
     }
 }
 
+/// The health of a channel on this node, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthReport {
+    /// `closed`, `open` or `half_open`.
+    pub circuit: &'static str,
+    /// What is cooling down: keys by their index, then models by name.
+    pub cooldowns: Vec<CooldownReport>,
+}
+
+/// A key or a model that is cooling down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CooldownReport {
+    /// The key's index; `None` if it is a model that cools down.
+    pub key: Option<usize>,
+    /// The client's name of the model; `None` if it is a key that cools down.
+    pub model: Option<String>,
+    /// How long the cooldown still lasts.
+    pub left: Duration,
+}
+
 /// Whether a channel may be called for a model now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Availability {
@@ -197,6 +217,29 @@ impl ChannelHealth {
         }
         if let Some(blocked) = state.models.get_mut(model) {
             blocked.evidence.confirm(user_id);
+        }
+    }
+
+    /// The health in detail.
+    pub(super) fn report(&self) -> HealthReport {
+        let now = Instant::now();
+        let mut state = self.lock();
+        state.remove_expired(now);
+        let keys = state.keys.iter().map(|(key, blocked)| CooldownReport {
+            key: Some(*key),
+            model: None,
+            left: blocked.cooldown.until - now,
+        });
+        let models = state.models.iter().map(|(model, blocked)| CooldownReport {
+            key: None,
+            model: Some(model.clone()),
+            left: blocked.cooldown.until - now,
+        });
+        let mut cooldowns: Vec<_> = keys.chain(models).collect();
+        cooldowns.sort_by(|a, b| (a.model.as_ref(), a.key).cmp(&(b.model.as_ref(), b.key)));
+        HealthReport {
+            circuit: state.breaker.state_name(now),
+            cooldowns,
         }
     }
 

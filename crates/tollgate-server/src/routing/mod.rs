@@ -14,8 +14,9 @@ use tollgate_media::ModelName;
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{Channel, egress};
 
-pub use channel::{ChannelPermit, ModelBinding, OpenChannel, TriedKey};
+pub use channel::{ChannelPermit, ModelBinding, OpenChannel, TriedKey, key_fingerprint};
 pub use failover::{Selection, session_hash};
+pub use health::{CooldownReport, HealthReport};
 
 use crate::config::Fairness;
 use failover::select;
@@ -27,6 +28,8 @@ const BUILT_IN: &str = "sandbox";
 /// Every channel of this process.
 pub struct Routing {
     channels: Vec<Arc<OpenChannel>>,
+    /// Whether none is configured, so that the built-in one is used.
+    is_built_in: bool,
 }
 
 /// What a request needs of a channel's provider.
@@ -55,11 +58,8 @@ impl Routing {
             allow: ProviderOption::all().collect(),
             ..Channel::default()
         }];
-        let channels = if channels.is_empty() {
-            &built_in
-        } else {
-            channels
-        };
+        let is_built_in = channels.is_empty();
+        let channels = if is_built_in { &built_in } else { channels };
         let channels = channels
             .iter()
             .map(|channel| {
@@ -67,12 +67,20 @@ impl Routing {
                 OpenChannel::open(channel, settings, egress, fairness, previous)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { channels })
+        Ok(Self {
+            channels,
+            is_built_in,
+        })
     }
 
     /// Every channel.
     pub fn channels(&self) -> &[Arc<OpenChannel>] {
         &self.channels
+    }
+
+    /// Whether its one channel is the built-in one, because none is configured.
+    pub fn is_built_in(&self) -> bool {
+        self.is_built_in
     }
 
     /// The channel of that name.

@@ -1,5 +1,6 @@
 //! The admin API: a table of requests, sign-in, and what any sequence of writes leaves behind.
 
+mod catalogue;
 mod quote;
 mod sessions;
 mod table;

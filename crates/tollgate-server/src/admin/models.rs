@@ -1,0 +1,94 @@
+//! `GET /models`: what can be generated, with the JSON Schema of each model's requests.
+
+use async_trait::async_trait;
+use http::Method;
+use serde_json::{Value, json};
+use tollgate_media::RequestLayout;
+use tollgate_store::Store;
+
+use super::call::Call;
+use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::error::AdminError;
+use super::list::{self, Item, Listing};
+use super::reply::Reply;
+use super::scope::Scope;
+use crate::openapi;
+
+pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
+    method: Method::GET,
+    path: "/models",
+    access: Access::Scope(Scope::PricesRead),
+    summary: "Lists the models of the catalogue with their aliases and the JSON Schema of their requests, by name.",
+    query: &[],
+    body: None,
+    returns: Returns::List("model"),
+    handler: handler!(list_models),
+}];
+
+struct Models(Vec<(String, Value)>);
+
+#[async_trait]
+impl Listing for Models {
+    const COLUMNS: &'static [&'static str] =
+        &["id", "kind", "family", "endpoint", "aliases", "schema"];
+
+    async fn page(
+        &self,
+        _store: &Store,
+        after: Option<&[String]>,
+        limit: usize,
+    ) -> Result<Vec<Item>, AdminError> {
+        list::page_of_named(self.0.clone(), after, limit)
+    }
+}
+
+async fn list_models(call: Call) -> Result<Reply, AdminError> {
+    call.query.allow(&list::PAGE_PARAMETERS)?;
+    let models = models(&call);
+    list::reply(&call, Models(models)).await
+}
+
+/// Every model that is no alias.
+fn models(call: &Call) -> Vec<(String, Value)> {
+    let catalogue = &call.app.catalogue;
+    let aliases_of = |first: &str| {
+        let names = catalogue.models().map(|(name, _)| name);
+        let own = names.filter(|name| *name != first && catalogue.names(name).first == first);
+        let mut aliases: Vec<&str> = own.collect();
+        aliases.sort_unstable();
+        json!(aliases)
+    };
+    let mut models = Vec::new();
+    for model in catalogue.task_models() {
+        let (name, family) = (model.name.as_str(), model.family);
+        if name == model.first_name {
+            let value = json!({
+                "id": name,
+                "kind": family.kind().name(),
+                "family": family.name(),
+                "endpoint": family.endpoint().path(),
+                "aliases": aliases_of(name),
+                "schema": family.schema(RequestLayout::Standard),
+            });
+            models.push((name.to_owned(), value));
+        }
+    }
+    for name in catalogue.chat_models() {
+        if catalogue.names(name).first != name {
+            continue;
+        }
+        if let Some(endpoint) = catalogue.endpoint(name) {
+            let value = json!({
+                "id": name,
+                "kind": "chat",
+                "family": null,
+                "endpoint": endpoint.path(),
+                "aliases": aliases_of(name),
+                "schema": openapi::chat_request_schema(endpoint),
+            });
+            models.push((name.to_owned(), value));
+        }
+    }
+    models.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    models
+}
