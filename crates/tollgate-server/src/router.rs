@@ -21,8 +21,8 @@ use crate::chat::request::ChatRequest;
 use crate::http::server::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::routes::{
-    balance, chat, console, fallback, files, health, images, models, pages, quote, speech, tasks, uploads,
-    videos, webhooks,
+    balance, chat, console, fallback, files, health, images, models, pages, quote, speech, tasks,
+    uploads, videos, webhooks,
 };
 use crate::state::App;
 

@@ -35,12 +35,12 @@ const ROUTES = [
   ["/settings", Settings], ["/settings/:tab", Settings], ["/connect", Connect],
 ];
 
-/** Pages of the navigation: path, name, a scope that its reader needs, and the path of the API that it shows. */
+/** Pages of the navigation: path, name, a scope that its reader needs, and a path of the API without which it is of no use. */
 const pages = () => [
   ["", t("Overview"), "users:read", "/usage"], ["/gallery", t("Gallery"), "tasks:read", "/tasks"], ["/tasks", t("Tasks"), "tasks:read", "/tasks"],
   ["/chats", t("Chats"), "chats:read", "/chats"], ["/playground", t("Playground"), "prices:read", "/quote"], ["/users", t("Users"), "users:read", "/users"],
-  ["/keys", t("Keys"), "keys:read", "/keys"], ["/books", t("Books"), "users:read", "/entries"], ["/channels", t("Channels"), "channels:read", "/channels"],
-  ["/models", t("Models and prices"), "prices:read", "/prices"], ["/events", t("Events"), "events:read", "/events"], ["/nodes", t("Nodes"), "config:read", "/nodes"],
+  ["/keys", t("Keys"), "keys:read", "/keys"], ["/books", t("Books"), "users:read", "/entries"], ["/channels", t("Channels"), "channels:read", "/channels/{name}/pause"],
+  ["/models", t("Models and prices"), "prices:read", "/models/custom"], ["/events", t("Events"), "events:read", "/events"], ["/nodes", t("Nodes"), "config:read", "/nodes"],
   ["/settings", t("Settings"), null, "/sessions"], ["/connect", t("Connect"), null, "/me"],
 ];
 

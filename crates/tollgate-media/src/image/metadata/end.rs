@@ -6,6 +6,8 @@ use super::{ImageFormat, ImageMetadataError};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
+/// Chunks of a PNG that are followed: files of many tiny chunks are not worth the time.
+const MAX_PNG_CHUNKS: usize = 100_000;
 /// The last bytes of a GIF in which its end is searched: some programs append a few bytes of their own.
 const GIF_TAIL: u64 = 4_096;
 
@@ -43,7 +45,10 @@ pub(super) fn check(
 /// Whether the chunks of a PNG lead to `IEND`.
 fn has_png_end(reader: &mut (impl Read + Seek), byte_len: u64) -> io::Result<bool> {
     let mut at = 8;
-    while at + 12 <= byte_len {
+    for _ in 0..MAX_PNG_CHUNKS {
+        if at + 12 > byte_len {
+            break;
+        }
         let mut chunk = [0; 8];
         reader.seek(SeekFrom::Start(at))?;
         reader.read_exact(&mut chunk)?;
