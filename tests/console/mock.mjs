@@ -62,7 +62,7 @@ async function page() {
 
 /** Starts the mock; resolves with its address and what stops it. */
 /** What the console looks for in the OpenAPI document, to show only what the gateway serves. */
-const SERVED = "usage tasks chats quote users keys entries channels prices events nodes sessions me search tail tokens admins alerts budgets channels/{name}/pause models/custom".split(" ");
+const SERVED = "usage tasks chats quote users keys entries channels prices events nodes sessions me search tail tokens admins alerts budgets audits channels/{name}/pause models/custom".split(" ");
 
 export function startMock(port = 0) {
   let session = null;
