@@ -35,6 +35,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 /// How often a silent connection is probed: TCP keepalive, and HTTP/2 pings.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Bytes that an HTTP/1.1 connection may read ahead: what a client that reads slowly holds in memory.
+const READ_BUFFER: usize = 128 * 1024;
+
 type Connector = HttpsConnector<HttpConnector>;
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 type UnsentRequest = TrySendError<Request<RequestBody>>;
@@ -347,7 +350,10 @@ impl Origin {
 
 impl Http1Connection {
     async fn open(stream: Stream) -> hyper::Result<Box<Self>> {
-        let (sender, connection) = http1::handshake(stream).await?;
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(READ_BUFFER)
+            .handshake(stream)
+            .await?;
         let connection = Some(connection);
         Ok(Box::new(Self { sender, connection }))
     }
