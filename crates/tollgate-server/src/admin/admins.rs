@@ -10,7 +10,7 @@ use super::call::{Call, written};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields::{self, Fields};
-use super::list::{self, Item, Listing, PAGE_PARAMETERS};
+use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use super::scope::{ROLES, Role, Scope};
 
@@ -106,7 +106,7 @@ impl Listing for Admins {
 }
 
 async fn list_admins(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&PAGE_PARAMETERS)?;
+    call.check_query()?;
     list::reply(&call, Admins).await
 }
 
@@ -146,7 +146,7 @@ async fn find(call: &Call) -> Result<Admin, AdminError> {
 
 async fn get(call: Call) -> Result<Reply, AdminError> {
     let admin = find(&call).await?;
-    call.query.allow(&[])?;
+    call.check_query()?;
     Ok(Reply::versioned(admin.to_json(), admin.version))
 }
 

@@ -10,8 +10,10 @@ use tollgate_core::Millis;
 use tollgate_store::{AdminIdempotency, AdminRequest, AdminResult};
 
 use super::authenticate::{Actor, ActorKind};
+use super::endpoints::{Endpoint, Returns};
 use super::error::AdminError;
 use super::fields::{self, Fields};
+use super::list::PAGE_PARAMETERS;
 use super::query::Query;
 use super::reply::Reply;
 use crate::state::App;
@@ -32,6 +34,8 @@ pub struct Call {
     pub path: String,
     /// The values of the path's parameters.
     pub ids: Vec<String>,
+    /// The endpoint.
+    pub(super) endpoint: &'static Endpoint,
     /// The query, not checked yet.
     pub query: Query,
     /// The headers.
@@ -60,12 +64,25 @@ impl Call {
         self.ids.first().map_or("", String::as_str)
     }
 
-    /// The body as JSON, and checks that there is no query. An empty body counts as `{}`.
+    /// Checks that the query has no other parameters than the endpoint.
+    ///
+    /// # Errors
+    /// 400 that names the parameter.
+    pub fn check_query(&self) -> Result<(), AdminError> {
+        match self.endpoint.returns {
+            Returns::List(_) => self
+                .query
+                .allow(&[self.endpoint.query, &PAGE_PARAMETERS].concat()),
+            _ => self.query.allow(self.endpoint.query),
+        }
+    }
+
+    /// The body as JSON, after a check of the query. An empty body counts as `{}`.
     ///
     /// # Errors
     /// 415 for another media type, 413, 400.
     pub fn json_body(&self) -> Result<Value, AdminError> {
-        self.query.allow(&[])?;
+        self.check_query()?;
         let body = self.body.clone()?;
         if body.is_empty() {
             return Ok(serde_json::json!({}));

@@ -94,7 +94,7 @@ impl Listing for Channels {
 }
 
 async fn list_channels(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&list::PAGE_PARAMETERS)?;
+    call.check_query()?;
     let reloadable = call.app.reloadable.current();
     let channels = reloadable.routing.channels().iter();
     let channels = channels.map(|open| (open.channel.name.clone(), to_json(&reloadable, open)));
@@ -106,13 +106,14 @@ async fn list_channels(call: Call) -> Result<Reply, AdminError> {
 async fn get(call: Call) -> Result<Reply, AdminError> {
     let reloadable = call.app.reloadable.current();
     let open = find(&reloadable, &call)?;
-    call.query.allow(&[])?;
+    call.check_query()?;
     Ok(Reply::versioned(to_json(&reloadable, open), VERSION))
 }
 
 async fn health(call: Call) -> Result<Reply, AdminError> {
     let reloadable = call.app.reloadable.current();
     let open = find(&reloadable, &call)?;
+    // One entry for each node, not a list with pages.
     call.query.allow(&[])?;
     let report = open.health_report();
     let cooldowns = report.cooldowns.iter().map(|cooldown| {

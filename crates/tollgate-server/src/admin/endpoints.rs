@@ -143,7 +143,7 @@ async fn handle(app: Arc<App>, endpoint: &'static Endpoint, request: Request) ->
 /// The checks that come before every handler: caller, origin, scope.
 async fn check_and_run(
     app: Arc<App>,
-    endpoint: &Endpoint,
+    endpoint: &'static Endpoint,
     request: Request,
     request_id: String,
 ) -> Result<Reply, AdminError> {
@@ -176,6 +176,7 @@ async fn check_and_run(
     let address = parts.extensions.get::<PeerAddress>();
     let call = Call {
         actor,
+        endpoint,
         path: parts.uri.path().to_owned(),
         ids: ids.map_err(|_| AdminError::not_found("object"))?,
         query: Query::parse(parts.uri.query()),

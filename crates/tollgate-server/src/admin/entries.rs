@@ -91,7 +91,7 @@ fn position(after: &[String]) -> Result<EntryPosition, AdminError> {
 
 async fn list_entries(call: Call) -> Result<Reply, AdminError> {
     let query = &call.query;
-    query.allow(&["from", "to", "user_id", "key_id", "kind", "limit", "cursor"])?;
+    call.check_query()?;
     let (from, to) = query.window(call.now)?;
     let filter = EntryFilter {
         from,
@@ -150,7 +150,7 @@ impl Listing for UserEntries {
 
 async fn list_user_entries(call: Call) -> Result<Reply, AdminError> {
     let user = users::find(&call).await?;
-    call.query.allow(&["from", "to", "limit", "cursor"])?;
+    call.check_query()?;
     let (from, to) = call.query.window(call.now)?;
     let filter = EntryFilter {
         from,

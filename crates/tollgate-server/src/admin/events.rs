@@ -76,15 +76,7 @@ impl Listing for Events {
 
 async fn list_events(call: Call) -> Result<Reply, AdminError> {
     let query = &call.query;
-    query.allow(&[
-        "from",
-        "to",
-        "actor",
-        "action",
-        "object_id",
-        "limit",
-        "cursor",
-    ])?;
+    call.check_query()?;
     let (from, to) = query.window(call.now)?;
     let filter = EventFilter {
         from,
@@ -97,7 +89,7 @@ async fn list_events(call: Call) -> Result<Reply, AdminError> {
 }
 
 async fn verify(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&[])?;
+    call.check_query()?;
     let found = call.app.store.verify_events().await?;
     Ok(Reply::json(json!({
         "ok": found.first_bad.is_none(),

@@ -139,8 +139,7 @@ impl Listing for Keys {
 }
 
 async fn list_keys(call: Call) -> Result<Reply, AdminError> {
-    call.query
-        .allow(&["user_id", "revoked", "limit", "cursor"])?;
+    call.check_query()?;
     let filter = KeyFilter {
         user_ids: call.query.list("user_id"),
         revoked: call.query.flag("revoked")?,
@@ -211,7 +210,7 @@ async fn find(call: &Call) -> Result<Key, AdminError> {
 
 async fn get(call: Call) -> Result<Reply, AdminError> {
     let key = find(&call).await?;
-    call.query.allow(&[])?;
+    call.check_query()?;
     Ok(Reply::versioned(key.to_admin_json(), key.version))
 }
 

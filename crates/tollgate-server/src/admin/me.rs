@@ -19,6 +19,6 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
 }];
 
 async fn get(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&[])?;
+    call.check_query()?;
     Ok(Reply::json(call.actor()?.to_json()))
 }

@@ -43,7 +43,7 @@ impl Listing for Models {
 }
 
 async fn list_models(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&list::PAGE_PARAMETERS)?;
+    call.check_query()?;
     let models = models(&call);
     list::reply(&call, Models(models)).await
 }

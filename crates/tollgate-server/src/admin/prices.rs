@@ -69,7 +69,7 @@ impl Listing for Prices {
 }
 
 async fn list_prices(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&list::PAGE_PARAMETERS)?;
+    call.check_query()?;
     let prices = prices(&call);
     list::reply(&call, Prices(prices)).await
 }
@@ -78,7 +78,7 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
     let mut prices = prices(&call).into_iter();
     let found = prices.find(|(model, _)| model == call.id());
     let (_, price) = found.ok_or_else(|| AdminError::not_found("price"))?;
-    call.query.allow(&[])?;
+    call.check_query()?;
     Ok(Reply::versioned(price, VERSION))
 }
 

@@ -15,7 +15,7 @@ use super::call::{Call, written};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields::{self, Fields};
-use super::list::{self, Item, Listing, PAGE_PARAMETERS};
+use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use crate::routes::health::FORWARDING_HEADERS;
 
@@ -308,7 +308,7 @@ impl Listing for Sessions {
 }
 
 async fn list_sessions(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&PAGE_PARAMETERS)?;
+    call.check_query()?;
     let (sessions, current) = match own_session(&call) {
         Ok(session) => {
             let own = call.app.store.list_sessions(&session.admin_id, call.now);

@@ -10,7 +10,7 @@ use super::call::{Call, written};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields::{self, Fields};
-use super::list::{self, Item, Listing, PAGE_PARAMETERS};
+use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use super::scope::{Scope, scope_names};
 
@@ -89,7 +89,7 @@ impl Listing for Tokens {
 }
 
 async fn list_tokens(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&PAGE_PARAMETERS)?;
+    call.check_query()?;
     list::reply(&call, Tokens).await
 }
 
@@ -155,7 +155,7 @@ async fn find(call: &Call) -> Result<AdminToken, AdminError> {
 
 async fn get(call: Call) -> Result<Reply, AdminError> {
     let token = find(&call).await?;
-    call.query.allow(&[])?;
+    call.check_query()?;
     Ok(Reply::versioned(token.to_json(), token.version))
 }
 

@@ -108,7 +108,7 @@ impl Listing for Users {
 }
 
 async fn list_users(call: Call) -> Result<Reply, AdminError> {
-    call.query.allow(&["name", "disabled", "limit", "cursor"])?;
+    call.check_query()?;
     let filter = UserFilter {
         names: call.query.list("name"),
         disabled: call.query.flag("disabled")?,
@@ -149,7 +149,7 @@ pub(super) async fn find(call: &Call) -> Result<User, AdminError> {
 
 async fn get(call: Call) -> Result<Reply, AdminError> {
     let user = find(&call).await?;
-    call.query.allow(&[])?;
+    call.check_query()?;
     Ok(Reply::versioned(user.to_admin_json(), user.version))
 }
 
