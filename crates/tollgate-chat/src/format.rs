@@ -29,6 +29,11 @@ pub trait Format: Send + Sync {
         false
     }
 
+    /// Whether upstreams of this format store replies unless the request has `store: false`.
+    fn stores_replies(&self) -> bool {
+        false
+    }
+
     /// The request with a limit of `cap` output tokens for each choice. The client gave none, or `null`.
     ///
     /// `None` if `body` is no JSON object.

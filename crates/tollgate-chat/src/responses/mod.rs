@@ -64,6 +64,10 @@ impl Format for Responses {
         true
     }
 
+    fn stores_replies(&self) -> bool {
+        true
+    }
+
     fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes> {
         output_cap::set_member(body, "max_output_tokens", &["max_tokens"], cap)
     }

@@ -122,7 +122,7 @@ impl Conversation {
             self.check_counted(format, channel.0)?;
             let forward = || format.forward_request(&self.raw, &self.summary, &target);
             let mut body = large_work::run_in_place(self.raw.len(), forward)?;
-            if format.name() == "responses" && must_not_store(&body, channel.0, binding) {
+            if format.stores_replies() && must_not_store(&body, channel.0, binding) {
                 body = add_store_false(&body).unwrap_or(body);
             }
             return Ok(PreparedRequest {

@@ -1,5 +1,5 @@
 //! Charges of tasks (table `charges`): the full price is held at submission; at the end what was delivered is settled and the
-//! rest is released (refunded).
+//! rest is released.
 
 use tollgate_core::{Amount, Millis, TaskKind, money};
 
@@ -138,10 +138,10 @@ pub(crate) async fn close_charge(
     let released = held - settled;
     batch.balances.close_hold(account, held, settled)?;
     let units = to_signed(units)?;
-    let [price, held, paid, refunded] = [price, held, settled, released].map(Amount::nanos);
+    let [price, held, paid, rest] = [price, held, settled, released].map(Amount::nanos);
     let checksum = row_checksum(
         [id, user_id, key_id],
-        &[price, per, ordered, held, units, paid, refunded],
+        &[price, per, ordered, held, units, paid, rest],
     );
     batch.queue_one(
         &CLOSE_CHARGE,
