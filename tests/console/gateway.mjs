@@ -67,6 +67,19 @@ try {
   const models = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
   expect(models.status === 200, `the key that was made is answered ${models.status}`);
 
+  await page.goto(`${gateway.url}/console/playground`);
+  await page.locator("main input[type=password]").fill(secret);
+  await page.locator("main select").first().selectOption("gpt-image-2-official");
+  await page.locator("main textarea").first().fill("A lighthouse at dawn");
+  await page.getByText("1 × 0 per image").waitFor();
+  await press("Generate");
+  await page.locator("main img").first().waitFor();
+  expect(await page.locator("main img").first().evaluate(async (image) => (await image.decode(), image.naturalWidth > 0)), "the image of the playground is not shown");
+  await page.getByText("Chat", { exact: true }).first().click();
+  await page.locator("#chat-text").fill("Say hello");
+  await press("Send");
+  await page.locator(".message.assistant", { hasText: "Say hello" }).waitFor();
+
   await page.goto(`${gateway.url}/console/events`);
   for (const action of ["user.create", "user.credit", "key.create"]) await page.getByText(action, { exact: true }).first().waitFor();
   await press("Verify the chain");

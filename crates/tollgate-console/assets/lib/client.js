@@ -18,7 +18,7 @@ async function send(path, init = {}) {
 export async function submitTask(endpoint, body) {
   const headers = { "content-type": "application/json", "idempotency-key": newIdempotencyKey() };
   const receipt = await (await send(endpoint, { method: "POST", headers, body: JSON.stringify(body) })).text();
-  const id = /"(task_[^"]+)"/.exec(receipt)?.[1];
+  const id = /"(task_[0-9a-z]{10,})"/.exec(receipt)?.[1];
   if (!id) throw new Error(receipt.slice(0, 300));
   return id;
 }

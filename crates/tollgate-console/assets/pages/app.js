@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, isServed, loadMe, me, onFreshSignIn, request } from "../lib/api.js";
-import { address, base, match } from "../lib/router.js";
+import { address, base, match, navigate } from "../lib/router.js";
 import { Shell } from "../lib/shell.js";
 import { ErrorNotice, PageHead } from "../lib/elements.js";
 import { openForm } from "../lib/forms.js";
@@ -65,7 +65,9 @@ export function App() {
   if (me.value === null) return html`<${SignIn} />`;
   const all = pages().filter(([, , , api]) => isServed(/** @type {string} */ (api)));
   const links = all.filter(([, , scope]) => !scope || can(scope));
-  const shown = path.replace(/\/+$/, "") || links[0][0];
+  const first = links[0]?.[0] ?? "";
+  const shown = path.replace(/\/+$/, "") || first;
+  if (shown !== path.replace(/\/+$/, "")) queueMicrotask(() => navigate(`${base}${first}`, { replace: true }));
   const isPage = all.some(([page]) => page === shown || (page && shown?.startsWith(`${page}/`)));
   const found = isPage ? match(/** @type {any} */ (ROUTES), /** @type {string} */ (shown)) : null;
   return html`<${Shell} links=${links} name=${`${me.value.name}${me.value.role ? ` · ${t(me.value.role)}` : ""}`} search=${isServed("/search")}>

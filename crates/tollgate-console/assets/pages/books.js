@@ -12,7 +12,6 @@ const KINDS = ["credit", "hold", "settle", "release", "charge", "refund", "quota
 export function Books() {
   const filters = [
     { name: "kind", label: t("Kind"), options: KINDS }, { name: "user_id", label: t("User id") }, { name: "key_id", label: t("Key id") },
-    { name: "ref", label: t("Task, chat or credit") },
   ];
   const columns = entryColumns({ owner: true }).filter((column) => column.label !== t("Balance after"));
   return html`<${PageHead} title=${t("Books")}>${t("Every movement of money. A balance is the sum of the effects of its entries; the running balance is on the page of each user.")}<//>

@@ -1,7 +1,7 @@
 // The playground: media with forms from the models' declarations, and chat in all four formats.
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
-import { API, can, get, request as sendRequest } from "../lib/api.js";
+import { API, can, get, request as sendRequest, isServed } from "../lib/api.js";
 import { address, base, setQuery } from "../lib/router.js";
 import { money } from "../lib/format.js";
 import { Code, ErrorNotice, Json, Load, PageHead } from "../lib/elements.js";
@@ -64,18 +64,20 @@ function fieldsOf(request) {
 export function Quote({ endpoint, request }) {
   const [quote, setQuote] = useState(/** @type {any} */ ({}));
   const text = JSON.stringify(request);
-  // On the client API a quote needs an API key.
+  // On the client API a quote needs an API key; with nothing but the model there is nothing to ask for yet.
+  const isAsked = (API !== "/v1" || Boolean(apiKey.value)) && Object.keys(request).length > 1;
   const ask = () => sendRequest("POST", "/quote", { body: { endpoint, request }, bearer: API === "/v1" ? apiKey.value : undefined });
   useEffect(() => {
-    if (API === "/v1" && !apiKey.value) return undefined;
+    if (!isAsked) return undefined;
     const timer = setTimeout(() => ask().then(({ data }) => setQuote({ value: data }), (error) => setQuote({ error })), 500);
     return () => clearTimeout(timer);
   }, [endpoint, text, apiKey.value]);
+  if (!isAsked) return null;
   const { value, error } = quote;
   if (error) return html`<p class="notice warn" role="status">${error.message}</p>`;
   if (!value) return html`<p class="muted" role="status">${t("Calculating the price…")}</p>`;
   return html`<div role="status"><p>${value.exact === false ? t("At most") : t("Costs")} <strong>${money(value.total)} ${value.currency}</strong>
-      ${value.units != null && html` <span class="muted">${t("{units} × {price} per {unit}", { ...value, unit: t(value.unit) })}</span>`}
+      ${value.units != null && value.price != null && html` <span class="muted">${t("{units} × {price} per {unit}", { ...value, unit: t(value.unit) })}</span>`}
       ${value.channels && html`<br /><span class="muted">${t("Channels:")} ${value.channels.join(", ") || t("none")}</span>`}</p>
     <details><summary>${t("What is sent to the provider")}${value.adjustments?.length ? ` · ${t("{n} adjustments", { n: value.adjustments.length })}` : ""}</summary>
       <${Json} label=${t("What is sent to the provider")} value=${{ job: value.job, adjustments: value.adjustments }} /></details></div>`;
@@ -101,7 +103,7 @@ function Result({ model, request }) {
   return html`<div class="form-actions"><button type="button" class="primary" disabled=${running || !apiKey.value} onClick=${start}>${running ? t("Generating…") : t("Generate")}</button>
       ${!apiKey.value && html`<span class="muted">${t("Enter an API key above.")}</span>`}</div>
     ${state.error && html`<${ErrorNotice} error=${state.error} />`}
-    ${state.id && html`<p role="status">${t(state.state)} · <a class="id" href=${`${base}/tasks/${state.id}`}>${state.id}</a></p>`}
+    ${state.id && html`<p role="status">${t(state.state)} · ${isServed("/tasks") ? html`<a class="id" href=${`${base}/tasks/${state.id}`}>${state.id}</a>` : html`<span class="id">${state.id}</span>`}</p>`}
     ${running && html`<progress max="100" value=${state.progress || undefined} aria-label=${t("Progress")}></progress>`}
     ${files.map((file, n) => html`<${Media} file=${file} label=${t("Result {n} of {model}", { n: n + 1, model: model.id })} />`)}
     ${ENDED.includes(state.state) && files.length === 0 && html`<${Json} value=${state.record} />`}`;
