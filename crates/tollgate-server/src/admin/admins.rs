@@ -9,7 +9,7 @@ use tollgate_store::{Admin, AdminPatch, NewAdmin, Store};
 use super::call::{Call, written};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::fields::{self, Fields};
+use super::fields;
 use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use super::scope::{ROLES, Role, Scope};
@@ -120,14 +120,11 @@ fn role(name: &str, value: &Value) -> Result<Role, AdminError> {
 }
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let name = fields.required("name", fields::object_name)?;
     let role = fields.required("role", role)?;
-    let reason = fields.optional("reason", fields::text)?;
-    fields.finish(&[READ_ONLY, &["disabled"]].concat())?;
+    let request = call.write(fields, &[READ_ONLY, &["disabled"]].concat())?;
     call.actor()?.check_grant(role.scopes())?;
-    let request = call.write_request(&body, reason)?;
     let code = id::random_secret("");
     let new = NewAdmin {
         name,
@@ -152,21 +149,18 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 
 async fn update(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let role = fields.patched("role", role)?;
     let patch = AdminPatch {
         name: fields.patched("name", fields::object_name)?,
         role: role.map(|role| role.name().to_owned()),
         disabled: fields.patched("disabled", fields::flag)?,
     };
-    let reason = fields.optional("reason", fields::text)?;
-    fields.finish(READ_ONLY)?;
+    let request = call.write(fields, READ_ONLY)?;
     if let Some(role) = role {
         call.actor()?.check_grant(role.scopes())?;
     }
     let if_match = call.if_match()?;
-    let request = call.write_request(&body, reason)?;
     let store = &call.app.store;
     let result = store.update_admin(&request, call.id(), Some(if_match), patch);
     written(result.await, "admin")
@@ -174,9 +168,8 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
 
 async fn delete(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
-    let (body, reason) = call.action_body()?;
+    let request = call.action()?;
     let if_match = call.if_match()?;
-    let request = call.write_request(&body, reason)?;
     let store = &call.app.store;
     written(
         store.delete_admin(&request, call.id(), if_match).await,

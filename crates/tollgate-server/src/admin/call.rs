@@ -132,7 +132,7 @@ impl Call {
     ///
     /// # Errors
     /// 400 for a bad `Idempotency-Key` or reason.
-    pub fn write_request(
+    fn write_request(
         &self,
         body: &Value,
         reason: Option<String>,
@@ -169,7 +169,7 @@ impl Call {
         })
     }
 
-    /// As [`Call::write_request`], for writes that move money.
+    /// What a write that moves money needs to know of the request.
     ///
     /// # Errors
     /// 400 also if there is no `Idempotency-Key`.
@@ -186,16 +186,35 @@ impl Call {
         Ok(request)
     }
 
-    /// Checks that there are neither query nor body; takes the reason of a body if there is one.
+    /// The members of the body.
+    ///
+    /// # Errors
+    /// As [`Call::json_body`]; 400 if the body is no object.
+    pub fn fields(&self) -> Result<Fields, AdminError> {
+        Fields::new(self.json_body()?)
+    }
+
+    /// What a write needs to know of the request whose body has these fields, after the last was taken: takes the reason and rejects
+    /// what is left over. `read_only` are known members that cannot be written.
+    ///
+    /// # Errors
+    /// 400.
+    pub fn write(
+        &self,
+        mut fields: Fields,
+        read_only: &[&str],
+    ) -> Result<AdminRequest, AdminError> {
+        let reason = fields.optional("reason", fields::text)?;
+        let body = fields.finish(read_only)?;
+        self.write_request(&body, reason)
+    }
+
+    /// As [`Call::write`], of an action whose body has nothing but a reason.
     ///
     /// # Errors
     /// 400, 413, 415.
-    pub fn action_body(&self) -> Result<(Value, Option<String>), AdminError> {
-        let body = self.json_body()?;
-        let mut fields = Fields::new(body.clone())?;
-        let reason = fields.optional("reason", fields::text)?;
-        fields.finish(&[])?;
-        Ok((body, reason))
+    pub fn action(&self) -> Result<AdminRequest, AdminError> {
+        self.write(self.fields()?, &[])
     }
 }
 

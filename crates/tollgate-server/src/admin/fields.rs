@@ -12,7 +12,10 @@ const MAX_NAME: usize = 128;
 
 /// The members of a body. Taking a member removes it; [`Fields::finish`] rejects the rest.
 #[derive(Debug)]
-pub struct Fields(Map<String, Value>);
+pub struct Fields {
+    members: Map<String, Value>,
+    body: Value,
+}
 
 type Taken<T> = Result<Option<T>, AdminError>;
 
@@ -23,7 +26,10 @@ impl Fields {
     /// 400 if it is no object.
     pub fn new(body: Value) -> Result<Self, AdminError> {
         match body {
-            Value::Object(members) => Ok(Self(members)),
+            Value::Object(ref members) => Ok(Self {
+                members: members.clone(),
+                body,
+            }),
             _ => Err(AdminError::new(
                 http::StatusCode::BAD_REQUEST,
                 "invalid",
@@ -32,13 +38,13 @@ impl Fields {
         }
     }
 
-    /// Rejects members that were not taken. `read_only` are known ones that cannot be written.
+    /// The whole body. Rejects members that were not taken; `read_only` are known ones that cannot be written.
     ///
     /// # Errors
     /// 400 that names the member.
-    pub fn finish(self, read_only: &[&str]) -> Result<(), AdminError> {
-        match self.0.keys().next() {
-            None => Ok(()),
+    pub fn finish(self, read_only: &[&str]) -> Result<Value, AdminError> {
+        match self.members.keys().next() {
+            None => Ok(self.body),
             Some(name) if read_only.contains(&name.as_str()) => {
                 Err(AdminError::invalid(name, "is read-only"))
             }
@@ -61,7 +67,7 @@ impl Fields {
         name: &str,
         parse: impl Fn(&str, &Value) -> Result<T, AdminError>,
     ) -> Taken<Option<T>> {
-        match self.0.remove(name) {
+        match self.members.remove(name) {
             None => Ok(None),
             Some(Value::Null) => Ok(Some(None)),
             Some(value) => parse(name, &value).map(|value| Some(Some(value))),
@@ -74,7 +80,7 @@ impl Fields {
         name: &str,
         parse: impl Fn(&str, &Value) -> Result<T, AdminError>,
     ) -> Taken<T> {
-        let value = self.0.remove(name);
+        let value = self.members.remove(name);
         value.map(|value| parse(name, &value)).transpose()
     }
 
@@ -84,7 +90,7 @@ impl Fields {
         name: &str,
         parse: impl Fn(&str, &Value) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
-        let value = self.0.remove(name).unwrap_or(Value::Null);
+        let value = self.members.remove(name).unwrap_or(Value::Null);
         if value.is_null() {
             return Err(AdminError::invalid(name, "is required"));
         }

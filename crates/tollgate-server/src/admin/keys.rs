@@ -10,7 +10,7 @@ use tollgate_store::{Key, KeyFilter, KeyLimits, KeyPatch, NewAdminKey, NewKey, R
 use super::call::{Call, written};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::fields::{self, Fields};
+use super::fields;
 use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use super::scope::Scope;
@@ -172,8 +172,7 @@ fn bare_envelope(name: &str, value: &Value) -> Result<bool, AdminError> {
 }
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let user_id = fields.required("user_id", fields::text)?;
     let secret = id::api_key();
     let key = NewKey {
@@ -195,9 +194,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
         },
         now: call.now,
     };
-    let reason = fields.optional("reason", fields::text)?;
-    fields.finish(READ_ONLY)?;
-    let request = call.write_request(&body, reason)?;
+    let request = call.write(fields, READ_ONLY)?;
     let new = NewAdminKey { user_id, key };
     let result = call.app.store.admin_create_key(&request, new).await;
     Ok(written(result, "key")?.with_secret("secret", &secret))
@@ -216,8 +213,7 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 
 async fn update(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let patch = KeyPatch {
         name: fields.patched("name", fields::label)?,
         quota: fields.nullable("quota", fields::positive_amount)?,
@@ -228,10 +224,8 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
         expires_at: fields.nullable("expires_at", fields::time)?,
         bare_envelope: fields.patched("envelope", bare_envelope)?,
     };
-    let reason = fields.optional("reason", fields::text)?;
-    fields.finish(&[READ_ONLY, &["user_id"]].concat())?;
+    let request = call.write(fields, &[READ_ONLY, &["user_id"]].concat())?;
     let if_match = call.if_match()?;
-    let request = call.write_request(&body, reason)?;
     let store = &call.app.store;
     let result = store.admin_update_key(&request, call.id(), if_match, patch);
     written(result.await, "key")
@@ -239,22 +233,18 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
 
 async fn revoke(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
-    let (body, reason) = call.action_body()?;
-    let request = call.write_request(&body, reason)?;
+    let request = call.action()?;
     let result = call.app.store.admin_revoke_key(&request, call.id()).await;
     written(result, "key")
 }
 
 async fn rotate(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let overlap = fields
         .optional("overlap_s", overlap)?
         .unwrap_or(DEFAULT_OVERLAP);
-    let reason = fields.optional("reason", fields::text)?;
-    fields.finish(&[])?;
-    let request = call.write_request(&body, reason)?;
+    let request = call.write(fields, &[])?;
     let secret = id::api_key();
     let until = call.now + overlap.cast_signed() * SECOND;
     let (hash, hint) = (id::key_hash(&secret), id::hint(&secret, "sk-"));

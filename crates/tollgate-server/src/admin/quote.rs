@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::fields::{self, Fields};
+use super::fields;
 use super::reply::Reply;
 use super::scope::Scope;
 use crate::quote::{self, QuoteError, QuoteRequest};
@@ -23,7 +23,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
 }];
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
-    let mut fields = Fields::new(call.json_body()?)?;
+    let mut fields = call.fields()?;
     let path = fields.required("endpoint", fields::text)?;
     let request = fields.required("request", object)?;
     fields.finish(&[])?;

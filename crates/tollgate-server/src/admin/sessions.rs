@@ -250,8 +250,7 @@ fn own_session(call: &Call) -> Result<&Session, AdminError> {
 
 async fn sign_out(call: Call) -> Result<Reply, AdminError> {
     let session = own_session(&call)?;
-    let (body, reason) = call.action_body()?;
-    let request = call.write_request(&body, reason)?;
+    let request = call.action()?;
     let result = call.app.store.end_session(&request, &session.id).await;
     let reply = written(result, "session")?;
     Ok(reply.header(header::SET_COOKIE, set_cookie(&call, "", 0)))
@@ -259,7 +258,7 @@ async fn sign_out(call: Call) -> Result<Reply, AdminError> {
 
 async fn refresh(call: Call) -> Result<Reply, AdminError> {
     let session = own_session(&call)?;
-    let mut fields = Fields::new(call.json_body()?)?;
+    let mut fields = call.fields()?;
     let password = fields.required("password", password)?;
     fields.finish(&[])?;
     let subjects = vec![

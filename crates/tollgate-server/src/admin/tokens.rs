@@ -9,7 +9,7 @@ use tollgate_store::{AdminToken, NewAdminToken, Store};
 use super::call::{Call, written};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::fields::{self, Fields};
+use super::fields;
 use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use super::scope::{Scope, scope_names};
@@ -55,6 +55,16 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         returns: Returns::Nothing,
         handler: handler!(delete),
     },
+];
+
+/// Members of a token that cannot be written.
+const READ_ONLY: &[&str] = &[
+    "id",
+    "hint",
+    "created_at",
+    "last_used_at",
+    "version",
+    "secret",
 ];
 
 struct Tokens;
@@ -103,20 +113,11 @@ fn scope(name: &str, value: &Value) -> Result<Scope, AdminError> {
 }
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let name = fields.required("name", fields::object_name)?;
     let mut scopes = fields.required("scopes", fields::list(scope))?;
     let expires_at = fields.optional("expires_at", fields::time)?;
-    let reason = fields.optional("reason", fields::text)?;
-    fields.finish(&[
-        "id",
-        "hint",
-        "created_at",
-        "last_used_at",
-        "version",
-        "secret",
-    ])?;
+    let request = call.write(fields, READ_ONLY)?;
     if scopes.is_empty() {
         return Err(AdminError::invalid(
             "scopes",
@@ -143,7 +144,6 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
         hint: id::hint(&secret, "adm_"),
         expires_at,
     };
-    let request = call.write_request(&body, reason)?;
     let result = call.app.store.create_admin_token(&request, new).await;
     Ok(written(result, "token")?.with_secret("secret", &secret))
 }
@@ -161,9 +161,8 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 
 async fn delete(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
-    let (body, reason) = call.action_body()?;
+    let request = call.action()?;
     let if_match = call.if_match()?;
-    let request = call.write_request(&body, reason)?;
     let store = &call.app.store;
     let result = store.delete_admin_token(&request, call.id(), Some(if_match));
     written(result.await, "token")

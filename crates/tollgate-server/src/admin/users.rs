@@ -9,7 +9,7 @@ use tollgate_store::{NewCredit, NewUser, RateLimits, Store, User, UserFilter, Us
 use super::call::{Call, written};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::fields::{self, Fields};
+use super::fields;
 use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use super::scope::Scope;
@@ -117,8 +117,7 @@ async fn list_users(call: Call) -> Result<Reply, AdminError> {
 }
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let new = NewUser {
         name: fields.required("name", fields::object_name)?,
         unlimited: fields.optional("unlimited", fields::flag)?.unwrap_or(false),
@@ -129,9 +128,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
             max_concurrency: fields.optional("max_concurrency", fields::limit)?,
         },
     };
-    let reason = fields.optional("reason", fields::text)?;
-    fields.finish(&[READ_ONLY, &["disabled"]].concat())?;
-    let request = call.write_request(&body, reason)?;
+    let request = call.write(fields, &[READ_ONLY, &["disabled"]].concat())?;
     written(
         call.app.store.admin_create_user(&request, new).await,
         "user",
@@ -155,8 +152,7 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 
 async fn update(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let patch = UserPatch {
         name: fields.patched("name", fields::object_name)?,
         unlimited: fields.patched("unlimited", fields::flag)?,
@@ -165,10 +161,8 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
         max_concurrency: fields.nullable("max_concurrency", fields::limit)?,
         disabled: fields.patched("disabled", fields::flag)?,
     };
-    let reason = fields.optional("reason", fields::text)?;
-    fields.finish(READ_ONLY)?;
+    let request = call.write(fields, READ_ONLY)?;
     let if_match = call.if_match()?;
-    let request = call.write_request(&body, reason)?;
     let store = &call.app.store;
     let result = store.admin_update_user(&request, call.id(), Some(if_match), patch);
     written(result.await, "user")
@@ -176,12 +170,11 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
 
 async fn credit(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
-    let body = call.json_body()?;
-    let mut fields = Fields::new(body.clone())?;
+    let mut fields = call.fields()?;
     let amount = fields.required("amount", nonzero_amount)?;
     let reason = fields.required("reason", fields::text)?;
     let reference = fields.optional("reference", fields::text)?;
-    fields.finish(&[])?;
+    let body = fields.finish(&[])?;
     let request = call.money_request(&body, Some(reason.clone()))?;
     let new = NewCredit {
         amount,
