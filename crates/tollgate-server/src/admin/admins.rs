@@ -79,15 +79,17 @@ struct Admins;
 
 #[async_trait]
 impl Listing for Admins {
-    const COLUMNS: &'static [&'static str] = &[
-        "id",
-        "name",
-        "role",
-        "disabled",
-        "created_at",
-        "last_sign_in_at",
-        "version",
-    ];
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "id",
+            "name",
+            "role",
+            "disabled",
+            "created_at",
+            "last_sign_in_at",
+            "version",
+        ]
+    }
 
     async fn page(
         &self,

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use http::Method;
 use serde_json::{Value, json};
 use tollgate_core::Secret;
-use tollgate_store::Store;
 
 use super::call::Call;
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::list::{self, Item, Listing};
+use super::list::{self, NamedObjects};
 use super::reply::Reply;
 use super::scope::Scope;
 use crate::reloadable::Reloadable;
@@ -56,42 +54,28 @@ const VERSION: i64 = 1;
 const HINT_CHARACTERS: usize = 4;
 const HINT_MIN_LENGTH: usize = 16;
 
-struct Channels(Vec<(String, Value)>);
-
-#[async_trait]
-impl Listing for Channels {
-    const COLUMNS: &'static [&'static str] = &[
-        "name",
-        "kind",
-        "source",
-        "shadowed",
-        "base_url",
-        "models",
-        "priority",
-        "weight",
-        "max_concurrency",
-        "connect_s",
-        "first_byte_s",
-        "idle_s",
-        "apis",
-        "poll_ms",
-        "options",
-        "api_keys",
-        "paused",
-        "created_at",
-        "updated_at",
-        "version",
-    ];
-
-    async fn page(
-        &self,
-        _store: &Store,
-        after: Option<&[String]>,
-        limit: usize,
-    ) -> Result<Vec<Item>, AdminError> {
-        list::page_of_named(self.0.clone(), after, limit)
-    }
-}
+const COLUMNS: &[&str] = &[
+    "name",
+    "kind",
+    "source",
+    "shadowed",
+    "base_url",
+    "models",
+    "priority",
+    "weight",
+    "max_concurrency",
+    "connect_s",
+    "first_byte_s",
+    "idle_s",
+    "apis",
+    "poll_ms",
+    "options",
+    "api_keys",
+    "paused",
+    "created_at",
+    "updated_at",
+    "version",
+];
 
 async fn list_channels(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
@@ -100,7 +84,11 @@ async fn list_channels(call: Call) -> Result<Reply, AdminError> {
     let channels = channels.map(|open| (open.channel.name.clone(), to_json(&reloadable, open)));
     let mut channels: Vec<(String, Value)> = channels.collect();
     channels.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    list::reply(&call, Channels(channels)).await
+    let listing = NamedObjects {
+        columns: COLUMNS,
+        objects: channels,
+    };
+    list::reply(&call, listing).await
 }
 
 async fn get(call: Call) -> Result<Reply, AdminError> {

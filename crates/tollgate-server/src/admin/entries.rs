@@ -40,18 +40,20 @@ struct Entries(EntryFilter);
 
 #[async_trait]
 impl Listing for Entries {
-    const COLUMNS: &'static [&'static str] = &[
-        "id",
-        "at",
-        "user_id",
-        "key_id",
-        "kind",
-        "amount",
-        "delta",
-        "ref",
-        "reference",
-        "reason",
-    ];
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "id",
+            "at",
+            "user_id",
+            "key_id",
+            "kind",
+            "amount",
+            "delta",
+            "ref",
+            "reference",
+            "reason",
+        ]
+    }
 
     async fn page(
         &self,
@@ -110,19 +112,21 @@ struct UserEntries {
 
 #[async_trait]
 impl Listing for UserEntries {
-    const COLUMNS: &'static [&'static str] = &[
-        "id",
-        "at",
-        "user_id",
-        "key_id",
-        "kind",
-        "amount",
-        "delta",
-        "ref",
-        "reference",
-        "reason",
-        "balance_after",
-    ];
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "id",
+            "at",
+            "user_id",
+            "key_id",
+            "kind",
+            "amount",
+            "delta",
+            "ref",
+            "reference",
+            "reason",
+            "balance_after",
+        ]
+    }
 
     async fn page(
         &self,

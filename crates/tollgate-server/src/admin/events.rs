@@ -39,21 +39,23 @@ struct Events(EventFilter);
 
 #[async_trait]
 impl Listing for Events {
-    const COLUMNS: &'static [&'static str] = &[
-        "seq",
-        "at",
-        "actor",
-        "token_id",
-        "address",
-        "request_id",
-        "action",
-        "object",
-        "before",
-        "after",
-        "reason",
-        "prev_hash",
-        "hash",
-    ];
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "seq",
+            "at",
+            "actor",
+            "token_id",
+            "address",
+            "request_id",
+            "action",
+            "object",
+            "before",
+            "after",
+            "reason",
+            "prev_hash",
+            "hash",
+        ]
+    }
 
     async fn page(
         &self,

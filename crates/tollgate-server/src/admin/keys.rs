@@ -100,25 +100,27 @@ struct Keys(KeyFilter);
 
 #[async_trait]
 impl Listing for Keys {
-    const COLUMNS: &'static [&'static str] = &[
-        "id",
-        "name",
-        "user_id",
-        "hint",
-        "quota",
-        "used",
-        "held",
-        "rpm",
-        "tpm",
-        "max_concurrency",
-        "models",
-        "envelope",
-        "created_at",
-        "expires_at",
-        "revoked_at",
-        "previous_valid_until",
-        "version",
-    ];
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "id",
+            "name",
+            "user_id",
+            "hint",
+            "quota",
+            "used",
+            "held",
+            "rpm",
+            "tpm",
+            "max_concurrency",
+            "models",
+            "envelope",
+            "created_at",
+            "expires_at",
+            "revoked_at",
+            "previous_valid_until",
+            "version",
+        ]
+    }
 
     async fn page(
         &self,

@@ -40,7 +40,7 @@ pub struct Item {
 #[async_trait]
 pub trait Listing: Send + Sync + 'static {
     /// The members of an item, in order: the columns of the CSV.
-    const COLUMNS: &'static [&'static str];
+    fn columns(&self) -> &'static [&'static str];
 
     /// At most `limit` items behind the position `after`.
     ///
@@ -155,10 +155,10 @@ fn csv_body<L: Listing>(call: &Call, listing: L, after: Option<Vec<String>>) -> 
         let items = page.map_err(|e| std::io::Error::other(format!("{e:?}")))?;
         let mut text = String::new();
         if std::mem::take(&mut state.is_first) {
-            text.push_str(&csv::header_row(L::COLUMNS));
+            text.push_str(&csv::header_row(state.listing.columns()));
         }
         for item in &items {
-            text.push_str(&csv::item_row(L::COLUMNS, &item.value));
+            text.push_str(&csv::item_row(state.listing.columns(), &item.value));
         }
         state.has_ended = items.len() < CSV_PAGE;
         state.after = items.into_iter().next_back().map(|item| item.position);
@@ -166,33 +166,46 @@ fn csv_body<L: Listing>(call: &Call, listing: L, after: Option<Vec<String>>) -> 
     }))
 }
 
-/// A page of objects that are in memory. Their names are unique, and in order.
-///
-/// # Errors
-/// 400 if the position is not one of such a list.
-pub fn page_of_named(
-    objects: Vec<(String, Value)>,
-    after: Option<&[String]>,
-    limit: usize,
-) -> Result<Vec<Item>, AdminError> {
-    let after = match after {
-        None => None,
-        Some([name]) => Some(name),
-        Some(_) => {
-            return Err(AdminError::invalid(
-                "cursor",
-                "is not a cursor of this list",
-            ));
-        }
-    };
-    let rest = objects
-        .into_iter()
-        .filter(|(name, _)| after.is_none_or(|after| name > after));
-    let items = rest.take(limit).map(|(name, value)| Item {
-        value,
-        position: vec![name],
-    });
-    Ok(items.collect())
+/// Objects that are in memory, each with its unique name, in the order of the names.
+pub struct NamedObjects {
+    /// The members of an object.
+    pub columns: &'static [&'static str],
+    /// The objects.
+    pub objects: Vec<(String, Value)>,
+}
+
+#[async_trait]
+impl Listing for NamedObjects {
+    fn columns(&self) -> &'static [&'static str] {
+        self.columns
+    }
+
+    async fn page(
+        &self,
+        _store: &Store,
+        after: Option<&[String]>,
+        limit: usize,
+    ) -> Result<Vec<Item>, AdminError> {
+        let after = match after {
+            None => None,
+            Some([name]) => Some(name),
+            Some(_) => {
+                return Err(AdminError::invalid(
+                    "cursor",
+                    "is not a cursor of this list",
+                ));
+            }
+        };
+        let rest = self
+            .objects
+            .iter()
+            .filter(|(name, _)| after.is_none_or(|after| name > after));
+        let items = rest.take(limit).map(|(name, value)| Item {
+            value: value.clone(),
+            position: vec![name.clone()],
+        });
+        Ok(items.collect())
+    }
 }
 
 /// A position that consists of a time and an id.

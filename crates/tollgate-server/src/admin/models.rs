@@ -1,15 +1,13 @@
 //! `GET /models`: what can be generated, with the JSON Schema of each model's requests.
 
-use async_trait::async_trait;
 use http::Method;
 use serde_json::{Value, json};
 use tollgate_media::RequestLayout;
-use tollgate_store::Store;
 
 use super::call::Call;
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::list::{self, Item, Listing};
+use super::list::{self, NamedObjects};
 use super::reply::Reply;
 use super::scope::Scope;
 use crate::openapi;
@@ -25,27 +23,16 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
     handler: handler!(list_models),
 }];
 
-struct Models(Vec<(String, Value)>);
-
-#[async_trait]
-impl Listing for Models {
-    const COLUMNS: &'static [&'static str] =
-        &["id", "kind", "family", "endpoint", "aliases", "schema"];
-
-    async fn page(
-        &self,
-        _store: &Store,
-        after: Option<&[String]>,
-        limit: usize,
-    ) -> Result<Vec<Item>, AdminError> {
-        list::page_of_named(self.0.clone(), after, limit)
-    }
-}
+const COLUMNS: &[&str] = &["id", "kind", "family", "endpoint", "aliases", "schema"];
 
 async fn list_models(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let models = models(&call);
-    list::reply(&call, Models(models)).await
+    let listing = NamedObjects {
+        columns: COLUMNS,
+        objects: models,
+    };
+    list::reply(&call, listing).await
 }
 
 /// Every model that is no alias.

@@ -1,15 +1,13 @@
 //! `GET /prices`, `GET /prices/{model}`: the price list, read-only.
 
-use async_trait::async_trait;
 use http::Method;
 use serde_json::{Map, Value, json};
 use tollgate_core::Amount;
-use tollgate_store::Store;
 
 use super::call::Call;
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::list::{self, Item, Listing};
+use super::list::{self, NamedObjects};
 use super::reply::Reply;
 use super::scope::Scope;
 use crate::config::{Currency, ModelPrice, UnitPrice};
@@ -40,38 +38,28 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 /// Prices that come from a file or are built in do not change here.
 const VERSION: i64 = 1;
 
-struct Prices(Vec<(String, Value)>);
-
-#[async_trait]
-impl Listing for Prices {
-    const COLUMNS: &'static [&'static str] = &[
-        "model",
-        "source",
-        "shadowed",
-        "per_image",
-        "per_second",
-        "per_video",
-        "per_thousand_characters",
-        "when",
-        "input_per_million",
-        "output_per_million",
-        "version",
-    ];
-
-    async fn page(
-        &self,
-        _store: &Store,
-        after: Option<&[String]>,
-        limit: usize,
-    ) -> Result<Vec<Item>, AdminError> {
-        list::page_of_named(self.0.clone(), after, limit)
-    }
-}
+const COLUMNS: &[&str] = &[
+    "model",
+    "source",
+    "shadowed",
+    "per_image",
+    "per_second",
+    "per_video",
+    "per_thousand_characters",
+    "when",
+    "input_per_million",
+    "output_per_million",
+    "version",
+];
 
 async fn list_prices(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let prices = prices(&call);
-    list::reply(&call, Prices(prices)).await
+    let listing = NamedObjects {
+        columns: COLUMNS,
+        objects: prices,
+    };
+    list::reply(&call, listing).await
 }
 
 async fn get(call: Call) -> Result<Reply, AdminError> {

@@ -286,8 +286,9 @@ struct Sessions {
 
 #[async_trait]
 impl Listing for Sessions {
-    const COLUMNS: &'static [&'static str] =
-        &["id", "created_at", "last_seen_at", "address", "current"];
+    fn columns(&self) -> &'static [&'static str] {
+        &["id", "created_at", "last_seen_at", "address", "current"]
+    }
 
     async fn page(
         &self,

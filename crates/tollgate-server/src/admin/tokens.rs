@@ -71,16 +71,18 @@ struct Tokens;
 
 #[async_trait]
 impl Listing for Tokens {
-    const COLUMNS: &'static [&'static str] = &[
-        "id",
-        "name",
-        "scopes",
-        "hint",
-        "created_at",
-        "expires_at",
-        "last_used_at",
-        "version",
-    ];
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "id",
+            "name",
+            "scopes",
+            "hint",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "version",
+        ]
+    }
 
     async fn page(
         &self,

@@ -74,20 +74,22 @@ struct Users(UserFilter);
 
 #[async_trait]
 impl Listing for Users {
-    const COLUMNS: &'static [&'static str] = &[
-        "id",
-        "name",
-        "balance",
-        "held",
-        "used",
-        "unlimited",
-        "rpm",
-        "tpm",
-        "max_concurrency",
-        "disabled",
-        "created_at",
-        "version",
-    ];
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "id",
+            "name",
+            "balance",
+            "held",
+            "used",
+            "unlimited",
+            "rpm",
+            "tpm",
+            "max_concurrency",
+            "disabled",
+            "created_at",
+            "version",
+        ]
+    }
 
     async fn page(
         &self,
