@@ -153,6 +153,10 @@ pub struct RequestSummary {
     pub members: u32,
     /// The stored conversation that the request creates or continues. `None` if it brings its whole history.
     pub thread: Option<Thread>,
+    /// The stored response that the request continues (`previous_response_id` of the responses format).
+    pub previous_response: Option<String>,
+    /// Whether the client lets the provider store the reply (`store` of the responses format, which is true by default).
+    pub stores_reply: bool,
     /// Whether the upstream adds context that is not in the body: a thread that is continued, a stored response, conversation or
     /// prompt.
     pub has_stored_context: bool,
@@ -221,7 +225,7 @@ pub struct RenderOptions<'a> {
 pub struct ForwardedResponse {
     /// The bytes for the client.
     pub body: Bytes,
-    /// The response's id. `None` if it has none, or in formats without threads.
+    /// The response's id. `None` if it has none, or in formats whose providers store no conversations.
     pub id: Option<String>,
     /// The upstream's usage. `None` if it gave none.
     pub usage: Option<hub::Usage>,
@@ -278,7 +282,7 @@ pub trait StreamForwarder: Send {
     /// The usage seen so far; complete once the end was seen.
     fn usage(&self) -> Option<hub::Usage>;
 
-    /// The response's id, once seen. Only formats with threads have one.
+    /// The response's id, once seen. Only formats whose providers store conversations have one.
     fn response_id(&self) -> Option<&str> {
         None
     }

@@ -18,7 +18,7 @@ use crate::chat::context::{ChatContext, ChatSettings};
 use crate::chat::endpoint::is_chat_path;
 use crate::chat::heartbeat::Heartbeat;
 use crate::chat::signature_cache::SignatureCache;
-use crate::chat::thread_cache::ThreadCache;
+use crate::chat::stored_conversations::StoredConversations;
 use crate::config::Config;
 use crate::http::body_memory::BodyBudget;
 use crate::http::trace::TraceContext;
@@ -225,7 +225,7 @@ impl Shared {
             reloadable: self.reloadable.clone(),
             egress: self.egress.clone(),
             signatures: SignatureCache::default(),
-            threads: ThreadCache::default(),
+            stored_conversations: StoredConversations::default(),
             metrics: Arc::clone(&self.metrics),
             billing: Arc::new(BillingContext {
                 store: self.store.clone(),

@@ -84,6 +84,8 @@ pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRe
         members: 0,
         has_stored_context: matches!(thread, Some(Thread::Continue(_))),
         thread,
+        previous_response: None,
+        stores_reply: false,
         is_native: !has_foreign_signatures(text),
     })
 }

@@ -10,7 +10,7 @@ use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
 use crate::chat::billing::BillingContext;
 use crate::chat::signature_cache::SignatureCache;
-use crate::chat::thread_cache::ThreadCache;
+use crate::chat::stored_conversations::StoredConversations;
 use crate::config::Config;
 use crate::http::body_memory::BodyBudget;
 use crate::metrics::Metrics;
@@ -35,7 +35,7 @@ pub struct ChatContext {
     /// Signatures of tool calls, for clients whose format has no field for them.
     pub signatures: SignatureCache,
     /// Where conversations live that an upstream stores.
-    pub threads: ThreadCache,
+    pub stored_conversations: StoredConversations,
     /// Counts chats and failed attempts.
     pub metrics: Arc<Metrics>,
     /// Holds and charges.

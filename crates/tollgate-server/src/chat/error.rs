@@ -122,6 +122,16 @@ impl ChatErrorResponse {
         }
     }
 
+    /// The stored response `id` is another user's: the answer is OpenAI's for one that does not exist.
+    pub fn previous_response_not_found(id: &str) -> Self {
+        Self {
+            param: Some("previous_response_id".to_owned()),
+            ..Self::from(ApiError::not_found(format!(
+                "`previous_response_id`: no response with id '{id}' is stored"
+            )))
+        }
+    }
+
     /// Every channel was tried; `last` is the error of the last one.
     pub fn from_upstream(last: ProviderError) -> Self {
         let message = last.client_message().into_owned();

@@ -22,8 +22,8 @@ use crate::chat::error::ChatErrorResponse;
 use crate::chat::http_response::{complete_response, event_stream, header_list};
 use crate::chat::priced_request::{PricedRequest, UnpricedRequest};
 use crate::chat::request::{ChatRequest, authenticate};
+use crate::chat::stored_conversations::ConversationHome;
 use crate::chat::stream::{self, StartedStream, StreamContext};
-use crate::chat::thread_cache::ThreadHome;
 use crate::chat::translate::{self, Conversation, PreparedRequest};
 use crate::http::{body, large_work};
 use crate::reloadable::Reloadable;
@@ -153,10 +153,10 @@ async fn send_answer(
 ) -> Result<Response, ChatErrorResponse> {
     let mut response = match answer.response {
         UpstreamResponse::Complete(response, delivered, id) => {
-            if let (Some(id), true) = (id, answer.has_thread) {
+            if let (Some(id), true) = (id, answer.is_stored) {
                 let (user_id, permit) = (&key.user_id, &answer.permit);
                 context
-                    .threads
+                    .stored_conversations
                     .insert(user_id, &id, permit, delivered.usage);
             }
             bill.delivered = delivered;
@@ -172,7 +172,7 @@ async fn send_answer(
                 permit,
                 endpoint,
                 user_id,
-                has_thread: answer.has_thread,
+                is_stored: answer.is_stored,
             });
             event_stream(body, json_array)
         }
@@ -217,8 +217,8 @@ struct ChannelFailover<'a> {
     request_id: &'a str,
     /// The name by which channels know the model: the client's may be an alias.
     channel_model: String,
-    /// Where the thread lives that the request continues: no other channel and key can answer.
-    stored_at: Option<Arc<ThreadHome>>,
+    /// Where the stored conversation lives that the request continues: no other channel and key can answer.
+    stored_at: Option<Arc<ConversationHome>>,
     conversation: Conversation,
     bill: Bill,
     watch: &'a ClientWatch,
@@ -235,14 +235,14 @@ struct ChannelAnswer {
     permit: ChannelPermit,
     /// The request fields that the upstream's format has no equivalent for.
     dropped: Vec<String>,
-    /// Whether the request starts or continues a thread.
-    has_thread: bool,
+    /// Whether the provider stores the conversation, so that later requests can continue it.
+    is_stored: bool,
     response: UpstreamResponse,
 }
 
 /// A response whose first bytes have arrived: no other channel is tried from here on.
 enum UpstreamResponse {
-    /// With its id, in formats with threads.
+    /// With its id, in formats whose providers store conversations.
     Complete(Bytes, Delivered, Option<String>),
     Stream(StartedStream),
 }
@@ -310,9 +310,9 @@ impl ChannelFailover<'_> {
                     let routing = &self.reloadable.routing;
                     routing.confirm_failures(model, &tried, &self.key.user_id);
                     return Ok(ChannelAnswer {
+                        is_stored: self.conversation.is_stored_at(&permit.open.channel),
                         permit,
                         dropped,
-                        has_thread: self.conversation.summary.thread.is_some(),
                         response,
                     });
                 }
@@ -330,7 +330,9 @@ impl ChannelFailover<'_> {
         }
         let error = match (last_error, unsupported) {
             // Without the thread, another channel may answer.
-            _ if self.stored_at.is_some() => ChatErrorResponse::thread_not_found(),
+            _ if self.stored_at.is_some() && self.conversation.summary.thread.is_some() => {
+                ChatErrorResponse::thread_not_found()
+            }
             (Some(_), Some(error)) if self.conversation.summary.thread.is_some() => error,
             (Some(error), _) => ChatErrorResponse::from_upstream(error),
             (None, Some(error)) => error,
@@ -339,18 +341,26 @@ impl ChannelFailover<'_> {
         Err(self.give_up(error).await)
     }
 
-    /// Selects a channel and key: the ones that store the thread, or any that was not tried.
+    /// Selects a channel and key: the ones that store the conversation, or any that was not tried.
     fn select(&self, model: &str, tried: &[TriedKey]) -> Selection {
         let routing = &self.reloadable.routing;
-        match &self.stored_at {
-            Some(home) => routing.select_by_name(
-                &home.channel,
-                home.key.as_deref(),
-                model,
-                tried,
-                &self.key.user_id,
-            ),
-            None => routing.select_for_chat(model, tried, self.session, &self.key.user_id),
+        let by_health = || routing.select_for_chat(model, tried, self.session, &self.key.user_id);
+        let Some(home) = &self.stored_at else {
+            return by_health();
+        };
+        let selected = routing.select_by_name(
+            &home.channel,
+            home.key.as_deref(),
+            model,
+            tried,
+            &self.key.user_id,
+        );
+        match selected {
+            // The configuration has lost that channel or key: another one's provider says whether it knows the stored response.
+            Selection::None if tried.is_empty() && self.conversation.summary.thread.is_none() => {
+                by_health()
+            }
+            selected => selected,
         }
     }
 

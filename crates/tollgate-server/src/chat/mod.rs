@@ -20,6 +20,6 @@ pub mod priced_request;
 pub mod read_on;
 pub mod request;
 pub mod signature_cache;
+pub mod stored_conversations;
 pub mod stream;
-pub mod thread_cache;
 pub mod translate;

@@ -14,7 +14,7 @@ use crate::chat::bounds::ChargeBounds;
 use crate::chat::context::ChatContext;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
-use crate::chat::thread_cache::ThreadHome;
+use crate::chat::stored_conversations::ConversationHome;
 use crate::http::large_work;
 use crate::reloadable::Reloadable;
 
@@ -38,8 +38,8 @@ pub struct UnpricedRequest<'a> {
 pub struct PricedRequest {
     /// The name by which channels know the model: the client's may be an alias.
     pub channel_model: String,
-    /// Where the thread lives that the request continues.
-    pub stored_at: Option<Arc<ThreadHome>>,
+    /// Where the stored conversation lives that the request continues.
+    pub stored_at: Option<Arc<ConversationHome>>,
     /// The options that not every channel forwards.
     pub options: RequestOptions,
     /// The prices of its tokens.
@@ -70,8 +70,8 @@ impl PricedRequest {
         let size = body.len();
         let channel_model = check_model(context, reloadable, request)?;
         let user_id = request.caller.map_or("", |caller| &caller.key.user_id);
-        let (threads, thread) = (&context.threads, summary.thread.as_ref());
-        let stored_at = threads.find(user_id, thread, &reloadable.routing, &channel_model)?;
+        let stored = &context.stored_conversations;
+        let stored_at = stored.find(user_id, &summary, &reloadable.routing, &channel_model)?;
 
         let default_max_tokens = context.settings.default_max_tokens;
         let price = reloadable.prices.chat(context.catalogue.names(model));

@@ -78,8 +78,8 @@ pub struct StreamContext {
     pub endpoint: Endpoint,
     /// The user, for the signature cache.
     pub user_id: String,
-    /// Whether the upstream stores the conversation as a thread.
-    pub has_thread: bool,
+    /// Whether the provider stores the conversation, so that later requests can continue it.
+    pub is_stored: bool,
 }
 
 impl StartedStream {
@@ -218,13 +218,13 @@ impl StreamState {
         for choice in &self.converter.take_tool_calls() {
             context.chat.signatures.insert(&context.user_id, choice);
         }
-        if let (true, StreamConverter::Forward(forwarder)) = (context.has_thread, &self.converter)
+        if let (true, StreamConverter::Forward(forwarder)) = (context.is_stored, &self.converter)
             && let Some(id) = forwarder.response_id()
         {
             let (user_id, usage) = (&context.user_id, forwarder.usage());
             context
                 .chat
-                .threads
+                .stored_conversations
                 .insert(user_id, id, &context.permit, usage);
         }
         match context.bill.settle("done").await {

@@ -84,6 +84,12 @@ impl Conversation {
         }
     }
 
+    /// Whether the provider of `channel` stores the reply, so that a later request can continue after it.
+    pub fn is_stored_at(&self, channel: &Channel) -> bool {
+        let is_stored_reply = self.summary.stores_reply && channel.allows(ProviderOption::Store);
+        self.summary.thread.is_some() || is_stored_reply
+    }
+
     /// Prepares the request for a provider's model on `channel`, which gets the client's headers.
     ///
     /// # Errors

@@ -21,6 +21,8 @@ struct ReplyBody<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
     #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     status: Option<Cow<'a, str>>,
     error: Option<Value>,
     usage: Option<&'a RawValue>,
@@ -67,7 +69,7 @@ pub(crate) fn forward_response(
         edits.replace(usage, complete);
     }
     Ok(ForwardedResponse {
-        id: None,
+        id: wire.id.map(Cow::into_owned),
         usage: wire.usage.and_then(parse_usage).map(|usage| Usage {
             web_searches: count_web_searches(body),
             ..usage

@@ -40,6 +40,8 @@ pub(crate) struct Forwarder {
     /// The final event, held back, and whether it arrived.
     end: Bytes,
     has_ended: bool,
+    /// The response's id in the last event that has one.
+    id: Option<String>,
     usage: Option<Usage>,
     text_bytes: u64,
     /// The `sequence_number` that an event of our own would have.
@@ -96,6 +98,7 @@ impl Forwarder {
             failed: None,
             end: Bytes::new(),
             has_ended: false,
+            id: None,
             usage: None,
             text_bytes: 0,
             sequence: 0,
@@ -213,6 +216,9 @@ impl Forwarder {
         let response: Response<'_> =
             serde_json::from_str(raw.get()).map_err(|error| malformed(&error))?;
         if let Some(id) = &response.id {
+            if self.id.as_deref() != Some(id) {
+                self.id = Some(id.to_string());
+            }
             self.frame
                 .set_identity(id, response.created_at.map(|at| at as i64));
         }
@@ -288,6 +294,10 @@ impl StreamForwarder for Forwarder {
 
     fn usage(&self) -> Option<Usage> {
         self.usage
+    }
+
+    fn response_id(&self) -> Option<&str> {
+        self.id.as_deref()
     }
 
     fn text_bytes(&self) -> u64 {

@@ -131,6 +131,9 @@ pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRe
         has_reasoning_settings: wire.reasoning.is_some(),
         members: 0,
         thread: None,
+        previous_response: string(wire.previous_response_id, "previous_response_id")?
+            .map(Cow::into_owned),
+        stores_reply: boolean(wire.store, "store")?.unwrap_or(true),
         has_stored_context: has_stored_context(&wire),
         is_native: is_native_spelling
             && alias_cap.is_none()

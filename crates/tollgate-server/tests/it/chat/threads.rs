@@ -8,6 +8,7 @@ use crate::harness::{Backend, Client, TestGateway, on_sqlite};
 on_sqlite!(
     threads_are_rejected_where_nothing_stores_them,
     a_thread_goes_on_where_it_was_created,
+    a_stored_response_goes_on_where_it_was_created,
     a_vendors_error_keeps_its_details,
 );
 
@@ -111,6 +112,80 @@ fn anthropic(received: &Received) -> Answer {
             )
             + &event("message_stop", json!({})),
     )
+}
+
+/// A server of the responses format whose replies have the id `resp_KEY_N`, where N is the length of the input.
+fn openai(received: &Received) -> Answer {
+    let input = received.body["input"].as_str().unwrap();
+    let mut response = json!({
+        "id": format!("resp_{}_{}", received.key, input.len()), "object": "response", "created_at": 1, "model": "up",
+        "status": "in_progress", "output": [], "usage": null,
+    });
+    let created = response.clone();
+    response["status"] = json!("completed");
+    response["output"] = json!([{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": "yes", "annotations": []}]}]);
+    response["usage"] = json!({"input_tokens": 3, "output_tokens": 3, "total_tokens": 6});
+    if received.body["stream"] != true {
+        return json_answer(200, &response);
+    }
+    let event = |name: &str, mut data: Value| {
+        data["type"] = json!(name);
+        format!("event: {name}\ndata: {data}\n\n")
+    };
+    let delta = json!({"item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": "yes"});
+    events(
+        event("response.created", json!({"response": created}))
+            + &event("response.output_text.delta", delta)
+            + &event("response.completed", json!({"response": response})),
+    )
+}
+
+async fn a_stored_response_goes_on_where_it_was_created(backend: Backend) {
+    let upstream = Upstream::start(openai).await;
+    let channel = |name: &str, keys: &str| {
+        format!(
+            "[[channel]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [{keys}]\nmodels = [\"gpt-4o\"]\nallow = [\"store\", \"stored_context\"]\n",
+            upstream.url
+        )
+    };
+    let config = channel("a", "\"key-a1\", \"key-a2\"") + &channel("b", "\"key-b1\", \"key-b2\"");
+    let (gate, client) = TestGateway::with_config(backend, &config).await;
+    for stream in [false, true] {
+        for first in ["one", "other", "third one"] {
+            let mut body = json!({"model": "gpt-4o", "input": first, "stream": stream});
+            assert_eq!(client.post("/v1/responses", &body).await.status, 200);
+            let key = upstream.take()[0].key.clone();
+            let mut last = format!("resp_{key}_{}", first.len());
+            for turn in 1..=5 {
+                body["input"] = json!("x".repeat(10 + turn));
+                body["previous_response_id"] = json!(last);
+                assert_eq!(client.post("/v1/responses", &body).await.status, 200);
+                let sent = upstream.take();
+                assert_eq!(sent.len(), 1);
+                assert_eq!(sent[0].key, key, "stream {stream}, turn {turn}");
+                assert_eq!(
+                    sent[0].body["previous_response_id"],
+                    body["previous_response_id"]
+                );
+                last = format!("resp_{key}_{}", 10 + turn);
+            }
+        }
+    }
+    // An id that is not known goes to any channel: its provider answers whether it knows it.
+    let body = json!({"model": "gpt-4o", "input": "x", "previous_response_id": "resp_unknown"});
+    assert_eq!(client.post("/v1/responses", &body).await.status, 200);
+    let key = upstream.take()[0].key.clone();
+    // Another user's stored response is none.
+    let stranger = gate.unlimited_client().await;
+    let body =
+        json!({"model": "gpt-4o", "input": "x", "previous_response_id": format!("resp_{key}_1")});
+    let (status, error) = error_of(&stranger, "/v1/responses", &body).await;
+    assert_eq!(status, 404, "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("`previous_response_id`"), "{message}");
+    assert!(upstream.take().is_empty());
+    gate.close().await;
 }
 
 async fn a_thread_goes_on_where_it_was_created(backend: Backend) {

@@ -1,0 +1,88 @@
+//! Where conversations live that an upstream stores (`thread` of the messages format, stored responses of the responses format), so
+//! that the requests that continue one go to the channel and key that created it.
+//!
+//! Entries are in memory, by id of the last reply. If one is missing (another node, a restart, too many of them):
+//! - a thread is answered with `thread_not_found`, on which clients send the whole history again under a new thread;
+//! - a `previous_response_id` goes to any channel that permits it, and its provider answers whether it knows the id.
+//!
+//! A conversation of another user is answered like one that does not exist.
+
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+use tollgate_chat::hub::Usage;
+use tollgate_chat::{RequestSummary, Thread};
+
+use crate::chat::error::ChatErrorResponse;
+use crate::routing::{ChannelPermit, Routing};
+
+/// Number of entries: one takes about 200 bytes.
+const MAX_ENTRIES: usize = 64 * 1024;
+
+/// Where a conversation lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationHome {
+    /// The user whose conversation it is.
+    pub user_id: String,
+    /// The channel's name.
+    pub channel: String,
+    /// Fingerprint of the key. `None` if the channel has no keys.
+    pub key: Option<String>,
+    /// Tokens of the conversation so far: the upstream counts them as input of the next request.
+    pub tokens: u64,
+}
+
+/// The homes of stored conversations, by id of the last reply.
+pub struct StoredConversations(Cache<String, Arc<ConversationHome>>);
+
+impl Default for StoredConversations {
+    fn default() -> Self {
+        Self(Cache::new(MAX_ENTRIES))
+    }
+}
+
+impl StoredConversations {
+    /// Remembers that the conversation of the reply `id` lives where `permit` called.
+    pub fn insert(&self, user_id: &str, id: &str, permit: &ChannelPermit, usage: Option<Usage>) {
+        let home = ConversationHome {
+            user_id: user_id.to_owned(),
+            channel: permit.open.channel.name.clone(),
+            key: permit.key_fingerprint(),
+            tokens: usage.map_or(0, |usage| usage.input.saturating_add(usage.output)),
+        };
+        self.0.insert(id.to_owned(), Arc::new(home));
+    }
+
+    /// The home of the conversation that a request continues. `None` if it continues none, or a stored response that is not known.
+    ///
+    /// # Errors
+    /// `thread_unsupported_request` if no channel of `model` stores threads, `thread_not_found` if this one is not known, 404 if the
+    /// stored response is another user's.
+    pub fn find(
+        &self,
+        user_id: &str,
+        summary: &RequestSummary,
+        routing: &Routing,
+        model: &str,
+    ) -> Result<Option<Arc<ConversationHome>>, ChatErrorResponse> {
+        if let Some(id) = &summary.previous_response {
+            let home = self.0.get(id);
+            return match home.as_ref().is_some_and(|home| home.user_id != user_id) {
+                true => Err(ChatErrorResponse::previous_response_not_found(id)),
+                false => Ok(home),
+            };
+        }
+        let Some(thread) = &summary.thread else {
+            return Ok(None);
+        };
+        if !routing.stores_threads(model) {
+            return Err(ChatErrorResponse::thread_unsupported());
+        }
+        let Thread::Continue(id) = thread else {
+            return Ok(None);
+        };
+        let home = self.0.get(id).filter(|home| home.user_id == user_id);
+        home.map(Some)
+            .ok_or_else(ChatErrorResponse::thread_not_found)
+    }
+}
