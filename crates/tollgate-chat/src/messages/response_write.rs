@@ -18,12 +18,21 @@ use crate::tokens::TokenEstimator;
 pub(super) fn write_response(response: &Response, options: &RenderOptions<'_>) -> Vec<u8> {
     let choice = response.choices.first();
     let mut content = Vec::new();
+    let mut ends_with_text = false;
     let mut finish = choice.map_or(FinishReason::PromptBlocked, |choice| choice.finish);
     for part in choice.iter().flat_map(|choice| &choice.parts) {
         if matches!(part.kind, PartKind::Refusal(_)) && finish == FinishReason::EndTurn {
             finish = FinishReason::Refusal;
         }
         content.extend(part_to_blocks(part, content.len()));
+        ends_with_text = matches!(
+            &part.kind,
+            PartKind::Text { text, signature: Some(_), .. } if !text.is_empty()
+        );
+    }
+    if ends_with_text {
+        // The signature of the last text: clients take the last block for the answer.
+        content.pop();
     }
     let sequence = choice.and_then(|choice| choice.stop_sequence.as_deref());
     let sequence = sequence.filter(|_| finish == FinishReason::StopSequence);

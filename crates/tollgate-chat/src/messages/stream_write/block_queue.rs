@@ -16,6 +16,8 @@ use super::events::{
 #[derive(Default)]
 pub(crate) struct BlockQueue {
     blocks: VecDeque<Block>,
+    /// The signature of the last text: written as a block once another block follows.
+    text_signature: Option<Value>,
     /// Index of the next block.
     next_index: u64,
     /// Bytes that wait for the end of the first block.
@@ -80,6 +82,12 @@ impl BlockQueue {
         if self.open_last(&BlockKind::Text).is_some() {
             self.append(BlockKind::Text, citation_delta_object(citation));
         }
+    }
+
+    /// Ends the open text. Its signature is written only if another block follows: clients take the last block for the answer.
+    pub(crate) fn end_text(&mut self, signature: Option<Value>) {
+        self.end_open_text();
+        self.text_signature = signature.or(self.text_signature.take());
     }
 
     /// Adds a block that is complete in its start.
@@ -213,6 +221,11 @@ impl BlockQueue {
 
     fn push(&mut self, kind: BlockKind) {
         self.end_open_text();
+        if let Some(signature) = self.text_signature.take() {
+            self.blocks
+                .push_back(Block::new(BlockKind::Complete(signature)));
+            self.end_last();
+        }
         self.blocks.push_back(Block::new(kind));
     }
 

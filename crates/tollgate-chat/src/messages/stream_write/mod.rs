@@ -93,10 +93,7 @@ impl Writer {
                 self.queue_text(text);
             }
             Event::TextEnd { signature, .. } => {
-                self.queue.end_open_text();
-                if let Some(signature) = signature {
-                    self.queue.add_complete(signature_block(signature));
-                }
+                self.queue.end_text(signature.as_ref().map(signature_block));
             }
             Event::Reasoning { text, .. } => {
                 self.generated.add(text);
