@@ -12,6 +12,8 @@ pub struct ModelCapabilities {
     pub shows_all_output: bool,
     /// Which sampling parameters it accepts.
     pub sampling: SamplingSupport,
+    /// chat-completions: accepts `top_k`. OpenAI's own models do not, whatever server passes the request on.
+    pub accepts_top_k: bool,
     /// How reasoning is requested.
     pub thinking: ReasoningControl,
     /// Whether it supports a JSON schema natively; if not, messages uses a forced tool instead.
@@ -97,6 +99,7 @@ impl Default for ModelCapabilities {
             context_window: None,
             shows_all_output: false,
             sampling: SamplingSupport::All,
+            accepts_top_k: true,
             thinking: ReasoningControl::Effort { can_disable: true },
             supports_json_schema: true,
             supports_tools_with_json: true,

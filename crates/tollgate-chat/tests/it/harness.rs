@@ -119,6 +119,7 @@ pub(crate) fn capabilities(value: &Value) -> ModelCapabilities {
             "supports_tools_with_json" => out.supports_tools_with_json = flag(value),
             "supports_forced_tools" => out.supports_forced_tools = flag(value),
             "uses_max_completion_tokens" => out.uses_max_completion_tokens = flag(value),
+            "accepts_top_k" => out.accepts_top_k = flag(value),
             "rejects_unknown_fields" => out.rejects_unknown_fields = flag(value),
             "requires_signatures" => out.requires_signatures = flag(value),
             "requires_past_reasoning" => out.requires_past_reasoning = flag(value),

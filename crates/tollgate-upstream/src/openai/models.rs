@@ -130,6 +130,7 @@ fn known_model(row: &Row) -> ModelCapabilities {
         } else {
             SamplingSupport::All
         },
+        accepts_top_k: false,
         thinking: if thinks {
             ReasoningControl::Effort { can_disable }
         } else {
@@ -244,6 +245,7 @@ mod tests {
         assert!(deepseek.requires_past_reasoning && !deepseek.supports_forced_tools);
         assert!(traits("deepseek-v3-0324", false).supports_forced_tools);
         assert!(!traits("gpt-5", false).rejects_unknown_fields);
+        assert!(plain.accepts_top_k && !traits("gpt-4o", false).accepts_top_k);
     }
 
     #[test]

@@ -118,7 +118,9 @@ fn write_sampling(
     let supports = |field: RequestField| match (capabilities.sampling, field) {
         (SamplingSupport::None, _) => false,
         (SamplingSupport::TemperatureOrTopP, RequestField::TopP) => request.temperature.is_none(),
-        (_, RequestField::TopK) => !capabilities.rejects_unknown_fields,
+        (_, RequestField::TopK) => {
+            capabilities.accepts_top_k && !capabilities.rejects_unknown_fields
+        }
         _ => true,
     };
     let fields = [
