@@ -71,7 +71,8 @@ async function signIn(page, url, name) {
 }
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
-for (const look of LOOKS) {
+
+async function checkLook(look) {
   const mock = await startMock();
   const context = await browser.newContext({ viewport: { width: look.width, height: 900 }, locale: "en-GB" });
   await context.addInitScript(({ theme, language }) => {
@@ -105,6 +106,9 @@ for (const look of LOOKS) {
   await context.close();
   mock.stop();
 }
+
+// Side by side, because much of the time is waiting.
+await Promise.all(LOOKS.map(checkLook));
 await browser.close();
 failures.forEach((failure) => console.error(failure));
 console.log(failures.length ? `${failures.length} failures` : `${LOOKS.length * (CONSOLE.length + PORTAL.length + 1)} pages are as they should be`);
