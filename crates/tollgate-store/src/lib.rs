@@ -26,10 +26,10 @@ mod writer;
 
 pub use admin::{
     Admin, AdminIdempotency, AdminPatch, AdminRejection, AdminReply, AdminRequest, AdminResult,
-    AdminSignIn, AdminToken, Entry, EntryFilter, EntryPosition, Event, EventFilter, KeyFilter,
-    KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewCredit, NewSession, NewUser, PageStart,
-    Session, SignIn, SignInAttempt, SignInFailures, TrailVerification, UserFilter, UserPatch,
-    amount_json, time_json,
+    AdminSignIn, AdminToken, ChargeRecord, Entry, EntryFilter, EntryPosition, Event, EventFilter,
+    KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewCredit, NewRefund, NewSession,
+    NewUser, PageStart, Session, SignIn, SignInAttempt, SignInFailures, TrailVerification,
+    UserFilter, UserPatch, amount_json, time_json,
 };
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;

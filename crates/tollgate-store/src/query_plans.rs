@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 
 use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
-use crate::ledger::{charges, chat_rows, chats, reservations};
+use crate::ledger::{charges, chat_rows, chats, refunds, reservations};
 use crate::tasks::{claim, finish, lease, record, submit};
 use crate::{attempts, keys, retention, totals, users, webhook_secrets, webhooks};
 
@@ -21,6 +21,7 @@ const FREQUENT: &[&Sql] = statements! {
     charges: CLOSE_CHARGE READ_OPEN_CHARGE;
     chat_rows: READ_CHAT;
     chats: CLOSE_CHAT;
+    refunds: COUNT_REFUNDS READ_CHARGE READ_CHAT_CHARGE SET_CHARGE_REFUNDED SET_CHAT_REFUNDED SET_TASK_REFUNDED;
     reservations: READ_HEADROOM;
     retention: CHATS_PURGED_UNTIL CLEAR_CHAT_DETAILS DELETE_ATTEMPTS DELETE_DELIVERY_ATTEMPTS
         DELETE_IDEMPOTENCY_RECORDS DELETE_TASK DELETE_WEBHOOK OLD_CHATS OLD_TASKS SET_CHATS_PURGED_UNTIL;

@@ -41,6 +41,8 @@ pub struct RecordData<'a> {
     pub ended_at: Option<Millis>,
     /// The amount charged.
     pub cost: Amount,
+    /// What was given back of it.
+    pub refunded: Amount,
     /// Its result files.
     pub files: &'a [ResultFile<'a>],
     /// Error code and message of a failed task.

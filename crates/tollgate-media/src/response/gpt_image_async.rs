@@ -6,7 +6,10 @@ use tollgate_core::{Millis, TaskState};
 
 use super::data::{ReceiptData, RecordData};
 use super::format::ResponseFormat;
-use super::schema::{adjustments_schema, error_schema, with_adjustments};
+use super::schema::{
+    adjustments_schema, error_schema, refunded_schema, with_adjustments,
+    with_charge_and_adjustments,
+};
 
 /// The format of gpt-image-2.5-async; see docs/models/gpt-image-2.5-async.md.
 pub static GPT_IMAGE_ASYNC: ResponseFormat = ResponseFormat {
@@ -89,7 +92,7 @@ fn record(data: &RecordData<'_>) -> Value {
     if let Some((code, message)) = data.failure() {
         record["error"] = json!({ "code": code, "message": message });
     }
-    with_adjustments(record, data.adjustments)
+    with_charge_and_adjustments(record, data)
 }
 
 fn record_schema() -> Value {
@@ -104,6 +107,7 @@ fn record_schema() -> Value {
             "created_at": { "type": "string", "description": "YYYY-MM-DD HH:MM:SS, UTC." },
             "actual_time": { "type": "integer", "description": "Whole seconds of processing; 0 until it ends." },
             "cost": { "type": "number", "description": "What was charged." },
+            "refunded": refunded_schema(),
             "expires_at": { "type": "integer", "description": "Unix seconds; present if the task is completed." },
             "result_url": { "type": "string", "description": "The image's link; empty until there is one." },
             "result": {

@@ -1,7 +1,9 @@
 //! JSON Schemas and values that several response formats share.
 
 use serde_json::{Value, json};
-use tollgate_core::{Adjustment, TaskState};
+use tollgate_core::{Adjustment, Amount, TaskState};
+
+use super::data::RecordData;
 
 /// The name of a task state in video and speech records. A cancelled task is `failed` there, as in OpenAI's API.
 pub(super) fn queued_status(state: TaskState) -> &'static str {
@@ -21,6 +23,19 @@ pub(super) fn with_adjustments(mut record: Value, adjustments: &[Adjustment]) ->
         record["adjustments"] = json!(adjustments);
     }
     record
+}
+
+/// A record with what only some have: refunds and adjustments.
+pub(super) fn with_charge_and_adjustments(mut record: Value, data: &RecordData<'_>) -> Value {
+    if data.refunded != Amount::ZERO {
+        record["refunded"] = json!(data.refunded);
+    }
+    with_adjustments(record, data.adjustments)
+}
+
+/// The JSON Schema of the amount refunded.
+pub(super) fn refunded_schema() -> Value {
+    json!({ "type": "number", "description": "What was given back of `cost`; absent if nothing was." })
 }
 
 /// The JSON Schema of a list of adjustments.

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::data::{ReceiptData, RecordData};
 use super::format::ResponseFormat;
 use super::schema::{
-    QUEUED_STATES, adjustments_schema, error_schema, nullable, queued_status, with_adjustments,
+    QUEUED_STATES, adjustments_schema, error_schema, nullable, queued_status, refunded_schema,
+    with_adjustments, with_charge_and_adjustments,
 };
 
 /// The value of `object`.
@@ -78,7 +79,7 @@ fn record(data: &RecordData<'_>) -> Value {
     if let Some(id) = data.echoed_fields.get(EXTERNAL_ID) {
         record[EXTERNAL_ID] = id.clone();
     }
-    with_adjustments(record, data.adjustments)
+    with_charge_and_adjustments(record, data)
 }
 
 fn record_schema() -> Value {
@@ -100,6 +101,7 @@ fn record_schema() -> Value {
             "completed_at": timestamp,
             "expires_at": timestamp,
             "cost": { "type": "number", "description": "What was charged." },
+            "refunded": refunded_schema(),
             "error": nullable(error_schema()),
             "metadata": {
                 "type": "object",

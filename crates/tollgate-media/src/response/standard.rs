@@ -5,7 +5,10 @@ use tollgate_core::TaskState;
 
 use super::data::{ReceiptData, RecordData};
 use super::format::ResponseFormat;
-use super::schema::{adjustments_schema, error_schema, with_adjustments};
+use super::schema::{
+    adjustments_schema, error_schema, refunded_schema, with_adjustments,
+    with_charge_and_adjustments,
+};
 
 /// The format of the image families without a format of their own.
 pub static STANDARD: ResponseFormat = ResponseFormat {
@@ -76,7 +79,7 @@ pub(super) fn record(data: &RecordData<'_>, status: &str) -> Value {
     if let Some((code, message)) = data.failure() {
         record["error"] = json!({ "code": code, "message": message });
     }
-    with_adjustments(record, data.adjustments)
+    with_charge_and_adjustments(record, data)
 }
 
 /// The JSON Schema of [`record`] with those status values.
@@ -91,6 +94,7 @@ pub(super) fn record_schema(states: &[&str]) -> Value {
             "created_at": { "type": "integer", "description": "Unix seconds." },
             "actual_time": { "type": "integer", "description": "Whole seconds of processing; 0 until it ends." },
             "cost": { "type": "number", "description": "What was charged." },
+            "refunded": refunded_schema(),
             "result": {
                 "type": "object",
                 "description": "Present if the task is completed.",

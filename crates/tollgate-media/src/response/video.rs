@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::data::{ReceiptData, RecordData};
 use super::format::ResponseFormat;
 use super::schema::{
-    QUEUED_STATES, adjustments_schema, error_schema, nullable, queued_status, with_adjustments,
+    QUEUED_STATES, adjustments_schema, error_schema, nullable, queued_status, refunded_schema,
+    with_adjustments, with_charge_and_adjustments,
 };
 
 /// The format of every video family; see docs/video.md.
@@ -76,7 +77,7 @@ fn record(data: &RecordData<'_>) -> Value {
         "cost": data.cost,
         "error": data.error_value(),
     });
-    with_adjustments(record, data.adjustments)
+    with_charge_and_adjustments(record, data)
 }
 
 fn record_schema() -> Value {
@@ -104,6 +105,7 @@ fn record_schema() -> Value {
             "metadata": metadata_schema(),
             "expires_at": timestamp_schema(),
             "cost": { "type": "number", "description": "What was charged." },
+            "refunded": refunded_schema(),
             "error": nullable(error_schema()),
             "adjustments": adjustments_schema(),
         },

@@ -110,6 +110,7 @@ fn record<'a>(
         started_at: Some(1_700_000_001_000),
         ended_at: state.is_final().then_some(1_700_000_008_900),
         cost: Amount::from_nanos(if done { 80_000_000 } else { 0 }),
+        refunded: Amount::ZERO,
         files: if done { files } else { &[] },
         error: (state == TaskState::Failed).then_some(("provider_error", "it broke")),
         adjustments,

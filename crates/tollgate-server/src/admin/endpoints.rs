@@ -22,8 +22,8 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 use super::{
-    admins, channels, entries, events, keys, me, models, openapi, prices, quote, sessions, tokens,
-    users,
+    admins, channels, entries, events, keys, me, models, openapi, prices, quote, refunds, sessions,
+    tokens, users,
 };
 use crate::http::server::PeerAddress;
 use crate::http::trace::RequestId;
@@ -93,13 +93,14 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 13] = [
+    let lists: [&[Endpoint]; 14] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
         tokens::ENDPOINTS,
         users::ENDPOINTS,
         entries::ENDPOINTS,
+        refunds::ENDPOINTS,
         keys::ENDPOINTS,
         events::ENDPOINTS,
         quote::ENDPOINTS,

@@ -20,6 +20,7 @@ mod password;
 mod prices;
 mod query;
 mod quote;
+mod refunds;
 mod reply;
 pub mod scope;
 mod sessions;

@@ -16,7 +16,7 @@ use crate::state::App;
 pub(super) const ENDPOINTS: &[Endpoint] = &[];
 
 /// Schemas of objects and bodies: name, then the members as `name:type`. `?` behind a type: may be null; behind a name: may be
-/// left out.
+/// left out. The type `#NAME` is another of these schemas.
 const SCHEMAS: &[(&str, &str)] = &[
     (
         "me",
@@ -60,6 +60,12 @@ const SCHEMAS: &[(&str, &str)] = &[
     (
         "new_credit",
         "amount:amount reason:string reference?:string?",
+    ),
+    ("new_refund", "amount?:amount? reason:string"),
+    ("refund", "entry:#entry charge:#charge"),
+    (
+        "charge",
+        "price:amount? units:integer unit:string? held:amount settled:amount released:amount refunded:amount",
     ),
     (
         "entry",
@@ -228,7 +234,7 @@ fn parameters(endpoint: &Endpoint) -> Value {
     match endpoint.method {
         Method::POST => {
             let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
-            let is_required = endpoint.body == Some("new_credit");
+            let is_required = matches!(endpoint.body, Some("new_credit" | "new_refund"));
             parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": is_required, "schema": schema }));
         }
         Method::PATCH | Method::DELETE if endpoint.path.contains('{') => {
@@ -298,6 +304,9 @@ fn member_schema(kind: &str) -> Value {
         Some(kind) => (kind, true),
         None => (kind, false),
     };
+    if let Some(schema) = kind.strip_prefix('#') {
+        return reference(schema);
+    }
     let mut schema = match kind {
         "string" | "boolean" | "integer" | "number" | "object" => json!({ "type": kind }),
         "time" => json!({ "type": "string", "format": "date-time" }),

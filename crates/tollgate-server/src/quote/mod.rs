@@ -11,6 +11,7 @@ use serde_json::Value;
 
 pub use endpoint::QuotedEndpoint;
 pub use result::{Quote, QuoteError};
+pub use task::unit_name;
 
 use crate::auth::caller::Caller;
 use crate::state::App;

@@ -39,7 +39,7 @@ pub(super) async fn quote(
         model: model.name.clone(),
         job: serde_json::from_str::<Value>(&text).map_err(serialization_error)?,
         adjustments,
-        unit: unit_name(job.units(), &charge),
+        unit: unit_name(job.units(), charge.units),
         units: charge.units,
         price: price_of_one(&charge),
         total: charge.cost(charge.units).ok_or_else(ApiError::internal)?,
@@ -50,10 +50,10 @@ pub(super) async fn quote(
 }
 
 /// What the charge counts: a video with one price for the whole is one unit.
-fn unit_name(units: Units, charge: &Charge) -> &'static str {
+pub fn unit_name(units: Units, charged_units: u64) -> &'static str {
     match units {
         Units::Images(_) => "image",
-        Units::Seconds(seconds) if u64::from(seconds) != charge.units => "video",
+        Units::Seconds(seconds) if u64::from(seconds) != charged_units => "video",
         Units::Seconds(_) => "second",
         Units::Characters(_) => "character",
     }

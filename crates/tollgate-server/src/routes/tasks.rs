@@ -47,9 +47,11 @@ pub async fn get(
     }
     let task = find_task(&app, &caller, &task_id).await?;
     let body = Bytes::from(view::render(&app.files, &task, View::Record)?.to_string());
-    let validity = match task.ended_at {
-        Some(ended_at) => Some(Validity::EndedAt(ended_at)),
-        None => version.map(Validity::WhileVersion),
+    let read_at = app.clock.now();
+    let validity = match (version, task.ended_at) {
+        (Some(version), ended_at) => Some(Validity::WhileVersion(version, ended_at)),
+        (None, Some(ended_at)) => Some(Validity::Ended { ended_at, read_at }),
+        (None, None) => None,
     };
     if let Some(validity) = validity {
         let record = Record {

@@ -23,13 +23,21 @@ pub struct Record {
     pub body: Bytes,
 }
 
+/// How long a record of an ended task is valid where other processes may refund the task.
+const ENDED_TTL: Millis = 10_000;
+
 /// How long a cached record is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Validity {
-    /// The task ended at that time: as long as its row is kept.
-    EndedAt(Millis),
-    /// As long as [`tollgate_store::Store::task_version`] returns this.
-    WhileVersion(u64),
+    /// As long as [`tollgate_store::Store::task_version`] returns this and, if the task has ended at this time, its row is kept.
+    WhileVersion(u64, Option<Millis>),
+    /// The task has ended, and only a refund, which another process may make, changes it: for ten seconds, while its row is kept.
+    Ended {
+        /// When it ended.
+        ended_at: Millis,
+        /// When the record was read.
+        read_at: Millis,
+    },
 }
 
 /// The cached records, by task id.
@@ -61,8 +69,12 @@ impl RecordCache {
         ttl: Millis,
     ) -> Option<Record> {
         self.0.get(task_id).filter(|record| match record.validity {
-            Validity::EndedAt(ended_at) => ended_at + ttl > now,
-            Validity::WhileVersion(cached) => version == Some(cached),
+            Validity::WhileVersion(cached, ended_at) => {
+                version == Some(cached) && ended_at.is_none_or(|at| at + ttl > now)
+            }
+            Validity::Ended { ended_at, read_at } => {
+                ended_at + ttl > now && (read_at..read_at + ENDED_TTL).contains(&now)
+            }
         })
     }
 
@@ -84,14 +96,24 @@ mod tests {
             validity,
             body: Bytes::from(vec![b'x'; n]),
         };
-        let ended = Validity::EndedAt(1_000);
+        let ended = Validity::WhileVersion(1, Some(1_000));
         records.insert("task_1", record(10, ended));
         assert_eq!(
-            records.get("task_1", None, 1_500, 600).unwrap().body.len(),
+            records
+                .get("task_1", Some(1), 1_500, 600)
+                .unwrap()
+                .body
+                .len(),
             10
         );
-        assert!(records.get("task_1", None, 1_600, 600).is_none());
-        records.insert("task_2", record(10, Validity::WhileVersion(7)));
+        assert!(records.get("task_1", Some(2), 1_500, 600).is_none());
+        assert!(records.get("task_1", Some(1), 1_600, 600).is_none());
+        let (ended_at, read_at) = (900, 1_000);
+        records.insert("task_1", record(10, Validity::Ended { ended_at, read_at }));
+        assert!(records.get("task_1", None, 10_999, 60_000).is_some());
+        assert!(records.get("task_1", None, 11_000, 60_000).is_none());
+        assert!(records.get("task_1", None, 1_500, 600).is_none());
+        records.insert("task_2", record(10, Validity::WhileVersion(7, None)));
         assert!(records.get("task_2", Some(7), 9_999, 600).is_some());
         assert!(records.get("task_2", Some(8), 1_000, 600).is_none());
         assert!(records.get("task_2", None, 1_000, 600).is_none());

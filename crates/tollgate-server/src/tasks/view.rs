@@ -82,6 +82,7 @@ pub fn render(files: &FileStorage, task: &Task, view: View) -> Result<Value, Api
         started_at: task.started_at,
         ended_at: task.ended_at,
         cost: task.cost,
+        refunded: task.refunded,
         files: &files,
         echoed_fields: &echoed_fields,
         error: error.map(|(code, message)| (code.as_str(), message.as_str())),

@@ -7,6 +7,7 @@ use super::json::{amount_json, time_json};
 use super::{list_arg, one_of};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
+use crate::ledger::refunds::refunded_id;
 use crate::store::Store;
 use crate::writer::batch::Batch;
 
@@ -85,7 +86,7 @@ pub(super) const SET_REFERENCE: Sql =
 /// An entry of the books.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The id of the task, chat or credit.
+    /// The id of the task, chat or credit; of a refund, with its number behind a colon.
     pub object_id: String,
     /// `credit`, `hold`, `settle`, `release`, `charge`, `refund`, `debt` or `quota`.
     pub kind: String,
@@ -136,7 +137,7 @@ impl Entry {
             "kind": self.kind,
             "amount": amount_json(self.amount),
             "delta": amount_json(self.delta()),
-            "ref": self.object_id,
+            "ref": refunded_id(&self.object_id),
             "reference": self.reference,
             "reason": self.reason,
         })

@@ -8,6 +8,7 @@ use super::events::{NewEvent, append_event};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::task_versions::TaskVersions;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
@@ -183,6 +184,9 @@ pub(crate) trait AdminChange: Send + 'static {
         request: &AdminRequest,
         batch: &mut Batch<'_, '_>,
     ) -> Result<Applied, DbError>;
+
+    /// Raises the versions of the tasks whose records it changed, after the commit.
+    fn note_changed_tasks(&self, _versions: &TaskVersions) {}
 }
 
 /// Admin writes.
@@ -215,6 +219,10 @@ impl<C: AdminChange> Write for AdminWrite<C> {
 
     fn accounts(&self) -> AccountIds<'_> {
         self.change.accounts()
+    }
+
+    fn note_changed_tasks(&self, _: &Self::Out, versions: &TaskVersions) {
+        self.change.note_changed_tasks(versions);
     }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError> {

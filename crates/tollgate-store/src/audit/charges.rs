@@ -6,9 +6,10 @@ use super::check::{AuditViolation, cells_to_text};
 use crate::db::{DbError, Sql, Tx, args};
 use crate::ledger::charges::{Charge, Delivered};
 use crate::ledger::checksum::row_checksum;
+use crate::ledger::refunds::sealed_refund;
 
 const READ_CHARGES_AFTER: Sql = Sql::both(
-    "SELECT id, user_id, key_id, seal, price, per, units, held, units_settled, settled, released FROM charges
+    "SELECT id, user_id, key_id, seal, price, per, units, held, units_settled, settled, released, refunded FROM charges
      WHERE id > $1 ORDER BY id LIMIT 1000",
 );
 const READ_RESULTS_AFTER: Sql = Sql::both(
@@ -29,7 +30,7 @@ pub(super) async fn check_amounts(
         }
         for mut row in rows {
             let (id, user, key) = (row.text(0)?, row.text(1)?, row.text(2)?);
-            let mut numbers = Vec::with_capacity(7);
+            let mut numbers = Vec::with_capacity(9);
             for column in 4..11 {
                 numbers.extend(row.opt_int(column)?);
             }
@@ -43,13 +44,14 @@ pub(super) async fn check_amounts(
             if !amounts_agree(&numbers) {
                 violated(
                     "charge_arithmetic",
-                    "the checksum, then price, per, units, held, units settled, settled, released",
+                    "the checksum, then price, per, units, held, units settled, settled, released, refunded",
                 );
             }
+            numbers.extend(sealed_refund(row.int(11)?));
             if row_checksum([&id, &user, &key], &numbers) != row.int(3)? {
                 violated(
                     "charge_seal",
-                    "the checksum does not match: the checksum, then price, per, units, held, units settled, settled, released",
+                    "the checksum does not match: the checksum, then price, per, units, held, units settled, settled, released, refunded",
                 );
             }
             after = id;

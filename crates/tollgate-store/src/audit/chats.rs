@@ -76,14 +76,14 @@ pub(super) async fn check_amounts(
         for mut row in rows {
             let shown = cells_to_text(&row, 3);
             let amounts = ChatAmounts::read(&row, 5)?;
-            let parts = row.text(22)?;
+            let parts = row.text(23)?;
             let (id, user, key) = (row.text(0)?, row.text(1)?, row.text(2)?);
             let mut violated = |check, problem| {
                 found.push(AuditViolation {
                     check,
                     subject: id.clone(),
                     detail: format!(
-                        "{problem}: checksum, outcome, five prices, five counts, estimated, held, settled, written off, debt, clamped, cost of parts, parts: {shown}"
+                        "{problem}: checksum, outcome, five prices, five counts, estimated, held, settled, written off, debt, clamped, cost of parts, refunded, parts: {shown}"
                     ),
                 });
             };

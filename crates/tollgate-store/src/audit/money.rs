@@ -10,9 +10,9 @@ pub(super) const CHECKS: &[Check] = &[
         sql: Sql::both(
             "SELECT u.id, u.balance, u.held, u.used, l.balance, l.held, l.used FROM users u
              LEFT JOIN (SELECT user_id,
-                CAST(SUM(CASE kind WHEN 'credit' THEN amount WHEN 'settle' THEN -amount WHEN 'charge' THEN -amount ELSE 0 END) AS BIGINT) AS balance,
+                CAST(SUM(CASE kind WHEN 'credit' THEN amount WHEN 'refund' THEN amount WHEN 'settle' THEN -amount WHEN 'charge' THEN -amount ELSE 0 END) AS BIGINT) AS balance,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
-                CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used
+                CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount WHEN kind = 'refund' THEN -amount ELSE 0 END) AS BIGINT) AS used
                 FROM entries GROUP BY user_id) l ON l.user_id = u.id
              WHERE u.balance <> COALESCE(l.balance, 0) OR u.held <> COALESCE(l.held, 0) OR u.used <> COALESCE(l.used, 0)",
         ),
@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
             "SELECT k.id, k.held, k.used, k.quota, l.held, l.used, q.amount FROM keys k
              LEFT JOIN (SELECT key_id,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
-                CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount ELSE 0 END) AS BIGINT) AS used,
+                CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount WHEN kind = 'refund' THEN -amount ELSE 0 END) AS BIGINT) AS used,
                 MAX(CASE WHEN kind IN ('quota', 'no_quota') THEN ref END) AS last_quota
                 FROM entries WHERE key_id IS NOT NULL GROUP BY key_id) l ON l.key_id = k.id
              LEFT JOIN ledger q ON q.ref = l.last_quota AND q.kind = 'quota'
@@ -84,7 +84,7 @@ pub(super) const CHECKS: &[Check] = &[
         sql: Sql::both(
             "SELECT l.ref, l.kind, l.user_id, l.key_id, l.amount FROM ledger l
              LEFT JOIN charges c ON c.id = l.ref LEFT JOIN chats t ON t.id = l.ref LEFT JOIN users u ON u.id = l.user_id LEFT JOIN keys k ON k.id = l.key_id
-             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'unlimited', 'limited', 'quota', 'no_quota', 'hold', 'settle', 'release', 'charge')
+             WHERE u.id IS NULL OR l.kind NOT IN ('credit', 'unlimited', 'limited', 'quota', 'no_quota', 'hold', 'settle', 'release', 'charge', 'refund')
                 OR (l.kind IN ('credit', 'unlimited', 'limited')) <> (l.key_id IS NULL)
                 OR (l.kind IN ('unlimited', 'limited', 'no_quota') AND l.amount <> 0)
                 OR (l.kind IN ('unlimited', 'limited') AND l.ref <> l.user_id
@@ -99,6 +99,28 @@ pub(super) const CHECKS: &[Check] = &[
         ),
     },
     Check {
+        name: "refunds",
+        details: "settled and refunded of a task or chat; then the sum of its refunds in the ledger",
+        sql: Sql::both(
+            "SELECT c.id, c.settled, c.refunded, r.refunded FROM
+                (SELECT id, settled, refunded FROM charges UNION ALL SELECT id, settled, refunded FROM chats) c
+             LEFT JOIN (SELECT substr(ref, 1, length(ref) - 5) AS id, CAST(SUM(amount) AS BIGINT) AS refunded
+                FROM ledger WHERE kind = 'refund' GROUP BY substr(ref, 1, length(ref) - 5)) r ON r.id = c.id
+             WHERE c.refunded <> COALESCE(r.refunded, 0) OR c.refunded < 0 OR c.refunded > COALESCE(c.settled, 0)",
+        ),
+    },
+    Check {
+        name: "refund_owners",
+        details: "a refund of 0 or less, without its task or chat, or of another user or key",
+        sql: Sql::both(
+            "SELECT l.ref, l.user_id, l.key_id, l.amount FROM ledger l
+             LEFT JOIN charges c ON c.id = substr(l.ref, 1, length(l.ref) - 5)
+             LEFT JOIN chats t ON t.id = substr(l.ref, 1, length(l.ref) - 5)
+             WHERE l.kind = 'refund' AND (l.amount <= 0 OR COALESCE(c.user_id, t.user_id, '') <> l.user_id
+                OR COALESCE(c.key_id, t.key_id, '') <> l.key_id)",
+        ),
+    },
+    Check {
         name: "charge_owners",
         details: "user and key of a charge: one is missing, or the key is another user's",
         sql: Sql::both(
@@ -109,10 +131,11 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "task_charges",
-        details: "state and cost of a task; then what its charge settled and when it closed",
+        details: "state, cost and refunds of a task; then what its charge settled and refunded, and when it closed",
         sql: Sql::both(
-            "SELECT t.id, t.state, t.cost, c.settled, c.closed_at FROM tasks t LEFT JOIN charges c ON c.id = t.id
+            "SELECT t.id, t.state, t.cost, t.refunded, c.settled, c.refunded, c.closed_at FROM tasks t LEFT JOIN charges c ON c.id = t.id
              WHERE c.id IS NULL OR c.user_id <> t.user_id OR c.key_id <> t.key_id OR t.cost <> COALESCE(c.settled, 0)
+                OR t.refunded <> c.refunded
                 OR (t.state < 2) <> (c.closed_at IS NULL)
                 OR (t.state IN (3, 4) AND COALESCE(c.units_settled, 0) <> 0)
                 OR (t.state = 2 AND COALESCE(c.units_settled, 0) < 1)",

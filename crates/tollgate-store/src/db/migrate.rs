@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_chat_parts.sql"),
     include_str!("migrations/0005_admin.sql"),
     include_str!("migrations/0006_reconcile.sql"),
+    include_str!("migrations/0007_refunds.sql"),
 ];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";

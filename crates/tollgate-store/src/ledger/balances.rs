@@ -254,6 +254,16 @@ impl Balances {
         Ok(user_debt.max(key_debt))
     }
 
+    /// Gives back what was spent: raises the balance, lowers what user and key have used.
+    pub(super) fn refund(&mut self, account: Account<'_>, amount: Amount) -> Result<(), DbError> {
+        let (user, key) = find(&mut self.users, &mut self.keys, account)?;
+        let mut reserved = self.reservations.lock();
+        user.apply([amount, Amount::ZERO, -amount])?;
+        key.apply([Amount::ZERO, -amount])?;
+        user.publish_taken(&mut reserved, account.user_id)?;
+        key.publish_taken(&mut reserved, account.key_id)
+    }
+
     /// Adds to a balance or, if the amount is negative, takes from it; never takes what is held or reserved.
     pub(super) fn credit(
         &mut self,

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use tollgate_core::{Amount, money};
 
 use super::checksum::row_checksum;
+use super::refunds::sealed_refund;
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat};
 use crate::db::{DbError, Row, Sql, Tx, Value, cells};
@@ -25,7 +26,7 @@ const ROWS_PER_INSERT: usize = 8;
 macro_rules! amount_columns {
     () => {
         "input_price, cached_input_price, cache_write_price, output_price, reasoning_price, \
-         input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped, parts_cost"
+         input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped, parts_cost, refunded"
     };
 }
 pub(crate) const READ_CHAT: Sql = Sql::both(concat!(
@@ -56,6 +57,8 @@ pub(crate) struct ChatAmounts {
     pub(crate) clamped: i64,
     /// What the parts that are charged apart cost; while the chat is open, what is held for them.
     pub(crate) parts_cost: i64,
+    /// What was given back of what was settled.
+    pub(crate) refunded: i64,
 }
 
 impl ChatAmounts {
@@ -69,6 +72,7 @@ impl ChatAmounts {
             debt: 0,
             clamped: 0,
             parts_cost: 0,
+            refunded: 0,
         };
         for (cell, count) in amounts.tokens.iter_mut().zip(tokens.to_columns()) {
             *cell = i64::try_from(count)
@@ -94,6 +98,7 @@ impl ChatAmounts {
             debt: row.int(first + 14)?,
             clamped: row.int(first + 15)?,
             parts_cost: row.int(first + 16)?,
+            refunded: row.int(first + 17)?,
         })
     }
 
@@ -109,10 +114,10 @@ impl ChatAmounts {
         Some(Amount::from_nanos(with_parts)).filter(|cost| *cost <= money::MAX)
     }
 
-    /// The checksum of a row with these amounts and these ids (chat, user, key). A row without debt, clamped tokens and parts has
+    /// The checksum of a row with these amounts and these ids (chat, user, key). A row without debt, clamped tokens, parts and refunds has
     /// the checksum that it had before these columns existed.
     pub(crate) fn checksum(&self, ids: [&str; 3]) -> i64 {
-        let mut numbers = Vec::with_capacity(18);
+        let mut numbers = Vec::with_capacity(20);
         numbers.extend(self.prices);
         numbers.extend(self.tokens);
         numbers.extend([
@@ -129,6 +134,7 @@ impl ChatAmounts {
         if self.parts_cost != 0 {
             numbers.push(self.parts_cost);
         }
+        numbers.extend(sealed_refund(self.refunded));
         row_checksum(ids, &numbers)
     }
 }

@@ -118,6 +118,23 @@ pub(super) fn insert_entry(
     insert(batch, reference, kind, account, amount, now)
 }
 
+/// Enters that `amount` of a charge was given back; the reference names the charge and the number of the refund.
+pub(super) fn insert_refund(
+    batch: &mut Batch<'_, '_>,
+    reference: &str,
+    account: Account<'_>,
+    amount: Amount,
+    reason: &str,
+    now: Millis,
+) -> Result<(), DbError> {
+    let Account { user_id, key_id } = account;
+    let note = Some(reason);
+    batch.queue(
+        &INSERT_ENTRY,
+        args![reference, "refund", user_id, key_id, amount, note, now],
+    )
+}
+
 fn insert_user_entry(
     batch: &mut Batch<'_, '_>,
     kind: &str,

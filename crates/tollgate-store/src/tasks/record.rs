@@ -13,13 +13,13 @@ const PAGE_MAX: usize = 100;
 macro_rules! task_columns {
     () => {
         "id, user_id, key_id, kind, family, model, state, progress, created_at, started_at, ended_at, deadline_at, \
-         adjustments, result, error_code, error_message, cost, shown, callback_url"
+         adjustments, result, error_code, error_message, cost, shown, callback_url, refunded"
     };
 }
 pub(super) use task_columns;
 
 /// The number of columns in `task_columns`.
-pub(super) const TASK_COLUMNS_COUNT: usize = 19;
+pub(super) const TASK_COLUMNS_COUNT: usize = 20;
 
 pub(crate) const TASK_BY_ID: Sql = Sql::both(concat!(
     "SELECT ",
@@ -71,6 +71,8 @@ pub struct Task {
     pub error: Option<(String, String)>,
     /// The amount charged.
     pub cost: Amount,
+    /// What was given back of it.
+    pub refunded: Amount,
 }
 
 /// A page of a user's tasks.
@@ -147,5 +149,6 @@ pub(super) fn read_task(row: &mut Row) -> Result<Task, DbError> {
         cost: row.amount(16)?,
         echoed_fields: row.text(17)?,
         callback_url: row.opt_text(18)?,
+        refunded: row.amount(19)?,
     })
 }

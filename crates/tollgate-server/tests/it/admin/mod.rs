@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod quote;
+mod refunds;
 mod sessions;
 mod table;
 mod writes;
