@@ -22,8 +22,8 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 use super::{
-    admins, channels, entries, events, keys, me, models, openapi, prices, quote, refunds, sessions,
-    tokens, users,
+    admins, channels, chats, entries, events, keys, me, models, openapi, prices, quote, refunds,
+    search, sessions, tasks, tokens, users,
 };
 use crate::http::server::PeerAddress;
 use crate::http::trace::RequestId;
@@ -93,7 +93,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 14] = [
+    let lists: [&[Endpoint]; 17] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -101,6 +101,9 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         users::ENDPOINTS,
         entries::ENDPOINTS,
         refunds::ENDPOINTS,
+        tasks::ENDPOINTS,
+        chats::ENDPOINTS,
+        search::ENDPOINTS,
         keys::ENDPOINTS,
         events::ENDPOINTS,
         quote::ENDPOINTS,

@@ -80,6 +80,21 @@ pub async fn reply<L: Listing>(call: &Call, listing: L) -> Result<Reply, AdminEr
     Ok(Reply::json(json!({ "data": data, "next_cursor": next })))
 }
 
+/// The id behind which a page begins, in lists that are in the order of ids; `None` for the first page.
+///
+/// # Errors
+/// 400 if the position is not one of such a list.
+pub fn position_id(after: Option<&[String]>) -> Result<Option<&str>, AdminError> {
+    match after {
+        None => Ok(None),
+        Some([id]) => Ok(Some(id)),
+        Some(_) => Err(AdminError::invalid(
+            "cursor",
+            "is not a cursor of this list",
+        )),
+    }
+}
+
 fn parse_limit(query: &Query) -> Result<usize, AdminError> {
     let Some(text) = query.get("limit") else {
         return Ok(DEFAULT_LIMIT);

@@ -5,6 +5,7 @@ mod admins;
 mod authenticate;
 pub mod call;
 mod channels;
+mod chats;
 mod csv;
 pub mod endpoints;
 mod entries;
@@ -23,7 +24,9 @@ mod quote;
 mod refunds;
 mod reply;
 pub mod scope;
+mod search;
 mod sessions;
+mod tasks;
 mod tokens;
 mod users;
 

@@ -61,6 +61,24 @@ const SCHEMAS: &[(&str, &str)] = &[
         "new_credit",
         "amount:amount reason:string reference?:string?",
     ),
+    (
+        "task",
+        "id:string kind:image|video|speech model:string state:submitted|in_progress|completed|failed|cancelled user_id:string key_id:string channel:string? provider_job_id:string? error_code:string? held:amount cost:amount refunded:amount created_at:time started_at:time? ended_at:time?",
+    ),
+    (
+        "task_detail",
+        "id:string kind:image|video|speech model:string state:submitted|in_progress|completed|failed|cancelled user_id:string key_id:string channel:string? provider_job_id:string? error_code:string? held:amount cost:amount refunded:amount created_at:time started_at:time? ended_at:time? record:object request:object? adjustments:objects attempts:objects charge:#charge entries:objects webhook:object? files:objects timeline:objects",
+    ),
+    (
+        "chat",
+        "id:string model:string format:string streamed:boolean outcome:string? user_id:string key_id:string channel:string? request_id:string? error_code:string? cost:amount refunded:amount tokens:object created_at:time ended_at:time?",
+    ),
+    (
+        "chat_detail",
+        "id:string model:string format:string streamed:boolean outcome:string? user_id:string key_id:string channel:string? request_id:string? error_code:string? cost:amount refunded:amount tokens:object created_at:time ended_at:time? attempts:objects dropped:strings charge:#charge entries:objects",
+    ),
+    ("webhook", "url:string state:string tries:objects"),
+    ("search", "data:objects"),
     ("new_refund", "amount?:amount? reason:string"),
     ("refund", "entry:#entry charge:#charge"),
     (

@@ -80,6 +80,13 @@ const USER_ENTRIES: Sql = Sql::per_database(user_entries!(sqlite), user_entries!
 const BY_REFERENCE: Sql = Sql::both(
     "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger WHERE reference = $1",
 );
+// ';' follows ':' in the order of characters, and ':' is between the id and the number of a refund.
+const ENTRIES_OF: Sql = Sql::both(
+    "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger WHERE ref >= $1 AND ref < $2
+     UNION ALL
+     SELECT id, 'charge', user_id, key_id, settled, NULL, closed_at, NULL FROM chats WHERE id = $1 AND held IS NULL AND settled <> 0
+     ORDER BY 7, 1, 2",
+);
 pub(super) const SET_REFERENCE: Sql =
     Sql::both("UPDATE ledger SET reference = $1 WHERE ref = $2 AND kind = 'credit'");
 
@@ -247,6 +254,13 @@ impl Store {
         ];
         self.query(sql, args).await
     }
+}
+
+/// The entries of a task or chat, the first first.
+pub(super) async fn entries_of(store: &Store, id: &str) -> Result<Vec<Entry>, StoreError> {
+    let end = format!("{id};");
+    let mut rows = store.query(&ENTRIES_OF, args![id, &end]).await?;
+    Ok(rows.iter_mut().map(read_entry).collect::<Result<_, _>>()?)
 }
 
 /// The credit with that reference.

@@ -2,6 +2,7 @@
 //! repeated idempotency key gets are one transaction. One file for each kind of object.
 
 mod admins;
+mod chats;
 mod entries;
 mod events;
 mod json;
@@ -9,17 +10,20 @@ mod keys;
 mod refunds;
 pub(crate) mod retention;
 mod sessions;
+mod tasks;
 mod tokens;
 mod users;
 mod write;
 
 pub use admins::{Admin, AdminPatch, AdminSignIn, NewAdmin};
+pub use chats::{ChatFilter, ChatItem};
 pub use entries::{Entry, EntryFilter, EntryPosition, NewCredit};
 pub use events::{Event, EventFilter, TrailVerification};
 pub use json::{amount_json, time_json};
 pub use keys::{KeyFilter, KeyPatch, NewAdminKey};
 pub use refunds::{ChargeRecord, NewRefund};
 pub use sessions::{NewSession, Session, SignIn, SignInAttempt, SignInFailures};
+pub use tasks::{AttemptRecord, TaskDetails, TaskFilter, TaskItem};
 pub use tokens::{AdminToken, NewAdminToken};
 pub use users::{NewUser, UserFilter, UserPatch};
 pub use write::{AdminIdempotency, AdminRejection, AdminReply, AdminRequest, AdminResult};

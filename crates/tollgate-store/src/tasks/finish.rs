@@ -114,7 +114,7 @@ impl Store {
 
     /// Cancels an unfinished task of the user and releases its hold, whoever has the lease.
     pub async fn cancel_task(&self, task: &Task, now: Millis) -> Result<CancelOutcome, StoreError> {
-        self.write(EndByForce::new(task, ForcedEnd::Cancelled, now))
+        self.write(EndByForce::cancel(task, "cancelled by its user", now))
             .await
     }
 
@@ -261,7 +261,8 @@ impl Write for TaskFinish {
 
 /// Why a task ends without its worker.
 enum ForcedEnd {
-    Cancelled,
+    /// One sentence for the client.
+    Cancelled(&'static str),
     /// Its deadline has passed; one sentence for the client.
     TimedOut(String),
 }
@@ -269,7 +270,7 @@ enum ForcedEnd {
 impl ForcedEnd {
     fn state(&self) -> TaskState {
         match self {
-            Self::Cancelled => TaskState::Cancelled,
+            Self::Cancelled(_) => TaskState::Cancelled,
             Self::TimedOut(_) => TaskState::Failed,
         }
     }
@@ -277,14 +278,14 @@ impl ForcedEnd {
     /// Error code and message of the task, and the outcome of its open attempts.
     fn error(&self) -> (&str, &str, &'static str) {
         match self {
-            Self::Cancelled => ("cancelled", "cancelled by its user", "cancelled"),
+            Self::Cancelled(message) => ("cancelled", message, "cancelled"),
             Self::TimedOut(message) => ("timeout", message, "interrupted"),
         }
     }
 }
 
 /// Ends a task whoever has its lease.
-struct EndByForce {
+pub(crate) struct EndByForce {
     task_id: String,
     user_id: String,
     key_id: String,
@@ -293,6 +294,14 @@ struct EndByForce {
 }
 
 impl EndByForce {
+    pub(crate) fn cancel(task: &Task, message: &'static str, now: Millis) -> Self {
+        Self::new(task, ForcedEnd::Cancelled(message), now)
+    }
+
+    pub(crate) fn task_id(&self) -> &str {
+        &self.task_id
+    }
+
     fn new(task: &Task, end: ForcedEnd, now: Millis) -> Self {
         Self {
             task_id: task.id.clone(),

@@ -5,6 +5,7 @@ mod quote;
 mod refunds;
 mod sessions;
 mod table;
+mod tasks;
 mod writes;
 
 use serde_json::Value;

@@ -1,0 +1,167 @@
+//! Chats as the admin API lists and shows them. What was said is not stored.
+
+use serde_json::{Value, json};
+use tollgate_core::{Amount, Millis, id};
+
+use super::entries::{Entry, entries_of};
+use super::json::{amount_json, time_json};
+use super::{list_arg, one_of};
+use crate::db::{DbError, Row, Sql, args};
+use crate::error::StoreError;
+use crate::store::Store;
+
+macro_rules! list_chats {
+    ($database:ident) => {
+        concat!(
+            "SELECT id, model, format, streamed, outcome, user_id, key_id, channel, request_id, settled, refunded,
+                    input, cached_input, cache_write, output, reasoning, opened_at, closed_at, attempts
+             FROM chats WHERE id >= $1 AND id < $2 AND id < $3 AND ",
+            one_of!($database "user_id" "$4"), " AND ", one_of!($database "key_id" "$5"), " AND ",
+            one_of!($database "model" "$6"), " AND ", one_of!($database "format" "$7"), " AND ",
+            one_of!($database "channel" "$8"), " AND ", one_of!($database "outcome" "$9"), " AND ",
+            one_of!($database "request_id" "$10"), " ORDER BY id DESC LIMIT $11"
+        )
+    };
+}
+const LIST_CHATS: Sql = Sql::per_database(list_chats!(sqlite), list_chats!(postgres));
+const CHAT: Sql = Sql::both(
+    "SELECT id, model, format, streamed, outcome, user_id, key_id, channel, request_id, settled, refunded,
+            input, cached_input, cache_write, output, reasoning, opened_at, closed_at, attempts FROM chats WHERE id = $1",
+);
+
+/// Which chats to list.
+#[derive(Debug, Clone, Default)]
+pub struct ChatFilter {
+    /// Only chats from this time on.
+    pub from: Millis,
+    /// Only chats before this time.
+    pub to: Millis,
+    /// Only of these users.
+    pub user_ids: Option<Vec<String>>,
+    /// Only of these keys.
+    pub key_ids: Option<Vec<String>>,
+    /// Only of these models.
+    pub models: Option<Vec<String>>,
+    /// Only in these formats.
+    pub formats: Option<Vec<String>>,
+    /// Only answered by these channels.
+    pub channels: Option<Vec<String>>,
+    /// Only with these outcomes: `done`, `cut`, `client_gone`, `failed`, `lost`.
+    pub outcomes: Option<Vec<String>>,
+    /// Only of these requests.
+    pub request_ids: Option<Vec<String>>,
+}
+
+/// A chat in a list.
+#[derive(Debug, Clone)]
+pub struct ChatItem {
+    /// Its id, which is its place in the list.
+    pub id: String,
+    /// As the admin API shows it.
+    pub value: Value,
+    /// The failed attempts, as a JSON array; `None` once the details were purged.
+    pub attempts: Option<Value>,
+}
+
+impl ChatItem {
+    fn read(row: &mut Row) -> Result<Self, DbError> {
+        let attempts = row.text(18)?;
+        let attempts: Option<Value> = serde_json::from_str(&attempts).ok();
+        let outcome = row.opt_text(4)?;
+        let is_failed = outcome.as_deref() == Some("failed");
+        let last_failure = attempts.as_ref().and_then(|list| list.as_array()?.last());
+        let error_code = last_failure
+            .filter(|_| is_failed)
+            .map(|attempt| attempt["outcome"].clone());
+        let mut tokens = [0; 5];
+        for (at, count) in tokens.iter_mut().enumerate() {
+            *count = row.int(11 + at)?;
+        }
+        let [input, cached_input, cache_write, output, reasoning] = tokens;
+        let request_id = row.text(8)?;
+        let id = row.text(0)?;
+        let value = json!({
+            "id": id,
+            "model": row.text(1)?,
+            "format": row.text(2)?,
+            "streamed": row.int(3)? != 0,
+            "outcome": outcome,
+            "user_id": row.text(5)?,
+            "key_id": row.text(6)?,
+            "channel": row.opt_text(7)?,
+            "request_id": Some(request_id).filter(|id| !id.is_empty()),
+            "error_code": error_code,
+            "cost": amount_json(row.opt_int(9)?.map_or(Amount::ZERO, Amount::from_nanos)),
+            "refunded": amount_json(row.amount(10)?),
+            "tokens": {
+                "input": input,
+                "cached_input": cached_input,
+                "cache_write": cache_write,
+                "output": output,
+                "reasoning": reasoning,
+            },
+            "created_at": time_json(row.int(16)?),
+            "ended_at": row.opt_int(17)?.map(time_json),
+        });
+        Ok(Self {
+            id,
+            value,
+            attempts,
+        })
+    }
+}
+
+/// Chats.
+impl Store {
+    /// Chats of all users, newest first, older than the one with the id `before`.
+    pub async fn admin_list_chats(
+        &self,
+        filter: &ChatFilter,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ChatItem>, StoreError> {
+        let lists = [
+            &filter.user_ids,
+            &filter.key_ids,
+            &filter.models,
+            &filter.formats,
+            &filter.channels,
+            &filter.outcomes,
+            &filter.request_ids,
+        ];
+        let [users, keys, models, formats, channels, outcomes, requests] =
+            lists.map(|list| list_arg(list.as_ref()));
+        let (from, to) = (
+            id::min_chat_id_at(filter.from),
+            id::min_chat_id_at(filter.to),
+        );
+        let args = args![
+            &from,
+            &to,
+            before.unwrap_or("~"),
+            users.as_ref(),
+            keys.as_ref(),
+            models.as_ref(),
+            formats.as_ref(),
+            channels.as_ref(),
+            outcomes.as_ref(),
+            requests.as_ref(),
+            limit as i64
+        ];
+        let mut rows = self.query(&LIST_CHATS, args).await?;
+        Ok(rows
+            .iter_mut()
+            .map(ChatItem::read)
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// A chat, whoever it belongs to.
+    pub async fn admin_chat(&self, chat_id: &str) -> Result<Option<ChatItem>, StoreError> {
+        self.first(&CHAT, args![chat_id], ChatItem::read).await
+    }
+
+    /// The ledger entries of a task or chat, the first first.
+    pub async fn admin_entries_of(&self, id: &str) -> Result<Vec<Entry>, StoreError> {
+        entries_of(self, id).await
+    }
+}

@@ -1,0 +1,360 @@
+//! Tasks as the admin API lists and shows them, cancels them, and sends their webhooks again.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tollgate_core::{Amount, Millis, TaskState, id};
+
+use super::entries::{Entry, entries_of};
+use super::json::{amount_json, time_json};
+use super::write::{
+    AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult, Applied, Change,
+};
+use super::{list_arg, one_of};
+use crate::db::{DbError, Row, Sql, args};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::task_versions::TaskVersions;
+use crate::tasks::finish::{CancelOutcome, EndByForce};
+use crate::tasks::record::Task;
+use crate::webhooks::WebhookState;
+use crate::writer::batch::Batch;
+use crate::writer::{AccountIds, Write as _};
+
+/// The last attempt of each task, whose channel and provider job a list shows.
+macro_rules! list_tasks {
+    ($database:ident) => {
+        concat!(
+            "SELECT t.id, t.kind, t.model, t.state, t.user_id, t.key_id, a.channel, a.ticket, t.error_code, c.held, t.cost,
+                    t.refunded, t.created_at, t.started_at, t.ended_at
+             FROM tasks t JOIN charges c ON c.id = t.id
+             LEFT JOIN attempts a ON a.task_id = t.id
+                AND a.number = (SELECT MAX(number) FROM attempts WHERE task_id = t.id)
+             WHERE t.id >= $1 AND t.id < $2 AND t.id < $3 AND ",
+            one_of!($database "t.user_id" "$4"), " AND ", one_of!($database "t.key_id" "$5"), " AND ",
+            one_of!($database "t.kind" "$6"), " AND ", one_of!($database "t.model" "$7"), " AND ",
+            one_of!($database "a.channel" "$8"), " AND ", one_of!($database "CAST(t.state AS TEXT)" "$9"), " AND ",
+            one_of!($database "t.error_code" "$10"), " AND ", one_of!($database "a.ticket" "$11"),
+            " ORDER BY t.id DESC LIMIT $12"
+        )
+    };
+}
+const LIST_TASKS: Sql = Sql::per_database(list_tasks!(sqlite), list_tasks!(postgres));
+const TASK_DETAILS: Sql = Sql::both("SELECT job, request_id FROM tasks WHERE id = $1");
+const ATTEMPTS: Sql = Sql::both(
+    "SELECT number, channel, key_print, external_id, ticket, fence, outcome, error, started_at, ended_at FROM attempts
+     WHERE task_id = $1 ORDER BY number",
+);
+const TASK_OF_PROVIDER_JOB: Sql =
+    Sql::both("SELECT task_id FROM attempts WHERE ticket = $1 ORDER BY task_id DESC LIMIT 1");
+const WEBHOOK: Sql = Sql::both("SELECT state FROM callbacks WHERE task_id = $1");
+// `first_at` stays: how long a webhook is retried counts from the task's end.
+const RESEND_WEBHOOK: Sql = Sql::both(
+    "UPDATE callbacks SET state = 'waiting', owner = NULL, due_at = $1, ended_at = NULL WHERE task_id = $2",
+);
+const TASK_ENDED_AT: Sql = Sql::both("SELECT ended_at FROM tasks WHERE id = $1");
+
+/// Which tasks to list.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    /// Only tasks submitted from this time on.
+    pub from: Millis,
+    /// Only tasks submitted before this time.
+    pub to: Millis,
+    /// Only of these users.
+    pub user_ids: Option<Vec<String>>,
+    /// Only of these keys.
+    pub key_ids: Option<Vec<String>>,
+    /// Only of these kinds: `image`, `video`, `speech`.
+    pub kinds: Option<Vec<String>>,
+    /// Only of these models.
+    pub models: Option<Vec<String>>,
+    /// Only tasks whose last attempt was on one of these channels.
+    pub channels: Option<Vec<String>>,
+    /// Only in these states.
+    pub states: Option<Vec<TaskState>>,
+    /// Only failed with one of these codes.
+    pub error_codes: Option<Vec<String>>,
+    /// Only tasks to whose last attempt the provider gave one of these names.
+    pub provider_job_ids: Option<Vec<String>>,
+}
+
+/// A task in a list.
+#[derive(Debug, Clone)]
+pub struct TaskItem {
+    /// Its id, which is its place in the list.
+    pub id: String,
+    value: Value,
+}
+
+impl TaskItem {
+    /// As the admin API shows it.
+    pub fn into_json(self) -> Value {
+        self.value
+    }
+
+    fn read(row: &mut Row) -> Result<Self, DbError> {
+        let state = row.int(3)?;
+        let state = TaskState::from_number(state)
+            .ok_or_else(|| DbError::UnexpectedData(format!("unknown task state {state}")))?;
+        let held = match state.is_final() {
+            true => Amount::ZERO,
+            false => row.amount(9)?,
+        };
+        let id = row.text(0)?;
+        let value = json!({
+            "id": id,
+            "kind": row.text(1)?,
+            "model": row.text(2)?,
+            "state": state.name(),
+            "user_id": row.text(4)?,
+            "key_id": row.text(5)?,
+            "channel": row.opt_text(6)?,
+            "provider_job_id": row.opt_text(7)?,
+            "error_code": row.opt_text(8)?,
+            "held": amount_json(held),
+            "cost": amount_json(row.amount(10)?),
+            "refunded": amount_json(row.amount(11)?),
+            "created_at": time_json(row.int(12)?),
+            "started_at": row.opt_int(13)?.map(time_json),
+            "ended_at": row.opt_int(14)?.map(time_json),
+        });
+        Ok(Self { id, value })
+    }
+}
+
+/// An attempt of a task on a channel.
+#[derive(Debug, Clone)]
+pub struct AttemptRecord {
+    /// From 1.
+    pub number: i64,
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended. `None` while it runs.
+    pub ended_at: Option<Millis>,
+    /// How it ended: `done`, `failed`, `interrupted`, … `None` while it runs.
+    pub outcome: Option<String>,
+    value: Value,
+}
+
+impl AttemptRecord {
+    /// As the admin API shows it.
+    pub fn to_json(&self) -> Value {
+        self.value.clone()
+    }
+
+    fn read(row: &mut Row) -> Result<Self, DbError> {
+        let (number, started_at, ended_at) = (row.int(0)?, row.int(8)?, row.opt_int(9)?);
+        let outcome = row.opt_text(6)?;
+        let value = json!({
+            "number": number,
+            "channel": row.text(1)?,
+            "key_fingerprint": row.opt_text(2)?,
+            "external_id": row.opt_text(3)?,
+            "provider_job_id": row.opt_text(4)?,
+            "fence": row.int(5)?,
+            "outcome": outcome,
+            "error": row.opt_text(7)?,
+            "started_at": time_json(started_at),
+            "ended_at": ended_at.map(time_json),
+            "ms": ended_at.map(|at| at - started_at),
+        });
+        Ok(Self {
+            number,
+            started_at,
+            ended_at,
+            outcome,
+            value,
+        })
+    }
+}
+
+/// What a task's page shows beside its record.
+#[derive(Debug, Clone)]
+pub struct TaskDetails {
+    /// The members that the list shows.
+    pub item: Value,
+    /// The request as it was validated, as a JSON object.
+    pub job: String,
+    /// The id of the request that submitted it.
+    pub request_id: String,
+    /// Its attempts, the first first.
+    pub attempts: Vec<AttemptRecord>,
+    /// Its ledger entries, the first first.
+    pub entries: Vec<Entry>,
+}
+
+/// Tasks.
+impl Store {
+    /// Tasks of all users, newest first, older than the one with the id `before`.
+    pub async fn admin_list_tasks(
+        &self,
+        filter: &TaskFilter,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskItem>, StoreError> {
+        let states = filter.states.as_ref().map(|states| {
+            let numbers = states.iter().map(|state| state.number().to_string());
+            numbers.collect::<Vec<_>>()
+        });
+        let lists = [
+            &filter.user_ids,
+            &filter.key_ids,
+            &filter.kinds,
+            &filter.models,
+            &filter.channels,
+            &states,
+            &filter.error_codes,
+            &filter.provider_job_ids,
+        ];
+        let [users, keys, kinds, models, channels, states, codes, jobs] =
+            lists.map(|list| list_arg(list.as_ref()));
+        let (from, to) = (
+            id::min_task_id_at(filter.from),
+            id::min_task_id_at(filter.to),
+        );
+        let args = args![
+            &from,
+            &to,
+            before.unwrap_or("~"),
+            users.as_ref(),
+            keys.as_ref(),
+            kinds.as_ref(),
+            models.as_ref(),
+            channels.as_ref(),
+            states.as_ref(),
+            codes.as_ref(),
+            jobs.as_ref(),
+            limit as i64
+        ];
+        let mut rows = self.query(&LIST_TASKS, args).await?;
+        Ok(rows
+            .iter_mut()
+            .map(TaskItem::read)
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// What the page of `task` shows. `None` if the task was purged meanwhile.
+    pub async fn admin_task_details(&self, task: &Task) -> Result<Option<TaskDetails>, StoreError> {
+        let filter = TaskFilter {
+            from: task.created_at,
+            to: task.created_at + 1,
+            ..TaskFilter::default()
+        };
+        let after = format!("{}~", task.id);
+        let found = self.admin_list_tasks(&filter, Some(&after), 1).await?;
+        let item = found.into_iter().find(|item| item.id == task.id);
+        let Some(item) = item else {
+            return Ok(None);
+        };
+        let read = |row: &mut Row| Ok((row.text(0)?, row.text(1)?));
+        let Some((job, request_id)) = self.first(&TASK_DETAILS, args![&task.id], read).await?
+        else {
+            return Ok(None);
+        };
+        let mut attempts = self.query(&ATTEMPTS, args![&task.id]).await?;
+        let attempts = attempts.iter_mut().map(AttemptRecord::read);
+        Ok(Some(TaskDetails {
+            item: item.into_json(),
+            job,
+            request_id,
+            attempts: attempts.collect::<Result<_, _>>()?,
+            entries: entries_of(self, &task.id).await?,
+        }))
+    }
+
+    /// The newest task to which a provider gave this name.
+    pub async fn task_of_provider_job(&self, job: &str) -> Result<Option<String>, StoreError> {
+        self.first(&TASK_OF_PROVIDER_JOB, args![job], |row| row.text(0))
+            .await
+    }
+
+    /// Cancels a task for its user. The reply has no object.
+    pub async fn admin_cancel_task(&self, request: &AdminRequest, task: &Task) -> AdminResult {
+        let cancel = CancelTask(EndByForce::cancel(
+            task,
+            "cancelled by the operator",
+            request.now,
+        ));
+        self.admin_write(request, cancel).await
+    }
+
+    /// Delivers the webhook of an ended task once more, whether it was delivered or not. The reply has no object.
+    pub async fn admin_resend_webhook(&self, request: &AdminRequest, task: &Task) -> AdminResult {
+        let resend = ResendWebhook {
+            task_id: task.id.clone(),
+        };
+        self.admin_write(request, resend).await
+    }
+}
+
+fn task_change(task_id: &str, action: &'static str, status: u16, after: Value) -> Applied {
+    Applied::Changed(Change {
+        action,
+        object_type: "task",
+        object_id: task_id.to_owned(),
+        before: None,
+        after: Some(after),
+        reply: AdminReply::new(status, Value::Null, None),
+    })
+}
+
+struct CancelTask(EndByForce);
+
+#[async_trait(?Send)]
+impl AdminChange for CancelTask {
+    fn accounts(&self) -> AccountIds<'_> {
+        self.0.accounts()
+    }
+
+    fn note_changed_tasks(&self, versions: &TaskVersions) {
+        versions.raise(self.0.task_id());
+    }
+
+    async fn apply(&self, _: &AdminRequest, batch: &mut Batch<'_, '_>) -> Result<Applied, DbError> {
+        let task_id = self.0.task_id();
+        Ok(match self.0.apply(batch).await? {
+            CancelOutcome::Cancelled => {
+                task_change(task_id, "task.cancel", 200, json!({"state": "cancelled"}))
+            }
+            CancelOutcome::AlreadyFinal => {
+                let message = "the task has ended: only unfinished tasks can be cancelled";
+                AdminRejection::conflict("already_finished", None, message).into()
+            }
+            CancelOutcome::NotFound => AdminRejection::NotFound.into(),
+        })
+    }
+}
+
+struct ResendWebhook {
+    task_id: String,
+}
+
+#[async_trait(?Send)]
+impl AdminChange for ResendWebhook {
+    async fn apply(
+        &self,
+        request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let id = &self.task_id;
+        let Some(row) = batch.first(&TASK_ENDED_AT, args![id]).await? else {
+            return Ok(AdminRejection::NotFound.into());
+        };
+        if row.opt_int(0)?.is_none() {
+            let message = "the task has not ended: its webhook is sent at the end";
+            return Ok(AdminRejection::conflict("not_finished", None, message).into());
+        }
+        if batch.first(&WEBHOOK, args![id]).await?.is_none() {
+            let message = "the task was submitted without a webhook";
+            return Ok(AdminRejection::conflict("no_webhook", None, message).into());
+        }
+        batch.queue_one(&RESEND_WEBHOOK, args![request.now, id])?;
+        let state = WebhookState::Waiting.name();
+        Ok(task_change(
+            id,
+            "task.resend",
+            202,
+            json!({"webhook": state}),
+        ))
+    }
+}
