@@ -8,6 +8,7 @@ mod docs;
 mod fuzz;
 mod gateway;
 mod http;
+mod man;
 mod postgres;
 mod process;
 mod repo;
@@ -49,6 +50,8 @@ enum Command {
     Bench(bench::Options),
     /// Build the shipped binary: fat LTO, profile-guided, trained in the same run
     Dist(dist::Options),
+    /// Write the manual pages of the gateway's commands
+    Man(man::Options),
     /// Mutated input for every parser of the chat formats, a minute each
     Fuzz(fuzz::Options),
     /// One fuzz target
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Abuse(options) => abuse::run(&options),
         Command::Bench(options) => bench::run(options),
         Command::Dist(options) => dist::run(&options),
+        Command::Man(options) => man::run(options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::FuzzOne(options) => fuzz::run_one(&options),
         Command::BareServer(options) => bench::serve_bare(&options),

@@ -6,9 +6,12 @@ mod audit;
 mod channel;
 mod chat;
 mod client;
+mod completions;
+mod health;
 mod image;
 mod key;
 mod made;
+mod manual;
 mod reconcile;
 mod serve;
 mod speech;
@@ -54,6 +57,8 @@ struct Common {
 enum Command {
     /// Run the gateway
     Serve(serve::Serve),
+    /// Ask a running gateway whether it is well; exit 1 if it is not
+    Health(health::Health),
     /// Create, credit, list and disable users
     #[command(subcommand)]
     User(user::User),
@@ -75,6 +80,11 @@ enum Command {
     Audit(audit::Audit),
     /// Compare the tokens of a channel's chats with what the provider's usage API reports, by model and day
     Reconcile(reconcile::Reconcile),
+    /// Print a script that completes commands in a shell
+    Completions(completions::Completions),
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Manual(manual::Manual),
     /// Make images on any gateway and save them
     Image(Box<image::Image>),
     /// Make a video on any gateway and save it
@@ -137,6 +147,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
     let Cli { common, command } = cli;
     match command {
         Command::Serve(serve) => serve.run(&common).await,
+        Command::Health(health) => health.run(&common).await,
+        Command::Completions(completions) => completions.run::<Cli>(),
+        Command::Manual(manual) => manual.run::<Cli>(),
         Command::User(user) => user.run(&common).await,
         Command::Key(key) => key.run(&common).await,
         Command::Channel(channel) => channel.run(&common).await,

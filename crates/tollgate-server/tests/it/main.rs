@@ -23,6 +23,7 @@ mod limits;
 mod models;
 mod nodes;
 mod operations;
+mod operator_commands;
 mod provider_queues;
 mod references;
 mod rejected;
