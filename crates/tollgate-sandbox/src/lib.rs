@@ -22,6 +22,7 @@ use tollgate_upstream::{ProviderEntry, egress};
 pub static PROVIDER: ProviderEntry = ProviderEntry {
     kind: "sandbox",
     check: channel::no_options,
+    base_url: |_| None,
     field_support: &[],
     open,
 };

@@ -30,6 +30,13 @@ impl Reloadable {
             chats.filter(|name| routing.serves_chat(routing.name_of(catalogue.names(name))));
         tasks.map(|m| m.name.as_str()).chain(chats).collect()
     }
+
+    /// Those of them that cost nothing because they have no price.
+    pub fn served_models_without_price<'a>(&self, catalogue: &'a Catalogue) -> Vec<&'a str> {
+        let mut models = self.served_models(catalogue);
+        models.retain(|name| !self.prices.has(catalogue.names(name)));
+        models
+    }
 }
 
 /// A handle on the channels and prices that hold now; clones share them.

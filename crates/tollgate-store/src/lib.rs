@@ -15,6 +15,7 @@ mod ledger;
 #[cfg(test)]
 mod query_plans;
 mod retention;
+mod schema;
 mod store;
 mod task_versions;
 mod tasks;
@@ -45,6 +46,7 @@ pub use keys::{Key, KeyLimits, NewKey};
 pub use ledger::account::Rejection;
 pub use ledger::charges::{Charge, Delivered};
 pub use ledger::reservations::Reservation;
+pub use schema::{DatabaseState, inspect_database};
 pub use store::{DatabaseLocation, Store};
 pub use tasks::claim::{ClaimedTasks, FairShare, LeasedTask, TaskClaim};
 pub use tasks::finish::{CancelOutcome, FinishOutcome, TaskEnd, TaskFinish};

@@ -43,6 +43,8 @@ pub struct ProviderEntry {
     pub kind: &'static str,
     /// Checks the options of a channel and of its models. The error is a sentence that names the wrong one.
     pub check: fn(&Channel) -> Result<(), String>,
+    /// The base URL of a channel's requests; `None` if they do not leave the process.
+    pub base_url: fn(&Channel) -> Option<String>,
     /// Which fields of the families that it serves it supports, for its page in docs/providers.
     pub field_support: &'static [FieldSupport],
     /// Opens the provider for one channel.

@@ -1,6 +1,6 @@
 //! The registry of providers: one [`ProviderEntry`] per channel kind.
 
-use crate::channel;
+use crate::channel::{self, Channel};
 use crate::provider::ProviderEntry;
 use crate::{anthropic, ark, dashscope, fal, gemini, kling, openai, replicate, xai};
 
@@ -9,24 +9,28 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     ProviderEntry {
         kind: "anthropic",
         check: channel::no_options,
+        base_url: |channel| base_url(channel, anthropic::BASE_URL),
         field_support: &[],
         open: anthropic::open,
     },
     ProviderEntry {
         kind: "ark",
         check: channel::no_options,
+        base_url: |channel| base_url(channel, ark::BASE_URL),
         field_support: ark::FIELD_SUPPORT,
         open: ark::open,
     },
     ProviderEntry {
         kind: "dashscope",
         check: dashscope::check,
+        base_url: |channel| base_url(channel, dashscope::BASE_URL),
         field_support: dashscope::FIELD_SUPPORT,
         open: dashscope::open,
     },
     ProviderEntry {
         kind: "fal",
         check: fal::check,
+        base_url: |channel| base_url(channel, fal::BASE_URL),
         // The supported fields are configured.
         field_support: &[],
         open: fal::open,
@@ -34,24 +38,28 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     ProviderEntry {
         kind: "gemini",
         check: gemini::check,
+        base_url: gemini::base_url,
         field_support: gemini::FIELD_SUPPORT,
         open: gemini::open,
     },
     ProviderEntry {
         kind: "kling",
         check: kling::check,
+        base_url: |channel| base_url(channel, kling::BASE_URL),
         field_support: kling::FIELD_SUPPORT,
         open: kling::open,
     },
     ProviderEntry {
         kind: "openai",
         check: openai::check,
+        base_url: |channel| base_url(channel, openai::BASE_URL),
         field_support: openai::FIELD_SUPPORT,
         open: openai::open,
     },
     ProviderEntry {
         kind: "replicate",
         check: replicate::check,
+        base_url: |channel| base_url(channel, replicate::BASE_URL),
         // The supported fields are configured.
         field_support: &[],
         open: replicate::open,
@@ -59,7 +67,13 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     ProviderEntry {
         kind: "xai",
         check: xai::check,
+        base_url: |channel| base_url(channel, xai::BASE_URL),
         field_support: xai::FIELD_SUPPORT,
         open: xai::open,
     },
 ];
+
+fn base_url(channel: &Channel, default: &str) -> Option<String> {
+    let configured = channel.base_url.as_deref();
+    Some(configured.unwrap_or(default).to_owned())
+}

@@ -7,6 +7,7 @@ mod channel;
 mod chat;
 mod client;
 mod completions;
+mod doctor;
 mod health;
 mod image;
 mod key;
@@ -59,6 +60,8 @@ enum Command {
     Serve(serve::Serve),
     /// Ask a running gateway whether it is well; exit 1 if it is not
     Health(health::Health),
+    /// Check what the gateway needs, a line each with what to do; exit 1 if it cannot work
+    Doctor(doctor::Doctor),
     /// Create, credit, list and disable users
     #[command(subcommand)]
     User(user::User),
@@ -150,6 +153,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Health(health) => health.run(&common).await,
         Command::Completions(completions) => completions.run::<Cli>(),
         Command::Manual(manual) => manual.run::<Cli>(),
+        Command::Doctor(doctor) => doctor.run(&common).await,
         Command::User(user) => user.run(&common).await,
         Command::Key(key) => key.run(&common).await,
         Command::Channel(channel) => channel.run(&common).await,
@@ -206,15 +210,21 @@ impl Common {
     }
 }
 
+/// Where the configured database is.
+fn database_location(config: &Config) -> DatabaseLocation {
+    match &config.database_url {
+        Some(url) => DatabaseLocation::Postgres(url.expose().to_owned()),
+        None => DatabaseLocation::Sqlite(config.data_dir.join("tollgate.db")),
+    }
+}
+
 /// Opens the configured database, making the data directory where it is needed.
 async fn open_store(config: &Config) -> Result<Store, Failed> {
     crate::storage::data_dir::create(&config.data_dir)?;
-    let location = match &config.database_url {
-        Some(url) => DatabaseLocation::Postgres(url.expose().to_owned()),
-        None => DatabaseLocation::Sqlite(config.data_dir.join("tollgate.db")),
-    };
-    Store::open(&location).await.map_err(|e| match e {
-        StoreError::Setup(sentence) => Failed::from(sentence),
-        e => Failed::from(format!("cannot open the database: {e}")),
-    })
+    Store::open(&database_location(config))
+        .await
+        .map_err(|e| match e {
+            StoreError::Setup(sentence) => Failed::from(sentence),
+            e => Failed::from(format!("cannot open the database: {e}")),
+        })
 }

@@ -119,8 +119,7 @@ fn log_setup(app: &App) {
     if app.config.channels.is_empty() {
         tracing::info!("no channel is configured: the sandbox channel serves every model");
     }
-    let mut free = reloadable.served_models(&app.catalogue);
-    free.retain(|name| !reloadable.prices.has(app.catalogue.names(name)));
+    let mut free = reloadable.served_models_without_price(&app.catalogue);
     free.sort_unstable();
     if !free.is_empty() {
         tracing::warn!(models = free.join(" "), "models without a price cost 0");

@@ -14,3 +14,5 @@ pub mod large_work;
 pub mod reply;
 pub mod server;
 pub mod trace;
+
+pub(crate) use connections::max_within_descriptors;

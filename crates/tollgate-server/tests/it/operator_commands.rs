@@ -1,8 +1,12 @@
 //! The commands that set up a gateway and look after it.
 
+use serde_json::{Value, json};
+
 use crate::harness::*;
 
+on_both!(doctor_finds_what_is_wrong);
 on_sqlite!(
+    doctor_changes_nothing,
     health_follows_the_gateway,
     completions_and_manual_pages_have_every_command,
 );
@@ -69,4 +73,90 @@ async fn completions_and_manual_pages_have_every_command(_: Backend) {
         let page = std::fs::read_to_string(dir.join(&format!("tollgate-{command}.1")));
         assert!(page.unwrap().contains(".SH SYNOPSIS"), "{command}");
     }
+}
+
+/// The level and the message of each check of this name.
+fn findings(records: &Value, check: &str) -> Vec<(String, String)> {
+    let records = records.as_array().unwrap().iter();
+    let found = records.filter(|record| record["check"] == check);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    found
+        .map(|record| (text(&record["level"]), text(&record["message"])))
+        .collect()
+}
+
+async fn doctor_finds_what_is_wrong(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    // A gateway that works; its own address stands for a provider's.
+    let channel = |url: &str| {
+        format!(
+            "[[channel]]\nname = \"main\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodels = [\"gpt-5\"]\n"
+        )
+    };
+    let own = format!("http://{}/v1", gateway.address());
+    let healthy = format!("{}[price.gpt-5]\ninput_per_million = 1\n", channel(&own));
+    gateway.set_config(&healthy);
+    let records = gateway.cli_json(&["doctor"]).await;
+    for record in records.as_array().unwrap() {
+        assert_has(record, json!({ "level": "ok", "action": null }));
+    }
+    let text = gateway.cli(&["doctor"]).await;
+    let lines = text
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("ok    "));
+    assert_eq!(lines.count(), records.as_array().unwrap().len(), "{text:?}");
+
+    let newer = "UPDATE meta SET value = value + 1 WHERE name = 'schema_version'";
+    let older = "UPDATE meta SET value = value - 1 WHERE name = 'schema_version'";
+    let unreachable = channel("http://127.0.0.1:1");
+    let no_folder = format!("{healthy}[storage]\nurl = \"file:///no/such/folder\"\n");
+    for (config, sql, check, level, words) in [
+        ("", "", "channels", "warn", "sandbox"),
+        (channel(&own).as_str(), "", "prices", "warn", "gpt-5"),
+        (
+            &unreachable,
+            "",
+            "channel",
+            "fail",
+            "main cannot be reached",
+        ),
+        (&no_folder, "", "storage", "fail", "/no/such/folder"),
+        (
+            "price.unheard-of.per_image = 1",
+            "",
+            "configuration",
+            "warn",
+            "unheard-of",
+        ),
+        ("unheard_of = 1", "", "configuration", "fail", "unheard_of"),
+        (&healthy, newer, "database", "fail", "knows only"),
+        (&healthy, older, "database", "ok", "schema version"),
+        (&healthy, older, "database", "warn", "this program uses"),
+    ] {
+        gateway.set_config(config);
+        if !sql.is_empty() {
+            gateway.execute(sql).await;
+        }
+        let output = run_command(gateway.command(&["doctor"]).arg("--json")).await;
+        assert_eq!(
+            output.code,
+            i32::from(level == "fail"),
+            "{config} {output:?}"
+        );
+        let found = findings(&output.json(), check);
+        let is_expected =
+            |(found, message): &(String, String)| found == level && message.contains(words);
+        assert!(found.iter().any(is_expected), "{config}: {found:?}");
+    }
+    gateway.execute(newer).await;
+    gateway.close().await;
+}
+
+async fn doctor_changes_nothing(_: Backend) {
+    let dir = TempDir::new();
+    let output = run_command(&mut tollgate(&["doctor", "--offline"], dir.path())).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.stdout.contains("creates it"), "{output:?}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

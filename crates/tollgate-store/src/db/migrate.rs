@@ -24,6 +24,11 @@ const SET_VERSION: Sql = Sql::both(
      ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 );
 
+/// The version of a database to which every migration was applied.
+pub(crate) fn known_schema_version() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
 /// Applies the missing migrations in one transaction. Nodes that start at the same time wait for each other (advisory lock).
 pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     if let Tx::Postgres(pg) = tx {
@@ -34,7 +39,7 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
         Some(row) => row.int(0)?,
         None => 0,
     };
-    let known = MIGRATIONS.len() as i64;
+    let known = known_schema_version();
     if version > known {
         return Err(StoreError::Setup(format!(
             "the database has schema version {version} and this program knows only {known}: run a newer tollgate, or restore a backup from before the upgrade"

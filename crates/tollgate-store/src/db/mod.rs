@@ -6,5 +6,6 @@ mod sql;
 pub(crate) mod sqlite;
 mod transaction;
 
+pub(crate) use migrate::known_schema_version;
 pub(crate) use sql::{DbError, Row, Sql, Value, args, cells};
 pub(crate) use transaction::Tx;

@@ -31,7 +31,7 @@ pub(crate) const RELEASE_ALL_LEASES: Sql =
     Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL");
 const RELEASE_STRANDED_TASKS: Sql =
     Sql::both("UPDATE tasks SET due_at = $1 WHERE state < 2 AND owner IS NULL AND due_at > $2");
-const DATABASE_NOW: Sql = Sql::per_database(
+pub(crate) const DATABASE_NOW: Sql = Sql::per_database(
     "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
     "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 );

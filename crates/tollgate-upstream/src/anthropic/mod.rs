@@ -17,7 +17,7 @@ use crate::egress;
 use crate::error::ProviderError;
 use crate::provider::{Provider, Settings, UsageReport};
 
-const BASE_URL: &str = "https://api.anthropic.com";
+pub(crate) const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
 
 const KEY: HeaderName = HeaderName::from_static("x-api-key");

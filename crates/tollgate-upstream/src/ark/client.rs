@@ -11,7 +11,7 @@ use crate::egress;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::Attempt;
 
-const BASE_URL: &str = "https://ark.cn-beijing.volces.com/api/v3";
+pub(crate) const BASE_URL: &str = "https://ark.cn-beijing.volces.com/api/v3";
 /// Documented for finding a request again.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
 

@@ -17,6 +17,7 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::provider::{Provider, Settings};
 
+pub(crate) use self::client::BASE_URL;
 pub(crate) use self::field_support::FIELD_SUPPORT;
 
 /// Opens the provider for one channel.

@@ -12,7 +12,7 @@ use crate::egress;
 use crate::error::ProviderError;
 
 /// The Beijing site. Keys of one site are unknown to the others.
-const BASE_URL: &str = "https://dashscope.aliyuncs.com/api/v1";
+pub(crate) const BASE_URL: &str = "https://dashscope.aliyuncs.com/api/v1";
 const WORKSPACE: HeaderName = HeaderName::from_static("x-dashscope-workspace");
 
 pub(super) struct DashScope {

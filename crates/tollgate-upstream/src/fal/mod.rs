@@ -22,7 +22,7 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::mapped::{self, JobState, MappedQueue, Preset, Request};
 use crate::provider::{Link, Provider, Settings};
 
-const BASE_URL: &str = "https://queue.fal.run";
+pub(crate) const BASE_URL: &str = "https://queue.fal.run";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of an output in bytes: it holds only links, but some models add much more.

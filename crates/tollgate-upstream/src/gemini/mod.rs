@@ -22,6 +22,7 @@ use crate::egress;
 use crate::provider::{Provider, Settings};
 
 pub(crate) use self::field_support::FIELD_SUPPORT;
+pub(crate) use self::platform::base_url;
 
 /// Opens the provider for one channel; without capabilities if [`check`] rejects its options.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

@@ -61,6 +61,11 @@ impl Endpoint {
     }
 }
 
+/// The base URL of a channel's models; `None` if an option is invalid.
+pub(crate) fn base_url(channel: &Channel) -> Option<String> {
+    Endpoint::of(channel).ok().map(|endpoint| endpoint.base)
+}
+
 fn developer(channel: &Channel, base: Option<&str>) -> Result<String, String> {
     for name in ["project", "location"] {
         if text(channel, name)?.is_some() {

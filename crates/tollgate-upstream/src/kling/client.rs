@@ -14,7 +14,7 @@ use crate::egress;
 use crate::error::ProviderError;
 
 /// The site outside China. Keys of one site are unknown to the other.
-const BASE_URL: &str = "https://api-singapore.klingai.com";
+pub(crate) const BASE_URL: &str = "https://api-singapore.klingai.com";
 /// A token that is not valid yet, or not any more: clocks differ.
 const CLOCK_CODES: [i64; 2] = [1003, 1004];
 

@@ -24,6 +24,7 @@ use crate::provider::{Provider, Settings};
 use client::Kling;
 use options::Voices;
 
+pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
 

@@ -12,7 +12,7 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::error::{ProviderError, UpstreamErrorKind};
 
-pub(super) const BASE_URL: &str = "https://api.openai.com/v1";
+pub(crate) const BASE_URL: &str = "https://api.openai.com/v1";
 /// What the `authorization` header has before the key.
 pub(super) const BEARER: &str = "Bearer ";
 

@@ -22,6 +22,7 @@ use crate::provider::{Provider, Settings, UsageReport};
 use chat::OpenAi;
 use client::Client;
 
+pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
 

@@ -20,7 +20,7 @@ use crate::error::ProviderError;
 use crate::mapped::{self, JobState, MappedQueue, Preset, Request};
 use crate::provider::{Link, Provider, Settings};
 
-const BASE_URL: &str = "https://api.replicate.com/v1";
+pub(crate) const BASE_URL: &str = "https://api.replicate.com/v1";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 

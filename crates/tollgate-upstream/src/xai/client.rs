@@ -12,7 +12,7 @@ use crate::error::ProviderError;
 use crate::provider::InputFile;
 use crate::raster::{self, Upload};
 
-const BASE_URL: &str = "https://api.x.ai/v1";
+pub(crate) const BASE_URL: &str = "https://api.x.ai/v1";
 /// What the `authorization` header has before the key.
 pub(super) const BEARER: &str = "Bearer ";
 /// Formats of input images.

@@ -16,6 +16,7 @@ use crate::egress;
 use crate::provider::{Provider, Settings};
 use client::Client;
 
+pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
 

@@ -1,0 +1,252 @@
+//! The checks of this machine, the database and the configuration itself.
+
+use std::net::IpAddr;
+
+use tollgate_core::{Clock as _, Millis, SystemClock};
+use tollgate_media::Catalogue;
+use tollgate_store::inspect_database;
+use tollgate_upstream::egress::{Client, ClientOptions};
+
+use super::finding::Finding;
+use crate::cli::database_location;
+use crate::config::Config;
+use crate::http::max_within_descriptors;
+use crate::pricing::Prices;
+use crate::reloadable::Reloadable;
+use crate::routing::Routing;
+use crate::storage::files::FileStorage;
+
+/// Milliseconds of difference between two clocks that nothing notices.
+const MAX_CLOCK_DIFFERENCE: Millis = 5_000;
+/// Milliseconds from which providers reject signed requests, whose tokens are valid for a few minutes.
+const UNUSABLE_CLOCK_DIFFERENCE: Millis = 60_000;
+/// Models that are named in one line.
+const MAX_NAMED: usize = 5;
+
+/// A clock to compare with: whose it is, and its time less this machine's in milliseconds.
+pub(super) struct ClockDifference {
+    pub(super) of: String,
+    pub(super) ms: Millis,
+}
+
+pub(super) fn check_configuration(warnings: &[String]) -> Vec<Finding> {
+    if warnings.is_empty() {
+        return vec![Finding::ok("configuration", "read without warnings")];
+    }
+    let action = "correct it, or leave it if it is meant";
+    let findings = warnings
+        .iter()
+        .map(|warning| Finding::warn("configuration", warning, action));
+    findings.collect()
+}
+
+/// Checks that the database answers and that this version can use it. Returns its clock if it is another machine's.
+pub(super) async fn check_database(
+    config: &Config,
+    found: &mut Vec<Finding>,
+) -> Option<ClockDifference> {
+    let started = SystemClock.now();
+    let is_shared = config.database_url.is_some();
+    let what = if is_shared { "PostgreSQL" } else { "SQLite" };
+    let mut difference = None;
+    found.push(match inspect_database(&database_location(config)).await {
+        Ok(None) => Finding::ok(
+            "database",
+            format!(
+                "there is none in {} yet: `tollgate serve` creates it",
+                config.data_dir.display()
+            ),
+        ),
+        Ok(Some(state)) => {
+            // The time was read somewhere between the question and now.
+            let half = (SystemClock.now() - started) / 2;
+            let ms = state.now - started - half;
+            difference = is_shared.then(|| ClockDifference {
+                of: "the database".to_owned(),
+                ms,
+            });
+            let known = state.known_version;
+            match state.schema_version {
+                Some(version) if state.is_newer() => Finding::fail(
+                    "database",
+                    format!("{what} has schema version {version}, this program knows only {known}"),
+                    "run the newer tollgate, or restore a backup from before the upgrade",
+                ),
+                Some(version) if version < known => Finding::warn(
+                    "database",
+                    format!("{what} has schema version {version}, this program uses {known}"),
+                    "make a backup; the next start of `tollgate serve` brings it up to date",
+                ),
+                Some(version) => Finding::ok(
+                    "database",
+                    format!("{what} answers, schema version {version}"),
+                ),
+                None => Finding::ok(
+                    "database",
+                    format!("{what} answers and is empty: `tollgate serve` creates the tables"),
+                ),
+            }
+        }
+        Err(e) => Finding::fail(
+            "database",
+            e,
+            match is_shared {
+                true => "check `database.url`, and that the server runs and lets this machine in",
+                false => "check `data_dir`, its owner and its disk",
+            },
+        ),
+    });
+    difference
+}
+
+pub(super) async fn check_storage(config: &Config) -> Finding {
+    let folder = config.storage_dir();
+    let shown = folder.display();
+    let action = "check `storage.url`, the folder's owner, and the space on its disk";
+    if !folder.exists() {
+        return match config.storage_is_default() {
+            Some(_) => Finding::ok(
+                "storage",
+                format!("{shown} is not there yet: `tollgate serve` creates it"),
+            ),
+            None => Finding::fail("storage", format!("{shown} is not there"), action),
+        };
+    }
+    let opened = FileStorage::open(&folder, "");
+    let storage = match opened {
+        Ok(storage) => storage,
+        Err(e) => return Finding::fail("storage", e, action),
+    };
+    match storage.check_writable().await {
+        Ok(()) => Finding::ok("storage", format!("{shown} takes files")),
+        Err(e) => Finding::fail("storage", format!("{shown} takes no file: {e}"), action),
+    }
+}
+
+pub(super) fn check_open_files(config: &Config) -> Finding {
+    let wanted = config.limits.max_connections;
+    let limit = match rlimit::Resource::NOFILE.get() {
+        // `serve` raises the soft limit to the hard one.
+        Ok((_, hard)) => hard,
+        Err(e) => return Finding::warn("open files", e, "check `ulimit -Hn`"),
+    };
+    let max = max_within_descriptors(wanted, limit);
+    if max < wanted {
+        return Finding::warn(
+            "open files",
+            format!(
+                "{limit} allow {max} connections, fewer than limits.max_connections = {wanted}"
+            ),
+            "raise the limit (LimitNOFILE= of the systemd unit), or lower the setting",
+        );
+    }
+    Finding::ok(
+        "open files",
+        format!("{limit}, enough for {wanted} connections"),
+    )
+}
+
+/// Warns of keys that cross a network unencrypted.
+pub(super) fn check_encryption(config: &Config) -> Finding {
+    let host = config.listen.rsplit_once(':').map_or("", |(host, _)| host);
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    let is_loopback = host == "localhost" || address.is_some_and(|a| a.is_loopback());
+    let is_behind_tls = config
+        .public_url
+        .as_ref()
+        .is_some_and(|url| url.starts_with("https://"));
+    if is_loopback || is_behind_tls {
+        let why = match is_loopback {
+            true => format!("{} is reached from this machine only", config.listen),
+            false => "public_url is https: a proxy in front has the certificate".to_owned(),
+        };
+        return Finding::ok("certificates", why);
+    }
+    Finding::warn(
+        "certificates",
+        format!("{} takes API keys unencrypted", config.listen),
+        "put a TLS proxy in front, and set public_url to its https:// address",
+    )
+}
+
+/// Compares this machine's clock with others: signed requests to providers, and links with an expiry, need the right time.
+pub(super) fn check_clock(clocks: &[ClockDifference]) -> Finding {
+    let Some(worst) = clocks.iter().max_by_key(|clock| clock.ms.abs()) else {
+        return Finding::ok("clock", "there is no other clock to compare with");
+    };
+    let direction = if worst.ms > 0 { "behind" } else { "ahead of" };
+    let message = format!("{:.1} s {direction} {}", seconds(worst.ms), worst.of);
+    let action = "synchronise this machine's clock (chrony, systemd-timesyncd)";
+    match worst.ms.abs() {
+        UNUSABLE_CLOCK_DIFFERENCE.. => Finding::fail("clock", message, action),
+        MAX_CLOCK_DIFFERENCE.. => Finding::warn("clock", message, action),
+        _ => Finding::ok("clock", format!("agrees with {}", worst.of)),
+    }
+}
+
+fn seconds(ms: Millis) -> f64 {
+    ms.abs() as f64 / 1000.0
+}
+
+pub(super) fn check_prices(config: &Config) -> Finding {
+    let action = "see `tollgate channel list`";
+    let catalogue = match Catalogue::new(&config.models) {
+        Ok(catalogue) => catalogue,
+        Err(e) => return Finding::fail("prices", e, action),
+    };
+    let egress = Client::new(ClientOptions::default());
+    let settings = config.provider_settings();
+    let routing = Routing::open(&config.channels, &settings, &egress, &config.fairness, None);
+    let reloadable = match routing {
+        Ok(routing) => Reloadable {
+            routing,
+            prices: Prices::new(&config.prices, config.currency),
+            key_origins: config.key_origins.clone(),
+        },
+        Err(e) => return Finding::fail("channels", e, action),
+    };
+    let mut free = reloadable.served_models_without_price(&catalogue);
+    free.sort_unstable();
+    if free.is_empty() {
+        return Finding::ok("prices", "every model that a channel serves has one");
+    }
+    let named = free[..free.len().min(MAX_NAMED)].join(", ");
+    let more = if free.len() > MAX_NAMED { ", …" } else { "" };
+    Finding::warn(
+        "prices",
+        format!("{} models cost nothing: {named}{more}", free.len()),
+        "set them under [price]: docs/pricing.md",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    #[test]
+    fn the_clock_that_differs_most_decides() {
+        let clock = |of: &str, ms| ClockDifference {
+            of: of.to_owned(),
+            ms,
+        };
+        for (clocks, level, words) in [
+            (vec![], Level::Ok, "no other clock"),
+            (
+                vec![clock("a", 300), clock("b", -4_999)],
+                Level::Ok,
+                "agrees with b",
+            ),
+            (vec![clock("a", 5_000)], Level::Warn, "5.0 s behind a"),
+            (
+                vec![clock("a", 1), clock("b", -61_000)],
+                Level::Fail,
+                "61.0 s ahead of b",
+            ),
+        ] {
+            let found = check_clock(&clocks);
+            assert_eq!(found.level, level, "{found}");
+            assert!(found.to_string().contains(words), "{found}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What can be learnt of a database without changing it: whether this version can use it, and its time.
+
+use tollgate_core::Millis;
+
+use crate::db::{DbError, Row, Sql, Value, known_schema_version, postgres, sqlite};
+use crate::error::StoreError;
+use crate::store::DatabaseLocation;
+use crate::tasks::lease::DATABASE_NOW;
+
+const HAS_META: Sql = Sql::per_database(
+    "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'",
+    "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = 'meta'",
+);
+const SCHEMA_VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'schema_version'");
+
+/// A database as it is before anything is migrated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatabaseState {
+    /// How many migrations were applied to it; `None` if it has no schema of ours yet.
+    pub schema_version: Option<i64>,
+    /// The schema version that this program brings it to.
+    pub known_version: i64,
+    /// Its time: on SQLite this machine's.
+    pub now: Millis,
+}
+
+impl DatabaseState {
+    /// Whether a newer version of this program has written it, so that this one must not open it.
+    pub fn is_newer(&self) -> bool {
+        self.schema_version > Some(self.known_version)
+    }
+}
+
+/// Reads the state of a database. Nothing is created or migrated. `None` if it is a SQLite file that does not exist.
+///
+/// # Errors
+/// [`StoreError::Setup`] if it is no database or its URL is wrong; [`StoreError::Unavailable`] if it does not answer.
+pub async fn inspect_database(
+    location: &DatabaseLocation,
+) -> Result<Option<DatabaseState>, StoreError> {
+    match location {
+        DatabaseLocation::Sqlite(path) if !path.exists() => Ok(None),
+        DatabaseLocation::Sqlite(path) => {
+            let named = path.display().to_string();
+            let setup = |e: DbError| StoreError::from(e).in_setup(&named);
+            let connection = sqlite::open_reader(path).map_err(setup)?;
+            let query = async |sql: &Sql| sqlite::query(&connection, sql, &[]);
+            read_state(query).await.map(Some).map_err(setup)
+        }
+        DatabaseLocation::Postgres(url) => {
+            let setup = |e: DbError| StoreError::from(e).in_setup("database.url");
+            let config = postgres::config(url).map_err(setup)?;
+            let readers = postgres::Readers::new(&config).map_err(setup)?;
+            let no_arguments: &[Value<'_>] = &[];
+            let query = async |sql: &Sql| readers.query(sql, no_arguments).await;
+            read_state(query).await.map(Some).map_err(setup)
+        }
+    }
+}
+
+async fn read_state(
+    query: impl AsyncFn(&Sql) -> Result<Vec<Row>, DbError>,
+) -> Result<DatabaseState, DbError> {
+    let number = async |sql: &Sql| match query(sql).await?.first() {
+        Some(row) => row.int(0).map(Some),
+        None => Ok(None),
+    };
+    let has_meta = number(&HAS_META).await? > Some(0);
+    Ok(DatabaseState {
+        schema_version: match has_meta {
+            true => number(&SCHEMA_VERSION).await?,
+            false => None,
+        },
+        known_version: known_schema_version(),
+        now: number(&DATABASE_NOW).await?.unwrap_or_default(),
+    })
+}
