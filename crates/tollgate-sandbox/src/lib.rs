@@ -23,6 +23,7 @@ pub static PROVIDER: ProviderEntry = ProviderEntry {
     kind: "sandbox",
     check: channel::no_options,
     base_url: |_| None,
+    environment: None,
     field_support: &[],
     open,
 };

@@ -41,6 +41,8 @@ pub struct Settings {
 pub struct ProviderEntry {
     /// The channel kind in the configuration.
     pub kind: &'static str,
+    /// How `tollgate init` finds an account with it; `None` if it needs none.
+    pub environment: Option<&'static EnvironmentChannel>,
     /// Checks the options of a channel and of its models. The error is a sentence that names the wrong one.
     pub check: fn(&Channel) -> Result<(), String>,
     /// The base URL of a channel's requests; `None` if they do not leave the process.
@@ -49,6 +51,16 @@ pub struct ProviderEntry {
     pub field_support: &'static [FieldSupport],
     /// Opens the provider for one channel.
     pub open: fn(&Arc<Channel>, &Settings, &egress::Client) -> Provider,
+}
+
+/// A channel as it can be made of what an environment usually holds.
+pub struct EnvironmentChannel {
+    /// Variables that hold a key; the first that is set counts.
+    pub keys: &'static [&'static str],
+    /// The variable with which the provider's SDKs are pointed at another server, if `base_url` of a channel has the same form.
+    pub base_url: Option<&'static str>,
+    /// Models of the catalogue that the provider has under the ids that are built in, the cheapest first.
+    pub models: &'static [&'static str],
 }
 
 /// Which of one family's fields a provider supports.

@@ -8,6 +8,7 @@ use crate::{anthropic, ark, dashscope, fal, gemini, kling, openai, replicate, xa
 pub static PROVIDERS: &[ProviderEntry] = &[
     ProviderEntry {
         kind: "anthropic",
+        environment: Some(&anthropic::ENVIRONMENT),
         check: channel::no_options,
         base_url: |channel| base_url(channel, anthropic::BASE_URL),
         field_support: &[],
@@ -15,6 +16,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "ark",
+        environment: Some(&ark::ENVIRONMENT),
         check: channel::no_options,
         base_url: |channel| base_url(channel, ark::BASE_URL),
         field_support: ark::FIELD_SUPPORT,
@@ -22,6 +24,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "dashscope",
+        environment: Some(&dashscope::ENVIRONMENT),
         check: dashscope::check,
         base_url: |channel| base_url(channel, dashscope::BASE_URL),
         field_support: dashscope::FIELD_SUPPORT,
@@ -29,6 +32,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "fal",
+        environment: Some(&fal::ENVIRONMENT),
         check: fal::check,
         base_url: |channel| base_url(channel, fal::BASE_URL),
         // The supported fields are configured.
@@ -37,6 +41,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "gemini",
+        environment: Some(&gemini::ENVIRONMENT),
         check: gemini::check,
         base_url: gemini::base_url,
         field_support: gemini::FIELD_SUPPORT,
@@ -44,6 +49,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "kling",
+        environment: Some(&kling::ENVIRONMENT),
         check: kling::check,
         base_url: |channel| base_url(channel, kling::BASE_URL),
         field_support: kling::FIELD_SUPPORT,
@@ -51,6 +57,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "openai",
+        environment: Some(&openai::ENVIRONMENT),
         check: openai::check,
         base_url: |channel| base_url(channel, openai::BASE_URL),
         field_support: openai::FIELD_SUPPORT,
@@ -58,6 +65,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "replicate",
+        environment: Some(&replicate::ENVIRONMENT),
         check: replicate::check,
         base_url: |channel| base_url(channel, replicate::BASE_URL),
         // The supported fields are configured.
@@ -66,6 +74,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "xai",
+        environment: Some(&xai::ENVIRONMENT),
         check: xai::check,
         base_url: |channel| base_url(channel, xai::BASE_URL),
         field_support: xai::FIELD_SUPPORT,

@@ -127,7 +127,8 @@ async fn test(
     }
 }
 
-fn tested_model(
+/// The model to try a channel with: the requested one, or its first chat model.
+pub(super) fn tested_model(
     config: &Config,
     open: &OpenChannel,
     asked: Option<&str>,
@@ -159,7 +160,7 @@ fn tested_model(
 }
 
 /// One small question; the reply's text and what it took.
-async fn ask(
+pub(super) async fn ask(
     config: &Config,
     open: &OpenChannel,
     model: &str,

@@ -10,6 +10,7 @@ mod completions;
 mod doctor;
 mod health;
 mod image;
+mod init;
 mod key;
 mod made;
 mod manual;
@@ -58,6 +59,8 @@ struct Common {
 enum Command {
     /// Run the gateway
     Serve(serve::Serve),
+    /// Write a first configuration from the providers' keys in the environment, and try its channels
+    Init(init::Init),
     /// Ask a running gateway whether it is well; exit 1 if it is not
     Health(health::Health),
     /// Check what the gateway needs, a line each with what to do; exit 1 if it cannot work
@@ -150,6 +153,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
     let Cli { common, command } = cli;
     match command {
         Command::Serve(serve) => serve.run(&common).await,
+        Command::Init(init) => init.run(&common).await,
         Command::Health(health) => health.run(&common).await,
         Command::Completions(completions) => completions.run::<Cli>(),
         Command::Manual(manual) => manual.run::<Cli>(),

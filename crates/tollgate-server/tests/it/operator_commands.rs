@@ -7,6 +7,7 @@ use crate::harness::*;
 on_both!(doctor_finds_what_is_wrong);
 on_sqlite!(
     doctor_changes_nothing,
+    init_writes_a_configuration_that_serves,
     health_follows_the_gateway,
     completions_and_manual_pages_have_every_command,
 );
@@ -159,4 +160,71 @@ async fn doctor_changes_nothing(_: Backend) {
     assert_eq!(output.code, 0, "{output:?}");
     assert!(output.stdout.contains("creates it"), "{output:?}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// Runs `tollgate init` in `dir` with these variables alone.
+async fn init(dir: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> CommandOutput {
+    let mut command = tollgate(&["init"], dir.path());
+    command.args(arguments).env_clear();
+    run_command(command.envs(variables.iter().copied())).await
+}
+
+async fn init_writes_a_configuration_that_serves(backend: Backend) {
+    // A gateway stands for OpenAI's server.
+    let (gateway, client) = TestGateway::with_client(backend).await;
+    let url = format!("http://{}/openai/v1", gateway.address());
+    let key = client.secret.clone().unwrap();
+    let openai = [("OPENAI_BASE_URL", url.as_str()), ("OPENAI_API_KEY", &key)];
+    let dir = TempDir::new();
+    let output = init(&dir, &["--yes"], &openai).await;
+    let is_tried = output.stderr.contains("ok    openai: gpt-5-nano answered");
+    assert!(output.code == 0 && is_tried, "{output:?}");
+    let text = std::fs::read_to_string(dir.join("tollgate.toml")).unwrap();
+    assert!(
+        text.contains("env:OPENAI_API_KEY") && !text.contains(&key),
+        "{text}"
+    );
+    // It is not written again, and stays as it is.
+    let again = init(&dir, &["--yes"], &openai).await;
+    again.check_failure("exists");
+    assert_eq!(
+        std::fs::read_to_string(dir.join("tollgate.toml")).unwrap(),
+        text
+    );
+
+    // A key that its server rejects is reported.
+    let wrong = [openai[0], ("OPENAI_API_KEY", "sk-wrong")];
+    let output = init(&dir, &["--yes", "--out", "wrong.toml"], &wrong).await;
+    let is_reported = output.stderr.contains("fail  openai");
+    assert!(output.code == 0 && is_reported, "{output:?}");
+
+    // Every provider at once; what is written is a configuration with a channel for each.
+    let keys = [
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GOOGLE_API_KEY",
+        "ARK_API_KEY",
+        "DASHSCOPE_API_KEY",
+        "KLING_API_KEY",
+        "XAI_API_KEY",
+        "REPLICATE_API_TOKEN",
+        "FAL_KEY",
+    ];
+    let all = keys.map(|name| (name, "secret"));
+    let output = init(&dir, &["--no-test", "--out", "all.toml"], &all).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    let mut list = tollgate(
+        &["channel", "list", "--json", "--config", "all.toml"],
+        dir.path(),
+    );
+    let list = run_command(list.envs(all)).await;
+    assert!(list.stderr.is_empty(), "no warnings: {list:?}");
+    assert_eq!(list.json().as_array().unwrap().len(), keys.len());
+    // None at all.
+    let output = init(&dir, &["--out", "none.toml"], &[]).await;
+    assert!(
+        output.code == 0 && output.stderr.contains("OPENAI_API_KEY"),
+        "{output:?}"
+    );
+    gateway.close().await;
 }

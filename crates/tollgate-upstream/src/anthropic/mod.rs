@@ -15,7 +15,7 @@ use crate::channel::Channel;
 use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use crate::egress;
 use crate::error::ProviderError;
-use crate::provider::{Provider, Settings, UsageReport};
+use crate::provider::{EnvironmentChannel, Provider, Settings, UsageReport};
 
 pub(crate) const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
@@ -27,6 +27,19 @@ const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 const OUR_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 static FORMATS: [&dyn Format; 1] = [&Messages];
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["ANTHROPIC_API_KEY"],
+    base_url: Some("ANTHROPIC_BASE_URL"),
+    models: &[
+        "claude-haiku-4-5-20251001",
+        "claude-sonnet-4-5-20250929",
+        "claude-sonnet-4-5-20250929-thinking",
+        "claude-opus-4-1-20250805",
+        "claude-opus-4-1-20250805-thinking",
+    ],
+};
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

@@ -15,10 +15,23 @@ use std::sync::Arc;
 use self::client::Ark;
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Provider, Settings};
+use crate::provider::{EnvironmentChannel, Provider, Settings};
 
 pub(crate) use self::client::BASE_URL;
 pub(crate) use self::field_support::FIELD_SUPPORT;
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["ARK_API_KEY"],
+    base_url: None,
+    models: &[
+        "doubao-seedream-4-5",
+        "doubao-seedream-5-0-lite",
+        "seedance-1.0-pro",
+        "seedance-1.5-pro",
+        "seedance-2.0",
+    ],
+};
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

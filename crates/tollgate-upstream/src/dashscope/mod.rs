@@ -12,12 +12,19 @@ use std::sync::Arc;
 
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Provider, Settings};
+use crate::provider::{EnvironmentChannel, Provider, Settings};
 use client::DashScope;
 
 pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["DASHSCOPE_API_KEY"],
+    base_url: None,
+    models: &["wan2.7-image-pro", "wan2.7-image"],
+};
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

@@ -20,7 +20,7 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::mapped::{self, JobState, MappedQueue, Preset, Request};
-use crate::provider::{Link, Provider, Settings};
+use crate::provider::{EnvironmentChannel, Link, Provider, Settings};
 
 pub(crate) const BASE_URL: &str = "https://queue.fal.run";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -32,6 +32,13 @@ const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 pub(crate) fn check(channel: &Channel) -> Result<(), String> {
     mapped::check(channel, PRESETS)
 }
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["FAL_KEY", "FAL_API_KEY"],
+    base_url: None,
+    models: &["doubao-seedream-4.5", "veo-3.1-pro", "veo-3.1-flash"],
+};
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

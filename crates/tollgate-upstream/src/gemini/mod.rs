@@ -19,10 +19,25 @@ use self::client::Gemini;
 use self::platform::Endpoint;
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Provider, Settings};
+use crate::provider::{EnvironmentChannel, Provider, Settings};
 
 pub(crate) use self::field_support::FIELD_SUPPORT;
 pub(crate) use self::platform::base_url;
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    base_url: None,
+    models: &[
+        "gemini-2.5-flash-lite",
+        "gemini-2.5-flash",
+        "gemini-2.5-pro",
+        "gemini-2.5-pro-thinking",
+        "gemini-2.5-flash-image-preview",
+        "gemini-3.1-flash-image-preview",
+        "gemini-3-pro-image-preview",
+    ],
+};
 
 /// Opens the provider for one channel; without capabilities if [`check`] rejects its options.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

@@ -20,13 +20,20 @@ use std::sync::Arc;
 
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Provider, Settings};
+use crate::provider::{EnvironmentChannel, Provider, Settings};
 use client::Kling;
 use options::Voices;
 
 pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["KLING_API_KEY"],
+    base_url: None,
+    models: &["native-v3"],
+};
 
 /// Opens the provider for one channel; without capabilities if [`check`] rejects its options.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

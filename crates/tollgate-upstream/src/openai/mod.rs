@@ -18,13 +18,30 @@ use std::sync::Arc;
 
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Provider, Settings, UsageReport};
+use crate::provider::{EnvironmentChannel, Provider, Settings, UsageReport};
 use chat::OpenAi;
 use client::Client;
 
 pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["OPENAI_API_KEY"],
+    base_url: Some("OPENAI_BASE_URL"),
+    models: &[
+        "gpt-5-nano",
+        "gpt-5-mini",
+        "gpt-5",
+        "gpt-5-pro",
+        "gpt-5-chat-latest",
+        "gpt-4o",
+        "gpt-image-2-official",
+        "gpt-image-1.5-official",
+        "sora-2",
+    ],
+};
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

@@ -18,7 +18,7 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::error::ProviderError;
 use crate::mapped::{self, JobState, MappedQueue, Preset, Request};
-use crate::provider::{Link, Provider, Settings};
+use crate::provider::{EnvironmentChannel, Link, Provider, Settings};
 
 pub(crate) const BASE_URL: &str = "https://api.replicate.com/v1";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -28,6 +28,13 @@ const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) fn check(channel: &Channel) -> Result<(), String> {
     mapped::check(channel, PRESETS)
 }
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["REPLICATE_API_TOKEN"],
+    base_url: None,
+    models: &["doubao-seedream-4.5", "imagen-4.0-partner", "veo-3.1-pro"],
+};
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {

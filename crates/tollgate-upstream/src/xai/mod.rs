@@ -13,12 +13,23 @@ use std::sync::Arc;
 
 use crate::channel::Channel;
 use crate::egress;
-use crate::provider::{Provider, Settings};
+use crate::provider::{EnvironmentChannel, Provider, Settings};
 use client::Client;
 
 pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
+
+/// The key's usual variables, and the models of a first configuration.
+pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
+    keys: &["XAI_API_KEY"],
+    base_url: None,
+    models: &[
+        "grok-imagine-1.0-partner",
+        "grok-imagine-1.0-edit-partner",
+        "grok-imagine-video-1.5",
+    ],
+};
 
 /// Opens the provider for one channel.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
