@@ -7,6 +7,7 @@
 mod admin;
 mod attempts;
 mod audit;
+mod backup;
 mod chats;
 mod db;
 mod error;
@@ -35,6 +36,7 @@ pub use admin::{
 };
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;
+pub use backup::{back_up_sqlite, restore_sqlite};
 pub use chats::books::ChatBooks;
 pub use chats::parts::{ChatPart, ChatParts};
 pub use chats::prices::{TokenCounts, TokenPrices};

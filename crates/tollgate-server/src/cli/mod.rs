@@ -3,6 +3,7 @@
 mod admin;
 mod admin_key;
 mod audit;
+mod backup;
 mod channel;
 mod chat;
 mod client;
@@ -84,6 +85,10 @@ enum Command {
     AdminKey,
     /// Check every money and task invariant; exit 1 if one does not hold
     Audit(audit::Audit),
+    /// Copy the embedded database to a file, beside a running gateway
+    Backup(backup::Backup),
+    /// Make the embedded database from a backup
+    Restore(backup::Restore),
     /// Compare the tokens of a channel's chats with what the provider's usage API reports, by model and day
     Reconcile(reconcile::Reconcile),
     /// Print a script that completes commands in a shell
@@ -166,6 +171,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Token(token) => token.run(&common).await,
         Command::AdminKey => admin_key::run(&common),
         Command::Audit(audit) => audit.run(&common).await,
+        Command::Backup(backup) => backup.run(&common).await,
+        Command::Restore(restore) => restore.run(&common).await,
         Command::Reconcile(reconcile) => reconcile.run(&common).await,
         Command::Image(image) => image.run(&common).await,
         Command::Video(video) => video.run(&common).await,

@@ -5,6 +5,7 @@ mod adjustments;
 mod admin;
 mod aliases;
 mod auth;
+mod backup;
 mod bodies;
 mod charges;
 mod chat;

@@ -4,6 +4,7 @@ pub(crate) mod migrate;
 pub(crate) mod postgres;
 mod sql;
 pub(crate) mod sqlite;
+pub(crate) mod sqlite_copy;
 mod transaction;
 
 pub(crate) use migrate::known_schema_version;
