@@ -107,7 +107,7 @@ impl App {
             None => data_dir::read_or_create_admin_key(&config.data_dir)?,
         };
         let public_url = config.public_url.clone();
-        let public_url = public_url.unwrap_or_else(|| format!("http://{address}"));
+        let public_url = public_url.unwrap_or_else(|| format!("{}://{address}", config.scheme()));
         let egress = egress::Client::new(ClientOptions {
             allow_private: config.allow_private_urls.clone(),
             ..ClientOptions::default()

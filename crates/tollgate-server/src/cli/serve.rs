@@ -17,6 +17,7 @@ use crate::admin::sign_in_link;
 use crate::clock_sync;
 use crate::config::{Config, Overrides};
 use crate::http::server::{self, Listener};
+use crate::http::tls::ServerTls;
 use crate::logging;
 use crate::router::{GatewayService, operations_service};
 use crate::state::App;
@@ -52,7 +53,8 @@ impl Serve {
         let _lock = data_dir::lock_with_retry(&config.data_dir).await?;
         let _log = logging::start();
         // 2. The address first: a busy port is told before anything is touched.
-        let listener = server::bind(&config.listen).await?;
+        let tls = config.tls.as_ref().map(ServerTls::load).transpose()?;
+        let listener = server::bind(&config.listen).await?.with_tls(tls.clone());
         let metrics_listener = match &config.metrics_listen {
             Some(address) => Some(server::bind(address).await?),
             None => None,
@@ -86,11 +88,12 @@ impl Serve {
         let signals = Signals::listen()?;
         writeln!(
             std::io::stdout(),
-            "listening on http://{}",
+            "listening on {}://{}",
+            listener.scheme(),
             listener.address()
         )?;
         let reload = || common.configuration(overrides());
-        let background = start_background_loops(&app, steady);
+        let background = start_background_loops(&app, steady, tls);
         let listeners = (listener, metrics_listener);
         until_stopped(&app, listeners, signals, background, reload).await
     }
@@ -224,7 +227,11 @@ async fn until_stopped(
 }
 
 /// Starts the loops that run until the process ends; they stop when the set is dropped.
-fn start_background_loops(app: &Arc<App>, steady: Arc<SteadyClock>) -> JoinSet<()> {
+fn start_background_loops(
+    app: &Arc<App>,
+    steady: Arc<SteadyClock>,
+    tls: Option<ServerTls>,
+) -> JoinSet<()> {
     let mut loops = JoinSet::new();
     let never = CancellationToken::new;
     let auth = Arc::clone(&app.auth);
@@ -242,6 +249,10 @@ fn start_background_loops(app: &Arc<App>, steady: Arc<SteadyClock>) -> JoinSet<(
         let heartbeat = Arc::clone(&heartbeat);
         async move { heartbeat.run().await }
     };
+    if let Some(tls) = tls {
+        let watch = move || tls.clone().watch();
+        loops.spawn(run_forever("certificate", metrics(), never(), watch));
+    }
     let store = app.store.clone();
     let sync = move || clock_sync::run(store.clone(), Arc::clone(&steady));
     loops.spawn(run_forever("clock", metrics(), never(), sync));

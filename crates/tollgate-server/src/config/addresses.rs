@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use tollgate_core::Secret;
 use url::Url;
+
+use crate::http::tls::TlsFiles;
 
 /// `HOST:PORT`.
 pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -114,6 +117,26 @@ pub(super) fn storage_url<'de, D: Deserializer<'de>>(
     match path.is_absolute() {
         true => Ok(Some(path.to_owned())),
         false => Err(invalid()),
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TlsSettings {
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+/// Both files of a certificate, or neither.
+pub(super) fn tls_files<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<TlsFiles>, D::Error> {
+    let TlsSettings { cert, key } = TlsSettings::deserialize(deserializer)?;
+    match (cert, key) {
+        (Some(cert), Some(key)) => Ok(Some(TlsFiles { cert, key })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(D::Error::custom("has tls.cert, but needs tls.key too")),
+        (None, Some(_)) => Err(D::Error::custom("has tls.key, but needs tls.cert too")),
     }
 }
 

@@ -52,7 +52,10 @@ const SECRET_NAMES: &[&str] = &["key", "keys", "secret", "password", "token", "u
 
 /// Whether a secret is written out in the document, not as `env:NAME`.
 pub(super) fn contains_secrets(table: &Table) -> bool {
-    table.iter().any(|(name, node)| {
+    // `tls.key` is the path of a file.
+    let is_path = |name: &str| name == "tls";
+    let mut settings = table.iter().filter(|(name, _)| !is_path(name));
+    settings.any(|(name, node)| {
         let is_secret = SECRET_NAMES.iter().any(|end| name.ends_with(end));
         holds_secret(&node.value, is_secret, name.ends_with("url"))
     })

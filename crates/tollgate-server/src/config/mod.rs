@@ -34,7 +34,9 @@ pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
 pub use safety::Safety;
 pub use values::{Chat, Currency, Expiry, Fairness, Leases, Limits, TimeLimits, Workers};
 
+use crate::http::tls::TlsFiles;
 use channels::ChannelSettings;
+
 use deserializer::{Error, deserialize};
 use document::{Node, Table, Value, Variables, join};
 use fields::whole;
@@ -93,6 +95,8 @@ pub struct Config {
     pub admin_key: Option<Secret>,
     /// `HOST:PORT` of a listener of its own for metrics and health checks; `None` means the gateway's.
     pub metrics_listen: Option<String>,
+    /// The certificate of the gateway's listener; `None` for plain HTTP.
+    pub tls: Option<TlsFiles>,
     /// In the order of the file.
     pub channels: Vec<Channel>,
     /// By the name of a channel with keys, where each of them comes from: `env:NAME` or `file`.
@@ -145,6 +149,8 @@ struct Settings {
     sandbox: Sandbox,
     storage: StorageSettings,
     time_limits: TimeLimits,
+    #[serde(deserialize_with = "addresses::tls_files")]
+    tls: Option<TlsFiles>,
     workers: Workers,
 }
 
@@ -173,6 +179,7 @@ impl Default for Settings {
             sandbox: Sandbox::default(),
             storage: StorageSettings::default(),
             time_limits: TimeLimits::default(),
+            tls: None,
             workers: Workers::default(),
         }
     }
@@ -353,6 +360,7 @@ impl Config {
             leases: settings.leases,
             admin_key: settings.admin.key,
             metrics_listen: settings.metrics.listen,
+            tls: settings.tls,
             channels: settings.channel.into_iter().map(|entry| entry.0).collect(),
             key_origins: BTreeMap::new(),
             prices: settings.price,
@@ -364,6 +372,11 @@ impl Config {
             storage: settings.storage.url,
             sandbox: settings.sandbox,
         }
+    }
+
+    /// The scheme of the gateway's own listener.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 
     /// Folder of uploads, results and inputs.

@@ -13,6 +13,7 @@ mod json_scan;
 pub mod large_work;
 pub mod reply;
 pub mod server;
+pub mod tls;
 pub mod trace;
 
 pub(crate) use connections::max_within_descriptors;

@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ipnet::IpNet;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -21,9 +22,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connections::{
-    self, Access, ConnectionLimits, PermittedService, WRITE_TIMEOUT, close_gracefully, log_end,
+    self, Access, ConnectionLimits, ConnectionPermit, PermittedService, WRITE_TIMEOUT,
+    close_gracefully, log_end,
 };
 use super::http2::{self, StreamBody};
+use super::tls::{H2, ServerTls};
 use crate::config::Config;
 
 /// How long a request's head may take, and how long a connection may be idle between two requests.
@@ -54,9 +57,22 @@ pub struct Listener {
     address: SocketAddr,
     /// How many files the process may have open.
     descriptors: u64,
+    /// `None` for plain HTTP.
+    tls: Option<ServerTls>,
 }
 
 impl Listener {
+    /// The same address, with TLS if there is a certificate.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<ServerTls>) -> Self {
+        Self { tls, ..self }
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -121,6 +137,7 @@ pub async fn bind(address: &str) -> Result<Listener, String> {
         socket,
         address,
         descriptors,
+        tls: None,
     })
 }
 
@@ -147,6 +164,7 @@ pub async fn serve<F, S>(
     let server = Server {
         limits: ConnectionLimits::new(max, options.per_address, options.trusted_proxies),
         http1: http1_builder(),
+        tls: listener.tls.clone(),
         service_of,
         drain,
         tracker: TaskTracker::new(),
@@ -176,6 +194,7 @@ pub async fn serve<F, S>(
 struct Server<F> {
     limits: ConnectionLimits,
     http1: http1::Builder,
+    tls: Option<ServerTls>,
     service_of: F,
     drain: CancellationToken,
     tracker: TaskTracker,
@@ -207,17 +226,28 @@ where
             service: (self.service_of)(PeerAddress(peer)),
         };
         let (http1, drain) = (self.http1.clone(), self.drain.clone());
-        self.tracker.spawn(async move {
-            let is_full = permit.access == Access::Full;
-            let served = serve_connection(http1, stream, service, drain);
-            if is_full {
-                served.await;
-            } else {
-                let _ = timeout(MAX_RESTRICTED, served).await;
+        // Two tasks, so that a plain connection needs no memory for TLS.
+        match self.tls.clone() {
+            None => {
+                let served = serve_connection(http1, stream, service, drain);
+                self.tracker.spawn(serve_permitted(served, permit));
             }
-            drop(permit);
-        });
+            Some(tls) => {
+                let served = serve_tls_connection(http1, tls, stream, service, drain);
+                self.tracker.spawn(serve_permitted(served, permit));
+            }
+        }
     }
+}
+
+/// Serves a connection for as long as its permit allows.
+async fn serve_permitted(served: impl Future<Output = ()>, permit: ConnectionPermit) {
+    if permit.access == Access::Full {
+        served.await;
+    } else {
+        let _ = timeout(MAX_RESTRICTED, served).await;
+    }
+    drop(permit);
 }
 
 /// Whether the client took back the connection before it was accepted.
@@ -247,15 +277,64 @@ async fn serve_connection<S>(
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Send + 'static,
     S::Future: Send,
 {
+    let detected = in_time(detect_protocol(&stream), &drain).await;
+    let Some(protocol) = detected else { return };
+    serve_protocol(http1, protocol, stream, service, drain).await;
+}
+
+/// [`serve_connection`] over TLS: the handshake says which protocol the client speaks.
+async fn serve_tls_connection<S>(
+    http1: http1::Builder,
+    tls: ServerTls,
+    stream: TcpStream,
+    service: S,
+    drain: CancellationToken,
+) where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Send + 'static,
+    S::Future: Send,
+{
+    let handshake = async {
+        let accepted = tls.accept(stream).await;
+        let failed = |e: &io::Error| tracing::debug!(error = %e, "a TLS handshake failed");
+        accepted.inspect_err(failed).ok()
+    };
+    let Some(stream) = in_time(handshake, &drain).await else {
+        return;
+    };
+    let protocol = match stream.get_ref().1.alpn_protocol() {
+        Some(H2) => Protocol::Http2,
+        _ => Protocol::Http1,
+    };
+    serve_protocol(http1, protocol, stream, service, drain).await;
+}
+
+/// What a client's first bytes say. `None` if they do not come within the time of a request's head, or in time for a drain.
+async fn in_time<T>(
+    first: impl Future<Output = Option<T>>,
+    drain: &CancellationToken,
+) -> Option<T> {
     let late = async {
         drain.cancelled().await;
         tokio::time::sleep(DRAIN_HEAD_TIMEOUT).await;
     };
-    let protocol = tokio::select! {
-        protocol = timeout(HEAD_TIMEOUT, detect_protocol(&stream)) => protocol.ok().flatten(),
+    tokio::select! {
+        first = timeout(HEAD_TIMEOUT, first) => first.ok().flatten(),
         () = late => None,
-    };
-    let Some(protocol) = protocol else { return };
+    }
+}
+
+/// Serves the requests of a connection in the protocol that its client speaks.
+async fn serve_protocol<I, S>(
+    http1: http1::Builder,
+    protocol: Protocol,
+    stream: I,
+    service: S,
+    drain: CancellationToken,
+) where
+    I: AsyncRead + AsyncWrite + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Send + 'static,
+    S::Future: Send,
+{
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let stream = TokioIo::new(Box::pin(stream));

@@ -35,6 +35,7 @@ mod startup;
 mod storage_faults;
 mod stress;
 mod tasks;
+mod tls;
 mod uploads;
 mod videos;
 mod webhooks;

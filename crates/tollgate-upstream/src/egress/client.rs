@@ -6,6 +6,7 @@ use rustls::ClientConfig;
 use tokio::io::AsyncWrite;
 use tokio::time::timeout;
 
+use super::any_certificate::AnyCertificate;
 use super::error::EgressError;
 use super::fetch_guarded::{FetchLimits, Fetched, GuardedClient};
 use super::options::ClientOptions;
@@ -29,7 +30,19 @@ impl Client {
 
     /// A client that trusts only `roots`.
     pub fn trusting(roots: rustls::RootCertStore, options: ClientOptions) -> Self {
-        let tls = tls_config(roots);
+        Self::with_tls(tls_config(roots), options)
+    }
+
+    /// A client that accepts every certificate: for requests without secrets to a gateway on this machine.
+    pub fn accepting_any_certificate(options: ClientOptions) -> Self {
+        let mut tls = tls_config(rustls::RootCertStore::empty());
+        let provider = Arc::clone(tls.crypto_provider());
+        let verifier = Arc::new(AnyCertificate(provider));
+        tls.dangerous().set_certificate_verifier(verifier);
+        Self::with_tls(tls, options)
+    }
+
+    fn with_tls(tls: ClientConfig, options: ClientOptions) -> Self {
         Self {
             pool: Pool::new(tls.clone(), options.connect_timeout),
             guarded: Arc::new(GuardedClient::new(tls, options)),

@@ -4,6 +4,7 @@
 //! [`Client::fetch_guarded`] and [`Client::post_guarded`] go to URLs from clients or from providers' responses: only to public
 //! addresses. None of them reads proxies from the environment, keeps cookies or adds credentials.
 
+mod any_certificate;
 mod client;
 mod error;
 mod fetch_guarded;

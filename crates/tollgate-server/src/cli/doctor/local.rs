@@ -11,6 +11,7 @@ use super::finding::Finding;
 use crate::cli::database_location;
 use crate::config::Config;
 use crate::http::max_within_descriptors;
+use crate::http::tls::ServerTls;
 use crate::pricing::Prices;
 use crate::reloadable::Reloadable;
 use crate::routing::Routing;
@@ -148,6 +149,19 @@ pub(super) fn check_open_files(config: &Config) -> Finding {
 
 /// Warns of keys that cross a network unencrypted.
 pub(super) fn check_encryption(config: &Config) -> Finding {
+    if let Some(files) = &config.tls {
+        return match ServerTls::load(files) {
+            Ok(_) => Finding::ok(
+                "certificates",
+                format!("{} is loaded", files.cert.display()),
+            ),
+            Err(e) => Finding::fail(
+                "certificates",
+                e,
+                "mend the file: PEM, the certificate first, readable by the gateway's user",
+            ),
+        };
+    }
     let host = config.listen.rsplit_once(':').map_or("", |(host, _)| host);
     let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     let is_loopback = host == "localhost" || address.is_some_and(|a| a.is_loopback());
@@ -165,7 +179,7 @@ pub(super) fn check_encryption(config: &Config) -> Finding {
     Finding::warn(
         "certificates",
         format!("{} takes API keys unencrypted", config.listen),
-        "put a TLS proxy in front, and set public_url to its https:// address",
+        "set tls.cert and tls.key, or put a TLS proxy in front and set public_url to its https:// address",
     )
 }
 

@@ -41,7 +41,8 @@ impl Server {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = tokio::time::timeout(TIMEOUT, lines.next_line()).await;
         let line = line.expect("the server starts").unwrap()?;
-        let listening = line.strip_prefix("listening on http://");
+        let listening = line.strip_prefix("listening on http");
+        let listening = listening.and_then(|line| line.trim_start_matches('s').strip_prefix("://"));
         *address.0.lock().unwrap() = listening.expect(&line).to_owned();
         // It prints this one line; the pipe stays open for as long as it runs.
         tokio::spawn(async move {
