@@ -4,6 +4,7 @@ import { t } from "./i18n.js";
 import { time } from "./format.js";
 import { toast } from "./dialog.js";
 import { base } from "./router.js";
+import { isServed } from "./api.js";
 
 /** Heading of a page, with its actions; it is also the title of the document. */
 export function PageHead({ title, actions, children }) {
@@ -35,10 +36,13 @@ export function Time({ at }) {
 }
 
 const PLACES = { task: "tasks", chat: "chats", user: "users", key: "keys", channel: "channels", request: "chats?request_id=" };
+/** Objects whose page needs another path of the API than a list of them. */
+const NEEDED = { channel: "/channels/{name}/pause" };
 
 /** A link to the page of an object; a dash if there is none. */
 export function ObjectLink({ type, id, label }) {
   if (!id) return html`<span>–</span>`;
+  if (NEEDED[type] && !isServed(NEEDED[type])) return html`<span class="id">${label ?? id}</span>`;
   const place = PLACES[type] ?? type;
   const path = type === "request" ? `${place}${encodeURIComponent(id)}` : `${place}/${encodeURIComponent(id)}`;
   return html`<a class="id" href=${`${base}/${path}`}>${label ?? id}</a>`;
