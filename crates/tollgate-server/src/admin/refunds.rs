@@ -42,7 +42,9 @@ async fn refund_task(call: Call) -> Result<Reply, AdminError> {
     let charge = charge.ok_or_else(|| AdminError::not_found("task"))?;
     let (request, new) = read_refund(&call, unit_of_task(&charge))?;
     let store = &call.app.store;
-    written(store.admin_refund_task(&request, charge, new).await, "task")
+    let result = store.admin_refund_task(&request, charge, new).await;
+    call.app.record_cache.remove(call.id());
+    written(result, "task")
 }
 
 async fn refund_chat(call: Call) -> Result<Reply, AdminError> {

@@ -270,6 +270,9 @@ fn timeline(task: &Task, details: &TaskDetails) -> Vec<Value> {
         };
         let is_success = task.state == TaskState::Completed
             && details.attempts.last().map(|last| last.number) == number;
+        if attempt.outcome.as_deref() == Some("cancelled") {
+            continue;
+        }
         let event = if is_success {
             "fetched"
         } else {

@@ -78,6 +78,11 @@ impl RecordCache {
         })
     }
 
+    /// Forgets the record of a task that this process has changed.
+    pub fn remove(&self, task_id: &str) {
+        self.0.remove(task_id);
+    }
+
     /// Caches a record.
     pub fn insert(&self, task_id: &str, record: Record) {
         self.0.insert(task_id.to_owned(), record);

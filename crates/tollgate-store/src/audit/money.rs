@@ -104,8 +104,8 @@ pub(super) const CHECKS: &[Check] = &[
         sql: Sql::both(
             "SELECT c.id, c.settled, c.refunded, r.refunded FROM
                 (SELECT id, settled, refunded FROM charges UNION ALL SELECT id, settled, refunded FROM chats) c
-             LEFT JOIN (SELECT substr(ref, 1, length(ref) - 5) AS id, CAST(SUM(amount) AS BIGINT) AS refunded
-                FROM ledger WHERE kind = 'refund' GROUP BY substr(ref, 1, length(ref) - 5)) r ON r.id = c.id
+             LEFT JOIN (SELECT substr(ref, 1, length(ref) - 20) AS id, CAST(SUM(amount) AS BIGINT) AS refunded
+                FROM ledger WHERE kind = 'refund' GROUP BY substr(ref, 1, length(ref) - 20)) r ON r.id = c.id
              WHERE c.refunded <> COALESCE(r.refunded, 0) OR c.refunded < 0 OR c.refunded > COALESCE(c.settled, 0)",
         ),
     },
@@ -114,8 +114,8 @@ pub(super) const CHECKS: &[Check] = &[
         details: "a refund of 0 or less, without its task or chat, or of another user or key",
         sql: Sql::both(
             "SELECT l.ref, l.user_id, l.key_id, l.amount FROM ledger l
-             LEFT JOIN charges c ON c.id = substr(l.ref, 1, length(l.ref) - 5)
-             LEFT JOIN chats t ON t.id = substr(l.ref, 1, length(l.ref) - 5)
+             LEFT JOIN charges c ON c.id = substr(l.ref, 1, length(l.ref) - 20)
+             LEFT JOIN chats t ON t.id = substr(l.ref, 1, length(l.ref) - 20)
              WHERE l.kind = 'refund' AND (l.amount <= 0 OR COALESCE(c.user_id, t.user_id, '') <> l.user_id
                 OR COALESCE(c.key_id, t.key_id, '') <> l.key_id)",
         ),

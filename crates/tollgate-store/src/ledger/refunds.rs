@@ -11,7 +11,7 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::writer::batch::Batch;
 
 /// Digits of the number behind the colon of a refund's reference.
-const NUMBER_DIGITS: usize = 4;
+const NUMBER_DIGITS: usize = 19;
 
 pub(crate) const READ_CHARGE: Sql = Sql::both(
     "SELECT c.user_id, c.key_id, c.price, c.per, c.units, c.held, c.units_settled, c.settled, c.released, c.refunded, c.id, t.kind, t.job

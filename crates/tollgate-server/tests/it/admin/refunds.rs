@@ -183,8 +183,15 @@ async fn concurrent_refunds_never_exceed_what_was_settled(backend: Backend) {
     assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 3);
     assert!(statuses.iter().all(|status| [201, 409].contains(status)));
     assert_eq!(client.balances().await, (9.96, 0.04));
-    // What was given back can be spent again.
+    // What was given back can be spent again, also of a key's quota.
     client.generate(&image("a second mill")).await;
+    let key = gateway.key("account", &["--quota", "0.4"]).await;
+    let task = task_id(&key.generate(&image("a third mill")).await);
+    key.post_image(&image("a fourth")).await.rejected(402, "");
+    let body = json!({ "reason": "x" });
+    let path = format!("/tasks/{task}");
+    refund(&owner, &path, "quota", &body).await.expect(201);
+    key.generate(&image("a fourth")).await;
     gateway.close().await;
 }
 
