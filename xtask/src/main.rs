@@ -3,6 +3,7 @@
 
 mod abuse;
 mod bench;
+mod deb;
 mod dist;
 mod docs;
 mod fuzz;
@@ -50,6 +51,8 @@ enum Command {
     Bench(bench::Options),
     /// Build the shipped binary: fat LTO, profile-guided, trained in the same run
     Dist(dist::Options),
+    /// Make the Debian package
+    Deb(deb::Options),
     /// Write the manual pages of the gateway's commands
     Man(man::Options),
     /// Mutated input for every parser of the chat formats, a minute each
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Abuse(options) => abuse::run(&options),
         Command::Bench(options) => bench::run(options),
         Command::Dist(options) => dist::run(&options),
+        Command::Deb(options) => deb::run(options),
         Command::Man(options) => man::run(options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::FuzzOne(options) => fuzz::run_one(&options),
