@@ -28,6 +28,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
             "format",
             "channel",
             "outcome",
+            "error_code",
             "request_id",
         ],
         body: None,
@@ -100,6 +101,7 @@ async fn list_chats(call: Call) -> Result<Reply, AdminError> {
         channels: query.list("channel"),
         outcomes: query.list("outcome"),
         request_ids: query.list("request_id"),
+        error_codes: query.list("error_code"),
     };
     list::reply(&call, Chats(filter)).await
 }

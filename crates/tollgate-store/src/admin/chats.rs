@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 macro_rules! list_chats {
-    ($database:ident) => {
+    ($database:ident $error_code:literal) => {
         concat!(
             "SELECT id, model, format, streamed, outcome, user_id, key_id, channel, request_id, settled, refunded,
                     input, cached_input, cache_write, output, reasoning, opened_at, closed_at, attempts
@@ -19,11 +19,16 @@ macro_rules! list_chats {
             one_of!($database "user_id" "$4"), " AND ", one_of!($database "key_id" "$5"), " AND ",
             one_of!($database "model" "$6"), " AND ", one_of!($database "format" "$7"), " AND ",
             one_of!($database "channel" "$8"), " AND ", one_of!($database "outcome" "$9"), " AND ",
-            one_of!($database "request_id" "$10"), " ORDER BY id DESC LIMIT $11"
+            one_of!($database "request_id" "$10"), " AND ", one_of!($database $error_code "$11"),
+            " ORDER BY id DESC LIMIT $12"
         )
     };
 }
-const LIST_CHATS: Sql = Sql::per_database(list_chats!(sqlite), list_chats!(postgres));
+// The error code is the outcome of the last attempt of a chat that failed.
+const LIST_CHATS: Sql = Sql::per_database(
+    list_chats!(sqlite "CASE WHEN outcome = 'failed' THEN json_extract(NULLIF(attempts, ''), '$[#-1].outcome') END"),
+    list_chats!(postgres "CASE WHEN outcome = 'failed' THEN CAST(NULLIF(attempts, '') AS json) -> -1 ->> 'outcome' END"),
+);
 const CHAT: Sql = Sql::both(
     "SELECT id, model, format, streamed, outcome, user_id, key_id, channel, request_id, settled, refunded,
             input, cached_input, cache_write, output, reasoning, opened_at, closed_at, attempts FROM chats WHERE id = $1",
@@ -50,6 +55,8 @@ pub struct ChatFilter {
     pub outcomes: Option<Vec<String>>,
     /// Only of these requests.
     pub request_ids: Option<Vec<String>>,
+    /// Only failed with one of these codes.
+    pub error_codes: Option<Vec<String>>,
 }
 
 /// A chat in a list.
@@ -128,9 +135,18 @@ impl Store {
             &filter.channels,
             &filter.outcomes,
             &filter.request_ids,
+            &filter.error_codes,
         ];
-        let [users, keys, models, formats, channels, outcomes, requests] =
-            lists.map(|list| list_arg(list.as_ref()));
+        let [
+            users,
+            keys,
+            models,
+            formats,
+            channels,
+            outcomes,
+            requests,
+            codes,
+        ] = lists.map(|list| list_arg(list.as_ref()));
         let (from, to) = (
             id::min_chat_id_at(filter.from),
             id::min_chat_id_at(filter.to),
@@ -146,6 +162,7 @@ impl Store {
             channels.as_ref(),
             outcomes.as_ref(),
             requests.as_ref(),
+            codes.as_ref(),
             limit as i64
         ];
         let mut rows = self.query(&LIST_CHATS, args).await?;

@@ -215,6 +215,9 @@ async fn chats_are_listed_and_shown(backend: Backend) {
         ids(&owner, "/chats?outcome=done&format=chat-completions").await,
         [id]
     );
+    let code = failed["error_code"].as_str().unwrap();
+    let failures = ids(&owner, &format!("/chats?error_code=other,{code}")).await;
+    assert_eq!(failures, [failed["id"].as_str().unwrap()]);
     assert_eq!(
         ids(&owner, "/chats?outcome=cut").await,
         Vec::<String>::new()
