@@ -104,11 +104,14 @@ async fn an_abandoned_hold_is_released(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
     let worst = tokens(900_000, 0);
-    for _ in 0..20 {
+    let mut abandoned = 0;
+    while abandoned < 20 {
         let new = chat(&ann, "1", "1");
-        // The hold is requested, and its future dropped.
-        let given_up = store.hold_chat(&new, &worst, NODE).now_or_never();
-        assert!(given_up.is_none(), "no answer can be there yet");
+        // The hold is requested, and its future dropped. On a busy machine the answer may be there at once.
+        match store.hold_chat(&new, &worst, NODE).now_or_never() {
+            None => abandoned += 1,
+            Some(_) => drop(settle(&store, &new, true, tokens(0, 0)).await),
+        }
     }
     // A later hold is applied after the releases.
     let new = chat(&ann, "1", "1");
