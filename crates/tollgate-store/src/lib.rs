@@ -28,11 +28,11 @@ mod writer;
 
 pub use admin::{
     Admin, AdminIdempotency, AdminPatch, AdminRejection, AdminReply, AdminRequest, AdminResult,
-    AdminSignIn, AdminToken, AttemptRecord, ChargeRecord, ChatFilter, ChatItem, Entry, EntryFilter,
-    EntryPosition, Event, EventFilter, KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken,
-    NewCredit, NewRefund, NewSession, NewUser, PageStart, Session, SignIn, SignInAttempt,
-    SignInFailures, TaskDetails, TaskFilter, TaskItem, TrailVerification, UserFilter, UserPatch,
-    amount_json, time_json,
+    AdminSignIn, AdminToken, AttemptRecord, AuditRecord, ChargeRecord, ChatFilter, ChatItem, Entry,
+    EntryFilter, EntryPosition, Event, EventFilter, KeyFilter, KeyPatch, NewAdmin, NewAdminKey,
+    NewAdminToken, NewCredit, NewRefund, NewSession, NewUser, PageStart, Session, SignIn,
+    SignInAttempt, SignInFailures, TaskDetails, TaskFilter, TaskItem, TrailVerification,
+    UserFilter, UserPatch, amount_json, time_json,
 };
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;

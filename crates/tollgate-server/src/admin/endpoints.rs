@@ -22,8 +22,8 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 use super::{
-    admins, channels, chats, entries, events, keys, me, models, openapi, prices, quote, refunds,
-    search, sessions, tasks, tokens, users,
+    admins, audits, channels, chats, entries, events, keys, me, models, openapi, prices, quote,
+    refunds, search, sessions, tasks, tokens, users,
 };
 use crate::http::server::PeerAddress;
 use crate::http::trace::RequestId;
@@ -93,7 +93,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 17] = [
+    let lists: [&[Endpoint]; 18] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -106,6 +106,7 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         search::ENDPOINTS,
         keys::ENDPOINTS,
         events::ENDPOINTS,
+        audits::ENDPOINTS,
         quote::ENDPOINTS,
         models::ENDPOINTS,
         prices::ENDPOINTS,

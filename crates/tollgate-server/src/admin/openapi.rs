@@ -77,6 +77,10 @@ const SCHEMAS: &[(&str, &str)] = &[
         "chat_detail",
         "id:string model:string format:string streamed:boolean outcome:string? user_id:string key_id:string channel:string? request_id:string? error_code:string? cost:amount refunded:amount tokens:object created_at:time ended_at:time? attempts:objects dropped:strings charge:#charge entries:objects",
     ),
+    (
+        "audit",
+        "id:string state:running|done|failed ok:boolean? violations:objects progress:number started_at:time ended_at:time?",
+    ),
     ("webhook", "url:string state:string tries:objects"),
     ("search", "data:objects"),
     ("new_refund", "amount?:amount? reason:string"),

@@ -2,6 +2,7 @@
 //! repeated idempotency key gets are one transaction. One file for each kind of object.
 
 mod admins;
+mod audits;
 mod chats;
 mod entries;
 mod events;
@@ -16,6 +17,7 @@ mod users;
 mod write;
 
 pub use admins::{Admin, AdminPatch, AdminSignIn, NewAdmin};
+pub use audits::AuditRecord;
 pub use chats::{ChatFilter, ChatItem};
 pub use entries::{Entry, EntryFilter, EntryPosition, NewCredit};
 pub use events::{Event, EventFilter, TrailVerification};

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_reconcile.sql"),
     include_str!("migrations/0007_refunds.sql"),
     include_str!("migrations/0008_provider_jobs.sql"),
+    include_str!("migrations/0009_audits.sql"),
 ];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";

@@ -223,6 +223,27 @@ async fn the_audit_finds_refunds_that_do_not_add_up(backend: Backend) {
         gateway
             .execute(&format!("UPDATE {table} SET {change}"))
             .await;
+        let id = send(&owner, "POST", "/audits", &[], &json!({}))
+            .await
+            .expect(202)
+            .json()["id"]
+            .clone();
+        let path = format!("{ADMIN}/audits/{}", id.as_str().unwrap());
+        let audit = until("the audit to end", async || {
+            let audit = owner.get_json(&path).await;
+            (audit["state"] != "running").then_some(audit)
+        })
+        .await;
+        assert_eq!(
+            (&audit["state"], &audit["ok"]),
+            (&json!("done"), &json!(false))
+        );
+        assert!(
+            audit["violations"]
+                .to_string()
+                .contains(&format!("\"{check}\"")),
+            "{audit}"
+        );
         let found = gateway.cli(&["audit", "--json"]).await;
         assert!(
             found.stdout.contains(&format!("\"{check}\"")),
@@ -231,5 +252,7 @@ async fn the_audit_finds_refunds_that_do_not_add_up(backend: Backend) {
         );
         gateway.execute(&format!("UPDATE {table} SET {undo}")).await;
     }
+    let audits = owner.get_json(&format!("{ADMIN}/audits")).await;
+    assert_eq!(audits["data"].as_array().unwrap().len(), 6);
     gateway.close().await;
 }

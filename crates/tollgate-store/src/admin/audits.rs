@@ -1,0 +1,192 @@
+//! Audits that were started by the admin API, with what they found.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tollgate_core::Millis;
+use tollgate_core::clock::HOUR;
+
+use super::json::{opt_time_json, time_json};
+use super::write::{AdminChange, AdminReply, AdminRequest, AdminResult, Applied, Change};
+use super::{PageStart, page_args};
+use crate::audit::AuditViolation;
+use crate::db::{DbError, Row, Sql, args};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::writer::Write;
+use crate::writer::batch::Batch;
+
+/// Violations that are kept of one audit: where there are more, they have a common cause.
+const MAX_VIOLATIONS: usize = 1000;
+/// An audit that takes longer was cut off with its process.
+const LONGEST: Millis = 6 * HOUR;
+
+macro_rules! select_audits {
+    () => {
+        "SELECT id, started_at, ended_at, violations, error FROM audits "
+    };
+}
+const AUDIT_BY_ID: Sql = Sql::both(concat!(select_audits!(), "WHERE id = $1"));
+const LIST_AUDITS: Sql = Sql::both(concat!(
+    select_audits!(),
+    "WHERE (started_at, id) < ($1, $2) ORDER BY started_at DESC, id DESC LIMIT $3"
+));
+const RUNNING_AUDIT: Sql = Sql::both(concat!(
+    select_audits!(),
+    "WHERE ended_at IS NULL AND started_at > $1 ORDER BY started_at DESC LIMIT 1"
+));
+const INSERT_AUDIT: Sql = Sql::both("INSERT INTO audits (id, started_at) VALUES ($1, $2)");
+const END_AUDIT: Sql =
+    Sql::both("UPDATE audits SET ended_at = $1, violations = $2, error = $3 WHERE id = $4");
+
+/// An audit that was started by the admin API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// `audit_` and 16 random characters.
+    pub id: String,
+    /// When it was started.
+    pub started_at: Millis,
+    /// When it ended. `None` while it runs, and if its process ended first.
+    pub ended_at: Option<Millis>,
+    /// What it found, as a JSON array. `None` until it has ended, and if it could not be finished.
+    violations: Option<String>,
+}
+
+impl AuditRecord {
+    /// As the admin API shows it at that time.
+    pub fn to_json(&self, now: Millis) -> Value {
+        let violations = self.violations.as_deref().unwrap_or("[]");
+        let violations: Value = serde_json::from_str(violations).unwrap_or_else(|_| json!([]));
+        let is_clean = violations.as_array().is_some_and(Vec::is_empty);
+        let (state, ok) = match (self.ended_at, &self.violations) {
+            (Some(_), Some(_)) => ("done", Some(is_clean)),
+            (None, _) if self.started_at + LONGEST > now => ("running", None),
+            _ => ("failed", None),
+        };
+        json!({
+            "id": self.id,
+            "state": state,
+            "ok": ok,
+            "violations": violations,
+            "progress": if state == "running" { 0 } else { 1 },
+            "started_at": time_json(self.started_at),
+            "ended_at": opt_time_json(self.ended_at),
+        })
+    }
+
+    fn read(row: &mut Row) -> Result<Self, DbError> {
+        Ok(Self {
+            id: row.text(0)?,
+            started_at: row.int(1)?,
+            ended_at: row.opt_int(2)?,
+            violations: row.opt_text(3)?,
+        })
+    }
+}
+
+/// Audits.
+impl Store {
+    /// Notes that an audit is started; while one runs, the reply is that one. The caller then runs it, if the reply's id is `id`.
+    pub async fn admin_start_audit(&self, request: &AdminRequest, id: &str) -> AdminResult {
+        self.admin_write(request, StartAudit { id: id.to_owned() })
+            .await
+    }
+
+    /// Runs the audit `id`, which was started, to its end. Returns whether it found no violation.
+    pub async fn run_started_audit(
+        &self,
+        id: &str,
+        now: impl Fn() -> Millis,
+    ) -> Result<bool, StoreError> {
+        let found = self.audit().await;
+        let is_clean = found.as_ref().is_ok_and(Vec::is_empty);
+        self.write(EndAudit {
+            id: id.to_owned(),
+            ended_at: now(),
+            violations: found.as_deref().ok().map(violations_json),
+            error: found.as_ref().err().map(ToString::to_string),
+        })
+        .await?;
+        found.map(|_| is_clean)
+    }
+
+    /// An audit.
+    pub async fn admin_audit(&self, id: &str) -> Result<Option<AuditRecord>, StoreError> {
+        self.first(&AUDIT_BY_ID, args![id], AuditRecord::read).await
+    }
+
+    /// Audits, newest first.
+    pub async fn admin_list_audits(
+        &self,
+        after: Option<&PageStart>,
+        limit: usize,
+    ) -> Result<Vec<AuditRecord>, StoreError> {
+        let (at, id) = page_args(after);
+        let mut rows = self
+            .query(&LIST_AUDITS, args![at, id, limit as i64])
+            .await?;
+        Ok(rows
+            .iter_mut()
+            .map(AuditRecord::read)
+            .collect::<Result<_, _>>()?)
+    }
+}
+
+fn violations_json(found: &[AuditViolation]) -> String {
+    let kept = found.iter().take(MAX_VIOLATIONS);
+    Value::Array(kept.map(AuditViolation::to_json).collect()).to_string()
+}
+
+struct StartAudit {
+    id: String,
+}
+
+#[async_trait(?Send)]
+impl AdminChange for StartAudit {
+    async fn apply(
+        &self,
+        request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let now = request.now;
+        let running = batch.first(&RUNNING_AUDIT, args![now - LONGEST]).await?;
+        if let Some(mut row) = running {
+            let body = AuditRecord::read(&mut row)?.to_json(now);
+            return Ok(Applied::Unchanged(AdminReply::new(202, body, None)));
+        }
+        batch.queue(&INSERT_AUDIT, args![&self.id, now])?;
+        let audit = AuditRecord {
+            id: self.id.clone(),
+            started_at: now,
+            ended_at: None,
+            violations: None,
+        };
+        Ok(Applied::Changed(Change {
+            action: "audit.create",
+            object_type: "audit",
+            object_id: self.id.clone(),
+            before: None,
+            after: Some(json!({ "id": self.id })),
+            reply: AdminReply::new(202, audit.to_json(now), None),
+        }))
+    }
+}
+
+struct EndAudit {
+    id: String,
+    ended_at: Millis,
+    violations: Option<String>,
+    error: Option<String>,
+}
+
+#[async_trait(?Send)]
+impl Write for EndAudit {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        let (violations, error) = (self.violations.as_ref(), self.error.as_ref());
+        batch.queue(
+            &END_AUDIT,
+            args![self.ended_at, violations, error, &self.id],
+        )
+    }
+}
