@@ -36,7 +36,6 @@ pub use values::{Chat, Currency, Expiry, Fairness, Leases, Limits, TimeLimits, W
 
 use crate::http::tls::TlsFiles;
 use channels::ChannelSettings;
-
 use deserializer::{Error, deserialize};
 use document::{Node, Table, Value, Variables, join};
 use fields::whole;
