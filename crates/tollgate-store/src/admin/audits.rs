@@ -22,7 +22,7 @@ const LONGEST: Millis = 6 * HOUR;
 
 macro_rules! select_audits {
     () => {
-        "SELECT id, started_at, ended_at, violations, error FROM audits "
+        "SELECT id, started_at, ended_at, violations FROM audits "
     };
 }
 const AUDIT_BY_ID: Sql = Sql::both(concat!(select_audits!(), "WHERE id = $1"));
@@ -35,8 +35,7 @@ const RUNNING_AUDIT: Sql = Sql::both(concat!(
     "WHERE ended_at IS NULL AND started_at > $1 ORDER BY started_at DESC LIMIT 1"
 ));
 const INSERT_AUDIT: Sql = Sql::both("INSERT INTO audits (id, started_at) VALUES ($1, $2)");
-const END_AUDIT: Sql =
-    Sql::both("UPDATE audits SET ended_at = $1, violations = $2, error = $3 WHERE id = $4");
+const END_AUDIT: Sql = Sql::both("UPDATE audits SET ended_at = $1, violations = $2 WHERE id = $3");
 
 /// An audit that was started by the admin API.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +102,6 @@ impl Store {
             id: id.to_owned(),
             ended_at: now(),
             violations: found.as_deref().ok().map(violations_json),
-            error: found.as_ref().err().map(ToString::to_string),
         })
         .await?;
         found.map(|_| is_clean)
@@ -175,7 +173,6 @@ struct EndAudit {
     id: String,
     ended_at: Millis,
     violations: Option<String>,
-    error: Option<String>,
 }
 
 #[async_trait(?Send)]
@@ -183,10 +180,7 @@ impl Write for EndAudit {
     type Out = ();
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        let (violations, error) = (self.violations.as_ref(), self.error.as_ref());
-        batch.queue(
-            &END_AUDIT,
-            args![self.ended_at, violations, error, &self.id],
-        )
+        let violations = self.violations.as_ref();
+        batch.queue(&END_AUDIT, args![self.ended_at, violations, &self.id])
     }
 }
