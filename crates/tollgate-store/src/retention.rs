@@ -35,7 +35,7 @@ pub(crate) const OLD_CHATS: Sql = Sql::both(
     "SELECT id, closed_at FROM chats WHERE id >= $1 AND id < $2 AND attempts <> '' ORDER BY id LIMIT $3",
 );
 pub(crate) const CLEAR_CHAT_DETAILS: Sql = Sql::both(
-    "UPDATE chats SET request_id = '', channel = NULL, upstream_model = NULL, attempts = '' WHERE id = $1",
+    "UPDATE chats SET request_id = '', channel = NULL, upstream_model = NULL, attempts = '', dropped = NULL WHERE id = $1",
 );
 pub(crate) const SET_CHATS_PURGED_UNTIL: Sql =
     Sql::both("UPDATE meta SET value = $1 WHERE name = 'chats_forgotten'");

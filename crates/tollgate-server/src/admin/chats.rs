@@ -115,7 +115,7 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
     let entries = store.admin_entries_of(call.id()).await?;
     let mut page = chat.value;
     page["attempts"] = chat.attempts.unwrap_or_else(|| json!([]));
-    page["dropped"] = json!([]);
+    page["dropped"] = chat.dropped.unwrap_or_else(|| json!([]));
     page["charge"] = charge.map_or(Value::Null, |charge| {
         charge.to_admin_json(Some(UNIT_OF_CHATS))
     });

@@ -191,13 +191,13 @@ async fn resend_webhook(call: Call) -> Result<Reply, AdminError> {
 /// 404 if it was purged meanwhile, 500 if it cannot be read.
 async fn page(call: &Call, task: &Task) -> Result<Value, AdminError> {
     let app = &call.app;
-    let details = app.store.admin_task_details(task).await?;
+    let details = app.store.admin_task_details(&task.id).await?;
     let details = details.ok_or_else(|| AdminError::not_found("task"))?;
     let charge = app.store.task_charge(&task.id).await?;
     let webhook = app.store.webhook_log(&task.id).await?;
-    let unreadable = |_| AdminError::with_status(500, "the stored task cannot be read");
-    let record = view::render(&app.files, task, View::Bare).map_err(unreadable)?;
-    let files = view::result_files(task).map_err(unreadable)?;
+    let unreadable = || AdminError::with_status(500, "the stored task cannot be read");
+    let record = view::render(&app.files, task, View::Bare).map_err(|_| unreadable())?;
+    let files = view::result_files(task).map_err(|_| unreadable())?;
     let files = files.iter().map(|file| {
         json!({
             "url": app.files.url(&file.name),
@@ -210,7 +210,9 @@ async fn page(call: &Call, task: &Task) -> Result<Value, AdminError> {
     let adjustments = record.get("adjustments").cloned();
     page["adjustments"] = adjustments.unwrap_or_else(|| json!([]));
     page["record"] = record;
-    page["request"] = serde_json::from_str(&details.job).unwrap_or(Value::Null);
+    let job = charge.as_ref().and_then(|charge| charge.job.as_ref());
+    let request = job.map(|(_, job)| serde_json::from_str::<Value>(job));
+    page["request"] = request.transpose().map_err(|_| unreadable())?.into();
     page["attempts"] = details
         .attempts
         .iter()

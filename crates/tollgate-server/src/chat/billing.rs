@@ -51,6 +51,8 @@ pub struct Bill {
     permit: Option<RequestPermit>,
     bounds: ChargeBounds,
     attempts: Vec<serde_json::Value>,
+    /// The fields that a translation left out, as a JSON array.
+    dropped: Option<String>,
     channel: Option<String>,
     upstream_model: Option<String>,
     /// `None` if no upstream has the request.
@@ -134,6 +136,7 @@ impl Bill {
             permit,
             bounds,
             attempts: Vec::new(),
+            dropped: None,
             channel: None,
             upstream_model: None,
             in_flight: None,
@@ -211,6 +214,11 @@ impl Bill {
         }));
     }
 
+    /// Notes which fields of the request a translation left out.
+    pub fn set_dropped(&mut self, names: &[String]) {
+        self.dropped = (!names.is_empty()).then(|| json!(names).to_string());
+    }
+
     /// Settles for what was delivered; the charge is on disk when this returns. `outcome` is for the record.
     ///
     /// # Errors
@@ -269,6 +277,7 @@ impl Bill {
             clamped: charged.clamped,
             channel: self.channel.take(),
             upstream_model: self.upstream_model.take(),
+            dropped: self.dropped.take(),
             attempts: if self.attempts.is_empty() {
                 "[]".to_owned()
             } else {

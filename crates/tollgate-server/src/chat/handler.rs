@@ -133,7 +133,8 @@ async fn try_handle(
         json_array,
     };
     let answer = failover.try_channels().await?;
-    let bill = failover.bill;
+    let mut bill = failover.bill;
+    bill.set_dropped(&answer.dropped);
     drop(body);
 
     // 6. Send the response, complete or as a stream. Either way its end is sent only after the charge is on disk.

@@ -10,12 +10,17 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
 
+macro_rules! select_chats {
+    () => {
+        "SELECT id, model, format, streamed, outcome, user_id, key_id, channel, request_id, settled, refunded, input, cached_input, \
+         cache_write, output, reasoning, opened_at, closed_at, attempts, dropped FROM chats "
+    };
+}
 macro_rules! list_chats {
     ($database:ident $error_code:literal) => {
         concat!(
-            "SELECT id, model, format, streamed, outcome, user_id, key_id, channel, request_id, settled, refunded,
-                    input, cached_input, cache_write, output, reasoning, opened_at, closed_at, attempts
-             FROM chats WHERE id >= $1 AND id < $2 AND id < $3 AND ",
+            select_chats!(),
+            "WHERE id >= $1 AND id < $2 AND id < $3 AND ",
             one_of!($database "user_id" "$4"), " AND ", one_of!($database "key_id" "$5"), " AND ",
             one_of!($database "model" "$6"), " AND ", one_of!($database "format" "$7"), " AND ",
             one_of!($database "channel" "$8"), " AND ", one_of!($database "outcome" "$9"), " AND ",
@@ -29,10 +34,7 @@ const LIST_CHATS: Sql = Sql::per_database(
     list_chats!(sqlite "CASE WHEN outcome = 'failed' THEN json_extract(NULLIF(attempts, ''), '$[#-1].outcome') END"),
     list_chats!(postgres "CASE WHEN outcome = 'failed' THEN CAST(NULLIF(attempts, '') AS json) -> -1 ->> 'outcome' END"),
 );
-const CHAT: Sql = Sql::both(
-    "SELECT id, model, format, streamed, outcome, user_id, key_id, channel, request_id, settled, refunded,
-            input, cached_input, cache_write, output, reasoning, opened_at, closed_at, attempts FROM chats WHERE id = $1",
-);
+const CHAT: Sql = Sql::both(concat!(select_chats!(), "WHERE id = $1"));
 
 /// Which chats to list.
 #[derive(Debug, Clone, Default)]
@@ -68,6 +70,8 @@ pub struct ChatItem {
     pub value: Value,
     /// The failed attempts, as a JSON array; `None` once the details were purged.
     pub attempts: Option<Value>,
+    /// The fields that a translation left out, as a JSON array; `None` if there are none, and once the details were purged.
+    pub dropped: Option<Value>,
 }
 
 impl ChatItem {
@@ -110,10 +114,12 @@ impl ChatItem {
             "created_at": time_json(row.int(16)?),
             "ended_at": row.opt_int(17)?.map(time_json),
         });
+        let dropped = row.opt_text(19)?;
         Ok(Self {
             id,
             value,
             attempts,
+            dropped: dropped.and_then(|names| serde_json::from_str(&names).ok()),
         })
     }
 }

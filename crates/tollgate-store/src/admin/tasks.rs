@@ -20,16 +20,20 @@ use crate::webhooks::WebhookState;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write as _};
 
-/// The last attempt of each task, whose channel and provider job a list shows.
+/// Tasks with their last attempt, whose channel and provider job are shown.
+macro_rules! select_tasks {
+    () => {
+        "SELECT t.id, t.kind, t.model, t.state, t.user_id, t.key_id, a.channel, a.ticket, t.error_code, c.held, t.cost, t.refunded, \
+                t.created_at, t.started_at, t.ended_at \
+         FROM tasks t JOIN charges c ON c.id = t.id \
+         LEFT JOIN attempts a ON a.task_id = t.id AND a.number = (SELECT MAX(number) FROM attempts WHERE task_id = t.id) "
+    };
+}
 macro_rules! list_tasks {
     ($database:ident) => {
         concat!(
-            "SELECT t.id, t.kind, t.model, t.state, t.user_id, t.key_id, a.channel, a.ticket, t.error_code, c.held, t.cost,
-                    t.refunded, t.created_at, t.started_at, t.ended_at
-             FROM tasks t JOIN charges c ON c.id = t.id
-             LEFT JOIN attempts a ON a.task_id = t.id
-                AND a.number = (SELECT MAX(number) FROM attempts WHERE task_id = t.id)
-             WHERE t.id >= $1 AND t.id < $2 AND t.id < $3 AND ",
+            select_tasks!(),
+            "WHERE t.id >= $1 AND t.id < $2 AND t.id < $3 AND ",
             one_of!($database "t.user_id" "$4"), " AND ", one_of!($database "t.key_id" "$5"), " AND ",
             one_of!($database "t.kind" "$6"), " AND ", one_of!($database "t.model" "$7"), " AND ",
             one_of!($database "a.channel" "$8"), " AND ", one_of!($database "CAST(t.state AS TEXT)" "$9"), " AND ",
@@ -39,7 +43,7 @@ macro_rules! list_tasks {
     };
 }
 const LIST_TASKS: Sql = Sql::per_database(list_tasks!(sqlite), list_tasks!(postgres));
-const TASK_DETAILS: Sql = Sql::both("SELECT job, request_id FROM tasks WHERE id = $1");
+const TASK: Sql = Sql::both(concat!(select_tasks!(), "WHERE t.id = $1"));
 const ATTEMPTS: Sql = Sql::both(
     "SELECT number, channel, key_print, external_id, ticket, fence, outcome, error, started_at, ended_at FROM attempts
      WHERE task_id = $1 ORDER BY number",
@@ -173,10 +177,6 @@ impl AttemptRecord {
 pub struct TaskDetails {
     /// The members that the list shows.
     pub item: Value,
-    /// The request as it was validated, as a JSON object.
-    pub job: String,
-    /// The id of the request that submitted it.
-    pub request_id: String,
     /// Its attempts, the first first.
     pub attempts: Vec<AttemptRecord>,
     /// Its ledger entries, the first first.
@@ -233,32 +233,20 @@ impl Store {
             .collect::<Result<_, _>>()?)
     }
 
-    /// What the page of `task` shows. `None` if the task was purged meanwhile.
-    pub async fn admin_task_details(&self, task: &Task) -> Result<Option<TaskDetails>, StoreError> {
-        let filter = TaskFilter {
-            from: task.created_at,
-            to: task.created_at + 1,
-            ..TaskFilter::default()
-        };
-        let after = format!("{}~", task.id);
-        let found = self.admin_list_tasks(&filter, Some(&after), 1).await?;
-        let item = found.into_iter().find(|item| item.id == task.id);
-        let Some(item) = item else {
+    /// What the page of a task shows. `None` if there is no such task.
+    pub async fn admin_task_details(
+        &self,
+        task_id: &str,
+    ) -> Result<Option<TaskDetails>, StoreError> {
+        let Some(item) = self.first(&TASK, args![task_id], TaskItem::read).await? else {
             return Ok(None);
         };
-        let read = |row: &mut Row| Ok((row.text(0)?, row.text(1)?));
-        let Some((job, request_id)) = self.first(&TASK_DETAILS, args![&task.id], read).await?
-        else {
-            return Ok(None);
-        };
-        let mut attempts = self.query(&ATTEMPTS, args![&task.id]).await?;
+        let mut attempts = self.query(&ATTEMPTS, args![task_id]).await?;
         let attempts = attempts.iter_mut().map(AttemptRecord::read);
         Ok(Some(TaskDetails {
             item: item.into_json(),
-            job,
-            request_id,
             attempts: attempts.collect::<Result<_, _>>()?,
-            entries: entries_of(self, &task.id).await?,
+            entries: entries_of(self, task_id).await?,
         }))
     }
 

@@ -169,6 +169,7 @@ impl Write for ReleaseChat {
             channel: None,
             upstream_model: None,
             attempts: String::new(),
+            dropped: None,
             outcome: ChatEnd::OUTCOME_LOST,
             ended_at: self.now,
         };

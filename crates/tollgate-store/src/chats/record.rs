@@ -59,6 +59,8 @@ pub struct ChatEnd {
     pub upstream_model: Option<String>,
     /// A JSON array of `{channel, outcome, status, error, ms}`; `[]` if the first attempt succeeded.
     pub attempts: String,
+    /// The fields of the request that a translation left out, as a JSON array of names. `None` if there are none.
+    pub dropped: Option<String>,
     /// `done`, `cut`, `client_gone`, `failed`, …; never [`ChatEnd::OUTCOME_LOST`].
     pub outcome: &'static str,
     /// When it ended.

@@ -15,8 +15,8 @@ const INSERT_INTO_CHATS: &str =
     "INSERT INTO chats (id, user_id, key_id, model, format, streamed, request_id,
     input_price, cached_input_price, cache_write_price, output_price, reasoning_price,
     input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped, parts_cost, parts,
-    outcome, channel, upstream_model, attempts, node, opened_at, closed_at, seal) VALUES ";
-const COLUMNS: usize = 33;
+    outcome, channel, upstream_model, attempts, dropped, node, opened_at, closed_at, seal) VALUES ";
+const COLUMNS: usize = 34;
 pub(super) static INSERT_CHAT: LazyLock<Sql> = LazyLock::new(|| insert_statement(1));
 static INSERT_CHATS: LazyLock<Sql> = LazyLock::new(|| insert_statement(ROWS_PER_INSERT));
 /// Rows that [`INSERT_CHATS`] inserts.
@@ -228,6 +228,7 @@ pub(super) fn chat_row<'a>(
         end.and_then(|end| end.channel.as_ref()),
         end.and_then(|end| end.upstream_model.as_ref()),
         end.map_or("[]", attempts_column),
+        end.and_then(|end| end.dropped.as_ref()),
         node,
         chat.opened_at,
         end.map(|end| end.ended_at),

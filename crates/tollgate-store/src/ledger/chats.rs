@@ -21,8 +21,8 @@ use crate::writer::batch::Batch;
 pub(crate) const CLOSE_CHAT: Sql = Sql::both(
     "UPDATE chats SET input = $1, cached_input = $2, cache_write = $3, output = $4, reasoning = $5, estimated = $6,
                       settled = $7, forgiven = 0, debt = $8, clamped = $9, outcome = $10, channel = $11, upstream_model = $12,
-                      attempts = $13, node = NULL, closed_at = $14, seal = $15, parts_cost = $16, parts = $17
-     WHERE id = $18 AND closed_at IS NULL",
+                      attempts = $13, node = NULL, closed_at = $14, seal = $15, parts_cost = $16, parts = $17, dropped = $18
+     WHERE id = $19 AND closed_at IS NULL",
 );
 
 /// Inserts an open chat and holds the cost of `max_tokens`. A rejection has written nothing.
@@ -156,6 +156,7 @@ pub(crate) async fn close_chat(
             checksum,
             end.parts.cost(),
             end.parts.column(),
+            end.dropped.as_ref(),
             id
         ],
     )?;

@@ -352,6 +352,7 @@ pub(crate) fn chat_end(units: TokenCounts) -> ChatEnd {
         channel: Some("main".to_owned()),
         upstream_model: Some("gpt-5-mini".to_owned()),
         attempts: "[]".to_owned(),
+        dropped: None,
         outcome: "done",
         ended_at: NOW + 1,
     }

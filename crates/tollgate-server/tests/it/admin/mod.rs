@@ -8,7 +8,7 @@ mod table;
 mod tasks;
 mod writes;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::*;
 
@@ -20,6 +20,30 @@ async fn gateway(backend: Backend) -> (TestGateway, Client) {
     let gateway = Setup::new(backend).admin_key(OWNER).start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
     (gateway, owner)
+}
+
+const PRICES: &str = r#"
+[media]
+allow_private_urls = ["127.0.0.0/8"]
+[price."gpt-image-2-official"]
+per_image = 0.4
+[price."gpt-5"]
+input_per_million = 100
+output_per_million = 1000
+"#;
+
+/// A gateway with prices, its owner, and a client with a balance of 10.
+async fn priced_gateway(backend: Backend) -> (TestGateway, Client, Client) {
+    let setup = Setup::new(backend).config(PRICES).admin_key(OWNER);
+    let gateway = setup.start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    let client = gateway.funded_client("10").await;
+    (gateway, owner, client)
+}
+
+/// A request of one image, which costs 0.4.
+fn image(prompt: &str) -> Value {
+    json!({ "model": "gpt-image-2-official", "prompt": prompt })
 }
 
 /// Sends a request with a JSON body below [`ADMIN`].

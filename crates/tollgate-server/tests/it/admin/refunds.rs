@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{ADMIN, OWNER, send};
+use super::{ADMIN, image, priced_gateway, send};
 use crate::harness::*;
 
 on_both!(
@@ -11,26 +11,6 @@ on_both!(
     concurrent_refunds_never_exceed_what_was_settled,
 );
 on_sqlite!(the_audit_finds_refunds_that_do_not_add_up);
-
-const CONFIG: &str = r#"
-[price."gpt-image-2-official"]
-per_image = 0.4
-[price."gpt-5"]
-input_per_million = 100
-output_per_million = 1000
-"#;
-
-async fn setup(backend: Backend) -> (TestGateway, Client, Client) {
-    let setup = Setup::new(backend).config(CONFIG).admin_key(OWNER);
-    let gateway = setup.start().await;
-    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
-    let client = gateway.funded_client("10").await;
-    (gateway, owner, client)
-}
-
-fn image(prompt: &str) -> Value {
-    json!({ "model": "gpt-image-2-official", "prompt": prompt })
-}
 
 async fn refund(owner: &Client, object: &str, once: &str, body: &Value) -> Reply {
     let path = format!("{object}/refund");
@@ -42,7 +22,7 @@ fn code(reply: &Reply) -> (u16, Value) {
 }
 
 async fn refunds_give_back_what_was_settled(backend: Backend) {
-    let (gateway, owner, client) = setup(backend).await;
+    let (gateway, owner, client) = priced_gateway(backend).await;
     let task = task_id(&client.generate(&image("a mill")).await);
     assert_eq!(client.balances().await, (9.6, 0.4));
     assert_eq!(client.task(&task).await["refunded"], Value::Null);
@@ -174,7 +154,7 @@ async fn refunds_give_back_what_was_settled(backend: Backend) {
 }
 
 async fn concurrent_refunds_never_exceed_what_was_settled(backend: Backend) {
-    let (gateway, owner, client) = setup(backend).await;
+    let (gateway, owner, client) = priced_gateway(backend).await;
     let task = task_id(&client.generate(&image("a mill")).await);
     let path = format!("/tasks/{task}");
     let body = json!({ "amount": "0.12", "reason": "side by side" });
@@ -196,7 +176,7 @@ async fn concurrent_refunds_never_exceed_what_was_settled(backend: Backend) {
 }
 
 async fn the_audit_finds_refunds_that_do_not_add_up(backend: Backend) {
-    let (gateway, owner, client) = setup(backend).await;
+    let (gateway, owner, client) = priced_gateway(backend).await;
     let task = task_id(&client.generate(&image("a mill")).await);
     let body = json!({ "amount": "0.1", "reason": "x" });
     refund(&owner, &format!("/tasks/{task}"), "1", &body)

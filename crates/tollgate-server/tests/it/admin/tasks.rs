@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ADMIN, OWNER, send};
+use super::{ADMIN, image, priced_gateway, send};
 use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
@@ -11,28 +11,6 @@ on_both!(
     chats_are_listed_and_shown,
     webhooks_are_sent_again,
 );
-
-const CONFIG: &str = r#"
-[media]
-allow_private_urls = ["127.0.0.0/8"]
-[price."gpt-image-2-official"]
-per_image = 0.4
-[price."gpt-5"]
-input_per_million = 100
-output_per_million = 1000
-"#;
-
-async fn setup(backend: Backend) -> (TestGateway, Client, Client) {
-    let setup = Setup::new(backend).config(CONFIG).admin_key(OWNER);
-    let gateway = setup.start().await;
-    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
-    let client = gateway.funded_client("10").await;
-    (gateway, owner, client)
-}
-
-fn image(prompt: &str) -> Value {
-    json!({ "model": "gpt-image-2-official", "prompt": prompt })
-}
 
 async fn get(owner: &Client, path: &str) -> Value {
     owner.get_json(&format!("{ADMIN}{path}")).await
@@ -57,7 +35,7 @@ fn events(task: &Value) -> Vec<&str> {
 }
 
 async fn tasks_are_listed_shown_and_cancelled(backend: Backend) {
-    let (gateway, owner, client) = setup(backend).await;
+    let (gateway, owner, client) = priced_gateway(backend).await;
     let done = task_id(&client.generate(&image("a mill")).await);
     let failed = client.submit(&image("[[sandbox:fail]]")).await;
     client.wait_for_end(&failed).await;
@@ -187,7 +165,7 @@ async fn tasks_are_listed_shown_and_cancelled(backend: Backend) {
 }
 
 async fn chats_are_listed_and_shown(backend: Backend) {
-    let (gateway, owner, client) = setup(backend).await;
+    let (gateway, owner, client) = priced_gateway(backend).await;
     let chat = json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": "Hello" }] });
     let reply = client.post("/v1/chat/completions", &chat).await.expect(200);
     let request_id = reply.header("x-request-id").to_owned();
@@ -257,7 +235,7 @@ async fn chats_are_listed_and_shown(backend: Backend) {
 }
 
 async fn webhooks_are_sent_again(backend: Backend) {
-    let (gateway, owner, client) = setup(backend).await;
+    let (gateway, owner, client) = priced_gateway(backend).await;
     let receiver = WebhookReceiver::start().await;
     let mut body = image("a mill");
     let without = client.submit(&body).await;

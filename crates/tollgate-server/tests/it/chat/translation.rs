@@ -224,6 +224,10 @@ async fn dropped_fields_are_reported(backend: Backend) {
     let dropped = reply.header("x-tollgate-dropped");
     let both = dropped.contains("frequency_penalty") && dropped.contains("seed");
     assert!(both, "{dropped}");
+    // The chat's record names the same.
+    let stored = gateway.query("SELECT dropped FROM chats").await;
+    let stored: Vec<String> = serde_json::from_str(&stored[0][0]).unwrap();
+    assert_eq!(stored.join(", "), dropped);
     let strict = [("x-tollgate-strict", "true")];
     let reply = client.post_with(&path, &body, &strict).await.expect(400);
     let message = Format::Chat.error(400, &reply.json());

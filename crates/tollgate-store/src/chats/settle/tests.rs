@@ -197,6 +197,7 @@ fn end(cost: u64) -> ChatEnd {
         channel: None,
         upstream_model: None,
         attempts: String::new(),
+        dropped: None,
         outcome: "done",
         ended_at: 1,
     }

@@ -78,6 +78,7 @@ fn end(named: Option<&str>, tokens: TokenCounts, ended_at: i64) -> ChatEnd {
             channel: None,
             upstream_model: None,
             attempts: r#"[{"channel":"main","status":500}]"#.to_owned(),
+            dropped: None,
             ..done
         },
     }
