@@ -6,9 +6,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::chat_output::{ChatOutput, ChatPrompt};
+use crate::chat_output::{ChatOutput, ChatPrompt, IMAGE_BYTES};
 use crate::event_stream::Event;
 use crate::fake::lock;
+use crate::scenario::Scenario;
 use crate::tokens::Tokens;
 
 /// Bytes of text in one token, where no usage says another number.
@@ -44,6 +45,8 @@ struct Progress {
     events: Vec<(u64, u64)>,
     /// Whether the provider itself ends the stream early.
     breaks_off: bool,
+    /// Whether the model goes on where the stream stands still.
+    stalls: bool,
     sent: u64,
     /// When the last byte was sent. `None` before the first.
     sent_at: Option<Instant>,
@@ -61,8 +64,8 @@ impl Bill {
         }
     }
 
-    /// The response is a stream of these events, which are `bytes`. The provider `breaks_off` before its end.
-    pub(crate) fn expect_stream(&self, events: &[Event], bytes: &[Bytes], breaks_off: bool) {
+    /// The response is a stream of these events, which are `bytes`, unless the scenario ends it early.
+    pub(crate) fn expect_stream(&self, events: &[Event], bytes: &[Bytes], how: &Scenario) {
         let (mut end, mut generated) = (0, 0);
         let ends = events.iter().zip(bytes).map(|(event, bytes)| {
             end += bytes.len() as u64;
@@ -73,7 +76,8 @@ impl Bill {
         });
         let mut progress = lock(&self.progress);
         progress.events = ends.collect();
-        progress.breaks_off = breaks_off;
+        progress.breaks_off = how.breaks_off();
+        progress.stalls = matches!(how, Scenario::Stall { .. });
     }
 
     /// So many more bytes of the body are sent.
@@ -97,9 +101,12 @@ impl Bill {
         if progress.breaks_off && generated == 0 {
             return None;
         }
-        let milliseconds = sent_at.duration_since(self.received_at).as_millis() as u64;
         let visible = generated.div_ceil(BYTES_PER_TOKEN);
-        let reasoning = milliseconds * TOKENS_PER_SECOND / 1_000;
+        let milliseconds = sent_at.duration_since(self.received_at).as_millis() as u64;
+        let reasoning = match progress.stalls {
+            true => u64::MAX,
+            false => milliseconds * TOKENS_PER_SECOND / 1_000,
+        };
         let reasoning = reasoning.saturating_sub(visible).min(self.usage.reasoning);
         Some(Tokens {
             input: self.prompt_tokens,
@@ -119,6 +126,7 @@ fn output_bytes(value: &Value) -> u64 {
             .map(|(name, value)| match value {
                 Value::String(text) if OUTPUT_MEMBERS.contains(&name.as_str()) => text.len() as u64,
                 Value::Object(_) if name == "args" => value.to_string().len() as u64,
+                Value::Object(_) if name == "inlineData" => IMAGE_BYTES,
                 value => output_bytes(value),
             })
             .sum(),
@@ -158,7 +166,7 @@ mod tests {
         ];
         let events: Vec<Event> = events.into_iter().map(Event::Json).collect();
         let bytes = vec![Bytes::from_static(b"0123456789"); 4];
-        bill.expect_stream(&events, &bytes, false);
+        bill.expect_stream(&events, &bytes, &Scenario::Normal);
         let outputs = [9, 1, 9, 11].map(|bytes| {
             bill.sent(bytes);
             bill.tokens().map(|tokens| (tokens.input, tokens.output))

@@ -8,6 +8,9 @@ use crate::scenario::Scenario;
 use crate::tables::expr::plain;
 use crate::tokens::{Tokens, tokens};
 
+/// Bytes of text that have as many tokens as a generated image: 1,290 tokens, as Gemini counts.
+pub(crate) const IMAGE_BYTES: u64 = 4 * 1_290;
+
 /// A tool that the model may call.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Tool {
@@ -53,6 +56,9 @@ pub(crate) struct ChatPrompt {
     limit: Option<u64>,
     /// How many outputs.
     count: Option<usize>,
+    /// Whether an image belongs to the output.
+    #[serde(default)]
+    draws: bool,
 }
 
 /// How an output ends.
@@ -88,6 +94,8 @@ pub(crate) struct ChatOutput {
     pieces: Vec<String>,
     text: String,
     calls: Vec<Call>,
+    /// Whether an image follows the text.
+    draws: bool,
     #[serde(flatten)]
     ending: Ending,
     tokens: Tokens,
@@ -125,7 +133,10 @@ impl ChatOutput {
             String::new()
         };
         let input = prompt.results.as_deref().unwrap_or(&prompt.text);
-        let bytes = text.len() + calls.iter().map(|call| call.text.len()).sum::<usize>();
+        let draws = prompt.draws && ending == Ending::Natural && calls.is_empty();
+        let image_bytes = if draws { IMAGE_BYTES } else { 0 };
+        let call_bytes = calls.iter().map(|call| call.text.len()).sum::<usize>();
+        let bytes = text.len() + call_bytes + image_bytes as usize;
         let count = prompt.count.unwrap_or(1).max(1);
         let tokens = tokens(input, bytes * count, thinks);
         let pieces_of_text = match scenario {
@@ -138,6 +149,7 @@ impl ChatOutput {
             text: pieces_of_text.concat(),
             pieces: pieces_of_text,
             calls,
+            draws,
             ending,
             tokens,
             number,
@@ -149,10 +161,11 @@ impl ChatOutput {
         self.tokens
     }
 
-    /// Bytes of the texts and arguments.
+    /// Bytes of the texts and arguments, and [`IMAGE_BYTES`] of an image.
     pub(crate) fn visible_bytes(&self) -> u64 {
         let calls = self.calls.iter().map(|call| call.text.len());
-        (self.text.len() + calls.sum::<usize>()) as u64
+        let image = if self.draws { IMAGE_BYTES } else { 0 };
+        (self.text.len() + calls.sum::<usize>()) as u64 + image
     }
 
     /// As the templates of the tables know it.

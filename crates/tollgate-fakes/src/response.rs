@@ -147,7 +147,7 @@ pub(crate) fn stream(
     bill: Option<Arc<Bill>>,
 ) -> OutgoingResponse {
     if let Some(bill) = &bill {
-        bill.expect_stream(&events.events, &events.write(), how.breaks_off());
+        bill.expect_stream(&events.events, &events.write(), how);
     }
     events.apply_scenario(how);
     let mut bytes = events.write();
