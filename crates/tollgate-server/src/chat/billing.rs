@@ -174,6 +174,11 @@ impl Bill {
         self.has_client_left = true;
     }
 
+    /// Whether what an upstream did after the client left is charged.
+    pub fn has_client_left(&self) -> bool {
+        self.has_client_left
+    }
+
     /// Whether the upstream generates something unseen, so that only its usage tells what it costs.
     pub fn is_output_hidden(&self) -> bool {
         let is_counted = self.delivered.usage.is_some_and(|usage| {

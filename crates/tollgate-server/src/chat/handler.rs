@@ -9,7 +9,9 @@ use http::{HeaderMap, HeaderName, Method};
 use tollgate_chat::RenderOptions;
 use tollgate_core::{Amount, Millis, id};
 use tollgate_store::{Key, NewChat, TokenPrices};
-use tollgate_upstream::{ChatCall, ChatModel, ChatProvider, ChatTimeouts, ProviderError};
+use tollgate_upstream::{
+    ChatCall, ChatModel, ChatProvider, ChatTimeouts, ProviderError, UpstreamErrorKind,
+};
 
 use crate::chat::billing::{Bill, Delivered};
 use crate::chat::bounds::HiddenOutput;
@@ -458,8 +460,14 @@ impl ChannelFailover<'_> {
         let channel = &permit.open.channel.name;
         permit.record_error(&self.channel_model, &self.key.user_id, error);
         self.bill.add_failed_attempt(channel, error);
-        self.bill.request_failed();
-        self.watch.request_failed();
+        // A client that has left a silent provider pays for what the provider may charge for; one that stayed got an error.
+        match error.kind == UpstreamErrorKind::TimedOut && self.watch.is_gone() {
+            true => self.bill.client_left(),
+            false => {
+                self.bill.request_failed();
+                self.watch.request_failed();
+            }
+        }
         tracing::warn!(
             request_id = self.request_id,
             channel = channel,
@@ -475,7 +483,11 @@ impl ChannelFailover<'_> {
     /// Ends a chat of which nothing was delivered: nothing is charged, the attempts are recorded. The client's error does not
     /// depend on whether that record can be written.
     async fn give_up(&mut self, error: ChatErrorResponse) -> ChatErrorResponse {
-        if let Err(e) = self.bill.settle("failed").await {
+        let outcome = match self.bill.has_client_left() {
+            true => "client_gone",
+            false => "failed",
+        };
+        if let Err(e) = self.bill.settle(outcome).await {
             tracing::error!(error = %e, "a failed chat could not be recorded");
         }
         error
