@@ -95,6 +95,14 @@ impl EventStream {
 }
 
 impl Form {
+    /// What clients skip between two events.
+    pub(crate) fn comment(self) -> &'static [u8] {
+        match self {
+            Self::Array => b" ",
+            _ => b": ping\n\n",
+        }
+    }
+
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Sse | Self::NamedSse => "text/event-stream; charset=utf-8",

@@ -180,6 +180,13 @@ pub(crate) fn stream(
             let more = move |n| form.write(&filler(n), false, false);
             end = Some(Step::Endless(Box::new(more)));
         }
+        Scenario::Pings => {
+            bytes.truncate(events.filler_at);
+            let comment = events.form.comment();
+            end = Some(Step::Endless(Box::new(move |_| {
+                Bytes::from_static(comment)
+            })));
+        }
         _ => {}
     }
     let bytes = event_stream::shuffle(bytes, &mut Rng::new(seed)).into_iter();

@@ -82,6 +82,8 @@ scenarios! {
     "stall" Stall { after: usize = 2, "Events that are sent." }
     /// The stream goes on until the client disconnects.
     "endless" Endless
+    /// After the beginning nothing comes but comments, for ever.
+    "pings" Pings
     /// No usage anywhere.
     "no-usage" NoUsage
     /// Every number of the usage is negative.
