@@ -8,6 +8,8 @@ use tollgate_chat::Format;
 use tollgate_chat::provider_options::ProviderOption;
 use tollgate_core::Secret;
 
+use crate::egress::is_private_url;
+
 /// A channel as configured.
 #[derive(Debug, Clone)]
 pub struct Channel {
@@ -37,6 +39,9 @@ pub struct Channel {
     pub betas: Vec<String>,
     /// Chat timeouts that override the gateway's.
     pub time_limits: ChannelTimeLimits,
+    /// Whether the gateway fetches the files that chats name by URL, so that its server gets none of these URLs. `None`: if the
+    /// server is on a private network.
+    pub fetch_urls: Option<bool>,
     /// Poll interval (`poll_ms`) that overrides the adapter's.
     pub poll: Option<Duration>,
     /// Options of its provider (`[channel.options]`), checked by [`crate::ProviderEntry::check`].
@@ -139,6 +144,7 @@ impl Channel {
             allow: Vec::new(),
             betas: Vec::new(),
             time_limits: ChannelTimeLimits::default(),
+            fetch_urls: None,
             poll: None,
             options: Map::new(),
         }
@@ -147,6 +153,12 @@ impl Channel {
     /// Whether an option is forwarded whatever the price of the model says.
     pub fn allows(&self, option: ProviderOption) -> bool {
         self.allow.contains(&option)
+    }
+
+    /// Whether its server gets no URLs of clients: one on the operator's own network could reach what clients must not.
+    pub fn fetches_urls(&self) -> bool {
+        let is_private = || self.base_url.as_deref().is_some_and(is_private_url);
+        self.fetch_urls.unwrap_or_else(is_private)
     }
 
     /// Of the formats that a provider supports, best first, those that this channel is configured for, in the order of its

@@ -8,8 +8,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::io::AsyncWrite;
-use tollgate_chat::hub::{ModelCapabilities, Part, PartKind, Request, Source};
-use tollgate_chat::{Format, InvalidRequest, media};
+use tollgate_chat::hub::{Part, PartKind, Request, Source};
+use tollgate_chat::{InvalidRequest, media};
 use tollgate_upstream::egress::{self, FetchLimits};
 
 use crate::chat::error::ChatErrorResponse;
@@ -26,20 +26,19 @@ const CONCURRENCY: usize = 4;
 /// Files of one request.
 const MAX_FILES: usize = 100;
 
-/// Replaces the URLs that an upstream of `format` does not accept by the files behind them, as base64.
+/// Replaces the URLs that the upstream does not accept by the files behind them, as base64.
 ///
 /// # Errors
 /// 400 that names the URL and why it could not be fetched.
-pub async fn fetch_urls(
+pub async fn inline_urls(
     egress: &egress::Client,
     request: &mut Request,
-    format: &dyn Format,
-    capabilities: &ModelCapabilities,
+    accepts_url: impl Fn(&PartKind) -> bool,
 ) -> Result<(), ChatErrorResponse> {
     let mut wanted: Vec<&mut Source> = Vec::new();
     for turn in &mut request.turns {
         for part in &mut turn.parts {
-            collect_urls(part, format, capabilities, &mut wanted);
+            collect_urls(part, &accepts_url, &mut wanted);
         }
     }
     if wanted.is_empty() {
@@ -84,27 +83,37 @@ pub async fn fetch_urls(
     Ok(())
 }
 
+/// Whether a part is a file at a web address. Other addresses are the provider's own.
+pub fn is_web(part: &PartKind) -> bool {
+    let (PartKind::Image { source, .. }
+    | PartKind::Audio { source }
+    | PartKind::Video { source }
+    | PartKind::File { source, .. }) = part
+    else {
+        return false;
+    };
+    matches!(source, Source::Url { url, .. } if url.starts_with("http://") || url.starts_with("https://"))
+}
+
 /// Collects the sources in `part` that must be fetched.
 fn collect_urls<'a>(
     part: &'a mut Part,
-    format: &dyn Format,
-    capabilities: &ModelCapabilities,
+    accepts_url: &impl Fn(&PartKind) -> bool,
     wanted: &mut Vec<&'a mut Source>,
 ) {
-    let is_accepted = format.accepts_url(&part.kind, capabilities);
+    let is_accepted = accepts_url(&part.kind);
     match &mut part.kind {
         PartKind::Image { source, .. }
         | PartKind::Audio { source }
         | PartKind::Video { source }
-        | PartKind::File { source, .. } => {
-            let is_web = matches!(source, Source::Url { url, .. } if url.starts_with("http://") || url.starts_with("https://"));
-            if is_web && !is_accepted {
-                wanted.push(source);
-            }
+        | PartKind::File { source, .. }
+            if matches!(source, Source::Url { .. }) && !is_accepted =>
+        {
+            wanted.push(source);
         }
         PartKind::ToolResult { content, .. } => {
             for part in content {
-                collect_urls(part, format, capabilities, wanted);
+                collect_urls(part, accepts_url, wanted);
             }
         }
         _ => {}

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use tollgate_chat::hub::{ReasoningControl, RequestField, ToolChoice};
+use tollgate_chat::hub::{PartKind, ReasoningControl, RequestField, ToolChoice};
 use tollgate_chat::provider_options::{ProviderOption, add_store_false, remove_options};
 use tollgate_chat::{Format, InvalidRequest, RequestSummary, Target, custom_tool, hub, thoughts};
 use tollgate_upstream::Channel;
@@ -13,7 +13,7 @@ use crate::chat::allowed_options::{NotForwarded, RequestOptions};
 use crate::chat::context::ChatContext;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
-use crate::chat::fetch_urls::fetch_urls;
+use crate::chat::fetch_urls;
 use crate::http::large_work;
 use crate::routing::ModelBinding;
 
@@ -123,25 +123,11 @@ impl Conversation {
         let adds_reasoning = model.reasoning.is_some() && !self.summary.has_reasoning_settings;
         let is_unasked = self.sends_unasked_thoughts(endpoint, binding);
         let other_api = self.needs_other_api(same, binding);
-        let must_rewrite = adds_reasoning || is_unasked || other_api;
+        let fetches_all = self.summary.attachments > 0 && channel.0.fetches_urls();
+        let has_urls = fetches_all && memchr::memmem::find(&self.raw, b"://").is_some();
+        let must_rewrite = adds_reasoning || is_unasked || other_api || has_urls;
         if let (Some(format), true, false) = (same, self.summary.is_native, must_rewrite) {
-            self.check_counted(format, channel.0)?;
-            let forward = || format.forward_request(&self.raw, &self.summary, &target);
-            let mut body = large_work::run_in_place(self.raw.len(), forward)?;
-            if format.stores_replies() && must_not_store(&body, channel.0, binding) {
-                body = add_store_false(&body).unwrap_or(body);
-            }
-            return Ok(PreparedRequest {
-                format,
-                body,
-                forward: true,
-                hides_thoughts: false,
-                dropped: not_forwarded.names,
-                headers: not_forwarded.headers,
-                renamed_tools: Vec::new(),
-                json_tool: None,
-                custom_tools: HashSet::new(),
-            });
+            return self.forward(format, &target, channel.0, binding, not_forwarded);
         }
         let mut request = self.parse(context, endpoint, user_id)?.clone();
         // The client's format, else the preferred one; but one that searches, if that is asked for.
@@ -161,8 +147,15 @@ impl Conversation {
             request.reasoning.clone_from(&model.reasoning);
         }
         // Boxed: it is rare, and would make every request's future larger.
-        let fetching = fetch_urls(&context.egress, &mut request, format, &model.traits);
-        Box::pin(fetching).await?;
+        let accepts = |part: &PartKind| {
+            !has_urls && (format.accepts_url(part, &model.traits) || !fetch_urls::is_web(part))
+        };
+        Box::pin(fetch_urls::inline_urls(
+            &context.egress,
+            &mut request,
+            accepts,
+        ))
+        .await?;
         let write = || format.write_request(&request, &target);
         let written = large_work::run_in_place(self.raw.len(), write)?;
         self.check_dropped(&written.dropped)?;
@@ -182,6 +175,34 @@ impl Conversation {
             renamed_tools: written.renamed_tools,
             json_tool: written.json_tool,
             custom_tools: custom_tool::custom_tool_names(&request),
+        })
+    }
+
+    /// Prepares a request for an upstream of the client's own format: the bytes pass through, but for the model and the limits.
+    fn forward(
+        &self,
+        format: &'static dyn Format,
+        target: &Target<'_>,
+        channel: &Channel,
+        binding: &ModelBinding,
+        not_forwarded: NotForwarded,
+    ) -> Result<PreparedRequest, ChatErrorResponse> {
+        self.check_counted(format, channel)?;
+        let forward = || format.forward_request(&self.raw, &self.summary, target);
+        let mut body = large_work::run_in_place(self.raw.len(), forward)?;
+        if format.stores_replies() && must_not_store(&body, channel, binding) {
+            body = add_store_false(&body).unwrap_or(body);
+        }
+        Ok(PreparedRequest {
+            format,
+            body,
+            forward: true,
+            hides_thoughts: false,
+            dropped: not_forwarded.names,
+            headers: not_forwarded.headers,
+            renamed_tools: Vec::new(),
+            json_tool: None,
+            custom_tools: HashSet::new(),
         })
     }
 

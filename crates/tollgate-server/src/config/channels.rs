@@ -53,6 +53,8 @@ pub(super) struct ChannelSettings {
     first_byte_s: Option<Duration>,
     #[serde(default, deserialize_with = "optional_seconds")]
     idle_s: Option<Duration>,
+    #[serde(default)]
+    fetch_urls: Option<bool>,
     #[serde(default, deserialize_with = "optional_whole::<_, _, 10, 3_600_000>")]
     poll_ms: Option<u64>,
     #[serde(default)]
@@ -92,6 +94,7 @@ impl ChannelSettings {
                 first_byte: self.first_byte_s,
                 idle: self.idle_s,
             },
+            fetch_urls: self.fetch_urls,
             poll: self.poll_ms.map(Duration::from_millis),
             options: self.options,
         };
