@@ -13,6 +13,7 @@ use tollgate_upstream::egress::{self, ClientOptions};
 use crate::admin::PasswordHasher;
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
+use crate::chat::answer_memory::AnswerBudget;
 use crate::chat::billing::BillingContext;
 use crate::chat::context::{ChatContext, ChatSettings};
 use crate::chat::endpoint::is_chat_path;
@@ -221,6 +222,7 @@ impl Shared {
             limits: self.limits.clone(),
             clock: Arc::clone(&self.clock),
             body_budget: self.body_budget.clone(),
+            answer_budget: AnswerBudget::default(),
             catalogue: Arc::clone(&self.catalogue),
             reloadable: self.reloadable.clone(),
             egress: self.egress.clone(),

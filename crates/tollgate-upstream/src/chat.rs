@@ -102,25 +102,4 @@ impl ChatBody {
             Self::Local(stream) => stream.next().await.transpose(),
         }
     }
-
-    /// The whole body, if it has at most `max` bytes.
-    pub async fn collect(mut self, max: usize) -> Result<Bytes, EgressError> {
-        let Some(first) = self.chunk().await? else {
-            return Ok(Bytes::new());
-        };
-        // Most bodies are one chunk: no copy.
-        let Some(second) = self.chunk().await? else {
-            return Ok(first);
-        };
-        let mut all = bytes::BytesMut::from(first);
-        let mut next = Some(second);
-        while let Some(chunk) = next {
-            if all.len() + chunk.len() > max {
-                return Err(EgressError::TooLarge { max: max as u64 });
-            }
-            all.extend_from_slice(&chunk);
-            next = self.chunk().await?;
-        }
-        Ok(all.freeze())
-    }
 }

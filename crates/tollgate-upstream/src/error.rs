@@ -76,6 +76,8 @@ pub enum UpstreamErrorKind {
     Connect,
     /// No answer in time. Only chats tell it apart from [`Self::Unavailable`].
     TimedOut,
+    /// More than any answer to the request should have. It is not asked for again: the next would be as large.
+    TooLarge,
     /// May go better later: 408, 409, 5xx, a broken connection, a response that is not of the expected kind.
     Unavailable,
     /// 429, or the provider's own concurrency limit: this key may not be used for a while.
@@ -137,6 +139,7 @@ impl UpstreamErrorKind {
         let (failover, retry_at_once, effect) = match self {
             Self::Connect => (true, true, Effect::Failure),
             Self::TimedOut => (true, false, Effect::Failure),
+            Self::TooLarge => (false, false, Effect::Failure),
             Self::Unavailable => (true, true, Effect::Failure),
             Self::RateLimited => (true, false, Effect::KeyRateLimited),
             Self::KeyRejected => (true, false, Effect::KeyRejected),
@@ -167,6 +170,7 @@ impl UpstreamErrorKind {
         match self {
             Self::Connect => "Connect",
             Self::TimedOut => "TimedOut",
+            Self::TooLarge => "TooLarge",
             Self::Unavailable => "Unavailable",
             Self::RateLimited => "RateLimited",
             Self::KeyRejected => "KeyRefused",

@@ -194,6 +194,12 @@ impl Bill {
         is_held.then(|| self.bounds.held_output())
     }
 
+    /// The output tokens that the request allows.
+    pub fn max_output(&self) -> u64 {
+        let hides = self.in_flight.is_some_and(|sent| !sent.hidden.is_none());
+        self.bounds.max_output(hides)
+    }
+
     /// The tasks that shutdown waits for.
     pub fn closing(&self) -> TaskTracker {
         self.context.closing.clone()

@@ -181,6 +181,14 @@ impl ChargeBounds {
         self.held_output.saturating_mul(self.choices)
     }
 
+    /// The output tokens that the request allows, and the reasoning if the model `reasons`.
+    pub fn max_output(&self, reasons: bool) -> u64 {
+        let output = self.max_output.unwrap_or(MAX_UNBOUNDED_OUTPUT);
+        let reasoning = if reasons { MAX_UNCOUNTED_REASONING } else { 0 };
+        let output = output.saturating_add(reasoning);
+        output.saturating_mul(self.choices)
+    }
+
     /// The upstream's count, lowered where this request cannot have used as many, and how many tokens that took off.
     /// `visible` is our estimate of the visible output.
     pub fn clamp(&self, usage: Usage, context_window: Option<u64>, visible: u64) -> (Usage, u64) {

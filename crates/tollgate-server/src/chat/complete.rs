@@ -9,9 +9,6 @@ use crate::chat::endpoint::Endpoint;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::translate::{PreparedRequest, restore_tool_name};
 
-/// The largest response, in bytes, that is read from an upstream: images in it are base64.
-pub const MAX_RESPONSE: usize = 64 * 1_048_576;
-
 /// Converts an upstream's complete response to the client's format. With it comes its id, in formats with threads.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ use tollgate_upstream::{Channel, ChatTimeouts, egress};
 
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
+use crate::chat::answer_memory::AnswerBudget;
 use crate::chat::billing::BillingContext;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::stored_conversations::StoredConversations;
@@ -26,6 +27,8 @@ pub struct ChatContext {
     pub clock: Arc<dyn Clock>,
     /// Memory for request bodies.
     pub body_budget: BodyBudget,
+    /// Memory for complete answers of providers.
+    pub answer_budget: AnswerBudget,
     /// Every model id.
     pub catalogue: Arc<Catalogue>,
     /// Channels and prices.

@@ -26,6 +26,7 @@ use crate::chat::priced_request::{PricedRequest, UnpricedRequest};
 use crate::chat::request::{ChatRequest, authenticate};
 use crate::chat::stored_conversations::ConversationHome;
 use crate::chat::stream::{self, StartedStream, StreamContext};
+use crate::chat::stream_watch::StreamWatch;
 use crate::chat::translate::{self, Conversation, PreparedRequest};
 use crate::http::{body, large_work};
 use crate::reloadable::Reloadable;
@@ -431,20 +432,18 @@ impl ChannelFailover<'_> {
             let converter = StreamConverter::new(self.endpoint, &prepared, &options);
             let received = &self.bill.received_before_start;
             let first_byte = timeouts.first_byte;
-            let started = stream::start(body, converter, channel, first_byte, received);
+            let watch = StreamWatch::start(first_byte, self.bill.max_output());
+            let started = stream::start(body, converter, watch, channel, first_byte, received);
             let started = started.await.map_err(in_client_format)?;
             UpstreamResponse::Stream(started)
         } else {
-            let bytes = body
-                .collect(complete::MAX_RESPONSE)
-                .await
-                .map_err(|e| ProviderError::from(&e))?;
+            let answer = self.context.answer_budget.collect(body).await?;
             let converted = complete::convert_response(
                 &self.context.signatures,
                 self.endpoint,
                 &prepared,
                 &self.key.user_id,
-                bytes,
+                answer.bytes.clone(),
                 &options,
             );
             let (response, delivered, id) = converted

@@ -1,6 +1,7 @@
 //! Chat: `handler` is the numbered story of one request; the other files are its steps.
 
 pub mod allowed_options;
+pub mod answer_memory;
 pub mod billing;
 pub mod bounds;
 pub mod client_watch;
@@ -22,4 +23,5 @@ pub mod request;
 pub mod signature_cache;
 pub mod stored_conversations;
 pub mod stream;
+pub mod stream_watch;
 pub mod translate;

@@ -20,6 +20,7 @@ use crate::chat::converter::StreamConverter;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::read_on::AbandonedStream;
+use crate::chat::stream_watch::StreamWatch;
 use crate::routing::ChannelPermit;
 
 /// Silence after which a keep-alive is sent. Some clients give up after 20 s.
@@ -29,6 +30,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 pub struct StartedStream {
     body: ChatBody,
     converter: StreamConverter,
+    watch: StreamWatch,
     first_piece: Bytes,
     /// Whether the upstream's body has ended.
     is_over: bool,
@@ -39,6 +41,7 @@ pub struct StartedStream {
 pub async fn start(
     mut body: ChatBody,
     mut converter: StreamConverter,
+    mut watch: StreamWatch,
     channel: &Channel,
     first_byte_timeout: Duration,
     received_bytes: &AtomicU64,
@@ -54,11 +57,14 @@ pub async fn start(
             None => converter.finish(),
         };
         let first_piece = converted.map_err(|error| malformed_response(channel, error))?;
-        received_bytes.store(converter.delivered(false).text_bytes, Ordering::Relaxed);
+        let delivered = converter.delivered(false);
+        received_bytes.store(delivered.text_bytes, Ordering::Relaxed);
+        watch.check(&delivered, Instant::now())?;
         if is_over || !first_piece.is_empty() {
             return Ok(StartedStream {
                 body,
                 converter,
+                watch,
                 first_piece,
                 is_over,
             });
@@ -90,6 +96,7 @@ impl StartedStream {
         let state = ClientStream(Some(Box::new(StreamState {
             body: Some(self.body),
             converter: self.converter,
+            watch: self.watch,
             context,
             first_piece: Some(self.first_piece),
             is_over: self.is_over,
@@ -132,6 +139,7 @@ struct StreamState {
     /// `None` once the upstream's stream is over: drops the connection to the upstream.
     body: Option<ChatBody>,
     converter: StreamConverter,
+    watch: StreamWatch,
     context: StreamContext,
     first_piece: Option<Bytes>,
     /// Whether the upstream's body has ended.
@@ -194,7 +202,11 @@ impl StreamState {
             };
             match piece {
                 Ok(piece) => {
-                    self.context.bill.delivered = self.converter.delivered(false);
+                    let delivered = self.converter.delivered(false);
+                    self.context.bill.delivered = delivered;
+                    if let Err(error) = self.watch.check(&delivered, self.last_sent) {
+                        return Box::pin(self.fail(error)).await;
+                    }
                     if !piece.is_empty() {
                         return Some(piece);
                     }

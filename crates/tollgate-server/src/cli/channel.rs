@@ -13,13 +13,12 @@ use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::{ChatCall, ChatTimeouts};
 
 use super::{Common, Failed};
+use crate::chat::answer_memory::AnswerBudget;
 use crate::config::{Config, Overrides};
 use crate::routing::{OpenChannel, Routing};
 
 /// What a test may generate: enough for every provider's least.
 const TEST_TOKENS: u64 = 16;
-/// What a test reads of a reply.
-const REPLY_MAX: usize = 1_048_576;
 
 #[derive(Subcommand)]
 pub(super) enum Channel {
@@ -214,8 +213,11 @@ pub(super) async fn ask(
         .send(call)
         .await
         .map_err(|e| format!("{} ({:?})", e.message, e.kind))?;
-    let bytes = body.collect(REPLY_MAX).await.map_err(|e| e.to_string())?;
-    let reply = format.read_response(&bytes).map_err(|e| e.to_string())?;
+    let answer = AnswerBudget::default().collect(body).await;
+    let answer = answer.map_err(|e| e.message)?;
+    let reply = format
+        .read_response(&answer.bytes)
+        .map_err(|e| e.to_string())?;
     let parts = reply.choices.iter().flat_map(|choice| &choice.parts);
     let texts = parts.filter_map(|part| match &part.kind {
         PartKind::Text { text, .. } => Some(text.as_str()),

@@ -160,6 +160,10 @@ impl From<&EgressError> for ProviderError {
                 UpstreamErrorKind::TimedOut,
                 "the upstream did not answer in time",
             ),
+            EgressError::TooLarge { .. } => (
+                UpstreamErrorKind::TooLarge,
+                "the upstream's answer is too large",
+            ),
             _ => (
                 UpstreamErrorKind::Unavailable,
                 "the connection to the upstream broke off before the answer was complete",

@@ -115,7 +115,8 @@ pub(crate) fn most_decisive(errors: Vec<ProviderError>) -> Option<ProviderError>
         UpstreamErrorKind::RateLimited => 9,
         UpstreamErrorKind::Unavailable
         | UpstreamErrorKind::Connect
-        | UpstreamErrorKind::TimedOut => 10,
+        | UpstreamErrorKind::TimedOut
+        | UpstreamErrorKind::TooLarge => 10,
     })
 }
 

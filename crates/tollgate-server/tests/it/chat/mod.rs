@@ -11,6 +11,7 @@ mod bills;
 mod channels;
 mod charges;
 mod delivered;
+mod endless;
 mod failures;
 mod forced_tools;
 mod interrupted;

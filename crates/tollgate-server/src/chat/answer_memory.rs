@@ -1,0 +1,148 @@
+//! Reads complete answers of providers into memory that all chats share, so that oversized ones cannot take all of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tollgate_upstream::{ChatBody, ProviderError, UpstreamErrorKind};
+
+const MIB: usize = 1_048_576;
+/// The largest answer, in bytes: images in it are base64.
+const MAX_ANSWER: usize = 64 * MIB;
+/// Memory for all answers that are larger than [`UNCOUNTED`]; one of the largest takes twice its size while it is put together.
+const MAX_ANSWERS: usize = 160 * MIB;
+/// Bytes of an answer that are not counted.
+const UNCOUNTED: usize = MIB;
+/// Bytes that one permit stands for.
+const BYTES_PER_PERMIT: usize = 64 * 1024;
+/// How long an answer waits for memory.
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The memory of large answers.
+#[derive(Debug, Clone)]
+pub struct AnswerBudget(Arc<Semaphore>);
+
+/// A complete answer, and the memory that it takes.
+pub struct Answer {
+    /// The body.
+    pub bytes: Bytes,
+    _memory: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for AnswerBudget {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_ANSWERS / BYTES_PER_PERMIT)))
+    }
+}
+
+impl AnswerBudget {
+    /// Reads `body` to its end.
+    ///
+    /// # Errors
+    /// The connection's errors; too large; unavailable, if other answers take all the memory.
+    pub async fn collect(&self, mut body: ChatBody) -> Result<Answer, ProviderError> {
+        let from_egress = |e| ProviderError::from(&e);
+        let first = body.chunk().await.map_err(from_egress)?.unwrap_or_default();
+        // Most bodies are one chunk: no copy.
+        let Some(second) = body.chunk().await.map_err(from_egress)? else {
+            return Ok(Answer {
+                bytes: first,
+                _memory: None,
+            });
+        };
+        let mut all = BytesMut::from(first);
+        let mut memory = None;
+        let mut next = Some(second);
+        while let Some(chunk) = next {
+            let length = all.len() + chunk.len();
+            if length > MAX_ANSWER {
+                let message = format!(
+                    "the upstream's answer is larger than {} MB",
+                    MAX_ANSWER / MIB
+                );
+                return Err(ProviderError::new(UpstreamErrorKind::TooLarge, message));
+            }
+            if length > all.capacity() {
+                // At least doubled, so that what is copied stays in proportion; old and new are there at once.
+                let capacity = length.max(2 * all.capacity()).min(MAX_ANSWER);
+                self.grow(&mut memory, all.capacity() + capacity).await?;
+                all.reserve(capacity - all.len());
+            }
+            all.extend_from_slice(&chunk);
+            next = body.chunk().await.map_err(from_egress)?;
+        }
+        Ok(Answer {
+            bytes: all.freeze(),
+            _memory: memory,
+        })
+    }
+
+    /// Takes what is missing to `bytes`.
+    async fn grow(
+        &self,
+        memory: &mut Option<OwnedSemaphorePermit>,
+        bytes: usize,
+    ) -> Result<(), ProviderError> {
+        if bytes <= UNCOUNTED {
+            return Ok(());
+        }
+        let held = memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let missing = bytes.div_ceil(BYTES_PER_PERMIT).saturating_sub(held);
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        let acquired = timeout(
+            MEMORY_TIMEOUT,
+            Arc::clone(&self.0).acquire_many_owned(missing),
+        );
+        let Ok(Ok(acquired)) = acquired.await else {
+            let message = "too many large answers at once: try again shortly";
+            return Err(ProviderError::new(UpstreamErrorKind::Interrupted, message));
+        };
+        match memory {
+            Some(memory) => memory.merge(acquired),
+            none => *none = Some(acquired),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use futures_util::future::join_all;
+    use futures_util::stream;
+
+    use super::*;
+
+    /// A body of so many chunks of 64 KiB.
+    fn body(chunks: usize) -> ChatBody {
+        let chunk = Bytes::from(vec![b'a'; BYTES_PER_PERMIT]);
+        ChatBody::Local(stream::repeat(chunk).take(chunks).map(Ok).boxed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_answers_wait_for_each_other_and_too_large_ones_end() {
+        let budget = AnswerBudget::default();
+        let largest = MAX_ANSWER / BYTES_PER_PERMIT;
+        let answer = budget.collect(body(largest)).await.unwrap();
+        assert_eq!(answer.bytes.len(), MAX_ANSWER);
+        // Beside it there is room for small ones only.
+        for (chunks, expected) in [
+            (0, None),
+            (1, None),
+            (16, None),
+            (largest, Some(UpstreamErrorKind::Interrupted)),
+        ] {
+            let read = budget.collect(body(chunks)).await;
+            assert_eq!(read.err().map(|e| e.kind), expected, "{chunks}");
+        }
+        drop(answer);
+        let error = budget.collect(body(largest + 1)).await.err().unwrap();
+        assert_eq!(error.kind, UpstreamErrorKind::TooLarge);
+        let read = join_all((0..4).map(|_| budget.collect(body(160)))).await;
+        assert!(read.iter().all(Result::is_ok));
+        drop(read);
+        assert_eq!(budget.0.available_permits(), MAX_ANSWERS / BYTES_PER_PERMIT);
+    }
+}
