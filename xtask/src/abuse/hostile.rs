@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::Victim;
 use crate::http::{Client, HttpRequest};
 
-type Attack = Pin<Box<dyn Future<Output = Vec<JoinHandle<()>>>>>;
+type Attack = Pin<Box<dyn Future<Output = Vec<JoinHandle<()>>> + Send>>;
 
 /// One way to take what others need.
 pub(super) struct HostileClient {

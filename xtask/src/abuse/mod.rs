@@ -6,7 +6,7 @@ mod hostile;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -27,6 +27,10 @@ per_image = 0.04
 input_per_million = 1.25
 output_per_million = 10.0
 "#;
+
+/// How long each client attacks where they attack in turn, and how many tasks the one that fills the queue then has.
+const TURN: Duration = Duration::from_secs(10);
+const TASKS_IN_TURN: usize = 300;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -109,8 +113,32 @@ async fn observe(
     observed
 }
 
+/// Lets every hostile client attack the gateways at `addresses` in turn, until `until`.
+pub(crate) async fn attack_in_turns(addresses: Vec<String>, key: String, until: Instant) {
+    let attacks = HOSTILE_CLIENTS.iter().skip(1).cycle();
+    for (client, address) in attacks.zip(addresses.iter().cycle()) {
+        if Instant::now() >= until {
+            return;
+        }
+        let (stop, stopped) = watch::channel(false);
+        let victim = Arc::new(Victim {
+            address: address.clone(),
+            key: key.clone(),
+            tasks: TASKS_IN_TURN,
+            stop: stopped,
+        });
+        let end = (Instant::now() + TURN).min(until).into();
+        let attack = tokio::time::timeout_at(end, (client.attack)(victim)).await;
+        tokio::time::sleep_until(end).await;
+        let _ = stop.send(true);
+        for task in attack.unwrap_or_default() {
+            task.abort();
+        }
+    }
+}
+
 /// Creates a user with a balance, and a key of it.
-fn create_key(gateway: &Gateway, user: &str) -> Result<String, String> {
+pub(crate) fn create_key(gateway: &Gateway, user: &str) -> Result<String, String> {
     gateway.record(&["user", "create", user, "--balance", "1000000"])?;
     let key = gateway.record(&["key", "create", "--user", user])?;
     let key = key.get("key").and_then(Value::as_str);

@@ -25,7 +25,7 @@ use clap::ValueEnum;
 
 use crate::http::Client;
 use crate::rng::Rng;
-use crate::{Outcome, gateway};
+use crate::{Outcome, abuse, gateway};
 use customer::Customer;
 use observations::Observations;
 use setup::Setup;
@@ -49,6 +49,9 @@ pub(crate) struct Options {
     /// The program to test, instead of building it
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Let hostile clients attack beside the honest ones, one after the other
+    #[arg(long)]
+    hostile: bool,
     /// Make the same choices as the run that printed this number
     #[arg(long)]
     seed: Option<u64>,
@@ -88,6 +91,10 @@ pub(crate) fn run(options: Options) -> Outcome {
             runtime.spawn(customer.run(until))
         })
         .collect();
+    if options.hostile {
+        let key = abuse::create_key(&setup.node(0), "mallory")?;
+        runtime.spawn(abuse::attack_in_turns(setup.addresses.clone(), key, until));
+    }
     chaos::kill_and_restart_until(&setup, &observations, Rng::new(!seed), until);
     runtime.block_on(async {
         for customer in customers {
