@@ -6,6 +6,7 @@ pub mod chat;
 pub mod cli;
 pub mod clock_sync;
 pub mod config;
+pub mod config_sync;
 pub mod fair_permits;
 pub mod http;
 pub mod logging;

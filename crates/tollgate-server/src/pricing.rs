@@ -7,7 +7,7 @@ use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_media::{ModelName, PriceFactors, Units};
 use tollgate_store::Charge;
 
-use crate::config::{Currency, ModelPrice};
+use crate::config::{Currency, ModelPrice, Source};
 
 /// Unit prices of wan2.7, built in if the currency is CNY (docs/pricing.md).
 const WAN_CNY: &[(&str, i64)] = &[
@@ -20,44 +20,35 @@ static FREE: LazyLock<ModelPrice> = LazyLock::new(ModelPrice::default);
 
 /// The price list.
 pub struct Prices {
-    by_model: HashMap<String, ModelPrice>,
-    /// The models whose price is a built-in one.
-    built_in: Vec<&'static str>,
+    by_model: HashMap<String, (ModelPrice, Source)>,
 }
 
 impl Prices {
-    /// The configured prices, with the built-in ones where nothing else is said.
-    pub fn new(configured: &HashMap<String, ModelPrice>, currency: Currency) -> Self {
-        let mut by_model = HashMap::new();
-        if currency == Currency::Cny {
-            for (model, nanos) in WAN_CNY {
-                by_model.insert(
-                    (*model).to_owned(),
-                    ModelPrice::per_image(Amount::from_nanos(*nanos)),
-                );
-            }
-        }
-        by_model.extend(
-            configured
-                .iter()
-                .map(|(model, price)| (model.clone(), price.clone())),
-        );
-        let built_in = WAN_CNY.iter().map(|(model, _)| *model);
-        let built_in = built_in
-            .filter(|model| by_model.contains_key(*model) && !configured.contains_key(*model));
-        Self {
-            built_in: built_in.collect(),
-            by_model,
-        }
+    /// The prices of the file, those of the database for other models, and the built-in ones where nothing else is said.
+    pub fn new(
+        file: &HashMap<String, ModelPrice>,
+        database: HashMap<String, ModelPrice>,
+        currency: Currency,
+    ) -> Self {
+        let built_in = WAN_CNY.iter().filter(|_| currency == Currency::Cny);
+        let built_in = built_in.map(|(model, nanos)| {
+            let price = ModelPrice::per_image(Amount::from_nanos(*nanos));
+            ((*model).to_owned(), (price, Source::BuiltIn))
+        });
+        let mut by_model: HashMap<_, _> = built_in.collect();
+        let database = database.into_iter();
+        by_model.extend(database.map(|(model, price)| (model, (price, Source::Database))));
+        let file = file.iter();
+        by_model.extend(file.map(|(model, price)| (model.clone(), (price.clone(), Source::File))));
+        Self { by_model }
     }
 
-    /// Every price with its model, by name, and whether it is a built-in one.
-    pub fn sorted(&self) -> Vec<(&str, &ModelPrice, bool)> {
-        let prices = self.by_model.iter().map(|(model, price)| {
-            let is_built_in = self.built_in.contains(&model.as_str());
-            (model.as_str(), price, is_built_in)
-        });
-        let mut prices: Vec<_> = prices.collect();
+    /// Every price with its model, by name, and where it is configured.
+    pub fn sorted(&self) -> Vec<(&str, &ModelPrice, Source)> {
+        let prices = self.by_model.iter();
+        let mut prices: Vec<_> = prices
+            .map(|(model, (price, source))| (model.as_str(), price, *source))
+            .collect();
         prices.sort_unstable_by_key(|(model, ..)| *model);
         prices
     }
@@ -70,7 +61,8 @@ impl Prices {
     /// The price under the model's own name, else under its first one.
     fn find(&self, model: ModelName<'_>) -> Option<&ModelPrice> {
         let own = self.by_model.get(model.own);
-        own.or_else(|| self.by_model.get(model.first))
+        let price = own.or_else(|| self.by_model.get(model.first));
+        price.map(|(price, _)| price)
     }
 
     /// The charge for `units` of `model`. A model without a price costs nothing.

@@ -21,13 +21,12 @@ use crate::chat::heartbeat::Heartbeat;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::stored_conversations::StoredConversations;
 use crate::config::Config;
+use crate::config_sync::ConfigSync;
 use crate::http::body_memory::BodyBudget;
 use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
 use crate::openapi;
-use crate::pricing::Prices;
-use crate::reloadable::{Reloadable, ReloadableHandle};
-use crate::routing::Routing;
+use crate::reloadable::ReloadableHandle;
 use crate::storage::data_dir;
 use crate::storage::files::FileStorage;
 use crate::tasks::backlog::Backlog;
@@ -62,6 +61,8 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     /// Channels and prices.
     pub reloadable: ReloadableHandle,
+    /// Keeps them what file and database say.
+    pub config_sync: Arc<ConfigSync>,
     /// Task records as they were last sent.
     pub record_cache: RecordCache,
     /// What tracing requests works with.
@@ -113,8 +114,10 @@ impl App {
             allow_private: config.allow_private_urls.clone(),
             ..ClientOptions::default()
         });
+        let file = Arc::new(config.clone());
+        let config_sync = ConfigSync::new(store.clone(), egress.clone(), file)?;
         let shared = Shared {
-            reloadable: ReloadableHandle::new(open_reloadable(&config, &egress, None)?),
+            reloadable: config_sync.reloadable().clone(),
             files: FileStorage::open(&config.storage_dir(), &public_url)?,
             auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
             limits: RateLimiter::new(config.limits.rates(), Arc::clone(&clock)),
@@ -152,40 +155,11 @@ impl App {
             metrics: shared.metrics,
             clock: shared.clock,
             reloadable: shared.reloadable,
+            config_sync: Arc::new(config_sync),
             closing: shared.closing,
             config,
         }))
     }
-
-    /// Replaces channels and prices by those of `config`. Channels that keep their name keep their health.
-    ///
-    /// # Errors
-    /// A sentence for the operator; then nothing is replaced.
-    pub fn reload(&self, config: &Config) -> Result<(), String> {
-        let previous = self.reloadable.current();
-        let reloadable = open_reloadable(config, &self.egress, Some(&previous.routing))?;
-        self.reloadable.replace(reloadable);
-        Ok(())
-    }
-}
-
-fn open_reloadable(
-    config: &Config,
-    egress: &egress::Client,
-    previous: Option<&Routing>,
-) -> Result<Reloadable, String> {
-    let settings = config.provider_settings();
-    Ok(Reloadable {
-        routing: Routing::open(
-            &config.channels,
-            &settings,
-            egress,
-            &config.fairness,
-            previous,
-        )?,
-        prices: Prices::new(&config.prices, config.currency),
-        key_origins: config.key_origins.clone(),
-    })
 }
 
 /// The parts that several jobs share, while the gateway is built.

@@ -28,11 +28,12 @@ mod writer;
 
 pub use admin::{
     Admin, AdminIdempotency, AdminPatch, AdminRejection, AdminReply, AdminRequest, AdminResult,
-    AdminSignIn, AdminToken, AttemptRecord, AuditRecord, ChargeRecord, ChatFilter, ChatItem, Entry,
+    AdminSignIn, AdminToken, AttemptRecord, AuditRecord, ChannelPause, ChargeRecord, ChatFilter,
+    ChatItem, ConfigurationChange, ConfigurationKind, ConfigurationRow, ConfigurationWrite, Entry,
     EntryFilter, EntryPosition, Event, EventFilter, KeyFilter, KeyPatch, NewAdmin, NewAdminKey,
-    NewAdminToken, NewCredit, NewRefund, NewSession, NewUser, PageStart, Session, SignIn,
-    SignInAttempt, SignInFailures, TaskDetails, TaskFilter, TaskItem, TrailVerification,
-    UserFilter, UserPatch, amount_json, time_json,
+    NewAdminToken, NewCredit, NewRefund, NewSession, NewUser, PageStart, PauseWrite, Session,
+    ShowRow, SignIn, SignInAttempt, SignInFailures, StoredConfiguration, TaskDetails, TaskFilter,
+    TaskItem, TrailVerification, UserFilter, UserPatch, amount_json, time_json,
 };
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;

@@ -52,6 +52,14 @@ impl Fields {
         }
     }
 
+    /// All members but those in `leave`.
+    pub fn take_all_but(&mut self, leave: &[&str]) -> Map<String, Value> {
+        let all = std::mem::take(&mut self.members).into_iter();
+        let (left, taken) = all.partition(|(name, _)| leave.contains(&name.as_str()));
+        self.members = left;
+        taken
+    }
+
     /// A member that may be absent or null.
     pub fn optional<T>(
         &mut self,

@@ -7,6 +7,7 @@ mod authenticate;
 pub mod call;
 mod channels;
 mod chats;
+mod configured;
 mod csv;
 pub mod endpoints;
 mod entries;

@@ -126,7 +126,11 @@ const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "price",
-        "model:string source:file|builtin shadowed:boolean per_image?:amount per_second?:amount per_video?:amount per_thousand_characters?:amount when?:objects service_tiers?:object version:integer",
+        "model:string source:file|database|builtin shadowed:boolean per_image?:amount per_second?:amount per_video?:amount per_thousand_characters?:amount when?:objects service_tiers?:object version:integer",
+    ),
+    (
+        "price_settings",
+        "per_image?:amount? per_second?:amount? per_video?:amount? per_thousand_characters?:amount? when?:objects? service_tiers?:object? reason?:string",
     ),
     (
         "channel",

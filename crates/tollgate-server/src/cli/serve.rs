@@ -64,6 +64,7 @@ impl Serve {
         let steady = Arc::new(clock_sync::start(&store).await?);
         let clock: Arc<dyn Clock> = Arc::clone(&steady) as _;
         let app = App::build(config, listener.address(), store, clock)?;
+        app.config_sync.refresh().await?;
         log_setup(&app);
         // 4. A first start has something to try.
         if app.config.demo && !app.store.has_users().await? {
@@ -207,7 +208,7 @@ async fn until_stopped(
         tokio::select! {
             _ = signals.terminate.recv() => break,
             _ = signals.interrupt.recv() => break,
-            _ = signals.hangup.recv() => reloaded(app, reload()),
+            _ = signals.hangup.recv() => reloaded(app, reload()).await,
         }
     }
     tracing::info!("draining: no new connections, finishing what is in flight");
@@ -249,6 +250,12 @@ fn start_background_loops(
         let heartbeat = Arc::clone(&heartbeat);
         async move { heartbeat.run().await }
     };
+    let config_sync = Arc::clone(&app.config_sync);
+    let poll = move || {
+        let config_sync = Arc::clone(&config_sync);
+        async move { config_sync.run().await }
+    };
+    loops.spawn(run_forever("configuration", metrics(), never(), poll));
     if let Some(tls) = tls {
         let watch = move || tls.clone().watch();
         loops.spawn(run_forever("certificate", metrics(), never(), watch));
@@ -261,8 +268,16 @@ fn start_background_loops(
 }
 
 /// SIGHUP: channels and prices of the file from now on; a file that is wrong changes nothing.
-fn reloaded(app: &App, config: Result<Config, Failed>) {
-    match config.and_then(|config| Ok(app.reload(&config)?)) {
+async fn reloaded(app: &App, config: Result<Config, Failed>) {
+    let applied = match config {
+        Ok(config) => app
+            .config_sync
+            .reload(Arc::new(config))
+            .await
+            .map_err(Failed::from),
+        Err(e) => Err(e),
+    };
+    match applied {
         Ok(()) => tracing::info!("channels and prices were read again"),
         Err(Failed(why)) => tracing::error!(error = why, "the configuration was not taken"),
     }

@@ -60,6 +60,19 @@ impl Error {
         }
     }
 
+    /// The path of the setting and what is allowed, for a caller who shows them apart.
+    pub(super) fn into_path_and_message(self) -> (String, String) {
+        let message = match self.reason {
+            Reason::Invalid(message) => message,
+            Reason::Missing => "is required".to_owned(),
+            Reason::Unknown(None) => "is not known here".to_owned(),
+            Reason::Unknown(Some(similar)) => {
+                format!("is not known here; did you mean {similar}?")
+            }
+        };
+        (self.path, message)
+    }
+
     /// The sentence for the operator; `file` is the name of the configuration file.
     pub(super) fn sentence(&self, file: &str) -> String {
         let path = &self.path;

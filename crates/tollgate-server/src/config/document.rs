@@ -28,6 +28,8 @@ pub(super) enum Origin {
     Variable(String),
     /// On the command line, as this flag.
     Flag(&'static str),
+    /// In a request to the admin API, or in the database.
+    Request,
 }
 
 /// A TOML value. Numbers keep their digits, because prices are decimals.
@@ -93,6 +95,7 @@ impl fmt::Display for Origin {
             Self::Line(line) => write!(f, "line {line}"),
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::Flag(name) => f.write_str(name),
+            Self::Request => f.write_str("the request"),
         }
     }
 }

@@ -8,6 +8,7 @@ mod channels;
 mod deserializer;
 mod document;
 mod fields;
+mod json;
 mod part_prices;
 mod prices;
 mod safety;
@@ -29,6 +30,7 @@ use tollgate_media::{Catalogue, ExtraModel};
 use tollgate_upstream::Channel;
 use tollgate_upstream::provider::Settings as ProviderSettings;
 
+pub use json::{SettingError, price_from_json};
 pub use part_prices::PartPrices;
 pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
 pub use safety::Safety;
@@ -63,6 +65,28 @@ pub struct Overrides {
     pub data_dir: Option<PathBuf>,
     /// `--no-demo`.
     pub no_demo: bool,
+}
+
+/// Where a channel, price or model is configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In the file, the environment or on the command line.
+    File,
+    /// By the admin API.
+    Database,
+    /// Nowhere: it holds where nothing else does.
+    BuiltIn,
+}
+
+impl Source {
+    /// As the admin API has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Database => "database",
+            Self::BuiltIn => "builtin",
+        }
+    }
 }
 
 /// Every setting.

@@ -132,7 +132,11 @@ fn token_prices_default_to_those_of_input_and_output() {
         output_per_million = 2
     "#;
     let config = read(text).unwrap();
-    let prices = crate::pricing::Prices::new(&config.prices, config.currency);
+    let prices = crate::pricing::Prices::new(
+        &config.prices,
+        std::collections::HashMap::new(),
+        config.currency,
+    );
     let named = |model: &'static str| ModelName {
         own: model,
         first: model,

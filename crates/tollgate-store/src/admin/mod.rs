@@ -4,6 +4,7 @@
 mod admins;
 mod audits;
 mod chats;
+mod configuration;
 mod entries;
 mod events;
 mod json;
@@ -19,6 +20,10 @@ mod write;
 pub use admins::{Admin, AdminPatch, AdminSignIn, NewAdmin};
 pub use audits::AuditRecord;
 pub use chats::{ChatFilter, ChatItem};
+pub use configuration::{
+    ChannelPause, ConfigurationChange, ConfigurationKind, ConfigurationRow, ConfigurationWrite,
+    PauseWrite, ShowRow, StoredConfiguration,
+};
 pub use entries::{Entry, EntryFilter, EntryPosition, NewCredit};
 pub use events::{Event, EventFilter, TrailVerification};
 pub use json::{amount_json, time_json};

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_provider_jobs.sql"),
     include_str!("migrations/0009_audits.sql"),
     include_str!("migrations/0010_dropped_fields.sql"),
+    include_str!("migrations/0011_configuration.sql"),
 ];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";

@@ -232,6 +232,13 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "ALTER TABLE nodes DROP COLUMN config_error",
+        "ALTER TABLE nodes DROP COLUMN config_version",
+        "ALTER TABLE nodes DROP COLUMN last_seen_at",
+        "ALTER TABLE nodes DROP COLUMN started_at",
+        "ALTER TABLE nodes DROP COLUMN version",
+        "DROP TABLE configuration",
+        "DELETE FROM meta WHERE name = 'config_version'",
         "ALTER TABLE chats DROP COLUMN dropped",
         "DROP TABLE audits",
         "DROP INDEX attempts_by_ticket",

@@ -1,6 +1,7 @@
 //! The checks of this machine, the database and the configuration itself.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use tollgate_core::{Clock as _, Millis, SystemClock};
 use tollgate_media::Catalogue;
@@ -12,9 +13,7 @@ use crate::cli::database_location;
 use crate::config::Config;
 use crate::http::max_within_descriptors;
 use crate::http::tls::ServerTls;
-use crate::pricing::Prices;
 use crate::reloadable::Reloadable;
-use crate::routing::Routing;
 use crate::storage::files::FileStorage;
 
 /// Milliseconds of difference between two clocks that nothing notices.
@@ -209,14 +208,9 @@ pub(super) fn check_prices(config: &Config) -> Finding {
         Err(e) => return Finding::fail("prices", e, action),
     };
     let egress = Client::new(ClientOptions::default());
-    let settings = config.provider_settings();
-    let routing = Routing::open(&config.channels, &settings, &egress, &config.fairness, None);
-    let reloadable = match routing {
-        Ok(routing) => Reloadable {
-            routing,
-            prices: Prices::new(&config.prices, config.currency),
-            key_origins: config.key_origins.clone(),
-        },
+    let (file, stored) = (Arc::new(config.clone()), Arc::default());
+    let reloadable = match Reloadable::open(file, stored, &egress, None) {
+        Ok(reloadable) => reloadable,
         Err(e) => return Finding::fail("channels", e, action),
     };
     let mut free = reloadable.served_models_without_price(&catalogue);

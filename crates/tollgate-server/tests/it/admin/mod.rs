@@ -1,6 +1,7 @@
 //! The admin API: a table of requests, sign-in, and what any sequence of writes leaves behind.
 
 mod catalogue;
+mod configuration;
 mod quote;
 mod refunds;
 mod sessions;

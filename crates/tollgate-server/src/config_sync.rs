@@ -1,0 +1,110 @@
+//! Keeps this node's channels and prices what the file and the database say: every node polls the version of the database's
+//! configuration and replaces its own when that has gone up. Requests that run keep what they began with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tollgate_store::{Store, StoreError, StoredConfiguration};
+use tollgate_upstream::egress;
+
+use crate::config::Config;
+use crate::reloadable::{Reloadable, ReloadableHandle};
+
+/// How often the version is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
+
+/// Applies the configuration of file and database on this node.
+pub struct ConfigSync {
+    store: Store,
+    egress: egress::Client,
+    reloadable: ReloadableHandle,
+    /// Held while a configuration is read and applied: an older one never replaces a newer one.
+    applying: Mutex<()>,
+}
+
+impl ConfigSync {
+    /// Applies the file's configuration; that of the database comes with the first [`ConfigSync::refresh`].
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn new(store: Store, egress: egress::Client, file: Arc<Config>) -> Result<Self, String> {
+        let stored = Arc::new(StoredConfiguration::default());
+        let reloadable = Reloadable::open(file, stored, &egress, None)?;
+        Ok(Self {
+            store,
+            egress,
+            reloadable: ReloadableHandle::new(reloadable),
+            applying: Mutex::new(()),
+        })
+    }
+
+    /// The channels and prices that it keeps.
+    pub fn reloadable(&self) -> &ReloadableHandle {
+        &self.reloadable
+    }
+
+    /// Applies another configuration of the file.
+    ///
+    /// # Errors
+    /// A sentence for the operator; then nothing is replaced.
+    pub async fn reload(&self, file: Arc<Config>) -> Result<(), String> {
+        let _applying = self.applying.lock().await;
+        let stored = Arc::clone(&self.reloadable.current().stored);
+        self.apply(file, stored)
+    }
+
+    /// Applies the database's configuration if it is newer than the one that holds.
+    ///
+    /// # Errors
+    /// The database's: then nothing is replaced.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        let _applying = self.applying.lock().await;
+        let current = self.reloadable.current();
+        if self.store.config_version().await? == current.stored.version {
+            return Ok(());
+        }
+        let stored = Arc::new(self.store.stored_configuration().await?);
+        if let Err(e) = self.apply(Arc::clone(&current.file), stored) {
+            // The file's channels were opened before: this cannot fail now.
+            tracing::error!(error = e, "the stored configuration was not taken");
+        }
+        Ok(())
+    }
+
+    fn apply(&self, file: Arc<Config>, stored: Arc<StoredConfiguration>) -> Result<(), String> {
+        let previous = self.reloadable.current();
+        let next = Reloadable::open(file, stored, &self.egress, Some(&previous))?;
+        if next.shadowed != previous.shadowed && !next.shadowed.is_empty() {
+            let names = next.shadowed.join(", ");
+            tracing::warn!(
+                names,
+                "the configuration file has these too: what the database says of them is not used"
+            );
+        }
+        if next.errors != previous.errors && !next.errors.is_empty() {
+            let errors = next.errors.join("; ");
+            tracing::error!(
+                errors,
+                "a part of the stored configuration cannot be used here"
+            );
+        }
+        self.reloadable.replace(next);
+        Ok(())
+    }
+
+    /// Polls. Never returns.
+    pub async fn run(&self) {
+        let mut is_failing = false;
+        loop {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            let refreshed = self.refresh().await;
+            if let Err(e) = &refreshed
+                && !is_failing
+            {
+                tracing::warn!(error = %e, "cannot read the stored configuration");
+            }
+            is_failing = refreshed.is_err();
+        }
+    }
+}
