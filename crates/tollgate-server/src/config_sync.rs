@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
+use tollgate_core::Clock;
 use tollgate_store::{Store, StoreError, StoredConfiguration};
 use tollgate_upstream::egress;
 
@@ -17,6 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// Applies the configuration of file and database on this node.
 pub struct ConfigSync {
     store: Store,
+    clock: Arc<dyn Clock>,
     egress: egress::Client,
     reloadable: ReloadableHandle,
     /// Held while a configuration is read and applied: an older one never replaces a newer one.
@@ -28,11 +30,17 @@ impl ConfigSync {
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub fn new(store: Store, egress: egress::Client, file: Arc<Config>) -> Result<Self, String> {
+    pub fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        egress: egress::Client,
+        file: Arc<Config>,
+    ) -> Result<Self, String> {
         let stored = Arc::new(StoredConfiguration::default());
         let reloadable = Reloadable::open(file, stored, &egress, None)?;
         Ok(Self {
             store,
+            clock,
             egress,
             reloadable: ReloadableHandle::new(reloadable),
             applying: Mutex::new(()),
@@ -61,6 +69,8 @@ impl ConfigSync {
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let _applying = self.applying.lock().await;
         let current = self.reloadable.current();
+        // A pause may have ended.
+        current.apply_pauses(self.clock.now());
         if self.store.config_version().await? == current.stored.version {
             return Ok(());
         }
@@ -89,6 +99,7 @@ impl ConfigSync {
                 "a part of the stored configuration cannot be used here"
             );
         }
+        next.apply_pauses(self.clock.now());
         self.reloadable.replace(next);
         Ok(())
     }

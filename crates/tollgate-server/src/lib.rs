@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod auth;
+pub mod channel_test;
 pub mod chat;
 pub mod cli;
 pub mod clock_sync;
@@ -13,6 +14,7 @@ pub mod logging;
 pub mod metrics;
 pub mod openapi;
 pub mod pricing;
+pub mod provider_keys;
 pub mod providers;
 pub mod quote;
 pub mod reloadable;
@@ -21,6 +23,7 @@ pub mod routes;
 pub mod routing;
 pub mod state;
 pub mod storage;
+pub mod stored_channel;
 pub mod supervise;
 pub mod tasks;
 pub mod webhooks;

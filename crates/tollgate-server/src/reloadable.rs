@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Map;
+use tollgate_core::Millis;
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::{ConfigurationRow, StoredConfiguration};
-use tollgate_upstream::egress;
+use tollgate_upstream::{Channel, egress};
 
 use crate::config::{Config, ModelPrice, SettingError, price_from_json};
 use crate::pricing::Prices;
-use crate::routing::Routing;
+use crate::routing::{ConfiguredChannels, Routing};
+use crate::stored_channel::StoredChannel;
 
 /// The channels and the price list that hold together: those of the file, and those of the database whose names the file does not
 /// have.
@@ -43,36 +45,43 @@ impl Reloadable {
         egress: &egress::Client,
         previous: Option<&Self>,
     ) -> Result<Self, String> {
-        let (mut errors, mut shadowed) = (Vec::new(), Vec::new());
-        let mut prices = HashMap::new();
-        for row in &stored.prices {
-            if file.prices.contains_key(&row.name) {
-                shadowed.push(format!("price {:?}", row.name));
-                continue;
-            }
-            match stored_price(row, &file) {
-                Ok(price) => {
-                    prices.insert(row.name.clone(), price);
-                }
-                Err(e) => errors.push(format!("price {:?}: {} {}", row.name, e.path, e.message)),
-            }
-        }
-        let routing = Routing::open(
-            &file.channels,
-            &file.provider_settings(),
-            egress,
-            &file.fairness,
-            previous.map(|previous| &previous.routing),
-        )?;
+        let mut merged = Merged::default();
+        let channels = merged.channels(&file, &stored);
+        let deleted = merged.deleted_channels(&file, &stored);
+        let prices = merged.prices(&file, &stored);
+        let configured = ConfiguredChannels {
+            channels: &channels,
+            deleted: &deleted,
+            // A channel of the database that this node cannot use is no reason to serve with the sandbox.
+            may_be_built_in: stored.channels.is_empty(),
+            previous: previous.map(|previous| &previous.routing),
+            reopens_all: previous.is_none_or(|previous| !Arc::ptr_eq(&previous.file, &file)),
+        };
+        let settings = file.provider_settings();
         Ok(Self {
-            routing,
+            routing: Routing::reopen(&configured, &settings, egress, &file.fairness)?,
             prices: Prices::new(&file.prices, prices, file.currency),
             key_origins: file.key_origins.clone(),
             file,
             stored,
-            errors,
-            shadowed,
+            errors: merged.errors,
+            shadowed: merged.shadowed,
         })
+    }
+
+    /// Pauses the channels whose pause holds now, and no others.
+    pub fn apply_pauses(&self, now: Millis) {
+        for open in self.routing.channels() {
+            let is_paused = self.stored.is_paused(&open.channel.name, now);
+            if open.is_paused() != is_paused {
+                open.set_paused(is_paused);
+            }
+        }
+    }
+
+    /// Whether the file has a channel of that name.
+    pub fn is_file_channel(&self, name: &str) -> bool {
+        has_channel(&self.file, name)
     }
 
     /// Every model of the catalogue that some channel serves, in no particular order.
@@ -95,9 +104,80 @@ impl Reloadable {
     }
 }
 
-fn stored_price(row: &ConfigurationRow, file: &Config) -> Result<ModelPrice, SettingError> {
-    let nothing = Map::new();
-    price_from_json(row.body.as_object().unwrap_or(&nothing), file.currency)
+/// What file and database say together.
+#[derive(Default)]
+struct Merged {
+    errors: Vec<String>,
+    shadowed: Vec<String>,
+}
+
+impl Merged {
+    fn channels(&mut self, file: &Config, stored: &StoredConfiguration) -> Vec<Channel> {
+        let mut channels = file.channels.clone();
+        for row in &stored.channels {
+            if has_channel(file, &row.name) {
+                self.shadowed.push(format!("channel {:?}", row.name));
+            } else if let Some(channel) = self.channel(file, row) {
+                channels.push(channel);
+            }
+        }
+        channels
+    }
+
+    fn deleted_channels(&mut self, file: &Config, stored: &StoredConfiguration) -> Vec<Channel> {
+        let deleted = stored.deleted_channels.iter();
+        let deleted = deleted.filter(|row| !has_channel(file, &row.name));
+        deleted.filter_map(|row| self.channel(file, row)).collect()
+    }
+
+    fn channel(&mut self, file: &Config, row: &ConfigurationRow) -> Option<Channel> {
+        let stored = StoredChannel::from_row(&row.body);
+        let channel = stored.to_channel(&row.name, file.secrets_key.as_ref());
+        self.or_error("channel", row, channel)
+    }
+
+    fn prices(
+        &mut self,
+        file: &Config,
+        stored: &StoredConfiguration,
+    ) -> HashMap<String, ModelPrice> {
+        let mut prices = HashMap::new();
+        for row in &stored.prices {
+            if file.prices.contains_key(&row.name) {
+                self.shadowed.push(format!("price {:?}", row.name));
+                continue;
+            }
+            let nothing = Map::new();
+            let members = row.body.as_object().unwrap_or(&nothing);
+            let price = price_from_json(members, file.currency);
+            if let Some(price) = self.or_error("price", row, price) {
+                prices.insert(row.name.clone(), price);
+            }
+        }
+        prices
+    }
+
+    /// What a row says, or `None` and an error.
+    fn or_error<T>(
+        &mut self,
+        what: &str,
+        row: &ConfigurationRow,
+        read: Result<T, SettingError>,
+    ) -> Option<T> {
+        let failed = |e: SettingError| {
+            let path = match e.path.as_str() {
+                "" => String::new(),
+                path => format!(" {path}"),
+            };
+            self.errors
+                .push(format!("{what} {:?}:{path} {}", row.name, e.message));
+        };
+        read.map_err(failed).ok()
+    }
+}
+
+fn has_channel(file: &Config, name: &str) -> bool {
+    file.channels.iter().any(|channel| channel.name == name)
 }
 
 /// A handle on the channels and prices that hold now; clones share them.

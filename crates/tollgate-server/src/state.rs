@@ -115,7 +115,7 @@ impl App {
             ..ClientOptions::default()
         });
         let file = Arc::new(config.clone());
-        let config_sync = ConfigSync::new(store.clone(), egress.clone(), file)?;
+        let config_sync = ConfigSync::new(store.clone(), Arc::clone(&clock), egress.clone(), file)?;
         let shared = Shared {
             reloadable: config_sync.reloadable().clone(),
             files: FileStorage::open(&config.storage_dir(), &public_url)?,

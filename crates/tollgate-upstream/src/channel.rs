@@ -11,7 +11,7 @@ use tollgate_core::Secret;
 use crate::egress::is_private_url;
 
 /// A channel as configured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Channel {
     /// Its name, unique in the configuration.
     pub name: String,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tollgate_core::Millis;
 use tollgate_store::{AdminIdempotency, AdminRequest, AdminResult};
 
@@ -184,6 +184,12 @@ impl Call {
             return Err(AdminError::invalid("Idempotency-Key", message));
         }
         Ok(request)
+    }
+
+    /// The members of the body, for checks that come before those of the body itself: none if it has no members.
+    pub fn body_members(&self) -> Map<String, Value> {
+        let body = self.body.as_deref().unwrap_or_default();
+        serde_json::from_slice(body).unwrap_or_default()
     }
 
     /// The members of the body.

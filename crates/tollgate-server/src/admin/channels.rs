@@ -1,19 +1,27 @@
-//! `GET /channels`, `/channels/{name}` and `/channels/{name}/health`: the channels that serve now, read-only.
+//! `/channels`: the channels of the file, those of the database, and their health. What changes them is in `channel_writes`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use tollgate_core::Secret;
+use tollgate_core::{Millis, Secret};
+use tollgate_store::{ConfigurationRow, ShowRow, time_json};
+use tollgate_upstream::Channel;
 
 use super::call::Call;
+use super::configured::{self, FIXED_VERSION, SOURCE, Target};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::list::{self, NamedObjects};
 use super::reply::Reply;
 use super::scope::Scope;
+use crate::config::Source;
+use crate::provider_keys::hint;
+use crate::providers::is_free_of_charge;
 use crate::reloadable::Reloadable;
 use crate::routing::{CooldownReport, OpenChannel, key_fingerprint};
+use crate::stored_channel::StoredChannel;
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -21,7 +29,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         path: "/channels",
         access: Access::Scope(Scope::ChannelsRead),
         summary: "Lists channels, by name. Provider keys are shown by fingerprint and last characters.",
-        query: &[],
+        query: &[SOURCE],
         body: None,
         returns: Returns::List("channel"),
         handler: handler!(list_channels),
@@ -31,7 +39,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         path: "/channels/{name}",
         access: Access::Scope(Scope::ChannelsRead),
         summary: "A channel.",
-        query: &[],
+        query: &[SOURCE],
         body: None,
         returns: Returns::Object("channel", 200),
         handler: handler!(get),
@@ -40,19 +48,13 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::GET,
         path: "/channels/{name}/health",
         access: Access::Scope(Scope::ChannelsRead),
-        summary: "A channel's circuit and cooldowns on the node that replies.",
+        summary: "A channel's circuit, cooldowns and last calls on the node that replies.",
         query: &[],
         body: None,
         returns: Returns::List("channel_health"),
         handler: handler!(health),
     },
 ];
-
-/// Channels of the file and built-in ones do not change here.
-const VERSION: i64 = 1;
-/// Last characters of a provider key that are shown, and the length from which they are.
-const HINT_CHARACTERS: usize = 4;
-const HINT_MIN_LENGTH: usize = 16;
 
 const COLUMNS: &[&str] = &[
     "name",
@@ -79,28 +81,41 @@ const COLUMNS: &[&str] = &[
 
 async fn list_channels(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
+    let sources = configured::listed_sources(&call)?;
     let reloadable = call.app.reloadable.current();
-    let channels = reloadable.routing.channels().iter();
-    let channels = channels.map(|open| (open.channel.name.clone(), to_json(&reloadable, open)));
-    let mut channels: Vec<(String, Value)> = channels.collect();
-    channels.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let mut channels = Vec::new();
+    for open in reloadable.routing.channels() {
+        let name = &open.channel.name;
+        let source = source_of(&reloadable, name);
+        if let Some(source) = source.filter(|source| sources.contains(source)) {
+            channels.push((name.clone(), show_fixed(&reloadable, open, source)));
+        }
+    }
+    if sources.contains(&Source::Database) {
+        let stored = call.app.store.stored_configuration().await?;
+        let rows = stored.channels.iter();
+        channels.extend(rows.map(|row| {
+            let is_paused = stored.is_paused(&row.name, call.now);
+            (row.name.clone(), show_row(&reloadable, row, is_paused))
+        }));
+    }
     let listing = NamedObjects {
         columns: COLUMNS,
-        objects: channels,
+        objects: configured::sorted(channels),
     };
     list::reply(&call, listing).await
 }
 
 async fn get(call: Call) -> Result<Reply, AdminError> {
-    let reloadable = call.app.reloadable.current();
-    let open = find(&reloadable, &call)?;
-    call.check_query()?;
-    Ok(Reply::versioned(to_json(&reloadable, open), VERSION))
+    let found = find(&call).await?;
+    configured::check_query(&call)?;
+    let (channel, version) = found.shown(&call);
+    Ok(Reply::versioned(channel, version))
 }
 
 async fn health(call: Call) -> Result<Reply, AdminError> {
     let reloadable = call.app.reloadable.current();
-    let open = find(&reloadable, &call)?;
+    let open = open_channel(&reloadable, &call)?;
     // One entry for each node, not a list with pages.
     call.query.allow(&[])?;
     let report = open.health_report();
@@ -114,43 +129,144 @@ async fn health(call: Call) -> Result<Reply, AdminError> {
         "circuit": report.circuit,
         "cooldowns": cooldowns.collect::<Vec<_>>(),
         "in_flight": open.calls_in_flight(),
-        "p50_ms": null,
-        "error_rate": null,
+        "p50_ms": report.p50_ms,
+        "error_rate": report.error_rate,
     });
     Ok(Reply::json(json!({ "data": [node], "next_cursor": null })))
 }
 
-fn find<'a>(reloadable: &'a Reloadable, call: &Call) -> Result<&'a OpenChannel, AdminError> {
-    let found = reloadable.routing.by_name(call.id());
-    found
-        .map(AsRef::as_ref)
-        .ok_or_else(|| AdminError::not_found("channel"))
+/// A channel that a path names, and whether it is paused.
+pub(super) struct Found {
+    pub(super) target: Target,
+    pub(super) is_paused: bool,
 }
 
-fn to_json(reloadable: &Reloadable, open: &OpenChannel) -> Value {
+impl Found {
+    /// The channel as it is shown, and its version.
+    pub(super) fn shown(&self, call: &Call) -> (Value, i64) {
+        match &self.target {
+            Target::Fixed(channel) => (channel.clone(), FIXED_VERSION),
+            Target::Stored(row) => {
+                let reloadable = call.app.reloadable.current();
+                (show_row(&reloadable, row, self.is_paused), row.version)
+            }
+        }
+    }
+}
+
+/// The channel that the path names.
+///
+/// # Errors
+/// 404.
+pub(super) async fn find(call: &Call) -> Result<Found, AdminError> {
+    let stored = call.app.store.stored_configuration().await?;
+    let is_paused = stored.is_paused(call.id(), call.now);
+    let mut rows = stored.channels.into_iter();
+    let row = rows.find(|row| row.name == call.id());
+    let reloadable = call.app.reloadable.current();
+    let fixed = source_of(&reloadable, call.id()).and_then(|source| {
+        let open = reloadable.routing.by_name(call.id())?;
+        let mut channel = show_fixed(&reloadable, open, source);
+        channel["paused"] = is_paused.into();
+        Some((channel, source))
+    });
+    let target = Target::find(call, row, fixed);
+    Ok(Found {
+        target: target.ok_or_else(|| AdminError::not_found("channel"))?,
+        is_paused,
+    })
+}
+
+/// The channel of the path's name that serves on this node.
+///
+/// # Errors
+/// 404.
+pub(super) fn open_channel<'a>(
+    reloadable: &'a Reloadable,
+    call: &Call,
+) -> Result<&'a Arc<OpenChannel>, AdminError> {
+    let found = reloadable.routing.by_name(call.id());
+    found.ok_or_else(|| AdminError::not_found("channel"))
+}
+
+/// Where a channel that serves on this node is configured, unless that is the database.
+fn source_of(reloadable: &Reloadable, name: &str) -> Option<Source> {
+    if reloadable.is_file_channel(name) {
+        return Some(Source::File);
+    }
+    let serves = reloadable.routing.by_name(name).is_some();
+    (reloadable.routing.is_built_in() && serves).then_some(Source::BuiltIn)
+}
+
+/// How rows are shown in a reply to a write.
+pub(super) fn show(call: &Call, is_paused: bool) -> ShowRow {
+    let reloadable = call.app.reloadable.current();
+    Arc::new(move |row| show_row(&reloadable, row, is_paused))
+}
+
+fn show_row(reloadable: &Reloadable, row: &ConfigurationRow, is_paused: bool) -> Value {
+    let stored = StoredChannel::from_row(&row.body);
+    let keys = stored.keys.iter().map(|key| {
+        json!({ "fingerprint": key.fingerprint(), "hint": key.hint(), "origin": key.origin() })
+    });
+    let about = About {
+        source: Source::Database,
+        is_shadowed: reloadable.is_file_channel(&row.name),
+        is_paused,
+        times: Some((row.created_at, row.updated_at)),
+        version: row.version,
+    };
+    show_channel(&stored.without_keys(&row.name), keys.collect(), &about)
+}
+
+fn show_fixed(reloadable: &Reloadable, open: &OpenChannel, source: Source) -> Value {
     let channel = &open.channel;
-    let is_built_in = reloadable.routing.is_built_in();
+    let origins = reloadable.key_origins.get(&channel.name);
+    let keys = channel
+        .api_keys
+        .iter()
+        .enumerate()
+        .map(|(at, key): (_, &Secret)| {
+            let origin = origins.and_then(|origins| origins.get(at));
+            json!({
+                "fingerprint": key_fingerprint(key),
+                "hint": hint(key),
+                "origin": origin.map_or("file", String::as_str),
+            })
+        });
+    let about = About {
+        source,
+        is_shadowed: false,
+        is_paused: open.is_paused(),
+        times: None,
+        version: FIXED_VERSION,
+    };
+    show_channel(channel, keys.collect(), &about)
+}
+
+/// What is shown of a channel beside its settings.
+struct About {
+    source: Source,
+    is_shadowed: bool,
+    is_paused: bool,
+    /// When it was created and changed; `None` if it is not in the database.
+    times: Option<(Millis, Millis)>,
+    version: i64,
+}
+
+fn show_channel(channel: &Channel, api_keys: Vec<Value>, about: &About) -> Value {
     let models = channel.models.iter().map(|model| {
         let options = (!model.options.is_empty()).then_some(&model.options);
         json!({ "name": model.name, "upstream": model.upstream, "options": options })
     });
     let models: Vec<Value> = models.collect();
-    let origins = reloadable.key_origins.get(&channel.name);
-    let keys = channel.api_keys.iter().enumerate().map(|(at, key)| {
-        let origin = origins.and_then(|origins| origins.get(at));
-        json!({
-            "fingerprint": key_fingerprint(key),
-            "hint": hint(key),
-            "origin": origin.map_or("file", String::as_str),
-        })
-    });
     let seconds = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64());
     let poll_ms = channel.poll.map(|poll| poll.as_millis());
-    json!({
+    let mut shown = json!({
         "name": channel.name,
         "kind": channel.kind,
-        "source": if is_built_in { "builtin" } else { "file" },
-        "shadowed": false,
+        "source": about.source.name(),
+        "shadowed": about.is_shadowed,
         "base_url": channel.base_url,
         "models": (!models.is_empty()).then_some(models),
         "priority": channel.priority,
@@ -162,17 +278,18 @@ fn to_json(reloadable: &Reloadable, open: &OpenChannel) -> Value {
         "apis": channel.apis,
         "poll_ms": poll_ms.and_then(|ms| u64::try_from(ms).ok()),
         "options": channel.options,
-        "api_keys": keys.collect::<Vec<_>>(),
-        "paused": false,
-        "created_at": null,
-        "updated_at": null,
-        "version": VERSION,
-    })
-}
-
-/// The last characters of a key. `None` if the key is so short that they would give much of it away.
-fn hint(key: &Secret) -> Option<String> {
-    let characters: Vec<char> = key.expose().chars().collect();
-    let start = characters.len().checked_sub(HINT_CHARACTERS)?;
-    (characters.len() >= HINT_MIN_LENGTH).then(|| characters[start..].iter().collect())
+        "api_keys": api_keys,
+        "paused": about.is_paused,
+        "created_at": about.times.map(|(created_at, _)| time_json(created_at)),
+        "updated_at": about.times.map(|(_, updated_at)| time_json(updated_at)),
+        "version": about.version,
+    });
+    // Few channels have these; the sandbox allows everything.
+    if !channel.allow.is_empty() && !is_free_of_charge(&channel.kind) {
+        shown["allow"] = channel.allow.iter().map(|option| option.name()).collect();
+    }
+    if !channel.betas.is_empty() {
+        shown["betas"] = json!(channel.betas);
+    }
+    shown
 }

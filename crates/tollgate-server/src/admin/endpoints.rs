@@ -22,8 +22,8 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 use super::{
-    admins, audits, channels, chats, entries, events, keys, me, models, openapi, prices, quote,
-    refunds, search, sessions, tasks, tokens, users,
+    admins, audits, channel_writes, channels, chats, entries, events, keys, me, models, openapi,
+    prices, quote, refunds, search, sessions, tasks, tokens, users,
 };
 use crate::http::server::PeerAddress;
 use crate::http::trace::RequestId;
@@ -93,7 +93,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 18] = [
+    let lists: [&[Endpoint]; 19] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -111,6 +111,7 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         models::ENDPOINTS,
         prices::ENDPOINTS,
         channels::ENDPOINTS,
+        channel_writes::ENDPOINTS,
         openapi::ENDPOINTS,
     ];
     lists.into_iter().flatten()

@@ -5,6 +5,7 @@ mod admins;
 mod audits;
 mod authenticate;
 pub mod call;
+mod channel_writes;
 mod channels;
 mod chats;
 mod configured;

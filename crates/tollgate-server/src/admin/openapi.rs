@@ -134,8 +134,18 @@ const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "channel",
-        "name:string kind:string source:file|builtin shadowed:boolean base_url:string? models:objects? priority:integer weight:integer max_concurrency:integer? connect_s:number? first_byte_s:number? idle_s:number? apis:strings? poll_ms:integer? options:object api_keys:objects paused:boolean created_at:time? updated_at:time? version:integer",
+        "name:string kind:string source:file|database|builtin shadowed:boolean base_url:string? models:objects? priority:integer weight:integer max_concurrency:integer? connect_s:number? first_byte_s:number? idle_s:number? apis:strings? poll_ms:integer? options:object api_keys:objects paused:boolean created_at:time? updated_at:time? version:integer",
     ),
+    (
+        "new_channel",
+        "name:string kind:string base_url?:string? models?:list? priority?:integer? weight?:integer? max_concurrency?:integer? connect_s?:integer? first_byte_s?:integer? idle_s?:integer? apis?:strings? poll_ms?:integer? allow?:strings? betas?:strings? options?:object? api_keys?:list? reason?:string",
+    ),
+    (
+        "channel_patch",
+        "kind?:string base_url?:string? models?:list? priority?:integer? weight?:integer? max_concurrency?:integer? connect_s?:integer? first_byte_s?:integer? idle_s?:integer? apis?:strings? poll_ms?:integer? allow?:strings? betas?:strings? options?:object? api_keys?:list? reason?:string",
+    ),
+    ("pause", "for_s?:integer? reason?:string"),
+    ("channel_test", "ok:boolean results:objects"),
     (
         "channel_health",
         "node:string circuit:closed|open|half_open cooldowns:objects in_flight:integer? p50_ms:integer? error_rate:number?",
@@ -214,7 +224,7 @@ fn operation(endpoint: &Endpoint) -> Value {
         if endpoint.method == Method::PATCH {
             content["application/merge-patch+json"] = json!({ "schema": reference(body) });
         }
-        let is_required = !matches!(body, "action" | "rotation");
+        let is_required = !matches!(body, "action" | "rotation" | "pause");
         operation["requestBody"] = json!({ "required": is_required, "content": content });
     }
     operation
@@ -339,6 +349,7 @@ fn member_schema(kind: &str) -> Value {
         "amount" => json!({ "type": "string", "pattern": r"^-?\d{1,10}(\.\d{1,9})?$" }),
         "strings" => json!({ "type": "array", "items": { "type": "string" } }),
         "objects" => json!({ "type": "array", "items": { "type": "object" } }),
+        "list" => json!({ "type": "array" }),
         "scopes" => {
             json!({ "type": "array", "items": { "type": "string", "enum": scope_names() } })
         }

@@ -87,6 +87,16 @@ impl ChatErrorResponse {
         Self::from(error)
     }
 
+    /// Every channel that serves `model` is paused by an operator.
+    pub fn all_channels_paused(model: &str) -> Self {
+        let message = format!("every channel that serves {model} is paused: try again later");
+        let error = ApiError {
+            retry_after: Some(10),
+            ..ApiError::new(ErrorKind::Unavailable, message)
+        };
+        Self::from(error)
+    }
+
     /// The upstream of every channel that serves `model` asked for a pause, of which `left` remains.
     pub fn rate_limited_upstream(model: &str, left: Duration) -> Self {
         let message = format!("the providers of {model} have had too many requests");

@@ -272,10 +272,7 @@ impl ChannelFailover<'_> {
                     ));
                 }
                 Selection::CoolingDown(left) if last_error.is_none() => {
-                    return Err(ChatErrorResponse::rate_limited_upstream(
-                        &self.conversation.model,
-                        left,
-                    ));
+                    return Err(self.no_channel_ready(model, left));
                 }
                 Selection::AllBusy | Selection::CoolingDown(_) => break,
                 Selection::None => match &last_error {
@@ -343,6 +340,15 @@ impl ChannelFailover<'_> {
             (None, None) => ChatErrorResponse::no_channel(&self.conversation.model),
         };
         Err(self.give_up(error).await)
+    }
+
+    /// The error if every channel is paused, by an operator or because its upstream asked for it for `left`.
+    fn no_channel_ready(&self, model: &str, left: Duration) -> ChatErrorResponse {
+        let name = &self.conversation.model;
+        if self.reloadable.routing.is_paused_for_chat(model) {
+            return ChatErrorResponse::all_channels_paused(name);
+        }
+        ChatErrorResponse::rate_limited_upstream(name, left)
     }
 
     /// Selects a channel and key: the ones that store the conversation, or any that was not tried.

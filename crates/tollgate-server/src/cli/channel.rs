@@ -1,24 +1,17 @@
 //! `tollgate channel list`, `channel test`.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Subcommand;
-use http::HeaderMap;
 use serde_json::{Value, json};
-use tollgate_chat::Target;
-use tollgate_chat::hub::{self, Part, PartKind, Role, Turn};
 use tollgate_media::Catalogue;
 use tollgate_upstream as upstream;
 use tollgate_upstream::egress::{Client, ClientOptions};
-use tollgate_upstream::{ChatCall, ChatTimeouts};
 
 use super::{Common, Failed};
-use crate::chat::answer_memory::AnswerBudget;
+use crate::channel_test::{ask, tested_model};
 use crate::config::{Config, Overrides};
-use crate::routing::{OpenChannel, Routing};
-
-/// What a test may generate: enough for every provider's least.
-const TEST_TOKENS: u64 = 16;
+use crate::routing::Routing;
 
 #[derive(Subcommand)]
 pub(super) enum Channel {
@@ -43,7 +36,6 @@ impl Channel {
             &config.provider_settings(),
             &egress,
             &config.fairness,
-            None,
         )?;
         match self {
             Self::List => list(common, &routing),
@@ -86,7 +78,7 @@ async fn test(
             names.join(", ")
         )));
     };
-    let model = tested_model(config, open, model)?;
+    let model = tested_model(&Catalogue::new(&config.models)?, open, model)?;
     let keys = open.channel.api_keys.len();
     let mut failed = false;
     let mut records = Vec::new();
@@ -124,109 +116,6 @@ async fn test(
     } else {
         Ok(())
     }
-}
-
-/// The model to try a channel with: the requested one, or its first chat model.
-pub(super) fn tested_model(
-    config: &Config,
-    open: &OpenChannel,
-    asked: Option<&str>,
-) -> Result<String, Failed> {
-    let catalogue = Catalogue::new(&config.models)?;
-    let name = &open.channel.name;
-    if let Some(model) = asked {
-        catalogue.check_chat_model(model)?;
-        return match open.channel.upstream_model(model) {
-            Some(_) => Ok(model.to_owned()),
-            None => Err(Failed::from(format!(
-                "channel {name:?} does not serve {model}"
-            ))),
-        };
-    }
-    let mut listed = open.channel.models.iter().map(|m| m.name.as_str());
-    let first = listed.find(|model| catalogue.check_chat_model(model).is_ok());
-    let any = open.channel.models.is_empty()
-        && open.channel.base_url.is_none()
-        && open.channel.api_keys.is_empty();
-    match first {
-        Some(model) => Ok(model.to_owned()),
-        // Only the sandbox has neither address nor key, and it serves everything.
-        None if any => Ok("gpt-5-nano".to_owned()),
-        None => Err(Failed::from(format!(
-            "channel {name:?} lists no chat model: name one with --model"
-        ))),
-    }
-}
-
-/// One small question; the reply's text and what it took.
-pub(super) async fn ask(
-    config: &Config,
-    open: &OpenChannel,
-    model: &str,
-    key: usize,
-) -> Result<(String, u64), String> {
-    let provider = open
-        .provider
-        .chat
-        .as_ref()
-        .ok_or("this kind of channel does not chat")?;
-    let upstream_model = open
-        .channel
-        .upstream_model(model)
-        .ok_or("the channel does not serve this model")?;
-    let known = provider.model(upstream_model);
-    let format = *provider
-        .formats_for(upstream_model)
-        .first()
-        .ok_or("the channel speaks no chat format")?;
-    let request = hub::Request {
-        model: model.to_owned(),
-        turns: vec![Turn::new(Role::User, vec![Part::text("hi")])],
-        max_tokens: Some(TEST_TOKENS),
-        ..hub::Request::default()
-    };
-    let target = Target {
-        model: &known.upstream_id,
-        stream: false,
-        capabilities: &known.traits,
-        default_max_tokens: TEST_TOKENS,
-    };
-    let written = format
-        .write_request(&request, &target)
-        .map_err(|e| e.to_string())?;
-    let call = ChatCall {
-        format,
-        model: &known.upstream_id,
-        stream: false,
-        body: written.body.into(),
-        key: open.channel.api_keys.get(key),
-        headers: &HeaderMap::new(),
-        request_id: "channel-test",
-        failed_attempts: 0,
-        timeouts: ChatTimeouts {
-            connect: config.time_limits.chat_connect,
-            first_byte: Duration::from_secs(60).min(config.time_limits.chat_first_byte),
-            idle: config.time_limits.chat_idle,
-        },
-    };
-    let body = provider
-        .send(call)
-        .await
-        .map_err(|e| format!("{} ({:?})", e.message, e.kind))?;
-    let answer = AnswerBudget::default().collect(body).await;
-    let answer = answer.map_err(|e| e.message)?;
-    let reply = format
-        .read_response(&answer.bytes)
-        .map_err(|e| e.to_string())?;
-    let parts = reply.choices.iter().flat_map(|choice| &choice.parts);
-    let texts = parts.filter_map(|part| match &part.kind {
-        PartKind::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    Ok((
-        texts.collect(),
-        reply.usage.map_or(0, |usage| usage.total()),
-    ))
 }
 
 fn record(channel: &upstream::Channel) -> Value {

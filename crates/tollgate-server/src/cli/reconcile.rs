@@ -40,7 +40,7 @@ impl Reconcile {
         let config = common.configuration(Overrides::default())?;
         let egress = Client::new(ClientOptions::default());
         let settings = config.provider_settings();
-        let routing = Routing::open(&config.channels, &settings, &egress, &config.fairness, None)?;
+        let routing = Routing::open(&config.channels, &settings, &egress, &config.fairness)?;
         let Some(open) = routing.by_name(&self.channel) else {
             let names = routing.channels().iter().map(|c| c.channel.name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");

@@ -120,7 +120,7 @@ impl Signals {
 /// What an operator should know at start: nothing configured, models that cost nothing.
 fn log_setup(app: &App) {
     let reloadable = app.reloadable.current();
-    if app.config.channels.is_empty() {
+    if reloadable.routing.is_built_in() {
         tracing::info!("no channel is configured: the sandbox channel serves every model");
     }
     let mut free = reloadable.served_models_without_price(&app.catalogue);

@@ -68,12 +68,22 @@ fn one() -> u32 {
 impl ChannelSettings {
     /// The channel, or what its provider says of its options.
     pub(super) fn into_channel(self) -> Result<Channel, String> {
+        let channel = self.into_unchecked_channel();
+        let provider = providers::provider_of_kind(&channel.kind);
+        match provider.map(|provider| (provider.check)(&channel)) {
+            Some(Err(message)) => Err(format!("({:?}): {message}", channel.name)),
+            _ => Ok(channel),
+        }
+    }
+
+    /// The channel, whatever its provider says of it.
+    pub(super) fn into_unchecked_channel(self) -> Channel {
         // It generates everything on this machine.
         let allow = match providers::is_free_of_charge(&self.kind) {
             true => ProviderOption::all().collect(),
             false => self.allow,
         };
-        let channel = Channel {
+        Channel {
             name: self.name,
             kind: self.kind,
             base_url: self.base_url,
@@ -97,11 +107,6 @@ impl ChannelSettings {
             fetch_urls: self.fetch_urls,
             poll: self.poll_ms.map(Duration::from_millis),
             options: self.options,
-        };
-        let provider = providers::provider_of_kind(&channel.kind);
-        match provider.map(|provider| (provider.check)(&channel)) {
-            Some(Err(message)) => Err(format!("({:?}): {message}", channel.name)),
-            _ => Ok(channel),
         }
     }
 }

@@ -16,6 +16,9 @@ pub(super) const MAX_S: i64 = 100 * 365 * DAY_S;
 /// A day in milliseconds.
 pub(super) const DAY_MS: i64 = DAY_S * 1_000;
 
+/// The fewest characters of a secret that others are encrypted with.
+const MIN_SECRET: usize = 32;
+
 /// The digits of a number as they were written.
 struct Digits(String);
 
@@ -123,4 +126,17 @@ pub(super) fn optional_secret<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {
     String::deserialize(deserializer).map(|text| Some(Secret::new(text)))
+}
+
+/// [`optional_secret`] of at least [`MIN_SECRET`] characters.
+pub(super) fn long_secret<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.chars().count() {
+        MIN_SECRET.. => Ok(Some(Secret::new(text))),
+        n => Err(D::Error::custom(format!(
+            "has {n} characters, but it takes at least {MIN_SECRET}, such as those of `openssl rand -hex 32`"
+        ))),
+    }
 }

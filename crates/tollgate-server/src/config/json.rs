@@ -1,8 +1,10 @@
 //! Prices, channels and models that come as JSON from the admin API: read by the same code as those of the file.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Number, Value as Json};
+use tollgate_upstream::Channel;
 
+use super::channels::ChannelSettings;
 use super::deserializer::{Error, deserialize};
 use super::document::{Node, Origin, Table, Value};
 use super::prices::{self, ModelPrice};
@@ -44,6 +46,17 @@ pub fn price_from_json(
     from_json(price, Value::Untyped)
 }
 
+/// Reads a channel, without its keys.
+///
+/// # Errors
+/// The first setting that is not possible.
+pub fn channel_from_json(name: &str, channel: &Map<String, Json>) -> Result<Channel, SettingError> {
+    let mut members = channel.clone();
+    members.insert("name".to_owned(), name.into());
+    let settings: ChannelSettings = from_json(&members, Value::Text)?;
+    Ok(settings.into_unchecked_channel())
+}
+
 fn from_json<T: DeserializeOwned>(
     object: &Map<String, Json>,
     text: fn(String) -> Value,
@@ -62,7 +75,7 @@ fn node(value: &Json, text: fn(String) -> Value) -> Node {
     let value = match value {
         Json::Null => Value::Text(String::new()),
         Json::Bool(value) => Value::Bool(*value),
-        Json::Number(number) => Value::Number(number.to_string()),
+        Json::Number(number) => Value::Number(digits(number)),
         Json::String(value) => text(value.clone()),
         Json::Array(items) => Value::List(items.iter().map(|item| node(item, text)).collect()),
         Json::Object(members) => Value::Table(table(members, text)),
@@ -70,5 +83,13 @@ fn node(value: &Json, text: fn(String) -> Value) -> Node {
     Node {
         origin: Origin::Request,
         value,
+    }
+}
+
+/// The digits of a number; 7.0 is written as the whole number that it is.
+fn digits(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 => format!("{float:.0}"),
+        _ => number.to_string(),
     }
 }

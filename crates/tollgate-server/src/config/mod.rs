@@ -30,7 +30,7 @@ use tollgate_media::{Catalogue, ExtraModel};
 use tollgate_upstream::Channel;
 use tollgate_upstream::provider::Settings as ProviderSettings;
 
-pub use json::{SettingError, price_from_json};
+pub use json::{SettingError, channel_from_json, price_from_json};
 pub use part_prices::PartPrices;
 pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
 pub use safety::Safety;
@@ -116,6 +116,8 @@ pub struct Config {
     pub leases: Leases,
     /// Bearer key of the operator's endpoints; `None` means one that is generated at the first start.
     pub admin_key: Option<Secret>,
+    /// Encrypts the provider keys that the admin API stores; `None` means that it stores none.
+    pub secrets_key: Option<Secret>,
     /// `HOST:PORT` of a listener of its own for metrics and health checks; `None` means the gateway's.
     pub metrics_listen: Option<String>,
     /// The certificate of the gateway's listener; `None` for plain HTTP.
@@ -170,6 +172,7 @@ struct Settings {
     public_url: Option<String>,
     safety: Safety,
     sandbox: Sandbox,
+    secrets: SecretsSettings,
     storage: StorageSettings,
     time_limits: TimeLimits,
     #[serde(deserialize_with = "addresses::tls_files")]
@@ -200,6 +203,7 @@ impl Default for Settings {
             public_url: None,
             safety: Safety::default(),
             sandbox: Sandbox::default(),
+            secrets: SecretsSettings::default(),
             storage: StorageSettings::default(),
             time_limits: TimeLimits::default(),
             tls: None,
@@ -212,6 +216,13 @@ impl Default for Settings {
 #[serde(default, deny_unknown_fields)]
 struct AdminSettings {
     #[serde(deserialize_with = "fields::optional_secret")]
+    key: Option<Secret>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SecretsSettings {
+    #[serde(deserialize_with = "fields::long_secret")]
     key: Option<Secret>,
 }
 
@@ -382,6 +393,7 @@ impl Config {
             time_limits: settings.time_limits,
             leases: settings.leases,
             admin_key: settings.admin.key,
+            secrets_key: settings.secrets.key,
             metrics_listen: settings.metrics.listen,
             tls: settings.tls,
             channels: settings.channel.into_iter().map(|entry| entry.0).collect(),

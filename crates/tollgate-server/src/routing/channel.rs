@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 use tollgate_chat::Format;
 use tollgate_core::Secret;
 use tollgate_upstream::chat::{ChatModel, ChatProvider};
@@ -59,6 +60,7 @@ pub struct ChannelPermit {
     pub open: Arc<OpenChannel>,
     /// The key's index; `None` if the channel has no keys.
     key: Option<usize>,
+    since: Instant,
     _permit: Option<FairPermit>,
 }
 
@@ -72,7 +74,7 @@ pub struct TriedKey {
 
 impl OpenChannel {
     /// Opens a configured channel. `previous` is the channel of the same name before a reload: its health is kept if address
-    /// and number of keys are the same (keys are known by their index).
+    /// and keys are the same (keys are known by their index).
     ///
     /// # Errors
     /// A sentence for the operator if this program has no provider of the channel's kind.
@@ -93,8 +95,7 @@ impl OpenChannel {
         })?;
         let previous = previous.filter(|previous| {
             let previous = &previous.channel;
-            previous.base_url == channel.base_url
-                && previous.api_keys.len() == channel.api_keys.len()
+            previous.base_url == channel.base_url && previous.api_keys == channel.api_keys
         });
         let channel = Arc::new(channel.clone());
         let provider = (entry.open)(&channel, settings, egress);
@@ -134,6 +135,16 @@ impl OpenChannel {
         let permits = self.permits.as_ref()?;
         let max = self.channel.max_concurrency? as usize;
         Some(max.saturating_sub(permits.free()))
+    }
+
+    /// Pauses the channel, so that it gets no new calls, or ends its pause.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.health.set_paused(is_paused);
+    }
+
+    /// Whether the channel is paused.
+    pub fn is_paused(&self) -> bool {
+        self.health.is_paused()
     }
 
     /// Whether a call could get a permit now.
@@ -179,6 +190,7 @@ impl OpenChannel {
         ChannelPermit {
             open: Arc::clone(self),
             key,
+            since: Instant::now(),
             _permit: permit,
         }
     }
@@ -213,6 +225,7 @@ impl OpenChannel {
         ChannelPermit {
             open: Arc::clone(self),
             key: same.or((!keys.is_empty()).then_some(0)),
+            since: Instant::now(),
             _permit: permits.and_then(|permits| permits.try_acquire_any(user_id)),
         }
     }
@@ -254,6 +267,7 @@ impl ChannelPermit {
 
     /// The upstream answered. Rejecting the client's request is an answer too.
     pub fn record_success(&self) {
+        self.open.health.count_call(self.since.elapsed(), false);
         self.open.health.record_success();
     }
 
@@ -268,9 +282,9 @@ impl ChannelPermit {
             ChannelEffect::KeyQuotaExhausted => ChannelFailure::QuotaExhausted,
             ChannelEffect::ModelNotFound => ChannelFailure::ModelNotFound,
         };
-        self.open
-            .health
-            .record_failure(model, self.key, user_id, failure);
+        let health = &self.open.health;
+        health.count_call(self.since.elapsed(), true);
+        health.record_failure(model, self.key, user_id, failure);
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) const KEY_REJECTED: Duration = Duration::from_secs(60);
 pub(super) const QUOTA_EXHAUSTED: Duration = Duration::from_secs(300);
 /// Cooldown of a model that the upstream does not have.
 pub(super) const MODEL_NOT_FOUND: Duration = Duration::from_secs(300);
+/// After how long clients may try again if every channel is paused.
+const PAUSED: Duration = Duration::from_secs(1);
 /// Upper bound on any cooldown, whatever `Retry-After` an upstream sends.
 const MAX: Duration = Duration::from_secs(3_600);
 
@@ -70,6 +72,14 @@ impl Cooldown {
         Self {
             until,
             is_requested: false,
+        }
+    }
+
+    /// The cooldown of a paused channel, which is not tried even as a last resort; it is asked again soon.
+    pub(super) fn of_paused_channel(now: Instant) -> Self {
+        Self {
+            until: now + PAUSED,
+            is_requested: true,
         }
     }
 

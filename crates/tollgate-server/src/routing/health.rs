@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::circuit_breaker::CircuitBreaker;
 use super::cooldown::{self, Cooldown, Evidence};
+use super::recent_calls::RecentCalls;
 
 /// Upper bound on models with a cooldown. Clients cannot exceed it: only configured models get here.
 const MAX_MODELS: usize = 10_000;
@@ -24,10 +25,13 @@ pub(super) struct ChannelHealth {
     /// Counts requests, for taking the keys in turn.
     turn: AtomicUsize,
     state: Mutex<State>,
+    recent: RecentCalls,
 }
 
 #[derive(Default)]
 struct State {
+    /// Whether an operator has paused the channel.
+    is_paused: bool,
     breaker: CircuitBreaker,
     /// By the client's name of the model.
     models: HashMap<String, Blocked>,
@@ -50,12 +54,16 @@ impl Blocked {
 }
 
 /// The health of a channel on this node, for operators.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct HealthReport {
     /// `closed`, `open` or `half_open`.
     pub circuit: &'static str,
     /// What is cooling down: keys by their index, then models by name.
     pub cooldowns: Vec<CooldownReport>,
+    /// Half of the last calls that were answered took at most so many milliseconds; `None` before the first.
+    pub p50_ms: Option<u32>,
+    /// The share of the last calls that failed because of the channel, 0 to 1; `None` before the first.
+    pub error_rate: Option<f64>,
 }
 
 /// A key or a model that is cooling down.
@@ -119,6 +127,7 @@ impl ChannelHealth {
             .map(|n| (turn.wrapping_add(n)) % keys.max(1))
             .filter(|key| !tried.contains(key));
         let key_index = |key: usize| (keys > 0).then_some(key);
+        // A paused channel counts as degraded: one that is well is read without the lock.
         if !self.is_degraded.load(Ordering::Acquire) {
             return untried.next().map_or(Availability::AllKeysTried, |key| {
                 Availability::Ready(key_index(key))
@@ -127,6 +136,12 @@ impl ChannelHealth {
         let now = Instant::now();
         let mut state = self.lock();
         state.remove_expired(now);
+        if state.is_paused {
+            return Availability::CoolingDown {
+                cooldown: Cooldown::of_paused_channel(now),
+                key: None,
+            };
+        }
         let mut ready = None;
         let mut first_to_end: Option<(Cooldown, usize)> = None;
         for key in untried {
@@ -159,6 +174,24 @@ impl ChannelHealth {
         if self.is_degraded.load(Ordering::Acquire) {
             self.lock().breaker.begin_probe(Instant::now());
         }
+    }
+
+    /// Pauses the channel or ends its pause.
+    pub(super) fn set_paused(&self, is_paused: bool) {
+        let mut state = self.lock();
+        state.is_paused = is_paused;
+        let is_degraded = state.is_degraded();
+        self.is_degraded.store(is_degraded, Ordering::Release);
+    }
+
+    /// Whether the channel is paused.
+    pub(super) fn is_paused(&self) -> bool {
+        self.is_degraded.load(Ordering::Acquire) && self.lock().is_paused
+    }
+
+    /// Counts a call among the last ones: whether it failed because of the channel, and how long its answer took.
+    pub(super) fn count_call(&self, took: Duration, has_failed: bool) {
+        self.recent.add(took, has_failed);
     }
 
     /// The upstream answered: the circuit closes.
@@ -240,6 +273,8 @@ impl ChannelHealth {
         HealthReport {
             circuit: state.breaker.state_name(now),
             cooldowns,
+            p50_ms: self.recent.p50_ms(),
+            error_rate: self.recent.error_rate(),
         }
     }
 
@@ -248,6 +283,9 @@ impl ChannelHealth {
         let mut state = self.lock();
         state.remove_expired(Instant::now());
         let mut problems = Vec::new();
+        if state.is_paused {
+            problems.push("paused".to_owned());
+        }
         if state.breaker.is_open() {
             problems.push("circuit open".to_owned());
         }
@@ -271,7 +309,8 @@ impl ChannelHealth {
 
 impl State {
     fn is_degraded(&self) -> bool {
-        self.breaker.has_failures()
+        self.is_paused
+            || self.breaker.has_failures()
             || self.breaker.is_open()
             || !self.models.is_empty()
             || !self.keys.is_empty()

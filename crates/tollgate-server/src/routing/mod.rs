@@ -5,8 +5,10 @@ mod circuit_breaker;
 mod cooldown;
 mod failover;
 mod health;
+mod recent_calls;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate_chat::provider_options::ProviderOption;
 use tollgate_core::TaskKind;
@@ -28,8 +30,24 @@ const BUILT_IN: &str = "sandbox";
 /// Every channel of this process.
 pub struct Routing {
     channels: Vec<Arc<OpenChannel>>,
+    /// Deleted ones whose provider may still have jobs of ours; they get no new ones.
+    deleted: Vec<Arc<OpenChannel>>,
     /// Whether none is configured, so that the built-in one is used.
     is_built_in: bool,
+}
+
+/// The channels to open.
+pub struct ConfiguredChannels<'a> {
+    /// Those that take requests.
+    pub channels: &'a [Channel],
+    /// Those that only keep the jobs that their provider has.
+    pub deleted: &'a [Channel],
+    /// Whether the built-in channel serves if there are no channels.
+    pub may_be_built_in: bool,
+    /// The routing before a change of some channels. Those that did not change are kept as they are, of the others the health.
+    pub previous: Option<&'a Routing>,
+    /// Whether settings of all channels have changed, so that none is kept as it is.
+    pub reopens_all: bool,
 }
 
 /// What a request needs of a channel's provider.
@@ -40,8 +58,7 @@ enum Needs {
 }
 
 impl Routing {
-    /// Opens the configured channels; if there are none, the sandbox serves every model. `previous` is the routing before a
-    /// reload: channels of the same name keep their health.
+    /// Opens the channels of a configuration; if there are none, the sandbox serves every model.
     ///
     /// # Errors
     /// A sentence for the operator if this program has no provider of a channel's kind.
@@ -50,7 +67,26 @@ impl Routing {
         settings: &Settings,
         egress: &egress::Client,
         fairness: &Fairness,
-        previous: Option<&Self>,
+    ) -> Result<Self, String> {
+        let configured = ConfiguredChannels {
+            channels,
+            deleted: &[],
+            may_be_built_in: true,
+            previous: None,
+            reopens_all: true,
+        };
+        Self::reopen(&configured, settings, egress, fairness)
+    }
+
+    /// Opens channels in place of earlier ones.
+    ///
+    /// # Errors
+    /// As [`Routing::open`].
+    pub fn reopen(
+        configured: &ConfiguredChannels<'_>,
+        settings: &Settings,
+        egress: &egress::Client,
+        fairness: &Fairness,
     ) -> Result<Self, String> {
         let built_in = [Channel {
             name: BUILT_IN.to_owned(),
@@ -58,17 +94,29 @@ impl Routing {
             allow: ProviderOption::all().collect(),
             ..Channel::default()
         }];
-        let is_built_in = channels.is_empty();
-        let channels = if is_built_in { &built_in } else { channels };
-        let channels = channels
-            .iter()
-            .map(|channel| {
-                let previous = previous.and_then(|routing| routing.by_name(&channel.name));
-                OpenChannel::open(channel, settings, egress, fairness, previous)
-            })
-            .collect::<Result<_, _>>()?;
+        let is_built_in = configured.channels.is_empty() && configured.may_be_built_in;
+        let open = |channel: &Channel| {
+            let previous = configured.previous;
+            let previous = previous.and_then(|routing| routing.known(&channel.name));
+            match previous {
+                Some(open) if !configured.reopens_all && *open.channel == *channel => {
+                    Ok(Arc::clone(open))
+                }
+                _ => OpenChannel::open(channel, settings, egress, fairness, previous),
+            }
+        };
+        let channels = if is_built_in {
+            &built_in
+        } else {
+            configured.channels
+        };
         Ok(Self {
-            channels,
+            channels: channels.iter().map(open).collect::<Result<_, _>>()?,
+            deleted: configured
+                .deleted
+                .iter()
+                .map(open)
+                .collect::<Result<_, _>>()?,
             is_built_in,
         })
     }
@@ -88,6 +136,12 @@ impl Routing {
         self.channels.iter().find(|open| open.channel.name == name)
     }
 
+    /// The channel of that name, or the deleted one.
+    fn known(&self, name: &str) -> Option<&Arc<OpenChannel>> {
+        let mut all = self.channels.iter().chain(&self.deleted);
+        all.find(|open| open.channel.name == name)
+    }
+
     /// Whether any channel could take a call now.
     pub fn has_capacity(&self) -> bool {
         self.channels.iter().any(|open| open.has_capacity())
@@ -104,6 +158,12 @@ impl Routing {
         } else {
             model.first
         }
+    }
+
+    /// Whether every channel that serves chats with `model` is paused.
+    pub fn is_paused_for_chat(&self, model: &str) -> bool {
+        self.serving(model, Needs::Chat)
+            .all(|open| open.is_paused())
     }
 
     /// Whether any channel runs tasks of that kind with `model`.
@@ -131,7 +191,7 @@ impl Routing {
     /// A channel of `model` whose provider moderates prompts, if any.
     pub fn moderator(&self, kind: TaskKind, model: &str) -> Option<Arc<OpenChannel>> {
         self.serving(model, Needs::Task(kind))
-            .find(|c| c.provider.moderation.is_some())
+            .find(|c| c.provider.moderation.is_some() && !c.is_paused())
             .cloned()
     }
 
@@ -166,15 +226,15 @@ impl Routing {
     }
 
     /// A permit for work that a provider already has: on the channel of that name, with the key of that fingerprint, or the
-    /// channel's first key if that one is gone. It does not wait for the channel's `max_concurrency`. `None` if there is no
-    /// such channel any more.
+    /// channel's first key if that one is gone. It does not wait for the channel's `max_concurrency`, nor for the end of its
+    /// pause. `None` if there is no such channel any more.
     pub fn acquire_for_running_work(
         &self,
         channel: &str,
         key_fingerprint: Option<&str>,
         user_id: &str,
     ) -> Option<ChannelPermit> {
-        let open = self.by_name(channel)?;
+        let open = self.known(channel)?;
         Some(open.acquire_for_running_work(key_fingerprint, user_id))
     }
 
@@ -263,6 +323,9 @@ impl Routing {
         let Some(key) = open.find_key(key_fingerprint) else {
             return Selection::None;
         };
+        if open.is_paused() {
+            return Selection::CoolingDown(Duration::ZERO);
+        }
         match open.acquire(key, user_id) {
             None => Selection::AllBusy,
             Some(permit) if tried.contains(&permit.tried_key()) => Selection::None,

@@ -29,6 +29,9 @@ pub async fn run(context: Arc<TaskContext>) {
                 }
             }
         }
+        if let Err(e) = context.store.purge_deleted_channels(now).await {
+            tracing::warn!(error = %e, "cannot forget deleted channels");
+        }
         context.files.delete_expired(now).await;
     }
 }

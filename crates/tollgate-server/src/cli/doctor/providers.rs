@@ -1,66 +1,12 @@
 //! Whether providers can be reached: one request without a key to each base URL.
 
-use std::time::Duration;
-
-use bytes::Bytes;
 use futures_util::future::join_all;
-use http::{Request, header};
-use tollgate_core::{Clock as _, Millis, SystemClock};
-use tollgate_upstream::Channel;
-use tollgate_upstream::egress::{Client, ClientOptions, Timeouts, body};
+use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::finding::Finding;
 use super::local::ClockDifference;
+use crate::channel_test::{Reached, reach};
 use crate::config::Config;
-use crate::providers::provider_of_kind;
-
-const TIMEOUTS: Timeouts = Timeouts {
-    connect: Some(Duration::from_secs(5)),
-    first_byte: Duration::from_secs(10),
-    idle: Duration::from_secs(5),
-};
-
-/// An answer of a provider's server, whatever it says.
-pub(in crate::cli) struct Reached {
-    /// The HTTP status.
-    pub(in crate::cli) status: u16,
-    /// Milliseconds until it came.
-    pub(in crate::cli) ms: Millis,
-    /// The server's time less this machine's, in milliseconds; a server tells whole seconds.
-    difference: Option<Millis>,
-}
-
-/// Asks the server of a channel's base URL for anything, without a key. `None` if the channel's provider is this process.
-pub(in crate::cli) async fn reach(
-    client: &Client,
-    channel: &Channel,
-) -> Option<Result<Reached, String>> {
-    let url = (provider_of_kind(&channel.kind)?.base_url)(channel)?;
-    let request = match Request::get(&url).body(body(Bytes::new())) {
-        Ok(request) => request,
-        Err(e) => return Some(Err(format!("{url}: {e}"))),
-    };
-    let started = SystemClock.now();
-    let response = match client.send(request, TIMEOUTS).await {
-        Ok(response) => response,
-        Err(e) => return Some(Err(format!("{url}: {e}"))),
-    };
-    let ended = SystemClock.now();
-    let date = response.headers().get(header::DATE);
-    let date = date.and_then(|date| parse_http_date(date.to_str().ok()?));
-    Some(Ok(Reached {
-        status: response.status().as_u16(),
-        ms: ended - started,
-        // In the middle of its second, which was somewhere between the question and the answer.
-        difference: date.map(|date| date + 500 - (started + ended) / 2),
-    }))
-}
-
-/// Unix milliseconds of `Mon, 23 Nov 2026 09:20:42 GMT`.
-fn parse_http_date(text: &str) -> Option<Millis> {
-    let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
-    parsed.ok().map(jiff::Timestamp::as_millisecond)
-}
 
 /// Reaches every channel's provider at the same time. Returns the clocks of those that tell the time.
 pub(super) async fn check_channels(
@@ -107,18 +53,4 @@ pub(super) async fn check_channels(
         });
     }
     clocks
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn http_dates_are_read() {
-        assert_eq!(
-            parse_http_date("Thu, 01 Jan 1970 00:00:42 GMT"),
-            Some(42_000)
-        );
-        assert_eq!(parse_http_date("yesterday"), None);
-    }
 }

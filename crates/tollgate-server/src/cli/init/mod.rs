@@ -12,9 +12,8 @@ use clap::Args;
 use tollgate_media::Catalogue;
 use tollgate_upstream::egress::{Client, ClientOptions};
 
-use super::channel::{ask, tested_model};
-use super::doctor::providers::reach;
 use super::{Common, Failed};
+use crate::channel_test::{ask, reach, tested_model};
 use crate::config::{Config, Overrides};
 use crate::routing::{OpenChannel, Routing};
 use environment::{FoundProvider, find_providers, missing_keys};
@@ -159,7 +158,7 @@ impl<R: BufRead, W: Write> Questions<R, W> {
 async fn test_channels(config: &Config, out: &mut impl Write) -> Result<(), Failed> {
     let egress = Client::new(ClientOptions::default());
     let settings = config.provider_settings();
-    let routing = Routing::open(&config.channels, &settings, &egress, &config.fairness, None)?;
+    let routing = Routing::open(&config.channels, &settings, &egress, &config.fairness)?;
     for open in routing.channels() {
         let name = &open.channel.name;
         match test_channel(config, open, &egress).await {
@@ -177,7 +176,7 @@ async fn test_channel(
     egress: &Client,
 ) -> Result<String, String> {
     if open.provider.chat.is_some()
-        && let Ok(model) = tested_model(config, open, None)
+        && let Ok(model) = tested_model(&Catalogue::new(&config.models)?, open, None)
     {
         let (_, tokens) = ask(config, open, &model, 0).await?;
         return Ok(format!("{model} answered ({tokens} tokens)"));

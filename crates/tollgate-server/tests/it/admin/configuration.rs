@@ -1,16 +1,51 @@
 //! Prices and channels that the admin API writes, beside those of the file.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use super::table::run_table;
 use super::{OWNER, PRICES, image, priced_gateway, send};
 use crate::harness::*;
+use tollgate_fakes::{Options, Provider, start};
 
 on_both!(
     prices_get_what_the_table_says,
+    channels_get_what_the_table_says,
+    chats_go_on_while_channels_change,
     the_file_shadows_the_database,
 );
+on_sqlite!(
+    a_job_of_a_deleted_channel_is_still_polled,
+    keys_need_their_secret,
+);
 on_postgres!(a_change_holds_on_every_node_within_a_second);
+
+const FILE: &str = r#"
+[secrets]
+key = "0123456789abcdef0123456789abcdef"
+[[channel]]
+name = "filed"
+kind = "sandbox"
+"#;
+const KEY: &str = "sk-a-key-of-the-provider-wxyz";
+
+async fn channels_get_what_the_table_says(backend: Backend) {
+    let setup = Setup::new(backend).admin_key(OWNER).config(FILE);
+    let gateway = setup.env("PROVIDER_KEY", KEY).start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    run_table(&gateway, &owner, "admin_channels", Vec::new()).await;
+    // No key is written down anywhere but encrypted.
+    for table in ["configuration", "admin_events", "admin_writes"] {
+        let rows = gateway.query(&format!("SELECT * FROM {table}")).await;
+        let text = format!("{rows:?}");
+        assert!(
+            !text.contains("sk-secret-of") && !text.contains(KEY),
+            "{table}"
+        );
+    }
+    gateway.close().await;
+}
 
 async fn prices_get_what_the_table_says(backend: Backend) {
     let (gateway, owner, _) = priced_gateway(backend).await;
@@ -92,4 +127,178 @@ async fn a_change_holds_on_every_node_within_a_second(backend: Backend) {
     until_true("the price is gone", async || quoted("0").await).await;
     a.close().await;
     b.close().await;
+}
+
+fn chat() -> Value {
+    json!({ "model": "gpt-5-nano", "messages": [{ "role": "user", "content": "x" }] })
+}
+
+/// Chats one after the other; none may fail. Returns how many there were.
+async fn chat_until(client: &Client, stop: &AtomicBool) -> usize {
+    let mut answered = 0;
+    while !stop.load(Ordering::Relaxed) {
+        client
+            .post("/v1/chat/completions", &chat())
+            .await
+            .expect(200);
+        answered += 1;
+    }
+    answered
+}
+
+/// Chats that run while channels are added, changed, paused, woken and deleted never fail.
+async fn chats_go_on_while_channels_change(backend: Backend) {
+    let setup = Setup::new(backend).admin_key(OWNER).config(FILE);
+    let gateway = setup.start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    let client = gateway.unlimited_client().await;
+    let stop = AtomicBool::new(false);
+    let changes = async {
+        let act = async |method: &str, path: &str, version: i64, body: Value, status: u16| {
+            let version = format!("\"{version}\"");
+            let headers = [("if-match", version.as_str())];
+            send(&owner, method, path, &headers, &body)
+                .await
+                .expect(status);
+        };
+        let channel =
+            json!({ "name": "made", "kind": "sandbox", "priority": -1, "max_concurrency": 2 });
+        for _ in 0..3 {
+            act("POST", "/channels", 0, channel.clone(), 201).await;
+            act("POST", "/channels/filed/pause", 0, json!({}), 200).await;
+            act(
+                "PATCH",
+                "/channels/made",
+                1,
+                json!({ "max_concurrency": 9 }),
+                200,
+            )
+            .await;
+            act("POST", "/channels/filed/wake", 0, json!({}), 200).await;
+            act(
+                "POST",
+                "/channels/made/pause",
+                0,
+                json!({ "for_s": 60 }),
+                200,
+            )
+            .await;
+            act("POST", "/channels/made/wake", 0, json!({}), 200).await;
+            act("DELETE", "/channels/made", 2, Value::Null, 204).await;
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    let (a, b, ()) = tokio::join!(
+        chat_until(&client, &stop),
+        chat_until(&client, &stop),
+        changes
+    );
+    assert!(a > 0 && b > 0);
+    // All channels of a model paused: a clear error, not another channel.
+    let pause = send(&owner, "POST", "/channels/filed/pause", &[], &json!({})).await;
+    pause.expect(200);
+    let reply = client
+        .post("/v1/chat/completions", &chat())
+        .await
+        .expect(503);
+    assert!(reply.text().contains("is paused"), "{}", reply.text());
+    // A task waits for the end of the pause.
+    let task = client.submit(&image("waits")).await;
+    send(&owner, "POST", "/channels/filed/wake", &[], &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(status(&client.wait_for_end(&task).await), "completed");
+    let health = owner.get_json("/admin/v1/channels/filed/health").await;
+    assert_has(
+        &health,
+        json!({ "data": [{ "p50_ms": "<integer>", "error_rate": 0.0 }] }),
+    );
+    gateway.close().await;
+}
+
+/// A job that the provider has when its channel is deleted is polled to its end, also after a restart.
+async fn a_job_of_a_deleted_channel_is_still_polled(backend: Backend) {
+    let setup = Setup::new(backend).admin_key(OWNER).config(FILE);
+    let mut gateway = setup.start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    let client = gateway.unlimited_client().await;
+    let fake = start(Provider::Ark, Options::default()).await.unwrap();
+    let channel = json!({
+        "name": "made", "kind": "ark", "base_url": fake.base_url(), "api_keys": [KEY],
+        "models": ["seedance-1.0-pro"], "priority": -1, "poll_ms": 20,
+    });
+    send(&owner, "POST", "/channels", &[], &channel)
+        .await
+        .expect(201);
+    let body = json!({ "model": "seedance-1.0-pro", "prompt": "a pier [[fake:polls=40]]", "duration": 2, "resolution": "480p" });
+    let receipt = client.post("/v1/video/generations", &body).await;
+    let id = task_id(&receipt.expect(200).json());
+    until_true("a poll", async || !fake.polls().is_empty()).await;
+    send(
+        &owner,
+        "DELETE",
+        "/channels/made",
+        &[("if-match", "\"1\"")],
+        &Value::Null,
+    )
+    .await
+    .expect(204);
+    gateway.restart().await;
+    assert_eq!(status(&client.wait_for_end(&id).await), "completed");
+    let detail = owner.get_json(&format!("/admin/v1/tasks/{id}")).await;
+    assert_has(
+        &detail,
+        json!({ "channel": "made", "attempts": [{ "number": 1, "channel": "made" }] }),
+    );
+    gateway.close().await;
+}
+
+/// A key itself needs `secrets.key`, also later on: a node without it leaves the channel out and says so.
+async fn keys_need_their_secret(backend: Backend) {
+    let setup = Setup::new(backend).admin_key(OWNER);
+    let mut gateway = setup.start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    let channel =
+        json!({ "name": "made", "kind": "openai", "api_keys": [KEY], "models": ["gpt-5"] });
+    let reply = send(&owner, "POST", "/channels", &[], &channel)
+        .await
+        .expect(400);
+    assert_eq!(reply.json()["error"]["field"], "api_keys[0]");
+    assert!(!reply.text().contains(KEY));
+    let secret = "0123456789abcdef0123456789abcdef";
+    gateway.set_env("TOLLGATE_SECRETS__KEY", secret);
+    gateway.restart().await;
+    send(&owner, "POST", "/channels", &[], &channel)
+        .await
+        .expect(201);
+    gateway.set_env("TOLLGATE_SECRETS__KEY", "");
+    gateway.restart().await;
+    let words = "has no `secrets.key`";
+    until_true("an error", async || gateway.log().contains(words)).await;
+    let test = send(&owner, "POST", "/channels/made/test", &[], &json!({})).await;
+    let test = test.expect(200).json();
+    assert_eq!(test["ok"], false);
+    assert!(
+        test["results"][0]["error"]
+            .as_str()
+            .unwrap()
+            .contains(words),
+        "{test}"
+    );
+    // The sandbox does not step in.
+    let client = gateway.unlimited_client().await;
+    client
+        .post("/v1/chat/completions", &chat())
+        .await
+        .expect(502);
+    gateway.set_env("TOLLGATE_SECRETS__KEY", "too short");
+    gateway.terminate().await;
+    assert!(!gateway.start_to_crash().await);
+    gateway.set_env("TOLLGATE_SECRETS__KEY", secret);
+    gateway.start_server().await;
+    assert_eq!(
+        owner.get_json("/admin/v1/channels/made").await["api_keys"][0]["hint"],
+        "wxyz"
+    );
+    gateway.close().await;
 }

@@ -1,0 +1,83 @@
+//! A channel of the database: its settings as in the configuration file, and its keys.
+
+use serde_json::{Map, Value, json};
+use tollgate_core::Secret;
+use tollgate_upstream::Channel;
+
+use crate::config::{SettingError, channel_from_json};
+use crate::provider_keys::StoredKey;
+use crate::providers::provider_of_kind;
+
+/// The member of a row that has the keys.
+const API_KEYS: &str = "api_keys";
+
+/// A channel as a row of the database has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredChannel {
+    /// Everything but name and keys.
+    pub settings: Map<String, Value>,
+    /// In the order of the channel.
+    pub keys: Vec<StoredKey>,
+}
+
+impl StoredChannel {
+    /// The channel of a row.
+    pub fn from_row(body: &Value) -> Self {
+        let mut settings = body.as_object().cloned().unwrap_or_default();
+        let keys = settings.remove(API_KEYS).unwrap_or_default();
+        Self {
+            settings,
+            keys: serde_json::from_value(keys).unwrap_or_default(),
+        }
+    }
+
+    /// The row's body.
+    pub fn to_row(&self) -> Value {
+        let mut body = self.settings.clone();
+        body.insert(API_KEYS.to_owned(), json!(self.keys));
+        Value::Object(body)
+    }
+
+    /// The channel without its keys, for showing it. One that a later version wrote is shown as far as this one knows it.
+    pub fn without_keys(&self, name: &str) -> Channel {
+        let unknown = || Channel {
+            name: name.to_owned(),
+            kind: self
+                .settings
+                .get("kind")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            ..Channel::default()
+        };
+        channel_from_json(name, &self.settings).unwrap_or_else(|_| unknown())
+    }
+
+    /// The channel with its keys, checked as those of the file are.
+    ///
+    /// # Errors
+    /// The setting that is not possible, or the key that this node does not have.
+    pub fn to_channel(
+        &self,
+        name: &str,
+        secrets_key: Option<&Secret>,
+    ) -> Result<Channel, SettingError> {
+        let keys = self.keys.iter().enumerate().map(|(at, key)| {
+            key.open(name, secrets_key).map_err(|message| SettingError {
+                path: format!("{API_KEYS}[{at}]"),
+                message,
+            })
+        });
+        let channel = Channel {
+            api_keys: keys.collect::<Result<_, _>>()?,
+            ..channel_from_json(name, &self.settings)?
+        };
+        let provider = provider_of_kind(&channel.kind);
+        let checked = provider.map_or(Ok(()), |provider| (provider.check)(&channel));
+        checked.map_err(|message| SettingError {
+            path: String::new(),
+            message,
+        })?;
+        Ok(channel)
+    }
+}
