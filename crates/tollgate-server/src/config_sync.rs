@@ -2,11 +2,11 @@
 //! configuration and replaces its own when that has gone up. Requests that run keep what they began with.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
-use tollgate_core::Clock;
-use tollgate_store::{Store, StoreError, StoredConfiguration};
+use tollgate_core::{Clock, Millis};
+use tollgate_store::{NodeRecord, Store, StoreError, StoredConfiguration};
 use tollgate_upstream::egress;
 
 use crate::config::Config;
@@ -15,12 +15,18 @@ use crate::reloadable::{Reloadable, ReloadableHandle};
 /// How often the version is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
+/// How often a node says that it is alive and which configuration it applies, if nothing has changed.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Applies the configuration of file and database on this node.
 pub struct ConfigSync {
     store: Store,
     clock: Arc<dyn Clock>,
     egress: egress::Client,
     reloadable: ReloadableHandle,
+    /// This process's name in the database.
+    node: String,
+    started_at: Millis,
     /// Held while a configuration is read and applied: an older one never replaces a newer one.
     applying: Mutex<()>,
 }
@@ -34,12 +40,15 @@ impl ConfigSync {
         store: Store,
         clock: Arc<dyn Clock>,
         egress: egress::Client,
+        node: String,
         file: Arc<Config>,
     ) -> Result<Self, String> {
         let stored = Arc::new(StoredConfiguration::default());
         let reloadable = Reloadable::open(file, stored, &egress, None)?;
         Ok(Self {
             store,
+            started_at: clock.now(),
+            node,
             clock,
             egress,
             reloadable: ReloadableHandle::new(reloadable),
@@ -104,9 +113,28 @@ impl ConfigSync {
         Ok(())
     }
 
+    /// Writes down which configuration this node applies, and that it is alive.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn report(&self) -> Result<(), StoreError> {
+        let current = self.reloadable.current();
+        let errors = (!current.errors.is_empty()).then(|| current.errors.join("; "));
+        let node = NodeRecord {
+            id: self.node.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: self.started_at,
+            last_seen_at: self.clock.now(),
+            config_version: current.stored.version,
+            config_error: errors,
+        };
+        self.store.record_node(node).await
+    }
+
     /// Polls. Never returns.
     pub async fn run(&self) {
         let mut is_failing = false;
+        let (mut reported, mut reported_at) = (self.reloadable.current(), Instant::now());
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             let refreshed = self.refresh().await;
@@ -116,6 +144,14 @@ impl ConfigSync {
                 tracing::warn!(error = %e, "cannot read the stored configuration");
             }
             is_failing = refreshed.is_err();
+            let current = self.reloadable.current();
+            if Arc::ptr_eq(&current, &reported) && reported_at.elapsed() < REPORT_INTERVAL {
+                continue;
+            }
+            match self.report().await {
+                Ok(()) => (reported, reported_at) = (current, Instant::now()),
+                Err(e) => tracing::warn!(error = %e, "cannot write down which configuration holds"),
+            }
         }
     }
 }

@@ -115,7 +115,14 @@ impl App {
             ..ClientOptions::default()
         });
         let file = Arc::new(config.clone());
-        let config_sync = ConfigSync::new(store.clone(), Arc::clone(&clock), egress.clone(), file)?;
+        let node = id::short_id("node_");
+        let config_sync = ConfigSync::new(
+            store.clone(),
+            Arc::clone(&clock),
+            egress.clone(),
+            node.clone(),
+            file,
+        )?;
         let shared = Shared {
             reloadable: config_sync.reloadable().clone(),
             files: FileStorage::open(&config.storage_dir(), &public_url)?,
@@ -123,7 +130,7 @@ impl App {
             limits: RateLimiter::new(config.limits.rates(), Arc::clone(&clock)),
             body_budget: BodyBudget::new(config.limits.body_memory_mb),
             metrics: Arc::new(Metrics::new()),
-            node: id::short_id("node_"),
+            node,
             closing: TaskTracker::new(),
             webhook_due: Arc::new(Notify::new()),
             store,

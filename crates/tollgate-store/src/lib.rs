@@ -13,6 +13,7 @@ mod db;
 mod error;
 mod keys;
 mod ledger;
+mod nodes;
 #[cfg(test)]
 mod query_plans;
 mod retention;
@@ -49,6 +50,7 @@ pub use keys::{Key, KeyLimits, NewKey};
 pub use ledger::account::Rejection;
 pub use ledger::charges::{Charge, Delivered};
 pub use ledger::reservations::Reservation;
+pub use nodes::NodeRecord;
 pub use schema::{DatabaseState, inspect_database};
 pub use store::{DatabaseLocation, Store};
 pub use tasks::claim::{ClaimedTasks, FairShare, LeasedTask, TaskClaim};

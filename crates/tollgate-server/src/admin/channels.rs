@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 use tollgate_core::{Millis, Secret};
-use tollgate_store::{ConfigurationRow, ShowRow, time_json};
+use tollgate_store::{ConfigurationRow, ShowRow, StoredConfiguration, time_json};
 use tollgate_upstream::Channel;
 
 use super::call::Call;
@@ -82,28 +82,32 @@ const COLUMNS: &[&str] = &[
 async fn list_channels(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let sources = configured::listed_sources(&call)?;
-    let reloadable = call.app.reloadable.current();
-    let mut channels = Vec::new();
-    for open in reloadable.routing.channels() {
-        let name = &open.channel.name;
-        let source = source_of(&reloadable, name);
-        if let Some(source) = source.filter(|source| sources.contains(source)) {
-            channels.push((name.clone(), show_fixed(&reloadable, open, source)));
-        }
-    }
-    if sources.contains(&Source::Database) {
-        let stored = call.app.store.stored_configuration().await?;
-        let rows = stored.channels.iter();
-        channels.extend(rows.map(|row| {
-            let is_paused = stored.is_paused(&row.name, call.now);
-            (row.name.clone(), show_row(&reloadable, row, is_paused))
-        }));
-    }
+    let stored = call.app.store.stored_configuration().await?;
+    let channels = all(&call.app.reloadable.current(), &stored);
     let listing = NamedObjects {
         columns: COLUMNS,
-        objects: configured::sorted(channels),
+        objects: configured::listed("name", channels, &sources),
     };
     list::reply(&call, listing).await
+}
+
+/// Every channel as it is shown.
+pub(super) fn all(reloadable: &Reloadable, stored: &StoredConfiguration) -> Vec<Value> {
+    let open = reloadable.routing.channels().iter();
+    let fixed = open.filter_map(|open| {
+        let source = source_of(reloadable, &open.channel.name)?;
+        Some(show_fixed(reloadable, open, source))
+    });
+    let rows = stored.channels.iter();
+    let rows = rows.map(|row| {
+        let open = reloadable.routing.by_name(&row.name);
+        let is_paused = match open {
+            Some(open) => open.is_paused(),
+            None => stored.pauses.iter().any(|pause| pause.channel == row.name),
+        };
+        show_row(reloadable, row, is_paused)
+    });
+    fixed.chain(rows).collect()
 }
 
 async fn get(call: Call) -> Result<Reply, AdminError> {

@@ -101,16 +101,25 @@ pub(super) fn check_query(call: &Call) -> Result<(), AdminError> {
     listed_sources(call).map(drop)
 }
 
-/// Objects by name as a list shows them; the file's before the database's of the same name.
-pub(super) fn sorted(mut objects: Vec<(String, Value)>) -> Vec<(String, Value)> {
-    for (name, object) in &mut objects {
+/// The objects of these sources as a list has them, by the member `name`; the file's before the database's of the same name.
+pub(super) fn listed(name: &str, objects: Vec<Value>, sources: &[Source]) -> Vec<(String, Value)> {
+    let is_listed = |object: &Value| {
+        sources
+            .iter()
+            .any(|source| object["source"] == source.name())
+    };
+    let objects = objects.into_iter().filter(is_listed);
+    let named = objects.map(|object| {
+        let mut key = object[name].as_str().unwrap_or_default().to_owned();
         if object["shadowed"] == true {
             // No name has a space: the key is unique, and comes right behind the file's.
-            name.push_str(" database");
+            key.push_str(" database");
         }
-    }
-    objects.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    objects
+        (key, object)
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    named
 }
 
 /// Writes a row and applies it on this node before the reply; the other nodes follow within a second.

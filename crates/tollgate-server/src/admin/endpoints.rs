@@ -22,8 +22,8 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 use super::{
-    admins, audits, channel_writes, channels, chats, entries, events, keys, me, models, openapi,
-    prices, quote, refunds, search, sessions, tasks, tokens, users,
+    admins, audits, channel_writes, channels, chats, config, entries, events, keys, me, models,
+    openapi, prices, quote, refunds, search, sessions, tasks, tokens, users,
 };
 use crate::http::server::PeerAddress;
 use crate::http::trace::RequestId;
@@ -56,6 +56,8 @@ pub enum Returns {
     Object(&'static str, u16),
     /// A list of objects.
     List(&'static str),
+    /// A text of that media type.
+    Text(&'static str),
     /// 204.
     Nothing,
 }
@@ -93,7 +95,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 19] = [
+    let lists: [&[Endpoint]; 20] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -112,6 +114,7 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         prices::ENDPOINTS,
         channels::ENDPOINTS,
         channel_writes::ENDPOINTS,
+        config::ENDPOINTS,
         openapi::ENDPOINTS,
     ];
     lists.into_iter().flatten()

@@ -151,6 +151,16 @@ const SCHEMAS: &[(&str, &str)] = &[
         "node:string circuit:closed|open|half_open cooldowns:objects in_flight:integer? p50_ms:integer? error_rate:number?",
     ),
     (
+        "setting",
+        "key:string value:any source:default|file|env|flag",
+    ),
+    ("config_text", "toml:string reason?:string"),
+    ("config_check", "ok:boolean errors:objects warnings:strings"),
+    (
+        "node",
+        "id:string version:string started_at:time last_seen_at:time config_version:integer config_error:string?",
+    ),
+    (
         "verification",
         "ok:boolean rows:integer head:string? first_bad:integer?",
     ),
@@ -287,6 +297,13 @@ fn responses(endpoint: &Endpoint) -> Value {
     let error = json!({ "description": "An error.", "content": { "application/json": { "schema": reference("error") } } });
     let (status, success) = match endpoint.returns {
         Returns::Nothing => (204, json!({ "description": "Done." })),
+        Returns::Text(media_type) => {
+            let content = json!({ media_type: { "schema": { "type": "string" } } });
+            (
+                200,
+                json!({ "description": "The text.", "content": content }),
+            )
+        }
         Returns::Object(name, status) => {
             let content = json!({ "application/json": { "schema": reference(name) } });
             (
@@ -350,6 +367,7 @@ fn member_schema(kind: &str) -> Value {
         "strings" => json!({ "type": "array", "items": { "type": "string" } }),
         "objects" => json!({ "type": "array", "items": { "type": "object" } }),
         "list" => json!({ "type": "array" }),
+        "any" => json!({}),
         "scopes" => {
             json!({ "type": "array", "items": { "type": "string", "enum": scope_names() } })
         }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tollgate_core::Amount;
 use tollgate_store::{
     AdminRejection, ConfigurationChange, ConfigurationKind, ConfigurationRow, ShowRow,
+    StoredConfiguration,
 };
 
 use super::call::Call;
@@ -95,27 +96,28 @@ const CONDITIONS: &[&str] = &["size", "resolution", "quality"];
 async fn list_prices(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let sources = configured::listed_sources(&call)?;
-    let reloadable = call.app.reloadable.current();
-    let mut prices = Vec::new();
-    for (model, price, source) in reloadable.prices.sorted() {
-        if source != Source::Database && sources.contains(&source) {
-            let shown = show_fixed(model, price, source, reloadable.file.currency);
-            prices.push((model.to_owned(), shown));
-        }
-    }
-    if sources.contains(&Source::Database) {
-        let stored = call.app.store.stored_configuration().await?;
-        let rows = stored.prices.iter();
-        prices.extend(rows.map(|row| (row.name.clone(), show_row(&reloadable, row))));
-        // A built-in price does not hold beside one of the database.
-        let is_replaced = |model: &str| stored.prices.iter().any(|row| row.name == model);
-        prices.retain(|(model, price)| price["source"] != "builtin" || !is_replaced(model));
-    }
+    let stored = call.app.store.stored_configuration().await?;
+    let prices = all(&call.app.reloadable.current(), &stored);
     let listing = NamedObjects {
         columns: COLUMNS,
-        objects: configured::sorted(prices),
+        objects: configured::listed("model", prices, &sources),
     };
     list::reply(&call, listing).await
+}
+
+/// Every price as it is shown, but built-in ones that one of the database stands in for.
+pub(super) fn all(reloadable: &Reloadable, stored: &StoredConfiguration) -> Vec<Value> {
+    let is_stored = |model: &str| stored.prices.iter().any(|row| row.name == model);
+    let prices = reloadable.prices.sorted().into_iter();
+    let fixed = prices.filter(|(model, _, source)| match source {
+        Source::File => true,
+        Source::Database => false,
+        Source::BuiltIn => !is_stored(model),
+    });
+    let currency = reloadable.file.currency;
+    let fixed = fixed.map(|(model, price, source)| show_fixed(model, price, source, currency));
+    let rows = stored.prices.iter().map(|row| show_row(reloadable, row));
+    fixed.chain(rows).collect()
 }
 
 async fn get(call: Call) -> Result<Reply, AdminError> {

@@ -85,6 +85,7 @@ impl Serve {
             app.tasks.signals.workload.begin_with_few();
         }
         app.heartbeat.start().await?;
+        app.config_sync.report().await?;
         // 6. Serve until told to stop; who reads that line may say so at once.
         let signals = Signals::listen()?;
         writeln!(

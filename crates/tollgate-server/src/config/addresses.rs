@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
-use serde::Deserialize;
 use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize, Serializer};
 use tollgate_core::Secret;
 use url::Url;
 
@@ -150,6 +150,12 @@ pub(super) fn no_redis<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> 
 /// A network in CIDR notation; an address is a network of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Network(pub(super) IpNet);
+
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
 
 impl<'de> Deserialize<'de> for Network {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Serializer;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use tollgate_core::{Amount, Secret};
 
@@ -92,6 +93,22 @@ pub(super) fn optional_seconds<'de, D: Deserializer<'de>>(
 /// Milliseconds, at most a day.
 pub(super) fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     whole::<D, u64, 0, DAY_MS>(deserializer).map(Duration::from_millis)
+}
+
+/// A duration as whole seconds.
+pub(super) fn as_seconds<S: Serializer>(
+    duration: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(duration.as_secs())
+}
+
+/// A duration as whole milliseconds.
+pub(super) fn as_millis<S: Serializer>(
+    duration: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u128(duration.as_millis())
 }
 
 /// An amount of money that is not negative.

@@ -11,6 +11,7 @@ mod fields;
 mod json;
 mod part_prices;
 mod prices;
+mod report;
 mod safety;
 mod values;
 
@@ -33,6 +34,7 @@ use tollgate_upstream::provider::Settings as ProviderSettings;
 pub use json::{SettingError, channel_from_json, price_from_json};
 pub use part_prices::PartPrices;
 pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
+pub use report::Setting;
 pub use safety::Safety;
 pub use values::{Chat, Currency, Expiry, Fairness, Leases, Limits, TimeLimits, Workers};
 
@@ -41,6 +43,7 @@ use channels::ChannelSettings;
 use deserializer::{Error, deserialize};
 use document::{Node, Table, Value, Variables, join};
 use fields::whole;
+use report::SettingOrigins;
 use values::Sandbox;
 
 /// The configuration file if none is named.
@@ -143,6 +146,7 @@ pub struct Config {
     /// Folder of uploads, results and inputs; `None` means one in the data directory.
     storage: Option<PathBuf>,
     sandbox: Sandbox,
+    origins: SettingOrigins,
 }
 
 /// The configuration as it is written: field names are the keys of the file.
@@ -277,12 +281,23 @@ impl<'de> Deserialize<'de> for ChannelEntry {
 
 /// Why a configuration is not used: one sentence that says where and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(String);
+#[error("{sentence}")]
+pub struct ConfigError {
+    sentence: String,
+    field: Option<String>,
+}
 
 impl ConfigError {
     fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self {
+            sentence: message.into(),
+            field: None,
+        }
+    }
+
+    /// The path of the setting; `None` if it is none of a single setting.
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
     }
 }
 
@@ -337,7 +352,7 @@ impl Config {
             .iter()
             .filter(|(name, value)| is_setting(name) && !value.is_empty());
         let mut active: Vec<&String> = given.map(|(name, _)| name).collect();
-        let settings: Settings = loop {
+        let (settings, origins): (Settings, _) = loop {
             let mut table = written.clone();
             active.retain(|name| {
                 let segments: Vec<&str> = name[PREFIX.len()..].split("__").collect();
@@ -348,21 +363,28 @@ impl Config {
                 is_set
             });
             set_overrides(&mut table, overrides);
+            let origins = report::origins(&table);
             match deserialize_document(&mut table, variables) {
-                Ok(settings) => break settings,
+                Ok(settings) => break (settings, origins),
                 // A variable that names no setting is no reason not to start.
                 Err(error) => match error.unknown_variable() {
                     Some(unknown) => {
                         warnings.push(unknown_variable(unknown));
                         active.retain(|name| name.as_str() != unknown);
                     }
-                    None => return Err(ConfigError::new(error.sentence(file))),
+                    None => {
+                        return Err(ConfigError {
+                            sentence: error.sentence(file),
+                            field: Some(error.into_path_and_message().0),
+                        });
+                    }
                 },
             }
         };
         warnings.sort();
         let config = Self {
             key_origins: document::key_origins(&written),
+            origins,
             ..Self::from_settings(settings)
         };
         warnings.extend(config.unknown_models()?);
@@ -406,6 +428,7 @@ impl Config {
             chat: settings.chat,
             storage: settings.storage.url,
             sandbox: settings.sandbox,
+            origins: SettingOrigins::new(),
         }
     }
 

@@ -36,6 +36,11 @@ pub struct Safety {
 }
 
 impl Safety {
+    /// The phrases, folded as prompts are.
+    pub(super) fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+
     /// Whether a prompt contains a blocked phrase. A phrase is found without regard to case and to what
     /// stands between its words; where it begins or ends in a Latin letter or digit, so must a word
     /// of the prompt.

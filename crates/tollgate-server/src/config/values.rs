@@ -5,20 +5,20 @@ use std::fmt;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tollgate_core::clock::SECOND;
 use tollgate_core::{Millis, TaskKind};
 use tollgate_store::RateLimits;
 
 use super::addresses;
-use super::fields::{DAY_S, MAX_S, millis, optional_whole, seconds, whole};
+use super::fields::{DAY_S, MAX_S, as_millis, as_seconds, millis, optional_whole, seconds, whole};
 
 /// More tokens than any model generates.
 const MAX_TOKENS: i64 = 100_000_000;
 const MAX_RATE: i64 = u32::MAX as i64;
 
 /// How long things are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expiry {
     #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
@@ -61,7 +61,7 @@ impl Expiry {
 }
 
 /// Deadlines of tasks, and timeouts of a chat's upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeLimits {
     #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
@@ -71,13 +71,25 @@ pub struct TimeLimits {
     #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
     speech_s: i64,
     /// Connect timeout of a chat's upstream, name resolution and TLS included.
-    #[serde(rename = "chat_connect_s", deserialize_with = "seconds")]
+    #[serde(
+        rename = "chat_connect_s",
+        deserialize_with = "seconds",
+        serialize_with = "as_seconds"
+    )]
     pub chat_connect: Duration,
     /// Timeout from a chat's request to the first byte of its response.
-    #[serde(rename = "chat_first_byte_s", deserialize_with = "seconds")]
+    #[serde(
+        rename = "chat_first_byte_s",
+        deserialize_with = "seconds",
+        serialize_with = "as_seconds"
+    )]
     pub chat_first_byte: Duration,
     /// Timeout from one byte of a chat's response to the next.
-    #[serde(rename = "chat_idle_s", deserialize_with = "seconds")]
+    #[serde(
+        rename = "chat_idle_s",
+        deserialize_with = "seconds",
+        serialize_with = "as_seconds"
+    )]
     pub chat_idle: Duration,
 }
 
@@ -107,7 +119,7 @@ impl TimeLimits {
 }
 
 /// How long a worker's lease on a task lasts without renewal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Leases {
     #[serde(deserialize_with = "whole::<_, _, 1, 3_600>")]
@@ -128,7 +140,7 @@ impl Leases {
 }
 
 /// How many tasks this process works on at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workers {
     /// Permits for tasks that are worked on within a call; at least 1.
@@ -157,7 +169,7 @@ impl Default for Workers {
 }
 
 /// How users share what all of them use, and what a single user may have waiting.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fairness {
     /// Percent of the permits of workers, fetches and channels that are kept for users who have none, 0 to 90.
@@ -174,7 +186,7 @@ pub struct Fairness {
 }
 
 /// The weight of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Weight(#[serde(deserialize_with = "whole::<_, _, 1, 1_000>")] pub u32);
 
@@ -197,7 +209,7 @@ impl Fairness {
 }
 
 /// Limits of this process on connections, memory and rates.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Open connections, at least 1, as far as the limit of open files allows; on a few further ones only health checks and
@@ -218,7 +230,7 @@ pub struct Limits {
     tpm: Option<u32>,
     #[serde(deserialize_with = "optional_whole::<_, _, 1, MAX_RATE>")]
     max_concurrency: Option<u32>,
-    #[serde(deserialize_with = "addresses::no_redis")]
+    #[serde(deserialize_with = "addresses::no_redis", skip_serializing)]
     redis_url: (),
 }
 
@@ -257,7 +269,7 @@ impl Limits {
 }
 
 /// Settings of all chats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Chat {
     /// Output tokens that a request without a cap is held for, and the cap sent to upstreams that require one; at least 1.
@@ -274,16 +286,32 @@ impl Default for Chat {
 }
 
 /// How long the sandbox takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Sandbox {
-    #[serde(rename = "image_ms", deserialize_with = "millis")]
+    #[serde(
+        rename = "image_ms",
+        deserialize_with = "millis",
+        serialize_with = "as_millis"
+    )]
     pub(super) image: Duration,
-    #[serde(rename = "video_ms", deserialize_with = "millis")]
+    #[serde(
+        rename = "video_ms",
+        deserialize_with = "millis",
+        serialize_with = "as_millis"
+    )]
     pub(super) video: Duration,
-    #[serde(rename = "speech_ms", deserialize_with = "millis")]
+    #[serde(
+        rename = "speech_ms",
+        deserialize_with = "millis",
+        serialize_with = "as_millis"
+    )]
     pub(super) speech: Duration,
-    #[serde(rename = "chat_ms", deserialize_with = "millis")]
+    #[serde(
+        rename = "chat_ms",
+        deserialize_with = "millis",
+        serialize_with = "as_millis"
+    )]
     pub(super) chat: Duration,
 }
 

@@ -18,6 +18,7 @@ on_both!(
 on_sqlite!(
     a_job_of_a_deleted_channel_is_still_polled,
     keys_need_their_secret,
+    the_configuration_is_shown_checked_and_exported,
 );
 on_postgres!(a_change_holds_on_every_node_within_a_second);
 
@@ -98,7 +99,8 @@ async fn the_file_shadows_the_database(backend: Backend) {
 
 /// What one node writes holds on the other, also after that was restarted.
 async fn a_change_holds_on_every_node_within_a_second(backend: Backend) {
-    let a = Setup::new(backend).admin_key(OWNER).start().await;
+    let a = Setup::new(backend).admin_key(OWNER);
+    let a = a.env("PROVIDER_KEY", KEY).start().await;
     let mut b = Setup::new(backend)
         .admin_key(OWNER)
         .beside(&a)
@@ -125,8 +127,88 @@ async fn a_change_holds_on_every_node_within_a_second(backend: Backend) {
     .await
     .expect(204);
     until_true("the price is gone", async || quoted("0").await).await;
+    // A node that cannot use a part of it says so.
+    let channel = json!({ "name": "keyed", "kind": "openai", "api_keys": ["env:PROVIDER_KEY"], "models": ["gpt-5"] });
+    send(&owner, "POST", "/channels", &[], &channel)
+        .await
+        .expect(201);
+    until_true("its error", async || {
+        let nodes = owner.get_json("/admin/v1/nodes").await;
+        let nodes = nodes["data"].as_array().unwrap();
+        let error_of = |node: &Value| node["config_error"].as_str().map(str::to_owned);
+        let errors: Vec<String> = nodes.iter().filter_map(error_of).collect();
+        let versions: Vec<&Value> = nodes.iter().map(|node| &node["config_version"]).collect();
+        errors.len() == 1 && errors[0].contains("PROVIDER_KEY") && versions[0] == versions[1]
+    })
+    .await;
     a.close().await;
     b.close().await;
+}
+
+/// What is exported is a configuration file with which a gateway has the same channels and prices.
+async fn the_configuration_is_shown_checked_and_exported(backend: Backend) {
+    let file = format!("limits.rpm = 77\nfairness.weights = {{ \"ann b\" = 4 }}\n{PRICES}{FILE}");
+    let setup = Setup::new(backend).admin_key(OWNER).config(&file);
+    let mut gateway = setup.env("PROVIDER_KEY", KEY).start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    run_table(&gateway, &owner, "admin_config", Vec::new()).await;
+    let price =
+        json!({ "per_second": "0.1", "when": [{ "resolution": "4k", "per_second": "0.6" }] });
+    send(&owner, "PUT", "/prices/sora-2", &[], &price)
+        .await
+        .expect(201);
+    let channel = json!({
+        "name": "made", "kind": "openai", "api_keys": ["env:PROVIDER_KEY", "sk-secret-of-the-provider-abcd"],
+        "models": [{ "name": "gpt-5", "upstream": "five" }], "first_byte_s": 7, "betas": ["x*"],
+    });
+    send(&owner, "POST", "/channels", &[], &channel)
+        .await
+        .expect(201);
+    let exported = owner.get("/admin/v1/config/export").await.expect(200);
+    assert_eq!(exported.header("content-type"), "application/toml");
+    let text = exported.text();
+    for secret in ["sk-secret-of", KEY, OWNER, "0123456789abcdef0123"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    assert!(
+        text.contains("# api_keys: a key sealed") && text.contains("# secrets.key is set"),
+        "{text}"
+    );
+    let check = json!({ "toml": text });
+    let check = send(&owner, "POST", "/config/validate", &[], &check).await;
+    assert_has(
+        &check.expect(200).json(),
+        json!({ "ok": true, "warnings": [] }),
+    );
+
+    let shown = async |path: &str| {
+        let list = owner
+            .get_json(&format!("/admin/v1{path}?source=file,database"))
+            .await;
+        let mut objects = list["data"].clone();
+        for object in objects.as_array_mut().unwrap() {
+            for name in ["source", "created_at", "updated_at", "shadowed", "api_keys"] {
+                object[name].take();
+            }
+        }
+        objects
+    };
+    let before = (shown("/prices").await, shown("/channels").await);
+    for (path, name) in [("/prices", "sora-2"), ("/channels", "made")] {
+        let path = format!("{path}/{name}");
+        let deleted = send(
+            &owner,
+            "DELETE",
+            &path,
+            &[("if-match", "\"1\"")],
+            &Value::Null,
+        );
+        deleted.await.expect(204);
+    }
+    gateway.set_config(&text);
+    gateway.restart().await;
+    assert_eq!((shown("/prices").await, shown("/channels").await), before);
+    gateway.close().await;
 }
 
 fn chat() -> Value {

@@ -1,0 +1,173 @@
+//! The settings as they hold, each with where it comes from. Secrets are not shown.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+use tollgate_core::Secret;
+
+use super::document::{Node, Origin, Table, Value};
+use super::values::Sandbox;
+use super::{Config, ConfigError, Overrides, PREFIX, Variables};
+
+/// Settings that have endpoints of their own in the admin API.
+const OBJECTS: [&str; 3] = ["channel", "price", "model"];
+/// What stands for a secret.
+const HIDDEN: &str = "(secret)";
+/// A table that is one setting: its names are the operator's.
+const WEIGHTS: &str = "fairness.weights";
+
+/// Where settings come from, by their paths.
+pub(super) type SettingOrigins = BTreeMap<String, SettingOrigin>;
+
+/// Where a setting comes from.
+#[derive(Debug, Clone)]
+pub(super) struct SettingOrigin {
+    /// `file`, `env` or `flag`.
+    source: &'static str,
+    /// The text `env:NAME` that was written; `None` if the value itself was.
+    reference: Option<String>,
+}
+
+/// A setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Its path, such as `limits.rpm`.
+    pub key: String,
+    /// Null if it is not set and has no default.
+    pub value: Json,
+    /// `default`, `file`, `env` or `flag`.
+    pub source: &'static str,
+    /// The text `env:NAME` that was written in its place, if it was.
+    pub reference: Option<String>,
+    /// Whether the value is a secret that is not shown.
+    pub is_hidden: bool,
+}
+
+/// The origins of the settings of a document.
+pub(super) fn origins(table: &Table) -> SettingOrigins {
+    fn walk(path: &str, node: &Node, origins: &mut SettingOrigins) {
+        match &node.value {
+            Value::Table(table) if path != WEIGHTS => {
+                for (name, node) in table {
+                    walk(&format!("{path}.{name}"), node, origins);
+                }
+            }
+            _ => {
+                let source = match node.origin {
+                    Origin::Line(_) | Origin::Request => "file",
+                    Origin::Variable(_) => "env",
+                    Origin::Flag(_) => "flag",
+                };
+                let reference = match &node.value {
+                    Value::Text(text) if text.starts_with("env:") => Some(text.clone()),
+                    _ => None,
+                };
+                origins.insert(path.to_owned(), SettingOrigin { source, reference });
+            }
+        }
+    }
+    let mut origins = SettingOrigins::new();
+    for (name, node) in table {
+        if !OBJECTS.contains(&name.as_str()) {
+            walk(name, node, &mut origins);
+        }
+    }
+    origins
+}
+
+/// Settings of the built-in provider.
+#[derive(Serialize)]
+struct Delays {
+    sandbox: Sandbox,
+}
+
+impl Config {
+    /// Every setting but channels, prices and models, by path.
+    pub fn settings(&self) -> Vec<Setting> {
+        let hidden = |secret: &Option<Secret>| secret.as_ref().map(|_| HIDDEN);
+        let networks = self.allow_private_urls.iter().map(ToString::to_string);
+        let storage = self
+            .storage
+            .as_ref()
+            .map(|folder| format!("file://{}", folder.display()));
+        let tls = self.tls.as_ref();
+        let all = json!({
+            "admin": { "key": hidden(&self.admin_key) },
+            "chat": self.chat,
+            "currency": self.currency.to_string(),
+            "data_dir": self.data_dir,
+            "database": { "url": hidden(&self.database_url) },
+            "demo": self.demo,
+            "drain_s": self.drain_s,
+            "expiry": self.expiry,
+            "fairness": self.fairness,
+            "leases": self.leases,
+            "limits": self.limits,
+            "listen": self.listen,
+            "media": { "allow_private_urls": networks.collect::<Vec<_>>() },
+            "metrics": { "listen": self.metrics_listen },
+            "public_url": self.public_url,
+            "safety": { "families": self.safety.families, "patterns": self.safety.patterns() },
+            "secrets": { "key": hidden(&self.secrets_key) },
+            "storage": { "url": storage },
+            "time_limits": self.time_limits,
+            "tls": { "cert": tls.map(|tls| &tls.cert), "key": tls.map(|tls| &tls.key) },
+            "workers": self.workers,
+        });
+        let mut settings = Vec::new();
+        let delays = json!(Delays {
+            sandbox: self.sandbox,
+        });
+        for part in [all, delays] {
+            if let Json::Object(members) = part {
+                self.flatten("", members, &mut settings);
+            }
+        }
+        settings
+    }
+
+    fn flatten(&self, path: &str, members: Map<String, Json>, settings: &mut Vec<Setting>) {
+        for (name, value) in members {
+            let key = match path {
+                "" => name,
+                path => format!("{path}.{name}"),
+            };
+            match value {
+                Json::Object(members) if key != WEIGHTS => self.flatten(&key, members, settings),
+                value => {
+                    let origin = self.origins.get(&key);
+                    settings.push(Setting {
+                        source: origin.map_or("default", |origin| origin.source),
+                        reference: origin.and_then(|origin| origin.reference.clone()),
+                        is_hidden: value == HIDDEN,
+                        key,
+                        value,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Checks the text of a configuration file; returns warnings. Values of environment variables are not looked at, so that no error
+    /// shows one: only whether the variables are set.
+    ///
+    /// # Errors
+    /// What is wrong first.
+    pub fn check_text(text: &str) -> Result<Vec<String>, ConfigError> {
+        const UNKNOWN: &str = "a-value-of-the-environment-32-characters";
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let names = names.filter(|name| !name.starts_with(PREFIX));
+        let variables: Variables = names.map(|name| (name, UNKNOWN.to_owned())).collect();
+        match Self::read("tollgate.toml", text, &Overrides::default(), &variables) {
+            Ok((_, warnings)) => Ok(warnings),
+            Err(e) if e.to_string().contains(UNKNOWN) => {
+                let field = e.field().unwrap_or("a setting");
+                Ok(vec![format!(
+                    "{field} comes from the environment and is not checked here"
+                )])
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
