@@ -157,7 +157,9 @@ pub async fn ask(
         .map_err(|e| format!("{} ({:?})", e.message, e.kind))?;
     let answer = AnswerBudget::default().collect(body).await;
     let answer = answer.map_err(|e| e.message)?;
-    let reply = format.read_response(&answer.bytes).map_err(|e| e.to_string())?;
+    let reply = format
+        .read_response(&answer.bytes)
+        .map_err(|e| e.to_string())?;
     let parts = reply.choices.iter().flat_map(|choice| &choice.parts);
     let texts = parts.filter_map(|part| match &part.kind {
         PartKind::Text { text, .. } => Some(text.as_str()),

@@ -1,10 +1,11 @@
-//! Channels and prices: the part of the configuration that is replaced while requests go on, by a SIGHUP or the admin API.
+//! Channels, prices and models: the part of the configuration that is replaced while requests go on, by a SIGHUP or the admin API.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Map;
 use tollgate_core::Millis;
+use tollgate_media::ExtraModel;
 use tollgate_media::catalogue::Catalogue;
 use tollgate_store::{ConfigurationRow, StoredConfiguration};
 use tollgate_upstream::{Channel, egress};
@@ -14,13 +15,15 @@ use crate::pricing::Prices;
 use crate::routing::{ConfiguredChannels, Routing};
 use crate::stored_channel::StoredChannel;
 
-/// The channels and the price list that hold together: those of the file, and those of the database whose names the file does not
+/// The channels, the price list and the models that hold together: those of the file, and those of the database whose names the file does not
 /// have.
 pub struct Reloadable {
     /// Which channel serves a model.
     pub routing: Routing,
     /// The price list.
     pub prices: Prices,
+    /// Every model id.
+    pub catalogue: Catalogue,
     /// By the name of a channel with keys, where each of them comes from: `env:NAME` or `file`.
     pub key_origins: BTreeMap<String, Vec<String>>,
     /// The configuration of the file that it was made from.
@@ -46,6 +49,7 @@ impl Reloadable {
         previous: Option<&Self>,
     ) -> Result<Self, String> {
         let mut merged = Merged::default();
+        let catalogue = merged.catalogue(&file, &stored)?;
         let channels = merged.channels(&file, &stored);
         let deleted = merged.deleted_channels(&file, &stored);
         let prices = merged.prices(&file, &stored);
@@ -61,6 +65,7 @@ impl Reloadable {
         Ok(Self {
             routing: Routing::reopen(&configured, &settings, egress, &file.fairness)?,
             prices: Prices::new(&file.prices, prices, file.currency),
+            catalogue,
             key_origins: file.key_origins.clone(),
             file,
             stored,
@@ -79,14 +84,19 @@ impl Reloadable {
         }
     }
 
+    /// Whether the file adds a model of that name.
+    pub fn is_file_model(&self, name: &str) -> bool {
+        has_model(&self.file, name)
+    }
+
     /// Whether the file has a channel of that name.
     pub fn is_file_channel(&self, name: &str) -> bool {
         has_channel(&self.file, name)
     }
 
     /// Every model of the catalogue that some channel serves, in no particular order.
-    pub fn served_models<'a>(&self, catalogue: &'a Catalogue) -> Vec<&'a str> {
-        let routing = &self.routing;
+    pub fn served_models(&self) -> Vec<&str> {
+        let (catalogue, routing) = (&self.catalogue, &self.routing);
         let tasks = catalogue.task_models();
         let tasks =
             tasks.filter(|m| routing.serves_tasks(m.family.kind(), routing.name_of(m.names())));
@@ -97,9 +107,9 @@ impl Reloadable {
     }
 
     /// Those of them that cost nothing because they have no price.
-    pub fn served_models_without_price<'a>(&self, catalogue: &'a Catalogue) -> Vec<&'a str> {
-        let mut models = self.served_models(catalogue);
-        models.retain(|name| !self.prices.has(catalogue.names(name)));
+    pub fn served_models_without_price(&self) -> Vec<&str> {
+        let mut models = self.served_models();
+        models.retain(|name| !self.prices.has(self.catalogue.names(name)));
         models
     }
 }
@@ -112,6 +122,35 @@ struct Merged {
 }
 
 impl Merged {
+    fn catalogue(
+        &mut self,
+        file: &Config,
+        stored: &StoredConfiguration,
+    ) -> Result<Catalogue, String> {
+        let mut models = file.models.clone();
+        for row in &stored.models {
+            if has_model(file, &row.name) {
+                self.shadowed.push(format!("model {:?}", row.name));
+            } else {
+                models.push(stored_model(row));
+            }
+        }
+        if let Ok(catalogue) = Catalogue::new(&models) {
+            return Ok(catalogue);
+        }
+        // One of the database's is not possible, such as one that the file's stand in the way of: the others are.
+        let added = models.split_off(file.models.len());
+        for model in added {
+            let name = model.name.clone();
+            models.push(model);
+            if let Err(e) = Catalogue::new(&models) {
+                models.pop();
+                self.errors.push(format!("model {name:?}: {e}"));
+            }
+        }
+        Catalogue::new(&models)
+    }
+
     fn channels(&mut self, file: &Config, stored: &StoredConfiguration) -> Vec<Channel> {
         let mut channels = file.channels.clone();
         for row in &stored.channels {
@@ -174,6 +213,18 @@ impl Merged {
         };
         read.map_err(failed).ok()
     }
+}
+
+/// A model as a row of the database has it.
+pub fn stored_model(row: &ConfigurationRow) -> ExtraModel {
+    ExtraModel {
+        name: row.name.clone(),
+        like: row.body["like"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+fn has_model(file: &Config, name: &str) -> bool {
+    file.models.iter().any(|model| model.name == name)
 }
 
 fn has_channel(file: &Config, name: &str) -> bool {

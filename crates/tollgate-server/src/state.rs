@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 use tollgate_core::{Clock, Secret, id};
-use tollgate_media::catalogue::Catalogue;
 use tollgate_store::Store;
 use tollgate_upstream::egress::{self, ClientOptions};
 
@@ -43,8 +42,6 @@ pub struct App {
     pub public_url: String,
     /// Users, keys, tasks, money.
     pub store: Store,
-    /// Every model id.
-    pub catalogue: Arc<Catalogue>,
     /// Results, uploads and input images.
     pub files: FileStorage,
     /// The only HTTP client for requests to the outside.
@@ -100,7 +97,6 @@ impl App {
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, String> {
-        let catalogue = Arc::new(Catalogue::new(&config.models)?);
         if let Some(storage) = config.storage_is_default() {
             data_dir::create(&storage)?;
         }
@@ -134,7 +130,6 @@ impl App {
             closing: TaskTracker::new(),
             webhook_due: Arc::new(Notify::new()),
             store,
-            catalogue,
             egress,
             clock,
         };
@@ -153,7 +148,6 @@ impl App {
             passwords: PasswordHasher::default(),
             metrics_public: address.ip().is_loopback() && config.metrics_listen.is_none(),
             store: shared.store,
-            catalogue: shared.catalogue,
             files: shared.files,
             egress: shared.egress,
             auth: shared.auth,
@@ -172,7 +166,6 @@ impl App {
 /// The parts that several jobs share, while the gateway is built.
 struct Shared {
     store: Store,
-    catalogue: Arc<Catalogue>,
     files: FileStorage,
     egress: egress::Client,
     auth: Arc<Authenticator>,
@@ -204,7 +197,6 @@ impl Shared {
             clock: Arc::clone(&self.clock),
             body_budget: self.body_budget.clone(),
             answer_budget: AnswerBudget::default(),
-            catalogue: Arc::clone(&self.catalogue),
             reloadable: self.reloadable.clone(),
             egress: self.egress.clone(),
             signatures: SignatureCache::default(),
@@ -226,7 +218,6 @@ impl Shared {
         Arc::new(TaskContext {
             store: self.store.clone(),
             clock: Arc::clone(&self.clock),
-            catalogue: Arc::clone(&self.catalogue),
             reloadable: self.reloadable.clone(),
             files: self.files.clone(),
             egress: self.egress.clone(),

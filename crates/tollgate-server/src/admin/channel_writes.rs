@@ -18,6 +18,7 @@ use super::reply::Reply;
 use super::scope::Scope;
 use crate::channel_test::{ask, reach, tested_model};
 use crate::provider_keys::StoredKey;
+use crate::reloadable::Reloadable;
 use crate::routing::{OpenChannel, key_fingerprint};
 use crate::stored_channel::StoredChannel;
 
@@ -211,7 +212,7 @@ async fn test(call: Call) -> Result<Reply, AdminError> {
     fields.finish(&[])?;
     let reloadable = call.app.reloadable.current();
     let results = match open_channel(&reloadable, &call) {
-        Ok(open) => test_channel(&call, open).await,
+        Ok(open) => test_channel(&call, &reloadable, open).await,
         // A channel of the database that this node cannot open.
         Err(_) => {
             let mut errors = reloadable.errors.iter();
@@ -224,7 +225,7 @@ async fn test(call: Call) -> Result<Reply, AdminError> {
     Ok(Reply::json(json!({ "ok": is_ok, "results": results })))
 }
 
-async fn test_channel(call: &Call, open: &OpenChannel) -> Vec<Value> {
+async fn test_channel(call: &Call, reloadable: &Reloadable, open: &OpenChannel) -> Vec<Value> {
     let app = &call.app;
     let result =
         |key: Option<usize>, model: Option<&str>, started: Instant, error: Option<String>| {
@@ -237,7 +238,7 @@ async fn test_channel(call: &Call, open: &OpenChannel) -> Vec<Value> {
                 "error": error,
             })
         };
-    let model = tested_model(&app.catalogue, open, None).ok();
+    let model = tested_model(&reloadable.catalogue, open, None).ok();
     let Some(model) = model.filter(|_| open.provider.chat.is_some()) else {
         let started = Instant::now();
         let error = match reach(&app.egress, &open.channel).await {

@@ -22,8 +22,8 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 use super::{
-    admins, audits, channel_writes, channels, chats, config, entries, events, keys, me, models,
-    openapi, prices, quote, refunds, search, sessions, tasks, tokens, users,
+    admins, audits, channel_writes, channels, chats, config, custom_models, entries, events, keys,
+    me, models, openapi, prices, quote, refunds, search, sessions, tasks, tokens, users,
 };
 use crate::http::server::PeerAddress;
 use crate::http::trace::RequestId;
@@ -95,7 +95,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 20] = [
+    let lists: [&[Endpoint]; 21] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -115,6 +115,7 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         channels::ENDPOINTS,
         channel_writes::ENDPOINTS,
         config::ENDPOINTS,
+        custom_models::ENDPOINTS,
         openapi::ENDPOINTS,
     ];
     lists.into_iter().flatten()

@@ -7,6 +7,7 @@ use tollgate_store::StoredConfiguration;
 
 use super::call::Call;
 use super::channels;
+use super::custom_models;
 use super::error::AdminError;
 use super::prices;
 use crate::reloadable::Reloadable;
@@ -107,11 +108,18 @@ fn write_channels(text: &mut String, reloadable: &Reloadable, stored: &StoredCon
     }
 }
 
-fn write_models(text: &mut String, reloadable: &Reloadable, _stored: &StoredConfiguration) {
-    for model in &reloadable.file.models {
+fn write_models(text: &mut String, reloadable: &Reloadable, stored: &StoredConfiguration) {
+    for model in custom_models::all(reloadable, stored) {
+        if model["shadowed"] == true {
+            comment(
+                text,
+                &format!("model {} of the database is shadowed", model["name"]),
+            );
+            continue;
+        }
         text.push_str("\n[[model]]\n");
-        line(text, "name", &json!(model.name));
-        line(text, "like", &json!(model.like));
+        line(text, "name", &model["name"]);
+        line(text, "like", &model["like"]);
     }
 }
 

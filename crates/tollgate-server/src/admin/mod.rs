@@ -11,6 +11,7 @@ mod chats;
 mod config;
 mod configured;
 mod csv;
+mod custom_models;
 pub mod endpoints;
 mod entries;
 mod error;

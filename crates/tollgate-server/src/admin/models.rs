@@ -37,7 +37,8 @@ async fn list_models(call: Call) -> Result<Reply, AdminError> {
 
 /// Every model that is no alias.
 fn models(call: &Call) -> Vec<(String, Value)> {
-    let catalogue = &call.app.catalogue;
+    let reloadable = call.app.reloadable.current();
+    let catalogue = &reloadable.catalogue;
     let aliases_of = |first: &str| {
         let names = catalogue.models().map(|(name, _)| name);
         let own = names.filter(|name| *name != first && catalogue.names(name).first == first);

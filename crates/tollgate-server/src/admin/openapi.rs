@@ -129,6 +129,12 @@ const SCHEMAS: &[(&str, &str)] = &[
         "model:string source:file|database|builtin shadowed:boolean per_image?:amount per_second?:amount per_video?:amount per_thousand_characters?:amount when?:objects service_tiers?:object version:integer",
     ),
     (
+        "custom_model",
+        "name:string like:string source:file|database shadowed:boolean version:integer",
+    ),
+    ("new_custom_model", "name:string like:string reason?:string"),
+    ("custom_model_patch", "like?:string reason?:string"),
+    (
         "price_settings",
         "per_image?:amount? per_second?:amount? per_video?:amount? per_thousand_characters?:amount? when?:objects? service_tiers?:object? reason?:string",
     ),

@@ -129,7 +129,15 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 
 async fn put(call: Call) -> Result<Reply, AdminError> {
     let found = find(&call).await?;
-    if found.is_none() && call.app.catalogue.endpoint(call.id()).is_none() {
+    if found.is_none()
+        && call
+            .app
+            .reloadable
+            .current()
+            .catalogue
+            .endpoint(call.id())
+            .is_none()
+    {
         return Err(AdminError::not_found("model"));
     }
     configured::check_query(&call)?;

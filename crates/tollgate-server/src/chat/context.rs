@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tollgate_core::Clock;
-use tollgate_media::catalogue::Catalogue;
 use tollgate_upstream::{Channel, ChatTimeouts, egress};
 
 use crate::auth::keys::Authenticator;
@@ -29,8 +28,6 @@ pub struct ChatContext {
     pub body_budget: BodyBudget,
     /// Memory for complete answers of providers.
     pub answer_budget: AnswerBudget,
-    /// Every model id.
-    pub catalogue: Arc<Catalogue>,
     /// Channels and prices.
     pub reloadable: ReloadableHandle,
     /// Fetches files that clients name by URL.

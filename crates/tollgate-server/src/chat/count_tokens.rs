@@ -44,9 +44,10 @@ async fn count(
     let (bytes, size) = (&body.bytes, body.bytes.len());
     let conversation = large_work::run_in_place(size, || read(bytes))?;
     let model = model_in_path.unwrap_or(&conversation.model);
-    let known = context.catalogue.check_chat_model(model);
+    let reloadable = context.reloadable.current();
+    let known = reloadable.catalogue.check_chat_model(model);
     known.map_err(ChatErrorResponse::invalid_model)?;
-    caller.check_may_use(context.catalogue.names(model))?;
+    caller.check_may_use(reloadable.catalogue.names(model))?;
     Ok(large_work::run_in_place(size, || {
         tokens::estimate_request(&conversation)
     }))

@@ -9,6 +9,7 @@ use crate::chat::context::ChatContext;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::request::{ChatRequest, authenticate};
 use crate::http::reply;
+use crate::reloadable::Reloadable;
 
 /// The creation time of every model: the real ones are not known, and no SDK checks them.
 const CREATED_AT: &str = "2025-01-01T00:00:00Z";
@@ -17,7 +18,8 @@ const CREATED: i64 = 1_735_689_600;
 /// Every chat model that some channel serves and the key may use, by name.
 pub async fn list(context: &ChatContext, request: ChatRequest) -> Response {
     let endpoint = request.endpoint;
-    let names = usable_models(context, request).await;
+    let reloadable = context.reloadable.current();
+    let names = usable_models(context, &reloadable, request).await;
     names.map_or_else(
         |error| error.into_response(endpoint),
         |names| reply::json(&list_response(&names)),
@@ -27,8 +29,9 @@ pub async fn list(context: &ChatContext, request: ChatRequest) -> Response {
 /// One chat model.
 pub async fn get(context: &ChatContext, request: ChatRequest, name: &str) -> Response {
     let endpoint = request.endpoint;
-    let known_as = context.catalogue.names(name).first;
-    let entry = usable_models(context, request)
+    let reloadable = context.reloadable.current();
+    let known_as = reloadable.catalogue.names(name).first;
+    let entry = usable_models(context, &reloadable, request)
         .await
         .and_then(|names| find(&names, known_as, name));
     entry.map_or_else(
@@ -62,20 +65,20 @@ fn find(names: &[&str], known_as: &str, name: &str) -> Result<Value, ChatErrorRe
 }
 
 /// The chat models that the caller may use, by name.
-async fn usable_models(
+async fn usable_models<'a>(
     context: &ChatContext,
+    reloadable: &'a Reloadable,
     request: ChatRequest,
-) -> Result<Vec<&str>, ChatErrorResponse> {
+) -> Result<Vec<&'a str>, ChatErrorResponse> {
     let query_key = request.query_key.as_deref();
     let (headers, notes) = (&request.headers, &request.notes);
     let caller = authenticate(context, headers, query_key, notes, &Method::GET).await?;
-    let reloadable = context.reloadable.current();
-    let (catalogue, routing) = (&context.catalogue, &reloadable.routing);
+    let (catalogue, routing) = (&reloadable.catalogue, &reloadable.routing);
     let is_usable = |name: &&str| {
         let names = catalogue.names(name);
         caller.check_may_use(names).is_ok() && routing.serves_chat(routing.name_of(names))
     };
-    let mut names: Vec<&str> = context.catalogue.chat_models().filter(is_usable).collect();
+    let mut names: Vec<&str> = catalogue.chat_models().filter(is_usable).collect();
     names.sort_unstable();
     Ok(names)
 }

@@ -68,13 +68,13 @@ impl PricedRequest {
     ) -> Result<Self, ChatErrorResponse> {
         let (body, model) = (request.body, request.model);
         let size = body.len();
-        let channel_model = check_model(context, reloadable, request)?;
+        let channel_model = check_model(reloadable, request)?;
         let user_id = request.caller.map_or("", |caller| &caller.key.user_id);
         let stored = &context.stored_conversations;
         let stored_at = stored.find(user_id, &summary, &reloadable.routing, &channel_model)?;
 
         let default_max_tokens = context.settings.default_max_tokens;
-        let price = reloadable.prices.chat(context.catalogue.names(model));
+        let price = reloadable.prices.chat(reloadable.catalogue.names(model));
         let find = || RequestOptions::find(&summary, body, request.headers, price);
         let options = large_work::run_in_place(size, find)?;
         let (prices, parts) = options.prices(price)?;
@@ -124,14 +124,13 @@ impl PricedRequest {
 
 /// Checks that the caller may use the model and that some channel serves it. Returns the name by which channels know it.
 fn check_model(
-    context: &ChatContext,
     reloadable: &Reloadable,
     request: &UnpricedRequest<'_>,
 ) -> Result<String, ChatErrorResponse> {
     let (model, routing) = (request.model, &reloadable.routing);
-    let known = context.catalogue.check_chat_model(model);
+    let known = reloadable.catalogue.check_chat_model(model);
     known.map_err(ChatErrorResponse::invalid_model)?;
-    let names = context.catalogue.names(model);
+    let names = reloadable.catalogue.names(model);
     if let Some(caller) = request.caller {
         caller.check_may_use(names)?;
     }

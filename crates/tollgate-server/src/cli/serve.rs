@@ -124,7 +124,7 @@ fn log_setup(app: &App) {
     if reloadable.routing.is_built_in() {
         tracing::info!("no channel is configured: the sandbox channel serves every model");
     }
-    let mut free = reloadable.served_models_without_price(&app.catalogue);
+    let mut free = reloadable.served_models_without_price();
     free.sort_unstable();
     if !free.is_empty() {
         tracing::warn!(models = free.join(" "), "models without a price cost 0");

@@ -20,7 +20,7 @@ pub(super) async fn quote(
     let reloadable = context.reloadable.current();
     let fields = request.request.as_object();
     let fields = fields.ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;
-    let model = find_model(context, &reloadable, request.caller, endpoint, fields)?;
+    let model = find_model(&reloadable, request.caller, endpoint, fields)?;
     let (layout, is_strict) = (endpoint.request_layout(), is_strict(request.headers));
     let parse = || tollgate_media::parse_request(model, layout, fields, is_strict);
     let mut submission = large_work::run_in_place(request.body_bytes, parse)?;

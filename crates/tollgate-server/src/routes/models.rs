@@ -15,8 +15,12 @@ use crate::state::App;
 /// Lists the models that some channel serves and the key may use, by name.
 pub async fn list(app: State<Arc<App>>, caller: Caller) -> Response {
     let reloadable = app.reloadable.current();
-    let mut names = reloadable.served_models(&app.catalogue);
-    names.retain(|name| caller.check_may_use(app.catalogue.names(name)).is_ok());
+    let mut names = reloadable.served_models();
+    names.retain(|name| {
+        caller
+            .check_may_use(reloadable.catalogue.names(name))
+            .is_ok()
+    });
     names.sort_unstable();
     let data: Vec<_> = names
         .into_iter()
@@ -32,9 +36,11 @@ pub async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ErrorResponse> {
     let reloadable = app.reloadable.current();
-    let names = reloadable.served_models(&app.catalogue);
-    let is_usable = caller.check_may_use(app.catalogue.names(&id)).is_ok();
-    let known_as = app.catalogue.names(&id).first;
+    let names = reloadable.served_models();
+    let is_usable = caller
+        .check_may_use(reloadable.catalogue.names(&id))
+        .is_ok();
+    let known_as = reloadable.catalogue.names(&id).first;
     if is_usable && (names.contains(&id.as_str()) || names.contains(&known_as)) {
         return Ok(reply::json(&model_entry(&id)));
     }

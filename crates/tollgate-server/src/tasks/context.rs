@@ -7,7 +7,6 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tollgate_core::Clock;
-use tollgate_media::catalogue::Catalogue;
 use tollgate_store::Store;
 use tollgate_upstream::egress;
 
@@ -25,8 +24,6 @@ pub struct TaskContext {
     pub store: Store,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Every model id.
-    pub catalogue: Arc<Catalogue>,
     /// Channels and prices.
     pub reloadable: ReloadableHandle,
     /// Results and input images.

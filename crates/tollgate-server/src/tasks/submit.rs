@@ -61,7 +61,7 @@ pub async fn submit(
     let fields = request.body.as_object();
     let fields = fields.ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;
     let (caller, endpoint) = (request.caller, request.endpoint);
-    let model = find_model(context, &reloadable, Some(caller), endpoint, fields)?;
+    let model = find_model(&reloadable, Some(caller), endpoint, fields)?;
     let family = model.family;
 
     // 3. Parse the fields as the family declares them.
@@ -251,13 +251,12 @@ async fn earlier_receipt(
 /// Finds the model of a submission: in the catalogue, allowed for the caller's key, served by some channel. `caller` is `None` for
 /// the quote of an admin, who may use every model.
 pub fn find_model<'a>(
-    context: &'a TaskContext,
-    reloadable: &Reloadable,
+    reloadable: &'a Reloadable,
     caller: Option<&Caller>,
     endpoint: Endpoint,
     fields: &Map<String, Value>,
 ) -> Result<&'a TaskModel, ApiError> {
-    let model = context.catalogue.requested_model(fields, endpoint)?;
+    let model = reloadable.catalogue.requested_model(fields, endpoint)?;
     if let Some(caller) = caller {
         caller.check_may_use(model.names())?;
     }

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use tollgate_core::{Clock as _, Millis, SystemClock};
-use tollgate_media::Catalogue;
 use tollgate_store::inspect_database;
 use tollgate_upstream::egress::{Client, ClientOptions};
 
@@ -203,17 +202,13 @@ fn seconds(ms: Millis) -> f64 {
 
 pub(super) fn check_prices(config: &Config) -> Finding {
     let action = "see `tollgate channel list`";
-    let catalogue = match Catalogue::new(&config.models) {
-        Ok(catalogue) => catalogue,
-        Err(e) => return Finding::fail("prices", e, action),
-    };
     let egress = Client::new(ClientOptions::default());
     let (file, stored) = (Arc::new(config.clone()), Arc::default());
     let reloadable = match Reloadable::open(file, stored, &egress, None) {
         Ok(reloadable) => reloadable,
         Err(e) => return Finding::fail("channels", e, action),
     };
-    let mut free = reloadable.served_models_without_price(&catalogue);
+    let mut free = reloadable.served_models_without_price();
     free.sort_unstable();
     if free.is_empty() {
         return Finding::ok("prices", "every model that a channel serves has one");

@@ -1,4 +1,4 @@
-//! Prices and channels that the admin API writes, beside those of the file.
+//! Prices, channels and models that the admin API writes, beside those of the file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +12,7 @@ use tollgate_fakes::{Options, Provider, start};
 on_both!(
     prices_get_what_the_table_says,
     channels_get_what_the_table_says,
+    models_get_what_the_table_says,
     chats_go_on_while_channels_change,
     the_file_shadows_the_database,
 );
@@ -208,6 +209,17 @@ async fn the_configuration_is_shown_checked_and_exported(backend: Backend) {
     gateway.set_config(&text);
     gateway.restart().await;
     assert_eq!((shown("/prices").await, shown("/channels").await), before);
+    gateway.close().await;
+}
+
+async fn models_get_what_the_table_says(backend: Backend) {
+    let file = format!("{FILE}[[model]]\nname = \"filed-model\"\nlike = \"gpt-5\"\n");
+    let setup = Setup::new(backend).admin_key(OWNER).config(&file);
+    let gateway = setup.start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    let client = gateway.unlimited_client().await;
+    let saved = vec![("client".to_owned(), client.secret.clone().unwrap())];
+    run_table(&gateway, &owner, "admin_models", saved).await;
     gateway.close().await;
 }
 
