@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::{self, Finder};
 
-use crate::format::Format;
+use crate::chat_completions::has_plain_fields_only;
+use crate::format::{Format, RequestSummary};
 
 static TOOLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"tools\""));
 /// Tools that run at the provider, by a part of their name.
@@ -56,16 +57,22 @@ fn finds_any(finders: &[Finder<'_>], body: &[u8]) -> bool {
 
 /// Whether the prompt may be longer than its bytes allow, so that only the model's context window bounds it. May be true
 /// without reason (a text that mentions such a tool), never false without.
-pub fn has_open_ended_prompt(format: &dyn Format, body: &[u8], attachments: u32) -> bool {
+pub fn has_open_ended_prompt(format: &dyn Format, body: &[u8], summary: &RequestSummary) -> bool {
+    if summary.attachments > 0 && finds_any(&OTHER_ATTACHMENTS, body) {
+        return true;
+    }
+    // Most requests have no field that could lead to more.
+    if has_plain_fields_only(summary.members) {
+        return false;
+    }
     let mut members = format.prompt_extending_members().iter();
-    (attachments > 0 && finds_any(&OTHER_ATTACHMENTS, body))
-        || members.any(|member| memmem::find(body, member.as_bytes()).is_some())
+    members.any(|member| memmem::find(body, member.as_bytes()).is_some())
         || (TOOLS.find(body).is_some() && finds_any(&SERVER_TOOLS, body))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::has_open_ended_prompt;
+    use super::*;
     use crate::by_name;
     use crate::test_tables::rows;
 
@@ -75,7 +82,14 @@ mod tests {
             rows::<(String, String, u32, bool)>("open_ended_prompts")
         {
             let format = by_name(&format).unwrap();
-            let found = has_open_ended_prompt(format, body.as_bytes(), attachments);
+            let read = format
+                .summarize_request(body.as_bytes())
+                .unwrap_or_default();
+            let summary = RequestSummary {
+                attachments,
+                ..read
+            };
+            let found = has_open_ended_prompt(format, body.as_bytes(), &summary);
             assert_eq!(found, expected, "{body}");
         }
     }

@@ -64,6 +64,7 @@ impl<'de> JsonCursor<'de> {
     }
 
     /// Skips white space; the next byte, which is not skipped.
+    #[inline(always)]
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(byte) = bytes.get(self.at) {
@@ -93,6 +94,7 @@ impl<'de> JsonCursor<'de> {
     }
 
     /// Skips a string. The opening quote is next.
+    #[inline]
     fn string(&mut self) -> Result<Quoted<'de>, SyntaxError> {
         let bytes = self.text.as_bytes();
         let start = self.at;
@@ -194,6 +196,7 @@ impl<'de> JsonCursor<'de> {
     }
 
     /// The next member's name. `None` after the last one.
+    #[inline]
     fn next_name(&mut self, is_first: &mut bool) -> Result<Option<Quoted<'de>>, SyntaxError> {
         if !self.has_next(b'}', is_first)? {
             return Ok(None);
@@ -210,6 +213,7 @@ impl<'de> JsonCursor<'de> {
     }
 
     /// Skips a comma or the closing bracket `end`; whether another item follows.
+    #[inline(always)]
     fn has_next(&mut self, end: u8, is_first: &mut bool) -> Result<bool, SyntaxError> {
         let is_first = std::mem::replace(is_first, false);
         match self.peek() {
@@ -228,6 +232,7 @@ impl<'de> JsonCursor<'de> {
 }
 
 /// The number of leading bytes that need no decoding in the rest of a string. `None` if there is a control character.
+#[inline]
 pub(super) fn unescaped_length(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     // Most strings are short: eight bytes at a time.

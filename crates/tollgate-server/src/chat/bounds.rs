@@ -74,7 +74,7 @@ impl ChargeBounds {
         let bytes = body.len() as u64;
         let attachments = u64::from(summary.attachments);
         let is_open_ended =
-            summary.has_stored_context || has_open_ended_prompt(format, body, summary.attachments);
+            summary.has_stored_context || has_open_ended_prompt(format, body, summary);
         let mut held_prompt = 0;
         if needs_hold {
             let files = match attachments {
