@@ -80,6 +80,39 @@ try {
   await press("Send");
   await page.locator(".message.assistant", { hasText: "Say hello" }).waitFor();
 
+  await page.goto(`${gateway.url}/console/channels`);
+  await press("New channel");
+  await page.locator("dialog input[name=name]").fill("sandbox"); // In place of the built-in channel, to which the task above is linked.
+  await page.locator("dialog select[name=kind]").selectOption("sandbox");
+  await press("Create");
+  await page.getByRole("heading", { name: "sandbox", exact: true }).waitFor();
+  await press("Test");
+  await page.locator("td", { hasText: "gpt-5-nano" }).waitFor();
+  await press("Edit");
+  await page.locator("dialog input[name=weight]").fill("3");
+  await press("Save");
+  await page.locator(".facts").getByText("3", { exact: true }).waitFor();
+  await press("Pause");
+  await page.locator("dialog input[name=for_s]").fill("600");
+  await press("Pause");
+  await press("Wake");
+  await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
+
+  await page.goto(`${gateway.url}/console/models?model=sora-2`);
+  await press("Set price: sora-2");
+  await page.locator("dialog input[name=per_second]").fill("0.25");
+  await press("Save");
+  await page.locator("td", { hasText: "0.25" }).waitFor();
+  await press("Set price: sora-2");
+  await page.locator("dialog input[name=per_second]").fill("");
+  await page.locator("dialog input[name=per_video]").fill("1.5");
+  await press("Save");
+  await page.locator("td", { hasText: "1.5" }).waitFor();
+  expect(!(await page.locator("td", { hasText: "0.25" }).count()), "the cleared price is still there");
+
+  await page.goto(`${gateway.url}/console/nodes`);
+  await page.locator("td", { hasText: "node_" }).first().waitFor();
+
   await page.goto(`${gateway.url}/console/events`);
   for (const action of ["user.create", "user.credit", "key.create"]) await page.getByText(action, { exact: true }).first().waitFor();
   await press("Verify the chain");

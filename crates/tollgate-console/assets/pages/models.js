@@ -7,22 +7,23 @@ import { money } from "../lib/format.js";
 import { Badge, Load, PageHead, Table } from "../lib/elements.js";
 import { List } from "../lib/list.js";
 import { confirm } from "../lib/dialog.js";
-import { createObject, deleteObject, openForm, run } from "../lib/forms.js";
+import { createObject, deleteObject, editObject, openForm, run } from "../lib/forms.js";
 
 const AMOUNTS = ["per_image", "per_second", "per_video", "per_thousand_characters", "input_per_million", "output_per_million", "cached_input_per_million", "cache_write_per_million", "reasoning_per_million"];
 const ABOUT = ["model", "source", "shadowed", "version", "id"];
 
 const priceFields = () => [
-  ...AMOUNTS.map((name) => ({ name, label: t(name), type: "amount" })),
-  { name: "when", label: t("Other prices under conditions"), type: "json", hint: t("A list, for example [{\"resolution\":\"4k\",\"per_second\":\"0.6\"}].") },
+  ...AMOUNTS.map((name) => ({ name, label: t(name), type: "amount", nullable: true })),
+  { name: "when", label: t("Other prices under conditions"), type: "json", nullable: true, hint: t("A list, for example [{\"resolution\":\"4k\",\"per_second\":\"0.6\"}].") },
 ];
 
-/** Sets the price of a model: a new one, or one that replaces the old. */
+/** Sets the price of a model: a new one, or changes of the old one. */
 async function setPrice(model, price) {
   const path = `/prices/${encodeURIComponent(model)}`;
-  const current = price ? await request("GET", path) : null;
-  const submit = async (body) => (await request("PUT", path, { body, etag: current?.etag, create: !current })).data;
-  return openForm({ title: t("Price of {model}", { model }), fields: priceFields(), initial: current?.data ?? {}, action: t("Save"), submit });
+  const title = t("Price of {model}", { model });
+  if (price) return editObject({ title, path, fields: priceFields() });
+  const submit = async (body) => (await request("PUT", path, { body, create: true })).data;
+  return openForm({ title, fields: priceFields(), initial: {}, action: t("Save"), submit });
 }
 
 export function Models() {
@@ -69,7 +70,7 @@ function ModelTable({ models, prices, wanted, changed }) {
     { label: t("Actions"), cell: (row) => {
       const price = priceOf.get(row.id);
       const may = can("prices:write") && (!price || price.source === "database");
-      return html`<span class="row"><button type="button" disabled=${!may} aria-label=${t("Price of {model}", { model: row.id })} onClick=${async () => (await run(() => setPrice(row.id, price))) && changed()}>${t("Set price")}</button>
+      return html`<span class="row"><button type="button" disabled=${!may} aria-label=${`${t("Set price")}: ${row.id}`} onClick=${async () => (await run(() => setPrice(row.id, price))) && changed()}>${t("Set price")}</button>
         ${price?.source === "database" && html`<button type="button" class="danger" disabled=${!may} onClick=${() => remove(row.id)}>${t("Delete")}</button>`}</span>`;
     } },
   ];
