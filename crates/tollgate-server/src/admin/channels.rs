@@ -295,5 +295,8 @@ fn show_channel(channel: &Channel, api_keys: Vec<Value>, about: &About) -> Value
     if !channel.betas.is_empty() {
         shown["betas"] = json!(channel.betas);
     }
+    if let Some(fetch_urls) = channel.fetch_urls {
+        shown["fetch_urls"] = json!(fetch_urls);
+    }
     shown
 }

@@ -28,6 +28,7 @@ const CHANNEL_SETTINGS: &[&str] = &[
     "idle_s",
     "apis",
     "poll_ms",
+    "fetch_urls",
     "allow",
     "betas",
     "options",
