@@ -121,7 +121,8 @@ impl App {
         )?;
         let shared = Shared {
             reloadable: config_sync.reloadable().clone(),
-            files: FileStorage::open(&config.storage_dir(), &public_url)?,
+            files: FileStorage::open(&config.storage_dir(), &public_url)?
+                .with_reserve(config.storage_reserve_mb * 1_048_576),
             auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
             limits: RateLimiter::new(config.limits.rates(), Arc::clone(&clock)),
             body_budget: BodyBudget::new(config.limits.body_memory_mb),

@@ -22,6 +22,7 @@ mod store;
 mod task_versions;
 mod tasks;
 mod totals;
+mod uploads;
 mod users;
 mod webhook_secrets;
 mod webhooks;
@@ -58,6 +59,7 @@ pub use tasks::finish::{CancelOutcome, FinishOutcome, TaskEnd, TaskFinish};
 pub use tasks::record::{Task, TaskPage};
 pub use tasks::submit::{IdempotencyRecord, NewTask, SubmitOutcome};
 pub use totals::StoreTotals;
+pub use uploads::{NewUpload, UploadLimits, UploadRejection};
 pub use users::{RateLimits, User};
 pub use webhooks::{
     DeliveryAttempt, DeliveryResult, DueWebhook, NextDelivery, WebhookLog, WebhookState,

@@ -6,7 +6,7 @@ use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
 use crate::ledger::{charges, chat_rows, chats, refunds, reservations};
 use crate::tasks::{claim, finish, lease, record, submit};
-use crate::{attempts, keys, retention, totals, users, webhook_secrets, webhooks};
+use crate::{attempts, keys, retention, totals, uploads, users, webhook_secrets, webhooks};
 
 macro_rules! statements {
     ($($module:ident: $($name:ident)+;)+) => { &[$($(&$module::$name),+),+] };
@@ -32,6 +32,7 @@ const FREQUENT: &[&Sql] = statements! {
     record: TASK_BY_ID TASKS_OF_USER;
     submit: IDEMPOTENCY_RECORD TASK_EXISTS;
     totals: UNFINISHED UNFINISHED_OF_USER WAITING_WEBHOOKS_OF_USER;
+    uploads: ADD_BYTES UPLOADED_BYTES;
     users: ACCESS_VERSION USER_BY_ID USER_BY_NAME;
     webhook_secrets: WEBHOOK_SECRET;
     webhooks: DUE_WEBHOOKS GIVE_UP_WEBHOOK LEASE_WEBHOOK LOCK_WEBHOOK NEXT_WEBHOOK_DUE_AT RECEIVERS

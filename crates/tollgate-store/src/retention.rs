@@ -9,6 +9,7 @@ use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::tasks::submit::IDEMPOTENCY_TTL;
+use crate::uploads;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
@@ -74,6 +75,7 @@ impl Write for Purge {
         purged += batch.execute(&DELETE_IDEMPOTENCY_RECORDS, args).await?;
         purged += self.clear_chat_details(batch).await?;
         admin::retention::purge(batch, self.now).await?;
+        uploads::purge(batch, self.now).await?;
         Ok(purged)
     }
 }

@@ -42,7 +42,7 @@ use crate::http::tls::TlsFiles;
 use channels::ChannelSettings;
 use deserializer::{Error, deserialize};
 use document::{Node, Table, Value, Variables, join};
-use fields::whole;
+use fields::{optional_whole, whole};
 use report::SettingOrigins;
 use values::Sandbox;
 
@@ -50,6 +50,8 @@ use values::Sandbox;
 const DEFAULT_FILE: &str = "tollgate.toml";
 /// The prefix of every environment variable of ours.
 const PREFIX: &str = "TOLLGATE_";
+/// MB of the storage's disk that are kept free, by default.
+const STORAGE_RESERVE_MB: u64 = 512;
 /// Variables with the prefix that are no settings: of the log, the client commands and the tests.
 const OTHER_VARIABLES: &[&str] = &[
     "TOLLGATE_API_KEY",
@@ -145,6 +147,8 @@ pub struct Config {
     pub chat: Chat,
     /// Folder of uploads, results and inputs; `None` means one in the data directory.
     storage: Option<PathBuf>,
+    /// MB (of 1,048,576 bytes) of the storage's disk that are kept free.
+    pub storage_reserve_mb: u64,
     sandbox: Sandbox,
     origins: SettingOrigins,
 }
@@ -262,6 +266,8 @@ struct ModelSettings {
 struct StorageSettings {
     #[serde(deserialize_with = "addresses::storage_url")]
     url: Option<PathBuf>,
+    #[serde(deserialize_with = "optional_whole::<_, _, 0, 1_000_000_000>")]
+    reserve_mb: Option<u64>,
     /// For S3, which this version does not have.
     #[serde(rename = "endpoint")]
     _endpoint: Option<String>,
@@ -427,6 +433,7 @@ impl Config {
             limits: settings.limits,
             chat: settings.chat,
             storage: settings.storage.url,
+            storage_reserve_mb: settings.storage.reserve_mb.unwrap_or(STORAGE_RESERVE_MB),
             sandbox: settings.sandbox,
             origins: SettingOrigins::new(),
         }

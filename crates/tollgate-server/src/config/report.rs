@@ -110,7 +110,7 @@ impl Config {
             "public_url": self.public_url,
             "safety": { "families": self.safety.families, "patterns": self.safety.patterns() },
             "secrets": { "key": hidden(&self.secrets_key) },
-            "storage": { "url": storage },
+            "storage": { "url": storage, "reserve_mb": self.storage_reserve_mb },
             "time_limits": self.time_limits,
             "tls": { "cert": tls.map(|tls| &tls.cert), "key": tls.map(|tls| &tls.key) },
             "workers": self.workers,

@@ -181,6 +181,9 @@ pub struct Fairness {
     /// Webhooks of one user that wait to be delivered; a further submission with a `callback_url` is rejected with 429.
     #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000_000>")]
     pub waiting_webhooks: u32,
+    /// MB (of 1,048,576 bytes) of uploads of one user that have not expired; a further upload is rejected with 429.
+    #[serde(deserialize_with = "whole::<_, _, 20, 1_000_000_000>")]
+    pub upload_mb: u64,
     /// Weights of users by name, 1 to 1000; 1 for all others. A user of weight 2 has twice the share of the workers.
     pub weights: BTreeMap<String, Weight>,
 }
@@ -196,6 +199,7 @@ impl Default for Fairness {
             reserve_percent: 25,
             unfinished_tasks: 100_000,
             waiting_webhooks: 50_000,
+            upload_mb: 10_240,
             weights: BTreeMap::new(),
         }
     }
@@ -230,6 +234,9 @@ pub struct Limits {
     tpm: Option<u32>,
     #[serde(deserialize_with = "optional_whole::<_, _, 1, MAX_RATE>")]
     max_concurrency: Option<u32>,
+    /// MB (of 1,048,576 bytes) of uploads of all users that have not expired.
+    #[serde(deserialize_with = "optional_whole::<_, _, 20, 1_000_000_000>")]
+    pub upload_mb: Option<u64>,
     #[serde(deserialize_with = "addresses::no_redis", skip_serializing)]
     redis_url: (),
 }
@@ -244,6 +251,7 @@ impl Default for Limits {
             rpm: None,
             tpm: None,
             max_concurrency: None,
+            upload_mb: None,
             redis_url: (),
         }
     }

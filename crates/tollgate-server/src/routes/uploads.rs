@@ -7,12 +7,16 @@ use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use serde_json::json;
+use tollgate_core::{ApiError, ErrorKind, Millis};
+use tollgate_store::{NewUpload, UploadLimits, UploadRejection};
 
 use crate::auth::caller::Caller;
 use crate::http::body::drain_unread;
+use crate::http::errors;
 use crate::http::reply::{self, ErrorResponse};
 use crate::state::App;
-use crate::storage::uploads::store_upload;
+use crate::storage::files::Visibility;
+use crate::storage::uploads::{Upload, store_upload};
 
 /// `POST /v1/uploads/images`. Every error is in this endpoint's own envelope.
 pub async fn image(
@@ -22,7 +26,7 @@ pub async fn image(
     body: Body,
 ) -> Result<Response, ErrorResponse> {
     // Held to the end: the request counts as in flight.
-    let _caller = match caller {
+    let caller = match caller {
         Ok(caller) => caller,
         Err(error) => {
             drain_unread(&headers, body);
@@ -34,6 +38,10 @@ pub async fn image(
     let upload = store_upload(&app.files, expires_at, &headers, body)
         .await
         .map_err(ErrorResponse::upload)?;
+    if let Err(error) = count(&app, &caller.key.user_id, &upload, expires_at * 1000).await {
+        app.files.delete(Visibility::Public, &upload.name).await;
+        return Err(ErrorResponse::upload(error));
+    }
     app.metrics.uploaded(upload.bytes);
     Ok(reply::json(&json!({
         "url": app.files.url(&upload.name),
@@ -42,4 +50,38 @@ pub async fn image(
         "bytes": upload.bytes,
         "created_at": now / 1000,
     })))
+}
+
+/// Counts an upload against the limits of its user and of all users.
+async fn count(
+    app: &App,
+    user_id: &str,
+    upload: &Upload,
+    expires_at: Millis,
+) -> Result<(), ApiError> {
+    const MB: u64 = 1_048_576;
+    let new = NewUpload {
+        user_id: user_id.to_owned(),
+        bytes: upload.bytes,
+        expires_at,
+    };
+    let limits = UploadLimits {
+        of_user: Some(app.config.fairness.upload_mb * MB),
+        of_all: app.config.limits.upload_mb.map(|mb| mb * MB),
+    };
+    let counted = app.store.count_upload(new, limits, app.clock.now()).await;
+    counted.map_err(errors::from_store)?.map_err(|rejection| {
+        let (whose, limit) = match rejection {
+            UploadRejection::OfUser(limit) => ("your uploads", limit),
+            UploadRejection::OfAll(limit) => ("all uploads", limit),
+        };
+        let message = format!(
+            "{whose} may have {} MB together until they expire: try again when earlier ones have expired",
+            limit / MB
+        );
+        ApiError {
+            retry_after: Some(3600),
+            ..ApiError::new(ErrorKind::RateLimit, message)
+        }
+    })
 }

@@ -22,6 +22,14 @@ pub(super) struct Availability {
     is_failing: AtomicBool,
     /// When the last probe ended. The lock lets one probe run at a time.
     last_probe: Mutex<Option<Instant>>,
+    space: std::sync::Mutex<FreeSpace>,
+}
+
+/// What is known about the disk.
+#[derive(Debug, Default)]
+struct FreeSpace {
+    looked_at: Option<Instant>,
+    is_low: bool,
 }
 
 /// The pauses of one write that is repeated until the storage takes it.
@@ -47,6 +55,9 @@ impl FileStorage {
     /// Whether files can be written. Costs nothing until a write has failed; from then on the folder is probed, at most once a
     /// second.
     pub async fn is_available(&self) -> bool {
+        if self.is_space_low() {
+            return false;
+        }
         if !self.availability.is_failing.load(Ordering::Relaxed) {
             return true;
         }
@@ -63,6 +74,37 @@ impl FileStorage {
             tracing::info!("the storage folder takes writes again");
         }
         is_writable
+    }
+
+    /// Whether less of the disk is free than the reserve; the disk is looked at once a second at most. The reserve is for what is
+    /// under way, and for the database, which often has the same disk.
+    fn is_space_low(&self) -> bool {
+        if self.reserve == 0 {
+            return false;
+        }
+        let mut space = self.availability.space.lock();
+        let space = space.as_deref_mut();
+        let Ok(space) = space else { return false };
+        if space
+            .looked_at
+            .is_none_or(|at| at.elapsed() >= PROBE_INTERVAL)
+        {
+            space.looked_at = Some(Instant::now());
+            let free = self.free_bytes().unwrap_or(u64::MAX);
+            let was_low = std::mem::replace(&mut space.is_low, free < self.reserve);
+            match (was_low, space.is_low) {
+                (false, true) => {
+                    tracing::error!(
+                        free,
+                        reserve = self.reserve,
+                        "the disk of the storage is nearly full: results wait, and no provider is called"
+                    );
+                }
+                (true, false) => tracing::info!(free, "the disk of the storage has space again"),
+                _ => {}
+            }
+        }
+        space.is_low
     }
 
     /// Records `error` of a write and returns when the write is worth another try: after a growing pause, and not before a probe

@@ -41,6 +41,8 @@ pub struct FileStorage {
     root: PathBuf,
     /// Without a slash at its end.
     public_url: String,
+    /// Bytes of the disk that are kept free.
+    pub(super) reserve: u64,
     pub(super) availability: Arc<Availability>,
 }
 
@@ -57,8 +59,21 @@ impl FileStorage {
         Ok(Self {
             root: root.to_owned(),
             public_url: public_url.to_owned(),
+            reserve: 0,
             availability: Arc::default(),
         })
+    }
+
+    /// Keeps `bytes` of the disk free: with less, the storage is not available.
+    pub fn with_reserve(mut self, bytes: u64) -> Self {
+        self.reserve = bytes;
+        self
+    }
+
+    /// Bytes of the disk that the process may still use.
+    pub(super) fn free_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(&self.root)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     /// Begins a file that expires at `expires_at` (Unix seconds). It is not visible before [`FileWriter::finish`].
@@ -321,6 +336,7 @@ mod tests {
         let storage = FileStorage {
             root: temporary_folder(),
             public_url: base.to_owned(),
+            reserve: 0,
             availability: Arc::default(),
         };
         let name = file_name::generate(1_700_000_000, "jpg");

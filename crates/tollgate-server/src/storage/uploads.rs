@@ -52,6 +52,10 @@ pub async fn store_upload(
     headers: &HeaderMap,
     mut body: Body,
 ) -> Result<Upload, ApiError> {
+    if !storage.is_available().await {
+        drain_unread(headers, body);
+        return Err(storage_error("it takes no writes now"));
+    }
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse().ok());

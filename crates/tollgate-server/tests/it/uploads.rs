@@ -15,6 +15,8 @@ on_sqlite!(
     invalid_forms_are_rejected,
     the_size_limit_is_exact,
     files_are_served_complete_and_in_part,
+    uploads_have_a_quota,
+    a_disk_that_is_nearly_full_takes_no_uploads,
 );
 
 const UPLOADS: &str = "/v1/uploads/images";
@@ -262,4 +264,40 @@ fn count_files(dir: &Path) -> usize {
         _ => 1,
     });
     count.sum()
+}
+
+async fn uploads_have_a_quota(backend: Backend) {
+    let config = "[fairness]\nupload_mb = 20\n[limits]\nupload_mb = 30\n";
+    let gateway = Setup::new(backend).config(config).start().await;
+    let ann = gateway.user_client("ann", &["--unlimited"]).await;
+    let bob = gateway.user_client("bob", &["--unlimited"]).await;
+    // A PNG of nine megabytes: what follows the end of an image is no error.
+    let mut file = png(3, 3);
+    file.resize(9 << 20, 0);
+    for (client, status, words) in [
+        (&ann, 200, ""),
+        (&ann, 200, ""),
+        (&ann, 429, "your uploads may have 20 MB"),
+        (&bob, 200, ""),
+        (&bob, 429, "all uploads may have 30 MB"),
+    ] {
+        let reply = client.upload("a.png", "image/png", &file).await;
+        let is_rejected = status == 429;
+        assert_eq!(reply.header("retry-after").is_empty(), !is_rejected);
+        let body = reply.expect(status).json();
+        let message = body["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(words), "{body}");
+    }
+    assert_eq!(public_files(&gateway).len(), 3);
+    gateway.close().await;
+}
+
+async fn a_disk_that_is_nearly_full_takes_no_uploads(backend: Backend) {
+    let config = "[storage]\nreserve_mb = 1_000_000_000\n";
+    let gateway = Setup::new(backend).config(config).start().await;
+    let client = gateway.user_client("ann", &["--unlimited"]).await;
+    let reply = client.upload("a.png", "image/png", &png(3, 3)).await;
+    assert!(!reply.header("retry-after").is_empty());
+    reply.expect(500);
+    gateway.close().await;
 }

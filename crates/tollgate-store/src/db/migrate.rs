@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_audits.sql"),
     include_str!("migrations/0010_dropped_fields.sql"),
     include_str!("migrations/0011_configuration.sql"),
+    include_str!("migrations/0012_uploads.sql"),
 ];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";

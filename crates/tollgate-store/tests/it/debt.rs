@@ -232,6 +232,7 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "DROP TABLE upload_bytes",
         "ALTER TABLE nodes DROP COLUMN config_error",
         "ALTER TABLE nodes DROP COLUMN config_version",
         "ALTER TABLE nodes DROP COLUMN last_seen_at",

@@ -16,5 +16,6 @@ mod reservations;
 mod retention;
 mod scenarios;
 mod task_concurrency;
+mod uploads;
 mod users_and_keys;
 mod webhooks;
