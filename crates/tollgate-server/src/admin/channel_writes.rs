@@ -1,5 +1,6 @@
 //! `POST`, `PATCH` and `DELETE` of `/channels`: channels of the database; and what is done to any channel: pause, wake, test.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
@@ -273,7 +274,8 @@ fn check(call: &Call, name: &str, channel: &StoredChannel) -> Result<(), AdminEr
         let message = "can be set in the configuration file only";
         return Err(AdminError::invalid("admin_key", message));
     }
-    channel.to_channel(name, call.app.config.secrets_key.as_ref())?;
+    let file = Arc::clone(&call.app.reloadable.current().file);
+    channel.to_channel(name, file.secrets_key.as_ref())?;
     Ok(())
 }
 
@@ -284,7 +286,8 @@ fn read_keys(
     keys: &Value,
     current: &[StoredKey],
 ) -> Result<Vec<StoredKey>, AdminError> {
-    let secrets_key = call.app.config.secrets_key.as_ref();
+    let file = Arc::clone(&call.app.reloadable.current().file);
+    let secrets_key = file.secrets_key.as_ref();
     let one = |field: &str, value: &Value| match value {
         Value::String(text) => StoredKey::new(text, channel, secrets_key)
             .map_err(|message| AdminError::invalid(field, message)),

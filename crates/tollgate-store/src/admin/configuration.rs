@@ -31,7 +31,8 @@ const UPSERT: Sql = Sql::both(
 const DELETE: Sql = Sql::both("DELETE FROM configuration WHERE kind = $1 AND name = $2");
 const DELETE_UNUSED: Sql = Sql::both(
     "DELETE FROM configuration WHERE deleted_at <= $1 AND NOT EXISTS
-        (SELECT 1 FROM attempts WHERE attempts.channel = configuration.name AND attempts.ended_at IS NULL)",
+        (SELECT 1 FROM tasks JOIN attempts ON attempts.task_id = tasks.id
+         WHERE tasks.state < 2 AND attempts.channel = configuration.name AND attempts.ended_at IS NULL)",
 );
 const VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'config_version'");
 /// The end of the trail is locked before the row is read: writes of several nodes come one after the other, and lock in one order.
@@ -393,14 +394,14 @@ impl AdminChange for PauseWrite {
     ) -> Result<Applied, DbError> {
         batch.first(&LOCK_TRAIL, args![]).await?;
         let found = batch.first(&ROW, args![PAUSE, &self.channel]).await?;
+        let holds = |until: &Option<Millis>| until.is_none_or(|until| until > request.now);
         let before = match found {
-            Some(mut row) => Some(read_row(&mut row)?.body["until"].as_i64()),
+            Some(mut row) => Some(read_row(&mut row)?.body["until"].as_i64()).filter(holds),
             None => None,
         };
         let show = |pause: Option<Option<Millis>>| {
             let mut shown = self.shown.0.clone();
-            let holds = |until: Option<Millis>| until.is_none_or(|until| until > request.now);
-            shown["paused"] = pause.is_some_and(holds).into();
+            shown["paused"] = pause.is_some().into();
             shown
         };
         let reply = AdminReply::new(200, show(self.until), Some(self.shown.1));

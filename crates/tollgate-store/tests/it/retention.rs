@@ -1,13 +1,20 @@
 //! A user's list of tasks in pages, and what is deleted or released many rows at a time.
 
+use std::sync::Arc;
+
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use tollgate_store::{ChatHold, NewChat, Store};
+use serde_json::json;
+use tollgate_core::clock::HOUR;
+use tollgate_store::{
+    AdminRequest, ChatHold, ConfigurationChange, ConfigurationKind, ConfigurationWrite, NewChat,
+    Store,
+};
 
 use crate::databases::{Db, on_both};
 use crate::fixtures::{
-    NODE, NOW, account, chat, chat_end, claim_tasks, cost, delivered, finish, hold, node, settle,
-    submit, task_at, tokens, unlimited_account, user_sums,
+    NODE, NOW, account, begin, chat, chat_end, claim_one, claim_tasks, cost, delivered, finish,
+    hold, node, queued, settle, submit, task_at, tokens, unlimited_account, user_sums,
 };
 
 on_both!(
@@ -16,7 +23,46 @@ on_both!(
     more_chats_of_one_millisecond_than_a_page_are_purged,
     an_abandoned_hold_is_released,
     only_dead_nodes_lose_their_holds,
+    a_deleted_channel_is_kept_while_a_job_is_open_on_it,
 );
+
+async fn a_deleted_channel_is_kept_while_a_job_is_open_on_it(db: &Db) {
+    let store = node(db).await;
+    let ann = account(&store, "ann", "1").await;
+    submit(&store, task_at(&ann, 1, "0", NOW)).await;
+    let leased = claim_one(&store, NOW).await;
+    let started = queued(&leased, NOW);
+    let request = AdminRequest::cli(NOW);
+    let write = async |name: &str, change: ConfigurationChange| {
+        let write = ConfigurationWrite {
+            kind: ConfigurationKind::Channel,
+            name: name.to_owned(),
+            change,
+            show: Arc::new(|row| row.body.clone()),
+        };
+        let result = store.write_configuration(&request, write).await;
+        assert!(result.unwrap().is_ok());
+    };
+    let version = store.config_version().await.unwrap();
+    for name in [started.channel.as_str(), "idle"] {
+        write(name, ConfigurationChange::Create(json!({ "kind": "any" }))).await;
+        write(name, ConfigurationChange::Delete(1)).await;
+    }
+    assert_eq!(store.config_version().await, Ok(version + 4));
+    begin(&store, started.clone()).await.unwrap();
+    let deleted = async || {
+        let stored = store.stored_configuration().await.unwrap();
+        assert!(stored.channels.is_empty());
+        stored.deleted_channels.len()
+    };
+    for (at, kept) in [(HOUR - 1, 2), (HOUR, 1)] {
+        store.purge_deleted_channels(NOW + at).await.unwrap();
+        assert_eq!(deleted().await, kept);
+    }
+    finish(&store, &leased, delivered(1), NOW + HOUR).await;
+    store.purge_deleted_channels(NOW + HOUR).await.unwrap();
+    assert_eq!(deleted().await, 0);
+}
 
 async fn all_pages(store: &Store, user_id: &str, limit: usize) -> Vec<String> {
     let (mut found, mut cursor) = (Vec::new(), None);
