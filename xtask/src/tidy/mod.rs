@@ -7,6 +7,7 @@ mod documents;
 mod headers;
 mod kinds;
 mod links;
+mod metrics;
 mod modules;
 mod money;
 mod places;
@@ -52,6 +53,7 @@ const CHECKS: &[Check] = &[
     dead::check,
     modules::check,
     links::check,
+    metrics::check,
     money::check,
     places::check,
     kinds::check,

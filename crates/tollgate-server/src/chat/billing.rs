@@ -19,7 +19,7 @@ use crate::chat::bounds::{ChargeBounds, HiddenOutput};
 use crate::chat::part_charges;
 use crate::config::Currency;
 use crate::http::errors;
-use crate::metrics::Metrics;
+use crate::metrics::{ChatTimes, Metrics};
 
 /// How often a settlement is tried while the database is away, and the pause between.
 const SETTLE_TRIES: u32 = 2;
@@ -68,6 +68,8 @@ pub struct Bill {
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
     since: Instant,
+    /// `None` before the first piece of a stream, and if nothing is streamed.
+    first_piece_at: Option<Instant>,
     hidden: HiddenOutput,
     /// The context window of the model. `None` if unknown.
     context_window: Option<u64>,
@@ -158,6 +160,7 @@ impl Bill {
         self.upstream_model = Some(upstream_model.to_owned());
         self.in_flight = Some(InFlight {
             since: Instant::now(),
+            first_piece_at: None,
             hidden,
             context_window,
         });
@@ -167,6 +170,13 @@ impl Bill {
     pub fn request_failed(&mut self) {
         (self.in_flight, self.channel, self.upstream_model) = (None, None, None);
         *self.received_before_start.get_mut() = 0;
+    }
+
+    /// The first piece of a stream for the client has come.
+    pub fn stream_started(&mut self) {
+        if let Some(sent) = &mut self.in_flight {
+            sent.first_piece_at = Some(Instant::now());
+        }
     }
 
     /// The client has left; what comes from here on is charged all the same.
@@ -274,7 +284,13 @@ impl Bill {
         }
         let channel = self.channel.as_deref().unwrap_or_default();
         let metrics = &self.context.metrics;
-        metrics.chat_ended(channel, outcome, &charged.all);
+        let times = self
+            .in_flight
+            .map_or_else(ChatTimes::default, |sent| ChatTimes {
+                first_token: sent.first_piece_at.map(|at| at - sent.since),
+                total: Some(sent.since.elapsed()),
+            });
+        metrics.chat_ended(channel, outcome, &charged.all, times);
         if charged.estimated {
             metrics.chat_estimated(channel, &chat.model);
         }

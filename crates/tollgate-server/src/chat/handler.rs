@@ -482,7 +482,8 @@ impl ChannelFailover<'_> {
             error = error.message,
             "a channel did not answer"
         );
-        self.context.metrics.chat_attempt_failed(channel);
+        let metrics = &self.context.metrics;
+        metrics.chat_attempt_failed(channel, error.kind.recorded_name());
     }
 
     /// Ends a chat of which nothing was delivered: nothing is charged, the attempts are recorded. The client's error does not

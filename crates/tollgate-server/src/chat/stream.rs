@@ -92,6 +92,7 @@ impl StartedStream {
     /// The body that the client reads. If it is dropped early, [`AbandonedStream`] ends the upstream's call and settles.
     pub fn into_body(self, mut context: StreamContext) -> Body {
         context.bill.delivered = self.converter.delivered(false);
+        context.bill.stream_started();
         // Boxed: the state moves into and out of a future for every piece.
         let state = ClientStream(Some(Box::new(StreamState {
             body: Some(self.body),

@@ -2,17 +2,44 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use prometheus::{CounterVec, GaugeVec, IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{
+    CounterVec, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+};
 use tollgate_core::Amount;
 use tollgate_store::{Reconciled, TokenCounts};
+
+use super::timings::new_histograms;
+
+/// Upper bounds of the buckets of the time to the first token, in seconds.
+const FIRST_TOKEN_BUCKETS: &[f64] = &[
+    0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0,
+];
+
+/// Upper bounds of the buckets of a stream's speed, in tokens per second.
+const SPEED_BUCKETS: &[f64] = &[
+    5.0, 10.0, 20.0, 30.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1000.0,
+];
+
+/// The times of a chat, since its request was sent to the provider that answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChatTimes {
+    /// Until the first piece for the client. `None` if nothing was streamed.
+    pub first_token: Option<Duration>,
+    /// Until the end. `None` if no provider answered.
+    pub total: Option<Duration>,
+}
 
 /// Chats, failed attempts and tokens, by channel.
 pub(super) struct ChatMetrics {
     /// The handles of each channel's outcomes.
     known: RwLock<HashMap<String, Vec<Arc<Ended>>, RandomState>>,
     ended: IntCounterVec,
+    first_token: HistogramVec,
+    speed: HistogramVec,
+    provider: HistogramVec,
     failures: IntCounterVec,
     tokens: IntCounterVec,
     estimated: IntCounterVec,
@@ -27,11 +54,14 @@ struct Ended {
     chats: IntCounter,
     input: IntCounter,
     output: IntCounter,
+    first_token: Histogram,
+    speed: Histogram,
+    provider: Histogram,
 }
 
 impl ChatMetrics {
-    /// All at nothing, in `registry`.
-    pub(super) fn new(registry: &Registry) -> Self {
+    /// All at nothing, in `registry`; `provider` are the times of all requests, by channel and kind.
+    pub(super) fn new(registry: &Registry, provider: &HistogramVec) -> Self {
         let counters = |name: &str, help: &str, labels: &[&str]| {
             let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
             registry
@@ -68,6 +98,21 @@ impl ChatMetrics {
                 "Chats whose upstream reported more tokens than the request can have used",
                 &["channel", "model"],
             ),
+            first_token: new_histograms(
+                registry,
+                "tollgate_chat_first_token_seconds",
+                "Time from sending a streamed chat to a provider until its first piece for the client",
+                &["channel"],
+                FIRST_TOKEN_BUCKETS,
+            ),
+            speed: new_histograms(
+                registry,
+                "tollgate_chat_tokens_per_second",
+                "Output tokens of a streamed chat per second after its first piece",
+                &["channel"],
+                SPEED_BUCKETS,
+            ),
+            provider: provider.clone(),
             known: RwLock::default(),
             ended: counters(
                 "tollgate_chats_total",
@@ -91,12 +136,31 @@ impl ChatMetrics {
         self.failures.with_label_values(&[channel]).inc();
     }
 
-    pub(super) fn ended(&self, channel: &str, outcome: &'static str, units: &TokenCounts) {
+    pub(super) fn ended(
+        &self,
+        channel: &str,
+        outcome: &'static str,
+        units: &TokenCounts,
+        times: ChatTimes,
+    ) {
         let ended = self.handles(channel, outcome);
         ended.chats.inc();
         let input = units.input + units.cached_input + units.cache_write;
         ended.input.inc_by(input);
-        ended.output.inc_by(units.output + units.reasoning);
+        let output = units.output + units.reasoning;
+        ended.output.inc_by(output);
+        if let Some(first_token) = times.first_token {
+            ended.first_token.observe(first_token.as_secs_f64());
+        }
+        // A chat that was cut or left says nothing about how long the whole takes.
+        let Some(total) = times.total.filter(|_| outcome == "done") else {
+            return;
+        };
+        ended.provider.observe(total.as_secs_f64());
+        let streaming = times.first_token.map(|first| total.saturating_sub(first));
+        if let Some(streaming) = streaming.filter(|time| !time.is_zero() && output > 0) {
+            ended.speed.observe(output as f64 / streaming.as_secs_f64());
+        }
     }
 
     pub(super) fn estimated(&self, channel: &str, model: &str) {
@@ -134,6 +198,9 @@ impl ChatMetrics {
                 chats: self.ended.with_label_values(&[channel, outcome]),
                 input: tokens("input"),
                 output: tokens("output"),
+                first_token: self.first_token.with_label_values(&[channel]),
+                speed: self.speed.with_label_values(&[channel]),
+                provider: self.provider.with_label_values(&[channel, "chat"]),
             });
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             let outcomes = known.entry(channel.to_owned()).or_default();

@@ -1,11 +1,14 @@
 //! Numbers for Prometheus. Handles are resolved once, so that counting costs an atomic addition.
 
 mod chat;
+mod timings;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use prometheus::core::Collector;
 use prometheus::{
     Counter, Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts,
     Registry, TextEncoder,
@@ -14,6 +17,8 @@ use tollgate_core::{Amount, Millis};
 use tollgate_store::{Reconciled, StoreTotals, TokenCounts, WriterStats};
 
 use chat::ChatMetrics;
+pub use chat::ChatTimes;
+use timings::Timings;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: &[f64] = &[
@@ -33,6 +38,7 @@ pub struct Metrics {
     callbacks_waiting: Gauge,
     background_failures: IntCounterVec,
     chats: ChatMetrics,
+    timings: Timings,
     uploads: IntCounter,
     upload_bytes: IntCounter,
     submitted: Gauge,
@@ -78,41 +84,26 @@ impl Metrics {
         let counters =
             |name: &str, help: &str, labels: &[&str]| new_counters(&registry, name, help, labels);
         let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(name, help).expect("a good name");
-            registry
-                .register(Box::new(counter.clone()))
-                .expect("a new name");
-            counter
+            register(&registry, IntCounter::new(name, help).expect("a good name"))
         };
         let float = |name: &str, help: &str| {
-            let counter = Counter::new(name, help).expect("a good name");
-            registry
-                .register(Box::new(counter.clone()))
-                .expect("a new name");
-            counter
+            register(&registry, Counter::new(name, help).expect("a good name"))
         };
-        let gauge = |opts: Opts| {
-            let gauge = Gauge::with_opts(opts).expect("a good name");
-            registry
-                .register(Box::new(gauge.clone()))
-                .expect("a new name");
-            gauge
-        };
+        let gauge = |opts: Opts| register(&registry, Gauge::with_opts(opts).expect("a good name"));
         let tasks = |state: &str| {
             gauge(
                 Opts::new("tollgate_tasks", "Unfinished tasks by state")
                     .const_label("state", state),
             )
         };
-        let sum = |of: &str, what: &str| {
-            let help = format!("{what}, all users, in units");
-            gauge(Opts::new(format!("tollgate_ledger_{of}"), help))
-        };
+        let sum =
+            |name: &str, what: &str| gauge(Opts::new(name, format!("{what}, all users, in units")));
         let build = gauge(
             Opts::new("tollgate_build_info", "The version that runs")
                 .const_label("version", env!("CARGO_PKG_VERSION")),
         );
         build.set(1.0);
+        let timings = Timings::new(&registry);
         Self {
             requests: counters(
                 "tollgate_http_requests_total",
@@ -138,7 +129,8 @@ impl Metrics {
                 "tollgate_callbacks_waiting",
                 "Callbacks that are still to be delivered",
             )),
-            chats: ChatMetrics::new(&registry),
+            chats: ChatMetrics::new(&registry, &timings.provider),
+            timings,
             uploads: counter("tollgate_uploads_total", "Images uploaded"),
             upload_bytes: counter("tollgate_upload_bytes_total", "Bytes of images uploaded"),
             submitted: tasks("submitted"),
@@ -147,10 +139,13 @@ impl Metrics {
                 "tollgate_queue_age_seconds",
                 "How long the oldest waiting task has been due",
             )),
-            balance: sum("balance", "Credits less settled charges"),
-            held: sum("held", "Set aside for unfinished tasks"),
-            used: sum("used", "Settled charges"),
-            debt: sum("debt", "Owed by users whose balance is negative"),
+            balance: sum("tollgate_ledger_balance", "Credits less settled charges"),
+            held: sum("tollgate_ledger_held", "Set aside for unfinished tasks"),
+            used: sum("tollgate_ledger_used", "Settled charges"),
+            debt: sum(
+                "tollgate_ledger_debt",
+                "Owed by users whose balance is negative",
+            ),
             commits: float(
                 "tollgate_store_commits_total",
                 "Transactions committed by this process",
@@ -197,14 +192,46 @@ impl Metrics {
         Arc::clone(made)
     }
 
-    /// An attempt at a chat failed on a channel.
-    pub fn chat_attempt_failed(&self, channel: &str) {
+    /// An attempt at a chat failed on a channel; `kind` is the recorded name of the error's kind.
+    pub fn chat_attempt_failed(&self, channel: &str, kind: &'static str) {
         self.chats.attempt_failed(channel);
+        self.channel_error(channel, kind);
     }
 
     /// A chat ended; `channel` is empty where none answered.
-    pub fn chat_ended(&self, channel: &str, outcome: &'static str, units: &TokenCounts) {
-        self.chats.ended(channel, outcome, units);
+    pub fn chat_ended(
+        &self,
+        channel: &str,
+        outcome: &'static str,
+        units: &TokenCounts,
+        times: ChatTimes,
+    ) {
+        self.chats.ended(channel, outcome, units, times);
+    }
+
+    /// An attempt failed on a channel; `kind` is the recorded name of the error's kind.
+    pub fn channel_error(&self, channel: &str, kind: &'static str) {
+        let labels = [channel, kind];
+        self.timings.errors.with_label_values(&labels).inc();
+    }
+
+    /// The first attempt at a task starts, so long after its submission.
+    pub fn task_started(&self, kind: &str, waited: Millis) {
+        let histogram = self.timings.queue_wait.with_label_values(&[kind]);
+        histogram.observe(seconds(waited));
+    }
+
+    /// A provider ended its work on an attempt at a task.
+    pub fn provider_done(&self, channel: &str, kind: &str, took: Duration) {
+        let labels = [channel, kind];
+        let histogram = self.timings.provider.with_label_values(&labels);
+        histogram.observe(took.as_secs_f64());
+    }
+
+    /// The hold of a task was settled or released, so long after it was made.
+    pub fn task_settled(&self, kind: &str, held: Millis) {
+        let histogram = self.timings.held.with_label_values(&[kind]);
+        histogram.observe(seconds(held));
     }
 
     /// The tokens of a chat were counted here.
@@ -278,6 +305,18 @@ impl Metrics {
     }
 }
 
+/// Not below 0: the clocks of nodes differ.
+fn seconds(time: Millis) -> f64 {
+    f64::from(u32::try_from(time.max(0)).unwrap_or(u32::MAX)) / 1000.0
+}
+
+/// Registers a metric under a name that no other has.
+fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> C {
+    let registered = registry.register(Box::new(metric.clone()));
+    registered.expect("a new name");
+    metric
+}
+
 /// Registers counters with labels.
 fn new_counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
     let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
@@ -318,8 +357,29 @@ mod tests {
             },
             3_500,
         );
+        let tokens = TokenCounts {
+            output: 90,
+            ..TokenCounts::default()
+        };
+        let times = ChatTimes {
+            first_token: Some(Duration::from_millis(250)),
+            total: Some(Duration::from_millis(1_250)),
+        };
+        metrics.chat_ended("one", "done", &tokens, times);
+        metrics.chat_ended("one", "cut", &tokens, times);
+        metrics.chat_ended("one", "done", &tokens, ChatTimes::default());
+        metrics.chat_attempt_failed("one", "TimedOut");
+        metrics.task_started("image", 400);
+        metrics.task_settled("image", -5);
         let text = metrics.render(&WriterStats::default());
         for line in [
+            r#"tollgate_chat_first_token_seconds_sum{channel="one"} 0.5"#,
+            r#"tollgate_chat_tokens_per_second_sum{channel="one"} 90"#,
+            r#"tollgate_provider_seconds_sum{channel="one",kind="chat"} 1.25"#,
+            r#"tollgate_channel_errors_total{channel="one",kind="TimedOut"} 1"#,
+            r#"tollgate_task_queue_seconds_bucket{kind="image",le="0.25"} 0"#,
+            r#"tollgate_task_queue_seconds_bucket{kind="image",le="0.5"} 1"#,
+            r#"tollgate_task_hold_seconds_bucket{kind="image",le="0.1"} 1"#,
             r#"tollgate_http_requests_total{method="GET",route="/v1/tasks/{task_id}",status="4xx"} 1"#,
             r#"tollgate_http_request_seconds_count{method="GET",route="/v1/tasks/{task_id}"} 2"#,
             r#"tollgate_tasks{state="submitted"} 3"#,

@@ -1,6 +1,6 @@
 //! Starting an attempt at a task: a permit on a channel, the attempt's row in the store, the call to the provider.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tollgate_core::Millis;
 use tollgate_media::Job;
@@ -143,11 +143,18 @@ pub(super) async fn start(
         now: context.clock.now(),
     };
     match context.store.start_attempt(row).await {
-        Ok(StartOutcome::Started(number)) => NewAttempt::Started(Attempt {
-            number,
-            permit,
-            adjustments: Vec::new(),
-        }),
+        Ok(StartOutcome::Started(number)) => {
+            if number == 1 {
+                let waited = context.clock.now() - task.created_at;
+                context.metrics.task_started(task.kind.name(), waited);
+            }
+            NewAttempt::Started(Attempt {
+                number,
+                permit,
+                started_at: Some(Instant::now()),
+                adjustments: Vec::new(),
+            })
+        }
         Ok(StartOutcome::LeaseLost) => NewAttempt::End(TurnEnd::Abandon),
         // An attempt is open that was not there when the task was claimed: the next turn resumes it.
         Ok(StartOutcome::EarlierStillQueued) => {

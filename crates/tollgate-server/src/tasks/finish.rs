@@ -62,12 +62,22 @@ pub(super) fn end_attempt(
         Ok(mut completed) => completed.failures.pop(),
         Err(error) => Some(error),
     };
+    let metrics = &run.context.metrics;
+    let channel = &attempt.permit.open.channel.name;
+    let is_ours = |e: &&ProviderError| e.kind == UpstreamErrorKind::Interrupted;
+    if let Some(error) = error.as_ref().filter(|e| !is_ours(e)) {
+        metrics.channel_error(channel, error.kind.recorded_name());
+    }
     let attempt_end = |outcome| AttemptEnd {
         number: attempt.number,
         outcome,
         error: error.as_ref().map(|e| e.message.clone()),
     };
     if let Some((files, result)) = results.result() {
+        if let Some(started_at) = attempt.started_at.filter(|_| is_completed) {
+            let kind = run.leased.task.kind.name();
+            metrics.provider_done(channel, kind, started_at.elapsed());
+        }
         let outcome = match &error {
             None => "done",
             Some(_) if is_completed => "partial",
@@ -80,7 +90,7 @@ pub(super) fn end_attempt(
     let kind = error.as_ref().map(|e| e.kind);
     tracing::warn!(
         task = run.leased.task.id,
-        channel = attempt.permit.open.channel.name,
+        channel = channel,
         attempt = attempt.number,
         kind = ?kind,
         error = error.as_ref().map(|e| e.message.as_str()),
@@ -174,6 +184,8 @@ async fn write(
             if matches!(outcome, FinishOutcome::Finished { .. }) {
                 let state = if completed { "completed" } else { "failed" };
                 context.metrics.task_ended(&task.family, state);
+                let held = now - task.created_at;
+                context.metrics.task_settled(task.kind.name(), held);
                 if task.callback_url.is_some() {
                     context.webhook_due.notify_one();
                 }

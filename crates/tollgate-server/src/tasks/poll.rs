@@ -243,6 +243,7 @@ pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Re
     let mut attempt = Attempt {
         number: open.number,
         permit,
+        started_at: None,
         adjustments: adjustments_from_text(open),
     };
     if let Some(provider_job_id) = &open.provider_job_id {

@@ -1,6 +1,7 @@
 //! The types that the steps of one turn share: a task in a worker, its attempt, and how the turn ends.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Adjustment, Millis};
@@ -54,6 +55,8 @@ impl TaskRun {
 pub(super) struct Attempt {
     pub(super) number: i64,
     pub(super) permit: ChannelPermit,
+    /// `None` if an earlier turn started it.
+    pub(super) started_at: Option<Instant>,
     /// What the provider was asked for instead of what the job says.
     pub(super) adjustments: Vec<Adjustment>,
 }

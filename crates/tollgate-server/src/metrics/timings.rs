@@ -1,0 +1,71 @@
+//! How long tasks wait, how long providers take, how long money is held; errors of channels by kind.
+
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+
+/// Upper bounds of the buckets of whole generations, in seconds.
+const LONG_BUCKETS: &[f64] = &[
+    0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1800.0,
+];
+
+/// Times of tasks and chats, and errors of channels.
+pub(super) struct Timings {
+    /// By kind of task.
+    pub(super) queue_wait: HistogramVec,
+    /// By channel and kind of request.
+    pub(super) provider: HistogramVec,
+    /// By kind of task.
+    pub(super) held: HistogramVec,
+    /// By channel and kind of error.
+    pub(super) errors: IntCounterVec,
+}
+
+impl Timings {
+    /// All at nothing, in `registry`.
+    pub(super) fn new(registry: &Registry) -> Self {
+        let long = |name: &str, help: &str, labels: &[&str]| {
+            new_histograms(registry, name, help, labels, LONG_BUCKETS)
+        };
+        let errors = Opts::new(
+            "tollgate_channel_errors_total",
+            "Failed attempts at chats and tasks, by kind of error",
+        );
+        let errors = IntCounterVec::new(errors, &["channel", "kind"]).expect("a good name");
+        registry
+            .register(Box::new(errors.clone()))
+            .expect("a new name");
+        Self {
+            queue_wait: long(
+                "tollgate_task_queue_seconds",
+                "Time from a task's submission to its first attempt",
+                &["kind"],
+            ),
+            provider: long(
+                "tollgate_provider_seconds",
+                "Time from sending a request to a provider until its result was complete",
+                &["channel", "kind"],
+            ),
+            held: long(
+                "tollgate_task_hold_seconds",
+                "Time from a task's hold to its settlement or release",
+                &["kind"],
+            ),
+            errors,
+        }
+    }
+}
+
+/// Registers histograms with labels; `buckets` are upper bounds.
+pub(super) fn new_histograms(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    buckets: &[f64],
+) -> HistogramVec {
+    let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+    let histograms = HistogramVec::new(opts, labels).expect("a good name");
+    registry
+        .register(Box::new(histograms.clone()))
+        .expect("a new name");
+    histograms
+}
