@@ -1,13 +1,16 @@
 // The console against the real gateway: first sign-in by the printed link, a user with credit and a key, the trail, sign-out.
-// TOLLGATE is the program; NODE_PATH must lead to playwright-core and axe-core.
+// Before that, both OpenAPI documents are checked against the schema of OpenAPI 3.1.
+// TOLLGATE is the program; NODE_PATH must lead to playwright-core, axe-core and @seriousme/openapi-schema-validator.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 
 const require = createRequire(`${process.env.NODE_PATH}/`);
 const { chromium } = require("playwright-core");
+const { Validator } = await import(pathToFileURL(require.resolve("@seriousme/openapi-schema-validator")).href);
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const PASSWORD = "correct horse battery";
 /** Starts the gateway on an empty folder; resolves with its address and the link of the first sign-in. */
@@ -36,6 +39,12 @@ try {
   const root = await fetch(gateway.url, { headers: { accept: "text/html" }, redirect: "manual" });
   expect(root.status === 303 && root.headers.get("location") === "/console/", "GET / of a browser does not lead to the console");
   expect((await fetch(gateway.url)).status === 404, "GET / of other clients is not 404");
+  for (const document of ["/openapi.json", "/admin/openapi.json"]) {
+    const validator = new Validator();
+    const { valid, errors } = await validator.validate(await (await fetch(gateway.url + document)).json());
+    expect(valid && validator.version === "3.1", `${document} is not valid OpenAPI 3.1: ${JSON.stringify(errors)}`);
+    if (valid) validator.resolveRefs(); // Throws if a schema is missing.
+  }
   const page = await browser.newPage();
   page.setDefaultTimeout(20_000);
   page.on("pageerror", (error) => failures.push(error.message));

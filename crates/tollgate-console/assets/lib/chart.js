@@ -1,10 +1,12 @@
 // A line chart over time (uPlot), drawn in the colours of the page, with its figures as text for those who cannot see it.
 import { html, useEffect, useRef } from "./ui.js";
-import uPlot from "../vendor/uplot.js";
+import script from "../vendor/uplot.js";
 import { t } from "./i18n.js";
 import { count } from "./format.js";
 import { theme } from "./theme.js";
 
+/** @type {any} The minified script has no types. */
+const uPlot = script;
 const HEIGHT = 150;
 
 /** `times` in Unix seconds; `series`: `{label, values, colour}`, the colour a CSS variable's name. */

@@ -9,7 +9,7 @@ import { CopyButton, ErrorNotice } from "./elements.js";
  * A field: `type` is text, password, amount, integer, number, switch, select, choices, lines, json or time.
  * `nullable` fields are `null` if they are empty; others are left out.
  * @typedef {{ name: string, label: string, type?: string, hint?: string, required?: boolean, nullable?: boolean,
- *   options?: (string | [string, string])[], min?: number, max?: number, minlength?: number, readonly?: boolean,
+ *   options?: (string | string[])[], min?: number, max?: number, minlength?: number, readonly?: boolean,
  *   autocomplete?: string }} Field
  */
 
@@ -154,7 +154,10 @@ export function openForm({ title, fields, initial, action, note, submit }) {
       submit=${async (values, key) => close((await submit(values, key)) ?? true)} />`);
 }
 
-/** Creates an object by a form; shows its secret if it has one. */
+/**
+ * Creates an object by a form; shows its secret if it has one. `fixed` is sent beside the fields.
+ * @param {{ title: string, path: string, fields: Field[], initial?: any, action?: string, note?: any, fixed?: object }} form
+ */
 export async function createObject({ title, path, fields, initial, action, note, fixed = {} }) {
   const send = async (values, key) => (await request("POST", path, { body: { ...values, ...fixed }, key })).data;
   const created = await openForm({ title, fields, initial, action: action ?? t("Create"), note, submit: send });

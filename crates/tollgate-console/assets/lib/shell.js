@@ -55,7 +55,7 @@ function Search() {
   const href = (hit) => `${base}/${pages[hit.type]}${encodeURIComponent(hit.id)}`;
   const find = async (event) => {
     event.preventDefault();
-    const q = new FormData(event.target).get("q").trim();
+    const q = String(new FormData(event.target).get("q")).trim();
     setError(null);
     try {
       const { data } = await get("/search", { q });

@@ -4,7 +4,10 @@ import { t } from "../lib/i18n.js";
 import { address, base, setQuery } from "../lib/router.js";
 import { Code, PageHead } from "../lib/elements.js";
 
-/** Name and text of each set-up, for the gateway at `url` and a chat model. */
+/**
+ * Name and text of each set-up, for the gateway at `url` and a chat model.
+ * @type {[string, (url: string, model: string) => string][]}
+ */
 const CLIENTS = [
   ["curl", (url, model) => `curl ${url}/v1/chat/completions \\\n  -H "authorization: Bearer $TOLLGATE_API_KEY" -H "content-type: application/json" \\\n  -d '{"model":"${model}","messages":[{"role":"user","content":"Hello"}]}'`],
   ["OpenAI SDK (Python)", (url, model) => `from openai import OpenAI\n\nclient = OpenAI(base_url="${url}/openai/v1", api_key="sk-…")\nreply = client.chat.completions.create(\n    model="${model}", messages=[{"role": "user", "content": "Hello"}])\nprint(reply.choices[0].message.content)`],
