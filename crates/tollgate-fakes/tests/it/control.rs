@@ -49,7 +49,7 @@ async fn a_request_s_own_scenario_comes_before_the_queue_and_that_before_what_is
 
 #[test]
 fn names_are_parsed() {
-    assert_eq!(Scenario::all().len(), 39);
+    assert_eq!(Scenario::all().len(), 40);
     let key = Some("k".to_owned());
     for (name, scenario) in [
         ("reset_mid_body=4", Scenario::ResetMidBody { after: 4 }),
