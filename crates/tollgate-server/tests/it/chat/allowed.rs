@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::upstream::{Received, Upstream, events, json as json_answer};
-use crate::harness::{Backend, Client, Reply, Setup, on_both, on_sqlite};
+use crate::harness::{Backend, Client, Reply, Setup, on_both};
 
-on_sqlite!(
+on_both!(
     options_are_forwarded_only_where_they_are_allowed_or_priced,
     a_reload_changes_what_a_channel_allows,
     responses_are_stored_only_where_the_channel_allows_it,
+    parts_with_a_price_are_held_and_charged_apart,
 );
-on_both!(parts_with_a_price_are_held_and_charged_apart);
 
 const CHAT: &str = "/openai/v1/chat/completions";
 const RESPONSES: &str = "/openai/v1/responses";

@@ -16,7 +16,7 @@ use super::providers::{AllProviders, CHANNELS, all_models};
 use super::request::{ChatRequest, TOOL};
 use crate::harness::*;
 
-on_sqlite!(the_table_of_bills_is_what_the_gateway_charges);
+on_both!(the_table_of_bills_is_what_the_gateway_charges);
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../", "docs/money.md");
 const BEGIN: &str =

@@ -12,10 +12,8 @@ on_both!(
     every_token_has_its_price,
     a_hold_is_visible_while_it_lasts,
     concurrent_chats_never_overdraw,
-);
-on_sqlite!(
     chats_without_money_are_rejected_first,
-    missing_and_negative_token_counts_are_estimated
+    missing_and_negative_token_counts_are_estimated,
 );
 
 /// Prices of a token in billionths.

@@ -14,8 +14,6 @@ use crate::harness::*;
 on_both!(
     a_client_that_leaves_before_any_content_pays_for_the_prompt,
     a_stream_cut_just_before_its_end_costs_what_it_costs_whole,
-);
-on_sqlite!(
     hidden_reasoning_is_charged_to_a_client_that_leaves,
     a_complete_response_that_nobody_waits_for_is_charged,
     the_cap_that_is_held_for_is_sent,
