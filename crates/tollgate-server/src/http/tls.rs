@@ -13,6 +13,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tollgate_core::Millis;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
 
 /// Interval at which the files are compared with what is in use.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
@@ -91,6 +94,22 @@ impl ServerTls {
     /// The server's side of a TLS handshake.
     pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         TlsAcceptor::from(self.current()).accept(stream).await
+    }
+}
+
+impl TlsFiles {
+    /// When the certificate expires.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn expires_at(&self) -> Result<Millis, String> {
+        let cert = self.cert.display();
+        let unreadable = |e: &dyn std::fmt::Display| format!("tls.cert: {cert}: {e}");
+        let pem = fs::read(&self.cert).map_err(|e| unreadable(&e))?;
+        let first = CertificateDer::from_pem_slice(&pem).map_err(|e| unreadable(&e))?;
+        let first = Certificate::from_der(&first).map_err(|e| unreadable(&e))?;
+        let end = first.tbs_certificate.validity.not_after;
+        Ok(Millis::try_from(end.to_unix_duration().as_millis()).unwrap_or(Millis::MAX))
     }
 }
 

@@ -71,7 +71,7 @@ impl FileStorage {
     }
 
     /// Bytes of the disk that the process may still use.
-    pub(super) fn free_bytes(&self) -> io::Result<u64> {
+    pub fn free_bytes(&self) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(&self.root)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }

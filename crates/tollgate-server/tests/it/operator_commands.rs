@@ -111,6 +111,7 @@ async fn doctor_finds_what_is_wrong(backend: Backend) {
     let newer = "UPDATE meta SET value = value + 1 WHERE name = 'schema_version'";
     let older = "UPDATE meta SET value = value - 1 WHERE name = 'schema_version'";
     let unreachable = channel("http://127.0.0.1:1");
+    let full_disk = format!("{healthy}[storage]\nreserve_mb = 1_000_000_000\n");
     let no_folder = format!("{healthy}[storage]\nurl = \"file:///no/such/folder\"\n");
     for (config, sql, check, level, words) in [
         ("", "", "channels", "warn", "sandbox"),
@@ -123,6 +124,7 @@ async fn doctor_finds_what_is_wrong(backend: Backend) {
             "main cannot be reached",
         ),
         (&no_folder, "", "storage", "fail", "/no/such/folder"),
+        (&full_disk, "", "storage", "warn", "of its disk are free"),
         (
             "price.unheard-of.per_image = 1",
             "",

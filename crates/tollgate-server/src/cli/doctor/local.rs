@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use tollgate_core::clock::DAY;
 use tollgate_core::{Clock as _, Millis, SystemClock};
 use tollgate_store::inspect_database;
 use tollgate_upstream::egress::{Client, ClientOptions};
@@ -11,7 +12,7 @@ use super::finding::Finding;
 use crate::cli::database_location;
 use crate::config::Config;
 use crate::http::max_within_descriptors;
-use crate::http::tls::ServerTls;
+use crate::http::tls::{ServerTls, TlsFiles};
 use crate::reloadable::Reloadable;
 use crate::storage::files::FileStorage;
 
@@ -19,6 +20,8 @@ use crate::storage::files::FileStorage;
 const MAX_CLOCK_DIFFERENCE: Millis = 5_000;
 /// Milliseconds from which providers reject signed requests, whose tokens are valid for a few minutes.
 const UNUSABLE_CLOCK_DIFFERENCE: Millis = 60_000;
+/// Validity of a certificate below which it should have been renewed: services that renew do so a month before the end.
+const MIN_VALIDITY: Millis = 14 * DAY;
 /// Models that are named in one line.
 const MAX_NAMED: usize = 5;
 
@@ -116,8 +119,24 @@ pub(super) async fn check_storage(config: &Config) -> Finding {
         Ok(storage) => storage,
         Err(e) => return Finding::fail("storage", e, action),
     };
+    let mb = |bytes: u64| bytes / 1_048_576;
+    let (free, reserve) = (storage.free_bytes(), config.storage_reserve_mb * 1_048_576);
     match storage.check_writable().await {
-        Ok(()) => Finding::ok("storage", format!("{shown} takes files")),
+        Ok(()) => match free {
+            Ok(free) if free < 2 * reserve => {
+                let message = format!("{shown} takes files, {} MB of its disk are free", mb(free));
+                let action = format!(
+                    "make room: with less than storage.reserve_mb = {} nothing new is taken",
+                    mb(reserve)
+                );
+                Finding::warn("storage", message, action)
+            }
+            Ok(free) => {
+                let message = format!("{shown} takes files, {} MB of its disk are free", mb(free));
+                Finding::ok("storage", message)
+            }
+            Err(_) => Finding::ok("storage", format!("{shown} takes files")),
+        },
         Err(e) => Finding::fail("storage", format!("{shown} takes no file: {e}"), action),
     }
 }
@@ -145,14 +164,30 @@ pub(super) fn check_open_files(config: &Config) -> Finding {
     )
 }
 
+/// How long the certificate is still valid.
+fn check_expiry(files: &TlsFiles, now: Millis) -> Finding {
+    const CHECK: &str = "certificates";
+    let cert = files.cert.display();
+    let expires_at = match files.expires_at() {
+        Ok(expires_at) => expires_at,
+        Err(e) => return Finding::warn(CHECK, e, "look at it with `openssl x509 -in FILE -text`"),
+    };
+    let days = (expires_at - now) / DAY;
+    let action = "renew it: a new file is used within seconds";
+    match expires_at - now {
+        ..=0 => Finding::fail(CHECK, format!("{cert} has expired"), action),
+        left if left < MIN_VALIDITY => {
+            Finding::warn(CHECK, format!("{cert} expires in {days} days"), action)
+        }
+        _ => Finding::ok(CHECK, format!("{cert} is valid for {days} days")),
+    }
+}
+
 /// Warns of keys that cross a network unencrypted.
 pub(super) fn check_encryption(config: &Config) -> Finding {
     if let Some(files) = &config.tls {
         return match ServerTls::load(files) {
-            Ok(_) => Finding::ok(
-                "certificates",
-                format!("{} is loaded", files.cert.display()),
-            ),
+            Ok(_) => check_expiry(files, SystemClock.now()),
             Err(e) => Finding::fail(
                 "certificates",
                 e,
@@ -251,5 +286,34 @@ mod tests {
             assert_eq!(found.level, level, "{found}");
             assert!(found.to_string().contains(words), "{found}");
         }
+    }
+
+    #[test]
+    fn a_certificate_is_to_be_renewed_in_time() {
+        let folder = std::env::temp_dir().join(tollgate_core::id::short_id("tollgate-cert-"));
+        std::fs::create_dir(&folder).unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        // The last day of 2026 begins at this time.
+        params.not_after = rcgen::date_time_ymd(2026, 12, 31);
+        let end: Millis = 1_798_675_200_000;
+        let key = rcgen::KeyPair::generate().unwrap();
+        let files = TlsFiles {
+            cert: folder.join("cert.pem"),
+            key: folder.join("key.pem"),
+        };
+        let unreadable = check_expiry(&files, 0);
+        assert_eq!(unreadable.level, Level::Warn, "{unreadable}");
+        std::fs::write(&files.cert, params.self_signed(&key).unwrap().pem()).unwrap();
+        for (days, level, words) in [
+            (90, Level::Ok, "valid for 90 days"),
+            (14, Level::Ok, "valid for 14 days"),
+            (13, Level::Warn, "expires in 13 days"),
+            (0, Level::Fail, "has expired"),
+        ] {
+            let found = check_expiry(&files, end - days * DAY);
+            assert_eq!(found.level, level, "{found}");
+            assert!(found.to_string().contains(words), "{found}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
