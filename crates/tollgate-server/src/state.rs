@@ -124,7 +124,8 @@ impl App {
             files: FileStorage::open(&config.storage_dir(), &public_url)?
                 .with_reserve(config.storage_reserve_mb * 1_048_576),
             auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
-            limits: RateLimiter::new(config.limits.rates(), Arc::clone(&clock)),
+            limits: RateLimiter::new(config.limits.rates(), Arc::clone(&clock))
+                .with_reserve(|max| config.fairness.reserve(max)),
             body_budget: BodyBudget::new(config.limits.body_memory_mb),
             metrics: Arc::new(Metrics::new()),
             node,

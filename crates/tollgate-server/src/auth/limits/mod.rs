@@ -15,6 +15,7 @@ use tollgate_core::clock::SECOND;
 use tollgate_core::{ApiError, Clock, ErrorKind, Millis};
 use tollgate_store::{Key, RateLimits};
 
+use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use sliding_window::SlidingWindow;
 
 /// Entries of a table before idle ones are looked for and removed.
@@ -27,6 +28,8 @@ pub struct RateLimiter {
     shared: Arc<Shared>,
     /// Limits of all users together.
     gateway: RateLimits,
+    /// Shares the gateway's limit of requests in flight among users.
+    shares: Option<FairPermits>,
 }
 
 struct Shared {
@@ -72,6 +75,8 @@ pub struct RequestPermit {
     key: Arc<Key>,
     gateway: RateLimits,
     reserved_tokens: AtomicU64,
+    /// Its share of the gateway's limit of requests in flight.
+    _share: Option<FairPermit>,
 }
 
 impl RateLimiter {
@@ -81,7 +86,18 @@ impl RateLimiter {
         Self {
             shared: Arc::new(Shared { table, clock }),
             gateway,
+            shares: None,
         }
+    }
+
+    /// Keeps `reserve` of the requests in flight that the gateway allows for users who have none, while more than one user sends
+    /// requests: one user cannot take all of them from the others.
+    pub fn with_reserve(mut self, reserve: impl FnOnce(usize) -> usize) -> Self {
+        self.shares = self.gateway.max_concurrency.map(|max| {
+            let max = max as usize;
+            FairPermits::new(max, Reserve::WhenShared(reserve(max)))
+        });
+        self
     }
 
     /// Admits a request of `key`. `None` if no limit applies to the key.
@@ -98,11 +114,19 @@ impl RateLimiter {
         if scopes().next().is_none() {
             return Ok(None);
         }
+        // First: it also notes who sends requests, whether or not they are admitted.
+        let share = self.shares.as_ref();
+        let share = share.and_then(|shares| shares.try_acquire(&key.user_id));
         let mut table = self.shared.lock();
         for (scope, rates) in scopes() {
             table
                 .usage(scope, now)
                 .check_requests(scope, &rates, is_post, now)?;
+        }
+        if self.shares.is_some() && share.is_none() {
+            let max = self.gateway.max_concurrency.unwrap_or(0);
+            let what = format!("have its share of {max} requests in flight: wait for one to end");
+            return Err(rejected(Scope::User(&key.user_id), &what, SECOND));
         }
         for (scope, rates) in scopes() {
             let usage = table.usage(scope, now);
@@ -117,6 +141,7 @@ impl RateLimiter {
             key: Arc::clone(key),
             gateway: self.gateway,
             reserved_tokens: AtomicU64::new(0),
+            _share: share,
         }))
     }
 

@@ -110,6 +110,25 @@ fn requests_in_flight_are_counted_until_they_end() {
 }
 
 #[test]
+fn one_user_leaves_requests_in_flight_to_others() {
+    let (limiter, _) = limiter(rates(0, 0, 4));
+    let limiter = limiter.with_reserve(|max| max / 4);
+    let (ann, bob) = (key("a", "ann", NONE, NONE), key("b", "bob", NONE, NONE));
+    let admit = |key| limiter.admit(key, true, 0);
+    let mut of_ann: Vec<_> = (0..4).map(|_| admit(&ann).unwrap()).collect();
+    let (message, _) = rate_limit_error(admit(&bob));
+    assert!(message.contains("requests in flight"), "{message}");
+    // Bob has asked: what becomes free is not all for Ann.
+    of_ann.pop();
+    let (message, _) = rate_limit_error(admit(&ann));
+    let expected = "this account, with all its API keys, may have its share of 4 requests";
+    assert!(message.starts_with(expected), "{message}");
+    let _of_bob = admit(&bob).unwrap();
+    of_ann.truncate(1);
+    assert!(admit(&ann).is_ok());
+}
+
+#[test]
 fn the_error_names_the_limit_and_a_rejected_request_counts_nowhere() {
     let (limiter, _) = limiter(rates(4, 0, 0));
     let small = key("small", "ann", rates(2, 0, 0), rates(3, 0, 0));
