@@ -5,5 +5,6 @@ pub mod availability;
 pub mod data_dir;
 pub mod file_name;
 pub mod files;
+mod mp4_end;
 pub mod types;
 pub mod uploads;

@@ -1,13 +1,13 @@
 //! File types: recognizes images, videos and audio by their first bytes, and checks results for the task's kind.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 
 use tollgate_core::TaskKind;
 use tollgate_media::image::ImageMetadata;
 
-use super::audio_end;
+use super::{audio_end, mp4_end};
 
 /// A type of result file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub fn check_result(
         _ => recognize_audio(head).ok_or("is not audio (MP3, WAV, Ogg, FLAC, AAC or M4A)")?,
     };
     if [MP4, MOV, M4A].contains(&found) {
-        check_mp4_boxes(&mut file, bytes)?;
+        mp4_end::check_boxes(&mut file, bytes)?;
     }
     let is_complete = match found {
         WAV => audio_end::is_complete_wav(&mut file, bytes),
@@ -137,39 +137,8 @@ fn recognize_audio(head: &[u8]) -> Option<FileType> {
     }
 }
 
-/// Checks the boxes of an MP4: they must fill the file exactly, and the index (`moov` or `moof`) must be among them.
-fn check_mp4_boxes(file: &mut File, bytes: u64) -> Result<(), String> {
-    let unreadable = |e: io::Error| format!("cannot be read back: {e}");
-    let (mut at, mut has_index) = (0, false);
-    while at < bytes {
-        file.seek(SeekFrom::Start(at)).map_err(unreadable)?;
-        let mut head = [0; 16];
-        let read = read_up_to(file, &mut head).map_err(unreadable)?;
-        if read < 8 {
-            return Err("is cut off".to_owned());
-        }
-        let name = [head[4], head[5], head[6], head[7]];
-        has_index |= &name == b"moov" || &name == b"moof";
-        let size = u64::from(u32::from_be_bytes([head[0], head[1], head[2], head[3]]));
-        at += match size {
-            // The box extends to the end of the file.
-            0 => bytes - at,
-            1 if read == 16 => {
-                let long = head[8..].try_into().unwrap_or_default();
-                u64::from_be_bytes(long).max(16)
-            }
-            1 => return Err("is cut off".to_owned()),
-            size => size.max(8),
-        };
-    }
-    match (at == bytes, has_index) {
-        (true, true) => Ok(()),
-        (false, _) => Err("is cut off".to_owned()),
-        (true, false) => Err("has no index of its frames".to_owned()),
-    }
-}
-
-fn read_up_to(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+/// Reads until `buffer` is full or the file ends; returns the number of bytes.
+pub(super) fn read_up_to(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match file.read(&mut buffer[filled..])? {

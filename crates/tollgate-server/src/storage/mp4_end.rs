@@ -1,0 +1,138 @@
+//! Whether an MP4 file ends where its own index says (ISO/IEC 14496-12).
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+
+use super::types::read_up_to;
+
+/// Bytes of an index that is read: that of an hour of video has fewer.
+const MAX_INDEX: u64 = 16 * 1_048_576;
+/// How deep the places of frames are.
+const MAX_DEPTH: u32 = 4;
+/// Boxes that hold the boxes with the places of the frames.
+const CONTAINERS: [&[u8; 4]; 4] = [b"trak", b"mdia", b"minf", b"stbl"];
+
+/// Checks the boxes: they must fill the file exactly; the index (`moov` or `moof`) and the frames (`mdat`) must be among them, and
+/// no frame that the index names may begin behind the end.
+///
+/// # Errors
+/// The end of a sentence that begins with "the result".
+pub(super) fn check_boxes(file: &mut File, bytes: u64) -> Result<(), String> {
+    let unreadable = |e: io::Error| format!("cannot be read back: {e}");
+    let cut_off = || Err("is cut off".to_owned());
+    let (mut at, mut has_index, mut has_frames, mut last_frame) = (0, false, false, 0);
+    while at < bytes {
+        file.seek(SeekFrom::Start(at)).map_err(unreadable)?;
+        let mut head = [0; 16];
+        let read = read_up_to(file, &mut head).map_err(unreadable)?;
+        let Some((name, header, size)) = read_header(&head[..read], bytes - at) else {
+            return cut_off();
+        };
+        has_index |= &name == b"moov" || &name == b"moof";
+        has_frames |= &name == b"mdat";
+        if &name == b"moov" && size <= MAX_INDEX {
+            let mut index = Vec::new();
+            file.seek(SeekFrom::Start(at + header))
+                .map_err(unreadable)?;
+            let content = size.saturating_sub(header);
+            file.take(content)
+                .read_to_end(&mut index)
+                .map_err(unreadable)?;
+            last_frame = last_frame.max(last_place(&index, MAX_DEPTH));
+        }
+        at += size;
+    }
+    match (has_index, has_frames) {
+        _ if at != bytes => cut_off(),
+        (false, _) => Err("has no index of its frames".to_owned()),
+        (true, false) => cut_off(),
+        (true, true) if last_frame >= bytes => cut_off(),
+        (true, true) => Ok(()),
+    }
+}
+
+/// The name of a box, the length of its header, and its size with that; `left` bytes of the file are left. `None` if it is cut.
+fn read_header(head: &[u8], left: u64) -> Option<([u8; 4], u64, u64)> {
+    let name: [u8; 4] = head.get(4..8)?.try_into().ok()?;
+    let size = u32::from_be_bytes(head.get(..4)?.try_into().ok()?);
+    Some(match size {
+        // The box extends to the end of the file.
+        0 => (name, 8, left),
+        1 => {
+            let long = u64::from_be_bytes(head.get(8..16)?.try_into().ok()?);
+            (name, 16, long.max(16))
+        }
+        size => (name, 8, u64::from(size).max(8)),
+    })
+}
+
+/// The last place in the file that the boxes in `boxes` name as the beginning of frames; 0 if they name none. Containers are looked
+/// into down to `depth` levels.
+fn last_place(mut boxes: &[u8], depth: u32) -> u64 {
+    let mut last = 0;
+    while let Some((name, header, size)) = read_header(boxes, boxes.len() as u64) {
+        let size = usize::try_from(size).unwrap_or(usize::MAX).min(boxes.len());
+        let content = &boxes[(header as usize).min(size)..size];
+        last = last.max(match &name {
+            b"stco" => places::<4>(content),
+            b"co64" => places::<8>(content),
+            name if depth > 0 && CONTAINERS.contains(&name) => last_place(content, depth - 1),
+            _ => 0,
+        });
+        boxes = &boxes[size..];
+    }
+    last
+}
+
+/// The largest of the places of `N` bytes in a box of places: a version, flags, their number, and then they.
+fn places<const N: usize>(content: &[u8]) -> u64 {
+    let places = content.get(8..).unwrap_or_default().chunks_exact(N);
+    let numbers = places.map(|place| place.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)));
+    numbers.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_box(name: &[u8; 4], content: &[u8]) -> Vec<u8> {
+        let size = u32::try_from(content.len() + 8).unwrap();
+        [&size.to_be_bytes(), &name[..], content].concat()
+    }
+
+    /// An index whose frames begin at these places.
+    fn index(places: &[u32]) -> Vec<u8> {
+        let mut table = [0, places.len() as u32].map(u32::to_be_bytes).concat();
+        table.extend(places.iter().flat_map(|place| place.to_be_bytes()));
+        let mut inner = a_box(b"stco", &table);
+        for name in [b"stbl", b"minf", b"mdia", b"trak", b"moov"] {
+            inner = a_box(name, &inner);
+        }
+        inner
+    }
+
+    fn check(content: &[u8]) -> Result<(), String> {
+        let path = std::env::temp_dir().join(tollgate_core::id::short_id("tollgate-mp4-"));
+        std::fs::write(&path, content).unwrap();
+        let checked = check_boxes(&mut File::open(&path).unwrap(), content.len() as u64);
+        std::fs::remove_file(&path).unwrap();
+        checked
+    }
+
+    #[test]
+    fn a_file_that_is_cut_at_a_box_or_in_an_open_one_is_found() {
+        let head = [a_box(b"ftyp", b"isom"), index(&[130, 180])].concat();
+        let frames = [b'i'; 100];
+        let complete = [head.clone(), a_box(b"mdat", &frames)].concat();
+        assert_eq!(check(&complete), Ok(()));
+        // The frames extend to the end of the file.
+        let mut open = [head.clone(), a_box(b"mdat", &frames)].concat();
+        open[head.len()..head.len() + 4].fill(0);
+        assert_eq!(check(&open), Ok(()));
+        let cut_off = Err("is cut off".to_owned());
+        assert_eq!(check(&open[..170]), cut_off);
+        assert_eq!(check(&complete[..170]), cut_off);
+        assert_eq!(check(&head), cut_off, "no frames at all");
+        assert_eq!(check(&head[..head.len() - 1]), cut_off);
+    }
+}
