@@ -438,7 +438,9 @@ impl ChannelFailover<'_> {
             let converter = StreamConverter::new(self.endpoint, &prepared, &options);
             let received = &self.bill.received_before_start;
             let first_byte = timeouts.first_byte;
-            let watch = StreamWatch::start(first_byte, self.bill.max_output());
+            // Silence that is allowed before and between chunks is allowed without output too.
+            let max_silence = first_byte.max(timeouts.idle);
+            let watch = StreamWatch::start(max_silence, self.bill.max_output());
             let started = stream::start(body, converter, watch, channel, first_byte, received);
             let started = started.await.map_err(in_client_format)?;
             UpstreamResponse::Stream(started)

@@ -43,7 +43,7 @@ async fn all_fakes(
 }
 
 async fn answers_that_do_not_end_are_cut_once(backend: Backend) {
-    let limits = "[time_limits]\nchat_first_byte_s = 1\n";
+    let limits = "[time_limits]\nchat_first_byte_s = 1\nchat_idle_s = 1\n";
     let (gateway, fakes) = all_fakes(backend, limits, Duration::from_millis(1)).await;
     let client = gateway.user_client("free", &["--unlimited"]).await;
     let mut chats = 0;
