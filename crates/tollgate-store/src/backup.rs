@@ -47,7 +47,12 @@ pub async fn restore_sqlite(backup: &Path, database: &Path) -> Result<u64, Store
         let mut name = database.as_os_str().to_owned();
         name.push(suffix);
         let file = PathBuf::from(name);
-        if file.exists() {
+        let is_in_the_way = match suffix {
+            // A server that has stopped leaves an empty log.
+            "-wal" => std::fs::metadata(&file).is_ok_and(|log| log.len() > 0),
+            _ => file.exists(),
+        };
+        if is_in_the_way {
             return Err(StoreError::Setup(format!(
                 "{} exists and is not overwritten: move it away, or choose another --data-dir",
                 file.display()

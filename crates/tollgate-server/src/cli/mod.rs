@@ -9,6 +9,7 @@ mod chat;
 mod client;
 mod completions;
 mod doctor;
+mod first_writes;
 mod health;
 mod image;
 mod init;

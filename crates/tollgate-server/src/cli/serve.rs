@@ -9,11 +9,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Amount, Clock, SteadyClock, id};
-use tollgate_store::{KeyLimits, RateLimits};
+use tollgate_core::{Clock, SteadyClock};
 
-use super::{Common, Failed, key, open_store};
-use crate::admin::sign_in_link;
+use super::{Common, Failed, first_writes, open_store};
 use crate::clock_sync;
 use crate::config::{Config, Overrides};
 use crate::http::server::{self, Listener};
@@ -27,8 +25,6 @@ use crate::tasks::cleanup;
 
 /// How long settlements may go on after the last connection has ended.
 const CLOSING: Duration = Duration::from_secs(5);
-/// The user of a first start.
-const DEMO: &str = "demo";
 
 #[derive(Args)]
 pub(super) struct Serve {
@@ -66,27 +62,9 @@ impl Serve {
         let app = App::build(config, listener.address(), store, clock)?;
         app.config_sync.refresh().await?;
         log_setup(&app);
-        // 4. A first start has something to try.
-        if app.config.demo && !app.store.has_users().await? {
-            create_demo_user(&app).await?;
-        }
-        if !app.store.has_admins().await? {
-            print_first_link(&app).await?;
-        }
-        // 5. A node that is alone takes back at once what its last run left leased.
-        let has_crashed = if app.store.is_shared() {
-            // Whether a crashed node left unfinished tasks cannot be told from those of live nodes.
-            app.store.next_task_due_at().await?.is_some()
-        } else {
-            app.store.release_leases(None, app.clock.now()).await? > 0
-        };
-        // Had the last run crashed because it worked on too much at once, so would this one.
-        if has_crashed {
-            app.tasks.signals.workload.begin_with_few();
-        }
-        app.heartbeat.start().await?;
-        app.config_sync.report().await?;
-        // 6. Serve until told to stop; who reads that line may say so at once.
+        // 4. What a start writes; on a full disk, as soon as it takes writes again.
+        let written = first_writes::write_or_retry(&app).await?;
+        // 5. Serve until told to stop; who reads that line may say so at once.
         let signals = Signals::listen()?;
         writeln!(
             std::io::stdout(),
@@ -97,7 +75,7 @@ impl Serve {
         let reload = || common.configuration(overrides());
         let background = start_background_loops(&app, steady, tls);
         let listeners = (listener, metrics_listener);
-        until_stopped(&app, listeners, signals, background, reload).await
+        until_stopped(&app, listeners, signals, written, background, reload).await
     }
 }
 
@@ -131,46 +109,11 @@ fn log_setup(app: &App) {
     }
 }
 
-/// First start: creates the user `demo` with one API key and prints both with commands to paste.
-async fn create_demo_user(app: &App) -> Result<(), Failed> {
-    app.store
-        .create_user(
-            DEMO,
-            true,
-            Amount::ZERO,
-            RateLimits::default(),
-            app.clock.now(),
-        )
-        .await?;
-    let (_, key) = key::create(&app.store, DEMO, "first start", None, KeyLimits::default()).await?;
-    let url = &app.public_url;
-    let body =
-        r#"{"model": "gpt-image-2-official", "prompt": "a lighthouse at dawn", "size": "16:9"}"#;
-    let text = format!(
-        "\nFirst start: created user {DEMO:?} (unlimited) with this API key, which is shown only once:\n\n  {key}\n\n\
-         Generate an image:\n\n  curl -s {url}/v1/images/generations -H 'Authorization: Bearer {key}' \\\n    \
-         -H 'Content-Type: application/json' -d '{body}'\n\n\
-         Poll the task with its id from the answer:\n\n  \
-         curl -s {url}/v1/tasks/TASK_ID -H 'Authorization: Bearer {key}'\n\n"
-    );
-    Ok(std::io::stderr().write_all(text.as_bytes())?)
-}
-
-/// While there is no admin: prints the one-time link with which the first one signs in.
-async fn print_first_link(app: &App) -> Result<(), Failed> {
-    let code = id::random_secret("");
-    let now = app.clock.now();
-    app.store
-        .create_first_link(&id::key_hash(&code), now)
-        .await?;
-    let link = sign_in_link(&app.public_url, &code);
-    Ok(writeln!(std::io::stderr(), "first sign-in: {link}")?)
-}
-
 async fn until_stopped(
     app: &Arc<App>,
     (listener, metrics_listener): (Listener, Option<Listener>),
     mut signals: Signals,
+    written: CancellationToken,
     background: JoinSet<()>,
     reload: impl Fn() -> Result<Config, Failed>,
 ) -> Result<(), Failed> {
@@ -183,7 +126,8 @@ async fn until_stopped(
             async move { pool.run(drain, drain_timeout).await }
         };
         let metrics = Arc::clone(&app.metrics);
-        tokio::spawn(run_forever("workers", metrics, drain.clone(), run))
+        let workers = run_forever("workers", metrics, drain.clone(), run);
+        tokio::spawn(start_after(written.clone(), drain.clone(), workers))
     };
     let webhooks = {
         let (webhooks, stop) = (Arc::clone(&app.webhooks), drain.clone());
@@ -192,7 +136,8 @@ async fn until_stopped(
             async move { webhooks.run(drain).await }
         };
         let metrics = Arc::clone(&app.metrics);
-        tokio::spawn(run_forever("webhooks", metrics, drain.clone(), run))
+        let webhooks = run_forever("webhooks", metrics, drain.clone(), run);
+        tokio::spawn(start_after(written, drain.clone(), webhooks))
     };
     let options = server::Options::from(&app.config);
     let service = GatewayService::new(app);
@@ -226,6 +171,19 @@ async fn until_stopped(
     }
     drop(background);
     Ok(())
+}
+
+/// Runs `work` once `written` is cancelled; not at all if `drain` is cancelled before.
+async fn start_after(
+    written: CancellationToken,
+    drain: CancellationToken,
+    work: impl Future<Output = ()>,
+) {
+    tokio::select! {
+        biased;
+        () = written.cancelled() => work.await,
+        () = drain.cancelled() => {}
+    }
 }
 
 /// Starts the loops that run until the process ends; they stop when the set is dropped.

@@ -5,14 +5,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::process::Command;
 use tollgate_fakes::{Fake, Options, Provider, start};
 
 use crate::harness::images::{data_uri, png};
 use crate::harness::priced_images::{PRICES, images};
-use crate::harness::{Backend, Setup, TestGateway, on_both, on_sqlite, status, task_id, until};
+use crate::harness::{
+    Backend, Setup, TestGateway, on_both, on_sqlite, status, task_id, until, until_true,
+};
 
 on_both!(results_wait_for_the_storage_and_are_made_once);
-on_sqlite!(submissions_with_files_are_told_to_come_back);
+on_sqlite!(
+    submissions_with_files_are_told_to_come_back,
+    a_full_disk_at_the_start_leaves_reads,
+);
 
 const TASKS: usize = 6;
 const PRICE: f64 = 0.5;
@@ -115,5 +121,52 @@ async fn submissions_with_files_are_told_to_come_back(backend: Backend) {
     folder.put_back();
     let id = client.submit(&body).await;
     assert_eq!(status(&client.wait_for_end(&id).await), "completed");
+    gate.close().await;
+}
+
+/// No file of the process may grow beyond this many bytes: less than the write-ahead log has, more than the log file.
+const LIMIT: u64 = 256 * 1024;
+
+async fn a_full_disk_at_the_start_leaves_reads(backend: Backend) {
+    let (mut gate, client) = TestGateway::with_config(backend, PRICES).await;
+    let done = client.generate(&images("a pier", 1)).await;
+    let waiting = client
+        .submit(&images("a quay [[sandbox:delay=3000]]", 1))
+        .await;
+    client.wait_for_start(&waiting).await;
+    gate.kill().await;
+    let wal = std::fs::metadata(gate.data_dir().join("tollgate.db-wal"));
+    assert!(wal.unwrap().len() > LIMIT, "the limit limits nothing");
+    let full = format!("--fsize={LIMIT}:unlimited");
+    let ignore_the_signal = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
+    gate.start_server_under(
+        "prlimit",
+        &[&[full.as_str()], &ignore_the_signal[..]].concat(),
+    )
+    .await;
+    let anonymous = gate.anonymous();
+    anonymous.get("/healthz").await.expect(200);
+    anonymous.get("/readyz").await.expect(503);
+    client.get("/v1/tasks").await.expect(200);
+    client.get("/v1/user/balance").await.expect(200);
+    assert_eq!(
+        client.task(done["id"].as_str().unwrap()).await["cost"],
+        done["cost"]
+    );
+    let reply = client.post_image(&images("a mole", 1)).await;
+    assert_eq!(reply.header("retry-after"), "5");
+    reply.error(503, "unavailable");
+    let mut free = Command::new("prlimit");
+    free.args([
+        "--pid",
+        &gate.pid().to_string(),
+        "--fsize=unlimited:unlimited",
+    ]);
+    assert!(free.status().await.unwrap().success());
+    until_true("/readyz", async || {
+        anonymous.get("/readyz").await.status == 200
+    })
+    .await;
+    assert_eq!(status(&client.wait_for_end(&waiting).await), "completed");
     gate.close().await;
 }

@@ -78,8 +78,18 @@ fn configure(conn: &Connection, busy: Duration) -> Result<(), DbError> {
     // Without the stable query planner, a plan is remade for new parameter values, at ten times the cost of a read.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(db_error)?;
+    // The log and its index stay when the last connection closes: on a disk that has filled up since, they could not be made.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(db_error)?;
     conn.set_prepared_statement_cache_capacity(128);
     Ok(())
+}
+
+/// Moves what is in the write-ahead log to the database and empties the log, unless another process is reading it.
+pub(crate) fn empty_wal(conn: &Connection) -> Result<(), DbError> {
+    conn.busy_timeout(Duration::ZERO).map_err(db_error)?;
+    conn.pragma_update(None, "wal_checkpoint", "truncate")
+        .map_err(db_error)
 }
 
 /// Opens the database for reading only.
@@ -310,5 +320,22 @@ mod tests {
         script(&conn, "CREATE TABLE t (x BLOB); PRAGMA max_page_count = 4").unwrap();
         let written = script(&conn, "INSERT INTO t VALUES (zeroblob(1000000))");
         assert!(matches!(written, Err(DbError::DiskFull(_))), "{written:?}");
+    }
+    #[test]
+    fn the_log_and_its_index_outlive_the_last_connection() {
+        let folder = std::env::temp_dir().join(format!("tollgate-wal-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.db");
+        let conn = open(&path).unwrap();
+        script(&conn, "CREATE TABLE t (x INT)").unwrap();
+        empty_wal(&conn).unwrap();
+        drop(conn);
+        let length = |suffix: &str| {
+            let file = folder.join(format!("a.db{suffix}"));
+            std::fs::metadata(file).unwrap().len()
+        };
+        assert!(length("") > 0 && length("-shm") > 0);
+        assert_eq!(length("-wal"), 0);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -59,9 +59,29 @@ impl TestGateway {
         self.try_start().await
     }
 
+    /// [`TestGateway::start_server`] by a program that runs its arguments as a command, such as `prlimit`.
+    pub(crate) async fn start_server_under(&mut self, program: &str, arguments: &[&str]) {
+        let serve = self.serve_command();
+        let serve = serve.as_std();
+        let mut command = Command::new(program);
+        command.args(arguments).arg(serve.get_program());
+        command.args(serve.get_args());
+        command.current_dir(serve.get_current_dir().expect("a directory"));
+        command.envs(
+            serve
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let listens = self.try_start_with(command).await;
+        assert!(listens, "the server ended at its start: {}", self.log());
+    }
+
     async fn try_start(&mut self) -> bool {
+        self.try_start_with(self.serve_command()).await
+    }
+
+    async fn try_start_with(&mut self, mut command: Command) -> bool {
         assert!(self.server.is_none(), "it runs already");
-        let mut command = self.serve_command();
         self.server = Server::try_start(&mut command, &self.log_file(), &self.address).await;
         self.server.is_some()
     }
@@ -108,10 +128,14 @@ impl TestGateway {
         until_true(words, async || self.log().contains(words)).await;
     }
 
+    /// The server's process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.as_ref().expect("a server").pid()
+    }
+
     /// The most memory that the server has ever had, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
-        let pid = self.server.as_ref().expect("a server").pid();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
         kib.expect("VmHWM").trim().parse::<u64>().unwrap() * 1024
