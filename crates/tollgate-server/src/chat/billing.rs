@@ -58,6 +58,8 @@ pub struct Bill {
     /// `None` if no upstream has the request.
     in_flight: Option<InFlight>,
     has_client_left: bool,
+    /// Whether the upstream sent far more than the request allows.
+    is_too_large: bool,
     /// Bytes of what has been received of a stream before its first piece for the client.
     pub received_before_start: AtomicU64,
     /// What has been received from the upstream so far.
@@ -143,6 +145,7 @@ impl Bill {
             upstream_model: None,
             in_flight: None,
             has_client_left: false,
+            is_too_large: false,
             received_before_start: AtomicU64::new(0),
             delivered: Delivered::default(),
         })
@@ -170,6 +173,11 @@ impl Bill {
     pub fn request_failed(&mut self) {
         (self.in_flight, self.channel, self.upstream_model) = (None, None, None);
         *self.received_before_start.get_mut() = 0;
+    }
+
+    /// The upstream sent far more than the request allows, and was cut off: no more output is charged than the request allows.
+    pub fn answer_was_too_large(&mut self) {
+        self.is_too_large = true;
     }
 
     /// The first piece of a stream for the client has come.
@@ -333,7 +341,10 @@ impl Bill {
             return ChargedTokens::default();
         }
         let context_window = self.in_flight.and_then(|sent| sent.context_window);
-        let visible = tokens::estimate_bytes(text_bytes);
+        let mut visible = tokens::estimate_bytes(text_bytes);
+        if self.is_too_large {
+            visible = visible.min(self.bounds.max_output(false));
+        }
         let bounded = usage.map(|usage| self.bounds.clamp(usage, context_window, visible));
         let clamped = bounded.map_or(0, |(_, clamped)| clamped);
         if clamped > 0 {

@@ -259,6 +259,9 @@ impl StreamState {
         tracing::warn!(channel = channel, error = %error, "an upstream's stream broke off");
         permit.record_error(bill.model(), user_id, &error);
         bill.add_failed_attempt(channel, &error);
+        if error.kind == UpstreamErrorKind::TooLarge {
+            bill.answer_was_too_large();
+        }
         let settled = bill.settle("cut").await;
         let error = ProviderError {
             kind: UpstreamErrorKind::Unavailable,

@@ -16,6 +16,10 @@ on_sqlite!(
     a_private_server_gets_no_urls,
 );
 
+const MAX_TOKENS: u64 = 20;
+/// One event that is far larger than the answers of all models that are tested.
+const HUGE: Scenario = Scenario::HugeEvent { bytes: 200_000 };
+
 /// A gateway with these `limits` in front of a fake of each API that waits before each event.
 async fn all_fakes(
     backend: Backend,
@@ -54,15 +58,17 @@ async fn answers_that_do_not_end_are_cut_once(backend: Backend) {
             for (scenario, outcome) in [
                 (Scenario::Pings, "TimedOut"),
                 (Scenario::Endless, "TooLarge"),
+                (HUGE, "TooLarge"),
             ] {
                 // With reasoning, two megabytes of text may come: too many pieces for a test.
-                if scenario == Scenario::Endless && number > 0 {
+                if scenario != Scenario::Pings && number > 0 {
                     continue;
                 }
                 fake.clear();
                 fake.set(scenario.clone());
                 let name = format!("{scenario:?} {format:?} {model}");
-                let request = ChatRequest::of_text(format, model, true, "hi").max_tokens(20);
+                let request =
+                    ChatRequest::of_text(format, model, true, "hi").max_tokens(MAX_TOKENS);
                 let path = format.vendor_path(model, true);
                 let mut response = client.open(&path, &request.body).await;
                 let text = response.text().await;
@@ -70,14 +76,17 @@ async fn answers_that_do_not_end_are_cut_once(backend: Backend) {
                 assert_eq!(fake.requests().len(), 1, "{name}");
                 chats += 1;
                 let rows = until("the record", async || {
-                    let rows = chat_records(&gateway, "outcome, attempts").await;
+                    let rows = chat_records(&gateway, "outcome, attempts, output").await;
                     (rows.len() == chats).then_some(rows)
                 })
                 .await;
                 let row = &rows[chats - 1];
                 assert!(row[1].contains(outcome), "{name}: {row:?}");
+                let output: u64 = row[2].parse().unwrap();
+                assert!(output <= MAX_TOKENS, "{name}: {row:?}");
                 fake.set(Scenario::Normal);
-                let request = ChatRequest::of_text(format, model, false, "hi").max_tokens(20);
+                let request =
+                    ChatRequest::of_text(format, model, false, "hi").max_tokens(MAX_TOKENS);
                 format
                     .send(&client, model, false, &request.body)
                     .await
