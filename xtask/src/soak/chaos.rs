@@ -22,16 +22,40 @@ pub(super) fn kill_and_restart_until(
     while Instant::now() < until {
         let pause = Duration::from_millis(300 + rng.below(2500));
         sleep(pause.min(until.saturating_duration_since(Instant::now())));
-        if rng.one_in(4) {
+        let is_full = setup.disk().is_some_and(|disk| disk.is_full());
+        if rng.one_in(4) && !is_full {
             credit(setup, observations, &mut rng);
         }
-        if rng.one_in(5) {
+        if rng.one_in(5) && !is_full {
             audit(setup, observations, &mut rng);
         }
-        if let Err(what) = kill_and_restart(setup, observations, &mut rng) {
+        let done = fill_or_free(setup, observations, &mut rng);
+        let done = done.and_then(|()| kill_and_restart(setup, observations, &mut rng));
+        if let Err(what) = done {
             observations.violation(what);
-            return;
+            break;
         }
+    }
+    if let Some(mut disk) = setup.disk()
+        && disk.is_full()
+        && let Err(e) = disk.free()
+    {
+        observations.violation(e);
+    }
+}
+
+/// Fills the disk up now and then, for one or more kills.
+fn fill_or_free(setup: &Setup, observations: &Observations, rng: &mut Rng) -> Result<(), String> {
+    let Some(mut disk) = setup.disk() else {
+        return Ok(());
+    };
+    match disk.is_full() {
+        true if rng.one_in(2) => disk.free(),
+        false if rng.one_in(6) => {
+            count(&observations.counts.full_disks);
+            disk.fill()
+        }
+        _ => Ok(()),
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn chat(
     let usage = match &answer {
         Ok(answer) if answer.status == 200 => usage(answer, stream),
         Ok(answer) if matches!(answer.status.as_u16(), 402 | 429) => return,
-        Ok(answer) if matches!(answer.status.as_u16(), 502 | 503) => None,
+        Ok(answer) if matches!(answer.status.as_u16(), 502..=504) => None,
         Ok(answer) => {
             observations.violation(format!("chat {body}: {}", answer.describe()));
             None

@@ -32,6 +32,7 @@ pub(super) struct Customer {
     addresses: Vec<String>,
     client: Client,
     observations: Arc<Observations>,
+    bad_provider: bool,
     open: Vec<String>,
     uploads: Vec<String>,
 }
@@ -58,6 +59,7 @@ impl Customer {
             addresses: setup.addresses.clone(),
             client,
             observations,
+            bad_provider: setup.bad_provider,
             open: Vec::new(),
             uploads: Vec::new(),
         }
@@ -82,7 +84,7 @@ impl Customer {
     async fn submit_one(&mut self) {
         self.submissions += 1;
         let name = format!("{}-{}", self.number, self.submissions);
-        let submission = Submission::random(&mut self.rng, &name, &self.uploads);
+        let submission = Submission::random(&mut self.rng, &name, &self.uploads, self.bad_provider);
         let key = self.rng.pick(&self.keys).clone();
         let twice = submission.idempotency_key.is_some() && self.rng.one_in(8);
         let (here, there) = (
@@ -320,6 +322,10 @@ impl Customer {
                 self.uploads.push(link.to_owned());
             }
             (429 | 502 | 503, _) => count(&self.observations.counts.shed),
+            // A storage that is full for a moment.
+            (500, _) if answer.headers.contains_key("retry-after") => {
+                count(&self.observations.counts.shed);
+            }
             _ => {
                 let what = format!("upload of {} bytes: {}", image.len(), answer.describe());
                 self.observations.violation(what);

@@ -7,10 +7,12 @@
 //!    what they observe ([`observations`]); [`chaos`] kills and restarts beside them.
 //! 3. [`final_check`] waits for the last task and compares everything with the observations.
 
+mod bad_provider;
 mod chaos;
 mod chats;
 mod customer;
 mod final_check;
+mod full_disk;
 mod observations;
 mod record_check;
 mod setup;
@@ -22,6 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use tollgate_fakes::Fake;
 
 use crate::http::Client;
 use crate::rng::Rng;
@@ -52,6 +55,12 @@ pub(crate) struct Options {
     /// Let hostile clients attack beside the honest ones, one after the other
     #[arg(long)]
     hostile: bool,
+    /// Put a provider that misbehaves in ever new ways before the sandbox
+    #[arg(long)]
+    bad_provider: bool,
+    /// Keep the files (and SQLite's database) on a file system of so many MB, and fill it up now and then (needs root)
+    #[arg(long, value_name = "N")]
+    disk_mb: Option<u64>,
     /// Make the same choices as the run that printed this number
     #[arg(long)]
     seed: Option<u64>,
@@ -69,14 +78,23 @@ pub(crate) fn run(options: Options) -> Outcome {
         return Err("--nodes: one, or several with --database postgres".to_owned());
     }
     let seed = options.seed.unwrap_or_else(Rng::fresh_seed);
-    let binary = gateway::binary(options.binary)?;
-    let setup = Setup::open(&binary, options.database, options.nodes)?;
+    let binary = gateway::binary(options.binary.clone())?;
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
+    let provider = match options.bad_provider {
+        true => Some(runtime.block_on(bad_provider::start())?),
+        false => None,
+    };
+    let url = provider.as_ref().map(Fake::base_url);
+    let setup = Setup::open(&binary, &options, url.as_deref())?;
     let observations = Arc::new(Observations::default());
     let until = Instant::now() + Duration::from_secs(options.seconds);
     println!("soak: {} s of load, seed {seed}", options.seconds);
 
-    let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
+    if let Some(provider) = provider {
+        let rng = Rng::new(seed.wrapping_add(CUSTOMERS as u64));
+        runtime.spawn(bad_provider::misbehave(provider, rng, until));
+    }
     let client = Client::new();
     let customers: Vec<_> = (0..CUSTOMERS)
         .map(|number| {

@@ -40,6 +40,8 @@ pub(super) struct Counts {
     pub(super) polls: AtomicU64,
     pub(super) downloads: AtomicU64,
     pub(super) audits: AtomicU64,
+    /// How often the disk was full.
+    pub(super) full_disks: AtomicU64,
     pub(super) completed: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) cancelled: AtomicU64,
@@ -174,6 +176,7 @@ impl Observations {
             ("uploads", locked(&self.uploads).len().to_string()),
             ("files downloaded and decoded", number(&counts.downloads)),
             ("audits", number(&counts.audits)),
+            ("times that the disk was full", number(&counts.full_disks)),
             ("violations", locked(&self.violations).len().to_string()),
         ];
         let mut text = String::new();

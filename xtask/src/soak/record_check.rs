@@ -55,6 +55,12 @@ pub(super) fn check_record(
     let (expected, price) = match (submission.ending, &end) {
         (_, End::Cancelled) if cancel != Cancel::No => (true, 0),
         (_, _) if cancel == Cancel::Confirmed => (false, 0),
+        (_, End::Failed) if submission.on_bad_provider => (true, 0),
+        (_, End::Completed(links)) if submission.on_bad_provider => {
+            let paid = i64::try_from(links.len()).unwrap_or(0) * submission.price;
+            let most = submission.body["n"].as_u64().unwrap_or(1);
+            ((1..=most).contains(&(links.len() as u64)), paid)
+        }
         (Ending::Images(count), End::Completed(links)) => {
             let paid = i64::try_from(count).unwrap_or(0) * submission.price;
             (links.len() as u64 == count, paid)
@@ -134,6 +140,7 @@ mod tests {
             price: 40_000_000,
             ending,
             size: None,
+            on_bad_provider: false,
             idempotency_key: None,
         }
     }
@@ -157,6 +164,20 @@ mod tests {
             check_record(&submission(Ending::Failure), Cancel::No, &failed),
             None
         );
+    }
+
+    #[test]
+    fn what_a_bad_provider_gets_first_may_fail_and_is_paid_by_the_image() {
+        let two = Submission {
+            on_bad_provider: true,
+            body: json!({"n": 2}),
+            ..submission(Ending::Images(2))
+        };
+        let failed = json!({"status": "failed", "cost": 0, "error": {"code": "provider_error"}});
+        assert_eq!(check_record(&two, Cancel::No, &failed), None);
+        assert_eq!(check_record(&two, Cancel::No, &completed(1, 0.04)), None);
+        assert!(check_record(&two, Cancel::No, &completed(1, 0.08)).is_some());
+        assert!(check_record(&two, Cancel::No, &completed(3, 0.12)).is_some());
     }
 
     #[test]

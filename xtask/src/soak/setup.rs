@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Database;
+use super::bad_provider;
+use super::full_disk::Disk;
+use super::{Database, Options};
 use crate::gateway::{Gateway, target_folder};
 use crate::postgres::{self, Postgres};
 use crate::process::TempDir;
@@ -34,19 +36,26 @@ pub(super) struct Account {
     pub(super) credited: Mutex<Option<i64>>,
 }
 
-/// Everything that runs during a soak. Dropped in this order: gateways, database, files.
+/// Everything that runs during a soak. Dropped in this order: disk, gateways, database, files.
 pub(super) struct Setup {
+    disk: Option<Mutex<Disk>>,
     nodes: Vec<Mutex<Gateway>>,
     pub(super) addresses: Vec<String>,
     pub(super) accounts: Vec<Account>,
+    /// Whether a provider that misbehaves comes before the sandbox.
+    pub(super) bad_provider: bool,
     _database: Option<Postgres>,
     _files: TempDir,
 }
 
 impl Setup {
-    /// Starts `count` gateways on one new database and makes the accounts.
-    pub(super) fn open(binary: &Path, database: Database, count: usize) -> Result<Self, String> {
-        let server = match database {
+    /// Starts the gateways on one new database and makes the accounts. `bad_provider` is the URL of a provider that misbehaves.
+    pub(super) fn open(
+        binary: &Path,
+        options: &Options,
+        bad_provider: Option<&str>,
+    ) -> Result<Self, String> {
+        let server = match options.database {
             Database::Sqlite => None,
             Database::Postgres => {
                 let bin = postgres::find();
@@ -57,8 +66,11 @@ impl Setup {
         };
         let files = TempDir::within(&target_folder(), "files")?;
         let mut nodes: Vec<Gateway> = Vec::new();
-        for _ in 0..count {
-            let mut node = Gateway::prepare(binary, SETTINGS)?;
+        let mut disk = None;
+        let channels = bad_provider.map(bad_provider::channels);
+        let settings = format!("{}{SETTINGS}", channels.unwrap_or_default());
+        for _ in 0..options.nodes {
+            let mut node = Gateway::prepare(binary, &settings)?;
             let first = nodes
                 .first()
                 .map_or_else(|| node.address(), Gateway::address);
@@ -70,6 +82,16 @@ impl Setup {
                 let url = format!("file://{}", files.path().display());
                 node.environment("TOLLGATE_STORAGE__URL", url);
             }
+            if let (Some(megabytes), None) = (options.disk_mb, &disk) {
+                node.environment("TOLLGATE_STORAGE__RESERVE_MB", "64");
+                let data = node.data();
+                let folder = if server.is_some() {
+                    files.path()
+                } else {
+                    &data
+                };
+                disk = Some(Disk::create(folder, megabytes)?);
+            }
             node.start()?;
             nodes.push(node);
         }
@@ -78,6 +100,8 @@ impl Setup {
             addresses: nodes.iter().map(Gateway::address).collect(),
             nodes: nodes.into_iter().map(Mutex::new).collect(),
             accounts,
+            bad_provider: bad_provider.is_some(),
+            disk: disk.map(Mutex::new),
             _database: server,
             _files: files,
         })
@@ -94,8 +118,17 @@ impl Setup {
         node.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The disk that may be filled up, if there is one.
+    pub(super) fn disk(&self) -> Option<MutexGuard<'_, Disk>> {
+        let disk = self.disk.as_ref()?;
+        Some(disk.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Keeps the gateways' folders; returns the first one's place.
     pub(super) fn keep(&self) -> String {
+        if let Some(mut disk) = self.disk() {
+            disk.keep();
+        }
         let places = (0..self.count()).map(|at| self.node(at).keep().display().to_string());
         places.collect::<Vec<_>>().join(" ")
     }

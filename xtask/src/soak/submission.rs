@@ -23,13 +23,21 @@ pub(super) struct Submission {
     pub(super) ending: Ending,
     /// Width and height, if the documentation fixes them; else `None`.
     pub(super) size: Option<(u32, u32)>,
+    /// Whether a provider that misbehaves gets it first: then it may also fail, free of charge, or succeed with fewer images.
+    pub(super) on_bad_provider: bool,
     /// Most submissions carry one.
     pub(super) idempotency_key: Option<String>,
 }
 
 impl Submission {
-    /// A random submission. `name` is unique; `uploads` are links to images uploaded before.
-    pub(super) fn random(rng: &mut Rng, name: &str, uploads: &[String]) -> Self {
+    /// A random submission. `name` is unique; `uploads` are links to images uploaded before; `bad_provider`: whether there is
+    /// one that misbehaves.
+    pub(super) fn random(
+        rng: &mut Rng,
+        name: &str,
+        uploads: &[String],
+        bad_provider: bool,
+    ) -> Self {
         let n = 1 + rng.below(3);
         let (directive, ending) = directive(rng, n);
         let prompt = format!("submission {name} {directive}");
@@ -41,6 +49,7 @@ impl Submission {
                 price: GROK_PRICE,
                 ending,
                 size: None,
+                on_bad_provider: false,
                 idempotency_key,
             };
         }
@@ -66,6 +75,7 @@ impl Submission {
             price: if high { GPT_HIGH_PRICE } else { GPT_PRICE },
             ending,
             size: Some(pixels),
+            on_bad_provider: bad_provider,
             idempotency_key,
         }
     }
