@@ -191,8 +191,8 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     )))
 }
 
-/// Reads a body of at most `limit` bytes. Memory is taken as bytes arrive, up to twice of what is there: a size that is only
-/// declared costs nothing.
+/// Reads a body of at most `limit` bytes. Memory of the budget is taken as bytes arrive, up to twice of what is there. The buffer
+/// has the declared size at once: pages that nothing was written to are no memory, and one that grows is copied again and again.
 async fn collect_body(
     mut body: Body,
     limit: usize,
@@ -231,8 +231,8 @@ async fn collect_body(
                     rest.extend_from_slice(head);
                 }
                 if rest.capacity() < len {
-                    let bound = declared.unwrap_or(limit).max(len);
-                    rest.reserve(planned.clamp(len, bound) - rest.len());
+                    let capacity = declared.unwrap_or(planned.min(limit)).max(len);
+                    rest.reserve(capacity - rest.len());
                 }
                 rest.extend_from_slice(&data);
             }
