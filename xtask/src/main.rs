@@ -55,11 +55,8 @@ enum Command {
     Deb(deb::Options),
     /// Write the manual pages of the gateway's commands
     Man(man::Options),
-    /// Mutated input for every parser of the chat formats, a minute each
+    /// Mutated input for every parser, a minute each
     Fuzz(fuzz::Options),
-    /// One fuzz target
-    #[command(hide = true)]
-    FuzzOne(fuzz::OneOptions),
     /// The bare server that the bench measures beside
     #[command(hide = true)]
     BareServer(bench::BareOptions),
@@ -84,7 +81,6 @@ fn main() -> ExitCode {
         Command::Deb(options) => deb::run(options),
         Command::Man(options) => man::run(options),
         Command::Fuzz(options) => fuzz::run(&options),
-        Command::FuzzOne(options) => fuzz::run_one(&options),
         Command::BareServer(options) => bench::serve_bare(&options),
         Command::BenchUpstream => bench::serve_upstream(),
         Command::BenchProxy(options) => bench::serve_proxy(&options),

@@ -32,11 +32,6 @@ impl Rng {
         self.0.random_range(0..limit.max(1))
     }
 
-    /// An index from 0 to `limit - 1`; 0 if `limit` is 0.
-    pub(crate) fn index(&mut self, limit: usize) -> usize {
-        self.0.random_range(0..limit.max(1))
-    }
-
     /// True with a probability of 1 in `times`.
     pub(crate) fn one_in(&mut self, times: u32) -> bool {
         self.0.random_ratio(1, times)

@@ -11,6 +11,7 @@ pub mod form_json;
 mod http2;
 mod json_scan;
 pub mod large_work;
+pub mod range;
 pub mod reply;
 pub mod server;
 pub mod tls;

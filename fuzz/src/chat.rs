@@ -5,30 +5,46 @@ use tollgate_chat::hub::ModelCapabilities;
 use tollgate_chat::sse::Decoder;
 use tollgate_chat::{FORMATS, Format, RenderOptions, Target as For};
 
-/// One parser.
-pub(super) struct Target {
-    pub(super) name: &'static str,
-    /// The golden cases it begins with: a part of their paths.
-    pub(super) corpus: &'static str,
-    /// Tries an input; the number decides where streams are cut. Panics where something is wrong.
-    pub(super) run: fn(&[u8], u64),
+use crate::{Target, corpus};
+
+/// The decoder, and a target for each of a format's parsers.
+pub(crate) fn targets() -> Vec<Target> {
+    let mut targets = vec![target("sse".to_owned(), "/streams/", sse)];
+    for format in FORMATS.iter().copied() {
+        let name = format.name();
+        targets.push(target(
+            format!("{name}-request"),
+            "/requests/",
+            move |input, _| {
+                request(format, input);
+            },
+        ));
+        targets.push(target(
+            format!("{name}-response"),
+            "/replies/",
+            move |input, _| {
+                response(format, input);
+            },
+        ));
+        targets.push(target(
+            format!("{name}-stream"),
+            "/streams/",
+            move |input, cuts| {
+                stream(format, input, cuts);
+            },
+        ));
+    }
+    targets
 }
 
-macro_rules! targets {
-    ($($at:literal $format:literal),+) => {
-        &[
-            Target { name: "sse", corpus: "/streams/", run: sse },
-            $(
-                Target { name: concat!($format, "-request"), corpus: "/requests/", run: |i, _| request(FORMATS[$at], i) },
-                Target { name: concat!($format, "-reply"), corpus: "/replies/", run: |i, _| reply(FORMATS[$at], i) },
-                Target { name: concat!($format, "-stream"), corpus: "/streams/", run: |i, c| stream(FORMATS[$at], i, c) },
-            )+
-        ]
-    };
+/// A target that begins with the golden cases whose path contains `part`.
+fn target(name: String, part: &'static str, run: impl Fn(&[u8], u64) + 'static) -> Target {
+    Target {
+        name,
+        corpus: Box::new(move || corpus::golden_chats(part)),
+        run: Box::new(run),
+    }
 }
-
-pub(super) static TARGETS: &[Target] =
-    targets!(0 "chat-completions", 1 "responses", 2 "messages", 3 "generate-content");
 
 /// However it is cut, the decoder sees the same events.
 fn sse(input: &[u8], cuts: u64) {
@@ -78,7 +94,7 @@ fn request(format: &'static dyn Format, input: &[u8]) {
     let _ = format.read_error(500, input);
 }
 
-fn reply(format: &'static dyn Format, input: &[u8]) {
+fn response(format: &'static dyn Format, input: &[u8]) {
     let _ = format.forward_response(&Bytes::copy_from_slice(input), "m");
     if let Ok(read) = format.read_response(input) {
         for other in FORMATS {
@@ -149,7 +165,7 @@ fn rendering() -> RenderOptions<'static> {
 }
 
 /// `input` in pieces of a length that `cuts` decides.
-fn pieces(input: &[u8], cuts: u64) -> Vec<&[u8]> {
+pub(crate) fn pieces(input: &[u8], cuts: u64) -> Vec<&[u8]> {
     let length = 1 + usize::try_from(cuts % 97).unwrap_or(0);
     input.chunks(length).collect()
 }

@@ -1,9 +1,7 @@
-//! Inputs: the golden cases, mutated in bytes and in structure.
+//! Inputs: valid ones, mutated in bytes and in structure.
 
-use std::fs;
-use std::path::Path;
-
-use crate::rng::Rng;
+use rand::RngExt as _;
+use rand::rngs::StdRng;
 
 /// Longest input.
 pub(super) const LONGEST: usize = 256 * 1024;
@@ -57,11 +55,10 @@ const TOKENS: &[&[u8]] = &[
 pub(super) struct Corpus(Vec<Vec<u8>>);
 
 impl Corpus {
-    /// Every file under `root` whose path contains `what`.
-    pub(super) fn load(root: &Path, what: &str) -> Result<Self, String> {
-        let mut cases = vec![b"{}".to_vec(), Vec::new()];
-        gather(root, what, &mut cases)?;
-        Ok(Self(cases))
+    /// These cases, and the smallest ones.
+    pub(super) fn new(mut cases: Vec<Vec<u8>>) -> Self {
+        cases.extend([b"{}".to_vec(), Vec::new()]);
+        Self(cases)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -69,40 +66,40 @@ impl Corpus {
     }
 
     /// A case with some changes.
-    pub(super) fn mutated(&self, rng: &mut Rng) -> Vec<u8> {
+    pub(super) fn mutated(&self, rng: &mut StdRng) -> Vec<u8> {
         let mut bytes = self.pick(rng).clone();
-        for _ in 0..=rng.index(6) {
+        for _ in 0..=index(rng, 6) {
             self.change(&mut bytes, rng);
         }
         bytes.truncate(LONGEST);
         bytes
     }
 
-    fn pick(&self, rng: &mut Rng) -> &Vec<u8> {
-        &self.0[rng.index(self.0.len())]
+    fn pick(&self, rng: &mut StdRng) -> &Vec<u8> {
+        &self.0[index(rng, self.0.len())]
     }
 
-    fn change(&self, bytes: &mut Vec<u8>, rng: &mut Rng) {
-        let at = rng.index(bytes.len() + 1);
-        let end = (at + rng.index(40)).min(bytes.len());
-        match rng.index(9) {
+    fn change(&self, bytes: &mut Vec<u8>, rng: &mut StdRng) {
+        let at = index(rng, bytes.len() + 1);
+        let end = (at + index(rng, 40)).min(bytes.len());
+        match index(rng, 9) {
             0 if !bytes.is_empty() => {
                 let at = at.min(bytes.len() - 1);
-                bytes[at] ^= 1 << rng.index(8);
+                bytes[at] ^= 1 << index(rng, 8);
             }
             1 => bytes.truncate(at),
             2 => drop(bytes.drain(at..end)),
-            3 => drop(bytes.splice(at..end, TOKENS[rng.index(TOKENS.len())].iter().copied())),
-            4 => drop(bytes.splice(at..at, TOKENS[rng.index(TOKENS.len())].iter().copied())),
+            3 => drop(bytes.splice(at..end, TOKENS[index(rng, TOKENS.len())].iter().copied())),
+            4 => drop(bytes.splice(at..at, TOKENS[index(rng, TOKENS.len())].iter().copied())),
             5 => {
                 // A piece again, perhaps many times.
-                let piece = bytes[at..end].repeat(1 + rng.index(64));
+                let piece = bytes[at..end].repeat(1 + index(rng, 64));
                 bytes.splice(at..at, piece);
             }
             6 => {
                 // The head of one case and the tail of another.
                 let other = self.pick(rng);
-                let from = rng.index(other.len() + 1);
+                let from = index(rng, other.len() + 1);
                 bytes.truncate(at);
                 bytes.extend_from_slice(&other[from..]);
             }
@@ -113,15 +110,15 @@ impl Corpus {
 }
 
 /// Puts a JSON value of `other` in the place of one of `bytes`.
-fn swap_values(bytes: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
+fn swap_values(bytes: &mut Vec<u8>, other: &[u8], rng: &mut StdRng) {
     if let (Some(here), Some(there)) = (value(bytes, rng), value(other, rng)) {
         bytes.splice(here, other[there].iter().copied());
     }
 }
 
 /// The span of some value: what follows a random colon, to where it is balanced.
-fn value(bytes: &[u8], rng: &mut Rng) -> Option<std::ops::Range<usize>> {
-    let from = rng.index(bytes.len().max(1));
+fn value(bytes: &[u8], rng: &mut StdRng) -> Option<std::ops::Range<usize>> {
+    let from = index(rng, bytes.len().max(1));
     let start = from + bytes.get(from..)?.iter().position(|b| *b == b':')? + 1;
     let (mut depth, mut in_string) = (0i32, false);
     for (offset, byte) in bytes[start..].iter().enumerate() {
@@ -136,26 +133,16 @@ fn value(bytes: &[u8], rng: &mut Rng) -> Option<std::ops::Range<usize>> {
     None
 }
 
-fn deepen(bytes: &mut Vec<u8>, at: usize, rng: &mut Rng) {
-    let open: &[u8] = if rng.index(2) == 0 {
+fn deepen(bytes: &mut Vec<u8>, at: usize, rng: &mut StdRng) {
+    let open: &[u8] = if index(rng, 2) == 0 {
         b"["
     } else {
         b"{\"content\":"
     };
-    bytes.splice(at..at, open.repeat(1 + rng.index(200)));
+    bytes.splice(at..at, open.repeat(1 + index(rng, 200)));
 }
 
-fn gather(folder: &Path, what: &str, cases: &mut Vec<Vec<u8>>) -> Result<(), String> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    for entry in entries {
-        let path = entry.map_err(|e| e.to_string())?.path();
-        if path.is_dir() {
-            gather(&path, what, cases)?;
-        } else if path.to_string_lossy().contains(what)
-            && !path.to_string_lossy().contains("snapshots")
-        {
-            cases.push(fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?);
-        }
-    }
-    Ok(())
+/// An index from 0 to `limit - 1`; 0 if `limit` is 0.
+fn index(rng: &mut StdRng, limit: usize) -> usize {
+    rng.random_range(0..limit.max(1))
 }
