@@ -18,7 +18,7 @@ use crate::admin;
 use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath, Endpoint};
 use crate::chat::handler;
 use crate::chat::request::ChatRequest;
-use crate::http::server::PeerAddress;
+use crate::http::client_address::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::routes::{
     balance, chat, console, fallback, files, health, images, models, pages, quote, speech, tasks,
@@ -61,6 +61,7 @@ impl GatewayService {
         trace_request(
             &self.app.trace,
             path,
+            self.peer,
             request,
             |request, request_id, notes| {
                 let (parts, body) = request.into_parts();

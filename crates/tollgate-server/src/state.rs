@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use ipnet::IpNet;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 use tollgate_core::{Clock, Secret, id};
@@ -140,7 +141,7 @@ impl App {
             openapi: openapi::document(&public_url).to_string(),
             public_url,
             record_cache: RecordCache::default(),
-            trace: shared.trace_context(),
+            trace: shared.trace_context(config.limits.trusted_proxies()),
             chat: shared.chat_context(&config),
             pool: Arc::new(WorkerPool::new(Arc::clone(&tasks), &config.fairness)),
             tasks,
@@ -148,7 +149,9 @@ impl App {
             heartbeat: shared.heartbeat(&config),
             admin_key,
             passwords: PasswordHasher::default(),
-            metrics_public: address.ip().is_loopback() && config.metrics_listen.is_none(),
+            metrics_public: address.ip().is_loopback()
+                && config.metrics_listen.is_none()
+                && !config.limits.proxy_protocol,
             store: shared.store,
             files: shared.files,
             egress: shared.egress,
@@ -183,11 +186,12 @@ struct Shared {
 }
 
 impl Shared {
-    fn trace_context(&self) -> Arc<TraceContext> {
+    fn trace_context(&self, trusted_proxies: Vec<IpNet>) -> Arc<TraceContext> {
         Arc::new(TraceContext {
             metrics: Arc::clone(&self.metrics),
             limits: self.limits.clone(),
             clock: Arc::clone(&self.clock),
+            trusted_proxies,
             allows_any_origin: is_chat_path,
         })
     }

@@ -40,8 +40,10 @@ pub struct Call {
     pub query: Query,
     /// The headers.
     pub headers: HeaderMap,
-    /// The address of the client's connection.
+    /// The client's address, behind trusted proxies.
     pub address: IpAddr,
+    /// The address that the connection comes from.
+    pub peer: IpAddr,
     /// The request's id.
     pub request_id: String,
     /// When the request came.

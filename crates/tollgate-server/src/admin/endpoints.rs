@@ -25,7 +25,7 @@ use super::{
     admins, audits, channel_writes, channels, chats, config, custom_models, entries, events, keys,
     me, models, openapi, prices, quote, refunds, search, sessions, tasks, tokens, users,
 };
-use crate::http::server::PeerAddress;
+use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::trace::RequestId;
 use crate::state::App;
 
@@ -183,14 +183,16 @@ async fn check_and_run(
     }
     let ids = RawPathParams::from_request_parts(&mut parts, &()).await;
     let ids = ids.map(|ids| ids.iter().map(|(_, value)| value.to_owned()).collect());
-    let address = parts.extensions.get::<PeerAddress>();
+    let peer = parts.extensions.get::<PeerAddress>();
+    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
     let call = Call {
         actor,
         endpoint,
         path: parts.uri.path().to_owned(),
         ids: ids.map_err(|_| AdminError::not_found("object"))?,
         query: Query::parse(parts.uri.query()),
-        address: address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0.ip()),
+        address: client_address(peer, &parts.headers, &app.trace.trusted_proxies),
+        peer,
         body: read_body(body).await,
         method: parts.method,
         headers: parts.headers,

@@ -116,7 +116,7 @@ fn bad_credentials() -> AdminError {
 async fn sign_in(call: Call) -> Result<Reply, AdminError> {
     check_same_origin(&call.app, &call.headers)?;
     let credentials = Credentials::parse(call.json_body()?)?;
-    let mut subjects = vec![(format!("address:{}", call.address), MAX_FAILURES_OF_ADDRESS)];
+    let mut subjects = vec![(format!("address:{}", call.peer), MAX_FAILURES_OF_ADDRESS)];
     if let (Some(name), None) = (&credentials.name, &credentials.code) {
         subjects.push((format!("name:{name}"), MAX_FAILURES_OF_NAME));
     }
@@ -218,7 +218,7 @@ async fn link_sign_in(
 
 /// Whether the request comes from loopback, not through a proxy.
 fn comes_from_this_machine(call: &Call) -> bool {
-    let is_loopback = match call.address {
+    let is_loopback = match call.peer {
         IpAddr::V4(address) => address.is_loopback(),
         IpAddr::V6(address) => address.to_canonical().is_loopback(),
     };
@@ -262,7 +262,7 @@ async fn refresh(call: Call) -> Result<Reply, AdminError> {
     let password = fields.required("password", password)?;
     fields.finish(&[])?;
     let subjects = vec![
-        (format!("address:{}", call.address), MAX_FAILURES_OF_ADDRESS),
+        (format!("address:{}", call.peer), MAX_FAILURES_OF_ADDRESS),
         (format!("name:{}", session.admin), MAX_FAILURES_OF_NAME),
     ];
     let attempt = begin_attempt(&call, subjects).await?;

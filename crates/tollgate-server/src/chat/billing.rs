@@ -19,6 +19,7 @@ use crate::chat::bounds::{ChargeBounds, HiddenOutput};
 use crate::chat::part_charges;
 use crate::config::Currency;
 use crate::http::errors;
+use crate::http::request_notes::{RequestNotes, SettledChat};
 use crate::metrics::{ChatTimes, Metrics};
 
 /// How often a settlement is tried while the database is away, and the pause between.
@@ -49,6 +50,7 @@ pub struct Bill {
     chat: Option<NewChat>,
     hold: ChatHold,
     permit: Option<RequestPermit>,
+    notes: RequestNotes,
     bounds: ChargeBounds,
     attempts: Vec<serde_json::Value>,
     /// The fields that a translation left out, as a JSON array.
@@ -114,6 +116,7 @@ impl Bill {
         bounds: ChargeBounds,
         needs_hold: bool,
         permit: Option<RequestPermit>,
+        notes: RequestNotes,
     ) -> Result<Self, ApiError> {
         if let Some(permit) = &permit {
             permit.reserve_tokens(bounds.reserved_tokens())?;
@@ -138,6 +141,7 @@ impl Bill {
             chat: Some(chat),
             hold,
             permit,
+            notes,
             bounds,
             attempts: Vec::new(),
             dropped: None,
@@ -305,6 +309,7 @@ impl Bill {
         if charged.clamped > 0 {
             metrics.chat_usage_clamped(channel, &chat.model);
         }
+        let failed_attempts = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
         let end = ChatEnd {
             tokens: charged.counts,
             parts: charged.parts,
@@ -325,6 +330,8 @@ impl Bill {
             chat: Arc::new(chat),
             hold: std::mem::replace(&mut self.hold, ChatHold::None),
             end: Arc::new(end),
+            failed_attempts,
+            notes: self.notes.clone(),
         }
     }
 
@@ -438,6 +445,8 @@ struct Settlement {
     chat: Arc<NewChat>,
     hold: ChatHold,
     end: Arc<ChatEnd>,
+    failed_attempts: u32,
+    notes: RequestNotes,
 }
 
 impl Settlement {
@@ -465,6 +474,16 @@ impl Settlement {
             let (chat, model) = (&self.chat.id, &self.chat.model);
             tracing::warn!(chat, model, %cost, %debt, "a chat cost more than there was: the rest is owed");
             context.metrics.chat_debt(model, *debt);
+        }
+        if let Ok(SettleOutcome::Settled { cost } | SettleOutcome::SettledInDebt { cost, .. }) =
+            &outcome
+        {
+            self.notes.set_chat(SettledChat {
+                chat: Arc::clone(&self.chat),
+                end: Arc::clone(&self.end),
+                failed_attempts: self.failed_attempts,
+                cost: *cost,
+            });
         }
         outcome
     }

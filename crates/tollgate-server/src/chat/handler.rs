@@ -111,7 +111,8 @@ async fn try_handle(
     let chat = new_chat(endpoint, &key, booked, is_stream, request_id, prices, now);
     let chat_id = chat.id.clone();
     let permit = caller.take_permit();
-    let bill = Bill::open(&context.billing, chat, bounds, needs_hold, permit).await?;
+    let notes = request.notes.clone();
+    let bill = Bill::open(&context.billing, chat, bounds, needs_hold, permit, notes).await?;
 
     // 5. Try channels in turn until one begins to answer.
     let session = summary.user.as_deref();

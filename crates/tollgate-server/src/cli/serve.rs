@@ -47,7 +47,7 @@ impl Serve {
         let config = common.configuration(overrides())?;
         data_dir::create(&config.data_dir)?;
         let _lock = data_dir::lock_with_retry(&config.data_dir).await?;
-        let _log = logging::start();
+        let _log = logging::start(&config.log);
         // 2. The address first: a busy port is told before anything is touched.
         let tls = config.tls.as_ref().map(ServerTls::load).transpose()?;
         let listener = server::bind(&config.listen).await?.with_tls(tls.clone());

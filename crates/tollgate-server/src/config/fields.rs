@@ -21,7 +21,7 @@ pub(super) const DAY_MS: i64 = DAY_S * 1_000;
 const MIN_SECRET: usize = 32;
 
 /// The digits of a number as they were written.
-struct Digits(String);
+pub(super) struct Digits(pub(super) String);
 
 impl<'de> Deserialize<'de> for Digits {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -9,6 +9,7 @@ mod deserializer;
 mod document;
 mod fields;
 mod json;
+mod log;
 mod part_prices;
 mod prices;
 mod report;
@@ -32,6 +33,7 @@ use tollgate_upstream::Channel;
 use tollgate_upstream::provider::Settings as ProviderSettings;
 
 pub use json::{SettingError, channel_from_json, price_from_json};
+pub use log::{Log, LogFormat, Ratio};
 pub use part_prices::PartPrices;
 pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
 pub use report::Setting;
@@ -99,6 +101,8 @@ impl Source {
 pub struct Config {
     /// `HOST:PORT` to listen on.
     pub listen: String,
+    /// The log on stderr.
+    pub log: Log,
     /// Prefix of links, without a `/` at its end; `None` means `http://` and the address listened on.
     pub public_url: Option<String>,
     /// Folder of the embedded database and, by default, of the files.
@@ -172,6 +176,7 @@ struct Settings {
     limits: Limits,
     #[serde(deserialize_with = "addresses::listen")]
     listen: String,
+    log: Log,
     media: MediaSettings,
     metrics: MetricsSettings,
     model: Vec<ModelSettings>,
@@ -204,6 +209,7 @@ impl Default for Settings {
             leases: Leases::default(),
             limits: Limits::default(),
             listen: "127.0.0.1:8080".to_owned(),
+            log: Log::default(),
             media: MediaSettings::default(),
             metrics: MetricsSettings::default(),
             model: Vec::new(),
@@ -404,6 +410,7 @@ impl Config {
         });
         Self {
             listen: settings.listen,
+            log: settings.log,
             public_url: settings.public_url,
             data_dir: settings.data_dir,
             currency: settings.currency,

@@ -105,6 +105,7 @@ impl Config {
             "leases": self.leases,
             "limits": self.limits,
             "listen": self.listen,
+            "log": self.log,
             "media": { "allow_private_urls": networks.collect::<Vec<_>>() },
             "metrics": { "listen": self.metrics_listen },
             "public_url": self.public_url,

@@ -225,6 +225,8 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// Networks of proxies, whose connections are those of many clients.
     pub(super) trusted_proxies: Vec<addresses::Network>,
+    /// Whether connections of those proxies begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
     /// MiB of request bodies in memory, at least 1.
     #[serde(deserialize_with = "whole::<_, _, 1, 1_048_576>")]
     pub body_memory_mb: usize,
@@ -247,6 +249,7 @@ impl Default for Limits {
             max_connections: 4_096,
             connections_per_address: 1_024,
             trusted_proxies: Vec::new(),
+            proxy_protocol: false,
             body_memory_mb: 256,
             rpm: None,
             tpm: None,
@@ -258,7 +261,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Networks whose connections are not limited by address.
+    /// Networks of proxies: their connections are not limited by address, and they report the client's.
     pub fn trusted_proxies(&self) -> Vec<IpNet> {
         self.trusted_proxies
             .iter()

@@ -19,6 +19,7 @@ use ipnet::IpNet;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tollgate_core::{ApiError, ErrorKind};
 
+use super::client_address::is_in;
 use super::reply::ErrorResponse;
 
 /// How long a client may read nothing of a response.
@@ -97,10 +98,24 @@ impl ConnectionLimits {
         })
     }
 
+    /// The permit of a proxy's connection as one of its client at `address`.
+    pub(super) fn for_client(&self, permit: ConnectionPermit, address: IpAddr) -> ConnectionPermit {
+        match self.count(address) {
+            Ok(counted) => ConnectionPermit {
+                _address: counted,
+                ..permit
+            },
+            Err(()) => ConnectionPermit {
+                access: Access::Rejected,
+                ..permit
+            },
+        }
+    }
+
     /// Counts a connection of an address: `Ok(None)` for one without a limit, an error for one that is at its limit.
     fn count(&self, address: IpAddr) -> Result<Option<AddressPermit>, ()> {
         let address = address.to_canonical();
-        let is_trusted = self.trusted_proxies.iter().any(|n| n.contains(&address));
+        let is_trusted = is_in(address, &self.trusted_proxies);
         if address.is_loopback() || is_trusted {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +21,13 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::client_address::{PeerAddress, is_in};
 use super::connections::{
     self, Access, ConnectionLimits, ConnectionPermit, PermittedService, WRITE_TIMEOUT,
     close_gracefully, log_end,
 };
 use super::http2::{self, StreamBody};
+use super::proxy_protocol;
 use super::tls::{H2, ServerTls};
 use crate::config::Config;
 
@@ -46,10 +48,6 @@ const MAX_LAST_ACCEPTS: Duration = Duration::from_millis(500);
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Interval of peeks at a preface that arrives in pieces.
 const PREFACE_PEEK_INTERVAL: Duration = Duration::from_millis(20);
-
-/// The address of the client's end of a connection, in the extensions of a request that goes through the router.
-#[derive(Debug, Clone, Copy)]
-pub struct PeerAddress(pub SocketAddr);
 
 /// A bound address.
 pub struct Listener {
@@ -88,6 +86,8 @@ pub struct Options {
     pub per_address: usize,
     /// Networks whose connections are not limited by address.
     pub trusted_proxies: Vec<IpNet>,
+    /// Whether connections of those begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
     /// How long requests in flight may go on when draining.
     pub drain: Duration,
 }
@@ -98,6 +98,7 @@ impl Options {
         Self {
             max_connections: 64,
             per_address: 64,
+            proxy_protocol: false,
             ..Self::from(config)
         }
     }
@@ -109,6 +110,7 @@ impl From<&Config> for Options {
             max_connections: config.limits.max_connections,
             per_address: config.limits.connections_per_address,
             trusted_proxies: config.limits.trusted_proxies(),
+            proxy_protocol: config.limits.proxy_protocol,
             drain: Duration::from_secs(config.drain_s),
         }
     }
@@ -149,7 +151,7 @@ pub async fn serve<F, S>(
     options: Options,
     drain: CancellationToken,
 ) where
-    F: Fn(PeerAddress) -> S,
+    F: Fn(PeerAddress) -> S + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
@@ -161,14 +163,18 @@ pub async fn serve<F, S>(
             "limits.max_connections does not fit the limit of open files: it is lowered"
         );
     }
-    let server = Server {
+    let server = Arc::new(Server {
+        proxies: match options.proxy_protocol {
+            true => options.trusted_proxies.clone(),
+            false => Vec::new(),
+        },
         limits: ConnectionLimits::new(max, options.per_address, options.trusted_proxies),
         http1: http1_builder(),
         tls: listener.tls.clone(),
         service_of,
         drain,
         tracker: TaskTracker::new(),
-    };
+    });
     loop {
         tokio::select! {
             biased;
@@ -193,6 +199,8 @@ pub async fn serve<F, S>(
 /// What all connections share.
 struct Server<F> {
     limits: ConnectionLimits,
+    /// Networks whose connections begin with a header of the PROXY protocol.
+    proxies: Vec<IpNet>,
     http1: http1::Builder,
     tls: Option<ServerTls>,
     service_of: F,
@@ -202,12 +210,12 @@ struct Server<F> {
 
 impl<F, S> Server<F>
 where
-    F: Fn(PeerAddress) -> S,
+    F: Fn(PeerAddress) -> S + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
     /// Starts to serve an accepted connection.
-    async fn start_connection(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
+    async fn start_connection(self: &Arc<Self>, accepted: io::Result<(TcpStream, SocketAddr)>) {
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(e) if is_of_the_client(&e) => return,
@@ -221,6 +229,39 @@ where
         };
         // Responses are written at once: Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
+        if is_in(peer.ip(), &self.proxies) {
+            let started = Arc::clone(self).start_proxied_connection(stream, peer, permit);
+            self.tracker.spawn(started);
+        } else {
+            self.serve(stream, peer, permit);
+        }
+    }
+
+    /// Reads the header with which a proxy begins a connection, then serves it as one of the client that the header names.
+    async fn start_proxied_connection(
+        self: Arc<Self>,
+        mut stream: TcpStream,
+        proxy: SocketAddr,
+        permit: ConnectionPermit,
+    ) {
+        let header = async {
+            let header = proxy_protocol::read_header(&mut stream).await;
+            let failed = |e: &io::Error| tracing::debug!(%proxy, error = %e, "no PROXY header");
+            header.inspect_err(failed).ok()
+        };
+        let client = match in_time(header, &self.drain).await {
+            None => return,
+            Some(Some(client)) => client,
+            // What a proxy on this machine passes on is not from this machine.
+            Some(None) if proxy.ip().is_loopback() => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            Some(None) => proxy,
+        };
+        let permit = self.limits.for_client(permit, client.ip());
+        self.serve(stream, client, permit);
+    }
+
+    /// Starts to serve a connection of the client at `peer`.
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, permit: ConnectionPermit) {
         let service = PermittedService {
             access: permit.access,
             service: (self.service_of)(PeerAddress(peer)),

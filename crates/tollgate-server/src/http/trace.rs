@@ -2,9 +2,10 @@
 
 use std::any::Any;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use hyper::body::Body as HttpBody;
+use ipnet::IpNet;
 use tollgate_core::{ApiError, Clock, id};
 use tollgate_store::Key;
 use tower_layer::Layer;
@@ -22,8 +24,11 @@ use tower_service::Service;
 
 use crate::auth::limits::RateLimiter;
 use crate::http::body_drain::UnreadBody;
+use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::reply::ErrorResponse;
-use crate::logging::{self, RequestLine};
+pub use crate::http::request_notes::RequestNotes;
+use crate::http::request_notes::ResponseNotes;
+use crate::logging;
 use crate::metrics::{Metrics, RouteMetrics};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -31,6 +36,8 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID: usize = 128;
 /// The route label of paths that do not exist.
 const NO_ROUTE: &str = "none";
+/// The status in the line of a request whose connection ended before its response.
+const NO_RESPONSE: u16 = 499;
 
 /// The request's id: the client's `x-request-id`, or a new one. On every response and in every log line.
 #[derive(Debug, Clone)]
@@ -60,17 +67,6 @@ fn is_acceptable_id(id: &[u8]) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b))
 }
 
-/// What the handler finds out about a request, for its log line and headers.
-#[derive(Debug, Clone, Default)]
-pub struct RequestNotes(Arc<OnceLock<Arc<Key>>>);
-
-impl RequestNotes {
-    /// Notes the API key that the request was authenticated with.
-    pub fn set_key(&self, key: &Arc<Key>) {
-        let _ = self.0.set(Arc::clone(key));
-    }
-}
-
 /// What tracing a request needs.
 pub struct TraceContext {
     /// Counts requests by route and status.
@@ -79,6 +75,8 @@ pub struct TraceContext {
     pub limits: RateLimiter,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Networks of proxies that report the client's address.
+    pub trusted_proxies: Vec<IpNet>,
     /// Whether browser pages of any origin may read responses of a path (CORS).
     pub allows_any_origin: fn(&str) -> bool,
 }
@@ -122,11 +120,18 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
-        trace_request(&self.context, route, request, |mut request, id, notes| {
-            request.extensions_mut().insert(id);
-            request.extensions_mut().insert(notes);
-            self.inner.call(request)
-        })
+        let peer = request.extensions().get::<PeerAddress>().copied();
+        trace_request(
+            &self.context,
+            route,
+            peer,
+            request,
+            |mut request, id, notes| {
+                request.extensions_mut().insert(id);
+                request.extensions_mut().insert(notes);
+                self.inner.call(request)
+            },
+        )
     }
 }
 
@@ -137,6 +142,7 @@ pub type TracedResponse = Pin<Box<dyn Future<Output = Result<Response, Infallibl
 pub fn trace_request<B, F>(
     context: &Arc<TraceContext>,
     route: &str,
+    peer: Option<PeerAddress>,
     request: http::Request<B>,
     handler: impl FnOnce(Request, RequestId, RequestNotes) -> F,
 ) -> TracedResponse
@@ -145,7 +151,7 @@ where
     F: Future<Output = Result<Response, Infallible>> + Send + 'static,
 {
     let context = Arc::clone(context);
-    let mut trace = RequestTrace::begin(&context, route, &request);
+    let mut trace = RequestTrace::begin(&context, route, peer, &request);
     let (unread, request) = UnreadBody::watch(request);
     trace.unread = unread;
     let response = handler(request, trace.request_id.clone(), trace.notes.clone());
@@ -171,14 +177,23 @@ struct RequestTrace {
     notes: RequestNotes,
     method: Method,
     uri: Uri,
+    client: Option<IpAddr>,
     route: Arc<RouteMetrics>,
     is_cross_origin: bool,
     unread: Option<UnreadBody>,
+    is_finished: bool,
 }
 
 impl RequestTrace {
-    fn begin<B>(context: &TraceContext, route: &str, request: &http::Request<B>) -> Self {
+    fn begin<B>(
+        context: &TraceContext,
+        route: &str,
+        peer: Option<PeerAddress>,
+        request: &http::Request<B>,
+    ) -> Self {
+        let (headers, proxies) = (request.headers(), &context.trusted_proxies);
         Self {
+            client: peer.map(|peer| client_address(peer.0.ip(), headers, proxies)),
             started: Instant::now(),
             request_id: RequestId::for_request(request),
             notes: RequestNotes::default(),
@@ -187,11 +202,12 @@ impl RequestTrace {
             route: route_metrics(&context.metrics, route, request.method()),
             is_cross_origin: request.headers().contains_key(header::ORIGIN),
             unread: None,
+            is_finished: false,
         }
     }
 
-    /// Adds the headers, counts the request and writes its log line.
-    fn finish(&self, context: &TraceContext, response: &mut Response) {
+    /// Adds the headers, counts the request and has its log line written.
+    fn finish(&mut self, context: &TraceContext, response: &mut Response) {
         let (request_id, path) = (&self.request_id, self.uri.path());
         let headers = response.headers_mut();
         headers.insert(X_REQUEST_ID, request_id.0.clone());
@@ -202,21 +218,38 @@ impl RequestTrace {
         if self.is_cross_origin && (context.allows_any_origin)(path) {
             allow_any_origin(response);
         }
-        let key = self.notes.0.get();
+        let key = self.notes.key();
         if let Some(key) = key.filter(|_| self.method == Method::POST) {
             add_rate_limit_headers(context, key, response);
         }
         let elapsed = self.started.elapsed();
         let status = response.status().as_u16();
         self.route.count(status, elapsed.as_secs_f64());
-        logging::request(&RequestLine {
-            method: self.method.as_str(),
-            path,
-            status,
-            micros: elapsed.as_micros(),
-            request_id: request_id.as_str(),
-            key_id: key.map(|key| key.id.as_str()),
-        });
+        self.note_response(status);
+    }
+
+    /// Has the line written as soon as all work on the request has ended.
+    fn note_response(&mut self, status: u16) {
+        self.is_finished = true;
+        if logging::is_request_logged(status) {
+            self.notes.set_response(ResponseNotes {
+                method: std::mem::take(&mut self.method),
+                uri: std::mem::take(&mut self.uri),
+                request_id: self.request_id.clone(),
+                client: self.client,
+                started: self.started,
+                status,
+                elapsed: self.started.elapsed(),
+            });
+        }
+    }
+}
+
+impl Drop for RequestTrace {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.note_response(NO_RESPONSE);
+        }
     }
 }
 

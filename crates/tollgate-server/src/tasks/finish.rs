@@ -64,6 +64,7 @@ pub(super) fn end_attempt(
     };
     let metrics = &run.context.metrics;
     let channel = &attempt.permit.open.channel.name;
+    let _ = run.channel.set(channel.clone());
     let is_ours = |e: &&ProviderError| e.kind == UpstreamErrorKind::Interrupted;
     if let Some(error) = error.as_ref().filter(|e| !is_ours(e)) {
         metrics.channel_error(channel, error.kind.recorded_name());
@@ -130,14 +131,15 @@ pub(super) fn end_attempt(
     }
 }
 
-/// Writes how the turn ended.
+/// Writes how the turn ended. `channel` is `None` if the turn ended no attempt.
 pub(super) async fn write_turn_end(
     context: &TaskContext,
     leased: &LeasedTask,
+    channel: Option<&str>,
     job: &str,
     end: TurnEnd,
 ) {
-    if let Err(e) = write(context, leased, job, end).await {
+    if let Err(e) = write(context, leased, channel, job, end).await {
         // The lease runs out and the task is claimed again, by this node or another.
         let task_id = &leased.task.id;
         tracing::error!(task = task_id, error = %e, "cannot write how a turn of a task ended");
@@ -147,6 +149,7 @@ pub(super) async fn write_turn_end(
 async fn write(
     context: &TaskContext,
     leased: &LeasedTask,
+    channel: Option<&str>,
     job: &str,
     end: TurnEnd,
 ) -> Result<(), StoreError> {
@@ -170,6 +173,7 @@ async fn write(
         }
         TurnEnd::Finish(end, attempt) => {
             let completed = matches!(end, TaskEnd::Completed { .. });
+            let attempts = leased.failed_attempts + i64::from(attempt.is_some());
             let finish = TaskFinish {
                 task_id: task.id.clone(),
                 user_id: task.user_id.clone(),
@@ -191,7 +195,22 @@ async fn write(
                 }
                 inputs::delete_of_job_text(&context.files, task.kind, job).await;
             }
-            tracing::info!(task = task.id, request_id = leased.request_id, completed, ended = ?outcome, "task ended");
+            let cost = match &outcome {
+                FinishOutcome::Finished { cost } => Some(tracing::field::display(cost)),
+                FinishOutcome::AlreadyFinal | FinishOutcome::LeaseLost => None,
+            };
+            tracing::info!(
+                task = task.id,
+                request_id = leased.request_id,
+                key = task.key_id,
+                model = task.model,
+                channel,
+                attempts,
+                completed,
+                cost,
+                ended = ?outcome,
+                "task ended"
+            );
             Ok(())
         }
     }

@@ -1,6 +1,6 @@
 //! The types that the steps of one turn share: a task in a worker, its attempt, and how the turn ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,8 @@ pub(super) struct TaskRun {
     /// Fires when the task ended elsewhere, its lease is lost, or the process shuts down.
     pub(super) stop: CancellationToken,
     pub(super) progress: Arc<Progress>,
+    /// The channel of the attempt that ended in this turn.
+    pub(super) channel: OnceLock<String>,
 }
 
 impl TaskRun {

@@ -1,6 +1,6 @@
 //! Running a task in a worker, from the lease to the settled charge, as one numbered story.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,7 @@ pub async fn run(
     let timeout = Duration::from_millis(u64::try_from(time_left).unwrap_or(0));
     let Some(family) = AnyFamily::by_name(&leased.task.family) else {
         let end = finish::fail_unreadable_job(&leased);
-        return finish::write_turn_end(&context, &leased, &job, end).await;
+        return finish::write_turn_end(&context, &leased, None, &job, end).await;
     };
     let run = TaskRun {
         progress: Progress::new(&context.store, &leased),
@@ -41,6 +41,7 @@ pub async fn run(
         context,
         leased,
         family,
+        channel: OnceLock::new(),
     };
     // Boxed: thousands of these wait at the same time, most of them at one small point of the story.
     let turn = tokio::time::timeout(timeout, Box::pin(run_turn(&run, work)));
@@ -52,7 +53,8 @@ pub async fn run(
         end = turn => end.unwrap_or_else(|_| time_out(&run)),
     };
     tracing::debug!(task = task_id, "a turn of a task ends");
-    finish::write_turn_end(&run.context, &run.leased, &job, end).await;
+    let channel = run.channel.get().map(String::as_str);
+    finish::write_turn_end(&run.context, &run.leased, channel, &job, end).await;
 }
 
 async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {

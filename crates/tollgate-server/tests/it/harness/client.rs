@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde_json::Value;
 
 use super::process::Address;
+use super::secrets::Secrets;
 use super::{TIMEOUT, until, until_true};
 
 const GENERATIONS: &str = "/v1/images/generations";
@@ -35,6 +36,7 @@ pub(super) fn http() -> Http {
 pub(crate) struct Client {
     address: Address,
     http: Http,
+    secrets: Secrets,
     /// The key, if there is one.
     pub(crate) secret: Option<String>,
     /// The key's id.
@@ -120,12 +122,14 @@ impl Client {
     pub(super) fn new(
         address: Address,
         http: Http,
+        secrets: Secrets,
         secret: Option<String>,
         key_id: String,
     ) -> Self {
         Self {
             address,
             http,
+            secrets,
             secret,
             key_id,
         }
@@ -164,9 +168,11 @@ impl Client {
 
     /// Sends a request; `None` if the connection breaks first.
     pub(crate) async fn try_send(&self, request: Request<Full<Bytes>>) -> Option<Reply> {
+        self.secrets.read_headers(request.headers());
         let exchange = async {
             let response = self.http.request(request).await.ok()?;
             let (head, body) = response.into_parts();
+            self.secrets.read_headers(&head.headers);
             Some(Reply {
                 status: head.status.as_u16(),
                 headers: head.headers,
@@ -174,7 +180,9 @@ impl Client {
             })
         };
         let reply = tokio::time::timeout(TIMEOUT, exchange).await;
-        reply.expect("a response in time")
+        let reply = reply.expect("a response in time")?;
+        self.secrets.read_body(&reply.body);
+        Some(reply)
     }
 
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Reply {
@@ -194,8 +202,9 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.send(request.body(Full::new(body.into())).unwrap())
-            .await
+        let body = body.into();
+        self.secrets.read_body(&body);
+        self.send(request.body(Full::new(body)).unwrap()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {

@@ -11,6 +11,7 @@ mod postgres_server;
 pub(crate) mod priced_images;
 mod process;
 mod raw;
+mod secrets;
 mod setup;
 mod stream;
 mod temp_dir;

@@ -1,7 +1,7 @@
 //! A connection for requests that no client would make.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::TIMEOUT;
 
@@ -11,6 +11,13 @@ pub(crate) struct RawConnection(TcpStream);
 impl RawConnection {
     pub(crate) async fn connect(address: &str) -> Self {
         Self(TcpStream::connect(address).await.unwrap())
+    }
+
+    /// One from another address of this machine.
+    pub(crate) async fn connect_from(source: &str, address: &str) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
+        Self(socket.connect(address.parse().unwrap()).await.unwrap())
     }
 
     /// Writes bytes, as far as the other side reads them.

@@ -1,9 +1,10 @@
 //! What a gateway is started with.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::database::Database;
 use super::process::Address;
+use super::secrets::Secrets;
 use super::*;
 
 /// A gateway that is about to be made: no demo user, a sandbox that takes no time, a free port.
@@ -75,6 +76,11 @@ impl Setup {
         if let Some(database) = &database {
             environment.push(("TOLLGATE_DATABASE__URL".to_owned(), database.url()));
         }
+        let secrets = Secrets::default();
+        secrets.read_config(&self.config);
+        for (name, value) in &environment {
+            secrets.read_variable(name, value);
+        }
         TestGateway {
             dir,
             database,
@@ -83,7 +89,7 @@ impl Setup {
             server: None,
             address: Address::default(),
             http: client::http(),
-            secrets: Mutex::new(self.admin_key.iter().cloned().collect()),
+            secrets,
             admin_key: self.admin_key,
             was_killed: false,
             closed: false,

@@ -3,15 +3,21 @@
 //! A line costs its bytes and a short lock: no system call, no thread woken. A terminal that does not read
 //! makes lines be dropped, and counted, not waited for.
 
+mod request_line;
+
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tracing::Level;
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+
+pub use request_line::{ChatSummary, RequestLine};
+
+use crate::config::{Log as LogSettings, LogFormat, Ratio};
 
 /// How long a line may wait to be seen.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -24,8 +30,18 @@ static LOG: OnceLock<Log> = OnceLock::new();
 #[derive(Clone)]
 struct Log {
     lines: Arc<Lines>,
+    layout: Layout,
+    /// The share of requests without an error that get a line.
+    access_ratio: Ratio,
+}
+
+/// How lines are written.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
     /// Lines for people instead of JSON.
-    human: bool,
+    is_text: bool,
+    /// Each line begins with its priority, as systemd's journal reads it (`man sd-daemon`); text has no time of its own then.
+    is_journal: bool,
 }
 
 #[derive(Default)]
@@ -70,23 +86,34 @@ pub struct Guard {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts the log: lines for people on a terminal, else one JSON object a line. `TOLLGATE_LOG` filters as
-/// `RUST_LOG` does elsewhere; `info` without it.
-pub fn start() -> Guard {
+/// Starts the log. `TOLLGATE_LOG` filters as `RUST_LOG` does elsewhere; `info` without it.
+pub fn start(settings: &LogSettings) -> Guard {
     let lines = Arc::<Lines>::default();
+    let layout = Layout {
+        is_text: match settings.format {
+            LogFormat::Auto => io::stderr().is_terminal(),
+            LogFormat::Json => false,
+            LogFormat::Text => true,
+        },
+        is_journal: is_journal(),
+    };
     let log = Log {
         lines: Arc::clone(&lines),
-        human: io::stderr().is_terminal(),
+        layout,
+        access_ratio: settings.access_ratio,
     };
     let filter = EnvFilter::try_from_env("TOLLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(io::stderr().is_terminal())
         .with_writer(log.clone());
-    if log.human {
-        subscriber.compact().init();
-    } else {
+    if !layout.is_text {
         let json = subscriber.json().flatten_event(true);
         json.with_current_span(false).with_span_list(false).init();
+    } else if layout.is_journal {
+        subscriber.compact().without_time().init();
+    } else {
+        subscriber.compact().init();
     }
     let _ = LOG.set(log);
     let writer = Arc::clone(&lines);
@@ -94,6 +121,25 @@ pub fn start() -> Guard {
     Guard {
         thread: thread.spawn(move || writer.write_out()).ok(),
         lines,
+    }
+}
+
+/// Whether stderr goes to systemd's journal: `JOURNAL_STREAM` names its device and inode (`man systemd.exec`).
+fn is_journal() -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
+        return false;
+    };
+    rustix::fs::fstat(io::stderr())
+        .is_ok_and(|stderr| stream == format!("{}:{}", stderr.st_dev, stderr.st_ino))
+}
+
+/// The prefix by which systemd's journal knows the priority of a line.
+fn journal_prefix(level: Level) -> &'static [u8] {
+    match level {
+        Level::ERROR => b"<3>",
+        Level::WARN => b"<4>",
+        Level::INFO => b"<6>",
+        _ => b"<7>",
     }
 }
 
@@ -108,108 +154,29 @@ impl Drop for Guard {
     }
 }
 
-/// What the line of a request says.
-pub struct RequestLine<'a> {
-    /// Its method.
-    pub method: &'a str,
-    /// Its path, without the query: that may hold a key.
-    pub path: &'a str,
-    /// The response's status.
-    pub status: u16,
-    /// Microseconds to the response's head.
-    pub micros: u128,
-    /// Its id.
-    pub request_id: &'a str,
-    /// The id (not the secret) of its key.
-    pub key_id: Option<&'a str>,
+/// Whether a request with this response gets a line. Errors always do, as far as the filter lets them.
+pub fn is_request_logged(status: u16) -> bool {
+    LOG.get()
+        .is_some_and(|log| status >= 400 || log.access_ratio.draw())
+        && tracing::enabled!(target: "tollgate::request", Level::INFO)
 }
 
-/// Writes the line of a request, unless the filter leaves such lines out.
+/// Writes the line of a request.
 pub fn request(line: &RequestLine<'_>) {
-    if !tracing::enabled!(target: "tollgate::request", Level::INFO) {
-        return;
-    }
     let Some(log) = LOG.get() else { return };
     let mut waiting = log.lines.locked();
     if waiting.is_full() {
         return;
     }
     let Waiting { bytes, clock, .. } = &mut *waiting;
+    if log.layout.is_journal {
+        bytes.extend(journal_prefix(Level::INFO));
+    }
     // Writing into memory does not fail.
-    let _ = if log.human {
-        line.for_people(bytes)
-    } else {
-        line.as_json(clock, bytes)
+    let _ = match log.layout {
+        Layout { is_text: false, .. } => line.write_json(clock, bytes),
+        Layout { is_journal, .. } => line.write_text(!is_journal, bytes),
     };
-}
-
-impl RequestLine<'_> {
-    fn as_json(&self, clock: &mut Clock, out: &mut Vec<u8>) -> io::Result<()> {
-        let (mut status, mut micros) = (itoa::Buffer::new(), itoa::Buffer::new());
-        out.extend(b"{\"timestamp\":\"");
-        clock.write(Timestamp::now(), out)?;
-        out.extend(b"\",\"level\":\"INFO\",\"method\":\"");
-        out.extend(self.method.as_bytes());
-        out.extend(b"\",\"path\":");
-        serde_json::to_writer(&mut *out, &Shown(self.path))?;
-        out.extend(b",\"status\":");
-        out.extend(status.format(self.status).as_bytes());
-        out.extend(b",\"us\":");
-        out.extend(micros.format(self.micros).as_bytes());
-        out.extend(b",\"request_id\":\"");
-        out.extend(self.request_id.as_bytes());
-        out.push(b'"');
-        if let Some(key_id) = self.key_id {
-            out.extend(b",\"key\":\"");
-            out.extend(key_id.as_bytes());
-            out.push(b'"');
-        }
-        out.extend(b",\"target\":\"tollgate::request\"}\n");
-        Ok(())
-    }
-
-    fn for_people(&self, out: &mut Vec<u8>) -> io::Result<()> {
-        let now = Timestamp::now();
-        let millis = self.micros as f64 / 1000.0;
-        let Self {
-            method,
-            path,
-            status,
-            request_id,
-            ..
-        } = self;
-        writeln!(
-            out,
-            "{now:.6}  INFO {status} {method} {} {millis:.1} ms {request_id}",
-            Shown(path)
-        )
-    }
-}
-
-/// A client's text in a line: cut at 200 characters, nothing in it that could end the line.
-struct Shown<'a>(&'a str);
-
-impl std::fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use std::fmt::Write as _;
-        if self.0.len() <= 200 && self.0.bytes().all(|b| (b' '..=b'~').contains(&b)) {
-            return f.write_str(self.0);
-        }
-        for c in self.0.chars().take(200) {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())?
-            } else {
-                f.write_char(c)?
-            }
-        }
-        Ok(())
-    }
-}
-
-impl serde::Serialize for Shown<'_> {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
 }
 
 impl Lines {
@@ -259,17 +226,35 @@ impl<'w> MakeWriter<'w> for Log {
     type Writer = LineWriter;
 
     fn make_writer(&'w self) -> LineWriter {
-        LineWriter(Arc::clone(&self.lines))
+        LineWriter {
+            lines: Arc::clone(&self.lines),
+            prefix: b"",
+        }
+    }
+
+    fn make_writer_for(&'w self, event: &Metadata<'_>) -> LineWriter {
+        let prefix = match self.layout.is_journal {
+            true => journal_prefix(*event.level()),
+            false => b"",
+        };
+        LineWriter {
+            prefix,
+            ..self.make_writer()
+        }
     }
 }
 
-/// Takes the lines of all other events.
-struct LineWriter(Arc<Lines>);
+/// Takes the lines of all other events, each in one write.
+struct LineWriter {
+    lines: Arc<Lines>,
+    prefix: &'static [u8],
+}
 
 impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut waiting = self.0.locked();
+        let mut waiting = self.lines.locked();
         if !waiting.is_full() {
+            waiting.bytes.extend_from_slice(self.prefix);
             waiting.bytes.extend_from_slice(line);
         }
         Ok(line.len())
@@ -283,35 +268,6 @@ impl Write for LineWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_request_is_one_json_line_whatever_its_path() {
-        let mut line = RequestLine {
-            method: "GET",
-            path: "/a\nb\u{1b}\"\\ü",
-            status: 404,
-            micros: 1234,
-            request_id: "req_1",
-            key_id: Some("key_1"),
-        };
-        let mut out = Vec::new();
-        line.as_json(&mut Clock::default(), &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        assert_eq!(text.lines().count(), 1);
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(json["path"], "/a\\nb\\u{1b}\"\\ü");
-        assert_eq!((&json["status"], &json["us"]), (&404.into(), &1234.into()));
-        assert_eq!(
-            (&json["request_id"], &json["key"]),
-            (&"req_1".into(), &"key_1".into())
-        );
-
-        let long = "x".repeat(300);
-        line.path = &long;
-        let mut out = Vec::new();
-        line.for_people(&mut out).unwrap();
-        assert!(out.len() < 300);
-    }
 
     #[test]
     fn timestamps_are_written_as_in_full() {
@@ -333,7 +289,10 @@ mod tests {
     #[test]
     fn a_full_buffer_counts_what_it_drops() {
         let lines = Arc::<Lines>::default();
-        let mut writer = LineWriter(Arc::clone(&lines));
+        let mut writer = LineWriter {
+            lines: Arc::clone(&lines),
+            prefix: b"",
+        };
         let line = vec![b'x'; WAITING];
         assert_eq!(writer.write(&line).unwrap(), WAITING);
         assert_eq!(writer.write(b"more").unwrap(), 4);

@@ -1,0 +1,104 @@
+//! What is found out about a request on its way, for its log line and headers. The line is written when nothing works on the
+//! request any more: after the end of a stream, and after its charge.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use http::{Method, Uri};
+use tollgate_core::Amount;
+use tollgate_store::{ChatEnd, Key, NewChat};
+
+use super::trace::RequestId;
+use crate::logging::{self, ChatSummary, RequestLine};
+
+/// The notes of a request; clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct RequestNotes(Arc<Notes>);
+
+#[derive(Debug, Default)]
+struct Notes {
+    key: OnceLock<Arc<Key>>,
+    chat: OnceLock<SettledChat>,
+    response: OnceLock<ResponseNotes>,
+}
+
+/// A chat that was recorded.
+#[derive(Debug)]
+pub struct SettledChat {
+    /// The request.
+    pub chat: Arc<NewChat>,
+    /// Its end.
+    pub end: Arc<ChatEnd>,
+    /// Attempts that failed.
+    pub failed_attempts: u32,
+    /// What was charged.
+    pub cost: Amount,
+}
+
+/// The head of a response, and the request that it answers.
+#[derive(Debug)]
+pub(super) struct ResponseNotes {
+    pub(super) method: Method,
+    pub(super) uri: Uri,
+    pub(super) request_id: RequestId,
+    pub(super) client: Option<IpAddr>,
+    pub(super) started: Instant,
+    pub(super) status: u16,
+    /// From the request to the head of the response.
+    pub(super) elapsed: Duration,
+}
+
+impl RequestNotes {
+    /// Notes the API key that the request was authenticated with.
+    pub fn set_key(&self, key: &Arc<Key>) {
+        let _ = self.0.key.set(Arc::clone(key));
+    }
+
+    /// Notes what a chat was charged for.
+    pub fn set_chat(&self, chat: SettledChat) {
+        let _ = self.0.chat.set(chat);
+    }
+
+    /// Notes the response: the request gets a line.
+    pub(super) fn set_response(&self, response: ResponseNotes) {
+        let _ = self.0.response.set(response);
+    }
+
+    /// The key. `None` if the request brought none that is valid.
+    pub(super) fn key(&self) -> Option<&Key> {
+        self.0.key.get().map(Arc::as_ref)
+    }
+}
+
+impl Drop for Notes {
+    fn drop(&mut self) {
+        let Some(response) = self.response.get() else {
+            return;
+        };
+        let chat = self.chat.get().map(|settled| {
+            let SettledChat { chat, end, .. } = settled;
+            let tokens = &end.tokens;
+            ChatSummary {
+                model: &chat.model,
+                channel: end.channel.as_deref(),
+                attempts: settled.failed_attempts + u32::from(end.channel.is_some()),
+                input_tokens: tokens.input + tokens.cached_input + tokens.cache_write,
+                output_tokens: tokens.output + tokens.reasoning,
+                cost: settled.cost,
+                outcome: end.outcome,
+                total_micros: response.started.elapsed().as_micros(),
+            }
+        });
+        logging::request(&RequestLine {
+            method: response.method.as_str(),
+            path: response.uri.path(),
+            status: response.status,
+            micros: response.elapsed.as_micros(),
+            request_id: response.request_id.as_str(),
+            key_id: self.key.get().map(|key| key.id.as_str()),
+            client: response.client,
+            chat,
+        });
+    }
+}
