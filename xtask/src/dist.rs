@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: builds the binary that is shipped: fat LTO and profile-guided optimisation (PGO), trained in the same run, with
-//! its checksum.
+//! its list of packages and their checksums. The same commit, compiler and profile give the same bytes, wherever they are built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use sha2::{Digest as _, Sha256};
 
 use crate::process::{TempDir, output};
-use crate::{Outcome, bench, gateway, repo};
+use crate::{Outcome, bench, gateway, repo, sbom};
 
 /// The releases of LLVM whose `llvm-profdata` reads the profiles of rustc 1.95 or newer.
 const LLVM_VERSIONS: std::ops::RangeInclusive<u32> = 22..=40;
@@ -21,61 +21,100 @@ pub(crate) struct Options {
     /// Seconds that each training load lasts
     #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// Take this recorded profile instead of training: with the profile of a release it gives the release's bytes
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
 }
 
+/// Where sources and packages are, as the binary knows them.
+const SOURCE: &str = "/source";
+const PACKAGES: &str = "/packages";
+/// The profile, its name in `target/dist`.
+const PROFILE: &str = "gateway.profdata";
+
 /// Builds an instrumented gateway, trains it with the bench's loads, builds again with the recorded profile, and writes
-/// `target/dist/tollgate` and `target/dist/SHA256SUMS`.
+/// `tollgate`, `gateway.profdata`, `tollgate.cdx.json` and `SHA256SUMS` to `target/dist`.
 pub(crate) fn run(options: &Options) -> Outcome {
     if cfg!(debug_assertions) {
         return bench::rerun_in_release();
     }
-    let llvm_profdata = find_llvm_profdata()?;
     let target = gateway::target_folder().join("dist");
     create_folder(&target)?;
-
-    eprintln!("dist 1/4: building the instrumented gateway");
-    let instrumented = target.join("instrumented");
-    let counters = target.join("counters");
-    let flags = format!("-Cprofile-generate={}", counters.display());
-    let binary = build(&instrumented, &flags)?;
-    let measured_symbol = read_probe_symbol(&binary)?;
-
-    eprintln!("dist 2/4: training it with the loads of `cargo xtask bench`");
-    let _ = fs::remove_dir_all(&counters);
-    bench::run_training_loads(&binary, options.seconds)?;
-
-    eprintln!("dist 3/4: merging the counters");
-    let scratch = TempDir::within(&target, "profile")?;
-    let merged = scratch.path().join("merged.profdata");
-    merge_counters(&llvm_profdata, &counters, &merged)?;
     // The path of the profile is part of cargo's fingerprint: it stays the same from run to run.
-    let profile = target.join("gateway.profdata");
-    fs::copy(&merged, &profile).map_err(|e| format!("{}: {e}", profile.display()))?;
+    let profile = target.join(PROFILE);
+    let measured_symbol = match &options.profile {
+        Some(given) if given == &profile => None,
+        Some(given) => {
+            fs::copy(given, &profile).map_err(|e| format!("{}: {e}", given.display()))?;
+            None
+        }
+        None => Some(train(&target, &profile, options.seconds)?),
+    };
 
-    eprintln!("dist 4/4: building the optimised gateway");
+    eprintln!("dist: building the optimised gateway");
     let optimized = target.join("optimized");
     // Cargo does not see that the profile changed.
     let _ = fs::remove_dir_all(&optimized);
     let flags = format!("-Cprofile-use={}", profile.display());
     let binary = build(&optimized, &flags)?;
-    if read_probe_symbol(&binary)? != measured_symbol {
+    let symbol = read_probe_symbol(&binary)?;
+    if measured_symbol.is_some_and(|measured| measured != symbol) {
         return Err(
             "the two builds name their functions differently: the profile was not applied".into(),
         );
     }
     let shipped = target.join("tollgate");
     fs::copy(&binary, &shipped).map_err(|e| format!("{}: {e}", shipped.display()))?;
-    let checksum = write_checksum(&shipped, &target.join("SHA256SUMS"))?;
-    println!("{checksum}  {}", shipped.display());
+    let packages = target.join("tollgate.cdx.json");
+    sbom::write(&packages)?;
+    let sums = write_checksums(&[shipped, packages, profile], &target.join("SHA256SUMS"))?;
+    print!("{sums}");
     Ok(())
 }
 
+/// Builds an instrumented gateway, runs the bench's loads against it and writes the merged `profile`. Returns the name of a function, as the
+/// profile has it.
+fn train(target: &Path, profile: &Path, seconds: u64) -> Result<Vec<u8>, String> {
+    let llvm_profdata = find_llvm_profdata()?;
+    eprintln!("dist: building the instrumented gateway");
+    let instrumented = target.join("instrumented");
+    let counters = target.join("counters");
+    let flags = format!("-Cprofile-generate={}", counters.display());
+    let binary = build(&instrumented, &flags)?;
+    let measured_symbol = read_probe_symbol(&binary)?;
+
+    eprintln!("dist: training it with the loads of `cargo xtask bench`");
+    let _ = fs::remove_dir_all(&counters);
+    bench::run_training_loads(&binary, seconds)?;
+
+    eprintln!("dist: merging the counters");
+    let scratch = TempDir::within(target, "profile")?;
+    let merged = scratch.path().join("merged.profdata");
+    merge_counters(&llvm_profdata, &counters, &merged)?;
+    fs::copy(&merged, profile).map_err(|e| format!("{}: {e}", profile.display()))?;
+    Ok(measured_symbol)
+}
+
 /// Builds `tollgate` with the profile `dist` and returns the path of the program. The target is named, because cargo then leaves build
-/// scripts and procedural macros without `rustflags`.
-/// Builds the gateway with the same profile every time: cargo hashes the profile's settings into the names of all
-/// functions, and LLVM finds a function's counters by its name.
+/// scripts and procedural macros without `rustflags`. It is the same profile every time: cargo hashes the profile's settings into the names of
+/// all functions, and LLVM finds a function's counters by its name.
 fn build(target: &Path, rustflags: &str) -> Result<PathBuf, String> {
     let host = host_triple()?;
+    let paths = replaced_paths(target)?;
+    let rust: Vec<String> = paths
+        .iter()
+        .map(|(path, replacement)| format!("--remap-path-prefix={path}={replacement}"))
+        .collect();
+    let c: Vec<String> = paths
+        .iter()
+        .map(|(path, replacement)| format!("-ffile-prefix-map={path}={replacement}"))
+        .collect();
+    let committed =
+        output(
+            Command::new("git")
+                .current_dir(repo::root())
+                .args(["log", "-1", "--format=%ct"]),
+        )?;
     let mut cargo = Command::new("cargo");
     cargo
         .current_dir(repo::root())
@@ -83,12 +122,29 @@ fn build(target: &Path, rustflags: &str) -> Result<PathBuf, String> {
         .args(["--package", "tollgate-server", "--target", &host])
         .arg("--target-dir")
         .arg(target)
-        .env("RUSTFLAGS", rustflags);
+        .env("RUSTFLAGS", format!("{rustflags} {}", rust.join(" ")))
+        .env("CFLAGS", c.join(" "))
+        .env("SOURCE_DATE_EPOCH", committed.trim());
     match cargo.status() {
         Ok(status) if status.success() => Ok(target.join(host).join("dist/tollgate")),
         Ok(_) => Err("the build failed".to_owned()),
         Err(e) => Err(format!("cannot run cargo: {e}")),
     }
+}
+
+/// Folders of this machine, each with what stands for it in the binary. A later one wins where two fit.
+fn replaced_paths(target: &Path) -> Result<[(String, &'static str); 4], String> {
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.unwrap_or_else(|| Path::new(&home).join(".cargo"));
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let text = |path: &Path| path.display().to_string();
+    Ok([
+        (text(&repo::root()), SOURCE),
+        (text(target), "/target"),
+        (text(&cargo_home), PACKAGES),
+        (sysroot.trim().to_owned(), "/rust"),
+    ])
 }
 
 /// Merges the raw counters. `--sparse` leaves out functions that never ran: they are then optimised as without a profile, not for size.
@@ -112,28 +168,29 @@ fn merge_counters(llvm_profdata: &Path, counters: &Path, merged: &Path) -> Outco
     output(command.arg(counters)).map(|_| ())
 }
 
-/// Writes a line of `sha256sum`'s format and returns the checksum.
-fn write_checksum(file: &Path, sums: &Path) -> Result<String, String> {
+/// Writes the checksums of files in `sha256sum`'s format and returns the text.
+fn write_checksums(files: &[PathBuf], sums: &Path) -> Result<String, String> {
     use std::fmt::Write as _;
 
-    let bytes = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let checksum = Sha256::digest(&bytes)
-        .iter()
-        .fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let line = format!("{checksum}  {name}\n");
-    fs::write(sums, line).map_err(|e| format!("{}: {e}", sums.display()))?;
-    Ok(checksum)
+    let mut text = String::new();
+    for file in files {
+        let bytes = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+        for byte in Sha256::digest(&bytes) {
+            let _ = write!(text, "{byte:02x}");
+        }
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let _ = writeln!(text, "  {name}");
+    }
+    fs::write(sums, &text).map_err(|e| format!("{}: {e}", sums.display()))?;
+    Ok(text)
 }
 
 fn create_folder(folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
 }
 
-fn host_triple() -> Result<String, String> {
+/// The target that this machine's programs are compiled for.
+pub(crate) fn host_triple() -> Result<String, String> {
     let version = output(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.ok_or("`rustc -vV` names no host")?;
@@ -172,13 +229,34 @@ mod tests {
     #[test]
     fn the_checksum_file_has_the_format_of_sha256sum() {
         let folder = TempDir::new("checksum").unwrap();
-        let (file, sums) = (folder.path().join("tollgate"), folder.path().join("SUMS"));
-        fs::write(&file, "abc").unwrap();
-        let checksum = write_checksum(&file, &sums).unwrap();
-        assert!(checksum.starts_with("ba7816bf8f01cfea414140de5dae2223"));
-        assert_eq!(
-            fs::read_to_string(&sums).unwrap(),
-            format!("{checksum}  tollgate\n")
-        );
+        let files = ["tollgate", "other"].map(|name| folder.path().join(name));
+        for file in &files {
+            fs::write(file, "abc").unwrap();
+        }
+        let sums = folder.path().join("SHA256SUMS");
+        let text = write_checksums(&files, &sums).unwrap();
+        assert!(text.starts_with("ba7816bf8f01cfea414140de5dae2223"));
+        assert_eq!(fs::read_to_string(&sums).unwrap(), text);
+        let mut check = Command::new("sha256sum");
+        check.current_dir(folder.path());
+        output(check.args(["--strict", "--check", "SHA256SUMS"])).unwrap();
+    }
+
+    #[test]
+    fn folders_of_this_machine_are_replaced_in_what_is_compiled() {
+        let folder = TempDir::new("paths").unwrap();
+        let source = folder.path().join("main.rs");
+        fs::write(&source, "fn main() { panic!(\"{}\", file!()) }").unwrap();
+        let paths = replaced_paths(folder.path()).unwrap();
+        let mut rustc = Command::new("rustc");
+        rustc.current_dir(folder.path()).arg(&source);
+        for (path, replacement) in &paths {
+            rustc.arg(format!("--remap-path-prefix={path}={replacement}"));
+        }
+        output(&mut rustc).unwrap();
+        let program = fs::read(folder.path().join("main")).unwrap();
+        let has = |text: &str| memchr::memmem::find(&program, text.as_bytes()).is_some();
+        assert!(has("/target/main.rs"));
+        assert!(!has(&folder.path().display().to_string()));
     }
 }

@@ -14,6 +14,7 @@ mod postgres;
 mod process;
 mod repo;
 mod rng;
+mod sbom;
 mod sdk;
 mod soak;
 mod test;
@@ -51,6 +52,8 @@ enum Command {
     Bench(bench::Options),
     /// Build the shipped binary: fat LTO, profile-guided, trained in the same run
     Dist(dist::Options),
+    /// Write the list of packages that the gateway is compiled from (CycloneDX)
+    Sbom(sbom::Options),
     /// Make the Debian package
     Deb(deb::Options),
     /// Write the manual pages of the gateway's commands
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Abuse(options) => abuse::run(&options),
         Command::Bench(options) => bench::run(options),
         Command::Dist(options) => dist::run(&options),
+        Command::Sbom(options) => sbom::run(options),
         Command::Deb(options) => deb::run(options),
         Command::Man(options) => man::run(options),
         Command::Fuzz(options) => fuzz::run(&options),
