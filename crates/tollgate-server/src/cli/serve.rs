@@ -14,7 +14,7 @@ use tollgate_core::{Clock, SteadyClock};
 use super::{Common, Failed, first_writes, open_store};
 use crate::clock_sync;
 use crate::config::{Config, Overrides};
-use crate::http::server::{self, Listener};
+use crate::http::server::{self, InheritedSockets, Listener};
 use crate::http::tls::ServerTls;
 use crate::logging;
 use crate::router::{GatewayService, operations_service};
@@ -50,9 +50,11 @@ impl Serve {
         let _log = logging::start(&config.log);
         // 2. The address first: a busy port is told before anything is touched.
         let tls = config.tls.as_ref().map(ServerTls::load).transpose()?;
-        let listener = server::bind(&config.listen).await?.with_tls(tls.clone());
+        let mut inherited = InheritedSockets::from_env();
+        let listener = server::bind(&config.listen, inherited.take()?).await?;
+        let listener = listener.with_tls(tls.clone());
         let metrics_listener = match &config.metrics_listen {
-            Some(address) => Some(server::bind(address).await?),
+            Some(address) => Some(server::bind(address, inherited.take()?).await?),
             None => None,
         };
         // 3. Database, files, everything that hangs on them.

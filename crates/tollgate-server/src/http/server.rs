@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ipnet::IpNet;
+use listenfd::ListenFd;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -116,11 +117,45 @@ impl From<&Config> for Options {
     }
 }
 
-/// Binds `address`, and raises the limit of open files as far as the system allows.
+/// Listening sockets that the service manager passes on, which stay open while the gateway restarts
+/// (<https://www.freedesktop.org/software/systemd/man/latest/sd_listen_fds.html>).
+pub struct InheritedSockets {
+    sockets: ListenFd,
+    next: usize,
+}
+
+impl InheritedSockets {
+    /// Those that `LISTEN_FDS` counts, if `LISTEN_PID` is this process.
+    pub fn from_env() -> Self {
+        Self {
+            sockets: ListenFd::from_env(),
+            next: 0,
+        }
+    }
+
+    /// The next socket. `None` if there is no further one.
+    ///
+    /// # Errors
+    /// A sentence for the operator: it is no TCP socket that listens.
+    pub fn take(&mut self) -> Result<Option<std::net::TcpListener>, String> {
+        let number = self.next;
+        self.next += 1;
+        if number >= self.sockets.len() {
+            return Ok(None);
+        }
+        let socket = self.sockets.take_tcp_listener(number);
+        socket.map_err(|e| format!("socket {number} of the service manager cannot be used: {e}"))
+    }
+}
+
+/// Listens on `inherited` if there is such a socket, else binds `address`. Raises the limit of open files as far as the system allows.
 ///
 /// # Errors
 /// A sentence for the operator: the port is in use, or the address is not this machine's.
-pub async fn bind(address: &str) -> Result<Listener, String> {
+pub async fn bind(
+    address: &str,
+    inherited: Option<std::net::TcpListener>,
+) -> Result<Listener, String> {
     let explain = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!(
@@ -133,7 +168,14 @@ pub async fn bind(address: &str) -> Result<Listener, String> {
         tracing::warn!(error = %e, "cannot raise the limit of open files");
         rlimit::Resource::NOFILE.get_soft().unwrap_or(u64::MAX)
     });
-    let socket = TcpListener::bind(address).await.map_err(explain)?;
+    let socket = match inherited {
+        Some(socket) => {
+            let ready = socket.set_nonblocking(true);
+            let socket = ready.and_then(|()| TcpListener::from_std(socket));
+            socket.map_err(|e| format!("cannot listen on the service manager's socket: {e}"))?
+        }
+        None => TcpListener::bind(address).await.map_err(explain)?,
+    };
     let address = socket.local_addr().map_err(explain)?;
     Ok(Listener {
         socket,

@@ -32,6 +32,7 @@ mod references;
 mod rejected;
 mod result_downloads;
 mod sandbox;
+mod socket_activation;
 mod speech;
 mod startup;
 mod storage_faults;

@@ -139,11 +139,9 @@ async fn a_full_disk_at_the_start_leaves_reads(backend: Backend) {
     assert!(wal.unwrap().len() > LIMIT, "the limit limits nothing");
     let full = format!("--fsize={LIMIT}:unlimited");
     let ignore_the_signal = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
-    gate.start_server_under(
-        "prlimit",
-        &[&[full.as_str()], &ignore_the_signal[..]].concat(),
-    )
-    .await;
+    let arguments = [&[full.as_str()], &ignore_the_signal[..]].concat();
+    let command = gate.serve_command_under("prlimit", &arguments);
+    gate.start_command(command).await;
     let anonymous = gate.anonymous();
     anonymous.get("/healthz").await.expect(200);
     anonymous.get("/readyz").await.expect(503);

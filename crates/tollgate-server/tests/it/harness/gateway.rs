@@ -1,7 +1,7 @@
 //! The gateway's process, its data and its configuration.
 
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,19 +60,8 @@ impl TestGateway {
         self.try_start().await
     }
 
-    /// [`TestGateway::start_server`] by a program that runs its arguments as a command, such as `prlimit`.
-    pub(crate) async fn start_server_under(&mut self, program: &str, arguments: &[&str]) {
-        let serve = self.serve_command();
-        let serve = serve.as_std();
-        let mut command = Command::new(program);
-        command.args(arguments).arg(serve.get_program());
-        command.args(serve.get_args());
-        command.current_dir(serve.get_current_dir().expect("a directory"));
-        command.envs(
-            serve
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
+    /// Starts the server by another command than [`TestGateway::serve_command`].
+    pub(crate) async fn start_command(&mut self, command: Command) {
         let listens = self.try_start_with(command).await;
         assert!(listens, "the server ended at its start: {}", self.log());
     }
@@ -94,7 +83,25 @@ impl TestGateway {
 
     /// The command that [`TestGateway::start_server`] runs.
     pub(crate) fn serve_command(&self) -> Command {
-        self.command(&["serve", "--no-demo", "--listen", &self.listen])
+        let mut command = self.command(&["serve", "--no-demo", "--listen", &self.listen]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// The same, run by a program that runs its last arguments as a command, such as `prlimit`.
+    pub(crate) fn serve_command_under(&self, program: &str, arguments: &[&str]) -> Command {
+        let serve = self.serve_command();
+        let serve = serve.as_std();
+        let mut command = Command::new(program);
+        command.args(arguments).arg(serve.get_program());
+        command.args(serve.get_args()).stdin(Stdio::null());
+        command.current_dir(serve.get_current_dir().expect("a directory"));
+        command.envs(
+            serve
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        command
     }
 
     /// `kill -9`.

@@ -33,10 +33,7 @@ impl Server {
         address: &Address,
     ) -> Option<Self> {
         let stderr = File::options().create(true).append(true).open(log).unwrap();
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(stderr);
+        command.stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.kill_on_drop(true).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = tokio::time::timeout(TIMEOUT, lines.next_line()).await;
