@@ -75,6 +75,23 @@ impl Store {
         })
     }
 
+    /// At the end of a server: moves what is in SQLite's write-ahead log to the database, which is then complete without the log.
+    /// Does nothing on PostgreSQL.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] and the like: nothing is lost, the next start reads the log.
+    pub async fn empty_write_ahead_log(&self) -> Result<(), StoreError> {
+        let Readers::Sqlite { path, .. } = &*self.readers else {
+            return Ok(());
+        };
+        let path = path.clone();
+        let emptied = tokio::task::spawn_blocking(move || sqlite::empty_wal(&path));
+        let emptied = emptied
+            .await
+            .map_err(|e| StoreError::Broken(e.to_string()))?;
+        Ok(emptied?)
+    }
+
     /// Counters of the writer.
     pub fn stats(&self) -> &WriterStats {
         &self.writer.stats

@@ -172,6 +172,9 @@ async fn until_stopped(
         );
     }
     drop(background);
+    if let Err(e) = app.store.empty_write_ahead_log().await {
+        tracing::warn!(error = %e, "the database's write-ahead log is left as it is");
+    }
     Ok(())
 }
 

@@ -85,8 +85,9 @@ fn configure(conn: &Connection, busy: Duration) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Moves what is in the write-ahead log to the database and empties the log, unless another process is reading it.
-pub(crate) fn empty_wal(conn: &Connection) -> Result<(), DbError> {
+/// Moves what is in the write-ahead log to the database and empties the log, unless another connection is using it.
+pub(crate) fn empty_wal(path: &Path) -> Result<(), DbError> {
+    let conn = open(path)?;
     conn.busy_timeout(Duration::ZERO).map_err(db_error)?;
     conn.pragma_update(None, "wal_checkpoint", "truncate")
         .map_err(db_error)
@@ -328,8 +329,8 @@ mod tests {
         let path = folder.join("a.db");
         let conn = open(&path).unwrap();
         script(&conn, "CREATE TABLE t (x INT)").unwrap();
-        empty_wal(&conn).unwrap();
         drop(conn);
+        empty_wal(&path).unwrap();
         let length = |suffix: &str| {
             let file = folder.join(format!("a.db{suffix}"));
             std::fs::metadata(file).unwrap().len()

@@ -52,15 +52,6 @@ impl WriterConnection {
         Ok(Self { link, reservations })
     }
 
-    /// Ends the connection. A SQLite file is then complete without its write-ahead log, unless another process uses it.
-    pub(super) fn close(self) {
-        if let Link::Sqlite(conn) = self.link
-            && let Err(e) = sqlite::empty_wal(&conn)
-        {
-            tracing::debug!(error = %e, "the write-ahead log is left as it is");
-        }
-    }
-
     /// Applies `jobs` in one transaction and commits it. Reads and sets `commit_in_doubt` ([`Batch::commit_in_doubt`]).
     pub(super) async fn commit(
         &mut self,

@@ -154,7 +154,7 @@ async fn run(
     loop {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         if jobs.recv_many(&mut batch, BATCH_MAX).await == 0 {
-            return connection.close();
+            return;
         }
         gather(&mut jobs, &mut batch, backlog);
         crash::point("writer.before_batch");
