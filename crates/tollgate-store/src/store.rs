@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
-use crate::db::{DbError, Row, Sql, Value, postgres, sqlite};
+use crate::db::{DbError, Row, Sql, Value, disk_reserve, postgres, sqlite};
 use crate::error::StoreError;
 use crate::writer::{Target, Write, Writer, WriterStats};
 
@@ -73,6 +73,23 @@ impl Store {
             writer,
             readers: Arc::new(readers),
         })
+    }
+
+    /// Writes a file beside SQLite's database that takes up room, so that a full disk does not keep the next start from opening
+    /// it. Does nothing on PostgreSQL.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] if there is no room for it.
+    pub async fn reserve_disk(&self) -> Result<(), StoreError> {
+        let Readers::Sqlite { path, .. } = &*self.readers else {
+            return Ok(());
+        };
+        let path = path.clone();
+        let reserved = tokio::task::spawn_blocking(move || disk_reserve::ensure(&path));
+        let reserved = reserved
+            .await
+            .map_err(|e| StoreError::Broken(e.to_string()))?;
+        reserved.map_err(|e| StoreError::DiskFull(e.to_string()))
     }
 
     /// At the end of a server: moves what is in SQLite's write-ahead log to the database, which is then complete without the log.

@@ -20,7 +20,7 @@ pub(super) fn kill_and_restart_until(
     until: Instant,
 ) {
     while Instant::now() < until {
-        let pause = Duration::from_millis(300 + rng.below(2500));
+        let pause = Duration::from_millis(100 + rng.below(1200));
         sleep(pause.min(until.saturating_duration_since(Instant::now())));
         let is_full = setup.disk().is_some_and(|disk| disk.is_full());
         if rng.one_in(4) && !is_full {

@@ -57,6 +57,7 @@ async fn retry(app: &App, written: &CancellationToken) {
 
 /// Takes over what the last run left, and enters this node. May be repeated until the workers start.
 async fn write(app: &App) -> Result<(), StoreError> {
+    app.store.reserve_disk().await?;
     app.heartbeat.start().await?;
     // A node that is alone takes back at once what its last run left leased.
     let has_crashed = if app.store.is_shared() {

@@ -1,5 +1,6 @@
 //! One interface to both databases: SQL statements, parameter values, rows, an open transaction; the drivers; migrations.
 
+pub(crate) mod disk_reserve;
 pub(crate) mod migrate;
 pub(crate) mod postgres;
 mod sql;

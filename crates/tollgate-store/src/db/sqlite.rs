@@ -12,6 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, ErrorCode, Statement};
 
+use super::disk_reserve;
 use super::sql::{DbError, Row, Sql, Value};
 
 /// Busy timeout of the writer: how long it waits for another process (a CLI command beside the server).
@@ -23,8 +24,16 @@ const WAL_MAX_BYTES: i64 = 64 << 20;
 const BEGIN: Sql = Sql::both("BEGIN IMMEDIATE");
 const COMMIT: Sql = Sql::both("COMMIT");
 
-/// Opens the database for writing: WAL, every commit synced to disk before it is acknowledged.
+/// Opens the database for writing: WAL, every commit synced to disk before it is acknowledged. On a full disk the reserve
+/// makes room.
 pub(crate) fn open(path: &Path) -> Result<Connection, DbError> {
+    match try_open(path) {
+        Err(DbError::DiskFull(_)) if disk_reserve::release(path) => try_open(path),
+        opened => opened,
+    }
+}
+
+fn try_open(path: &Path) -> Result<Connection, DbError> {
     create_file(path).map_err(|e| DbError::Failed(e.to_string()))?;
     let conn = Connection::open(path).map_err(db_error)?;
     configure(&conn, WRITER_BUSY_TIMEOUT)?;
