@@ -23,6 +23,7 @@ mod task_versions;
 mod tasks;
 mod totals;
 mod uploads;
+mod usage;
 mod users;
 mod webhook_secrets;
 mod webhooks;
@@ -60,6 +61,7 @@ pub use tasks::record::{Task, TaskPage};
 pub use tasks::submit::{IdempotencyRecord, NewTask, SubmitOutcome};
 pub use totals::StoreTotals;
 pub use uploads::{NewUpload, UploadLimits, UploadRejection};
+pub use usage::report::{UsagePosition, UsageQuery, UsageRow};
 pub use users::{RateLimits, User};
 pub use webhooks::{
     DeliveryAttempt, DeliveryResult, DueWebhook, NextDelivery, WebhookLog, WebhookState,

@@ -6,6 +6,7 @@ use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
 use crate::ledger::{charges, chat_rows, chats, refunds, reservations};
 use crate::tasks::{claim, finish, lease, record, submit};
+use crate::usage::roll_up;
 use crate::{attempts, keys, retention, totals, uploads, users, webhook_secrets, webhooks};
 
 macro_rules! statements {
@@ -33,6 +34,7 @@ const FREQUENT: &[&Sql] = statements! {
     submit: IDEMPOTENCY_RECORD TASK_EXISTS;
     totals: UNFINISHED UNFINISHED_OF_USER WAITING_WEBHOOKS_OF_USER;
     uploads: ADD_BYTES UPLOADED_BYTES;
+    roll_up: IS_PENDING;
     users: ACCESS_VERSION USER_BY_ID USER_BY_NAME;
     webhook_secrets: WEBHOOK_SECRET;
     webhooks: DUE_WEBHOOKS GIVE_UP_WEBHOOK LEASE_WEBHOOK LOCK_WEBHOOK NEXT_WEBHOOK_DUE_AT RECEIVERS
@@ -71,6 +73,7 @@ fn no_frequent_statement_scans_a_table() {
                 "SCAN waiting_receivers",
                 "SCAN CONSTANT ROW",
                 "SCAN json_each",
+                "SCAN usage_pending",
             ]
             .iter()
             .any(|known| step.contains(known))

@@ -144,12 +144,16 @@ impl Store {
     }
 
     /// [`Store::query`] of a query that may take long: on SQLite, on a thread for blocking work.
-    pub(crate) async fn query_slow(&self, sql: &'static Sql) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn query_slow(
+        &self,
+        sql: &'static Sql,
+        args: Vec<Value<'static>>,
+    ) -> Result<Vec<Row>, StoreError> {
         if self.is_shared() {
-            return self.query(sql, &[]).await;
+            return self.query(sql, &args).await;
         }
         let store = self.clone();
-        tokio::task::spawn_blocking(move || store.query(sql, &[]).now_or_never())
+        tokio::task::spawn_blocking(move || store.query(sql, &args).now_or_never())
             .await
             .map_err(|e| StoreError::Broken(format!("a query ended: {e}")))?
             .unwrap_or_else(|| unreachable!("SQLite answers without waiting"))

@@ -53,7 +53,7 @@ fn page_args(after: Option<&PageStart>) -> (i64, &str) {
 }
 
 /// The values of a filter as a JSON array for the statements of [`one_of`]; `None` if the filter is not set.
-fn list_arg(values: Option<&Vec<String>>) -> Option<String> {
+pub(crate) fn list_arg(values: Option<&Vec<String>>) -> Option<String> {
     values.map(|values| serde_json::json!(values).to_string())
 }
 
@@ -82,4 +82,4 @@ macro_rules! one_of {
         )
     };
 }
-use one_of;
+pub(crate) use one_of;

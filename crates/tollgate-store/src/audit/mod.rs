@@ -5,6 +5,7 @@ mod chats;
 mod check;
 mod money;
 mod tasks;
+mod usage;
 
 use std::path::Path;
 
@@ -52,7 +53,7 @@ fn audit_sqlite(path: &Path) -> Result<Vec<AuditViolation>, StoreError> {
 async fn check_all(tx: &mut Tx<'_>) -> Result<Vec<AuditViolation>, DbError> {
     let mut found = Vec::new();
     let checks = money::CHECKS.iter().chain(tasks::CHECKS);
-    for check in checks.chain(chats::CHECKS) {
+    for check in checks.chain(chats::CHECKS).chain(usage::CHECKS) {
         for mut row in tx.query(&check.sql, &[]).await? {
             found.push(AuditViolation {
                 check: check.name,

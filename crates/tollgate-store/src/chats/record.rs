@@ -70,6 +70,11 @@ pub struct ChatEnd {
 impl ChatEnd {
     /// The outcome that only [`crate::Store::release_orphaned_chats`] writes.
     pub const OUTCOME_LOST: &'static str = "lost";
+
+    /// Whether usage counts it as failed.
+    pub(crate) fn is_failed(&self) -> bool {
+        matches!(self.outcome, "failed" | Self::OUTCOME_LOST)
+    }
 }
 
 impl SettleOutcome {

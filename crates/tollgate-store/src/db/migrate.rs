@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0010_dropped_fields.sql"),
     include_str!("migrations/0011_configuration.sql"),
     include_str!("migrations/0012_uploads.sql"),
+    include_str!("migrations/0013_usage.sql"),
 ];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";
@@ -68,6 +69,10 @@ async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
             let text = text
                 .replace("BIGINT", "INTEGER")
                 .replace("{rows}", "STRICT")
+                .replace(
+                    "{seconds of t.shown}",
+                    "COALESCE(CAST(json_extract(t.shown, '$.seconds') AS INTEGER), 0)",
+                )
                 .replace("{clustered}", "STRICT, WITHOUT ROWID");
             open.script(&text)
         }
@@ -76,6 +81,10 @@ async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
             let text = text
                 .replace(" TEXT", " TEXT COLLATE \"C\"")
                 .replace("{rows}", "")
+                .replace(
+                    "{seconds of t.shown}",
+                    "COALESCE(CAST(substring(CAST(t.shown AS json) ->> 'seconds' from '^[0-9]{1,9}$') AS BIGINT), 0)",
+                )
                 .replace("{clustered}", "");
             pg.script(&text).await
         }

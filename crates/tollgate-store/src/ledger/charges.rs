@@ -7,6 +7,7 @@ use super::account::{Account, Rejection};
 use super::checksum::row_checksum;
 use super::entries::insert_entry;
 use crate::db::{DbError, Sql, args};
+use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 
 const OPEN_CHARGE: Sql = Sql::both(
@@ -14,7 +15,7 @@ const OPEN_CHARGE: Sql = Sql::both(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
 );
 pub(crate) const READ_OPEN_CHARGE: Sql = Sql::both(
-    "SELECT user_id, key_id, price, per, units, held FROM charges WHERE id = $1 AND closed_at IS NULL",
+    "SELECT user_id, key_id, price, per, units, held, model FROM charges WHERE id = $1 AND closed_at IS NULL",
 );
 pub(crate) const CLOSE_CHARGE: Sql = Sql::both(
     "UPDATE charges SET units_settled = $1, settled = $2, released = $3, closed_at = $4, seal = $5
@@ -72,6 +73,16 @@ impl Delivered {
     }
 }
 
+/// What usage counts of a task that ends.
+pub(crate) struct EndedTask<'a> {
+    pub(crate) kind: TaskKind,
+    /// The seconds of video that it delivers if it completes.
+    pub(crate) seconds: i64,
+    /// The channel of its last attempt; empty if there was none.
+    pub(crate) channel: &'a str,
+    pub(crate) is_failed: bool,
+}
+
 /// Opens the charge `id` and holds its full price. A rejection has written nothing.
 pub(crate) fn open_charge(
     batch: &mut Batch<'_, '_>,
@@ -114,6 +125,7 @@ pub(crate) async fn close_charge(
     id: &str,
     account: Account<'_>,
     delivered: Delivered,
+    end: &EndedTask<'_>,
     now: Millis,
 ) -> Result<Amount, DbError> {
     let open = batch.first(&READ_OPEN_CHARGE, args![id]).await?;
@@ -147,6 +159,20 @@ pub(crate) async fn close_charge(
         &CLOSE_CHARGE,
         args![units, settled, released, now, checksum, id],
     )?;
+    let names = [&row.text(6)?, user_id, key_id, end.channel].map(str::to_owned);
+    let sums = UsageSums {
+        cost: paid,
+        requests: 1,
+        images: if end.kind == TaskKind::Image {
+            units
+        } else {
+            0
+        },
+        seconds: if units > 0 { end.seconds } else { 0 },
+        failed: end.is_failed.into(),
+        ..UsageSums::default()
+    };
+    batch.usage.add(now, names, sums);
     insert_entry(batch, id, "settle", account, settled, now)?;
     insert_entry(batch, id, "release", account, released, now)?;
     Ok(settled)

@@ -32,8 +32,10 @@ macro_rules! amount_columns {
 pub(crate) const READ_CHAT: Sql = Sql::both(concat!(
     "SELECT user_id, key_id, outcome, ",
     amount_columns!(),
-    " FROM chats WHERE id = $1"
+    ", model FROM chats WHERE id = $1"
 ));
+/// The column of [`READ_CHAT`] with the model: after three and the amounts.
+pub(super) const CHAT_MODEL: usize = 3 + 18;
 pub(crate) const READ_CHATS_AFTER: Sql = Sql::both(concat!(
     "SELECT id, user_id, key_id, seal, outcome, ",
     amount_columns!(),

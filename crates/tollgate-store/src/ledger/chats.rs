@@ -10,12 +10,15 @@ use std::sync::Arc;
 use tollgate_core::{Amount, money};
 
 use super::account::{Account, Rejection};
-use super::chat_rows::{ChatAmounts, EndedChat, INSERT_CHAT, READ_CHAT, attempts_column, chat_row};
+use super::chat_rows::{
+    CHAT_MODEL, ChatAmounts, EndedChat, INSERT_CHAT, READ_CHAT, attempts_column, chat_row,
+};
 use super::entries::insert_entry;
 use super::reservations::Reservation;
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat, SettleOutcome};
 use crate::db::{DbError, Sql, args};
+use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 
 pub(crate) const CLOSE_CHAT: Sql = Sql::both(
@@ -65,6 +68,9 @@ pub(crate) fn charge_chat(
         parts_cost: end.parts.cost().nanos(),
         ..ChatAmounts::new(&chat.prices, &end.tokens)?
     };
+    batch
+        .usage
+        .add_chat(chat, end, cost, tokens_sum(&amounts.tokens));
     batch.ended_chats.push(EndedChat {
         chat: Arc::clone(chat),
         end: Arc::clone(end),
@@ -160,10 +166,25 @@ pub(crate) async fn close_chat(
             id
         ],
     )?;
+    let channel = end.channel.as_deref().unwrap_or_default();
+    let names = [&row.text(CHAT_MODEL)?, user_id, key_id, channel].map(str::to_owned);
+    let sums = UsageSums {
+        cost: cost.nanos(),
+        requests: 1,
+        tokens: tokens_sum(&closed.tokens),
+        failed: end.is_failed().into(),
+        ..UsageSums::default()
+    };
+    batch.usage.add(at, names, sums);
     insert_entry(batch, id, "settle", account, from_hold, at)?;
     insert_entry(batch, id, "release", account, held - from_hold, at)?;
     insert_entry(batch, id, "charge", account, beyond_hold, at)?;
     Ok(Some(SettleOutcome::new(cost, debt)))
+}
+
+/// The tokens of all kinds.
+fn tokens_sum(tokens: &[i64; 5]) -> i64 {
+    tokens.iter().fold(0, |sum, n| sum.saturating_add(*n))
 }
 
 fn cost(chat: &NewChat, tokens: &TokenCounts, parts: Amount) -> Result<Amount, DbError> {

@@ -8,17 +8,19 @@ use super::chat_rows::{ChatAmounts, READ_CHAT};
 use super::checksum::row_checksum;
 use super::entries::insert_refund;
 use crate::db::{DbError, Row, Sql, args};
+use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 
 /// Digits of the number behind the colon of a refund's reference.
 const NUMBER_DIGITS: usize = 19;
 
 pub(crate) const READ_CHARGE: Sql = Sql::both(
-    "SELECT c.user_id, c.key_id, c.price, c.per, c.units, c.held, c.units_settled, c.settled, c.released, c.refunded, c.id, t.kind, t.job
+    "SELECT c.user_id, c.key_id, c.price, c.per, c.units, c.held, c.units_settled, c.settled, c.released, c.refunded, c.id, t.kind, t.job,
+            c.model, (SELECT a.channel FROM attempts a WHERE a.task_id = c.id ORDER BY a.number DESC LIMIT 1)
      FROM charges c LEFT JOIN tasks t ON t.id = c.id WHERE c.id = $1",
 );
 pub(crate) const READ_CHAT_CHARGE: Sql = Sql::both(
-    "SELECT user_id, key_id, held, settled, refunded, input + cached_input + cache_write + output + reasoning, id FROM chats WHERE id = $1",
+    "SELECT user_id, key_id, held, settled, refunded, input + cached_input + cache_write + output + reasoning, id, model, channel FROM chats WHERE id = $1",
 );
 pub(crate) const COUNT_REFUNDS: Sql =
     Sql::both("SELECT COUNT(*) FROM ledger WHERE ref > $1 AND ref < $2 AND kind = 'refund'");
@@ -49,6 +51,10 @@ pub struct ChargeRecord {
     pub settled: Option<Amount>,
     /// What was given back of it.
     pub refunded: Amount,
+    /// The model.
+    pub model: String,
+    /// The channel that served it, or that of the last attempt. `None` if there is none, and once a task was purged.
+    pub channel: Option<String>,
 }
 
 impl ChargeRecord {
@@ -73,6 +79,8 @@ impl ChargeRecord {
             held: row.amount(5)?,
             settled: row.opt_int(7)?.map(Amount::from_nanos),
             refunded: row.amount(9)?,
+            model: row.text(13)?,
+            channel: row.opt_text(14)?,
         })
     }
 
@@ -88,6 +96,8 @@ impl ChargeRecord {
             held: Amount::from_nanos(row.opt_int(2)?.unwrap_or(0)),
             settled: row.opt_int(3)?.map(Amount::from_nanos),
             refunded: row.amount(4)?,
+            model: row.text(7)?,
+            channel: row.opt_text(8)?,
         })
     }
 }
@@ -151,6 +161,18 @@ pub(crate) async fn refund(
     let number = 1 + count.map_or(Ok(0), |row| row.int(0))?;
     let reference = format!("{id}:{number:0NUMBER_DIGITS$}");
     insert_refund(batch, &reference, account, amount, reason, now)?;
+    let channel = charge.channel.clone().unwrap_or_default();
+    let names = [
+        charge.model.clone(),
+        user_id.clone(),
+        key_id.clone(),
+        channel,
+    ];
+    let sums = UsageSums {
+        cost: -amount.nanos(),
+        ..UsageSums::default()
+    };
+    batch.usage.add(now, names, sums);
     if is_chat {
         let row = batch.first(&READ_CHAT, args![id]).await?;
         let row = row.ok_or_else(|| DbError::UnexpectedData(format!("chat {id} has no row")))?;

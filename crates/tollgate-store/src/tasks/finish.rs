@@ -2,24 +2,29 @@
 //! user, or failed because its deadline has passed.
 
 use async_trait::async_trait;
-use tollgate_core::{Amount, Millis, TaskState};
+use tollgate_core::{Amount, Millis, TaskKind, TaskState};
 
 use super::record::{Task, read_task, task_columns};
 use crate::attempts::{AttemptEnd, end_attempt, end_open_attempts};
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::Account;
-use crate::ledger::charges::{Delivered, close_charge};
+use crate::ledger::charges::{Delivered, EndedTask, close_charge};
 use crate::store::Store;
 use crate::task_versions::TaskVersions;
 use crate::webhooks::insert_webhook;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
-pub(crate) const LOCK_TASK: Sql = Sql::per_database(
-    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url FROM tasks WHERE id = $1",
-    "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url FROM tasks WHERE id = $1 FOR UPDATE",
-);
+macro_rules! select_task {
+    () => {
+        "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url, kind, shown,
+                (SELECT channel FROM attempts WHERE task_id = tasks.id ORDER BY number DESC LIMIT 1)
+         FROM tasks WHERE id = $1"
+    };
+}
+pub(crate) const LOCK_TASK: Sql =
+    Sql::per_database(select_task!(), concat!(select_task!(), " FOR UPDATE"));
 pub(crate) const END_TASK: Sql = Sql::both(
     "UPDATE tasks SET state = $1, progress = COALESCE(CAST($2 AS BIGINT), progress), ended_at = $3, owner = NULL,
                       queued_attempt = NULL, result = $4, error_code = $5, error_message = $6, cost = $7
@@ -148,6 +153,11 @@ struct LockedTask {
     cost: Amount,
     key_id: String,
     callback_url: Option<String>,
+    kind: TaskKind,
+    /// A JSON object.
+    shown: String,
+    /// The channel of the last attempt.
+    channel: Option<String>,
 }
 
 impl LockedTask {
@@ -155,6 +165,9 @@ impl LockedTask {
         let Some(mut row) = batch.first(&LOCK_TASK, args![task_id]).await? else {
             return Ok(None);
         };
+        let kind = row.text(8)?;
+        let kind = TaskKind::from_name(&kind)
+            .ok_or_else(|| DbError::UnexpectedData(format!("task kind {kind} is unknown")))?;
         Ok(Some(Self {
             state: TaskState::from_number(row.int(0)?),
             fence: row.int(1)?,
@@ -164,7 +177,25 @@ impl LockedTask {
             cost: row.amount(5)?,
             key_id: row.text(6)?,
             callback_url: row.opt_text(7)?,
+            kind,
+            shown: row.text(9)?,
+            channel: row.opt_text(10)?,
         }))
+    }
+
+    /// What usage counts of it if it ends as `state`.
+    fn ended(&self, state: TaskState) -> EndedTask<'_> {
+        let is_completed_video = self.kind == TaskKind::Video && state == TaskState::Completed;
+        EndedTask {
+            kind: self.kind,
+            seconds: if is_completed_video {
+                video_seconds(&self.shown)
+            } else {
+                0
+            },
+            channel: self.channel.as_deref().unwrap_or_default(),
+            is_failed: state == TaskState::Failed,
+        }
     }
 
     fn is_final(&self) -> bool {
@@ -235,7 +266,8 @@ impl Write for TaskFinish {
             user_id: &self.user_id,
             key_id: &self.key_id,
         };
-        let cost = close_charge(batch, task_id, account, delivered, now).await?;
+        let cost =
+            close_charge(batch, task_id, account, delivered, &task.ended(state), now).await?;
         // 3. Write the state and the result or the error.
         let (state, null) = (state.number(), None::<&str>);
         match &self.end {
@@ -257,6 +289,18 @@ impl Write for TaskFinish {
         task.insert_webhook(batch, task_id, now)?;
         Ok(FinishOutcome::Finished { cost })
     }
+}
+
+/// The seconds of a video, from what its record repeats of the request; 0 if that has none.
+fn video_seconds(shown: &str) -> i64 {
+    let shown: serde_json::Value = serde_json::from_str(shown).unwrap_or_default();
+    let seconds = match &shown["seconds"] {
+        serde_json::Value::String(text) => text.parse().ok(),
+        number => number.as_u64(),
+    };
+    seconds
+        .and_then(|seconds| u32::try_from(seconds).ok())
+        .map_or(0, i64::from)
 }
 
 /// Why a task ends without its worker.
@@ -344,7 +388,9 @@ impl Write for EndByForce {
             user_id: &self.user_id,
             key_id: &self.key_id,
         };
-        let cost = close_charge(batch, task_id, account, Delivered::Units(0), now).await?;
+        let ended = task.ended(self.end.state());
+        let nothing = Delivered::Units(0);
+        let cost = close_charge(batch, task_id, account, nothing, &ended, now).await?;
         let (code, message, outcome) = self.end.error();
         let args = args![
             self.end.state().number(),

@@ -3,6 +3,7 @@
 use crate::db::{DbError, Row, Sql, Tx, Value};
 use crate::ledger::balances::Balances;
 use crate::ledger::chat_rows::{EndedChat, insert_ended_chats};
+use crate::usage::PendingUsage;
 
 /// A batch: one transaction, many operations.
 pub(crate) struct Batch<'t, 'c> {
@@ -14,6 +15,8 @@ pub(crate) struct Batch<'t, 'c> {
     pub(crate) commit_in_doubt: bool,
     /// Inserted together, at the end of the batch or before the next statement that could read them.
     pub(crate) ended_chats: Vec<EndedChat>,
+    /// What ended or was refunded in this batch.
+    pub(crate) usage: PendingUsage,
 }
 
 impl<'t, 'c> Batch<'t, 'c> {
@@ -23,6 +26,7 @@ impl<'t, 'c> Batch<'t, 'c> {
             balances,
             commit_in_doubt,
             ended_chats: Vec::new(),
+            usage: PendingUsage::default(),
         }
     }
 
@@ -72,10 +76,11 @@ impl<'t, 'c> Batch<'t, 'c> {
         self.tx()?.execute_each(sql, lists).await
     }
 
-    /// Writes the balances back: one update for each user and key, however many movements there were.
+    /// Writes the balances back: one update for each user and key, however many movements there were; and the sums of usage.
     pub(super) async fn close(&mut self) -> Result<(), DbError> {
         self.tx()?;
         self.balances.write_back(self.tx)?;
+        self.usage.insert(self.tx)?;
         self.tx.flush().await
     }
 

@@ -232,6 +232,8 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "DROP TABLE usage_hourly",
+        "DROP TABLE usage_pending",
         "DROP TABLE upload_bytes",
         "ALTER TABLE nodes DROP COLUMN config_error",
         "ALTER TABLE nodes DROP COLUMN config_version",

@@ -17,5 +17,6 @@ mod retention;
 mod scenarios;
 mod task_concurrency;
 mod uploads;
+mod usage;
 mod users_and_keys;
 mod webhooks;

@@ -1,0 +1,44 @@
+//! Checks of usage: the hours and what is pending are together the sums over the books.
+
+use super::check::Check;
+use crate::db::Sql;
+
+/// Tasks lose their attempts, and with these their channel, once they are purged: so channels are not compared.
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "usage",
+        details: "cost in billionths, requests and tokens that usage has beyond the books in this hour, of this model, user and key",
+        sql: Sql::both(
+            "SELECT CAST(hour AS TEXT) || ' ' || model || ' ' || user_id || ' ' || key_id,
+                    CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT)
+             FROM (
+                SELECT hour, model, user_id, key_id, cost, requests, tokens FROM usage_hourly
+                UNION ALL
+                SELECT hour, model, user_id, key_id, cost, requests, tokens FROM usage_pending
+                UNION ALL
+                SELECT closed_at - closed_at % 3600000, model, user_id, key_id, -settled, -1,
+                       -(input + cached_input + cache_write + output + reasoning)
+                FROM chats WHERE closed_at IS NOT NULL
+                UNION ALL
+                SELECT closed_at - closed_at % 3600000, model, user_id, key_id, -settled, -1, 0
+                FROM charges WHERE closed_at IS NOT NULL
+                UNION ALL
+                SELECT l.at - l.at % 3600000, COALESCE(c.model, h.model, ''), l.user_id, COALESCE(l.key_id, ''), l.amount, 0, 0
+                FROM ledger l LEFT JOIN charges c ON c.id = substr(l.ref, 1, length(l.ref) - 20)
+                              LEFT JOIN chats h ON h.id = substr(l.ref, 1, length(l.ref) - 20)
+                WHERE l.kind = 'refund'
+             ) compared GROUP BY hour, model, user_id, key_id
+             HAVING SUM(cost) <> 0 OR SUM(requests) <> 0 OR SUM(tokens) <> 0",
+        ),
+    },
+    Check {
+        name: "usage_counts",
+        details: "requests, tokens, images, seconds and failed of usage: below 0, or more failed than there are requests",
+        sql: Sql::both(
+            "SELECT CAST(hour AS TEXT) || ' ' || model || ' ' || user_id || ' ' || key_id || ' ' || channel,
+                    requests, tokens, images, seconds, failed
+             FROM usage_hourly
+             WHERE requests < 0 OR tokens < 0 OR images < 0 OR seconds < 0 OR failed < 0 OR failed > requests",
+        ),
+    },
+];

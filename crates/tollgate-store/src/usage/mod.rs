@@ -1,0 +1,137 @@
+//! What was used in each hour (table `usage_hourly`). The transaction that ends tasks and chats, or refunds them, inserts their sums
+//! into `usage_pending`; the roll-up moves these to the hours in one transaction. So nothing is lost or added twice, whichever
+//! process dies and in whatever order transactions are committed. Reports read both tables.
+
+pub(crate) mod report;
+pub(crate) mod roll_up;
+
+use std::sync::Arc;
+
+use tollgate_core::clock::HOUR;
+use tollgate_core::{Amount, Millis};
+
+use crate::chats::record::{ChatEnd, NewChat};
+use crate::db::{DbError, Sql, Tx, args};
+
+const INSERT_PENDING: Sql = Sql::both(
+    "INSERT INTO usage_pending (hour, model, user_id, key_id, channel, cost, requests, tokens, images, seconds, failed)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+);
+
+/// What is counted; cost in billionths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct UsageSums {
+    pub(crate) cost: i64,
+    pub(crate) requests: i64,
+    pub(crate) tokens: i64,
+    pub(crate) images: i64,
+    /// Of video.
+    pub(crate) seconds: i64,
+    pub(crate) failed: i64,
+}
+
+impl UsageSums {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            cost: self.cost.saturating_add(other.cost),
+            requests: self.requests.saturating_add(other.requests),
+            tokens: self.tokens.saturating_add(other.tokens),
+            images: self.images.saturating_add(other.images),
+            seconds: self.seconds.saturating_add(other.seconds),
+            failed: self.failed.saturating_add(other.failed),
+        }
+    }
+}
+
+/// What ends or is refunded in one transaction.
+#[derive(Default)]
+pub(crate) struct PendingUsage(Vec<Item>);
+
+struct Item {
+    hour: Millis,
+    source: Source,
+    sums: UsageSums,
+}
+
+/// Where model, user, key and channel stand.
+enum Source {
+    Chat(Arc<NewChat>, Arc<ChatEnd>),
+    Names([String; 4]),
+}
+
+impl Item {
+    fn group(&self) -> (Millis, [&str; 4]) {
+        let names = match &self.source {
+            Source::Chat(chat, end) => {
+                let channel = end.channel.as_deref().unwrap_or_default();
+                [&chat.model, &chat.user_id, &chat.key_id, channel]
+            }
+            Source::Names(names) => names.each_ref().map(String::as_str),
+        };
+        (self.hour, names)
+    }
+}
+
+impl PendingUsage {
+    /// Adds a chat that ends. It copies no text: this runs for every plain chat.
+    pub(crate) fn add_chat(
+        &mut self,
+        chat: &Arc<NewChat>,
+        end: &Arc<ChatEnd>,
+        cost: Amount,
+        tokens: i64,
+    ) {
+        let sums = UsageSums {
+            cost: cost.nanos(),
+            requests: 1,
+            tokens,
+            failed: end.is_failed().into(),
+            ..UsageSums::default()
+        };
+        self.0.push(Item {
+            hour: hour_of(end.ended_at),
+            source: Source::Chat(Arc::clone(chat), Arc::clone(end)),
+            sums,
+        });
+    }
+
+    /// Adds sums of the time `at`, of a model, user, key and channel.
+    pub(crate) fn add(&mut self, at: Millis, names: [String; 4], sums: UsageSums) {
+        self.0.push(Item {
+            hour: hour_of(at),
+            source: Source::Names(names),
+            sums,
+        });
+    }
+
+    /// Inserts one row for each hour, model, user, key and channel.
+    pub(crate) fn insert(&mut self, tx: &mut Tx<'_>) -> Result<(), DbError> {
+        let mut items = std::mem::take(&mut self.0);
+        items.sort_unstable_by(|a, b| a.group().cmp(&b.group()));
+        for group in items.chunk_by(|a, b| a.group() == b.group()) {
+            let (hour, [model, user_id, key_id, channel]) = group[0].group();
+            let sums = group.iter().map(|item| item.sums);
+            let sums = sums.fold(UsageSums::default(), UsageSums::plus);
+            let args = args![
+                hour,
+                model,
+                user_id,
+                key_id,
+                channel,
+                sums.cost,
+                sums.requests,
+                sums.tokens,
+                sums.images,
+                sums.seconds,
+                sums.failed
+            ];
+            tx.queue(&INSERT_PENDING, args)?;
+        }
+        Ok(())
+    }
+}
+
+/// When the hour of UTC of that time began.
+fn hour_of(at: Millis) -> Millis {
+    at - at % HOUR
+}

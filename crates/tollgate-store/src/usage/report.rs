@@ -1,0 +1,159 @@
+//! Sums over the hours, for charts.
+
+use tollgate_core::clock::HOUR;
+use tollgate_core::{Amount, Millis, money};
+
+use crate::admin::{list_arg, one_of};
+use crate::db::{DbError, Row, Sql, Value, cells};
+use crate::error::StoreError;
+use crate::store::Store;
+
+macro_rules! usage {
+    ($database:ident) => {
+        concat!(
+            "SELECT period, model, user_id, key_id, channel, units, nanos, requests, tokens, images, seconds, failed FROM (
+             SELECT COALESCE(hour - hour % NULLIF(CAST($1 AS BIGINT), 0), 0) AS period,
+                    CASE WHEN CAST($2 AS BIGINT) = 1 THEN model ELSE '' END AS model,
+                    CASE WHEN CAST($3 AS BIGINT) = 1 THEN user_id ELSE '' END AS user_id,
+                    CASE WHEN CAST($4 AS BIGINT) = 1 THEN key_id ELSE '' END AS key_id,
+                    CASE WHEN CAST($5 AS BIGINT) = 1 THEN channel ELSE '' END AS channel,
+                    CAST(SUM(cost / 1000000000) AS BIGINT) AS units, CAST(SUM(cost % 1000000000) AS BIGINT) AS nanos,
+                    CAST(SUM(requests) AS BIGINT) AS requests, CAST(SUM(tokens) AS BIGINT) AS tokens,
+                    CAST(SUM(images) AS BIGINT) AS images, CAST(SUM(seconds) AS BIGINT) AS seconds,
+                    CAST(SUM(failed) AS BIGINT) AS failed
+             FROM (SELECT * FROM usage_hourly WHERE hour > $6 AND hour < $7
+                   UNION ALL SELECT * FROM usage_pending WHERE hour > $6 AND hour < $7) hours WHERE ",
+            one_of!($database "model" "$8"), " AND ", one_of!($database "user_id" "$9"), " AND ",
+            one_of!($database "key_id" "$10"), " AND ", one_of!($database "channel" "$11"),
+            " GROUP BY 1, 2, 3, 4, 5) sums
+             WHERE (-period, model, user_id, key_id, channel) > ($12, $13, $14, $15, $16)
+             ORDER BY period DESC, model, user_id, key_id, channel LIMIT $17"
+        )
+    };
+}
+const USAGE: Sql = Sql::per_database(usage!(sqlite), usage!(postgres));
+
+/// What to sum up, and by what.
+#[derive(Debug, Clone, Default)]
+pub struct UsageQuery {
+    /// The length of the periods of UTC that are told apart, in milliseconds. `None` if they are not.
+    pub period: Option<Millis>,
+    /// Whether models are told apart.
+    pub by_model: bool,
+    /// Whether users are told apart.
+    pub by_user: bool,
+    /// Whether keys are told apart.
+    pub by_key: bool,
+    /// Whether channels are told apart.
+    pub by_channel: bool,
+    /// Only hours that end after this time.
+    pub from: Millis,
+    /// Only hours that begin before this time.
+    pub to: Millis,
+    /// Only of these models.
+    pub models: Option<Vec<String>>,
+    /// Only of these users.
+    pub user_ids: Option<Vec<String>>,
+    /// Only of these keys.
+    pub key_ids: Option<Vec<String>>,
+    /// Only by these channels.
+    pub channels: Option<Vec<String>>,
+}
+
+/// The place of a row in a list: its period, then model, user, key and channel. What is not told apart is 0 or empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsagePosition {
+    /// When the period begins, in milliseconds since 1970.
+    pub period: Millis,
+    /// Model, user, key and channel; the channel is empty where none served.
+    pub names: [String; 4],
+}
+
+/// A sum.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsageRow {
+    /// What it is the sum of.
+    pub position: UsagePosition,
+    /// What was settled less what was refunded.
+    pub cost: Amount,
+    /// Tasks and chats that ended.
+    pub requests: i64,
+    /// Tokens of chats, of all five kinds.
+    pub tokens: i64,
+    /// Images that were delivered.
+    pub images: i64,
+    /// Seconds of video that were delivered.
+    pub seconds: i64,
+    /// Tasks and chats that failed.
+    pub failed: i64,
+}
+
+impl UsageRow {
+    fn read(row: &mut Row) -> Result<Self, DbError> {
+        Ok(Self {
+            position: UsagePosition {
+                period: row.int(0)?,
+                names: [row.text(1)?, row.text(2)?, row.text(3)?, row.text(4)?],
+            },
+            // Units and billionths are summed apart: together they may exceed 64 bits.
+            cost: Amount::from_nanos(
+                (row.int(5)?.saturating_mul(money::NANOS)).saturating_add(row.int(6)?),
+            ),
+            requests: row.int(7)?,
+            tokens: row.int(8)?,
+            images: row.int(9)?,
+            seconds: row.int(10)?,
+            failed: row.int(11)?,
+        })
+    }
+}
+
+/// Usage.
+impl Store {
+    /// Sums, the last period first, behind the position `after`.
+    pub async fn usage(
+        &self,
+        query: &UsageQuery,
+        after: Option<&UsagePosition>,
+        limit: usize,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        let lists = [
+            &query.models,
+            &query.user_ids,
+            &query.key_ids,
+            &query.channels,
+        ];
+        let [models, users, keys, channels] = lists.map(|list| list_arg(list.as_ref()));
+        let first = UsagePosition {
+            period: i64::MAX,
+            names: Default::default(),
+        };
+        let after = after.unwrap_or(&first);
+        let [model, user, key, channel] = &after.names;
+        let cells: [Value<'_>; 17] = cells![
+            query.period.unwrap_or(0),
+            query.by_model,
+            query.by_user,
+            query.by_key,
+            query.by_channel,
+            query.from.saturating_sub(HOUR),
+            query.to,
+            models.as_ref(),
+            users.as_ref(),
+            keys.as_ref(),
+            channels.as_ref(),
+            after.period.saturating_neg(),
+            model,
+            user,
+            key,
+            channel,
+            limit as i64
+        ];
+        let cells = cells.into_iter().map(Value::into_owned).collect();
+        let mut rows = self.query_slow(&USAGE, cells).await?;
+        Ok(rows
+            .iter_mut()
+            .map(UsageRow::read)
+            .collect::<Result<_, _>>()?)
+    }
+}

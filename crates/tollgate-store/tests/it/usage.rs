@@ -1,0 +1,304 @@
+//! Usage: what ended in each hour, rolled up from the rows that the writes leave behind.
+
+use std::collections::BTreeSet;
+
+use tollgate_core::clock::{DAY, HOUR};
+use tollgate_core::{Millis, TaskKind};
+use tollgate_store::{
+    AdminRequest, ChatEnd, ChatHold, Delivered, NewRefund, Store, TaskEnd, UsageQuery, UsageRow,
+};
+
+use crate::databases::{Db, on_both};
+use crate::fixtures::{
+    NOW, TestAccount, account, amount, assert_clean, cancel, chat, chat_end, claim_one, failed,
+    finish, hold, node, start_attempt, submit, task, tokens,
+};
+
+on_both!(
+    usage_counts_what_ended_and_was_refunded,
+    rolling_up_side_by_side_counts_everything_once,
+    a_changed_sum_is_a_violation,
+    usage_of_earlier_versions_is_filled_in,
+);
+
+fn by_all(period: Millis) -> UsageQuery {
+    UsageQuery {
+        period: Some(period),
+        by_model: true,
+        by_user: true,
+        by_key: true,
+        by_channel: true,
+        from: 0,
+        to: i64::MAX,
+        ..UsageQuery::default()
+    }
+}
+
+async fn report(store: &Store, query: &UsageQuery) -> Vec<UsageRow> {
+    let all = store.usage(query, None, 1000).await.unwrap();
+    // The pages of one row have the same rows.
+    let mut paged = Vec::new();
+    while let [row] = &store
+        .usage(query, paged.last().map(|row: &UsageRow| &row.position), 1)
+        .await
+        .unwrap()[..]
+    {
+        paged.push(row.clone());
+    }
+    assert_eq!(paged, all);
+    all
+}
+
+/// Cost, then requests, tokens, images, seconds and failed.
+fn sums(row: &UsageRow) -> (String, [i64; 5]) {
+    let counts = [
+        row.requests,
+        row.tokens,
+        row.images,
+        row.seconds,
+        row.failed,
+    ];
+    (row.cost.to_string(), counts)
+}
+
+/// Settles a chat that costs 0.5 for 500,000 tokens.
+async fn end_chat(store: &Store, ann: &TestAccount, is_held: bool, end: ChatEnd) -> String {
+    let chat = chat(ann, "1", "1");
+    let id = chat.id.clone();
+    let mut held = ChatHold::None;
+    if is_held {
+        hold(store, &chat, tokens(900_000, 0)).await.unwrap();
+        held = ChatHold::Stored;
+    }
+    store.settle_chat(chat, &held, end).await.unwrap();
+    id
+}
+
+async fn end_video(store: &Store, ann: &TestAccount, end: Option<TaskEnd>) -> String {
+    let mut task = task(ann, 4, "0.1");
+    task.kind = TaskKind::Video;
+    task.model = "sora-2".to_owned();
+    task.echoed_fields = r#"{"seconds":"8"}"#.to_owned();
+    let id = submit(store, task).await;
+    let Some(end) = end else {
+        let task = store.task(&id).await.unwrap().unwrap();
+        cancel(store, &task, NOW + 1).await;
+        return id;
+    };
+    let leased = claim_one(store, NOW).await;
+    start_attempt(store, &leased, NOW).await.unwrap();
+    finish(store, &leased, end, NOW + 1).await;
+    id
+}
+
+/// Two chats an hour apart, one that failed; an image task of 3 of 5 images; a video that is completed, one that failed, one that
+/// was cancelled; a refund of a chat and of a task.
+async fn use_everything(store: &Store, ann: &TestAccount) {
+    let later = ChatEnd {
+        ended_at: NOW + HOUR,
+        ..chat_end(tokens(500_000, 0))
+    };
+    let failed_chat = ChatEnd {
+        outcome: "failed",
+        channel: None,
+        ..chat_end(tokens(0, 0))
+    };
+    let refunded = end_chat(store, ann, false, chat_end(tokens(250_000, 250_000))).await;
+    end_chat(store, ann, true, later).await;
+    end_chat(store, ann, false, failed_chat).await;
+    submit(store, task(ann, 5, "0.1")).await;
+    let leased = claim_one(store, NOW).await;
+    start_attempt(store, &leased, NOW).await.unwrap();
+    finish(store, &leased, crate::fixtures::delivered(3), NOW + 1).await;
+    let completed = TaskEnd::Completed {
+        delivered: Delivered::FullOrder,
+        result: r#"{"files":[{"name":"x"}]}"#.to_owned(),
+    };
+    end_video(store, ann, Some(completed)).await;
+    end_video(store, ann, Some(failed())).await;
+    end_video(store, ann, None).await;
+    let request = AdminRequest::cli(NOW + 2);
+    let charge = store.chat_charge(&refunded).await.unwrap().unwrap();
+    let refund = |text: &str| NewRefund {
+        amount: Some(amount(text)),
+        reason: "late".to_owned(),
+        unit: None,
+    };
+    let chat = store.admin_refund_chat(&request, charge, refund("0.2"));
+    chat.await.unwrap().unwrap();
+    let charge = store.task_charge(&leased.task.id).await.unwrap().unwrap();
+    let task = store.admin_refund_task(&request, charge, refund("0.1"));
+    task.await.unwrap().unwrap();
+}
+
+/// What [`use_everything`] is, the last hour first.
+const EXPECTED: [(&str, &str, &str, [i64; 5]); 6] = [
+    ("gpt-5", "main", "0.5", [1, 500_000, 0, 0, 0]),
+    ("gpt-5", "", "0", [1, 0, 0, 0, 1]),
+    ("gpt-5", "main", "0.3", [1, 500_000, 0, 0, 0]),
+    ("seedream-5", "main", "0.2", [1, 0, 3, 0, 0]),
+    ("sora-2", "", "0", [1, 0, 0, 0, 0]),
+    ("sora-2", "main", "0.4", [2, 0, 0, 8, 1]),
+];
+
+fn assert_expected(rows: &[UsageRow], ann: &TestAccount) {
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row.position.names.clone(), sums(row)))
+        .collect();
+    let expected = EXPECTED.map(|(model, channel, cost, counts)| {
+        let names = [model, &ann.user_id, &ann.key_id, channel].map(str::to_owned);
+        (names, (cost.to_owned(), counts))
+    });
+    assert_eq!(found, expected);
+}
+
+async fn usage_counts_what_ended_and_was_refunded(db: &Db) {
+    let store = node(db).await;
+    let ann = account(&store, "ann", "100").await;
+    use_everything(&store, &ann).await;
+    // The same before the roll-up, after it, and after a restart.
+    assert_expected(&report(&store, &by_all(HOUR)).await, &ann);
+    assert_clean(&store).await;
+    store.roll_up_usage().await.unwrap();
+    assert_eq!(db.number("SELECT COUNT(*) FROM usage_pending").await, 0);
+    assert_eq!(db.number("SELECT COUNT(*) FROM usage_hourly").await, 6);
+    drop(store);
+    let store = node(db).await;
+    let rows = report(&store, &by_all(HOUR)).await;
+    assert_expected(&rows, &ann);
+    let hours: BTreeSet<_> = rows.iter().map(|row| row.position.period).collect();
+    let hour = NOW - NOW % HOUR;
+    assert_eq!(hours, BTreeSet::from([hour, hour + HOUR]));
+    let all = UsageQuery {
+        to: i64::MAX,
+        ..UsageQuery::default()
+    };
+    let only = |change: fn(&mut UsageQuery)| {
+        let mut query = all.clone();
+        change(&mut query);
+        query
+    };
+    for (query, expected) in [
+        (all.clone(), ("1.4", [7, 1_000_000, 3, 8, 2])),
+        (
+            only(|query| query.models = Some(vec!["gpt-5".into(), "seedream-5".into()])),
+            ("1", [4, 1_000_000, 3, 0, 1]),
+        ),
+        (
+            only(|query| query.channels = Some(vec![String::new()])),
+            ("0", [2, 0, 0, 0, 1]),
+        ),
+        (
+            only(|query| query.from = NOW + HOUR),
+            ("0.5", [1, 500_000, 0, 0, 0]),
+        ),
+        (only(|query| query.to = NOW), ("0.9", [6, 500_000, 3, 8, 2])),
+        (
+            only(|query| query.period = Some(DAY)),
+            ("1.4", [7, 1_000_000, 3, 8, 2]),
+        ),
+    ] {
+        let rows = report(&store, &query).await;
+        let found: Vec<_> = rows.iter().map(sums).collect();
+        assert_eq!(found, [(expected.0.to_owned(), expected.1)], "{query:?}");
+    }
+    let nobody = only(|query| query.user_ids = Some(vec!["nobody".to_owned()]));
+    assert_eq!(report(&store, &nobody).await, []);
+}
+
+async fn rolling_up_side_by_side_counts_everything_once(db: &Db) {
+    let (first, second) = (node(db).await, node(db).await);
+    let ann = account(&first, "ann", "1000").await;
+    futures_util::future::join_all((0..60).map(async |n| {
+        let store = if n % 2 == 0 { &first } else { &second };
+        end_chat(store, &ann, n % 3 == 0, chat_end(tokens(500_000, 0))).await;
+        if n % 5 == 0 {
+            let other = if n % 2 == 0 { &second } else { &first };
+            other.roll_up_usage().await.unwrap();
+        }
+    }))
+    .await;
+    first.roll_up_usage().await.unwrap();
+    assert_eq!(db.number("SELECT COUNT(*) FROM usage_pending").await, 0);
+    assert_eq!(db.number("SELECT COUNT(*) FROM usage_hourly").await, 1);
+    let rows = report(&second, &by_all(HOUR)).await;
+    assert_eq!(sums(&rows[0]), ("30".to_owned(), [60, 30_000_000, 0, 0, 0]));
+}
+
+async fn a_changed_sum_is_a_violation(db: &Db) {
+    let store = node(db).await;
+    let ann = account(&store, "ann", "100").await;
+    use_everything(&store, &ann).await;
+    store.roll_up_usage().await.unwrap();
+    end_chat(&store, &ann, false, chat_end(tokens(1, 0))).await;
+    for (table, change, back, check) in [
+        (
+            "usage_hourly",
+            "cost = cost + 1",
+            "cost = cost - 1",
+            "usage",
+        ),
+        (
+            "usage_hourly",
+            "requests = requests + 1",
+            "requests = requests - 1",
+            "usage",
+        ),
+        (
+            "usage_hourly",
+            "tokens = tokens + 1",
+            "tokens = tokens - 1",
+            "usage",
+        ),
+        (
+            "usage_hourly",
+            "model = model || 'x'",
+            "model = substr(model, 1, length(model) - 1)",
+            "usage",
+        ),
+        (
+            "usage_hourly",
+            "hour = hour + 7200000",
+            "hour = hour - 7200000",
+            "usage",
+        ),
+        (
+            "usage_hourly",
+            "failed = failed + 9",
+            "failed = failed - 9",
+            "usage_counts",
+        ),
+        (
+            "usage_pending",
+            "cost = cost - 1",
+            "cost = cost + 1",
+            "usage",
+        ),
+    ] {
+        db.raw(&format!("UPDATE {table} SET {change}")).await;
+        let found = store.audit().await.unwrap();
+        assert!(
+            found.iter().any(|violation| violation.check == check),
+            "{change}: {found:?}"
+        );
+        db.raw(&format!("UPDATE {table} SET {back}")).await;
+        assert_clean(&store).await;
+    }
+}
+
+async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
+    let store = node(db).await;
+    let ann = account(&store, "ann", "100").await;
+    use_everything(&store, &ann).await;
+    drop(store);
+    for statement in [
+        "DROP TABLE usage_hourly",
+        "DROP TABLE usage_pending",
+        "UPDATE meta SET value = 12 WHERE name = 'schema_version'",
+    ] {
+        db.raw(statement).await;
+    }
+    let store = node(db).await;
+    assert_expected(&report(&store, &by_all(HOUR)).await, &ann);
+}
