@@ -89,6 +89,16 @@ try {
   await press("Send");
   await page.locator(".message.assistant", { hasText: "Say hello" }).waitFor();
 
+  // The image and the chat above, in sums that are the same however they are split.
+  await page.goto(`${gateway.url}/console/`);
+  await page.locator("figure", { hasText: "Requests and failures" }).locator("strong", { hasText: "2 / 0" }).waitFor();
+  await page.locator("figure", { hasText: "Images and seconds" }).locator("strong", { hasText: "1 / 0" }).waitFor();
+  expect((await page.locator("figure canvas").count()) === 4, "not every chart is drawn");
+  for (const [by, text] of [["model", "gpt-image-2-official"], ["user", "user_"], ["key", "key_"], ["channel", "sandbox"]]) {
+    await press(by);
+    await page.locator("table", { hasText: "Spend" }).locator("td", { hasText: text }).first().waitFor();
+  }
+
   await page.goto(`${gateway.url}/console/channels`);
   await press("New channel");
   await page.locator("dialog input[name=name]").fill("sandbox"); // In place of the built-in channel, to which the task above is linked.

@@ -26,4 +26,5 @@ pub mod storage;
 pub mod stored_channel;
 pub mod supervise;
 pub mod tasks;
+pub mod usage;
 pub mod webhooks;

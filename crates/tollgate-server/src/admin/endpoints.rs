@@ -23,7 +23,7 @@ use super::reply::Reply;
 use super::scope::Scope;
 use super::{
     admins, audits, channel_writes, channels, chats, config, custom_models, entries, events, keys,
-    me, models, openapi, prices, quote, refunds, search, sessions, tasks, tokens, users,
+    me, models, openapi, prices, quote, refunds, search, sessions, tasks, tokens, usage, users,
 };
 use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::trace::RequestId;
@@ -95,13 +95,14 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 21] = [
+    let lists: [&[Endpoint]; 22] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
         tokens::ENDPOINTS,
         users::ENDPOINTS,
         entries::ENDPOINTS,
+        usage::ENDPOINTS,
         refunds::ENDPOINTS,
         tasks::ENDPOINTS,
         chats::ENDPOINTS,

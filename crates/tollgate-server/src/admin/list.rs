@@ -40,7 +40,7 @@ pub struct Item {
 #[async_trait]
 pub trait Listing: Send + Sync + 'static {
     /// The members of an item, in order: the columns of the CSV.
-    fn columns(&self) -> &'static [&'static str];
+    fn columns(&self) -> &[&'static str];
 
     /// At most `limit` items behind the position `after`.
     ///

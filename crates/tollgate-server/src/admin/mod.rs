@@ -34,6 +34,7 @@ mod search;
 mod sessions;
 mod tasks;
 mod tokens;
+mod usage;
 mod users;
 
 pub use admins::sign_in_link;

@@ -81,6 +81,10 @@ const SCHEMAS: &[(&str, &str)] = &[
         "audit",
         "id:string state:running|done|failed ok:boolean? violations:objects progress:number started_at:time ended_at:time?",
     ),
+    (
+        "usage",
+        "day?:time hour?:time model?:string user_id?:string key_id?:string channel?:string? cost?:amount requests?:integer tokens?:integer images?:integer seconds?:integer failed?:integer",
+    ),
     ("webhook", "url:string state:string tries:objects"),
     ("search", "data:objects"),
     ("new_refund", "amount?:amount? reason:string"),
@@ -318,7 +322,7 @@ fn responses(endpoint: &Endpoint) -> Value {
             )
         }
         Returns::List(name) => {
-            let page = json!({
+            let mut page = json!({
                 "type": "object",
                 "required": ["data", "next_cursor"],
                 "properties": {
@@ -326,6 +330,11 @@ fn responses(endpoint: &Endpoint) -> Value {
                     "next_cursor": { "type": ["string", "null"] },
                 },
             });
+            if name == "usage" {
+                page["required"] = json!(["data", "next_cursor", "watermark"]);
+                page["properties"]["watermark"] =
+                    json!({ "type": "string", "format": "date-time" });
+            }
             let content = json!({ "application/json": { "schema": page }, "text/csv": { "schema": { "type": "string" } } });
             (
                 200,

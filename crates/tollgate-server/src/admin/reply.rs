@@ -78,6 +78,15 @@ impl Reply {
         self
     }
 
+    /// Adds a member to an object or a list.
+    #[must_use]
+    pub fn with_member(mut self, member: &str, value: Value) -> Self {
+        if let ReplyBody::Json(body) = &mut self.body {
+            body[member] = value;
+        }
+        self
+    }
+
     /// Replaces the status.
     #[must_use]
     pub fn status(mut self, status: StatusCode) -> Self {

@@ -22,6 +22,7 @@ use crate::state::App;
 use crate::storage::data_dir;
 use crate::supervise::run_forever;
 use crate::tasks::cleanup;
+use crate::usage;
 
 /// How long settlements may go on after the last connection has ended.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -224,6 +225,9 @@ fn start_background_loops(
         let watch = move || tls.clone().watch();
         loops.spawn(run_forever("certificate", metrics(), never(), watch));
     }
+    let store = app.store.clone();
+    let roll_up = move || usage::run(store.clone());
+    loops.spawn(run_forever("usage", metrics(), never(), roll_up));
     let store = app.store.clone();
     let sync = move || clock_sync::run(store.clone(), Arc::clone(&steady));
     loops.spawn(run_forever("clock", metrics(), never(), sync));

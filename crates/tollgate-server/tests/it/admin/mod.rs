@@ -7,6 +7,7 @@ mod refunds;
 mod sessions;
 mod table;
 mod tasks;
+mod usage;
 mod writes;
 
 use serde_json::{Value, json};
