@@ -13,6 +13,7 @@ pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod openapi;
+pub mod otel;
 pub mod pricing;
 pub mod provider_keys;
 pub mod providers;

@@ -42,6 +42,8 @@ pub struct Channel {
     /// Whether the gateway fetches the files that chats name by URL, so that its server gets none of these URLs. `None`: if the
     /// server is on a private network.
     pub fetch_urls: Option<bool>,
+    /// Whether its server gets the `traceparent` of chats.
+    pub trace_context: bool,
     /// Poll interval (`poll_ms`) that overrides the adapter's.
     pub poll: Option<Duration>,
     /// Options of its provider (`[channel.options]`), checked by [`crate::ProviderEntry::check`].
@@ -145,6 +147,7 @@ impl Channel {
             betas: Vec::new(),
             time_limits: ChannelTimeLimits::default(),
             fetch_urls: None,
+            trace_context: false,
             poll: None,
             options: Map::new(),
         }

@@ -68,6 +68,8 @@ pub struct ChatCall<'a> {
     pub headers: &'a HeaderMap,
     /// The request's id, for providers with a request-id header.
     pub request_id: &'a str,
+    /// The `traceparent` to send (W3C Trace Context). `None` for none.
+    pub traceparent: Option<&'a str>,
     /// How many attempts at this request failed before.
     pub failed_attempts: u32,
     /// The timeouts of this call.

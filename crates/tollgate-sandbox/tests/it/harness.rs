@@ -232,6 +232,7 @@ impl Chat {
             key: None,
             headers: &HeaderMap::new(),
             request_id: "req-1",
+            traceparent: None,
             failed_attempts: self.failed_attempts,
             timeouts: ChatTimeouts {
                 connect: Duration::from_secs(5),

@@ -298,5 +298,8 @@ fn show_channel(channel: &Channel, api_keys: Vec<Value>, about: &About) -> Value
     if let Some(fetch_urls) = channel.fetch_urls {
         shown["fetch_urls"] = json!(fetch_urls);
     }
+    if channel.trace_context {
+        shown["trace_context"] = json!(true);
+    }
     shown
 }

@@ -29,6 +29,7 @@ const CHANNEL_SETTINGS: &[&str] = &[
     "apis",
     "poll_ms",
     "fetch_urls",
+    "trace_context",
     "allow",
     "betas",
     "options",

@@ -28,6 +28,7 @@ use crate::chat::stored_conversations::ConversationHome;
 use crate::chat::stream::{self, StartedStream, StreamContext};
 use crate::chat::stream_watch::StreamWatch;
 use crate::chat::translate::{self, Conversation, PreparedRequest};
+use crate::http::request_notes::RequestNotes;
 use crate::http::{body, large_work};
 use crate::reloadable::Reloadable;
 use crate::routing::{ChannelPermit, ModelBinding, Selection, TriedKey, session_hash};
@@ -130,6 +131,7 @@ async fn try_handle(
         include_usage: summary.include_usage,
         conversation: Conversation::new(&raw, summary, model, is_stream, strict, options),
         bill,
+        notes: &request.notes,
         watch: &watch,
         session,
         received_at: now,
@@ -226,6 +228,7 @@ struct ChannelFailover<'a> {
     stored_at: Option<Arc<ConversationHome>>,
     conversation: Conversation,
     bill: Bill,
+    notes: &'a RequestNotes,
     watch: &'a ClientWatch,
     session: Option<u64>,
     received_at: Millis,
@@ -409,6 +412,7 @@ impl ChannelFailover<'_> {
     ) -> Result<(UpstreamResponse, Vec<String>), ProviderError> {
         let channel = &permit.open.channel;
         let timeouts: ChatTimeouts = self.context.settings.timeouts(channel);
+        let traceparent = self.notes.begin_attempt(channel, &model.upstream_id);
         let call = ChatCall {
             format: prepared.format,
             model: &model.upstream_id,
@@ -417,6 +421,7 @@ impl ChannelFailover<'_> {
             key: permit.key(),
             headers: prepared.headers.as_deref().unwrap_or(self.headers),
             request_id: self.request_id,
+            traceparent: traceparent.as_deref(),
             failed_attempts,
             timeouts,
         };
@@ -468,6 +473,7 @@ impl ChannelFailover<'_> {
         let channel = &permit.open.channel.name;
         permit.record_error(&self.channel_model, &self.key.user_id, error);
         self.bill.add_failed_attempt(channel, error);
+        self.notes.fail_attempt(error.kind.recorded_name());
         // A client that has left a silent provider pays for what the provider may charge for; one that stayed got an error.
         match error.kind == UpstreamErrorKind::TimedOut && self.watch.is_gone() {
             true => self.bill.client_left(),

@@ -17,6 +17,7 @@ use crate::config::{Config, Overrides};
 use crate::http::server::{self, InheritedSockets, Listener};
 use crate::http::tls::ServerTls;
 use crate::logging;
+use crate::otel::{self, Exporter};
 use crate::router::{GatewayService, operations_service};
 use crate::state::App;
 use crate::storage::data_dir;
@@ -65,6 +66,7 @@ impl Serve {
         let app = App::build(config, listener.address(), store, clock)?;
         app.config_sync.refresh().await?;
         log_setup(&app);
+        let traces = start_traces(&app);
         // 4. What a start writes; on a full disk, as soon as it takes writes again.
         let written = first_writes::write_or_retry(&app).await?;
         // 5. Serve until told to stop; who reads that line may say so at once.
@@ -76,9 +78,13 @@ impl Serve {
             listener.address()
         )?;
         let reload = || common.configuration(overrides());
-        let background = start_background_loops(&app, steady, tls);
+        let background = start_background_loops(&app, steady, tls, traces.clone());
         let listeners = (listener, metrics_listener);
-        until_stopped(&app, listeners, signals, written, background, reload).await
+        until_stopped(&app, listeners, signals, written, background, reload).await?;
+        if let Some(traces) = traces {
+            traces.flush().await;
+        }
+        Ok(())
     }
 }
 
@@ -110,6 +116,13 @@ fn log_setup(app: &App) {
     if !free.is_empty() {
         tracing::warn!(models = free.join(" "), "models without a price cost 0");
     }
+}
+
+/// Starts to record traces if there is a collector for them.
+fn start_traces(app: &App) -> Option<Arc<Exporter>> {
+    let (client, metrics) = (app.egress.clone(), Arc::clone(&app.metrics));
+    let node = id::short_id("node-");
+    otel::start(&app.config.traces, &node, client, metrics).map(Arc::new)
 }
 
 async fn until_stopped(
@@ -197,6 +210,7 @@ fn start_background_loops(
     app: &Arc<App>,
     steady: Arc<SteadyClock>,
     tls: Option<ServerTls>,
+    traces: Option<Arc<Exporter>>,
 ) -> JoinSet<()> {
     let mut loops = JoinSet::new();
     let never = CancellationToken::new;
@@ -224,6 +238,13 @@ fn start_background_loops(
     if let Some(tls) = tls {
         let watch = move || tls.clone().watch();
         loops.spawn(run_forever("certificate", metrics(), never(), watch));
+    }
+    if let Some(traces) = traces {
+        let export = move || {
+            let traces = Arc::clone(&traces);
+            async move { traces.run().await }
+        };
+        loops.spawn(run_forever("traces", metrics(), never(), export));
     }
     let store = app.store.clone();
     let roll_up = move || usage::run(store.clone());

@@ -55,6 +55,8 @@ pub(super) struct ChannelSettings {
     idle_s: Option<Duration>,
     #[serde(default)]
     fetch_urls: Option<bool>,
+    #[serde(default)]
+    trace_context: bool,
     #[serde(default, deserialize_with = "optional_whole::<_, _, 10, 3_600_000>")]
     poll_ms: Option<u64>,
     #[serde(default)]
@@ -105,6 +107,7 @@ impl ChannelSettings {
                 idle: self.idle_s,
             },
             fetch_urls: self.fetch_urls,
+            trace_context: self.trace_context,
             poll: self.poll_ms.map(Duration::from_millis),
             options: self.options,
         }

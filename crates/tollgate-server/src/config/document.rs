@@ -50,7 +50,9 @@ pub(super) enum Value {
 pub(super) type Table = Vec<(String, Node)>;
 
 /// The settings that hold secrets, by the end of their name: keys, and URLs with a password.
-const SECRET_NAMES: &[&str] = &["key", "keys", "secret", "password", "token", "url"];
+const SECRET_NAMES: &[&str] = &[
+    "key", "keys", "secret", "password", "token", "url", "headers",
+];
 
 /// Whether a secret is written out in the document, not as `env:NAME`.
 pub(super) fn contains_secrets(table: &Table) -> bool {

@@ -14,6 +14,7 @@ mod part_prices;
 mod prices;
 mod report;
 mod safety;
+mod traces;
 mod values;
 
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use part_prices::PartPrices;
 pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
 pub use report::Setting;
 pub use safety::Safety;
+pub use traces::Traces;
 pub use values::{Chat, Currency, Expiry, Fairness, Leases, Limits, TimeLimits, Workers};
 
 use crate::http::tls::TlsFiles;
@@ -131,6 +133,8 @@ pub struct Config {
     pub metrics_listen: Option<String>,
     /// The certificate of the gateway's listener; `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
+    /// OpenTelemetry traces.
+    pub traces: Traces,
     /// In the order of the file.
     pub channels: Vec<Channel>,
     /// By the name of a channel with keys, where each of them comes from: `env:NAME` or `file`.
@@ -190,6 +194,7 @@ struct Settings {
     time_limits: TimeLimits,
     #[serde(deserialize_with = "addresses::tls_files")]
     tls: Option<TlsFiles>,
+    traces: Traces,
     workers: Workers,
 }
 
@@ -221,6 +226,7 @@ impl Default for Settings {
             storage: StorageSettings::default(),
             time_limits: TimeLimits::default(),
             tls: None,
+            traces: Traces::default(),
             workers: Workers::default(),
         }
     }
@@ -431,6 +437,7 @@ impl Config {
             secrets_key: settings.secrets.key,
             metrics_listen: settings.metrics.listen,
             tls: settings.tls,
+            traces: settings.traces,
             channels: settings.channel.into_iter().map(|entry| entry.0).collect(),
             key_origins: BTreeMap::new(),
             prices: settings.price,

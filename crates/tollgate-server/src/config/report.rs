@@ -114,6 +114,12 @@ impl Config {
             "storage": { "url": storage, "reserve_mb": self.storage_reserve_mb },
             "time_limits": self.time_limits,
             "tls": { "cert": tls.map(|tls| &tls.cert), "key": tls.map(|tls| &tls.key) },
+            "traces": {
+                "endpoint": self.traces.endpoint,
+                "headers": (!self.traces.headers.is_empty()).then_some(HIDDEN),
+                "sample_ratio": self.traces.sample_ratio,
+                "service_name": self.traces.service_name,
+            },
             "workers": self.workers,
         });
         let mut settings = Vec::new();

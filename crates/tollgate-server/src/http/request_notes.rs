@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use http::{Method, Uri};
 use tollgate_core::Amount;
 use tollgate_store::{ChatEnd, Key, NewChat};
+use tollgate_upstream::Channel;
 
 use super::trace::RequestId;
 use crate::logging::{self, ChatSummary, RequestLine};
+use crate::otel::RequestSpan;
 
 /// The notes of a request; clones share them.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +23,7 @@ struct Notes {
     key: OnceLock<Arc<Key>>,
     chat: OnceLock<SettledChat>,
     response: OnceLock<ResponseNotes>,
+    span: OnceLock<RequestSpan>,
 }
 
 /// A chat that was recorded.
@@ -45,6 +48,8 @@ pub(super) struct ResponseNotes {
     pub(super) client: Option<IpAddr>,
     pub(super) started: Instant,
     pub(super) status: u16,
+    /// Whether the request gets a line in the log.
+    pub(super) is_logged: bool,
     /// From the request to the head of the response.
     pub(super) elapsed: Duration,
 }
@@ -60,7 +65,25 @@ impl RequestNotes {
         let _ = self.0.chat.set(chat);
     }
 
-    /// Notes the response: the request gets a line.
+    /// Notes the span of a request whose trace is sampled.
+    pub(super) fn set_span(&self, span: RequestSpan) {
+        let _ = self.0.span.set(span);
+    }
+
+    /// An attempt at a chat begins. Returns the `traceparent` for the provider, if the channel's gets it.
+    pub fn begin_attempt(&self, channel: &Channel, model: &str) -> Option<String> {
+        let traceparent = self.0.span.get()?.begin_attempt(channel, model);
+        channel.trace_context.then_some(traceparent)
+    }
+
+    /// The attempt that began last has failed with this kind of error.
+    pub fn fail_attempt(&self, error: &'static str) {
+        if let Some(span) = self.0.span.get() {
+            span.fail_attempt(error);
+        }
+    }
+
+    /// Notes the response: the request gets a line, a span or both.
     pub(super) fn set_response(&self, response: ResponseNotes) {
         let _ = self.0.response.set(response);
     }
@@ -90,7 +113,7 @@ impl Drop for Notes {
                 total_micros: response.started.elapsed().as_micros(),
             }
         });
-        logging::request(&RequestLine {
+        let line = RequestLine {
             method: response.method.as_str(),
             path: response.uri.path(),
             status: response.status,
@@ -99,6 +122,12 @@ impl Drop for Notes {
             key_id: self.key.get().map(|key| key.id.as_str()),
             client: response.client,
             chat,
-        });
+        };
+        if response.is_logged {
+            logging::request(&line);
+        }
+        if let Some(span) = self.span.get() {
+            span.end(&line);
+        }
     }
 }

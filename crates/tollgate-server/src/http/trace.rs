@@ -30,6 +30,7 @@ pub use crate::http::request_notes::RequestNotes;
 use crate::http::request_notes::ResponseNotes;
 use crate::logging;
 use crate::metrics::{Metrics, RouteMetrics};
+use crate::otel::{RequestSpan, SpanContext};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id, in bytes, that is accepted from a client.
@@ -41,22 +42,33 @@ const NO_RESPONSE: u16 = 499;
 
 /// The request's id: the client's `x-request-id`, or a new one. On every response and in every log line.
 #[derive(Debug, Clone)]
-pub struct RequestId(HeaderValue);
+pub struct RequestId {
+    text: HeaderValue,
+    trace: Option<SpanContext>,
+}
 
 impl RequestId {
     /// The id's text.
     pub fn as_str(&self) -> &str {
-        self.0.to_str().unwrap_or_default()
+        self.text.to_str().unwrap_or_default()
     }
 
-    fn for_request<B>(request: &http::Request<B>) -> Self {
+    /// The span of the request. `None` if its trace is not sampled.
+    pub fn trace(&self) -> Option<SpanContext> {
+        self.trace
+    }
+
+    fn for_request<B>(request: &http::Request<B>, trace: Option<SpanContext>) -> Self {
         let from_client = request
             .headers()
             .get(X_REQUEST_ID)
             .filter(|v| is_acceptable_id(v.as_bytes()));
         let generate =
             || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));
-        Self(from_client.cloned().unwrap_or_else(generate))
+        Self {
+            text: from_client.cloned().unwrap_or_else(generate),
+            trace,
+        }
     }
 }
 
@@ -192,11 +204,17 @@ impl RequestTrace {
         request: &http::Request<B>,
     ) -> Self {
         let (headers, proxies) = (request.headers(), &context.trusted_proxies);
+        let notes = RequestNotes::default();
+        let span = RequestSpan::begin(headers, route);
+        let trace = span.as_ref().map(RequestSpan::context);
+        if let Some(span) = span {
+            notes.set_span(span);
+        }
         Self {
             client: peer.map(|peer| client_address(peer.0.ip(), headers, proxies)),
             started: Instant::now(),
-            request_id: RequestId::for_request(request),
-            notes: RequestNotes::default(),
+            request_id: RequestId::for_request(request, trace),
+            notes,
             method: request.method().clone(),
             uri: request.uri().clone(),
             route: route_metrics(&context.metrics, route, request.method()),
@@ -210,10 +228,10 @@ impl RequestTrace {
     fn finish(&mut self, context: &TraceContext, response: &mut Response) {
         let (request_id, path) = (&self.request_id, self.uri.path());
         let headers = response.headers_mut();
-        headers.insert(X_REQUEST_ID, request_id.0.clone());
+        headers.insert(X_REQUEST_ID, request_id.text.clone());
         if path.starts_with("/anthropic/") {
             // Anthropic's SDKs read the id from this header.
-            headers.insert("request-id", request_id.0.clone());
+            headers.insert("request-id", request_id.text.clone());
         }
         if self.is_cross_origin && (context.allows_any_origin)(path) {
             allow_any_origin(response);
@@ -228,10 +246,11 @@ impl RequestTrace {
         self.note_response(status);
     }
 
-    /// Has the line written as soon as all work on the request has ended.
+    /// Has the line written and the span ended as soon as all work on the request has ended.
     fn note_response(&mut self, status: u16) {
         self.is_finished = true;
-        if logging::is_request_logged(status) {
+        let is_logged = logging::is_request_logged(status);
+        if is_logged || self.request_id.trace.is_some() {
             self.notes.set_response(ResponseNotes {
                 method: std::mem::take(&mut self.method),
                 uri: std::mem::take(&mut self.uri),
@@ -239,6 +258,7 @@ impl RequestTrace {
                 client: self.client,
                 started: self.started,
                 status,
+                is_logged,
                 elapsed: self.started.elapsed(),
             });
         }

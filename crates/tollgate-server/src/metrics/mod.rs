@@ -37,6 +37,7 @@ pub struct Metrics {
     callbacks: IntCounterVec,
     callbacks_waiting: Gauge,
     background_failures: IntCounterVec,
+    spans: IntCounterVec,
     chats: ChatMetrics,
     timings: Timings,
     uploads: IntCounter,
@@ -118,6 +119,11 @@ impl Metrics {
             callbacks: counters(
                 "tollgate_callbacks_total",
                 "Tries of callbacks",
+                &["outcome"],
+            ),
+            spans: counters(
+                "tollgate_trace_spans_total",
+                "Spans that were sent to the collector, or dropped",
                 &["outcome"],
             ),
             background_failures: counters(
@@ -252,6 +258,18 @@ impl Metrics {
     /// A chat was charged more than there was.
     pub fn chat_debt(&self, model: &str, debt: Amount) {
         self.chats.debt(model, debt);
+    }
+
+    /// The collector took this many spans.
+    pub fn spans_exported(&self, count: u64) {
+        self.spans.with_label_values(&["exported"]).inc_by(count);
+    }
+
+    /// This many spans were lost: the collector did not take them, or too many waited.
+    pub fn spans_dropped(&self, count: u64) {
+        if count > 0 {
+            self.spans.with_label_values(&["dropped"]).inc_by(count);
+        }
     }
 
     /// A task ended here, `completed`, `failed` or `cancelled`.

@@ -10,6 +10,7 @@ use tollgate_store::{
 use tollgate_upstream::provider::Completed;
 use tollgate_upstream::{ProviderError, UpstreamErrorKind};
 
+use crate::otel::{EndedTask, TaskTrace};
 use crate::tasks::context::TaskContext;
 use crate::tasks::inputs;
 use crate::tasks::moderation::REJECTION;
@@ -68,6 +69,10 @@ pub(super) fn end_attempt(
     let is_ours = |e: &&ProviderError| e.kind == UpstreamErrorKind::Interrupted;
     if let Some(error) = error.as_ref().filter(|e| !is_ours(e)) {
         metrics.channel_error(channel, error.kind.recorded_name());
+    }
+    if let (Some(trace), Some(started_at)) = (TaskTrace::of(&run.leased), attempt.started_at) {
+        let error = error.as_ref().map(|e| e.kind.recorded_name());
+        trace.attempt_ended(&attempt.permit.open.channel, started_at.elapsed(), error);
     }
     let attempt_end = |outcome| AttemptEnd {
         number: attempt.number,
@@ -173,6 +178,10 @@ async fn write(
         }
         TurnEnd::Finish(end, attempt) => {
             let completed = matches!(end, TaskEnd::Completed { .. });
+            let error = match &end {
+                TaskEnd::Completed { .. } => None,
+                TaskEnd::Failed { code, .. } => Some(code.clone()),
+            };
             let attempts = leased.failed_attempts + i64::from(attempt.is_some());
             let finish = TaskFinish {
                 task_id: task.id.clone(),
@@ -196,9 +205,19 @@ async fn write(
                 inputs::delete_of_job_text(&context.files, task.kind, job).await;
             }
             let cost = match &outcome {
-                FinishOutcome::Finished { cost } => Some(tracing::field::display(cost)),
+                FinishOutcome::Finished { cost } => Some(*cost),
                 FinishOutcome::AlreadyFinal | FinishOutcome::LeaseLost => None,
             };
+            if let (Some(trace), Some(cost)) = (TaskTrace::of(leased), cost) {
+                let error = error.as_deref();
+                trace.task_ended(&EndedTask {
+                    channel,
+                    attempts,
+                    cost,
+                    error,
+                });
+            }
+            let cost = cost.map(tracing::field::display);
             tracing::info!(
                 task = task.id,
                 request_id = leased.request_id,

@@ -111,6 +111,7 @@ pub async fn submit(
         echoed_fields: to_text(&view::echoed_with_model(echoed_fields, model, name))?,
         callback_url,
         request_id: request.request_id.as_str().to_owned(),
+        trace_context: request.request_id.trace().map(|span| span.to_string()),
         charge,
         idempotency: idempotency_key.map(|key| key.into_record(&receipt)),
     };

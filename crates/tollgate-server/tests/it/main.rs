@@ -39,6 +39,7 @@ mod storage_faults;
 mod stress;
 mod tasks;
 mod tls;
+mod traces;
 mod uploads;
 mod videos;
 mod webhooks;

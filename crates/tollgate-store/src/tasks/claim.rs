@@ -55,7 +55,7 @@ macro_rules! due_tasks {
         concat!(
             "SELECT ",
             task_columns!(),
-            ", job, fence, failed_attempts, request_id, queued_attempt FROM tasks
+            ", job, fence, failed_attempts, request_id, queued_attempt, trace_context FROM tasks
              WHERE state < 2 AND user_id = $1 AND key_id = $2 AND due_at <= $3 ORDER BY due_at LIMIT $4",
             $lock
         )
@@ -82,6 +82,8 @@ pub struct LeasedTask {
     pub failed_attempts: i64,
     /// The id of the submitting request, for logs.
     pub request_id: String,
+    /// The `traceparent` of that request. `None` if it was in no sampled trace.
+    pub trace_context: Option<String>,
     /// Whether a provider may have an attempt in its queue.
     pub(crate) has_queued_attempt: bool,
     /// The attempt of an earlier lease that is still in a provider's queue: poll it instead of starting another.
@@ -340,6 +342,7 @@ impl TaskClaim {
             fence: row.int(TASK_COLUMNS_COUNT + 1)? + 1,
             failed_attempts: row.int(TASK_COLUMNS_COUNT + 2)?,
             request_id: row.text(TASK_COLUMNS_COUNT + 3)?,
+            trace_context: row.opt_text(TASK_COLUMNS_COUNT + 5)?,
             has_queued_attempt,
             queued_attempt: None,
             task: read_task(&mut row)?,

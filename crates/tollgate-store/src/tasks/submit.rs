@@ -26,8 +26,8 @@ const PUT_IDEMPOTENCY_RECORD: Sql = Sql::both(
 );
 const INSERT_TASK: Sql = Sql::both(
     "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
-                        fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14)",
+                        fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14, $15)",
 );
 
 /// A submission.
@@ -59,6 +59,8 @@ pub struct NewTask {
     pub callback_url: Option<String>,
     /// The id of the request, for logs.
     pub request_id: String,
+    /// The `traceparent` of the request. `None` if it is in no sampled trace.
+    pub trace_context: Option<String>,
     /// Its price.
     pub charge: Charge,
     /// From the `Idempotency-Key` header.
@@ -175,7 +177,8 @@ impl Write for NewTask {
                 &self.adjustments,
                 &self.echoed_fields,
                 self.callback_url.as_ref(),
-                &self.request_id
+                &self.request_id,
+                self.trace_context.as_ref()
             ],
         )?;
         // 5. Store the idempotency record.

@@ -107,6 +107,7 @@ pub(crate) fn task_at(account: &TestAccount, units: u64, price: &str, now: Milli
         echoed_fields: "{}".to_owned(),
         callback_url: None,
         request_id: "req_1".to_owned(),
+        trace_context: None,
         charge: Charge {
             price: amount(price),
             units_per_price: 1,

@@ -33,6 +33,10 @@ impl Post {
         value.map_or("", |value| value.to_str().expect("text"))
     }
 
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.body.clone()
+    }
+
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("JSON")

@@ -1,0 +1,94 @@
+//! The place of a span in a trace, and its text form (<https://www.w3.org/TR/trace-context/>).
+
+use std::fmt;
+
+/// The trace and the span that further spans are children of. Only sampled traces have one here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpanContext {
+    /// The trace.
+    pub trace_id: [u8; 16],
+    /// The span.
+    pub span_id: [u8; 8],
+}
+
+impl SpanContext {
+    /// Reads a `traceparent`, with whether its trace is sampled. `None` if it is malformed.
+    pub fn parse(text: &str) -> Option<(Self, bool)> {
+        let version = text.get(..2)?;
+        // Later versions may have more fields.
+        let is_complete =
+            text.len() == 55 || (version != "00" && text.as_bytes().get(55) == Some(&b'-'));
+        let parts = [text.get(2..3)?, text.get(35..36)?, text.get(52..53)?];
+        if !is_complete || version == "ff" || parts != ["-"; 3] {
+            return None;
+        }
+        let [_] = parse_hex::<1>(version)?;
+        let context = Self {
+            trace_id: parse_hex(text.get(3..35)?)?,
+            span_id: parse_hex(text.get(36..52)?)?,
+        };
+        let [flags] = parse_hex::<1>(text.get(53..55)?)?;
+        let is_valid = context.trace_id != [0; 16] && context.span_id != [0; 8];
+        is_valid.then_some((context, flags & 1 == 1))
+    }
+}
+
+impl fmt::Display for SpanContext {
+    /// A `traceparent` that says that the trace is sampled.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("00-")?;
+        self.trace_id
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str("-")?;
+        self.span_id
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str("-01")
+    }
+}
+
+/// `2 * N` lower-case hexadecimal digits.
+fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let is_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+    if text.len() != 2 * N || !text.bytes().all(is_hex) {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traceparents_are_read_as_the_recommendation_says() {
+        let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+        for (text, expected) in [
+            (format!("00-{trace}-{span}-01"), Some(true)),
+            (format!("00-{trace}-{span}-00"), Some(false)),
+            (format!("00-{trace}-{span}-03"), Some(true)),
+            (format!("cc-{trace}-{span}-01-what-comes-later"), Some(true)),
+            (format!("00-{trace}-{span}-01-more"), None),
+            (format!("cc-{trace}-{span}-01.more"), None),
+            (format!("ff-{trace}-{span}-01"), None),
+            (format!("00-{}-{span}-01", trace.to_uppercase()), None),
+            (format!("00-{}-{span}-01", "0".repeat(32)), None),
+            (format!("00-{trace}-{}-01", "0".repeat(16)), None),
+            (format!("00-{trace}-{span}"), None),
+            (format!("00_{trace}-{span}-01"), None),
+            (format!("00-{trace}-{span}-0ü"), None),
+            (String::new(), None),
+        ] {
+            let parsed = SpanContext::parse(&text);
+            assert_eq!(parsed.map(|(_, is_sampled)| is_sampled), expected, "{text}");
+            if let Some((context, true)) = parsed {
+                assert_eq!(context.to_string(), format!("00-{trace}-{span}-01"));
+            }
+        }
+    }
+}

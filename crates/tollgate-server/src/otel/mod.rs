@@ -1,0 +1,57 @@
+//! OpenTelemetry: the traces of requests and tasks, sent to a collector by OTLP over HTTP. Spans say where time went, what it cost and on which
+//! channel; they have no content of requests and responses. Without a collector nothing is recorded: that is one check a request.
+
+mod context;
+mod export;
+mod proto;
+mod request_span;
+mod semconv;
+mod span;
+mod task_span;
+
+use std::sync::{Arc, OnceLock};
+
+use tollgate_upstream::egress;
+
+pub use context::SpanContext;
+pub use export::Exporter;
+pub use request_span::RequestSpan;
+pub use task_span::{EndedTask, TaskTrace};
+
+use crate::config::{Ratio, Traces};
+use crate::metrics::Metrics;
+use export::SpanQueue;
+
+/// The tracer of this process, if it has a collector.
+static TRACER: OnceLock<Tracer> = OnceLock::new();
+
+struct Tracer {
+    sample_ratio: Ratio,
+    queue: Arc<SpanQueue>,
+    /// The attribute that names a provider.
+    provider_attribute: &'static str,
+}
+
+fn tracer() -> Option<&'static Tracer> {
+    TRACER.get()
+}
+
+/// Starts to record spans if there is a collector; what is returned sends them. `node` is this process's name.
+pub fn start(
+    settings: &Traces,
+    node: &str,
+    client: egress::Client,
+    metrics: Arc<Metrics>,
+) -> Option<Exporter> {
+    let endpoint = settings.endpoint.as_ref()?;
+    let queue = Arc::<SpanQueue>::default();
+    let tracer = Tracer {
+        sample_ratio: settings.sample_ratio,
+        queue: Arc::clone(&queue),
+        provider_attribute: semconv::provider_attribute(),
+    };
+    let _ = TRACER.set(tracer);
+    Some(Exporter::new(
+        endpoint, settings, node, queue, client, metrics,
+    ))
+}

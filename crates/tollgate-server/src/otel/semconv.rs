@@ -1,0 +1,45 @@
+//! Every name that spans use: OpenTelemetry's semantic conventions for HTTP and for generative models
+//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>), and our own under `tollgate.`.
+
+pub(super) const SERVICE_NAME: &str = "service.name";
+pub(super) const SERVICE_VERSION: &str = "service.version";
+pub(super) const SERVICE_INSTANCE_ID: &str = "service.instance.id";
+
+pub(super) const HTTP_REQUEST_METHOD: &str = "http.request.method";
+pub(super) const HTTP_RESPONSE_STATUS_CODE: &str = "http.response.status_code";
+pub(super) const HTTP_ROUTE: &str = "http.route";
+pub(super) const URL_PATH: &str = "url.path";
+pub(super) const CLIENT_ADDRESS: &str = "client.address";
+pub(super) const ERROR_TYPE: &str = "error.type";
+
+pub(super) const OPERATION_NAME: &str = "gen_ai.operation.name";
+pub(super) const OUTPUT_TYPE: &str = "gen_ai.output.type";
+pub(super) const REQUEST_MODEL: &str = "gen_ai.request.model";
+pub(super) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+pub(super) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+/// Values of [`OPERATION_NAME`].
+pub(super) const CHAT: &str = "chat";
+pub(super) const GENERATE_CONTENT: &str = "generate_content";
+
+pub(super) const REQUEST_ID: &str = "tollgate.request.id";
+pub(super) const KEY_ID: &str = "tollgate.key.id";
+pub(super) const TASK_ID: &str = "tollgate.task.id";
+pub(super) const CHANNEL: &str = "tollgate.channel";
+pub(super) const ATTEMPTS: &str = "tollgate.attempts";
+pub(super) const OUTCOME: &str = "tollgate.outcome";
+/// A decimal number in the gateway's currency, as text: it is exact.
+pub(super) const COST: &str = "tollgate.cost";
+
+/// The variable by which programs choose between stable and newer names.
+const OPT_IN: &str = "OTEL_SEMCONV_STABILITY_OPT_IN";
+/// Its value for the newest names of generative models.
+const LATEST_GEN_AI: &str = "gen_ai_latest_experimental";
+
+/// The attribute that names a provider: its name has changed in version 1.37 of the conventions.
+pub(super) fn provider_attribute() -> &'static str {
+    let opted = std::env::var(OPT_IN).unwrap_or_default();
+    match opted.split(',').any(|name| name.trim() == LATEST_GEN_AI) {
+        true => "gen_ai.provider.name",
+        false => "gen_ai.system",
+    }
+}
