@@ -12,6 +12,7 @@ mod doctor;
 mod first_writes;
 mod health;
 mod image;
+mod import;
 mod init;
 mod key;
 mod made;
@@ -73,6 +74,8 @@ enum Command {
     /// Create, list and revoke API keys
     #[command(subcommand)]
     Key(key::Key),
+    /// Create users and API keys from a file, such as those of another gateway
+    Import(import::Import),
     /// See the configured channels
     #[command(subcommand)]
     Channel(channel::Channel),
@@ -166,6 +169,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Doctor(doctor) => doctor.run(&common).await,
         Command::User(user) => user.run(&common).await,
         Command::Key(key) => key.run(&common).await,
+        Command::Import(import) => import.run(&common).await,
         Command::Channel(channel) => channel.run(&common).await,
         Command::Chat(chat) => chat.run(&common).await,
         Command::Admin(admin) => admin.run(&common).await,

@@ -21,6 +21,7 @@ mod exposure;
 mod fair_queue;
 mod harness;
 mod idempotency;
+mod import;
 mod limits;
 mod logs;
 mod models;
