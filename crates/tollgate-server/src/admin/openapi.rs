@@ -148,11 +148,11 @@ const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "new_channel",
-        "name:string kind:string base_url?:string? models?:list? priority?:integer? weight?:integer? max_concurrency?:integer? connect_s?:integer? first_byte_s?:integer? idle_s?:integer? apis?:strings? poll_ms?:integer? fetch_urls?:boolean? allow?:strings? betas?:strings? options?:object? api_keys?:list? reason?:string",
+        "name:string kind:string base_url?:string? models?:list? priority?:integer? weight?:integer? max_concurrency?:integer? connect_s?:integer? first_byte_s?:integer? idle_s?:integer? apis?:strings? poll_ms?:integer? fetch_urls?:boolean? trace_context?:boolean allow?:strings? betas?:strings? options?:object? api_keys?:list? reason?:string",
     ),
     (
         "channel_patch",
-        "kind?:string base_url?:string? models?:list? priority?:integer? weight?:integer? max_concurrency?:integer? connect_s?:integer? first_byte_s?:integer? idle_s?:integer? apis?:strings? poll_ms?:integer? fetch_urls?:boolean? allow?:strings? betas?:strings? options?:object? api_keys?:list? reason?:string",
+        "kind?:string base_url?:string? models?:list? priority?:integer? weight?:integer? max_concurrency?:integer? connect_s?:integer? first_byte_s?:integer? idle_s?:integer? apis?:strings? poll_ms?:integer? fetch_urls?:boolean? trace_context?:boolean allow?:strings? betas?:strings? options?:object? api_keys?:list? reason?:string",
     ),
     ("pause", "for_s?:integer? reason?:string"),
     ("channel_test", "ok:boolean results:objects"),
