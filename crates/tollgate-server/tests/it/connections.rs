@@ -6,6 +6,7 @@ on_sqlite!(
     health_is_served_when_all_connections_are_in_use,
     a_body_that_is_rejected_is_answered_at_once_and_read_on,
     a_connection_accepted_before_a_drain_is_answered,
+    http2_floods_are_ended_and_others_served,
 );
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n";
@@ -108,5 +109,54 @@ async fn a_connection_accepted_before_a_drain_is_answered(backend: Backend) {
     }
     assert!(gateway.wait_for_exit().await.success());
     gateway.start_server().await;
+    gateway.close().await;
+}
+
+/// A frame of HTTP/2 (RFC 9113, 4.1).
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let stream = stream.to_be_bytes();
+    [&length[1..], &[kind, flags], &stream, payload].concat()
+}
+
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const CONTINUATION: u8 = 9;
+const END_STREAM_AND_HEADERS: u8 = 5;
+/// `GET / http` and an authority, in HPACK.
+const REQUEST: &[u8] = b"\x82\x84\x86\x41\x01x";
+/// A header that is never indexed: 100 bytes of value.
+const HEADER: [u8; 104] = {
+    let mut header = [b'a'; 104];
+    (header[0], header[1], header[2], header[3]) = (0x10, 1, b'a', 100);
+    header
+};
+
+async fn http2_floods_are_ended_and_others_served(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    let reset_request = |number: u32| {
+        let stream = 2 * number + 1;
+        let cancel = frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes());
+        [
+            frame(HEADERS, END_STREAM_AND_HEADERS, stream, REQUEST),
+            cancel,
+        ]
+        .concat()
+    };
+    let endless_headers = |number: u32| match number {
+        0 => frame(HEADERS, 0, 1, REQUEST),
+        _ => frame(CONTINUATION, 0, 1, &HEADER.repeat(100)),
+    };
+    let resets: Vec<u8> = (0..2_000).flat_map(reset_request).collect();
+    let headers: Vec<u8> = (0..2_000).flat_map(endless_headers).collect();
+    for (name, flood) in [("resets", resets), ("headers", headers)] {
+        let mut connection = gateway.raw().await;
+        connection.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+        connection.write(&frame(4, 0, 0, &[])).await;
+        connection.write(&flood).await;
+        gateway.anonymous().get("/healthz").await.expect(200);
+        let replies = connection.read_to_end().await;
+        assert!(replies.len() < flood.len(), "{name}: {}", replies.len());
+    }
     gateway.close().await;
 }
