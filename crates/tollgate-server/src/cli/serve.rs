@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Clock, SteadyClock};
+use tollgate_core::{Clock, SteadyClock, id};
 
 use super::{Common, Failed, first_writes, open_store};
 use crate::clock_sync;

@@ -293,6 +293,7 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     use_everything(&store, &ann).await;
     drop(store);
     for statement in [
+        "ALTER TABLE tasks DROP COLUMN trace_context",
         "DROP TABLE usage_hourly",
         "DROP TABLE usage_pending",
         "UPDATE meta SET value = 12 WHERE name = 'schema_version'",
