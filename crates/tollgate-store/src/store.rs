@@ -1,7 +1,7 @@
 //! The handle on the database: opening it, reads through a pool of connections, writes through the group-commit writer. Each
 //! aggregate adds its methods in its own file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,15 +81,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::DiskFull`] if there is no room for it.
     pub async fn reserve_disk(&self) -> Result<(), StoreError> {
-        let Readers::Sqlite { path, .. } = &*self.readers else {
-            return Ok(());
-        };
-        let path = path.clone();
-        let reserved = tokio::task::spawn_blocking(move || disk_reserve::ensure(&path));
-        let reserved = reserved
-            .await
-            .map_err(|e| StoreError::Broken(e.to_string()))?;
-        reserved.map_err(|e| StoreError::DiskFull(e.to_string()))
+        self.on_sqlite_file(|path| {
+            disk_reserve::ensure(path).map_err(|e| StoreError::DiskFull(e.to_string()))
+        })
+        .await
     }
 
     /// At the end of a server: moves what is in SQLite's write-ahead log to the database, which is then complete without the log.
@@ -98,15 +93,21 @@ impl Store {
     /// # Errors
     /// [`StoreError::DiskFull`] and the like: nothing is lost, the next start reads the log.
     pub async fn empty_write_ahead_log(&self) -> Result<(), StoreError> {
+        self.on_sqlite_file(|path| Ok(sqlite::empty_wal(path)?))
+            .await
+    }
+
+    /// Does `work` on SQLite's file, on a thread for blocking work; nothing on PostgreSQL.
+    async fn on_sqlite_file(
+        &self,
+        work: fn(&Path) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let Readers::Sqlite { path, .. } = &*self.readers else {
             return Ok(());
         };
         let path = path.clone();
-        let emptied = tokio::task::spawn_blocking(move || sqlite::empty_wal(&path));
-        let emptied = emptied
-            .await
-            .map_err(|e| StoreError::Broken(e.to_string()))?;
-        Ok(emptied?)
+        let done = tokio::task::spawn_blocking(move || work(&path));
+        done.await.map_err(|e| StoreError::Broken(e.to_string()))?
     }
 
     /// Counters of the writer.
