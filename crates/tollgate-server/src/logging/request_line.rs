@@ -141,21 +141,36 @@ impl ChatSummary<'_> {
             total_micros,
             ..
         } = self;
+        let mut number = itoa::Buffer::new();
+        out.extend(b",\"attempts\":");
+        out.extend(number.format(*attempts).as_bytes());
+        out.extend(b",\"input_tokens\":");
+        out.extend(number.format(*input_tokens).as_bytes());
+        out.extend(b",\"output_tokens\":");
+        out.extend(number.format(*output_tokens).as_bytes());
         write!(
             out,
-            ",\"attempts\":{attempts},\"input_tokens\":{input_tokens},\"output_tokens\":{output_tokens},\
-             \"cost\":{cost},\"outcome\":\"{outcome}\",\"total_us\":{total_micros}"
-        )
+            ",\"cost\":{cost},\"outcome\":\"{outcome}\",\"total_us\":"
+        )?;
+        out.extend(number.format(*total_micros).as_bytes());
+        Ok(())
     }
 }
 
 /// A client's text in a line: cut at 200 characters, nothing in it that could end the line.
 struct Shown<'a>(&'a str);
 
+impl Shown<'_> {
+    /// Whether the text stands in the line as it is.
+    fn is_plain(&self) -> bool {
+        self.0.len() <= 200 && self.0.bytes().all(|b| (b' '..=b'~').contains(&b))
+    }
+}
+
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use std::fmt::Write as _;
-        if self.0.len() <= 200 && self.0.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        if self.is_plain() {
             return f.write_str(self.0);
         }
         for c in self.0.chars().take(200) {
@@ -171,7 +186,10 @@ impl fmt::Display for Shown<'_> {
 
 impl serde::Serialize for Shown<'_> {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
+        match self.is_plain() {
+            true => s.serialize_str(self.0),
+            false => s.collect_str(self),
+        }
     }
 }
 
