@@ -16,7 +16,7 @@ macro_rules! select_keys {
     () => {
         "SELECT k.id, k.label, k.user_id, u.name, k.quota, k.held, k.used, k.rpm, k.tpm, k.max_concurrency, \
          k.models, k.bare_envelope, k.expires_at, k.revoked_at, u.disabled_at, u.unlimited, u.rpm, u.tpm, u.max_concurrency, \
-         k.hash, k.hint, k.previous_valid_until, k.created_at, k.version \
+         k.hash, k.hint, k.previous_valid_until, k.created_at, k.version, u.budgets + k.budgets \
          FROM keys k JOIN users u ON u.id = k.user_id"
     };
 }
@@ -103,12 +103,14 @@ pub struct Key {
     pub created_at: Millis,
     /// Goes up with every change but those of money.
     pub version: i64,
+    /// Whether the key or its user has a budget.
+    pub has_budget: bool,
 }
 
 impl Key {
     /// Whether a chat request must be held for, because the key or its user has a limit.
     pub fn needs_hold(&self) -> bool {
-        self.quota.is_some() || !self.user_unlimited
+        self.quota.is_some() || !self.user_unlimited || self.has_budget
     }
 }
 
@@ -255,5 +257,6 @@ pub(crate) fn read_key(row: &mut Row) -> Result<Key, DbError> {
         previous_valid_until: row.opt_int(21)?,
         created_at: row.int(22)?,
         version: row.int(23)?,
+        has_budget: row.int(24)? != 0,
     })
 }

@@ -31,12 +31,13 @@ mod writer;
 
 pub use admin::{
     Admin, AdminIdempotency, AdminPatch, AdminRejection, AdminReply, AdminRequest, AdminResult,
-    AdminSignIn, AdminToken, AttemptRecord, AuditRecord, ChannelPause, ChargeRecord, ChatFilter,
-    ChatItem, ConfigurationChange, ConfigurationKind, ConfigurationRow, ConfigurationWrite, Entry,
-    EntryFilter, EntryPosition, Event, EventFilter, KeyFilter, KeyPatch, NewAdmin, NewAdminKey,
-    NewAdminToken, NewCredit, NewRefund, NewSession, NewUser, PageStart, PauseWrite, Session,
-    ShowRow, SignIn, SignInAttempt, SignInFailures, StoredConfiguration, TaskDetails, TaskFilter,
-    TaskItem, TrailVerification, UserFilter, UserPatch, amount_json, time_json,
+    AdminSignIn, AdminToken, AttemptRecord, AuditRecord, Budget, BudgetFilter, BudgetPatch,
+    ChannelPause, ChargeRecord, ChatFilter, ChatItem, ConfigurationChange, ConfigurationKind,
+    ConfigurationRow, ConfigurationWrite, Entry, EntryFilter, EntryPosition, Event, EventFilter,
+    KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewBudget, NewCredit, NewRefund,
+    NewSession, NewUser, PageStart, PauseWrite, Session, ShowRow, SignIn, SignInAttempt,
+    SignInFailures, StoredConfiguration, TaskDetails, TaskFilter, TaskItem, TrailVerification,
+    UserFilter, UserPatch, amount_json, time_json,
 };
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;
@@ -50,6 +51,7 @@ pub use chats::settle::ChatHold;
 pub use error::StoreError;
 pub use keys::{Key, KeyLimits, NewKey};
 pub use ledger::account::Rejection;
+pub use ledger::budgets::{BudgetOwner, BudgetPeriod, ExceededBudget};
 pub use ledger::charges::{Charge, Delivered};
 pub use ledger::reservations::Reservation;
 pub use nodes::NodeRecord;

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 
 use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
-use crate::ledger::{charges, chat_rows, chats, refunds, reservations};
+use crate::ledger::{budgets, charges, chat_rows, chats, refunds, reservations};
 use crate::tasks::{claim, finish, lease, record, submit};
 use crate::usage::roll_up;
 use crate::{attempts, keys, retention, totals, uploads, users, webhook_secrets, webhooks};
@@ -18,6 +18,7 @@ const FREQUENT: &[&Sql] = statements! {
     attempts: END_ATTEMPT END_OPEN_ATTEMPTS ENDED_ATTEMPT FAILED_CHANNELS LAST_ATTEMPT LAST_QUEUED_ATTEMPT
         LOCK_LEASED_TASK OPEN_QUEUED_ATTEMPTS RETRY_TASK SET_PROVIDER_JOB SET_QUEUED_ATTEMPT;
     orphans: DELETE_NODE HEARTBEAT OLD_NODES OPEN_CHAT ORPHANED_CHATS STILL_ORPHANED;
+    budgets: LOAD_BUDGETS SET_SPENT;
     keys: KEY_BY_HASH KEY_BY_ID KEY_BY_PREVIOUS_HASH;
     charges: CLOSE_CHARGE READ_OPEN_CHARGE;
     chat_rows: READ_CHAT;

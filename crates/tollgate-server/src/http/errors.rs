@@ -1,8 +1,8 @@
 //! Store errors as clients see them: 502 while the database is unavailable, 503 if it is overloaded or its disk is full, 402 for a
-//! balance or quota that does not cover a request, else 500.
+//! balance, quota or budget that does not cover a request, else 500.
 
 use tollgate_core::{Amount, ApiError, ErrorKind};
-use tollgate_store::{Rejection, StoreError};
+use tollgate_store::{BudgetOwner, BudgetPeriod, ExceededBudget, Rejection, StoreError};
 
 use crate::config::Currency;
 
@@ -71,9 +71,31 @@ pub fn from_rejection(
                 "insufficient quota of this API key: {need}, and {available} {currency} is left"
             ),
         ),
+        Rejection::BudgetExceeded(budget) => ApiError::new(
+            ErrorKind::PaymentRequired,
+            exceeded_budget(&budget, &need, currency),
+        ),
         Rejection::AccountInactive => ApiError::new(
             ErrorKind::Authentication,
             "this API key was revoked or its account disabled",
         ),
     }
+}
+
+fn exceeded_budget(budget: &ExceededBudget, need: &str, currency: Currency) -> String {
+    let period = match budget.period {
+        BudgetPeriod::Day => "daily",
+        BudgetPeriod::Week => "weekly",
+        BudgetPeriod::Month => "monthly",
+    };
+    let owner = match budget.owner {
+        BudgetOwner::User => "this account",
+        BudgetOwner::Key => "this API key",
+    };
+    let resets_at = jiff::Timestamp::from_millisecond(budget.resets_at);
+    let resets_at = resets_at.map_or_else(|_| String::new(), |at| format!(" until {at}"));
+    let (amount, available) = (budget.amount, budget.available);
+    format!(
+        "{period} budget of {owner} exceeded: {need}, and {available} {currency} of {amount} {currency} is left{resets_at}"
+    )
 }

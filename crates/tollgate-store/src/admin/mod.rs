@@ -3,6 +3,7 @@
 
 mod admins;
 mod audits;
+mod budgets;
 mod chats;
 mod configuration;
 mod entries;
@@ -19,6 +20,7 @@ mod write;
 
 pub use admins::{Admin, AdminPatch, AdminSignIn, NewAdmin};
 pub use audits::AuditRecord;
+pub use budgets::{Budget, BudgetFilter, BudgetPatch, NewBudget};
 pub use chats::{ChatFilter, ChatItem};
 pub use configuration::{
     ChannelPause, ConfigurationChange, ConfigurationKind, ConfigurationRow, ConfigurationWrite,

@@ -1,5 +1,6 @@
 //! The audit: checks every invariant of money, tasks, attempts, webhooks and chats in one snapshot of the database.
 
+mod budgets;
 mod charges;
 mod chats;
 mod check;
@@ -53,7 +54,8 @@ fn audit_sqlite(path: &Path) -> Result<Vec<AuditViolation>, StoreError> {
 async fn check_all(tx: &mut Tx<'_>) -> Result<Vec<AuditViolation>, DbError> {
     let mut found = Vec::new();
     let checks = money::CHECKS.iter().chain(tasks::CHECKS);
-    for check in checks.chain(chats::CHECKS).chain(usage::CHECKS) {
+    let checks = checks.chain(chats::CHECKS).chain(usage::CHECKS);
+    for check in checks.chain(budgets::CHECKS) {
         for mut row in tx.query(&check.sql, &[]).await? {
             found.push(AuditViolation {
                 check: check.name,

@@ -82,10 +82,11 @@ impl Store {
         amount: Amount,
     ) -> Result<Option<Reservation>, StoreError> {
         let account = chat.account();
+        let [day, week, month] = Headroom::period_starts(chat.opened_at);
         let reservations = &self.writer.reservations;
         for _ in 0..HEADROOM_READS {
             let epoch = reservations.epoch();
-            let args = args![account.key_id, account.user_id];
+            let args = args![day, week, month, account.key_id, account.user_id];
             let headroom = self.first(&READ_HEADROOM, args, Headroom::read).await?;
             let Some(headroom) = headroom.flatten() else {
                 return Ok(None);

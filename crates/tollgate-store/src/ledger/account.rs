@@ -2,6 +2,8 @@
 
 use tollgate_core::Amount;
 
+use super::budgets::ExceededBudget;
+
 /// The user and the key that pay for a charge.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account<'a> {
@@ -22,6 +24,8 @@ pub enum Rejection {
         /// What is available.
         available: Amount,
     },
+    /// A hard budget of the user or key does not cover it.
+    BudgetExceeded(ExceededBudget),
     /// The user or key does not exist, or is disabled or revoked.
     AccountInactive,
 }

@@ -4,20 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tollgate_core::Amount;
+use tollgate_core::{Amount, Millis};
 
 use super::account::{Account, Rejection};
+use super::budgets::{BudgetOwner, Budgets, LOAD_ALL_BUDGETS, LOAD_BUDGETS, LoadedBudget};
 use super::reservations::{Headroom, Reservation, ReservationState, Reservations};
 use crate::db::{DbError, Sql, Tx, args};
 
 macro_rules! user_columns {
     () => {
-        "SELECT id, balance, held, used, unlimited, disabled_at FROM users "
+        "SELECT id, balance, held, used, unlimited, disabled_at, budgets FROM users "
     };
 }
 macro_rules! key_columns {
     () => {
-        "SELECT id, held, used, quota, revoked_at, user_id FROM keys "
+        "SELECT id, held, used, quota, revoked_at, user_id, budgets FROM keys "
     };
 }
 /// The rows of a JSON array of ids, locked in the order of the ids.
@@ -54,6 +55,7 @@ struct UserBalance {
     debt: Amount,
     /// The reservations that end with this batch.
     ended_reservations: Amount,
+    budgets: Budgets,
 }
 
 #[derive(Debug)]
@@ -67,6 +69,7 @@ struct KeyBalance {
     /// What this batch has charged beyond the quota.
     debt: Amount,
     ended_reservations: Amount,
+    budgets: Budgets,
 }
 
 /// The users and keys of a batch, by id.
@@ -90,6 +93,7 @@ impl Balances {
             reservations,
             ..Self::default()
         };
+        let mut with_budgets = Vec::new();
         if !users.is_empty() {
             for mut row in tx.query_by_ids(&LOAD_USER, &LOAD_USERS, &users).await? {
                 let user = UserBalance {
@@ -99,8 +103,13 @@ impl Balances {
                     moved: [Amount::ZERO; 3],
                     debt: Amount::ZERO,
                     ended_reservations: Amount::ZERO,
+                    budgets: Budgets::default(),
                 };
-                balances.users.insert(row.text(0)?, user);
+                let id = row.text(0)?;
+                if row.int(6)? != 0 {
+                    with_budgets.push(id.clone());
+                }
+                balances.users.insert(id, user);
             }
         }
         if !keys.is_empty() {
@@ -113,11 +122,61 @@ impl Balances {
                     moved: [Amount::ZERO; 2],
                     debt: Amount::ZERO,
                     ended_reservations: Amount::ZERO,
+                    budgets: Budgets::default(),
                 };
-                balances.keys.insert(row.text(0)?, key);
+                let id = row.text(0)?;
+                if row.int(6)? != 0 {
+                    with_budgets.push(id.clone());
+                }
+                balances.keys.insert(id, key);
             }
         }
+        balances.load_budgets(tx, &with_budgets).await?;
         Ok(balances)
+    }
+
+    /// Reads the budgets of these users and keys, whose rows are locked.
+    async fn load_budgets(&mut self, tx: &mut Tx<'_>, owners: &[String]) -> Result<(), DbError> {
+        if owners.is_empty() {
+            return Ok(());
+        }
+        let owners = owners.iter().map(String::as_str).collect();
+        let rows = tx.query_by_ids(&LOAD_BUDGETS, &LOAD_ALL_BUDGETS, &owners);
+        for mut row in rows.await? {
+            let (owner_id, budget) = LoadedBudget::read(&mut row)?;
+            if let Some(budgets) = self.budgets_mut(&owner_id) {
+                budgets.add(budget);
+            }
+        }
+        Ok(())
+    }
+
+    /// The budgets of a user or key of this batch.
+    fn budgets_mut(&mut self, owner_id: &str) -> Option<&mut Budgets> {
+        let user = self.users.get_mut(owner_id);
+        match user.map(|user| &mut user.budgets) {
+            None => self.keys.get_mut(owner_id).map(|key| &mut key.budgets),
+            budgets => budgets,
+        }
+    }
+
+    /// Adds a budget that this transaction has inserted, of a user or key of this batch.
+    pub(crate) fn add_new_budget(&mut self, owner_id: &str, budget: LoadedBudget) {
+        if let Some(budgets) = self.budgets_mut(owner_id) {
+            budgets.add(budget);
+        }
+    }
+
+    /// Removes a budget that this transaction has deleted.
+    pub(crate) fn remove_budget(&mut self, owner_id: &str, id: &str) {
+        if let Some(budgets) = self.budgets_mut(owner_id) {
+            budgets.remove(id);
+        }
+    }
+
+    /// A budget of a user or key of this batch, with what it has spent.
+    pub(crate) fn budget_mut(&mut self, owner_id: &str, id: &str) -> Option<&mut LoadedBudget> {
+        self.budgets_mut(owner_id)?.get_mut(id)
     }
 
     /// Adds a user that this transaction has inserted.
@@ -129,6 +188,7 @@ impl Balances {
             moved: [Amount::ZERO; 3],
             debt: Amount::ZERO,
             ended_reservations: Amount::ZERO,
+            budgets: Budgets::default(),
         };
         self.users.insert(user_id.to_owned(), user);
     }
@@ -150,12 +210,14 @@ impl Balances {
             if user.moved != [Amount::ZERO; 3] {
                 tx.queue_one(&MOVE_USER, args![balance, held, used, id, user.debt])?;
             }
+            user.budgets.write_back(tx)?;
         }
         for (id, key) in &self.keys {
             let [held, used] = key.moved;
             if key.moved != [Amount::ZERO; 2] {
                 tx.queue_one(&MOVE_KEY, args![held, used, id, key.debt])?;
             }
+            key.budgets.write_back(tx)?;
         }
         Ok(())
     }
@@ -167,21 +229,30 @@ impl Balances {
             let user = self.users.get(&key.user_id)?;
             let [balance, held, _] = user.sums;
             let [key_held, key_used] = key.sums;
-            let headroom = Headroom {
-                user: (!user.unlimited).then(|| balance - held),
-                key: key.quota.map(|quota| quota - key_held - key_used),
-            };
+            let headroom = Headroom::new(
+                [
+                    (!user.unlimited).then_some(balance),
+                    user.budgets.left_in_rows(),
+                ],
+                held,
+                [
+                    key.quota.map(|quota| quota - key_used),
+                    key.budgets.left_in_rows(),
+                ],
+                key_held,
+            );
             let may_spend = !user.disabled && !key.revoked;
             (may_spend && headroom.is_limited()).then(|| (id.clone(), headroom))
         });
         self.reservations.prime(headrooms.collect());
     }
 
-    /// Holds `amount` if both the user and the key cover it.
+    /// Holds `amount` at the time `at` if the user, the key and their hard budgets cover it.
     pub(super) fn hold(
         &mut self,
         account: Account<'_>,
         amount: Amount,
+        at: Millis,
     ) -> Result<Result<(), Rejection>, DbError> {
         let (Some(user), Some(key)) = (
             self.users.get_mut(account.user_id),
@@ -205,6 +276,22 @@ impl Balances {
         {
             return Ok(Err(Rejection::InsufficientQuota { available }));
         }
+        let [_, held, _] = user.sums;
+        let taken = sum(held, user.reserved(&reserved, account.user_id)?)?;
+        if let Err(rejection) = user
+            .budgets
+            .check_hold(BudgetOwner::User, taken, amount, at)?
+        {
+            return Ok(Err(rejection));
+        }
+        let [held, _] = key.sums;
+        let taken = sum(held, key.reserved(&reserved, account.key_id)?)?;
+        if let Err(rejection) = key
+            .budgets
+            .check_hold(BudgetOwner::Key, taken, amount, at)?
+        {
+            return Ok(Err(rejection));
+        }
         user.apply([Amount::ZERO, amount, Amount::ZERO])?;
         key.apply([amount, Amount::ZERO])?;
         user.publish_taken(&mut reserved, account.user_id)?;
@@ -212,25 +299,29 @@ impl Balances {
         Ok(Ok(()))
     }
 
-    /// Closes a hold: `settled` of it is spent, the rest is released.
+    /// Closes a hold at the time `at`: `settled` of it is spent, the rest is released.
     pub(super) fn close_hold(
         &mut self,
         account: Account<'_>,
         held: Amount,
         settled: Amount,
+        at: Millis,
     ) -> Result<(), DbError> {
         let (user, key) = find(&mut self.users, &mut self.keys, account)?;
         user.apply([-settled, -held, settled])?;
-        key.apply([-held, settled])
+        key.apply([-held, settled])?;
+        user.budgets.spend(settled, at)?;
+        key.budgets.spend(settled, at)
     }
 
-    /// Spends `cost`, available or not, and ends `reservation` with this batch. Returns the debt: the part of `cost` that neither
+    /// Spends `cost` at the time `at`, available or not, and ends `reservation` with this batch. Returns the debt: the part of `cost` that neither
     /// the balance (less what is held) nor the quota covers. What other chats have reserved is not counted: they may cost less.
     pub(super) fn charge(
         &mut self,
         account: Account<'_>,
         cost: Amount,
         reservation: Option<&Reservation>,
+        at: Millis,
     ) -> Result<Amount, DbError> {
         let (user, key) = find(&mut self.users, &mut self.keys, account)?;
         let mut reserved = self.reservations.lock();
@@ -239,9 +330,9 @@ impl Balances {
                 let what = format!("a reservation does not belong to {account:?}");
                 return Err(DbError::Failed(what));
             }
-            let amount = reserved.end(reservation);
-            user.ended_reservations = sum(user.ended_reservations, amount)?;
-            key.ended_reservations = sum(key.ended_reservations, amount)?;
+            let [of_user, of_key] = reserved.end(reservation);
+            user.ended_reservations = sum(user.ended_reservations, of_user)?;
+            key.ended_reservations = sum(key.ended_reservations, of_key)?;
         }
         let user_debt = shortfall(cost, user.unreserved()?)?;
         let key_debt = shortfall(cost, key.unreserved()?)?;
@@ -249,17 +340,26 @@ impl Balances {
         key.debt = sum(key.debt, key_debt)?;
         user.apply([-cost, Amount::ZERO, cost])?;
         key.apply([Amount::ZERO, cost])?;
+        user.budgets.spend(cost, at)?;
+        key.budgets.spend(cost, at)?;
         user.publish_taken(&mut reserved, account.user_id)?;
         key.publish_taken(&mut reserved, account.key_id)?;
         Ok(user_debt.max(key_debt))
     }
 
-    /// Gives back what was spent: raises the balance, lowers what user and key have used.
-    pub(super) fn refund(&mut self, account: Account<'_>, amount: Amount) -> Result<(), DbError> {
+    /// Gives back at the time `at` what was spent: raises the balance, lowers what user and key have used.
+    pub(super) fn refund(
+        &mut self,
+        account: Account<'_>,
+        amount: Amount,
+        at: Millis,
+    ) -> Result<(), DbError> {
         let (user, key) = find(&mut self.users, &mut self.keys, account)?;
         let mut reserved = self.reservations.lock();
         user.apply([amount, Amount::ZERO, -amount])?;
         key.apply([Amount::ZERO, -amount])?;
+        user.budgets.spend(-amount, at)?;
+        key.budgets.spend(-amount, at)?;
         user.publish_taken(&mut reserved, account.user_id)?;
         key.publish_taken(&mut reserved, account.key_id)
     }
@@ -306,8 +406,13 @@ impl UserBalance {
     /// What is neither held nor reserved. Never negative: in debt, nothing is available.
     fn available(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
         let [balance, held, _] = self.sums;
-        let reserved = sum(reserved.of_user(id), -self.ended_reservations)?;
+        let reserved = self.reserved(reserved, id)?;
         Ok(sum(sum(balance, -held)?, -reserved)?.max(Amount::ZERO))
+    }
+
+    /// The reservations that do not end with this batch.
+    fn reserved(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
+        sum(reserved.of_user(id), -self.ended_reservations)
     }
 
     fn apply(&mut self, by: [Amount; 3]) -> Result<(), DbError> {
@@ -316,9 +421,10 @@ impl UserBalance {
 
     /// Publishes what this batch has taken, under the lock under which it was found available.
     fn publish_taken(&self, reserved: &mut ReservationState, id: &str) -> Result<(), DbError> {
-        if !self.unlimited {
-            let [balance, held, _] = self.moved;
-            let taken = sum(sum(held, -balance)?, -self.ended_reservations)?;
+        let [balance, held, _] = self.moved;
+        let of_balance = (!self.unlimited).then_some(-balance);
+        if let Some(spent) = of_balance.max(self.budgets.moved()) {
+            let taken = sum(sum(held, spent)?, -self.ended_reservations)?;
             reserved.set_taken_of_user(id, taken);
         }
         Ok(())
@@ -339,9 +445,14 @@ impl KeyBalance {
             return Ok(None);
         };
         let [held, used] = self.sums;
-        let reserved = sum(reserved.of_key(id), -self.ended_reservations)?;
+        let reserved = self.reserved(reserved, id)?;
         let left = sum(sum(sum(quota, -used)?, -held)?, -reserved)?;
         Ok(Some(left.max(Amount::ZERO)))
+    }
+
+    /// As [`UserBalance::reserved`].
+    fn reserved(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
+        sum(reserved.of_key(id), -self.ended_reservations)
     }
 
     fn apply(&mut self, by: [Amount; 2]) -> Result<(), DbError> {
@@ -350,9 +461,10 @@ impl KeyBalance {
 
     /// As [`UserBalance::publish_taken`].
     fn publish_taken(&self, reserved: &mut ReservationState, id: &str) -> Result<(), DbError> {
-        if self.quota.is_some() {
-            let [held, used] = self.moved;
-            let taken = sum(sum(held, used)?, -self.ended_reservations)?;
+        let [held, used] = self.moved;
+        let of_quota = self.quota.is_some().then_some(used);
+        if let Some(spent) = of_quota.max(self.budgets.moved()) {
+            let taken = sum(sum(held, spent)?, -self.ended_reservations)?;
             reserved.set_taken_of_key(id, taken);
         }
         Ok(())
@@ -381,7 +493,7 @@ fn apply_movement<const N: usize>(
     Ok(())
 }
 
-fn sum(a: Amount, b: Amount) -> Result<Amount, DbError> {
+pub(super) fn sum(a: Amount, b: Amount) -> Result<Amount, DbError> {
     a.checked_add(b)
         .ok_or_else(|| DbError::Failed(format!("the sum of {a} and {b} is out of range")))
 }

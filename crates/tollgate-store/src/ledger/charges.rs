@@ -98,7 +98,7 @@ pub(crate) fn open_charge(
             charge.units
         ))
     })?;
-    if let Err(rejection) = batch.balances.hold(account, held)? {
+    if let Err(rejection) = batch.balances.hold(account, held, now)? {
         return Ok(Err(rejection));
     }
     let Account { user_id, key_id } = account;
@@ -148,7 +148,7 @@ pub(crate) async fn close_charge(
     // Rounding cannot make part of the units cost more than all of them; the hold is the upper limit in any case.
     let settled = charge.cost(units).unwrap_or(held).min(held);
     let released = held - settled;
-    batch.balances.close_hold(account, held, settled)?;
+    batch.balances.close_hold(account, held, settled, now)?;
     let units = to_signed(units)?;
     let [price, held, paid, rest] = [price, held, settled, released].map(Amount::nanos);
     let checksum = row_checksum(

@@ -37,7 +37,7 @@ pub(crate) fn open_chat(
 ) -> Result<Result<Amount, Rejection>, DbError> {
     let held = cost(chat, max_tokens, chat.held_parts)?;
     let account = chat.account();
-    if let Err(rejection) = batch.balances.hold(account, held)? {
+    if let Err(rejection) = batch.balances.hold(account, held, chat.opened_at)? {
         return Ok(Err(rejection));
     }
     let amounts = ChatAmounts {
@@ -59,7 +59,9 @@ pub(crate) fn charge_chat(
     reservation: Option<&Reservation>,
 ) -> Result<SettleOutcome, DbError> {
     let cost = cost(chat, &end.tokens, end.parts.cost())?;
-    let debt = batch.balances.charge(chat.account(), cost, reservation)?;
+    let debt = batch
+        .balances
+        .charge(chat.account(), cost, reservation, end.ended_at)?;
     let amounts = ChatAmounts {
         estimated: end.estimated.into(),
         closed: Some([cost.nanos(), 0]),
@@ -136,8 +138,12 @@ pub(crate) async fn close_chat(
     let held = Amount::from_nanos(open.held.unwrap_or(0));
     let from_hold = cost.min(held);
     let beyond_hold = cost - from_hold;
-    batch.balances.close_hold(account, held, from_hold)?;
-    let debt = batch.balances.charge(account, beyond_hold, None)?;
+    batch
+        .balances
+        .close_hold(account, held, from_hold, end.ended_at)?;
+    let debt = batch
+        .balances
+        .charge(account, beyond_hold, None, end.ended_at)?;
     closed.closed = Some([cost.nanos(), 0]);
     closed.debt = debt.nanos();
     let [t0, t1, t2, t3, t4] = closed.tokens;

@@ -6,10 +6,11 @@
 //! ([`balances`]). So two batches, of one node or of many, cannot spend the same money: the second waits for the row lock
 //! (PostgreSQL) or the write lock (SQLite), and the guard of the update is a second line of defence. Where one process has
 //! the database to itself, chats hold money in memory ([`reservations`]), which batches leave alone. The ledger's primary key
-//! `(ref, kind)` makes each movement of a charge happen at most once.
+//! `(ref, kind)` makes each movement of a charge happen at most once. What was spent of a budget is counted with each movement ([`budgets`]).
 
 pub(crate) mod account;
 pub(crate) mod balances;
+pub(crate) mod budgets;
 pub(crate) mod charges;
 pub(crate) mod chat_rows;
 pub(crate) mod chats;

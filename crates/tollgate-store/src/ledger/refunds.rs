@@ -152,7 +152,7 @@ pub(crate) async fn refund(
     }
     let account = Account { user_id, key_id };
     let refunded = charge.refunded + amount;
-    batch.balances.refund(account, amount)?;
+    batch.balances.refund(account, amount, now)?;
     // ';' follows ':' in the order of characters.
     let bounds = [format!("{id}:"), format!("{id};")];
     let count = batch

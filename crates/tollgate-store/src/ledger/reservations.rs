@@ -27,6 +27,10 @@
 //!   begins with the commit, as good as a read: while writes come fast, no chat reads the rows.
 //! - **A reservation is dropped** unsettled: G decreases, C is unchanged.
 //!
+//! A hard budget is a limit like the balance, of which A is what its row leaves after what was spent and held. Where an owner has several
+//! limits, C is the least of what they leave and W the most that the batch takes of one, so that (1) and (2) hold for each. The end of a
+//! period only raises what a budget leaves.
+//!
 //! A chat that finds too little here falls back to a hold on disk, which the writer alone decides; so no chat is rejected
 //! because a reader counted an amount twice. (1) and (2) fail if a chat costs more than its hold, or if another process, which
 //! does not see reservations, takes from a balance. Then no new reservations are made until there is headroom again, and what
@@ -38,20 +42,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use tollgate_core::Amount;
+use tollgate_core::{Amount, Millis};
 
 use super::account::Account;
+use super::budgets::BudgetPeriod;
 use crate::db::{DbError, Row, Sql};
 
 pub(crate) const READ_HEADROOM: Sql = Sql::both(
-    "SELECT u.unlimited, u.balance, u.held, u.disabled_at, k.quota, k.held, k.used, k.revoked_at
-     FROM keys k JOIN users u ON u.id = k.user_id WHERE k.id = $1 AND u.id = $2",
+    "SELECT u.unlimited, u.balance, u.held, u.disabled_at, k.quota, k.held, k.used, k.revoked_at,
+            CASE WHEN u.budgets > 0 THEN
+                (SELECT MIN(b.amount - CASE WHEN b.period_start < CASE b.period WHEN 'day' THEN CAST($1 AS BIGINT) WHEN 'week'
+                     THEN CAST($2 AS BIGINT) ELSE CAST($3 AS BIGINT) END THEN 0 ELSE b.spent END)
+                 FROM budgets b WHERE b.owner_id = u.id AND b.hard = 1) END,
+            CASE WHEN k.budgets > 0 THEN
+                (SELECT MIN(b.amount - CASE WHEN b.period_start < CASE b.period WHEN 'day' THEN CAST($1 AS BIGINT) WHEN 'week'
+                     THEN CAST($2 AS BIGINT) ELSE CAST($3 AS BIGINT) END THEN 0 ELSE b.spent END)
+                 FROM budgets b WHERE b.owner_id = k.id AND b.hard = 1) END
+     FROM keys k JOIN users u ON u.id = k.user_id WHERE k.id = $4 AND u.id = $5",
 );
 
 /// How long a headroom is used without reading the rows again.
 const HEADROOM_TTL: Duration = Duration::from_millis(50);
 
-/// What the committed rows of a user and a key leave available; `None` without a limit.
+/// What the committed rows of a user, a key and their hard budgets leave available; `None` without a limit. Of several limits of one owner
+/// it is the least: each is lowered by every movement that is counted here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Headroom {
     pub(super) user: Option<Amount>,
@@ -59,6 +73,25 @@ pub(crate) struct Headroom {
 }
 
 impl Headroom {
+    /// From what the balance and the hard budgets leave of a user, of which `held` is held, and the same of the key. `None` is no limit.
+    pub(super) fn new(
+        user: [Option<Amount>; 2],
+        held: Amount,
+        key: [Option<Amount>; 2],
+        key_held: Amount,
+    ) -> Self {
+        let least = |limits: [Option<Amount>; 2]| limits.into_iter().flatten().min();
+        Self {
+            user: least(user).map(|left| left - held),
+            key: least(key).map(|left| left - key_held),
+        }
+    }
+
+    /// The parameters of [`READ_HEADROOM`] before the ids of key and user: when the day, week and month of that time began.
+    pub(crate) fn period_starts(at: Millis) -> [Millis; 3] {
+        BudgetPeriod::ALL.map(|period| period.start(at))
+    }
+
     /// Whether the user or the key has a limit. Without one, nothing is reserved.
     pub(super) fn is_limited(&self) -> bool {
         self.user.is_some() || self.key.is_some()
@@ -72,10 +105,14 @@ impl Headroom {
         let (balance, held) = (row.amount(1)?, row.amount(2)?);
         let (key_held, key_used) = (row.amount(5)?, row.amount(6)?);
         let quota = row.opt_int(4)?.map(Amount::from_nanos);
-        Ok(Some(Self {
-            user: (row.int(0)? == 0).then(|| balance - held),
-            key: quota.map(|quota| quota - key_held - key_used),
-        }))
+        let budget = |column| row.opt_int(column).map(|left| left.map(Amount::from_nanos));
+        let is_limited = row.int(0)? == 0;
+        Ok(Some(Self::new(
+            [is_limited.then_some(balance), budget(8)?],
+            held,
+            [quota.map(|quota| quota - key_used), budget(9)?],
+            key_held,
+        )))
     }
 }
 
@@ -255,14 +292,19 @@ impl ReservationState {
         set(&mut self.taken_of_keys, id, amount.max(Amount::ZERO));
     }
 
-    /// Ends a reservation with the open batch. Returns the amount that it frees: 0 if it has ended before.
-    pub(super) fn end(&mut self, reservation: &Reservation) -> Amount {
+    /// Ends a reservation with the open batch. Returns the amounts that it frees of the user and of the key: 0 if it has ended before, or
+    /// where there was no limit when it was made.
+    pub(super) fn end(&mut self, reservation: &Reservation) -> [Amount; 2] {
         let reserved = &reservation.0;
         if !reserved.active.swap(false, Ordering::Relaxed) {
-            return Amount::ZERO;
+            return [Amount::ZERO; 2];
         }
         self.ending.push(reservation.clone());
-        reserved.amount
+        let freed = |is_limited| match is_limited {
+            true => reserved.amount,
+            false => Amount::ZERO,
+        };
+        reserved.limits.map(freed)
     }
 
     fn change(&mut self, reserved: &ReservedAmount, by: Amount) {

@@ -104,6 +104,15 @@ impl PendingUsage {
         });
     }
 
+    /// The cost, in billionths, of what a user or key has used since the hour `since` and is not inserted yet.
+    pub(crate) fn cost_of(&self, owner_id: &str, since: Millis) -> i64 {
+        let of_owner = self.0.iter().filter(|item| {
+            let (hour, [_, user_id, key_id, _]) = item.group();
+            hour >= since && (user_id == owner_id || key_id == owner_id)
+        });
+        of_owner.fold(0, |sum, item| sum.saturating_add(item.sums.cost))
+    }
+
     /// Inserts one row for each hour, model, user, key and channel.
     pub(crate) fn insert(&mut self, tx: &mut Tx<'_>) -> Result<(), DbError> {
         let mut items = std::mem::take(&mut self.0);

@@ -232,6 +232,9 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "DROP TABLE budgets",
+        "ALTER TABLE users DROP COLUMN budgets",
+        "ALTER TABLE keys DROP COLUMN budgets",
         "ALTER TABLE tasks DROP COLUMN trace_context",
         "DROP TABLE usage_hourly",
         "DROP TABLE usage_pending",

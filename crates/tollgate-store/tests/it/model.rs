@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use tollgate_core::clock::DAY;
 use tollgate_core::{Amount, Millis};
 use tollgate_store::{
-    CancelOutcome, FinishOutcome, LeasedTask, Rejection, StartOutcome, Store, SubmitOutcome,
+    AdminRequest, BudgetOwner, BudgetPatch, BudgetPeriod, CancelOutcome, ExceededBudget,
+    FinishOutcome, LeasedTask, Rejection, StartOutcome, Store, SubmitOutcome,
 };
 
+use crate::budgets::{create_budget, new_budget};
 use crate::databases::{Db, on_both};
 use crate::fixtures::{
     NOW, TestAccount, account, assert_clean, delivered, failed, finish, provider_job, queued,
@@ -36,6 +39,8 @@ enum Step {
     Enqueue(usize),
     Cancel(usize),
     Credit(usize, i64),
+    /// Sets the amount of the budget.
+    Budget(usize, i64),
     HandBack,
     Revoke(usize),
     Wait(Millis),
@@ -56,6 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => pick.clone().prop_map(Step::Enqueue),
         3 => pick.prop_map(Step::Cancel),
         2 => (who.clone(), -60..90i64).prop_map(|(who, nanos)| Step::Credit(who, nanos)),
+        2 => (who.clone(), 0..200i64).prop_map(|(who, nanos)| Step::Budget(who, nanos)),
         1 => Just(Step::HandBack),
         1 => who.prop_map(Step::Revoke),
         2 => (1..40_000i64).prop_map(Step::Wait),
@@ -88,6 +94,41 @@ struct Account {
     /// For chats, in memory.
     reserved: i64,
     used: i64,
+    budget: Budget,
+}
+
+/// The budget of a day that an account's user or key has.
+#[derive(Debug, Default, Clone)]
+struct Budget {
+    id: String,
+    of_key: bool,
+    is_hard: bool,
+    amount: i64,
+    spent: i64,
+    /// The day that `spent` is of, in milliseconds since 1970.
+    day: Millis,
+}
+
+/// When the day of that time began.
+fn day(at: Millis) -> Millis {
+    at - at % DAY
+}
+
+impl Budget {
+    fn owner(&self) -> BudgetOwner {
+        if self.of_key {
+            BudgetOwner::Key
+        } else {
+            BudgetOwner::User
+        }
+    }
+
+    fn spend(&mut self, amount: i64, now: Millis) {
+        if amount != 0 && day(now) > self.day {
+            (self.day, self.spent) = (day(now), 0);
+        }
+        self.spent += amount;
+    }
 }
 
 impl Account {
@@ -102,7 +143,27 @@ impl Account {
         self.quota.map(|quota| quota - taken)
     }
 
-    fn refuses(&self, cost: i64) -> Option<Rejection> {
+    fn exceeds_budget(&self, cost: i64, now: Millis) -> Option<Rejection> {
+        let budget = &self.budget;
+        let spent = if day(now) > budget.day {
+            0
+        } else {
+            budget.spent
+        };
+        let available = (budget.amount - spent - self.held - self.reserved).max(0);
+        let is_exceeded = budget.is_hard && cost > 0 && available < cost;
+        is_exceeded.then(|| {
+            Rejection::BudgetExceeded(ExceededBudget {
+                owner: budget.owner(),
+                period: BudgetPeriod::Day,
+                amount: Amount::from_nanos(budget.amount),
+                available: Amount::from_nanos(available),
+                resets_at: day(now) + DAY,
+            })
+        })
+    }
+
+    fn refuses(&self, cost: i64, now: Millis) -> Option<Rejection> {
         let too_little = |left: Option<i64>| {
             let left = left.filter(|left| cost > 0 && *left < cost);
             left.map(|left| Amount::from_nanos(left.max(0)))
@@ -115,6 +176,7 @@ impl Account {
         balance
             .map(|available| Rejection::InsufficientBalance { available })
             .or(quota.map(|available| Rejection::InsufficientQuota { available }))
+            .or_else(|| self.exceeds_budget(cost, now))
     }
 }
 
@@ -139,7 +201,8 @@ impl Model {
             leases: Vec::new(),
             keys: BTreeMap::new(),
             chats: Vec::new(),
-            now: NOW,
+            // Most histories run past midnight.
+            now: day(NOW) + DAY - 90_000,
         };
         model.heartbeat().await;
         for who in 0..4 {
@@ -155,11 +218,22 @@ impl Model {
             } else {
                 unlimited_account(store, &name, quota.map(|_| "0.00000015")).await
             };
+            let mut budget = Budget {
+                of_key: who > 1,
+                is_hard: who != 1,
+                amount: 120,
+                day: day(model.now),
+                ..Budget::default()
+            };
+            let amount = Amount::from_nanos(budget.amount).to_string();
+            let new = new_budget(&owner, budget.owner(), &amount, budget.is_hard);
+            budget.id = create_budget(store, new, model.now).await;
             model.owners.push(owner);
             model.accounts.push(Account {
                 limited,
                 quota,
                 balance: if limited { 100 } else { 0 },
+                budget,
                 ..Account::default()
             });
         }
@@ -204,6 +278,18 @@ impl Model {
                     account.balance += nanos;
                 }
             }
+            Step::Budget(who, nanos) => {
+                let budget = &mut self.accounts[who].budget;
+                let stored = self.store.budget(&budget.id).await.unwrap().unwrap();
+                budget.amount = nanos;
+                let patch = BudgetPatch {
+                    amount: Some(Amount::from_nanos(nanos)),
+                    ..BudgetPatch::default()
+                };
+                let request = AdminRequest::cli(self.now);
+                let changed = self.store.update_budget(&request, &stored, None, patch);
+                changed.await.unwrap().unwrap();
+            }
             Step::HandBack => {
                 let leased = self.tasks.values_mut().filter(|t| t.leased && !t.ended);
                 let count = leased.map(|t| t.leased = false).count() as u64;
@@ -244,7 +330,7 @@ impl Model {
         }
         let account = &mut self.accounts[who];
         let cost = price * units as i64;
-        match account.refuses(cost) {
+        match account.refuses(cost, self.now) {
             Some(rejection) => assert_eq!(result, SubmitOutcome::Rejected(rejection)),
             None => {
                 assert_eq!(result, SubmitOutcome::Accepted);
@@ -294,6 +380,7 @@ impl Model {
         account.held -= known.price * known.units as i64;
         account.used += settled;
         account.balance -= settled;
+        account.budget.spend(settled, self.now);
         let cost = Amount::from_nanos(settled);
         assert_eq!(outcome, FinishOutcome::Finished { cost });
     }
@@ -365,7 +452,18 @@ impl Model {
             let key_sums = [key.held, key.used].map(Amount::nanos);
             assert_eq!(key_sums, [account.held, account.used]);
             let reserved = self.store.reserved_amounts(&owner.user_id, &owner.key_id);
-            let limits = [account.limited, account.quota.is_some()];
+            let budget = self
+                .store
+                .budget(&account.budget.id)
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(budget.spent.nanos(), account.budget.spent);
+            let has_hard = |of_key| account.budget.is_hard && account.budget.of_key == of_key;
+            let limits = [
+                account.limited || has_hard(false),
+                account.quota.is_some() || has_hard(true),
+            ];
             let counted = limits.map(|limit| if limit { account.reserved } else { 0 });
             assert_eq!(reserved.map(Amount::nanos), counted);
         }

@@ -293,6 +293,9 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     use_everything(&store, &ann).await;
     drop(store);
     for statement in [
+        "DROP TABLE budgets",
+        "ALTER TABLE users DROP COLUMN budgets",
+        "ALTER TABLE keys DROP COLUMN budgets",
         "ALTER TABLE tasks DROP COLUMN trace_context",
         "DROP TABLE usage_hourly",
         "DROP TABLE usage_pending",

@@ -44,6 +44,7 @@ fn key(id: &str, user: &str, rates: RateLimits, user_rates: RateLimits) -> Arc<K
         previous_valid_until: None,
         created_at: 0,
         version: 1,
+        has_budget: false,
     })
 }
 

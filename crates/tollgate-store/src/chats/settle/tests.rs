@@ -98,7 +98,8 @@ impl Fixture {
     }
 
     async fn headroom(&self) -> Headroom {
-        let args = args![&self.key_id, &self.user_id];
+        let [day, week, month] = Headroom::period_starts(1);
+        let args = args![day, week, month, &self.key_id, &self.user_id];
         let headroom = self.store.first(&READ_HEADROOM, args, Headroom::read).await;
         headroom.unwrap().flatten().unwrap()
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use rusqlite::Connection;
-use tollgate_core::Amount;
+use tollgate_core::clock::DAY;
+use tollgate_core::{Amount, Millis};
 
 use super::{Account, Headroom, READ_HEADROOM, Reservation, Reservations, ReserveOutcome};
 use crate::db::{Tx, args, migrate::migrate, sqlite};
@@ -19,6 +20,8 @@ const ACCOUNT: Account<'static> = Account {
 };
 const BALANCE: i64 = 100;
 const QUOTA: i64 = 80;
+/// Of a day, in the histories in which the user has one.
+const BUDGET: i64 = 60;
 /// Chats that run at once.
 const CHATS: usize = 4;
 
@@ -33,6 +36,8 @@ enum Step {
     /// A chat tries to reserve from a headroom that another chat read, or that the writer primed.
     ReserveFromCache(usize, i64),
     Drop(usize),
+    /// The day of the budget ends.
+    NextDay,
     Begin,
     Hold(i64),
     Release(i64),
@@ -53,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (chat(), 1..40i64).prop_map(|(chat, amount)| Step::Reserve(chat, amount)),
         8 => (chat(), 1..40i64).prop_map(|(chat, amount)| Step::ReserveFromCache(chat, amount)),
         1 => chat().prop_map(Step::Drop),
+        1 => Just(Step::NextDay),
         6 => Just(Step::Begin),
         4 => (1..40i64).prop_map(Step::Hold),
         2 => (1..40i64).prop_map(Step::Release),
@@ -80,12 +86,13 @@ enum Phase {
     RolledBack,
 }
 
-/// What user and key have available, and what is held of it.
+/// What balance and quota have available, what is held of it, and what was spent today.
 #[derive(Clone, Copy)]
 struct Available {
     user: i64,
     key: i64,
     held: i64,
+    spent: i64,
 }
 
 struct Model {
@@ -97,10 +104,12 @@ struct Model {
     committed: Available,
     /// After the open batch, as far as it has come.
     after: Available,
+    has_budget: bool,
+    now: Millis,
 }
 
 impl Model {
-    fn new(folder: &std::path::Path) -> Self {
+    fn new(folder: &std::path::Path, has_budget: bool) -> Self {
         let path = folder.join("tollgate.db");
         for end in ["", "-wal", "-shm"] {
             let _ = std::fs::remove_file(folder.join(format!("tollgate.db{end}")));
@@ -115,10 +124,19 @@ impl Model {
              VALUES ('key_1', 'user_1', '', 'h', {QUOTA}, 0, 0, 0, 0);",
         ))
         .unwrap();
+        if has_budget {
+            sqlite::script(&writer, &format!(
+                "INSERT INTO budgets (id, owner_id, amount, period, hard, spent, period_start, created_at, version)
+                 VALUES ('bud_1', 'user_1', {BUDGET}, 'day', 1, 0, 0, 0, 1);
+                 UPDATE users SET budgets = 1;",
+            ))
+            .unwrap();
+        }
         let left = Available {
             user: BALANCE,
             key: QUOTA,
             held: 0,
+            spent: 0,
         };
         Self {
             reader: sqlite::open_reader(&path).unwrap(),
@@ -128,7 +146,19 @@ impl Model {
             phase: Phase::Idle,
             committed: left,
             after: left,
+            has_budget,
+            now: 0,
         }
+    }
+
+    /// What user and key leave available: the user the least of balance and budget.
+    fn left(&self, available: Available) -> [i64; 2] {
+        let of_budget = BUDGET - available.spent - available.held;
+        let user = match self.has_budget {
+            true => available.user.min(of_budget),
+            false => available.user,
+        };
+        [user, available.key]
     }
 
     fn run(&mut self, step: &Step) {
@@ -146,6 +176,10 @@ impl Model {
                 self.chats[chat].reserved = reservation.map(|reservation| (reservation, amount));
             }
             Step::Drop(chat) if !self.chats[chat].ending => self.chats[chat].reserved = None,
+            Step::NextDay => {
+                self.now += DAY;
+                (self.committed.spent, self.after.spent) = (0, 0);
+            }
             Step::Begin if matches!(self.phase, Phase::Idle) => self.begin(),
             Step::Commit => self.commit(),
             Step::RollBack => self.roll_back(),
@@ -157,7 +191,8 @@ impl Model {
     fn read(&mut self, chat: usize) {
         let chat = &mut self.chats[chat];
         if chat.epoch.is_some() {
-            let args = args![ACCOUNT.key_id, ACCOUNT.user_id];
+            let [day, week, month] = Headroom::period_starts(self.now);
+            let args = args![day, week, month, ACCOUNT.key_id, ACCOUNT.user_id];
             let mut rows = sqlite::query(&self.reader, &READ_HEADROOM, args).unwrap();
             chat.headroom = Headroom::read(&mut rows[0]).unwrap();
         }
@@ -192,14 +227,17 @@ impl Model {
 
     /// A step of the open batch, if there is one.
     fn run_in_batch(&mut self, step: &Step) {
-        let free = self.free();
+        let (free, now) = (self.free(), self.now);
+        let [reserved, ending] = self.sums();
         let Phase::Open(balances) = &mut self.phase else {
             return;
         };
         let after = &mut self.after;
         match *step {
             Step::Hold(amount) => {
-                let held = balances.hold(ACCOUNT, Amount::from_nanos(amount)).unwrap();
+                let held = balances
+                    .hold(ACCOUNT, Amount::from_nanos(amount), now)
+                    .unwrap();
                 assert_eq!(held.is_ok(), amount <= free[0].min(free[1]), "{held:?}");
                 if held.is_ok() {
                     after.user -= amount;
@@ -209,7 +247,8 @@ impl Model {
             }
             Step::Release(amount) => {
                 let amount = amount.min(after.held);
-                let ended = balances.close_hold(ACCOUNT, Amount::from_nanos(amount), Amount::ZERO);
+                let ended =
+                    balances.close_hold(ACCOUNT, Amount::from_nanos(amount), Amount::ZERO, now);
                 ended.unwrap();
                 after.user += amount;
                 after.key += amount;
@@ -218,7 +257,8 @@ impl Model {
             Step::Debit(amount) => {
                 let taken = balances.credit(ACCOUNT.user_id, Amount::from_nanos(-amount));
                 let taken = taken.unwrap().is_ok();
-                assert_eq!(taken, amount <= free[0]);
+                // The balance alone limits it.
+                assert_eq!(taken, amount <= after.user + ending - reserved);
                 after.user -= if taken { amount } else { 0 };
             }
             Step::Settle(chat, cost) => {
@@ -230,7 +270,9 @@ impl Model {
                 // What costs more than there is makes a debt, for which the invariants do not hold.
                 let cost = cost.min(amount + free[0].min(free[1]));
                 let due = Amount::from_nanos(cost);
-                let debt = balances.charge(ACCOUNT, due, Some(reservation)).unwrap();
+                let debt = balances
+                    .charge(ACCOUNT, due, Some(reservation), now)
+                    .unwrap();
                 assert_eq!(
                     debt,
                     Amount::ZERO,
@@ -239,6 +281,7 @@ impl Model {
                 chat.ending = true;
                 after.user -= cost;
                 after.key -= cost;
+                after.spent += cost;
             }
             _ => {}
         }
@@ -293,7 +336,7 @@ impl Model {
     /// What the writer may take of user and key: A + F − G.
     fn free(&self) -> [i64; 2] {
         let [reserved, ending] = self.sums();
-        [self.after.user, self.after.key].map(|left| left + ending - reserved)
+        self.left(self.after).map(|left| left + ending - reserved)
     }
 
     fn check(&self) {
@@ -305,8 +348,8 @@ impl Model {
             "invariant (2)"
         );
         if !matches!(self.phase, Phase::Committed) {
-            let left = self.committed.user.min(self.committed.key);
-            assert!(left >= reserved, "invariant (1)");
+            let left = self.left(self.committed);
+            assert!(left[0].min(left[1]) >= reserved, "invariant (1)");
         }
     }
 }
@@ -320,8 +363,8 @@ fn reservations_are_covered_under_every_schedule() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    proptest!(config, |(steps in prop::collection::vec(step(), 1..120))| {
-        let mut model = Model::new(&folder);
+    proptest!(config, |(has_budget: bool, steps in prop::collection::vec(step(), 1..120))| {
+        let mut model = Model::new(&folder, has_budget);
         for step in &steps {
             model.run(step);
             model.check();

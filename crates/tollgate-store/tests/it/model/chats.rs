@@ -1,7 +1,7 @@
 //! The model of chat requests.
 
 use proptest::prelude::*;
-use tollgate_core::{Amount, clock, id};
+use tollgate_core::{Amount, Millis, clock, id};
 use tollgate_store::{ChatEnd, ChatHold, NewChat, SettleOutcome};
 
 use super::{Account, Model};
@@ -74,11 +74,12 @@ fn is_stored(hold: &ChatHold) -> bool {
 
 impl Account {
     /// Spends `due`; answers the part that neither balance nor quota covered, whatever other chats have reserved.
-    fn take(&mut self, due: i64) -> i64 {
+    fn take(&mut self, due: i64, now: Millis) -> i64 {
         let left = [self.balance_left(), self.quota_left()];
         let left = left.map(|left| left.map(|left| (left + self.reserved).max(0)));
         self.balance -= due;
         self.used += due;
+        self.budget.spend(due, now);
         let debts = left.map(|left| left.map_or(0, |left| (due - left).max(0)));
         debts[0].max(debts[1])
     }
@@ -103,7 +104,7 @@ impl Model {
             Step::Charge { who, prices, used } => {
                 let new = self.new_chat(who, prices);
                 let due = cost(prices, used);
-                let debt = self.accounts[who].take(due);
+                let debt = self.accounts[who].take(due, self.now);
                 let end = self.end(used);
                 let settled = self.store.settle_chat(new, &ChatHold::None, end).await;
                 assert_eq!(settled, Ok(outcome(due, debt)));
@@ -140,7 +141,7 @@ impl Model {
             let result = reserve(&self.store, &chat, worst).await;
             result.map(|hold| (hold, held))
         };
-        if let Some(rejection) = self.accounts[who].refuses(held) {
+        if let Some(rejection) = self.accounts[who].refuses(held, self.now) {
             return assert_eq!(result.map(drop), Err(rejection));
         }
         let (hold, amount) = result.unwrap();
@@ -167,7 +168,7 @@ impl Model {
         if self.chats.is_empty() {
             return;
         }
-        let end = self.end(used);
+        let (end, now) = (self.end(used), self.now);
         let at = pick % self.chats.len();
         let known = &mut self.chats[at];
         let chat = known.chat.clone();
@@ -186,9 +187,10 @@ impl Model {
             let debt = if is_stored {
                 account.balance -= from_hold;
                 account.used += from_hold;
-                account.take(due - from_hold)
+                account.budget.spend(from_hold, now);
+                account.take(due - from_hold, now)
             } else {
-                account.take(due)
+                account.take(due, now)
             };
             outcome(due, debt)
         });

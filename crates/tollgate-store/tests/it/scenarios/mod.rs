@@ -139,6 +139,7 @@ fn rejected(rejection: Rejection) -> String {
     match rejection {
         Rejection::InsufficientBalance { available } => format!("balance {available}"),
         Rejection::InsufficientQuota { available } => format!("quota {available}"),
+        Rejection::BudgetExceeded(budget) => format!("budget {}", budget.available),
         Rejection::AccountInactive => "inactive".to_owned(),
     }
 }
