@@ -22,8 +22,9 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 use super::{
-    admins, audits, channel_writes, channels, chats, config, custom_models, entries, events, keys,
-    me, models, openapi, prices, quote, refunds, search, sessions, tasks, tokens, usage, users,
+    admins, audits, budgets, channel_writes, channels, chats, config, custom_models, entries,
+    events, keys, me, models, openapi, prices, quote, refunds, search, sessions, tasks, tokens,
+    usage, users,
 };
 use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::trace::RequestId;
@@ -95,7 +96,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 22] = [
+    let lists: [&[Endpoint]; 23] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -103,6 +104,7 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         users::ENDPOINTS,
         entries::ENDPOINTS,
         usage::ENDPOINTS,
+        budgets::ENDPOINTS,
         refunds::ENDPOINTS,
         tasks::ENDPOINTS,
         chats::ENDPOINTS,

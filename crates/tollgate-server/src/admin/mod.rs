@@ -4,6 +4,7 @@
 mod admins;
 mod audits;
 mod authenticate;
+mod budgets;
 pub mod call;
 mod channel_writes;
 mod channels;

@@ -58,6 +58,18 @@ const SCHEMAS: &[(&str, &str)] = &[
         "name?:string unlimited?:boolean rpm?:integer? tpm?:integer? max_concurrency?:integer? disabled?:boolean reason?:string",
     ),
     (
+        "budget",
+        "id:string user_id:string? key_id:string? amount:amount period:day|week|month mode:hard|soft spent:amount held:amount resets_at:time version:integer",
+    ),
+    (
+        "new_budget",
+        "user_id?:string? key_id?:string? amount:amount period:day|week|month mode:hard|soft reason?:string",
+    ),
+    (
+        "budget_patch",
+        "amount?:amount period?:day|week|month mode?:hard|soft reason?:string",
+    ),
+    (
         "new_credit",
         "amount:amount reason:string reference?:string?",
     ),

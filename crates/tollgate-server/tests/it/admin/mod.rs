@@ -1,5 +1,6 @@
 //! The admin API: a table of requests, sign-in, and what any sequence of writes leaves behind.
 
+mod budgets;
 mod catalogue;
 mod configuration;
 mod quote;
