@@ -15,6 +15,9 @@ pub enum StoreError {
     /// The writer's queue is full: shed load.
     #[error("too many writes are waiting")]
     Overloaded,
+    /// A query of the admin API took longer than it may.
+    #[error("the query took longer than 5 s")]
+    QueryTimeout,
     /// The database cannot be used as it is: one sentence for the operator.
     #[error("{0}")]
     Setup(String),
@@ -31,6 +34,7 @@ impl From<DbError> for StoreError {
         match e {
             DbError::Unavailable(why) => Self::Unavailable(why),
             DbError::DiskFull(why) => Self::DiskFull(why),
+            DbError::QueryTimeout => Self::QueryTimeout,
             DbError::UnexpectedData(what) | DbError::Failed(what) => Self::Broken(what),
         }
     }

@@ -18,6 +18,7 @@ mod nodes;
 mod query_plans;
 mod retention;
 mod schema;
+mod slow_queries;
 mod store;
 mod task_versions;
 mod tasks;

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-
 use crate::db::{DbError, Row, Sql, Value, disk_reserve, postgres, sqlite};
 use crate::error::StoreError;
+use crate::slow_queries::SlowReaders;
 use crate::writer::{Target, Write, Writer, WriterStats};
 
 /// Timeout of a read.
@@ -32,6 +31,7 @@ pub enum DatabaseLocation {
 pub struct Store {
     pub(crate) writer: Writer,
     pub(crate) readers: Arc<Readers>,
+    pub(crate) slow_readers: Arc<SlowReaders>,
 }
 
 /// Connections for reading, and what opens another one.
@@ -53,12 +53,13 @@ impl Store {
     /// [`StoreError::Setup`] if it is no database, not one of this program or of a newer version;
     /// [`StoreError::Unavailable`] if it does not answer.
     pub async fn open(location: &DatabaseLocation) -> Result<Self, StoreError> {
-        let (writer, readers) = match location {
+        let (writer, readers, slow_readers) = match location {
             DatabaseLocation::Sqlite(path) => {
                 let path = path.clone();
                 let writer = Writer::start(Target::Sqlite(path.clone())).await?;
                 let pool = sqlite::Readers::open(&path, SQLITE_READERS)?;
-                (writer, Readers::Sqlite { path, pool })
+                let slow = SlowReaders::sqlite(&path)?;
+                (writer, Readers::Sqlite { path, pool }, slow)
             }
             DatabaseLocation::Postgres(url) => {
                 let config = postgres::config(url)
@@ -66,12 +67,14 @@ impl Store {
                 let config = Box::new(config);
                 let writer = Writer::start(Target::Postgres(config.clone())).await?;
                 let pool = postgres::Readers::new(&config)?;
-                (writer, Readers::Postgres { config, pool })
+                let slow = SlowReaders::postgres(&config)?;
+                (writer, Readers::Postgres { config, pool }, slow)
             }
         };
         Ok(Self {
             writer,
             readers: Arc::new(readers),
+            slow_readers: Arc::new(slow_readers),
         })
     }
 
@@ -142,22 +145,6 @@ impl Store {
                 }
             }
         }
-    }
-
-    /// [`Store::query`] of a query that may take long: on SQLite, on a thread for blocking work.
-    pub(crate) async fn query_slow(
-        &self,
-        sql: &'static Sql,
-        args: Vec<Value<'static>>,
-    ) -> Result<Vec<Row>, StoreError> {
-        if self.is_shared() {
-            return self.query(sql, &args).await;
-        }
-        let store = self.clone();
-        tokio::task::spawn_blocking(move || store.query(sql, &args).now_or_never())
-            .await
-            .map_err(|e| StoreError::Broken(format!("a query ended: {e}")))?
-            .unwrap_or_else(|| unreachable!("SQLite answers without waiting"))
     }
 
     /// Runs a query and converts its first row, if there is one.

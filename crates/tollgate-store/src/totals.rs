@@ -70,8 +70,8 @@ impl Store {
 
     /// The totals; an error if the database does not answer.
     pub async fn totals(&self) -> Result<StoreTotals, StoreError> {
-        let unfinished = self.query_slow(&UNFINISHED, Vec::new()).await?;
-        let sums = self.query_slow(&SUMS, Vec::new()).await?;
+        let unfinished = self.query_slow(&UNFINISHED, &[]).await?;
+        let sums = self.query_slow(&SUMS, &[]).await?;
         match (&unfinished[..], &sums[..]) {
             ([unfinished], [sums]) => Ok(read_totals(unfinished, sums)?),
             _ => Err(StoreError::Broken("totals: no row".to_owned())),

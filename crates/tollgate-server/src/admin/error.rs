@@ -103,6 +103,14 @@ impl AdminError {
                     5,
                 )
             }
+            StoreError::QueryTimeout => {
+                let message =
+                    "the query took longer than 5 s: narrow it by a filter or a shorter time";
+                return Self {
+                    retry_after: Some(5),
+                    ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "query_timeout", message)
+                };
+            }
             StoreError::Overloaded => ("the gateway is overloaded: try again shortly", 1),
             StoreError::Setup(what) | StoreError::Invalid(what) | StoreError::Broken(what) => {
                 tracing::error!(error = %what, "a store operation failed");

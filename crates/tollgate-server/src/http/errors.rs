@@ -23,7 +23,7 @@ pub fn from_store(error: StoreError) -> ApiError {
             tracing::error!(error = %why, "the database's disk takes no writes");
             from_storage()
         }
-        StoreError::Overloaded => ApiError {
+        StoreError::Overloaded | StoreError::QueryTimeout => ApiError {
             retry_after: Some(1),
             ..ApiError::new(
                 ErrorKind::Unavailable,

@@ -183,7 +183,7 @@ impl Store {
     ) -> Result<Vec<Admin>, StoreError> {
         let (at, id) = page_args(after);
         let mut rows = self
-            .query(&LIST_ADMINS, args![at, id, limit as i64])
+            .query_slow(&LIST_ADMINS, args![at, id, limit as i64])
             .await?;
         Ok(rows.iter_mut().map(read_admin).collect::<Result<_, _>>()?)
     }

@@ -236,7 +236,7 @@ impl Store {
         let users = list_arg(filter.user_ids.as_ref());
         let keys = list_arg(filter.key_ids.as_ref());
         let args = args![at, id, users.as_ref(), keys.as_ref(), limit as i64];
-        let mut rows = self.query(&LIST_BUDGETS, args).await?;
+        let mut rows = self.query_slow(&LIST_BUDGETS, args).await?;
         Ok(rows
             .iter_mut()
             .map(Budget::read)

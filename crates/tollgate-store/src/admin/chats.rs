@@ -171,7 +171,7 @@ impl Store {
             codes.as_ref(),
             limit as i64
         ];
-        let mut rows = self.query(&LIST_CHATS, args).await?;
+        let mut rows = self.query_slow(&LIST_CHATS, args).await?;
         Ok(rows
             .iter_mut()
             .map(ChatItem::read)

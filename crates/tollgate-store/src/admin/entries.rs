@@ -223,7 +223,7 @@ impl Store {
 
     async fn query_entries(
         &self,
-        sql: &Sql,
+        sql: &'static Sql,
         filter: &EntryFilter,
         users: Option<&str>,
         after: Option<&EntryPosition>,
@@ -252,7 +252,7 @@ impl Store {
             &from_id,
             &to_id
         ];
-        self.query(sql, args).await
+        self.query_slow(sql, args).await
     }
 }
 

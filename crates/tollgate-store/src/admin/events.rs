@@ -158,7 +158,7 @@ impl Store {
             objects.as_ref(),
             limit as i64
         ];
-        let mut rows = self.query(&LIST_EVENTS, args).await?;
+        let mut rows = self.query_slow(&LIST_EVENTS, args).await?;
         Ok(rows.iter_mut().map(read_event).collect::<Result<_, _>>()?)
     }
 
@@ -168,7 +168,7 @@ impl Store {
         let last = last.unwrap_or(0);
         let (mut seq, mut head) = (0, None::<String>);
         loop {
-            let mut rows = self.query(&EVENTS_AFTER, args![seq, last]).await?;
+            let mut rows = self.query_slow(&EVENTS_AFTER, args![seq, last]).await?;
             if rows.is_empty() {
                 break;
             }

@@ -226,7 +226,7 @@ impl Store {
             jobs.as_ref(),
             limit as i64
         ];
-        let mut rows = self.query(&LIST_TASKS, args).await?;
+        let mut rows = self.query_slow(&LIST_TASKS, args).await?;
         Ok(rows
             .iter_mut()
             .map(TaskItem::read)

@@ -127,7 +127,7 @@ impl Store {
     ) -> Result<Vec<AdminToken>, StoreError> {
         let (at, id) = page_args(after);
         let mut rows = self
-            .query(&LIST_TOKENS, args![at, id, limit as i64])
+            .query_slow(&LIST_TOKENS, args![at, id, limit as i64])
             .await?;
         Ok(rows.iter_mut().map(read_token).collect::<Result<_, _>>()?)
     }

@@ -178,7 +178,7 @@ impl Store {
         let names = list_arg(filter.names.as_ref());
         let disabled = filter.disabled.map(i64::from);
         let args = args![at, id, names.as_ref(), disabled, limit as i64];
-        let mut rows = self.query(&LIST_USERS, args).await?;
+        let mut rows = self.query_slow(&LIST_USERS, args).await?;
         Ok(rows.iter_mut().map(read_user).collect::<Result<_, _>>()?)
     }
 }

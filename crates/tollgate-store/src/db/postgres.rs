@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -242,14 +243,36 @@ pub(crate) struct Readers(deadpool_postgres::Pool);
 
 impl Readers {
     pub(crate) fn new(config: &Config) -> Result<Self, DbError> {
+        Self::of_size(config, READERS, Some(CONNECT_TIMEOUT))
+    }
+
+    /// `connections` whose queries the server ends after `limit`.
+    pub(crate) fn slow(
+        config: &Config,
+        connections: usize,
+        limit: Duration,
+    ) -> Result<Self, DbError> {
+        let mut config = config.clone();
+        let others = config.get_options().unwrap_or_default();
+        let options = format!("{others} -c statement_timeout={}", limit.as_millis());
+        config.options(options.trim());
+        Self::of_size(&config, connections, None)
+    }
+
+    /// A query waits at most `wait` for one of `connections`; without it, as long as its caller does.
+    fn of_size(
+        config: &Config,
+        connections: usize,
+        wait: Option<Duration>,
+    ) -> Result<Self, DbError> {
         let manager = if config.get_ssl_mode() != SslMode::Require {
             deadpool_postgres::Manager::new(config.clone(), NoTls)
         } else {
             deadpool_postgres::Manager::new(config.clone(), tls())
         };
         deadpool_postgres::Pool::builder(manager)
-            .max_size(READERS)
-            .wait_timeout(Some(CONNECT_TIMEOUT))
+            .max_size(connections)
+            .wait_timeout(wait)
             .create_timeout(Some(CONNECT_TIMEOUT))
             .recycle_timeout(Some(CONNECT_TIMEOUT))
             .runtime(deadpool_postgres::Runtime::Tokio1)
@@ -341,6 +364,9 @@ fn unavailable(e: tokio_postgres::Error) -> DbError {
 
 #[allow(clippy::needless_pass_by_value)] // the shape that map_err takes
 fn db_error(e: tokio_postgres::Error) -> DbError {
+    if e.code() == Some(&SqlState::QUERY_CANCELED) {
+        return DbError::QueryTimeout;
+    }
     let is_transient = match e.code() {
         // 57P..: the server is shutting down or starting, or an operator ended the session. 25P03: our
         // transaction was idle too long. 40...: a deadlock or serialisation failure. 53...: out of

@@ -146,6 +146,9 @@ pub(crate) enum DbError {
     /// The disk under the database is full or failing: nothing was committed.
     #[error("the disk of the database takes no writes: {0}")]
     DiskFull(String),
+    /// The query was ended because it took too long.
+    #[error("the query took too long")]
+    QueryTimeout,
     /// A row does not have the columns or values that the code expects.
     #[error("unexpected data in the database: {0}")]
     UnexpectedData(String),

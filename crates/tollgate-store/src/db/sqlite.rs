@@ -21,6 +21,8 @@ const WRITER_BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const READER_BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Size in bytes to which the write-ahead log shrinks after a long read, such as an audit, has made it grow.
 const WAL_MAX_BYTES: i64 = 64 << 20;
+/// Steps of SQLite's virtual machine after which a query looks whether its time is over: below a millisecond.
+const STEPS_PER_CHECK: i32 = 10_000;
 const BEGIN: Sql = Sql::both("BEGIN IMMEDIATE");
 const COMMIT: Sql = Sql::both("COMMIT");
 
@@ -156,6 +158,20 @@ impl Readers {
     /// Runs a query against the newest commit.
     pub(crate) fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
         query(&self.pick(), sql, args)
+    }
+
+    /// [`Readers::query`] that is ended at a time limit.
+    pub(crate) fn query_until(
+        &self,
+        sql: &Sql,
+        args: &[Value<'_>],
+        until: Instant,
+    ) -> Result<Vec<Row>, DbError> {
+        let mut conn = self.pick();
+        let is_over = move || Instant::now() >= until;
+        conn.progress_handler(STEPS_PER_CHECK, Some(is_over))
+            .map_err(db_error)?;
+        query(&conn, sql, args)
     }
 
     fn pick(&self) -> MutexGuard<'_, Connection> {
@@ -313,6 +329,8 @@ pub(crate) fn db_error(e: rusqlite::Error) -> DbError {
         }
         // A full or failing disk: nothing was committed, and a later try may succeed.
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => DbError::DiskFull(e.to_string()),
+        // Only slow queries are interrupted.
+        Some(ErrorCode::OperationInterrupted) => DbError::QueryTimeout,
         Some(ErrorCode::NotADatabase) => {
             DbError::Failed("the file is not a SQLite database".to_owned())
         }

@@ -4,7 +4,7 @@ use tollgate_core::clock::HOUR;
 use tollgate_core::{Amount, Millis, money};
 
 use crate::admin::{list_arg, one_of};
-use crate::db::{DbError, Row, Sql, Value, cells};
+use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -130,7 +130,7 @@ impl Store {
         };
         let after = after.unwrap_or(&first);
         let [model, user, key, channel] = &after.names;
-        let cells: [Value<'_>; 17] = cells![
+        let args = args![
             query.period.unwrap_or(0),
             query.by_model,
             query.by_user,
@@ -149,8 +149,7 @@ impl Store {
             channel,
             limit as i64
         ];
-        let cells = cells.into_iter().map(Value::into_owned).collect();
-        let mut rows = self.query_slow(&USAGE, cells).await?;
+        let mut rows = self.query_slow(&USAGE, args).await?;
         Ok(rows
             .iter_mut()
             .map(UsageRow::read)
