@@ -138,6 +138,9 @@ impl ConfigSync {
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             let refreshed = self.refresh().await;
+            if let Err(e) = self.store.follow_tail_watch(self.clock.now()).await {
+                tracing::debug!(error = %e, "cannot read whether anybody watches");
+            }
             if let Err(e) = &refreshed
                 && !is_failing
             {

@@ -26,6 +26,7 @@ pub mod state;
 pub mod storage;
 pub mod stored_channel;
 pub mod supervise;
+pub mod tail_hub;
 pub mod tasks;
 pub mod usage;
 pub mod webhooks;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ipnet::IpNet;
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tollgate_core::{Clock, Secret, id};
 use tollgate_store::Store;
@@ -29,6 +30,7 @@ use crate::openapi;
 use crate::reloadable::ReloadableHandle;
 use crate::storage::data_dir;
 use crate::storage::files::FileStorage;
+use crate::tail_hub::TailHub;
 use crate::tasks::backlog::Backlog;
 use crate::tasks::context::{PoolSignals, TaskContext, TaskSettings};
 use crate::tasks::pool::WorkerPool;
@@ -75,6 +77,10 @@ pub struct App {
     pub webhooks: Arc<WebhookSender>,
     /// This node's heartbeat in the database.
     pub heartbeat: Arc<Heartbeat>,
+    /// Shows what happens to those who watch.
+    pub tail: Arc<TailHub>,
+    /// Cancelled when the gateway is told to stop.
+    pub stopping: CancellationToken,
     /// Work that shutdown waits for after the last connection has ended.
     pub closing: TaskTracker,
     /// The OpenAPI document, as JSON text.
@@ -147,6 +153,11 @@ impl App {
             tasks,
             webhooks: shared.webhook_sender(),
             heartbeat: shared.heartbeat(&config),
+            tail: Arc::new(TailHub::new(
+                shared.store.clone(),
+                Arc::clone(&shared.clock),
+            )),
+            stopping: CancellationToken::new(),
             admin_key,
             passwords: PasswordHasher::default(),
             metrics_public: address.ip().is_loopback()

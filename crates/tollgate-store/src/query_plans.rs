@@ -5,6 +5,7 @@ use futures_util::FutureExt as _;
 use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
 use crate::ledger::{budgets, charges, chat_rows, chats, refunds, reservations};
+use crate::tail;
 use crate::tasks::{claim, finish, lease, record, submit};
 use crate::usage::roll_up;
 use crate::{attempts, keys, retention, totals, uploads, users, webhook_secrets, webhooks};
@@ -33,6 +34,7 @@ const FREQUENT: &[&Sql] = statements! {
         SET_PROGRESS;
     record: TASK_BY_ID TASKS_OF_USER;
     submit: IDEMPOTENCY_RECORD TASK_EXISTS;
+    tail: EVENTS_AFTER WATCHED_UNTIL;
     totals: UNFINISHED UNFINISHED_OF_USER WAITING_WEBHOOKS_OF_USER;
     uploads: ADD_BYTES UPLOADED_BYTES;
     roll_up: IS_PENDING;

@@ -96,7 +96,7 @@ function LiveSwitch({ event, again }) {
     if (!on) return undefined;
     let timer = 0;
     const stop = follow((type) => {
-      if (type === event && !timer) {
+      if ((type === event || type === "reset" || type === "omitted") && !timer) {
         timer = setTimeout(() => {
           timer = 0;
           again();

@@ -23,8 +23,8 @@ use super::reply::Reply;
 use super::scope::Scope;
 use super::{
     admins, audits, budgets, channel_writes, channels, chats, config, custom_models, entries,
-    events, keys, me, models, openapi, prices, quote, refunds, search, sessions, tasks, tokens,
-    usage, users,
+    events, keys, me, models, openapi, prices, quote, refunds, search, sessions, tail, tasks,
+    tokens, usage, users,
 };
 use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::trace::RequestId;
@@ -96,7 +96,7 @@ pub(super) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 23] = [
+    let lists: [&[Endpoint]; 24] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -108,6 +108,7 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         refunds::ENDPOINTS,
         tasks::ENDPOINTS,
         chats::ENDPOINTS,
+        tail::ENDPOINTS,
         search::ENDPOINTS,
         keys::ENDPOINTS,
         events::ENDPOINTS,

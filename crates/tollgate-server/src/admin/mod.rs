@@ -33,6 +33,7 @@ mod reply;
 pub mod scope;
 mod search;
 mod sessions;
+mod tail;
 mod tasks;
 mod tokens;
 mod usage;

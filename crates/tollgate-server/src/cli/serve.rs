@@ -133,7 +133,7 @@ async fn until_stopped(
     background: JoinSet<()>,
     reload: impl Fn() -> Result<Config, Failed>,
 ) -> Result<(), Failed> {
-    let drain = CancellationToken::new();
+    let drain = app.stopping.clone();
     let drain_timeout = Duration::from_secs(app.config.drain_s);
     let workers = {
         let (pool, stop) = (Arc::clone(&app.pool), drain.clone());

@@ -1,12 +1,13 @@
 //! Charges of tasks (table `charges`): the full price is held at submission; at the end what was delivered is settled and the
 //! rest is released.
 
-use tollgate_core::{Amount, Millis, TaskKind, money};
+use tollgate_core::{Amount, Millis, TaskKind, TaskState, money};
 
 use super::account::{Account, Rejection};
 use super::checksum::row_checksum;
 use super::entries::insert_entry;
 use crate::db::{DbError, Sql, args};
+use crate::tail::TailEvent;
 use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 
@@ -80,7 +81,8 @@ pub(crate) struct EndedTask<'a> {
     pub(crate) seconds: i64,
     /// The channel of its last attempt; empty if there was none.
     pub(crate) channel: &'a str,
-    pub(crate) is_failed: bool,
+    /// Its final state.
+    pub(crate) state: TaskState,
 }
 
 /// Opens the charge `id` and holds its full price. A rejection has written nothing.
@@ -169,9 +171,20 @@ pub(crate) async fn close_charge(
             0
         },
         seconds: if units > 0 { end.seconds } else { 0 },
-        failed: end.is_failed.into(),
+        failed: (end.state == TaskState::Failed).into(),
         ..UsageSums::default()
     };
+    batch.tail.add(&TailEvent {
+        kind: "task",
+        id,
+        state: end.state.name(),
+        model: &names[0],
+        user_id,
+        key_id,
+        channel: Some(end.channel),
+        cost: settled,
+        at: now,
+    });
     batch.usage.add(now, names, sums);
     insert_entry(batch, id, "settle", account, settled, now)?;
     insert_entry(batch, id, "release", account, released, now)?;

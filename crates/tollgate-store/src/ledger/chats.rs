@@ -18,6 +18,7 @@ use super::reservations::Reservation;
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat, SettleOutcome};
 use crate::db::{DbError, Sql, args};
+use crate::tail::TailEvent;
 use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 
@@ -73,6 +74,8 @@ pub(crate) fn charge_chat(
     batch
         .usage
         .add_chat(chat, end, cost, tokens_sum(&amounts.tokens));
+    let event = end_event(&chat.id, chat.account(), &chat.model, end, cost);
+    batch.tail.add(&event);
     batch.ended_chats.push(EndedChat {
         chat: Arc::clone(chat),
         end: Arc::clone(end),
@@ -181,11 +184,34 @@ pub(crate) async fn close_chat(
         failed: end.is_failed().into(),
         ..UsageSums::default()
     };
+    let event = end_event(id, account, &names[0], end, cost);
+    batch.tail.add(&event);
     batch.usage.add(at, names, sums);
     insert_entry(batch, id, "settle", account, from_hold, at)?;
     insert_entry(batch, id, "release", account, held - from_hold, at)?;
     insert_entry(batch, id, "charge", account, beyond_hold, at)?;
     Ok(Some(SettleOutcome::new(cost, debt)))
+}
+
+/// The event of a chat that ends.
+fn end_event<'a>(
+    id: &'a str,
+    account: Account<'a>,
+    model: &'a str,
+    end: &'a ChatEnd,
+    cost: Amount,
+) -> TailEvent<'a> {
+    TailEvent {
+        kind: "chat",
+        id,
+        state: end.outcome,
+        model,
+        user_id: account.user_id,
+        key_id: account.key_id,
+        channel: end.channel.as_deref(),
+        cost,
+        at: end.ended_at,
+    }
 }
 
 /// The tokens of all kinds.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use tollgate_core::{Millis, TaskState};
+use tollgate_core::{Amount, Millis, TaskState};
 
 use super::lease::NEXT_DUE_AT;
 use super::record::{TASK_COLUMNS_COUNT, Task, read_task, task_columns};
@@ -14,6 +14,7 @@ use crate::attempts::{QueuedAttempt, read_open_queued_attempts};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::tail::TailEvent;
 use crate::task_versions::TaskVersions;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
@@ -358,6 +359,18 @@ impl TaskClaim {
             &leased.task.id
         ];
         batch.queue_one(&LEASE_TASK, args)?;
+        let task = &leased.task;
+        batch.tail.add(&TailEvent {
+            kind: "task",
+            id: &task.id,
+            state: task.state.name(),
+            model: &task.model,
+            user_id: &task.user_id,
+            key_id: &task.key_id,
+            channel: None,
+            cost: Amount::ZERO,
+            at: self.now,
+        });
         Ok(leased)
     }
 }

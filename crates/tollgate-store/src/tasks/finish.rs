@@ -194,7 +194,7 @@ impl LockedTask {
                 0
             },
             channel: self.channel.as_deref().unwrap_or_default(),
-            is_failed: state == TaskState::Failed,
+            state,
         }
     }
 

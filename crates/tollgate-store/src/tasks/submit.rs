@@ -1,13 +1,14 @@
 //! Submissions: the idempotency record, the hold and the task in one transaction.
 
 use async_trait::async_trait;
-use tollgate_core::{Millis, TaskKind, TaskState, clock};
+use tollgate_core::{Amount, Millis, TaskKind, TaskState, clock};
 
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::{Account, Rejection};
 use crate::ledger::charges::{Charge, open_charge};
 use crate::store::Store;
+use crate::tail::TailEvent;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
@@ -181,6 +182,17 @@ impl Write for NewTask {
                 self.trace_context.as_ref()
             ],
         )?;
+        batch.tail.add(&TailEvent {
+            kind: "task",
+            id: &self.id,
+            state: TaskState::Submitted.name(),
+            model: &self.model,
+            user_id: &self.user_id,
+            key_id: &self.key_id,
+            channel: None,
+            cost: Amount::ZERO,
+            at: self.created_at,
+        });
         // 5. Store the idempotency record.
         if let Some(record) = &self.idempotency {
             let args = args![

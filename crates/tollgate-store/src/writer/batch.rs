@@ -3,6 +3,7 @@
 use crate::db::{DbError, Row, Sql, Tx, Value};
 use crate::ledger::balances::Balances;
 use crate::ledger::chat_rows::{EndedChat, insert_ended_chats};
+use crate::tail::{PendingTail, TailRecorder};
 use crate::usage::PendingUsage;
 
 /// A batch: one transaction, many operations.
@@ -17,16 +18,26 @@ pub(crate) struct Batch<'t, 'c> {
     pub(crate) ended_chats: Vec<EndedChat>,
     /// What ended or was refunded in this batch.
     pub(crate) usage: PendingUsage,
+    /// What happened in this batch, if anybody watches.
+    pub(crate) tail: PendingTail,
+    recorder: &'t TailRecorder,
 }
 
 impl<'t, 'c> Batch<'t, 'c> {
-    pub(super) fn new(tx: &'t mut Tx<'c>, balances: Balances, commit_in_doubt: bool) -> Self {
+    pub(super) fn new(
+        tx: &'t mut Tx<'c>,
+        balances: Balances,
+        commit_in_doubt: bool,
+        recorder: &'t TailRecorder,
+    ) -> Self {
         Self {
             tx,
             balances,
             commit_in_doubt,
             ended_chats: Vec::new(),
             usage: PendingUsage::default(),
+            tail: PendingTail::new(recorder),
+            recorder,
         }
     }
 
@@ -76,11 +87,12 @@ impl<'t, 'c> Batch<'t, 'c> {
         self.tx()?.execute_each(sql, lists).await
     }
 
-    /// Writes the balances back: one update for each user and key, however many movements there were; and the sums of usage.
+    /// Writes the balances back: one update for each user and key, however many movements there were; the sums of usage, and the events of the live tail.
     pub(super) async fn close(&mut self) -> Result<(), DbError> {
         self.tx()?;
         self.balances.write_back(self.tx)?;
         self.usage.insert(self.tx)?;
+        self.tail.insert(self.tx, self.recorder)?;
         self.tx.flush().await
     }
 

@@ -15,6 +15,7 @@ use crate::db::{DbError, Tx, migrate::migrate, postgres, sqlite};
 use crate::error::StoreError;
 use crate::ledger::balances::Balances;
 use crate::ledger::reservations::Reservations;
+use crate::tail::TailRecorder;
 
 /// Timeout of a transaction on PostgreSQL, after which the connection counts as lost. SQLite runs in this thread and has a
 /// busy timeout.
@@ -30,8 +31,11 @@ pub(crate) enum Target {
 /// A connection for writing, and the reservations that its batches must leave alone.
 pub(super) struct WriterConnection {
     link: Link,
-    reservations: Arc<Reservations>,
+    memory: WriterMemory,
 }
+
+/// What a batch shares with the rest of the process: the reservations that it must leave alone, and what records its events.
+type WriterMemory = (Arc<Reservations>, Arc<TailRecorder>);
 
 enum Link {
     Sqlite(rusqlite::Connection),
@@ -47,9 +51,11 @@ impl WriterConnection {
     pub(super) async fn open(
         target: &Target,
         reservations: Arc<Reservations>,
+        tail: Arc<TailRecorder>,
     ) -> Result<Self, StoreError> {
         let link = Link::open(target).await?;
-        Ok(Self { link, reservations })
+        let memory = (reservations, tail);
+        Ok(Self { link, memory })
     }
 
     /// Applies `jobs` in one transaction and commits it. Reads and sets `commit_in_doubt` ([`Batch::commit_in_doubt`]).
@@ -58,13 +64,12 @@ impl WriterConnection {
         jobs: &mut [Box<dyn Job>],
         commit_in_doubt: &Cell<bool>,
     ) -> Result<(), DbError> {
-        let Self { link, reservations } = self;
+        let Self { link, memory } = self;
         let work = AssertUnwindSafe(async {
             match link {
-                Link::Sqlite(conn) => commit_sqlite(conn, jobs, reservations).await,
+                Link::Sqlite(conn) => commit_sqlite(conn, jobs, memory).await,
                 Link::Postgres { config, connection } => {
-                    let work =
-                        commit_postgres(config, connection, jobs, reservations, commit_in_doubt);
+                    let work = commit_postgres(config, connection, jobs, memory, commit_in_doubt);
                     tokio::time::timeout(TRANSACTION_TIMEOUT, work)
                         .await
                         .unwrap_or_else(|_| {
@@ -78,7 +83,7 @@ impl WriterConnection {
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(DbError::Failed("an operation panicked".to_owned())));
-        self.reservations.end_batch(result.is_ok());
+        self.memory.0.end_batch(result.is_ok());
         result
     }
 }
@@ -120,14 +125,14 @@ impl Link {
 async fn commit_sqlite(
     conn: &rusqlite::Connection,
     jobs: &mut [Box<dyn Job>],
-    reservations: &Arc<Reservations>,
+    memory: &WriterMemory,
 ) -> Result<(), DbError> {
     sqlite::begin(conn)?;
     // SQLite never leaves a commit in doubt.
     let applied = apply(
         &mut Tx::Sqlite(sqlite::Transaction::new(conn)),
         jobs,
-        reservations,
+        memory,
         false,
     )
     .await;
@@ -145,7 +150,7 @@ async fn commit_postgres(
     config: &tokio_postgres::Config,
     connection: &mut Option<postgres::Connection>,
     jobs: &mut [Box<dyn Job>],
-    reservations: &Arc<Reservations>,
+    memory: &WriterMemory,
     commit_in_doubt: &Cell<bool>,
 ) -> Result<(), DbError> {
     let mut conn = match connection.take().filter(|c| !c.is_closed()) {
@@ -153,7 +158,7 @@ async fn commit_postgres(
         None => postgres::Connection::open(config).await?,
     };
     let tx = conn.begin().await?;
-    let (is_usable, result) = commit_in_transaction(tx, jobs, reservations, commit_in_doubt).await;
+    let (is_usable, result) = commit_in_transaction(tx, jobs, memory, commit_in_doubt).await;
     if is_usable {
         *connection = Some(conn);
     }
@@ -164,11 +169,11 @@ async fn commit_postgres(
 async fn commit_in_transaction(
     tx: postgres::Transaction<'_>,
     jobs: &mut [Box<dyn Job>],
-    reservations: &Arc<Reservations>,
+    memory: &WriterMemory,
     commit_in_doubt: &Cell<bool>,
 ) -> (bool, Result<(), DbError>) {
     let mut tx = Tx::Postgres(tx);
-    let applied = apply(&mut tx, jobs, reservations, commit_in_doubt.get()).await;
+    let applied = apply(&mut tx, jobs, memory, commit_in_doubt.get()).await;
     let Tx::Postgres(tx) = tx else {
         unreachable!("the transaction is one of PostgreSQL")
     };
@@ -189,9 +194,10 @@ async fn commit_in_transaction(
 async fn apply(
     tx: &mut Tx<'_>,
     jobs: &mut [Box<dyn Job>],
-    reservations: &Arc<Reservations>,
+    memory: &WriterMemory,
     commit_in_doubt: bool,
 ) -> Result<(), DbError> {
+    let (reservations, tail) = memory;
     let balances = Balances::load(
         tx,
         jobs.iter().filter_map(|job| job.accounts().user).collect(),
@@ -199,7 +205,7 @@ async fn apply(
         Arc::clone(reservations),
     )
     .await?;
-    let mut batch = Batch::new(tx, balances, commit_in_doubt);
+    let mut batch = Batch::new(tx, balances, commit_in_doubt, tail);
     for job in &mut *jobs {
         job.apply(&mut batch).await?;
     }

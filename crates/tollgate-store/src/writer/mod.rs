@@ -16,6 +16,7 @@ use tollgate_core::crash;
 use crate::db::DbError;
 use crate::error::StoreError;
 use crate::ledger::reservations::Reservations;
+use crate::tail::TailRecorder;
 use crate::task_versions::TaskVersions;
 pub(crate) use connection::Target;
 use connection::WriterConnection;
@@ -74,6 +75,8 @@ pub(crate) struct Writer {
     pub(crate) task_versions: Arc<TaskVersions>,
     /// The money that running chats hold in memory.
     pub(crate) reservations: Arc<Reservations>,
+    /// Records events for those who watch.
+    pub(crate) tail: Arc<TailRecorder>,
 }
 
 impl Writer {
@@ -86,9 +89,11 @@ impl Writer {
             stats: Arc::default(),
             task_versions: Arc::default(),
             reservations: Arc::default(),
+            tail: Arc::default(),
         };
         let (stats, versions) = (Arc::clone(&writer.stats), Arc::clone(&writer.task_versions));
         let reservations = Arc::clone(&writer.reservations);
+        let tail = Arc::clone(&writer.tail);
         let not_started =
             |e: std::io::Error| StoreError::Setup(format!("cannot start the writer thread: {e}"));
         std::thread::Builder::new()
@@ -97,7 +102,7 @@ impl Writer {
                 let runtime = tokio::runtime::Builder::new_current_thread();
                 match { runtime }.enable_all().build() {
                     Ok(runtime) => runtime.block_on(async {
-                        match WriterConnection::open(&target, reservations).await {
+                        match WriterConnection::open(&target, reservations, tail).await {
                             Ok(connection) => {
                                 let _ = ready.send(Ok(()));
                                 run(connection, jobs, stats, versions).await;

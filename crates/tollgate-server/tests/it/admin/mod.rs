@@ -7,6 +7,7 @@ mod quote;
 mod refunds;
 mod sessions;
 mod table;
+mod tail;
 mod tasks;
 mod usage;
 mod writes;

@@ -13,6 +13,8 @@ use super::{Client, TIMEOUT};
 pub(crate) struct Event {
     /// The `event:` line; empty if there is none.
     pub(crate) name: String,
+    /// The `id:` line; empty if there is none.
+    pub(crate) id: String,
     /// The `data:` lines.
     pub(crate) data: String,
 }
@@ -47,12 +49,27 @@ impl Client {
         body: &Value,
         headers: &[(&str, &str)],
     ) -> Stream {
-        let mut request = self.request(Method::POST, path);
-        request = request.header("content-type", "application/json");
+        let request = self.request(Method::POST, path);
+        let request = request.header("content-type", "application/json");
+        self.open_request(request, headers, body.to_string()).await
+    }
+
+    /// GET of a stream.
+    pub(crate) async fn watch(&self, path: &str, headers: &[(&str, &str)]) -> Stream {
+        let request = self.request(Method::GET, path);
+        self.open_request(request, headers, String::new()).await
+    }
+
+    async fn open_request(
+        &self,
+        mut request: http::request::Builder,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Stream {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(body.to_string().into()).unwrap();
+        let request = request.body(body.into()).unwrap();
         let response = tokio::time::timeout(TIMEOUT, self.http().request(request)).await;
         let (head, body) = response.expect("in time").expect("a response").into_parts();
         Stream {
@@ -120,11 +137,14 @@ impl Stream {
             let block = String::from_utf8(block).expect("text");
             let mut event = Event {
                 name: String::new(),
+                id: String::new(),
                 data: String::new(),
             };
             for line in block.lines() {
                 if let Some(name) = line.strip_prefix("event: ") {
                     name.clone_into(&mut event.name);
+                } else if let Some(id) = line.strip_prefix("id: ") {
+                    id.clone_into(&mut event.id);
                 } else if let Some(data) = line.strip_prefix("data: ") {
                     event.data.push_str(data);
                 } else {

@@ -1,0 +1,210 @@
+//! The live tail of this node: while anybody watches, one loop reads the events of all nodes from the database and sends them to all watchers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::broadcast;
+use tollgate_core::Clock;
+use tollgate_core::clock::{Millis, SECOND};
+use tollgate_store::{Store, StoreError, TailPosition, TailRow};
+
+/// How often events are read.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// Rows of a source that are read at a time.
+const ROWS: usize = 500;
+/// How long every node records events after it was asked to, and how often it is asked.
+const WATCH: Millis = 60 * SECOND;
+const WATCH_INTERVAL: Duration = Duration::from_secs(15);
+/// How long the loop goes on without watchers, so that one that comes back misses nothing.
+const IDLE: Duration = Duration::from_secs(30);
+/// Reads that a watcher may be behind before it is cut off: 16 seconds.
+const CAPACITY: usize = 64;
+
+/// An event as it is sent.
+#[derive(Debug)]
+pub struct TailItem {
+    /// Whether it is of a task; else of a chat.
+    pub is_task: bool,
+    /// The event as JSON.
+    pub data: Value,
+    /// The event as a server-sent event, with its id.
+    pub text: Bytes,
+}
+
+/// The events of one read.
+#[derive(Debug, Default)]
+pub struct TailRead {
+    /// In the order of each node.
+    pub items: Vec<TailItem>,
+    /// Events that are missing because there were too many.
+    pub omitted: i64,
+}
+
+/// What a new watcher gets.
+pub struct Subscription {
+    /// What happened since the position that it asked for. `None` if that is too long ago.
+    pub missed: Option<TailRead>,
+    /// What happens from now on.
+    pub reads: broadcast::Receiver<Arc<TailRead>>,
+}
+
+/// Reads the live tail for the watchers of this node.
+pub struct TailHub {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    state: Mutex<Option<Running>>,
+    /// Held while the loop is started.
+    starting: tokio::sync::Mutex<()>,
+}
+
+struct Running {
+    sender: broadcast::Sender<Arc<TailRead>>,
+    /// Behind everything that was sent.
+    position: TailPosition,
+}
+
+impl TailHub {
+    /// A hub without watchers.
+    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            clock,
+            state: Mutex::new(None),
+            starting: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// Events from now on, or from the position `after` on.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn subscribe(
+        self: &Arc<Self>,
+        after: Option<TailPosition>,
+    ) -> Result<Subscription, StoreError> {
+        let (reads, sent) = self.receiver().await?;
+        let missed = match after {
+            None => Some(TailRead::default()),
+            Some(after) if after.is_too_old(self.clock.now()) => None,
+            Some(after) => Some(self.read_between(after, &sent).await?),
+        };
+        Ok(Subscription { missed, reads })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A receiver of what is read from now on, and the position where that begins. Starts the loop if it does not run.
+    async fn receiver(
+        self: &Arc<Self>,
+    ) -> Result<(broadcast::Receiver<Arc<TailRead>>, TailPosition), StoreError> {
+        let _starting = self.starting.lock().await;
+        if let Some(running) = &*self.lock() {
+            return Ok((running.sender.subscribe(), running.position.clone()));
+        }
+        let now = self.clock.now();
+        self.store.watch_tail(now + WATCH, now).await?;
+        let position = self.store.tail_end(now).await?;
+        let (sender, receiver) = broadcast::channel(CAPACITY);
+        *self.lock() = Some(Running {
+            sender,
+            position: position.clone(),
+        });
+        tokio::spawn(Arc::clone(self).run());
+        Ok((receiver, position))
+    }
+
+    /// What is behind `after` and not behind `until`.
+    async fn read_between(
+        &self,
+        mut after: TailPosition,
+        until: &TailPosition,
+    ) -> Result<TailRead, StoreError> {
+        let mut found = TailRead::default();
+        loop {
+            let rows = self.store.read_tail(&after, ROWS).await?;
+            let before = after.clone();
+            for row in &rows {
+                add_events(row, &mut after, Some(until), &mut found);
+            }
+            if after == before {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Reads until nobody has watched for a while.
+    async fn run(self: Arc<Self>) {
+        let (mut last_watch, mut last_watcher) = (Instant::now(), Instant::now());
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            let Some(mut position) = self.lock().as_ref().map(|running| running.position.clone())
+            else {
+                return;
+            };
+            let mut read = TailRead::default();
+            match self.store.read_tail(&position, ROWS).await {
+                Ok(rows) => {
+                    for row in &rows {
+                        add_events(row, &mut position, None, &mut read);
+                    }
+                }
+                Err(e) => tracing::warn!(error = %e, "the live tail cannot be read"),
+            }
+            if last_watch.elapsed() >= WATCH_INTERVAL {
+                let now = self.clock.now();
+                match self.store.watch_tail(now + WATCH, now).await {
+                    Ok(()) => last_watch = Instant::now(),
+                    Err(e) => tracing::warn!(error = %e, "the live tail cannot be kept up"),
+                }
+            }
+            let mut state = self.lock();
+            let Some(running) = state.as_mut() else {
+                return;
+            };
+            if running.sender.receiver_count() > 0 {
+                last_watcher = Instant::now();
+            } else if last_watcher.elapsed() >= IDLE {
+                *state = None;
+                return;
+            }
+            running.position = position;
+            if !read.items.is_empty() || read.omitted > 0 {
+                // Without receivers nobody misses it.
+                let _ = running.sender.send(Arc::new(read));
+            }
+        }
+    }
+}
+
+/// Adds the events of a row behind `position` and, with `until`, not behind that. Moves the position behind the row.
+fn add_events(
+    row: &TailRow,
+    position: &mut TailPosition,
+    until: Option<&TailPosition>,
+    found: &mut TailRead,
+) {
+    let mut is_new = false;
+    for (index, (kind, data)) in row.events.iter().enumerate() {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let is_wanted = until.is_none_or(|until| !until.is_before(row, index));
+        if !position.is_before(row, index) || !is_wanted {
+            continue;
+        }
+        is_new = true;
+        position.advance(row, index);
+        let text = format!("event: {kind}\nid: {position}\ndata: {data}\n\n");
+        found.items.push(TailItem {
+            is_task: kind == "task",
+            data: data.clone(),
+            text: text.into(),
+        });
+    }
+    if is_new || row.events.is_empty() {
+        found.omitted += row.omitted;
+    }
+    position.advance_to_end(row);
+}
