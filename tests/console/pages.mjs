@@ -9,7 +9,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const folder = process.env.SCREENSHOTS;
 const CONSOLE = ["", "gallery", "tasks", "tasks/task_1", "tasks/task_2", "chats", "chats/chat_1", "playground", "playground?mode=chat", "users", "users/user_1", "keys", "keys/key_1", "books", "channels", "channels/openai-main", "models", "events", "nodes", "settings/tokens", "settings/admins", "settings/sessions", "settings/alerts", "settings/budgets", "connect"];
-const PORTAL = ["", "tasks", "tasks/task_1", "keys", "books", "playground", "connect"];
+const PORTAL = ["", "tasks", "tasks/task_1", "chats", "keys", "books", "playground", "connect"];
 const LOOKS = [
   { name: "wide-light-en", width: 1440, theme: "light", language: "en" }, { name: "narrow-dark-en", width: 360, theme: "dark", language: "en" },
   { name: "wide-dark-zh", width: 1440, theme: "dark", language: "zh" }, { name: "narrow-light-zh", width: 360, theme: "light", language: "zh" },

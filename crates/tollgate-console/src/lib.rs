@@ -1,10 +1,9 @@
-//! The files of the web console (`/console/`), embedded when this crate is built. Those of a portal for users (`/portal/`) are not served yet:
-//! the API that they draw from is missing.
+//! The files of the web console for operators (`/console/`) and of the portal for users (`/portal/`), embedded when this crate is built.
 //!
 //! Both are one page whose modules draw everything from the admin API or from `/v1/me`. No bundler is involved: the modules in
 //! assets/ run as they are. `build.rs` puts a hash into their names, so that browsers may keep them for ever, and compresses them.
 
-/// The page of the console: it loads everything else.
+/// The page of console and portal: it loads everything else.
 pub const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/index.html"));
 
 /// The content security policy of [`PAGE`]: nothing inline, nothing from elsewhere. Media may also be data that the page itself

@@ -14,6 +14,7 @@ pub mod logging;
 pub mod metrics;
 pub mod openapi;
 pub mod otel;
+pub mod portal;
 pub mod pricing;
 pub mod provider_keys;
 pub mod providers;

@@ -20,6 +20,7 @@ use crate::chat::handler;
 use crate::chat::request::ChatRequest;
 use crate::http::client_address::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
+use crate::portal;
 use crate::routes::{
     balance, chat, console, fallback, files, health, images, models, pages, quote, speech, tasks,
     uploads, videos, webhooks,
@@ -158,6 +159,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/v1/models/{*named}", get(models::get))
         .route("/files/{name}", get(files::get))
         .merge(chat_routes())
+        .merge(portal::routes())
         .merge(admin::endpoints::routes())
         // Documentation and operation
         .route("/openapi.json", get(pages::openapi))

@@ -36,10 +36,10 @@ pub use admin::{
     AdminSignIn, AdminToken, AttemptRecord, AuditRecord, Budget, BudgetFilter, BudgetPatch,
     ChannelPause, ChargeRecord, ChatFilter, ChatItem, ConfigurationChange, ConfigurationKind,
     ConfigurationRow, ConfigurationWrite, Entry, EntryFilter, EntryPosition, Event, EventFilter,
-    KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewBudget, NewCredit, NewRefund,
-    NewSession, NewUser, PageStart, PauseWrite, Session, ShowRow, SignIn, SignInAttempt,
-    SignInFailures, StoredConfiguration, TaskDetails, TaskFilter, TaskItem, TrailVerification,
-    UserFilter, UserPatch, amount_json, time_json,
+    KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewBudget, NewCredit,
+    NewPortalSession, NewRefund, NewSession, NewUser, PageStart, PauseWrite, PortalSession,
+    Session, ShowRow, SignIn, SignInAttempt, SignInFailures, StoredConfiguration, TaskDetails,
+    TaskFilter, TaskItem, TrailVerification, UserFilter, UserPatch, amount_json, time_json,
 };
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;

@@ -15,9 +15,9 @@ export function Gallery() {
       draw=${(rows) => html`<div class="gallery">${rows.map((row) => html`<${Result} key=${row.id} task=${row} />`)}</div>`} />`;
 }
 
-/** One task with its first result. */
-export function Result({ task }) {
-  const { state } = useLoad((signal) => get(`/tasks/${encodeURIComponent(task.id)}`, {}, signal), [task.id]);
+/** One task with its first result. `path`: where tasks are. */
+export function Result({ task, path = "/tasks" }) {
+  const { state } = useLoad((signal) => get(`${path}/${encodeURIComponent(task.id)}`, {}, signal), [task.id]);
   const details = state.value;
   const files = details ? (details.files?.length ? details.files : filesOfRecord(details.record ?? details, task.kind)) : [];
   const label = t("Result {n} of {model}", { n: 1, model: task.model });

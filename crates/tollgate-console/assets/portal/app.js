@@ -9,9 +9,9 @@ import { Form } from "../lib/forms.js";
 import { apiKey } from "../lib/client.js";
 import { Connect } from "../pages/connect.js";
 import { ChatPlayground } from "../pages/playground_chat.js";
-import { Balance, PortalBooks, PortalKeys, PortalTask, PortalTasks } from "./pages.js";
+import { Balance, PortalBooks, PortalChats, PortalKeys, PortalTask, PortalTasks } from "./pages.js";
 
-const ROUTES = [["", Balance], ["/tasks", PortalTasks], ["/tasks/:id", PortalTask], ["/keys", PortalKeys], ["/books", PortalBooks], ["/playground", PortalPlayground], ["/connect", Connect]];
+const ROUTES = [["", Balance], ["/tasks", PortalTasks], ["/tasks/:id", PortalTask], ["/chats", PortalChats], ["/keys", PortalKeys], ["/books", PortalBooks], ["/playground", PortalPlayground], ["/connect", Connect]];
 
 export function App() {
   const [error, setError] = useState(null);
@@ -20,7 +20,7 @@ export function App() {
     loadMe().catch(setError);
   };
   useEffect(start, []);
-  const links = [["", t("Balance")], ["/tasks", t("Results")], ["/keys", t("Keys")], ["/books", t("Books")], ["/playground", t("Playground")], ["/connect", t("Connect")]];
+  const links = [["", t("Balance")], ["/tasks", t("Results")], ["/chats", t("Chats")], ["/keys", t("Keys")], ["/books", t("Books")], ["/playground", t("Playground")], ["/connect", t("Connect")]];
   if (error) return html`<main class="gate"><h1>Tollgate</h1><${ErrorNotice} error=${error} retry=${start} /></main>`;
   if (me.value === undefined) return html`<main class="gate"><h1>Tollgate</h1><p role="status">${t("Loading…")}</p></main>`;
   if (me.value === null) return html`<${SignIn} />`;

@@ -4,11 +4,12 @@ import { t } from "../lib/i18n.js";
 import { get, me } from "../lib/api.js";
 import { base } from "../lib/router.js";
 import { ago, count, money } from "../lib/format.js";
-import { Badge, Facts, Json, Load, ObjectLink, PageHead, Table, Time } from "../lib/elements.js";
+import { Badge, Facts, Json, Load, PageHead, Table, Time } from "../lib/elements.js";
 import { createObject } from "../lib/forms.js";
 import { List } from "../lib/list.js";
 import { entryColumns } from "../lib/entries.js";
 import { filesOfRecord, Media } from "../lib/media.js";
+import { Result } from "../pages/gallery.js";
 import { keyFields, keyState } from "../pages/keys.js";
 import { revokeKey, rotateKey } from "../pages/key.js";
 
@@ -35,12 +36,7 @@ export function Balance() {
 }
 
 export function PortalTasks() {
-  const draw = (rows) => html`<div class="gallery">${rows.map((task) => {
-    const file = (task.files ?? filesOfRecord(task.record, task.kind))[0];
-    return html`<article key=${task.id} aria-label=${task.id}>${file && html`<div class="preview"><${Media} file=${file} label=${task.model} /></div>`}
-      <div class="about"><${ObjectLink} type="task" id=${task.id} /><div class="row"><${Badge} of=${task.state} /> ${task.model}</div>
-      <div class="muted">${money(task.cost)} · <${Time} at=${task.created_at} /></div></div></article>`;
-  })}</div>`;
+  const draw = (rows) => html`<div class="gallery">${rows.map((task) => html`<${Result} key=${task.id} task=${task} path="/me/tasks" />`)}</div>`;
   return html`<${PageHead} title=${t("Results")} />
     <${List} path="/me/tasks" label=${t("Results")} columns=${[]} draw=${draw} timed filters=${[{ name: "kind", label: t("Kind"), options: ["image", "video", "speech"] }, { name: "state", label: t("State"), options: ["submitted", "in_progress", "completed", "failed", "cancelled"] }]}
       empty=${html`<p>${t("No task in this time. Submit one in the playground, or connect a client.")}</p>`} />`;
@@ -73,4 +69,14 @@ export function PortalKeys() {
 
 export function PortalBooks() {
   return html`<${PageHead} title=${t("Books")} /><${List} path="/me/entries" label=${t("Entries")} columns=${entryColumns()} timed empty=${html`<p>${t("No money has moved in this time.")}</p>`} />`;
+}
+
+export function PortalChats() {
+  const columns = [
+    { label: t("Time"), cell: (row) => html`<${Time} at=${row.created_at} />` }, { label: t("Model"), cell: (row) => row.model },
+    { label: t("Outcome"), cell: (row) => html`<${Badge} of=${row.outcome} />` },
+    { label: t("Tokens in / out"), number: true, cell: (row) => `${count(row.tokens?.input)} / ${count(row.tokens?.output)}` },
+    { label: t("Cost"), number: true, cell: (row) => money(row.cost) },
+  ];
+  return html`<${PageHead} title=${t("Chats")} /><${List} path="/me/chats" label=${t("Chats")} columns=${columns} timed empty=${html`<p>${t("No chat in this time. Connect a client, or try one in the playground.")}</p>`} />`;
 }

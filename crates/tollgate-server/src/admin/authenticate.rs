@@ -1,10 +1,12 @@
 //! Who calls the admin API: the owner (`admin.key`), a token, or an admin with a session of the console.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 use tollgate_core::clock::MINUTE;
 use tollgate_core::{Millis, id};
-use tollgate_store::{Session, time_json};
+use tollgate_store::{Key, Session, time_json};
 
 use super::error::AdminError;
 use super::scope::{Role, Scope, Scopes};
@@ -16,7 +18,7 @@ const LOOPBACK_COOKIE: &str = "tollgate_session";
 /// The header that pages of other origins cannot send.
 const CONSOLE_HEADER: &str = "x-tollgate-console";
 /// How often the last use of a token or session is written.
-const USE_INTERVAL: Millis = MINUTE;
+pub(crate) const USE_INTERVAL: Millis = MINUTE;
 
 /// How a caller is known.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +29,8 @@ pub enum ActorKind {
     Token(String),
     /// By a session.
     Session(Box<Session>),
+    /// A user of the portal, by an API key, or by the session with this id that began with it.
+    Key(Arc<Key>, Option<String>),
 }
 
 /// A caller of the admin API.
@@ -53,6 +57,7 @@ impl Actor {
             ActorKind::Owner => "owner",
             ActorKind::Token(id) => id,
             ActorKind::Session(session) => &session.admin_id,
+            ActorKind::Key(key, _) => &key.id,
         }
     }
 
@@ -62,6 +67,7 @@ impl Actor {
             ActorKind::Owner => ("owner", None),
             ActorKind::Token(_) => ("token", None),
             ActorKind::Session(session) => ("session", Some(session.fresh_until)),
+            ActorKind::Key(..) => ("key", None),
         };
         json!({
             "kind": kind,
@@ -107,6 +113,18 @@ impl Actor {
         let missing = missing.next().copied().unwrap_or_default();
         let message = format!("{missing} cannot be granted without having it");
         Err(AdminError::forbidden("escalation", message))
+    }
+
+    /// A user of the portal.
+    pub(crate) fn of_key(key: Arc<Key>, session_id: Option<String>) -> Self {
+        Self {
+            name: format!("user:{}", key.user_id),
+            role: None,
+            scopes: Scopes::default(),
+            scope_names: Vec::new(),
+            expires_at: None,
+            kind: ActorKind::Key(key, session_id),
+        }
     }
 
     /// The actor of a session.
@@ -200,7 +218,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Whether the client reaches the gateway without TLS on loopback, where a `Secure` cookie would not come back.
-fn is_plain_loopback(app: &App, headers: &HeaderMap) -> bool {
+pub(crate) fn is_plain_loopback(app: &App, headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|v| v.to_str().ok());
     let host = host.unwrap_or_default();
     let name = host.rsplit_once(':').map_or(
@@ -223,7 +241,7 @@ pub(super) fn session_cookie(app: &App, headers: &HeaderMap) -> &'static str {
 }
 
 /// The value of a cookie.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(header::COOKIE).into_iter();
     let pairs = lines.filter_map(|line| line.to_str().ok());
     let mut pairs = pairs.flat_map(|line| line.split(';'));
@@ -237,7 +255,7 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 ///
 /// # Errors
 /// 403 `csrf`.
-pub(super) fn check_same_origin(app: &App, headers: &HeaderMap) -> Result<(), AdminError> {
+pub(crate) fn check_same_origin(app: &App, headers: &HeaderMap) -> Result<(), AdminError> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let host = text("host").unwrap_or_default();
     let is_own = match text("origin") {

@@ -72,9 +72,10 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 /// Members of a budget that cannot be written.
 const READ_ONLY: &[&str] = &["id", "spent", "held", "resets_at", "version"];
 
-struct Budgets {
-    filter: BudgetFilter,
-    now: Millis,
+/// Budgets, newest first.
+pub(crate) struct Budgets {
+    pub(crate) filter: BudgetFilter,
+    pub(crate) now: Millis,
 }
 
 #[async_trait]
@@ -117,6 +118,7 @@ async fn list_budgets(call: Call) -> Result<Reply, AdminError> {
     let filter = BudgetFilter {
         user_ids: call.query.list("user_id"),
         key_ids: call.query.list("key_id"),
+        owner_ids: None,
     };
     let now = call.now;
     list::reply(&call, Budgets { filter, now }).await

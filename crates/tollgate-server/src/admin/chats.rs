@@ -47,7 +47,8 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-struct Chats(ChatFilter);
+/// Chats, newest first.
+pub(crate) struct Chats(pub(crate) ChatFilter);
 
 #[async_trait]
 impl Listing for Chats {
@@ -89,9 +90,18 @@ impl Listing for Chats {
 
 async fn list_chats(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
+    let filter = chat_filter(&call)?;
+    list::reply(&call, Chats(filter)).await
+}
+
+/// The filter that the query names.
+///
+/// # Errors
+/// 400 for a bad time.
+pub(crate) fn chat_filter(call: &Call) -> Result<ChatFilter, AdminError> {
     let query = &call.query;
     let (from, to) = query.window(call.now)?;
-    let filter = ChatFilter {
+    Ok(ChatFilter {
         from,
         to,
         user_ids: query.list("user_id"),
@@ -102,8 +112,7 @@ async fn list_chats(call: Call) -> Result<Reply, AdminError> {
         outcomes: query.list("outcome"),
         request_ids: query.list("request_id"),
         error_codes: query.list("error_code"),
-    };
-    list::reply(&call, Chats(filter)).await
+    })
 }
 
 async fn get(call: Call) -> Result<Reply, AdminError> {

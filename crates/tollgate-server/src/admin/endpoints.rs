@@ -12,10 +12,12 @@ use axum::extract::{FromRequestParts as _, RawPathParams, Request, State};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
+use tollgate_core::Millis;
 
-use super::authenticate::authenticate;
+use super::authenticate::{Actor, authenticate};
 use super::call::Call;
 use super::error::AdminError;
 use super::query::Query;
@@ -92,7 +94,7 @@ macro_rules! handler {
         |call| Box::pin($function(call))
     };
 }
-pub(super) use handler;
+pub(crate) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
@@ -162,13 +164,7 @@ async fn check_and_run(
     request_id: String,
 ) -> Result<Reply, AdminError> {
     let (mut parts, body) = request.into_parts();
-    // HTTP/2 has the host in the URI.
-    if let Some(authority) = parts.uri.authority()
-        && !parts.headers.contains_key(header::HOST)
-        && let Ok(host) = HeaderValue::from_str(authority.as_str())
-    {
-        parts.headers.insert(header::HOST, host);
-    }
+    set_host(&mut parts);
     let now = app.clock.now();
     let actor = match endpoint.access {
         Access::Public => None,
@@ -185,11 +181,38 @@ async fn check_and_run(
             _ => {}
         }
     }
+    let call = read_call(app, endpoint, actor, parts, body, request_id, now).await?;
+    (endpoint.handler)(call).await
+}
+
+/// Sets the header `Host`: HTTP/2 has the host in the URI.
+pub(crate) fn set_host(parts: &mut Parts) {
+    if let Some(authority) = parts.uri.authority()
+        && !parts.headers.contains_key(header::HOST)
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        parts.headers.insert(header::HOST, host);
+    }
+}
+
+/// Reads a request of a caller who may make it.
+///
+/// # Errors
+/// 404 for a path that is not UTF-8.
+pub(crate) async fn read_call(
+    app: Arc<App>,
+    endpoint: &'static Endpoint,
+    actor: Option<Actor>,
+    mut parts: Parts,
+    body: Body,
+    request_id: String,
+    now: Millis,
+) -> Result<Call, AdminError> {
     let ids = RawPathParams::from_request_parts(&mut parts, &()).await;
     let ids = ids.map(|ids| ids.iter().map(|(_, value)| value.to_owned()).collect());
     let peer = parts.extensions.get::<PeerAddress>();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let call = Call {
+    Ok(Call {
         actor,
         endpoint,
         path: parts.uri.path().to_owned(),
@@ -203,8 +226,7 @@ async fn check_and_run(
         request_id,
         now,
         app,
-    };
-    (endpoint.handler)(call).await
+    })
 }
 
 async fn read_body(body: Body) -> Result<Bytes, AdminError> {

@@ -105,9 +105,10 @@ async fn list_entries(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, Entries(filter)).await
 }
 
-struct UserEntries {
-    user_id: String,
-    filter: EntryFilter,
+/// The books of a user, newest first, each entry with the balance after it.
+pub(crate) struct UserEntries {
+    pub(crate) user_id: String,
+    pub(crate) filter: EntryFilter,
 }
 
 #[async_trait]

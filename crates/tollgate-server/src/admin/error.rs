@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+use tollgate_core::{ApiError, ErrorKind};
 use tollgate_store::{AdminRejection, StoreError};
 
 use crate::http::reply;
@@ -149,6 +150,29 @@ impl AdminError {
                 field: field.map(str::to_owned),
                 ..Self::conflict(code, message)
             },
+        }
+    }
+
+    /// The same error for the envelope of the client API.
+    pub fn into_api_error(self) -> ApiError {
+        let kind = match self.status.as_u16() {
+            401 => ErrorKind::Authentication,
+            403 => ErrorKind::Permission,
+            404 => ErrorKind::NotFound,
+            409 => ErrorKind::Conflict,
+            413 => ErrorKind::TooLarge,
+            429 => ErrorKind::RateLimit,
+            503 => ErrorKind::Unavailable,
+            500..600 => ErrorKind::Internal,
+            _ => ErrorKind::InvalidRequest,
+        };
+        let message = match self.field {
+            Some(field) => format!("`{field}`: {}", self.message),
+            None => self.message,
+        };
+        ApiError {
+            retry_after: self.retry_after,
+            ..ApiError::new(kind, message)
         }
     }
 

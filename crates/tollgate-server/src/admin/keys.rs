@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use http::Method;
 use serde_json::Value;
 use tollgate_core::clock::SECOND;
-use tollgate_core::id;
+use tollgate_core::{Millis, id};
 use tollgate_store::{Key, KeyFilter, KeyLimits, KeyPatch, NewAdminKey, NewKey, RateLimits, Store};
 
 use super::call::{Call, written};
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
-use super::fields;
+use super::fields::{self, Fields};
 use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use super::scope::Scope;
@@ -79,7 +79,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 /// Members of a key that cannot be written.
-const READ_ONLY: &[&str] = &[
+pub(crate) const READ_ONLY: &[&str] = &[
     "id",
     "hint",
     "used",
@@ -96,7 +96,8 @@ const MAX_OVERLAP: u64 = 604_800;
 /// Models that a key may list.
 const MAX_MODELS: usize = 1000;
 
-struct Keys(KeyFilter);
+/// Keys, newest first.
+pub(crate) struct Keys(pub(crate) KeyFilter);
 
 #[async_trait]
 impl Listing for Keys {
@@ -173,14 +174,19 @@ fn bare_envelope(name: &str, value: &Value) -> Result<bool, AdminError> {
     }
 }
 
-async fn create(call: Call) -> Result<Reply, AdminError> {
-    let mut fields = call.fields()?;
-    let user_id = fields.required("user_id", fields::text)?;
-    let secret = id::api_key();
-    let key = NewKey {
+/// The key that the members of a body describe, but for its user.
+///
+/// # Errors
+/// 400 that names a member.
+pub(crate) fn new_key(
+    fields: &mut Fields,
+    secret: &str,
+    now: Millis,
+) -> Result<NewKey, AdminError> {
+    Ok(NewKey {
         id: id::short_id("key_"),
-        hash: id::key_hash(&secret),
-        hint: id::hint(&secret, "sk-"),
+        hash: id::key_hash(secret),
+        hint: id::hint(secret, "sk-"),
         user: String::new(),
         label: fields.optional("name", fields::label)?.unwrap_or_default(),
         quota: fields.optional("quota", fields::positive_amount)?,
@@ -194,15 +200,22 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
             expires_at: fields.optional("expires_at", fields::time)?,
             bare_envelope: fields.optional("envelope", bare_envelope)?.unwrap_or(false),
         },
-        now: call.now,
-    };
+        now,
+    })
+}
+
+async fn create(call: Call) -> Result<Reply, AdminError> {
+    let mut fields = call.fields()?;
+    let user_id = fields.required("user_id", fields::text)?;
+    let secret = id::api_key();
+    let key = new_key(&mut fields, &secret, call.now)?;
     let request = call.write(fields, READ_ONLY)?;
     let new = NewAdminKey { user_id, key };
     let result = call.app.store.admin_create_key(&request, new).await;
     Ok(written(result, "key")?.with_secret("secret", &secret))
 }
 
-async fn find(call: &Call) -> Result<Key, AdminError> {
+pub(crate) async fn find(call: &Call) -> Result<Key, AdminError> {
     let key = call.app.store.key(call.id()).await?;
     key.ok_or_else(|| AdminError::not_found("key"))
 }
@@ -235,6 +248,14 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
 
 async fn revoke(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
+    revoke_key(call).await
+}
+
+/// Revokes the key of the path.
+///
+/// # Errors
+/// 400.
+pub(crate) async fn revoke_key(call: Call) -> Result<Reply, AdminError> {
     let request = call.action()?;
     let result = call.app.store.admin_revoke_key(&request, call.id()).await;
     written(result, "key")
@@ -242,6 +263,14 @@ async fn revoke(call: Call) -> Result<Reply, AdminError> {
 
 async fn rotate(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
+    rotate_key(call).await
+}
+
+/// Rotates the key of the path.
+///
+/// # Errors
+/// 400, 409.
+pub(crate) async fn rotate_key(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
     let overlap = fields
         .optional("overlap_s", overlap)?

@@ -172,6 +172,24 @@ const SCHEMAS: &[(&str, &str)] = &[
         "channel_health",
         "node:string circuit:closed|open|half_open cooldowns:objects in_flight:integer? p50_ms:integer? error_rate:number?",
     ),
+    ("portal_me", "user:#user key:#key"),
+    ("portal_sign_in", "api_key:string"),
+    (
+        "new_own_key",
+        "name?:string quota?:amount? rpm?:integer? tpm?:integer? max_concurrency?:integer? models?:strings? envelope?:standard|none expires_at?:time? reason?:string",
+    ),
+    (
+        "portal_task",
+        "id:string kind:image|video|speech model:string state:submitted|in_progress|completed|failed|cancelled user_id:string key_id:string error_code:string? held:amount cost:amount refunded:amount created_at:time started_at:time? ended_at:time?",
+    ),
+    (
+        "portal_task_detail",
+        "id:string kind:image|video|speech model:string state:submitted|in_progress|completed|failed|cancelled user_id:string key_id:string error_code:string? held:amount cost:amount refunded:amount created_at:time started_at:time? ended_at:time? record:object request:object? adjustments:objects charge:#charge entries:objects webhook:object? files:objects",
+    ),
+    (
+        "portal_chat",
+        "id:string model:string format:string streamed:boolean outcome:string? user_id:string key_id:string request_id:string? error_code:string? cost:amount refunded:amount tokens:object created_at:time ended_at:time?",
+    ),
     (
         "setting",
         "key:string value:any source:default|file|env|flag",
@@ -200,7 +218,7 @@ pub fn document() -> Value {
     for endpoint in endpoints::all() {
         let path = format!("{PREFIX}{}", endpoint.path);
         let methods = paths.entry(path).or_insert_with(|| json!({}));
-        methods[endpoint.method.as_str().to_ascii_lowercase()] = operation(endpoint);
+        methods[endpoint.method.as_str().to_ascii_lowercase()] = operation(endpoint, "error");
     }
     let mut schemas: Map<String, Value> = SCHEMAS
         .iter()
@@ -233,12 +251,13 @@ pub fn document() -> Value {
     })
 }
 
-fn operation(endpoint: &Endpoint) -> Value {
+/// What the document says of an endpoint; `error` is the schema of its errors.
+pub(crate) fn operation(endpoint: &Endpoint, error: &str) -> Value {
     let mut operation = json!({
         "operationId": operation_id(endpoint),
         "summary": endpoint.summary,
         "parameters": parameters(endpoint),
-        "responses": responses(endpoint),
+        "responses": responses(endpoint, error),
     });
     match endpoint.access {
         Access::Public => operation["security"] = json!([]),
@@ -315,8 +334,8 @@ fn parameters(endpoint: &Endpoint) -> Value {
     Value::Array(parameters)
 }
 
-fn responses(endpoint: &Endpoint) -> Value {
-    let error = json!({ "description": "An error.", "content": { "application/json": { "schema": reference("error") } } });
+fn responses(endpoint: &Endpoint, error: &str) -> Value {
+    let error = json!({ "description": "An error.", "content": { "application/json": { "schema": reference(error) } } });
     let (status, success) = match endpoint.returns {
         Returns::Nothing => (204, json!({ "description": "Done." })),
         Returns::Text(media_type) => {
@@ -362,6 +381,34 @@ fn responses(endpoint: &Endpoint) -> Value {
 
 fn reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
+/// The schemas that these endpoints name, and those that these name.
+pub(crate) fn schemas_of(endpoints: impl Iterator<Item = &'static Endpoint>) -> Map<String, Value> {
+    let mut names: Vec<&str> = endpoints
+        .flat_map(|endpoint| {
+            let of_reply = match endpoint.returns {
+                Returns::Object(name, _) | Returns::List(name) => Some(name),
+                _ => None,
+            };
+            [endpoint.body, of_reply]
+        })
+        .flatten()
+        .collect();
+    let mut found = Map::new();
+    while let Some(name) = names.pop() {
+        let schema = SCHEMAS.iter().find(|(known, _)| *known == name);
+        let Some((name, members)) = schema.filter(|_| !found.contains_key(name)) else {
+            continue;
+        };
+        names.extend(
+            members
+                .split([' ', ':', '?'])
+                .filter_map(|part| part.strip_prefix('#')),
+        );
+        found.insert((*name).to_owned(), object_schema(members));
+    }
+    found
 }
 
 /// The schema of `name:type` members.

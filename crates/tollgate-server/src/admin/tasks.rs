@@ -73,7 +73,8 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-struct Tasks(TaskFilter);
+/// Tasks, newest first.
+pub(crate) struct Tasks(pub(crate) TaskFilter);
 
 #[async_trait]
 impl Listing for Tasks {
@@ -115,13 +116,22 @@ impl Listing for Tasks {
 
 async fn list_tasks(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
+    let filter = task_filter(&call)?;
+    list::reply(&call, Tasks(filter)).await
+}
+
+/// The filter that the query names.
+///
+/// # Errors
+/// 400 for a bad time.
+pub(crate) fn task_filter(call: &Call) -> Result<TaskFilter, AdminError> {
     let query = &call.query;
     let (from, to) = query.window(call.now)?;
     let states = query.list("state").map(|names| {
         let is_named = |state: &TaskState| names.iter().any(|name| name == state.name());
         TaskState::ALL.into_iter().filter(is_named).collect()
     });
-    let filter = TaskFilter {
+    Ok(TaskFilter {
         from,
         to,
         user_ids: query.list("user_id"),
@@ -132,15 +142,14 @@ async fn list_tasks(call: Call) -> Result<Reply, AdminError> {
         states,
         error_codes: query.list("error_code"),
         provider_job_ids: query.list("provider_job_id"),
-    };
-    list::reply(&call, Tasks(filter)).await
+    })
 }
 
 /// The task of the path.
 ///
 /// # Errors
 /// 404 if there is none.
-async fn find(call: &Call) -> Result<Task, AdminError> {
+pub(crate) async fn find(call: &Call) -> Result<Task, AdminError> {
     let task = call.app.store.task(call.id()).await?;
     task.ok_or_else(|| AdminError::not_found("task"))
 }
@@ -189,7 +198,7 @@ async fn resend_webhook(call: Call) -> Result<Reply, AdminError> {
 ///
 /// # Errors
 /// 404 if it was purged meanwhile, 500 if it cannot be read.
-async fn page(call: &Call, task: &Task) -> Result<Value, AdminError> {
+pub(crate) async fn page(call: &Call, task: &Task) -> Result<Value, AdminError> {
     let app = &call.app;
     let details = app.store.admin_task_details(&task.id).await?;
     let details = details.ok_or_else(|| AdminError::not_found("task"))?;

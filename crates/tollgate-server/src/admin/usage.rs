@@ -27,7 +27,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
 }];
 
 /// What a sum may be split by, and the member that shows it.
-const GROUPS: [(&str, &str); 6] = [
+pub(crate) const GROUPS: [(&str, &str); 6] = [
     ("day", "day"),
     ("hour", "hour"),
     ("model", "model"),
@@ -37,8 +37,9 @@ const GROUPS: [(&str, &str); 6] = [
 ];
 const METRICS: [&str; 6] = ["cost", "requests", "tokens", "images", "seconds", "failed"];
 
-struct Usage {
-    query: UsageQuery,
+/// Sums, the latest first.
+pub(crate) struct Usage {
+    pub(crate) query: UsageQuery,
     /// Of each row: its groups, then its metrics.
     columns: Vec<&'static str>,
 }
@@ -128,41 +129,62 @@ fn words<T: Copy>(
 
 async fn report(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
-    let groups = words(&call, "group_by", &GROUPS, |group| group.0)?;
-    let mut metrics = words(&call, "metric", &METRICS, |metric| metric)?;
-    if metrics.is_empty() {
-        metrics.extend(METRICS);
+    let usage = Usage::of(&call, &GROUPS)?;
+    usage.reply(&call).await
+}
+
+impl Usage {
+    /// What the query asks for, split by some of `groups`.
+    ///
+    /// # Errors
+    /// 400 that names a parameter.
+    pub(crate) fn of(
+        call: &Call,
+        groups: &[(&'static str, &'static str)],
+    ) -> Result<Self, AdminError> {
+        let groups = words(call, "group_by", groups, |group| group.0)?;
+        let mut metrics = words(call, "metric", &METRICS, |metric| metric)?;
+        if metrics.is_empty() {
+            metrics.extend(METRICS);
+        }
+        let has = |name: &str| groups.iter().any(|group| group.0 == name);
+        if has("day") && has("hour") {
+            return Err(AdminError::invalid(
+                "group_by",
+                "must not have both day and hour",
+            ));
+        }
+        let period = match (has("day"), has("hour")) {
+            (true, _) => Some(DAY),
+            (_, true) => Some(HOUR),
+            _ => None,
+        };
+        let (from, to) = call.query.window(call.now)?;
+        let query = UsageQuery {
+            period,
+            by_model: has("model"),
+            by_user: has("user"),
+            by_key: has("key"),
+            by_channel: has("channel"),
+            from,
+            to,
+            models: call.query.list("model"),
+            user_ids: call.query.list("user_id"),
+            key_ids: call.query.list("key_id"),
+            channels: call.query.list("channel"),
+        };
+        let columns = groups.iter().map(|group| group.1).chain(metrics).collect();
+        Ok(Self { query, columns })
     }
-    let has = |name: &str| groups.iter().any(|group| group.0 == name);
-    if has("day") && has("hour") {
-        return Err(AdminError::invalid(
-            "group_by",
-            "must not have both day and hour",
-        ));
+
+    /// The sums with the time until which they are complete.
+    ///
+    /// # Errors
+    /// 400 for a bad `limit` or `cursor`.
+    pub(crate) async fn reply(self, call: &Call) -> Result<Reply, AdminError> {
+        // Reports read what is not rolled up too: all that was committed before now is in them.
+        let watermark = time_json(call.now);
+        let reply = list::reply(call, self).await?;
+        Ok(reply.with_member("watermark", watermark))
     }
-    let period = match (has("day"), has("hour")) {
-        (true, _) => Some(DAY),
-        (_, true) => Some(HOUR),
-        _ => None,
-    };
-    let (from, to) = call.query.window(call.now)?;
-    let query = UsageQuery {
-        period,
-        by_model: has("model"),
-        by_user: has("user"),
-        by_key: has("key"),
-        by_channel: has("channel"),
-        from,
-        to,
-        models: call.query.list("model"),
-        user_ids: call.query.list("user_id"),
-        key_ids: call.query.list("key_id"),
-        channels: call.query.list("channel"),
-    };
-    let columns = groups.iter().map(|group| group.1).chain(metrics).collect();
-    // Reports read what is not rolled up too: all that was committed before now is in them.
-    let watermark = time_json(call.now);
-    Ok(list::reply(&call, Usage { query, columns })
-        .await?
-        .with_member("watermark", watermark))
 }

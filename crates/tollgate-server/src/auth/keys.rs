@@ -108,16 +108,7 @@ impl Authenticator {
                 "this API key was replaced by another",
             ));
         }
-        if key.revoked_at.is_some() {
-            return Err(AuthError::InvalidKey("this API key was revoked"));
-        }
-        let expires_at = key.limits.expires_at;
-        if expires_at.is_some_and(|expires_at| expires_at <= self.clock.now()) {
-            return Err(AuthError::InvalidKey("this API key has expired"));
-        }
-        if key.user_disabled_at.is_some() {
-            return Err(AuthError::UserDisabled);
-        }
+        check_is_valid(&key, self.clock.now())?;
         Ok(key)
     }
 
@@ -169,6 +160,23 @@ impl Authenticator {
                 }
             }
         }
+    }
+}
+
+/// Checks that a key is neither revoked nor expired, and its user not disabled.
+///
+/// # Errors
+/// What it is.
+pub fn check_is_valid(key: &Key, now: Millis) -> Result<(), AuthError> {
+    if key.revoked_at.is_some() {
+        return Err(AuthError::InvalidKey("this API key was revoked"));
+    }
+    if key.limits.expires_at.is_some_and(|at| at <= now) {
+        return Err(AuthError::InvalidKey("this API key has expired"));
+    }
+    match key.user_disabled_at {
+        Some(_) => Err(AuthError::UserDisabled),
+        None => Ok(()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod chat;
 
+use crate::{admin, portal};
 use serde_json::{Map, Value, json};
 use tollgate_core::TaskKind;
 use tollgate_media::{AnyFamily, Endpoint, response};
@@ -53,6 +54,16 @@ fn paths() -> Value {
     let mut paths = other_paths();
     if let Value::Object(paths) = &mut paths {
         chat::paths(paths);
+        for endpoint in portal::all() {
+            let path = format!("{}{}", portal::PREFIX, endpoint.path);
+            let mut operation = admin::openapi::operation(endpoint, "Error");
+            operation["tags"] = json!(["Account"]);
+            let id = operation["operationId"].as_str().unwrap_or_default();
+            operation["operationId"] = json!(format!("me_{id}"));
+            let method = endpoint.method.as_str().to_ascii_lowercase();
+            let methods = paths.entry(path).or_insert_with(|| json!({}));
+            methods[method] = operation;
+        }
     }
     paths
 }
@@ -333,6 +344,7 @@ fn schemas() -> Value {
     }
     schemas.insert("Video".to_owned(), response::video_resource_schema());
     schemas.insert("TaskRecord".to_owned(), json!({ "anyOf": records }));
+    schemas.extend(admin::openapi::schemas_of(portal::all()));
     for more in [fixed_schemas(), chat::schemas()] {
         if let Value::Object(more) = more {
             schemas.extend(more);

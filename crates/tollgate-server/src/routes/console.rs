@@ -1,4 +1,4 @@
-//! `/console/`: the page, and the files that it loads.
+//! `/console/` and `/portal/`: the page of both, and the files that it loads.
 
 use std::sync::Arc;
 
@@ -16,8 +16,9 @@ use crate::state::App;
 /// A year in seconds: the name of a file changes with its contents.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CONSOLE: &str = "/console/";
+const PORTAL: &str = "/portal/";
 
-/// The routes of the console.
+/// The routes of console and portal.
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(root).fallback(unknown_path))
@@ -25,6 +26,9 @@ pub fn routes() -> Router<Arc<App>> {
         .route(CONSOLE, get(page))
         .route("/console/{*page}", get(page))
         .route("/console/assets/{name}", get(asset))
+        .route("/portal", get(|| redirect(PORTAL)))
+        .route(PORTAL, get(page))
+        .route("/portal/{*page}", get(page))
 }
 
 /// `GET /`: the console for browsers; for other clients there is nothing here.

@@ -28,6 +28,7 @@ mod models;
 mod nodes;
 mod operations;
 mod operator_commands;
+mod portal;
 mod provider_queues;
 mod references;
 mod rejected;

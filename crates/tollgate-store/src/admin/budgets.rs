@@ -34,7 +34,9 @@ macro_rules! list_budgets {
             one_of!($database "u.id" "$3"),
             " AND ",
             one_of!($database "k.id" "$4"),
-            " ORDER BY b.created_at DESC, b.id DESC LIMIT $5"
+            " AND ",
+            one_of!($database "b.owner_id" "$5"),
+            " ORDER BY b.created_at DESC, b.id DESC LIMIT $6"
         )
     };
 }
@@ -183,6 +185,8 @@ pub struct BudgetFilter {
     pub user_ids: Option<Vec<String>>,
     /// Only of these keys.
     pub key_ids: Option<Vec<String>>,
+    /// Only of these users and keys.
+    pub owner_ids: Option<Vec<String>>,
 }
 
 /// Budgets, for the admin API.
@@ -235,7 +239,15 @@ impl Store {
         let (at, id) = page_args(after);
         let users = list_arg(filter.user_ids.as_ref());
         let keys = list_arg(filter.key_ids.as_ref());
-        let args = args![at, id, users.as_ref(), keys.as_ref(), limit as i64];
+        let owners = list_arg(filter.owner_ids.as_ref());
+        let args = args![
+            at,
+            id,
+            users.as_ref(),
+            keys.as_ref(),
+            owners.as_ref(),
+            limit as i64
+        ];
         let mut rows = self.query_slow(&LIST_BUDGETS, args).await?;
         Ok(rows
             .iter_mut()

@@ -104,7 +104,7 @@ impl Key {
     }
 
     /// As the trail shows it: without money, whose movements are in the books.
-    fn to_trail_json(&self) -> Value {
+    pub(super) fn to_trail_json(&self) -> Value {
         let mut object = self.to_admin_json();
         if let Some(members) = object.as_object_mut() {
             members.retain(|name, _| !["held", "used"].contains(&name.as_str()));
@@ -112,7 +112,7 @@ impl Key {
         object
     }
 
-    fn reply(&self, status: u16) -> AdminReply {
+    pub(super) fn reply(&self, status: u16) -> AdminReply {
         AdminReply::new(status, self.to_admin_json(), Some(self.version))
     }
 }
@@ -183,14 +183,17 @@ impl Store {
             _ => (&LIST_KEYS, list.as_ref()),
         };
         let mut rows = self
-            .query(sql, args![at, id, users, revoked, limit as i64])
+            .query_slow(sql, args![at, id, users, revoked, limit as i64])
             .await?;
         Ok(rows.iter_mut().map(read_key).collect::<Result<_, _>>()?)
     }
 }
 
 /// The key as this batch has it; `None` if there is none.
-async fn find_key(batch: &mut Batch<'_, '_>, key_id: &str) -> Result<Option<Key>, DbError> {
+pub(super) async fn find_key(
+    batch: &mut Batch<'_, '_>,
+    key_id: &str,
+) -> Result<Option<Key>, DbError> {
     let Some(mut row) = batch.first(&KEY_BY_ID, args![key_id]).await? else {
         return Ok(None);
     };
@@ -361,7 +364,11 @@ impl AdminChange for EditKey {
     }
 }
 
-fn update_key(batch: &mut Batch<'_, '_>, key: &Key, edited: &Key) -> Result<(), DbError> {
+pub(super) fn update_key(
+    batch: &mut Batch<'_, '_>,
+    key: &Key,
+    edited: &Key,
+) -> Result<(), DbError> {
     let [rpm, tpm, max_concurrency] = edited.limits.rates.to_columns();
     let models = edited.limits.models_to_column();
     if edited.hash != key.hash {

@@ -51,7 +51,7 @@ const DELETE_FAILURE: Sql =
     Sql::both("DELETE FROM admin_sign_in_failures WHERE subject = $1 AND at = $2 AND id = $3");
 
 /// A session ends when it was not used for this long.
-const MAX_IDLE: Millis = 12 * HOUR;
+pub(super) const MAX_IDLE: Millis = 12 * HOUR;
 /// A session ends this long after the sign-in.
 pub(super) const MAX_AGE: Millis = 7 * DAY;
 /// How long after the password was entered money and secrets may be touched.
@@ -250,7 +250,10 @@ impl Write for CountAttempt {
     }
 }
 
-fn delete_attempt(batch: &mut Batch<'_, '_>, attempt: &SignInAttempt) -> Result<(), DbError> {
+pub(super) fn delete_attempt(
+    batch: &mut Batch<'_, '_>,
+    attempt: &SignInAttempt,
+) -> Result<(), DbError> {
     for (subject, _) in &attempt.subjects {
         batch.queue(&DELETE_FAILURE, args![subject, attempt.at, &attempt.id])?;
     }

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0014_trace_context.sql"),
     include_str!("migrations/0015_budgets.sql"),
     include_str!("migrations/0016_tail.sql"),
+    include_str!("migrations/0017_portal.sql"),
 ];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";

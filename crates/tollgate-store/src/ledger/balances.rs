@@ -66,6 +66,8 @@ struct KeyBalance {
     /// Held, used: as in the row plus `moved`.
     sums: [Amount; 2],
     moved: [Amount; 2],
+    /// What this batch has taken off the quota for other keys.
+    quota_taken: Amount,
     /// What this batch has charged beyond the quota.
     debt: Amount,
     ended_reservations: Amount,
@@ -120,6 +122,7 @@ impl Balances {
                     quota: row.opt_int(3)?.map(Amount::from_nanos),
                     revoked: row.opt_int(4)?.is_some(),
                     moved: [Amount::ZERO; 2],
+                    quota_taken: Amount::ZERO,
                     debt: Amount::ZERO,
                     ended_reservations: Amount::ZERO,
                     budgets: Budgets::default(),
@@ -364,6 +367,27 @@ impl Balances {
         key.publish_taken(&mut reserved, account.key_id)
     }
 
+    /// Takes `amount` off what is left of a key's quota. The caller changes the row.
+    pub(crate) fn take_quota(
+        &mut self,
+        key_id: &str,
+        amount: Amount,
+    ) -> Result<Result<(), Rejection>, DbError> {
+        let Some(key) = self.keys.get_mut(key_id) else {
+            return Ok(Err(Rejection::AccountInactive));
+        };
+        let mut reserved = self.reservations.lock();
+        if let Some(available) = key.available(&reserved, key_id)?
+            && available < amount
+        {
+            return Ok(Err(Rejection::InsufficientQuota { available }));
+        }
+        key.quota = key.quota.map(|quota| sum(quota, -amount)).transpose()?;
+        key.quota_taken = sum(key.quota_taken, amount)?;
+        key.publish_taken(&mut reserved, key_id)?;
+        Ok(Ok(()))
+    }
+
     /// Adds to a balance or, if the amount is negative, takes from it; never takes what is held or reserved.
     pub(super) fn credit(
         &mut self,
@@ -462,7 +486,10 @@ impl KeyBalance {
     /// As [`UserBalance::publish_taken`].
     fn publish_taken(&self, reserved: &mut ReservationState, id: &str) -> Result<(), DbError> {
         let [held, used] = self.moved;
-        let of_quota = self.quota.is_some().then_some(used);
+        let of_quota = self
+            .quota
+            .map(|_| sum(used, self.quota_taken))
+            .transpose()?;
         if let Some(spent) = of_quota.max(self.budgets.moved()) {
             let taken = sum(sum(held, spent)?, -self.ended_reservations)?;
             reserved.set_taken_of_key(id, taken);

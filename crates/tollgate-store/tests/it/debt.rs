@@ -232,6 +232,8 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "DROP TABLE portal_sessions",
+        "ALTER TABLE keys DROP COLUMN parent_key_id",
         "DROP TABLE tail_events",
         "DELETE FROM meta WHERE name = 'tail_watched_until'",
         "DROP TABLE budgets",

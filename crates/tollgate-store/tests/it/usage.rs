@@ -293,6 +293,8 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     use_everything(&store, &ann).await;
     drop(store);
     for statement in [
+        "DROP TABLE portal_sessions",
+        "ALTER TABLE keys DROP COLUMN parent_key_id",
         "DROP TABLE tail_events",
         "DELETE FROM meta WHERE name = 'tail_watched_until'",
         "DROP TABLE budgets",
