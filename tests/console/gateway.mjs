@@ -155,6 +155,64 @@ try {
   expect(waiting.size > 10 && [...waiting].some((address) => address.includes("/users/user_")), `only these pages are linked: ${[...waiting].join(" ")}`);
   console.log(`${waiting.size} pages of the gateway are as they should be`);
 
+  // The portal, signed in with the key; then a budget that is used up, which portal and playground show.
+  const portal = await browser.newPage();
+  portal.setDefaultTimeout(20_000);
+  portal.on("pageerror", (error) => failures.push(error.message));
+  await portal.goto(`${gateway.url}/portal/`);
+  await portal.locator("input[name=api_key]").fill("sk-wrong");
+  await portal.getByRole("button", { name: "Sign in", exact: true }).click();
+  await portal.locator(".notice.bad, .field-error").first().waitFor();
+  await portal.locator("input[name=api_key]").fill(secret);
+  await portal.getByRole("button", { name: "Sign in", exact: true }).click();
+  await portal.locator(".facts").getByText("12.5").waitFor();
+  await portal.goto(`${gateway.url}/portal/keys`);
+  await portal.getByRole("button", { name: "New key", exact: true }).first().click();
+  await portal.locator("dialog input[name=name]").fill("phone");
+  await portal.getByRole("button", { name: "Create", exact: true }).click();
+  const second = await portal.locator(".secret code").textContent();
+  await portal.getByRole("button", { name: "I have copied it", exact: true }).click();
+  await portal.locator("td", { hasText: "phone" }).first().waitFor();
+  expect((await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${second}` } })).status === 200, "the key that was made in the portal does not work");
+  await page.goto(`${gateway.url}/console/users`);
+  await page.locator("main a", { hasText: "bob" }).first().click();
+  await press("New budget");
+  await page.locator("dialog input[name=amount]").fill("0");
+  await press("Create");
+  await page.locator("td", { hasText: "0 per day" }).first().waitFor();
+  await page.goto(`${gateway.url}/console/models?model=gpt-image-2-official`);
+  await press("Set price: gpt-image-2-official");
+  await page.locator("dialog input[name=per_image]").fill("0.5");
+  await press("Save");
+  await page.locator("td", { hasText: "0.5" }).first().waitFor();
+  const rejected = await fetch(`${gateway.url}/v1/images/generations`, { method: "POST", headers: { authorization: `Bearer ${second}`, "content-type": "application/json" }, body: JSON.stringify({ model: "gpt-image-2-official", prompt: "A mill" }) });
+  expect(rejected.status === 402, `a request beyond the budget is answered ${rejected.status}`);
+  // A chat, which costs nothing here, appears in the list without a reload.
+  await page.goto(`${gateway.url}/console/chats?live=1`);
+  await page.locator("main h1").waitFor();
+  const rows = await page.locator("main tbody tr").count();
+  await page.waitForTimeout(1000); // Until the stream is open.
+  await fetch(`${gateway.url}/v1/chat/completions`, { method: "POST", headers: { authorization: `Bearer ${second}`, "content-type": "application/json" }, body: JSON.stringify({ model: "gpt-5", messages: [{ role: "user", content: "Live" }] }) });
+  await page.waitForFunction((before) => document.querySelectorAll("main tbody tr").length > before, rows);
+  for (const address of ["", "tasks", "chats", "keys", "books", "playground", "connect"]) {
+    await portal.goto(`${gateway.url}/portal/${address}`);
+    await portal.locator("main h1").waitFor();
+    await portal.waitForLoadState("networkidle");
+    await portal.waitForFunction(() => !document.querySelector(".loading"));
+    for (const text of await portal.locator(".notice.bad").allTextContents()) failures.push(`portal/${address}: ${text}`);
+    await portal.evaluate(axe);
+    const violations = await portal.evaluate(async () => (await globalThis.axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 150)}`));
+    violations.forEach((violation) => failures.push(`portal/${address}: axe ${violation}`));
+    if (process.env.SCREENSHOTS) await portal.screenshot({ path: `${process.env.SCREENSHOTS}/gateway-portal-${address || "balance"}.png`, fullPage: true });
+    if (address === "tasks") {
+      await portal.locator("main img").first().waitFor();
+      await portal.locator("main article a").first().click();
+      await portal.locator("main .media img").first().waitFor();
+    }
+    if (address === "") await portal.getByText("0 per day").first().waitFor();
+  }
+  console.log("the portal works against the gateway");
+
   await press("Sign out");
   await page.locator("input[name=name]").fill("ann");
   await page.locator("input[name=password]").fill("a wrong password");
