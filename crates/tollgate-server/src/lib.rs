@@ -1,6 +1,7 @@
 //! The gateway: HTTP server, routes, chat, tasks and their workers, webhooks, configuration and the command line.
 
 pub mod admin;
+pub mod alerts;
 pub mod auth;
 pub mod channel_test;
 pub mod chat;

@@ -5,6 +5,7 @@
 //! of [`Store`].
 
 mod admin;
+mod alerts;
 mod attempts;
 mod audit;
 mod backup;
@@ -33,14 +34,17 @@ mod writer;
 
 pub use admin::{
     Admin, AdminIdempotency, AdminPatch, AdminRejection, AdminReply, AdminRequest, AdminResult,
-    AdminSignIn, AdminToken, AttemptRecord, AuditRecord, Budget, BudgetFilter, BudgetPatch,
-    ChannelPause, ChargeRecord, ChatFilter, ChatItem, ConfigurationChange, ConfigurationKind,
-    ConfigurationRow, ConfigurationWrite, Entry, EntryFilter, EntryPosition, Event, EventFilter,
-    KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewBudget, NewCredit,
-    NewPortalSession, NewRefund, NewSession, NewUser, PageStart, PauseWrite, PortalSession,
-    Session, ShowRow, SignIn, SignInAttempt, SignInFailures, StoredConfiguration, TaskDetails,
-    TaskFilter, TaskItem, TrailVerification, UserFilter, UserPatch, amount_json, time_json,
+    AdminSignIn, AdminToken, AlertPatch, AttemptRecord, AuditRecord, Budget, BudgetFilter,
+    BudgetPatch, ChannelPause, ChargeRecord, ChatFilter, ChatItem, ConfigurationChange,
+    ConfigurationKind, ConfigurationRow, ConfigurationWrite, Entry, EntryFilter, EntryPosition,
+    Event, EventFilter, KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewAlert,
+    NewBudget, NewCredit, NewPortalSession, NewRefund, NewSession, NewUser, PageStart, PauseWrite,
+    PortalSession, Session, ShowRow, SignIn, SignInAttempt, SignInFailures, StoredConfiguration,
+    TaskDetails, TaskFilter, TaskItem, TrailVerification, UserFilter, UserPatch, amount_json,
+    time_json,
 };
+pub use alerts::deliveries::{AlertAttempt, AlertDelivery, DueAlert};
+pub use alerts::{Alert, AlertKind};
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::AuditViolation;
 pub use backup::{back_up_sqlite, restore_sqlite};

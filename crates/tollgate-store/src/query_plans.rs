@@ -2,6 +2,7 @@
 
 use futures_util::FutureExt as _;
 
+use crate::alerts::deliveries;
 use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
 use crate::ledger::{budgets, charges, chat_rows, chats, refunds, reservations};
@@ -16,6 +17,7 @@ macro_rules! statements {
 
 /// The statements that run for every request, task or attempt, or in a loop.
 const FREQUENT: &[&Sql] = statements! {
+    deliveries: IS_DUE;
     attempts: END_ATTEMPT END_OPEN_ATTEMPTS ENDED_ATTEMPT FAILED_CHANNELS LAST_ATTEMPT LAST_QUEUED_ATTEMPT
         LOCK_LEASED_TASK OPEN_QUEUED_ATTEMPTS RETRY_TASK SET_PROVIDER_JOB SET_QUEUED_ATTEMPT;
     orphans: DELETE_NODE HEARTBEAT OLD_NODES OPEN_CHAT ORPHANED_CHATS STILL_ORPHANED;

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use tollgate_core::{Millis, id};
 
 use crate::admin;
+use crate::alerts;
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -76,6 +77,7 @@ impl Write for Purge {
         purged += self.clear_chat_details(batch).await?;
         admin::retention::purge(batch, self.now).await?;
         uploads::purge(batch, self.now).await?;
+        alerts::deliveries::purge(batch, self.now).await?;
         Ok(purged)
     }
 }

@@ -24,9 +24,9 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 use super::{
-    admins, audits, budgets, channel_writes, channels, chats, config, custom_models, entries,
-    events, keys, me, models, openapi, prices, quote, refunds, search, sessions, tail, tasks,
-    tokens, usage, users,
+    admins, alerts, audits, budgets, channel_writes, channels, chats, config, custom_models,
+    entries, events, keys, me, models, openapi, prices, quote, refunds, search, sessions, tail,
+    tasks, tokens, usage, users,
 };
 use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::trace::RequestId;
@@ -98,7 +98,7 @@ pub(crate) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 24] = [
+    let lists: [&[Endpoint]; 25] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -122,6 +122,7 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         channel_writes::ENDPOINTS,
         config::ENDPOINTS,
         custom_models::ENDPOINTS,
+        alerts::ENDPOINTS,
         openapi::ENDPOINTS,
     ];
     lists.into_iter().flatten()

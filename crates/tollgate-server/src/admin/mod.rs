@@ -2,6 +2,7 @@
 //! others are what all resources share: who calls and what they may do, bodies, queries, lists, replies and errors.
 
 mod admins;
+mod alerts;
 mod audits;
 mod authenticate;
 pub(crate) mod budgets;

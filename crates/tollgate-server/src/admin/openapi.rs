@@ -58,6 +58,23 @@ const SCHEMAS: &[(&str, &str)] = &[
         "name?:string unlimited?:boolean rpm?:integer? tpm?:integer? max_concurrency?:integer? disabled?:boolean reason?:string",
     ),
     (
+        "alert",
+        "id:string on:low_balance|budget|circuit_open|queue_age|audit_violation|webhook_given_up|debt threshold:string? url:string enabled:boolean created_at:time version:integer secret?:string?",
+    ),
+    (
+        "new_alert",
+        "on:low_balance|budget|circuit_open|queue_age|audit_violation|webhook_given_up|debt threshold?:string? url:string enabled?:boolean reason?:string",
+    ),
+    (
+        "alert_patch",
+        "on?:low_balance|budget|circuit_open|queue_age|audit_violation|webhook_given_up|debt threshold?:string? url?:string enabled?:boolean reason?:string",
+    ),
+    ("alert_test", "status:integer? ms:integer error:string?"),
+    (
+        "alert_delivery",
+        "id:string at:time state:waiting|delivered|given_up attempts:integer status:integer? ms:integer? error:string? next_at:time?",
+    ),
+    (
         "budget",
         "id:string user_id:string? key_id:string? amount:amount period:day|week|month mode:hard|soft spent:amount held:amount resets_at:time version:integer",
     ),

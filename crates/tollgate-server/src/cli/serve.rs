@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::{Clock, SteadyClock, id};
 
 use super::{Common, Failed, first_writes, open_store};
+use crate::alerts::AlertSender;
 use crate::clock_sync;
 use crate::config::{Config, Overrides};
 use crate::http::server::{self, InheritedSockets, Listener};
@@ -246,6 +247,12 @@ fn start_background_loops(
         };
         loops.spawn(run_forever("traces", metrics(), never(), export));
     }
+    let alerts = Arc::new(AlertSender::of(app));
+    let check = move || {
+        let alerts = Arc::clone(&alerts);
+        async move { alerts.run().await }
+    };
+    loops.spawn(run_forever("alerts", metrics(), never(), check));
     let store = app.store.clone();
     let roll_up = move || usage::run(store.clone());
     loops.spawn(run_forever("usage", metrics(), never(), roll_up));

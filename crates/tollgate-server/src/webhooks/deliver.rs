@@ -232,7 +232,12 @@ impl WebhookSender {
 }
 
 /// The headers of Standard Webhooks (<https://www.standardwebhooks.com>). `None` if a value cannot be a header.
-fn signed_headers(id: &str, now: Millis, secret: &Secret, body: &[u8]) -> Option<HeaderMap> {
+pub(crate) fn signed_headers(
+    id: &str,
+    now: Millis,
+    secret: &Secret,
+    body: &[u8],
+) -> Option<HeaderMap> {
     let timestamp = now.div_euclid(1000);
     let signature = signature::sign(secret, id, timestamp, body)?;
     let mut headers = HeaderMap::new();

@@ -3,4 +3,4 @@
 pub mod deliver;
 mod receivers;
 mod retry;
-mod signature;
+pub mod signature;

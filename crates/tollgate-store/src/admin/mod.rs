@@ -2,6 +2,7 @@
 //! repeated idempotency key gets are one transaction. One file for each kind of object.
 
 mod admins;
+mod alerts;
 mod audits;
 mod budgets;
 mod chats;
@@ -20,6 +21,7 @@ mod users;
 mod write;
 
 pub use admins::{Admin, AdminPatch, AdminSignIn, NewAdmin};
+pub use alerts::{AlertPatch, NewAlert};
 pub use audits::AuditRecord;
 pub use budgets::{Budget, BudgetFilter, BudgetPatch, NewBudget};
 pub use chats::{ChatFilter, ChatItem};
@@ -52,7 +54,7 @@ pub struct PageStart {
 const FIRST_PAGE: (i64, &str) = (i64::MAX, "~");
 
 /// The position of a page as parameters.
-fn page_args(after: Option<&PageStart>) -> (i64, &str) {
+pub(crate) fn page_args(after: Option<&PageStart>) -> (i64, &str) {
     after.map_or(FIRST_PAGE, |after| (after.at, after.id.as_str()))
 }
 

@@ -232,6 +232,12 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "DROP TABLE alerts",
+        "DROP TABLE alert_states",
+        "DROP TABLE alert_deliveries",
+        "DROP TABLE open_circuits",
+        "DROP INDEX callbacks_given_up",
+        "DELETE FROM meta WHERE name = 'alerts_checked_at'",
         "DROP TABLE portal_sessions",
         "ALTER TABLE keys DROP COLUMN parent_key_id",
         "DROP TABLE tail_events",

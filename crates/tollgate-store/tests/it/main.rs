@@ -1,6 +1,7 @@
 //! The store's tests: one suite, each test on SQLite and, when `TOLLGATE_TEST_POSTGRES_URL` names a server, on
 //! PostgreSQL, in a database of its own.
 
+mod alerts;
 mod budgets;
 mod chat_concurrency;
 mod concurrency;

@@ -293,6 +293,12 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     use_everything(&store, &ann).await;
     drop(store);
     for statement in [
+        "DROP TABLE alerts",
+        "DROP TABLE alert_states",
+        "DROP TABLE alert_deliveries",
+        "DROP TABLE open_circuits",
+        "DROP INDEX callbacks_given_up",
+        "DELETE FROM meta WHERE name = 'alerts_checked_at'",
         "DROP TABLE portal_sessions",
         "ALTER TABLE keys DROP COLUMN parent_key_id",
         "DROP TABLE tail_events",

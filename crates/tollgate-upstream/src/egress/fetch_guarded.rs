@@ -151,7 +151,7 @@ impl GuardedClient {
 
     /// The addresses of `url`'s host, checked by the SSRF guard. If one of them is not permitted, the URL is rejected: a name
     /// with public and private addresses is an attack.
-    async fn addresses(&self, url: &Url) -> Result<Vec<IpAddr>, EgressError> {
+    pub(super) async fn addresses(&self, url: &Url) -> Result<Vec<IpAddr>, EgressError> {
         let addresses = match url.host() {
             Some(Host::Ipv4(address)) => vec![address.into()],
             Some(Host::Ipv6(address)) => vec![address.into()],

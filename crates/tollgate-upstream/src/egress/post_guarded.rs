@@ -15,6 +15,19 @@ use super::fetch_guarded::parse_url;
 use super::options::USER_AGENT as OUR_USER_AGENT;
 
 impl Client {
+    /// Checks that [`Client::post_guarded`] would connect to a URL now, within `limit`. A name that has no address yet is let through:
+    /// each POST checks again.
+    ///
+    /// # Errors
+    /// Why it would not.
+    pub async fn check_guarded_url(&self, url: &str, limit: Duration) -> Result<(), EgressError> {
+        let url = parse_url(url)?;
+        match timeout(limit, self.guarded.addresses(&url)).await {
+            Ok(Err(error @ (EgressError::NotPublic | EgressError::InvalidUrl(_)))) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Posts `body`, JSON, to a client-given URL with `headers` and returns the status of the response, whose body is not read.
     ///
     /// Only http and https, only public addresses and those allowed by configuration. No redirect is followed: its

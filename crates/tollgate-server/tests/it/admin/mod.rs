@@ -1,5 +1,6 @@
 //! The admin API: a table of requests, sign-in, and what any sequence of writes leaves behind.
 
+mod alerts;
 mod budgets;
 mod catalogue;
 mod configuration;
@@ -42,6 +43,25 @@ async fn priced_gateway(backend: Backend) -> (TestGateway, Client, Client) {
     let gateway = setup.start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
     let client = gateway.funded_client("10").await;
+    (gateway, owner, client)
+}
+
+/// A gateway whose only channel cannot be reached, its owner, and a client.
+async fn chat_failing_channel(backend: Backend) -> (TestGateway, Client, Client) {
+    let channel = r#"
+[media]
+allow_private_urls = ["127.0.0.0/8"]
+[[channel]]
+name = "broken"
+kind = "openai"
+base_url = "http://127.0.0.1:1"
+api_keys = ["sk-none"]
+models = [{ name = "gpt-5" }]
+"#;
+    let setup = Setup::new(backend).config(channel).admin_key(OWNER);
+    let gateway = setup.start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    let client = gateway.unlimited_client().await;
     (gateway, owner, client)
 }
 
