@@ -213,6 +213,24 @@ try {
   }
   console.log("the portal works against the gateway");
 
+  await page.goto(`${gateway.url}/console/settings/alerts`);
+  await press("New alert");
+  await page.locator("dialog select[name=on]").selectOption("debt");
+  await page.locator("dialog input[name=url]").fill("http://127.0.0.1:1/hook");
+  await press("Create");
+  await page.locator(".field-error", { hasText: "not public" }).waitFor();
+  await page.locator("dialog input[name=url]").fill("https://alerts.invalid/hook");
+  await press("Create");
+  await page.locator(".secret code", { hasText: "whsec_" }).waitFor();
+  await press("I have copied it");
+  await page.locator("td", { hasText: "alerts.invalid" }).waitFor();
+  await press("Test");
+  await page.locator("dialog", { hasText: "resolved" }).waitFor();
+  await page.keyboard.press("Escape");
+  await press("Deliveries");
+  await page.locator("dialog td", { hasText: "resolved" }).waitFor();
+  await page.keyboard.press("Escape");
+
   await press("Sign out");
   await page.locator("input[name=name]").fill("ann");
   await page.locator("input[name=password]").fill("a wrong password");
