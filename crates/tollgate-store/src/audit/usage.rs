@@ -41,4 +41,18 @@ pub(super) const CHECKS: &[Check] = &[
              WHERE requests < 0 OR tokens < 0 OR images < 0 OR seconds < 0 OR failed < 0 OR failed > requests",
         ),
     },
+    Check {
+        name: "usage_days",
+        details: "cost in billionths, requests and tokens that the sums of this day have beyond those of its hours, of this model, user, key and channel",
+        sql: Sql::both(
+            "SELECT CAST(day AS TEXT) || ' ' || model || ' ' || user_id || ' ' || key_id || ' ' || channel,
+                    CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT)
+             FROM (
+                SELECT day, model, user_id, key_id, channel, cost, requests, tokens, images, seconds, failed FROM usage_daily
+                UNION ALL
+                SELECT hour - hour % 86400000, model, user_id, key_id, channel, -cost, -requests, -tokens, -images, -seconds, -failed FROM usage_hourly
+             ) compared GROUP BY day, model, user_id, key_id, channel
+             HAVING SUM(cost) <> 0 OR SUM(requests) <> 0 OR SUM(tokens) <> 0 OR SUM(images) <> 0 OR SUM(seconds) <> 0 OR SUM(failed) <> 0",
+        ),
+    },
 ];

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0016_tail.sql"),
     include_str!("migrations/0017_portal.sql"),
     include_str!("migrations/0018_alerts.sql"),
+    include_str!("migrations/0019_usage_daily.sql"),
 ];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";

@@ -1,6 +1,6 @@
-//! What was used in each hour (table `usage_hourly`). The transaction that ends tasks and chats, or refunds them, inserts their sums
-//! into `usage_pending`; the roll-up moves these to the hours in one transaction. So nothing is lost or added twice, whichever
-//! process dies and in whatever order transactions are committed. Reports read both tables.
+//! What was used in each hour and day (tables `usage_hourly`, `usage_daily`). The transaction that ends tasks and chats, or refunds them, inserts their sums
+//! into `usage_pending`; the roll-up moves these to the hours and days in one transaction. So nothing is lost or added twice, whichever
+//! process dies and in whatever order transactions are committed. Reports read all three tables.
 
 pub(crate) mod report;
 pub(crate) mod roll_up;

@@ -1,6 +1,6 @@
-//! Sums over the hours, for charts.
+//! Sums over the hours and days, for charts.
 
-use tollgate_core::clock::HOUR;
+use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Amount, Millis, money};
 
 use crate::admin::{list_arg, one_of};
@@ -22,12 +22,14 @@ macro_rules! usage {
                     CAST(SUM(images) AS BIGINT) AS images, CAST(SUM(seconds) AS BIGINT) AS seconds,
                     CAST(SUM(failed) AS BIGINT) AS failed
              FROM (SELECT * FROM usage_hourly WHERE hour > $6 AND hour < $7
-                   UNION ALL SELECT * FROM usage_pending WHERE hour > $6 AND hour < $7) hours WHERE ",
-            one_of!($database "model" "$8"), " AND ", one_of!($database "user_id" "$9"), " AND ",
-            one_of!($database "key_id" "$10"), " AND ", one_of!($database "channel" "$11"),
+                   UNION ALL SELECT * FROM usage_daily WHERE day >= $7 AND day < $8
+                   UNION ALL SELECT * FROM usage_hourly WHERE hour >= $8 AND hour < $9
+                   UNION ALL SELECT * FROM usage_pending WHERE hour > $6 AND hour < $9) hours WHERE ",
+            one_of!($database "model" "$10"), " AND ", one_of!($database "user_id" "$11"), " AND ",
+            one_of!($database "key_id" "$12"), " AND ", one_of!($database "channel" "$13"),
             " GROUP BY 1, 2, 3, 4, 5) sums
-             WHERE (-period, model, user_id, key_id, channel) > ($12, $13, $14, $15, $16)
-             ORDER BY period DESC, model, user_id, key_id, channel LIMIT $17"
+             WHERE (-period, model, user_id, key_id, channel) > ($14, $15, $16, $17, $18)
+             ORDER BY period DESC, model, user_id, key_id, channel LIMIT $19"
         )
     };
 }
@@ -58,6 +60,27 @@ pub struct UsageQuery {
     pub key_ids: Option<Vec<String>>,
     /// Only by these channels.
     pub channels: Option<Vec<String>>,
+}
+
+impl UsageQuery {
+    /// Hours that begin after this time end after `from`.
+    fn after_hour(&self) -> Millis {
+        self.from.saturating_sub(HOUR)
+    }
+
+    /// When the first of the days begins whose sums are read in place of their hours, and when the last ends: all whose hours are all asked
+    /// for. Nothing (`to` twice) where hours are told apart.
+    fn whole_days(&self) -> [Millis; 2] {
+        let first = (self.after_hour().div_euclid(DAY) + 1).saturating_mul(DAY);
+        // The last hour of the last day begins before `to`.
+        let last = self.to.saturating_sub(1 + 23 * HOUR).div_euclid(DAY);
+        let end = (last + 1).saturating_mul(DAY);
+        let has_hours = self.period.is_some_and(|period| period % DAY != 0);
+        match has_hours || first >= end {
+            true => [self.to; 2],
+            false => [first, end],
+        }
+    }
 }
 
 /// The place of a row in a list: its period, then model, user, key and channel. What is not told apart is 0 or empty.
@@ -130,13 +153,16 @@ impl Store {
         };
         let after = after.unwrap_or(&first);
         let [model, user, key, channel] = &after.names;
+        let [days_from, days_to] = query.whole_days();
         let args = args![
             query.period.unwrap_or(0),
             query.by_model,
             query.by_user,
             query.by_key,
             query.by_channel,
-            query.from.saturating_sub(HOUR),
+            query.after_hour(),
+            days_from,
+            days_to,
             query.to,
             models.as_ref(),
             users.as_ref(),

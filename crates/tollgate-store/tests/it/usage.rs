@@ -1,6 +1,6 @@
 //! Usage: what ended in each hour, rolled up from the rows that the writes leave behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Millis, TaskKind};
@@ -17,6 +17,7 @@ use crate::fixtures::{
 on_both!(
     usage_counts_what_ended_and_was_refunded,
     rolling_up_side_by_side_counts_everything_once,
+    sums_of_days_are_those_of_their_hours,
     a_changed_sum_is_a_violation,
     usage_of_earlier_versions_is_filled_in,
 );
@@ -226,6 +227,57 @@ async fn rolling_up_side_by_side_counts_everything_once(db: &Db) {
     assert_eq!(sums(&rows[0]), ("30".to_owned(), [60, 30_000_000, 0, 0, 0]));
 }
 
+/// Whatever the times: whole days are read from the sums of days, the rest from the hours.
+async fn sums_of_days_are_those_of_their_hours(db: &Db) {
+    let store = node(db).await;
+    let ann = account(&store, "ann", "1000").await;
+    let midnight = NOW - NOW % DAY;
+    for hours in [0, 1, 22, 23, 24, 25, 47, 48, 60, 71, 72, 80, 95, 96, 120] {
+        let end = ChatEnd {
+            ended_at: midnight + hours * HOUR + 5,
+            ..chat_end(tokens(1_000 + hours.unsigned_abs(), 0))
+        };
+        end_chat(&store, &ann, false, end).await;
+        if hours == 71 {
+            store.roll_up_usage().await.unwrap();
+        }
+    }
+    for pending in [true, false] {
+        let times = (-2..126).step_by(7).flat_map(|hours| {
+            let at = midnight + hours * HOUR;
+            [at, at + 1, at + HOUR / 2]
+        });
+        let times: Vec<Millis> = times.chain([0, i64::MAX]).collect();
+        for (from, to) in times
+            .iter()
+            .flat_map(|from| times.iter().map(move |to| (*from, *to)))
+        {
+            let of = |period: Option<Millis>| UsageQuery {
+                period,
+                from,
+                to,
+                ..UsageQuery::default()
+            };
+            let mut expected = BTreeMap::new();
+            for row in store.usage(&of(Some(HOUR)), None, 1000).await.unwrap() {
+                let day = expected
+                    .entry(row.position.period / DAY * DAY)
+                    .or_insert([0; 2]);
+                day[0] += row.requests;
+                day[1] += row.tokens;
+            }
+            let days = store.usage(&of(Some(DAY)), None, 1000).await.unwrap();
+            let found: BTreeMap<_, _> = days
+                .iter()
+                .map(|row| (row.position.period, [row.requests, row.tokens]))
+                .collect();
+            assert_eq!(found, expected, "{from} to {to}, pending: {pending}");
+        }
+        store.roll_up_usage().await.unwrap();
+        assert_clean(&store).await;
+    }
+}
+
 async fn a_changed_sum_is_a_violation(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "100").await;
@@ -270,6 +322,12 @@ async fn a_changed_sum_is_a_violation(db: &Db) {
             "usage_counts",
         ),
         (
+            "usage_daily",
+            "images = images + 1",
+            "images = images - 1",
+            "usage_days",
+        ),
+        (
             "usage_pending",
             "cost = cost - 1",
             "cost = cost + 1",
@@ -293,6 +351,7 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     use_everything(&store, &ann).await;
     drop(store);
     for statement in [
+        "DROP TABLE usage_daily",
         "DROP TABLE alerts",
         "DROP TABLE alert_states",
         "DROP TABLE alert_deliveries",
