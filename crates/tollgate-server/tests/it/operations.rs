@@ -94,7 +94,10 @@ async fn the_api_describes_itself(backend: Backend) {
     let chats = CHAT_PATHS.iter().map(|chat| chat.path.replace("{*", "{"));
     let routes = ROUTER.split(".route(").skip(1);
     let routes = routes.filter_map(|rest| Some(rest.split('"').nth(1)?.replace("{*", "{")));
-    let routes: BTreeSet<String> = routes.chain(chats).collect();
+    let portal = tollgate_server::portal::all();
+    let portal =
+        portal.map(|endpoint| format!("{}{}", tollgate_server::portal::PREFIX, endpoint.path));
+    let routes: BTreeSet<String> = routes.chain(chats).chain(portal).collect();
     let paths = document["paths"].as_object().unwrap();
     assert!(routes.len() > 10);
     assert_eq!(routes, paths.keys().cloned().collect::<BTreeSet<_>>());
