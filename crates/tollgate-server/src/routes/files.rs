@@ -1,27 +1,19 @@
 //! `GET /files/NAME`: results and uploads, for everybody who knows the name, complete or in ranges, until they expire.
 
-use std::io::{self, SeekFrom};
-use std::path::PathBuf;
+use std::io;
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use tokio::fs::File;
-use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
-use tokio_util::io::ReaderStream;
 use tollgate_core::{ApiError, ErrorKind, Millis};
 
 use crate::http::range::{FilePart, parse_range};
 use crate::http::reply::ErrorResponse;
 use crate::state::App;
 use crate::storage::file_name::{self, NameStatus};
-use crate::storage::files::{FileStorage, Visibility};
-
-/// Bytes that are read at once: no more of a file is in memory.
-const CHUNK: usize = 128 * 1024;
+use crate::storage::files::{FileStorage, OpenFile, Visibility};
 
 /// Headers of every file: a browser displays it, and runs no scripts in it.
 const SAFETY_HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -88,7 +80,6 @@ async fn serve(
     now: Millis,
 ) -> Result<Response, ErrorResponse> {
     let name = request.name;
-    let missing = || ErrorResponse::from(ApiError::not_found("there is no such file"));
     let expires_at = match file_name::parse(name, now) {
         NameStatus::Invalid => return Err(missing()),
         NameStatus::Expired => {
@@ -96,17 +87,9 @@ async fn serve(
         }
         NameStatus::Valid { expires_at } => expires_at,
     };
-    let path = storage
-        .path(Visibility::Public, name, now)
-        .ok_or_else(missing)?;
-    let (file, len) = match open(path).await {
-        Ok(opened) => opened,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(missing()),
-        Err(e) => {
-            tracing::error!(error = %e, "cannot read a stored file");
-            return Err(ApiError::internal().into());
-        }
-    };
+    let opened = storage.open_file(Visibility::Public, name, now).await;
+    let file = opened.map_err(read_error)?;
+    let len = file.bytes();
     let tag = format!("\"{name}\"");
     let part = requested_part(request, &tag, len);
     let mut response = if is_not_modified(request.headers, &tag) {
@@ -128,32 +111,27 @@ async fn serve(
     Ok(response)
 }
 
-async fn open(path: PathBuf) -> io::Result<(File, u64)> {
-    let opened = tokio::task::spawn_blocking(move || {
-        let file = std::fs::File::open(path)?;
-        let len = file.metadata()?.len();
-        Ok::<_, io::Error>((file, len))
-    });
-    let (file, len) = opened.await.map_err(io::Error::other)??;
-    Ok((File::from_std(file), len))
-}
-
 /// 200 with `len` bytes from `first` on.
-async fn content(mut file: File, first: u64, len: u64) -> Result<Response, ErrorResponse> {
-    if first > 0 {
-        let sought = file.seek(SeekFrom::Start(first)).await;
-        sought.map_err(|e| {
-            tracing::error!(error = %e, "cannot read a stored file");
-            ApiError::internal()
-        })?;
-    }
-    let piece = usize::try_from(len).unwrap_or(CHUNK).clamp(1, CHUNK);
-    let body = Body::from_stream(ReaderStream::with_capacity(file.take(len), piece));
+async fn content(file: OpenFile, first: u64, len: u64) -> Result<Response, ErrorResponse> {
+    let body = file.into_body(first, len).await.map_err(read_error)?;
     let mut response = Response::new(body);
     response
         .headers_mut()
         .insert(header::CONTENT_LENGTH, len.into());
     Ok(response)
+}
+
+/// The error of a file that cannot be read: 404 if it is not there.
+fn read_error(error: io::Error) -> ErrorResponse {
+    if error.kind() == io::ErrorKind::NotFound {
+        return missing();
+    }
+    tracing::error!(%error, "cannot read a stored file");
+    ApiError::internal().into()
+}
+
+fn missing() -> ErrorResponse {
+    ApiError::not_found("there is no such file").into()
 }
 
 /// 416 with the file's length.

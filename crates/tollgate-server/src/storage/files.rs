@@ -1,21 +1,22 @@
-//! The storage folder: results, uploads and task inputs as files whose names contain their expiry.
+//! The storage of results, uploads and task inputs, as files whose names contain their expiry: serving one needs no database.
 //!
-//! Serving a file needs no database, and expired files are deleted by folders, one per hour. A file appears under its name
-//! complete and synced to disk, or not at all.
+//! A file is written to a temporary one on this machine's disk and checked there. Then it appears under its name, complete, or not
+//! at all. Callers do not know where the files are kept.
 
-use std::fs::DirBuilder;
-use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::{self, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use axum::body::Body;
 use tokio::fs::{File, OpenOptions};
-use tokio::io::{AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
-use tollgate_core::{Millis, crash, id};
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio_util::io::ReaderStream;
+use tollgate_core::{Millis, id};
 
 use crate::storage::availability::Availability;
 use crate::storage::file_name::{self, NameStatus};
+use crate::storage::local_folder::{LocalFolder, create_folder};
 
 /// Bytes of memory that a file takes while it is written.
 const WRITE_BUFFER: usize = 128 * 1024;
@@ -23,8 +24,8 @@ const WRITE_BUFFER: usize = 128 * 1024;
 const PROBE_BYTES: usize = 64 * 1024;
 /// Temporary files older than this were left by a crash and are deleted.
 const TEMPORARY_TTL: Duration = Duration::from_secs(24 * 3600);
-/// Seconds of expiry that share one folder.
-const HOUR_S: i64 = 3600;
+/// Bytes of a file that are read at once: no more of it is in memory while it is served.
+const READ_CHUNK: usize = 128 * 1024;
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +36,22 @@ pub enum Visibility {
     Private,
 }
 
-/// The storage folder, and the address under which its public files are served.
+impl Visibility {
+    /// The name of the folder that holds these files.
+    pub(super) fn folder_name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Private => "private",
+        }
+    }
+}
+
+/// Where files are kept, and the address under which the public ones are served.
 #[derive(Debug, Clone)]
 pub struct FileStorage {
-    root: PathBuf,
+    /// Folder of files that are being written.
+    temporary: PathBuf,
+    folder: LocalFolder,
     /// Without a slash at its end.
     public_url: String,
     /// Bytes of the disk that are kept free.
@@ -52,12 +65,12 @@ impl FileStorage {
     /// # Errors
     /// A sentence for the operator.
     pub fn open(root: &Path, public_url: &str) -> Result<Self, String> {
-        for folder in ["tmp", "public", "private"] {
-            create_folder(&root.join(folder))
-                .map_err(|e| format!("cannot use the storage folder {}: {e}", root.display()))?;
-        }
+        let failed = |e| format!("cannot use the storage folder {}: {e}", root.display());
+        let temporary = root.join("tmp");
+        create_folder(&temporary).map_err(failed)?;
         Ok(Self {
-            root: root.to_owned(),
+            temporary,
+            folder: LocalFolder::open(root).map_err(failed)?,
             public_url: public_url.to_owned(),
             reserve: 0,
             availability: Arc::default(),
@@ -72,7 +85,7 @@ impl FileStorage {
 
     /// Bytes of the disk that the process may still use.
     pub fn free_bytes(&self) -> io::Result<u64> {
-        let stat = rustix::fs::statvfs(&self.root)?;
+        let stat = rustix::fs::statvfs(&self.temporary)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
@@ -84,8 +97,7 @@ impl FileStorage {
         extension: &str,
     ) -> io::Result<FileWriter> {
         let name = file_name::generate(expires_at, extension);
-        let folder = self.folder(visibility, expires_at);
-        let temporary = self.root.join("tmp").join(&name);
+        let temporary = self.temporary.join(&name);
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -96,28 +108,66 @@ impl FileStorage {
         Ok(FileWriter {
             file,
             written: 0,
+            folder: self.folder.clone(),
             pending: Some(Pending {
                 temporary,
-                folder,
+                visibility,
+                expires_at,
                 name,
             }),
         })
     }
 
-    /// The path of the file of that name. `None` if the name is not one of this storage, or has expired.
-    pub fn path(&self, visibility: Visibility, name: &str, now: Millis) -> Option<PathBuf> {
-        match file_name::parse(name, now) {
-            NameStatus::Valid { expires_at } => {
-                Some(self.folder(visibility, expires_at).join(name))
-            }
-            NameStatus::Invalid | NameStatus::Expired => None,
+    /// Opens the file of that name for serving.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file, it has expired, or the name is not one of this storage.
+    pub async fn open_file(
+        &self,
+        visibility: Visibility,
+        name: &str,
+        now: Millis,
+    ) -> io::Result<OpenFile> {
+        let expires_at = expiry_of(name, now)?;
+        let path = self.folder.path(visibility, expires_at, name);
+        let opened = tokio::task::spawn_blocking(move || {
+            let file = std::fs::File::open(path)?;
+            let len = file.metadata()?.len();
+            Ok::<_, io::Error>((file, len))
+        });
+        let (file, len) = opened.await.map_err(io::Error::other)??;
+        Ok(OpenFile {
+            len,
+            file: File::from_std(file),
+        })
+    }
+
+    /// The file of that name on this machine's disk, for work that reads it more than once.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file, it has expired, or the name is not one of this storage.
+    pub async fn local_copy(
+        &self,
+        visibility: Visibility,
+        name: &str,
+        now: Millis,
+    ) -> io::Result<LocalCopy> {
+        let expires_at = expiry_of(name, now)?;
+        let path = self.folder.path(visibility, expires_at, name);
+        match path.exists() {
+            true => Ok(LocalCopy {
+                path,
+                is_temporary: false,
+            }),
+            false => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
     /// Deletes a file before it expires. A missing file is not an error.
     pub async fn delete(&self, visibility: Visibility, name: &str) {
-        if let NameStatus::Valid { expires_at } = file_name::parse(name, 0) {
-            let _ = tokio::fs::remove_file(self.folder(visibility, expires_at).join(name)).await;
+        if let Ok(expires_at) = expiry_of(name, 0) {
+            let path = self.folder.path(visibility, expires_at, name);
+            let _ = tokio::fs::remove_file(path).await;
         }
     }
 
@@ -136,7 +186,7 @@ impl FileStorage {
 
     /// Checks that a file of 64 KiB can be written and synced to disk: on a full disk an empty one still can.
     pub async fn check_writable(&self) -> io::Result<()> {
-        let probe = self.root.join("tmp").join(id::short_id("probe-"));
+        let probe = self.temporary.join(id::short_id("probe-"));
         let probed = tokio::task::spawn_blocking(move || {
             let written = std::fs::File::create_new(&probe).and_then(|mut file| {
                 file.write_all(&[0; PROBE_BYTES])?;
@@ -150,21 +200,70 @@ impl FileStorage {
 
     /// Deletes expired files, and temporary files that a crash left a day ago.
     pub async fn delete_expired(&self, now: Millis) {
-        let root = self.root.clone();
-        let deleted = tokio::task::spawn_blocking(move || delete_expired(&root, now / 1000)).await;
-        if let Ok(Err(e)) = deleted {
+        let (folder, temporary) = (self.folder.clone(), self.temporary.clone());
+        let deleted = tokio::task::spawn_blocking(move || {
+            folder.delete_expired(now / 1000)?;
+            delete_abandoned(&temporary)
+        });
+        if let Ok(Err(e)) = deleted.await {
             tracing::warn!(error = %e, "cannot delete expired files");
         }
     }
+}
 
-    fn folder(&self, visibility: Visibility, expires_at: i64) -> PathBuf {
-        let folder = match visibility {
-            Visibility::Public => "public",
-            Visibility::Private => "private",
-        };
-        self.root
-            .join(folder)
-            .join((expires_at / HOUR_S).to_string())
+/// When the file of that name expires, in Unix seconds.
+fn expiry_of(name: &str, now: Millis) -> io::Result<i64> {
+    match file_name::parse(name, now) {
+        NameStatus::Valid { expires_at } => Ok(expires_at),
+        NameStatus::Invalid | NameStatus::Expired => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+/// A stored file that is open for reading.
+#[derive(Debug)]
+pub struct OpenFile {
+    len: u64,
+    file: File,
+}
+
+impl OpenFile {
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// A response body of the `len` bytes from `first` on.
+    pub async fn into_body(mut self, first: u64, len: u64) -> io::Result<Body> {
+        if first > 0 {
+            self.file.seek(SeekFrom::Start(first)).await?;
+        }
+        let chunk = usize::try_from(len).unwrap_or(READ_CHUNK);
+        let chunk = chunk.clamp(1, READ_CHUNK);
+        let stream = ReaderStream::with_capacity(self.file.take(len), chunk);
+        Ok(Body::from_stream(stream))
+    }
+}
+
+/// A file on this machine's disk that stays there for as long as this exists.
+#[derive(Debug)]
+pub struct LocalCopy {
+    path: PathBuf,
+    /// Whether the file is deleted with this.
+    is_temporary: bool,
+}
+
+impl LocalCopy {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for LocalCopy {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -174,14 +273,18 @@ pub struct FileWriter {
     file: File,
     /// Bytes that [`FileWriter::append`] has handed to the operating system.
     written: u64,
+    folder: LocalFolder,
     pending: Option<Pending>,
 }
 
+/// A file that is not visible yet.
 #[derive(Debug, Clone)]
-struct Pending {
-    temporary: PathBuf,
-    folder: PathBuf,
-    name: String,
+pub(super) struct Pending {
+    pub(super) temporary: PathBuf,
+    pub(super) visibility: Visibility,
+    /// In Unix seconds.
+    pub(super) expires_at: i64,
+    pub(super) name: String,
 }
 
 impl FileWriter {
@@ -216,31 +319,24 @@ impl FileWriter {
         Ok(pending.temporary.clone())
     }
 
-    /// Syncs the file to disk, then makes it visible under its name; returns the name. After an error the call may be repeated.
+    /// Stores the file, then makes it visible under its name; returns the name. After an error the call may be repeated.
     pub async fn finish(&mut self) -> io::Result<String> {
         self.file.flush().await?;
-        self.file.sync_all().await?;
         let pending = self.pending.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        let Pending {
-            temporary,
-            folder,
-            name,
-        } = pending.clone();
-        crash::point("blob.before_rename");
-        let visible_name = name.clone();
-        let moved = tokio::task::spawn_blocking(move || {
-            create_folder(&folder)?;
-            let visible = folder.join(&name);
-            // Of a call that is repeated, the renaming may have succeeded.
-            if temporary.exists() || !visible.exists() {
-                std::fs::rename(&temporary, visible)?;
-            }
-            std::fs::File::open(&folder)?.sync_all()
-        });
-        moved.await.map_err(io::Error::other)??;
+        self.folder.publish(&self.file, pending).await?;
+        let name = pending.name.clone();
         self.pending = None;
-        crash::point("blob.after_rename");
-        Ok(visible_name)
+        Ok(name)
+    }
+
+    /// Keeps the file on this machine only, without a name: it is deleted with the result.
+    pub async fn finish_locally(mut self) -> io::Result<LocalCopy> {
+        self.file.flush().await?;
+        let pending = self.pending.take().ok_or(io::ErrorKind::NotFound)?;
+        Ok(LocalCopy {
+            path: pending.temporary,
+            is_temporary: true,
+        })
     }
 
     /// Changes the file's extension before it is visible, for types that are known only from the complete content.
@@ -260,62 +356,13 @@ impl Drop for FileWriter {
     }
 }
 
-/// Creates a folder that only its owner can read, and syncs its parent.
-fn create_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    match folder.parent() {
-        Some(parent) => std::fs::File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
-fn delete_expired(root: &Path, now_s: i64) -> io::Result<()> {
-    for folder in ["public", "private"] {
-        for hour_folder in std::fs::read_dir(root.join(folder))? {
-            let hour_folder = hour_folder?;
-            let hour: Option<i64> = hour_folder
-                .file_name()
-                .to_str()
-                .and_then(|n| n.parse().ok());
-            match hour {
-                Some(hour) if (hour + 1) * HOUR_S <= now_s => {
-                    std::fs::remove_dir_all(hour_folder.path())?
-                }
-                Some(hour) if hour * HOUR_S <= now_s => {
-                    delete_expired_in_hour(&hour_folder.path(), now_s)?
-                }
-                _ => {}
-            }
-        }
-    }
+/// Deletes the temporary files that a crash left a day ago.
+fn delete_abandoned(temporary: &Path) -> io::Result<()> {
     let oldest = SystemTime::now() - TEMPORARY_TTL;
-    for file in std::fs::read_dir(root.join("tmp"))? {
+    for file in std::fs::read_dir(temporary)? {
         let file = file?;
-        if file
-            .metadata()
-            .and_then(|m| m.modified())
-            .is_ok_and(|at| at < oldest)
-        {
-            std::fs::remove_file(file.path())?;
-        }
-    }
-    Ok(())
-}
-
-fn delete_expired_in_hour(hour_folder: &Path, now_s: i64) -> io::Result<()> {
-    for file in std::fs::read_dir(hour_folder)? {
-        let file = file?;
-        let name = file.file_name();
-        if name
-            .to_str()
-            .is_some_and(|n| file_name::parse(n, now_s * 1000) == NameStatus::Expired)
-        {
+        let modified = file.metadata().and_then(|m| m.modified());
+        if modified.is_ok_and(|at| at < oldest) {
             std::fs::remove_file(file.path())?;
         }
     }
@@ -333,12 +380,8 @@ mod tests {
     #[test]
     fn only_exact_links_of_this_storage_are_recognized() {
         let base = "https://gate.example";
-        let storage = FileStorage {
-            root: temporary_folder(),
-            public_url: base.to_owned(),
-            reserve: 0,
-            availability: Arc::default(),
-        };
+        let root = temporary_folder();
+        let storage = FileStorage::open(&root, base).unwrap();
         let name = file_name::generate(1_700_000_000, "jpg");
         let url = storage.url(&name);
         assert_eq!(storage.own_name(&url).as_ref(), Some(&name));
@@ -351,6 +394,7 @@ mod tests {
         ] {
             assert_eq!(storage.own_name(&other), None, "{other}");
         }
+        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[tokio::test]
@@ -376,14 +420,11 @@ mod tests {
         file.write(b"complete").await.unwrap();
         file.set_extension("png");
         let name = file.finish().await.unwrap();
-        let path = storage.path(Visibility::Public, &name, 0).unwrap();
+        let stored = storage.local_copy(Visibility::Public, &name, 0).await;
+        let path = stored.unwrap().path().to_owned();
         assert_eq!(std::fs::read(&path).unwrap(), b"complete");
-        assert!(
-            !storage
-                .path(Visibility::Private, &name, 0)
-                .unwrap()
-                .exists()
-        );
+        let private = storage.local_copy(Visibility::Private, &name, 0).await;
+        assert_eq!(private.unwrap_err().kind(), io::ErrorKind::NotFound);
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o077,
@@ -399,6 +440,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_file_without_a_name_lasts_as_long_as_its_copy() {
+        let root = temporary_folder();
+        let storage = FileStorage::open(&root, "https://gate.example").unwrap();
+        let created = storage.create(Visibility::Private, 4_000_000_000, "bin");
+        let mut file = created.await.unwrap();
+        file.write(b"fetched").await.unwrap();
+        let copy = file.finish_locally().await.unwrap();
+        let path = copy.path().to_owned();
+        assert_eq!(std::fs::read(&path).unwrap(), b"fetched");
+        drop(copy);
+        assert!(!path.exists());
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[tokio::test]
     async fn expired_files_are_deleted_and_no_others() {
         let root = temporary_folder();
         let storage = FileStorage::open(&root, "https://gate.example").unwrap();
@@ -409,10 +465,8 @@ mod tests {
                 .await
                 .unwrap();
             let name = file.finish().await.unwrap();
-            kept.push((
-                expires_at,
-                storage.path(Visibility::Private, &name, 0).unwrap(),
-            ));
+            let stored = storage.local_copy(Visibility::Private, &name, 0).await;
+            kept.push((expires_at, stored.unwrap().path().to_owned()));
         }
         storage.delete_expired(7_250_000).await;
         for (expires_at, path) in kept {

@@ -5,6 +5,7 @@ pub mod availability;
 pub mod data_dir;
 pub mod file_name;
 pub mod files;
+mod local_folder;
 mod mp4_end;
 pub mod types;
 pub mod uploads;

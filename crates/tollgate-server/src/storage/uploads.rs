@@ -313,11 +313,12 @@ mod tests {
             (ImageFormat::Png, image.len() as u64)
         );
         assert!(upload.name.ends_with(".png"));
-        let path = fixture
+        let stored = fixture
             .storage
-            .path(Visibility::Public, &upload.name, 0)
+            .local_copy(Visibility::Public, &upload.name, 0)
+            .await
             .unwrap();
-        assert_eq!(std::fs::read(path).unwrap(), image);
+        assert_eq!(std::fs::read(stored.path()).unwrap(), image);
     }
 
     #[tokio::test]

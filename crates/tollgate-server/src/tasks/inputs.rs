@@ -1,7 +1,6 @@
 //! The input images of a submission: stored, checked as early as possible, fetched and checked before the provider is called.
 
-use std::io::BufReader;
-use std::path::PathBuf;
+use std::io::{self, BufReader};
 use std::time::Duration;
 
 use tollgate_core::{ApiError, Millis, TaskKind, clock};
@@ -12,7 +11,7 @@ use tollgate_upstream::InputFile;
 use tollgate_upstream::egress::{EgressError, FetchLimits};
 
 use crate::http::errors;
-use crate::storage::files::{FileStorage, Visibility};
+use crate::storage::files::{FileStorage, LocalCopy, Visibility};
 use crate::tasks::context::TaskContext;
 
 /// How long fetching one image may take, redirects included.
@@ -28,6 +27,8 @@ pub struct Inputs {
     pub references: Vec<InputFile>,
     /// The inpainting mask.
     pub mask: Option<InputFile>,
+    /// Keep the files on disk.
+    local_copies: Vec<LocalCopy>,
 }
 
 /// At submission: stores the images of data URIs privately, recognizes links to our own files, and leaves other URLs to be
@@ -119,9 +120,23 @@ async fn store_private(
     };
     stored.await.map_err(|e| {
         tracing::error!(error = %e, "cannot store an input image");
-        context.files.record_write_error(&e);
-        errors::from_storage()
+        write_error(context, &e)
     })
+}
+
+/// The error if our own storage did not take an image.
+fn write_error(context: &TaskContext, error: &io::Error) -> ApiError {
+    context.files.record_write_error(error);
+    errors::from_storage()
+}
+
+/// The error if a stored image cannot be read: `expired` if it is not there.
+fn read_error(error: &io::Error, expired: impl FnOnce() -> ApiError) -> ApiError {
+    if error.kind() == io::ErrorKind::NotFound {
+        return expired();
+    }
+    tracing::error!(%error, "cannot read an input image");
+    errors::from_storage()
 }
 
 async fn read_own_file(
@@ -129,14 +144,15 @@ async fn read_own_file(
     field: &str,
     name: &str,
 ) -> Result<ImageMetadata, ApiError> {
-    let now = context.clock.now();
-    let path = context.files.path(Visibility::Public, name, now);
     let expired = || {
         ApiError::invalid(format!(
             "`{field}` is a link of this service that has expired: upload the image again"
         ))
     };
-    let metadata = read_metadata(path.ok_or_else(expired)?, field).await;
+    let now = context.clock.now();
+    let copied = context.files.local_copy(Visibility::Public, name, now);
+    let copy = copied.await.map_err(|e| read_error(&e, expired))?;
+    let metadata = read_metadata(&copy, field).await;
     metadata.map_err(|e| match e {
         ReadError::Missing => expired(),
         ReadError::NotAnImage(why) => ApiError::invalid(why),
@@ -159,7 +175,9 @@ pub async fn prepare(
     let mut references = Vec::new();
     // References come before the mask, which must have the size of the first one.
     for (role, image) in job.input_images() {
-        let (file, metadata) = open_image(context, family, image, deadline_at).await?;
+        let copy = copy_image(context, family, image, deadline_at).await?;
+        let (file, metadata) = inspect_image(&copy, &image.field).await?;
+        inputs.local_copies.push(copy);
         family.check_input_image(role, &image.field, &metadata, references.first())?;
         match role {
             InputRole::Reference(_) => {
@@ -180,33 +198,43 @@ pub fn needs_fetch(job: &Job) -> bool {
     images.any(|(_, image)| matches!(image.source, ImageSource::Url(_)))
 }
 
-async fn open_image(
+/// The image on this machine's disk.
+async fn copy_image(
     context: &TaskContext,
     family: AnyFamily,
     image: &InputImage,
     deadline_at: Millis,
-) -> Result<(InputFile, ImageMetadata), ApiError> {
+) -> Result<LocalCopy, ApiError> {
     let field = &image.field;
-    let expired = || ApiError::invalid(format!("the image of `{field}` has expired"));
-    let path = match &image.source {
+    match &image.source {
         ImageSource::Stored(name) => {
-            let now = context.clock.now();
-            let path = context.files.path(Visibility::Private, name, now);
-            let path = path
-                .filter(|p| p.exists())
-                .or_else(|| context.files.path(Visibility::Public, name, now));
-            path.ok_or_else(expired)?
+            let (files, now) = (&context.files, context.clock.now());
+            let mut copied = files.local_copy(Visibility::Private, name, now).await;
+            if matches!(&copied, Err(e) if e.kind() == io::ErrorKind::NotFound) {
+                copied = files.local_copy(Visibility::Public, name, now).await;
+            }
+            copied.map_err(|e| read_error(&e, || expired(field)))
         }
-        ImageSource::Url(url) => download(context, family, field, url, deadline_at).await?,
-    };
-    let metadata = read_metadata(path.clone(), field).await;
+        ImageSource::Url(url) => download(context, family, field, url, deadline_at).await,
+    }
+}
+
+fn expired(field: &str) -> ApiError {
+    ApiError::invalid(format!("the image of `{field}` has expired"))
+}
+
+async fn inspect_image(
+    copy: &LocalCopy,
+    field: &str,
+) -> Result<(InputFile, ImageMetadata), ApiError> {
+    let metadata = read_metadata(copy, field).await;
     let metadata = metadata.map_err(|e| match e {
-        ReadError::Missing => expired(),
+        ReadError::Missing => expired(field),
         ReadError::NotAnImage(why) => ApiError::invalid(why),
     })?;
     let file = InputFile {
-        field: field.clone(),
-        path,
+        field: field.to_owned(),
+        path: copy.path().to_owned(),
         format: metadata.format,
         size: metadata.size,
         bytes: metadata.bytes,
@@ -214,18 +242,17 @@ async fn open_image(
     Ok((file, metadata))
 }
 
-/// Fetches a client's URL through the egress guard into private storage.
+/// Fetches a client's URL through the egress guard into a file that lasts as long as the result.
 async fn download(
     context: &TaskContext,
     family: AnyFamily,
     field: &str,
     url: &str,
     deadline_at: Millis,
-) -> Result<PathBuf, ApiError> {
-    let storage_error = |e: std::io::Error| {
+) -> Result<LocalCopy, ApiError> {
+    let storage_error = |e: io::Error| {
         tracing::error!(error = %e, "cannot store a fetched image");
-        context.files.record_write_error(&e);
-        errors::from_storage()
+        write_error(context, &e)
     };
     let expires_at = (deadline_at + TTL_MARGIN) / 1000;
     let mut file = context
@@ -246,11 +273,7 @@ async fn download(
             EgressError::Sink(e) => storage_error(e),
             e => ApiError::invalid(format!("`{field}` could not be fetched: {e}")),
         })?;
-    let name = file.finish().await.map_err(storage_error)?;
-    context
-        .files
-        .path(Visibility::Private, &name, context.clock.now())
-        .ok_or_else(ApiError::internal)
+    file.finish_locally().await.map_err(storage_error)
 }
 
 enum ReadError {
@@ -258,7 +281,8 @@ enum ReadError {
     NotAnImage(String),
 }
 
-async fn read_metadata(path: PathBuf, field: &str) -> Result<ImageMetadata, ReadError> {
+async fn read_metadata(copy: &LocalCopy, field: &str) -> Result<ImageMetadata, ReadError> {
+    let path = copy.path().to_owned();
     let read = tokio::task::spawn_blocking(move || {
         let file = std::fs::File::open(path).map_err(|_| ReadError::Missing)?;
         let bytes = file.metadata().map_err(|_| ReadError::Missing)?.len();
