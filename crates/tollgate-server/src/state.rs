@@ -128,8 +128,7 @@ impl App {
         )?;
         let shared = Shared {
             reloadable: config_sync.reloadable().clone(),
-            files: FileStorage::open(&config.storage_dir(), &public_url)?
-                .with_reserve(config.storage_reserve_mb * 1_048_576),
+            files: FileStorage::from_config(&config, &egress, &public_url)?,
             auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
             limits: RateLimiter::new(config.limits.rates(), Arc::clone(&clock))
                 .with_reserve(|max| config.fairness.reserve(max)),

@@ -1,10 +1,9 @@
-//! Settings that are addresses: where to listen, the public URL, the database, the storage, networks.
+//! Settings that are addresses: where to listen, the public URL, the database, networks.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ipnet::IpNet;
-use percent_encoding::percent_decode_str;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize, Serializer};
 use tollgate_core::Secret;
@@ -88,35 +87,6 @@ pub(super) fn database_url<'de, D: Deserializer<'de>>(
         _ => Err(D::Error::custom(
             "takes sqlite: or postgres://USER:PASSWORD@HOST/DATABASE",
         )),
-    }
-}
-
-/// `file:` (`None`) or `file:///absolute/dir`.
-pub(super) fn storage_url<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<PathBuf>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    if text.starts_with("s3:") {
-        let message =
-            "is an s3:// URL, but this version stores files in a folder: use file:///absolute/dir";
-        return Err(D::Error::custom(message));
-    }
-    let invalid = || {
-        D::Error::custom(format!(
-            "is {text:?}, but it takes file: or file:///absolute/dir"
-        ))
-    };
-    let path = text.strip_prefix("file:").ok_or_else(invalid)?;
-    let path = path.strip_prefix("//").unwrap_or(path);
-    if path.is_empty() {
-        return Ok(None);
-    }
-    let path = percent_decode_str(path).decode_utf8();
-    let path = path.map_err(|_| invalid())?;
-    let path = Path::new(path.as_ref());
-    match path.is_absolute() {
-        true => Ok(Some(path.to_owned())),
-        false => Err(invalid()),
     }
 }
 

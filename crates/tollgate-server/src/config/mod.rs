@@ -14,6 +14,7 @@ mod part_prices;
 mod prices;
 mod report;
 mod safety;
+mod storage;
 mod traces;
 mod values;
 
@@ -39,6 +40,7 @@ pub use part_prices::PartPrices;
 pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
 pub use report::Setting;
 pub use safety::Safety;
+pub use storage::{S3Location, ServeMode};
 pub use traces::Traces;
 pub use values::{Chat, Currency, Expiry, Fairness, Leases, Limits, TimeLimits, Workers};
 
@@ -48,6 +50,8 @@ use deserializer::{Error, deserialize};
 use document::{Node, Table, Value, Variables, join};
 use fields::{optional_whole, whole};
 use report::SettingOrigins;
+use storage::StorageLocation;
+use url::Url;
 use values::Sandbox;
 
 /// The configuration file if none is named.
@@ -153,8 +157,10 @@ pub struct Config {
     pub limits: Limits,
     /// Settings of all chats.
     pub chat: Chat,
-    /// Folder of uploads, results and inputs; `None` means one in the data directory.
-    storage: Option<PathBuf>,
+    /// Where uploads, results and inputs are kept.
+    storage: StorageLocation,
+    /// How public files in S3 reach clients.
+    pub storage_serve: ServeMode,
     /// MB (of 1,048,576 bytes) of the storage's disk that are kept free.
     pub storage_reserve_mb: u64,
     sandbox: Sandbox,
@@ -276,15 +282,29 @@ struct ModelSettings {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct StorageSettings {
-    #[serde(deserialize_with = "addresses::storage_url")]
-    url: Option<PathBuf>,
+    #[serde(deserialize_with = "storage::storage_url")]
+    url: StorageLocation,
     #[serde(deserialize_with = "optional_whole::<_, _, 0, 1_000_000_000>")]
     reserve_mb: Option<u64>,
-    /// For S3, which this version does not have.
-    #[serde(rename = "endpoint")]
-    _endpoint: Option<String>,
-    #[serde(rename = "region")]
-    _region: Option<String>,
+    /// Of S3, if the URL has none.
+    #[serde(deserialize_with = "storage::endpoint")]
+    endpoint: Option<Url>,
+    /// Of S3, if the URL has none.
+    region: Option<String>,
+    serve: ServeMode,
+}
+
+impl StorageSettings {
+    fn location(self) -> StorageLocation {
+        match self.url {
+            StorageLocation::S3(mut location) => {
+                location.endpoint = location.endpoint.or(self.endpoint);
+                location.region = location.region.or(self.region);
+                StorageLocation::S3(location)
+            }
+            folder => folder,
+        }
+    }
 }
 
 /// A channel that its provider has checked.
@@ -410,6 +430,9 @@ impl Config {
     }
 
     fn from_settings(settings: Settings) -> Self {
+        let storage_serve = settings.storage.serve;
+        let storage_reserve_mb = settings.storage.reserve_mb.unwrap_or(STORAGE_RESERVE_MB);
+        let storage = settings.storage.location();
         let models = settings.model.into_iter().map(|model| ExtraModel {
             name: model.name,
             like: model.like,
@@ -446,8 +469,9 @@ impl Config {
             workers: settings.workers,
             limits: settings.limits,
             chat: settings.chat,
-            storage: settings.storage.url,
-            storage_reserve_mb: settings.storage.reserve_mb.unwrap_or(STORAGE_RESERVE_MB),
+            storage,
+            storage_serve,
+            storage_reserve_mb,
             sandbox: settings.sandbox,
             origins: SettingOrigins::new(),
         }
@@ -458,15 +482,26 @@ impl Config {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Folder of uploads, results and inputs.
+    /// Folder of uploads, results and inputs; with S3, of files that are under way.
     pub fn storage_dir(&self) -> PathBuf {
-        self.storage_is_default()
-            .unwrap_or_else(|| self.storage.clone().unwrap_or_default())
+        match &self.storage {
+            StorageLocation::Folder(Some(folder)) => folder.clone(),
+            StorageLocation::Folder(None) | StorageLocation::S3(_) => self.data_dir.join("files"),
+        }
     }
 
     /// The same folder where it is the one in the data directory.
     pub fn storage_is_default(&self) -> Option<PathBuf> {
-        self.storage.is_none().then(|| self.data_dir.join("files"))
+        let is_elsewhere = matches!(self.storage, StorageLocation::Folder(Some(_)));
+        (!is_elsewhere).then(|| self.storage_dir())
+    }
+
+    /// The bucket of uploads, results and inputs. `None` if they are in a folder.
+    pub fn storage_s3(&self) -> Option<&S3Location> {
+        match &self.storage {
+            StorageLocation::S3(location) => Some(location),
+            StorageLocation::Folder(_) => None,
+        }
     }
 
     /// What providers are opened with.

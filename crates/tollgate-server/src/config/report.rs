@@ -6,7 +6,10 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use tollgate_core::Secret;
 
+use url::Url;
+
 use super::document::{Node, Origin, Table, Value};
+use super::storage::StorageLocation;
 use super::values::Sandbox;
 use super::{Config, ConfigError, Overrides, PREFIX, Variables};
 
@@ -87,10 +90,13 @@ impl Config {
     pub fn settings(&self) -> Vec<Setting> {
         let hidden = |secret: &Option<Secret>| secret.as_ref().map(|_| HIDDEN);
         let networks = self.allow_private_urls.iter().map(ToString::to_string);
-        let storage = self
-            .storage
-            .as_ref()
-            .map(|folder| format!("file://{}", folder.display()));
+        let storage = match &self.storage {
+            StorageLocation::Folder(folder) => folder
+                .as_ref()
+                .map(|folder| format!("file://{}", folder.display())),
+            StorageLocation::S3(location) => Some(location.to_string()),
+        };
+        let s3 = self.storage_s3();
         let tls = self.tls.as_ref();
         let all = json!({
             "admin": { "key": hidden(&self.admin_key) },
@@ -111,7 +117,13 @@ impl Config {
             "public_url": self.public_url,
             "safety": { "families": self.safety.families, "patterns": self.safety.patterns() },
             "secrets": { "key": hidden(&self.secrets_key) },
-            "storage": { "url": storage, "reserve_mb": self.storage_reserve_mb },
+            "storage": {
+                "url": storage,
+                "endpoint": s3.and_then(|s3| s3.endpoint.as_ref()).map(Url::as_str),
+                "region": s3.and_then(|s3| s3.region.as_ref()),
+                "serve": self.storage_serve,
+                "reserve_mb": self.storage_reserve_mb,
+            },
             "time_limits": self.time_limits,
             "tls": { "cert": tls.map(|tls| &tls.cert), "key": tls.map(|tls| &tls.key) },
             "traces": {

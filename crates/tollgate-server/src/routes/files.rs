@@ -3,17 +3,19 @@
 use std::io;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tollgate_core::{ApiError, ErrorKind, Millis};
 
+use crate::http::errors;
 use crate::http::range::{FilePart, parse_range};
 use crate::http::reply::ErrorResponse;
 use crate::state::App;
 use crate::storage::file_name::{self, NameStatus};
-use crate::storage::files::{FileStorage, OpenFile, Visibility};
+use crate::storage::files::{Access, FileStorage, OpenFile, Visibility};
 
 /// Headers of every file: a browser displays it, and runs no scripts in it.
 const SAFETY_HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -52,7 +54,7 @@ pub async fn get(
 /// The response with the file of that name, as [`get`] gives it.
 ///
 /// # Errors
-/// 404, 410 or 416.
+/// 404, 410 or 416; 503 if the storage cannot be read.
 pub async fn send(
     app: &App,
     name: &str,
@@ -87,13 +89,31 @@ async fn serve(
         }
         NameStatus::Valid { expires_at } => expires_at,
     };
-    let opened = storage.open_file(Visibility::Public, name, now).await;
+    let headers = request.headers;
+    let is_complete = request.is_get
+        && !storage.redirects()
+        && !headers.contains_key(header::RANGE)
+        && !headers.contains_key(header::IF_NONE_MATCH);
+    let access = match is_complete {
+        true => Access::Complete,
+        false => Access::Partial,
+    };
+    let opened = storage
+        .open_file(Visibility::Public, name, access, now)
+        .await;
     let file = opened.map_err(read_error)?;
+    let seconds_left = expires_at - now / 1000;
+    let link = storage.redirect_link(name, request.is_get, seconds_left);
+    if let Some(link) = link.map_err(read_error)? {
+        return Ok(redirect(&link));
+    }
     let len = file.bytes();
     let tag = format!("\"{name}\"");
     let part = requested_part(request, &tag, len);
     let mut response = if is_not_modified(request.headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
+    } else if !request.is_get {
+        with_length(Body::empty(), len)
     } else {
         match part {
             FilePart::All => content(file, 0, len).await?,
@@ -107,18 +127,31 @@ async fn serve(
             FilePart::OutOfRange => return Ok(range_not_satisfiable(len)),
         }
     };
-    add_headers(&mut response, name, &tag, expires_at - now / 1000);
+    add_headers(&mut response, name, &tag, seconds_left);
     Ok(response)
 }
 
 /// 200 with `len` bytes from `first` on.
 async fn content(file: OpenFile, first: u64, len: u64) -> Result<Response, ErrorResponse> {
     let body = file.into_body(first, len).await.map_err(read_error)?;
+    Ok(with_length(body, len))
+}
+
+/// 302 to a link that is valid for minutes.
+fn redirect(link: &str) -> Response {
+    let mut response = StatusCode::FOUND.into_response();
+    insert(&mut response, header::LOCATION, link);
+    insert(&mut response, header::CACHE_CONTROL, "no-store");
+    response.headers_mut().extend(SAFETY_HEADERS);
+    response
+}
+
+fn with_length(body: Body, len: u64) -> Response {
     let mut response = Response::new(body);
     response
         .headers_mut()
         .insert(header::CONTENT_LENGTH, len.into());
-    Ok(response)
+    response
 }
 
 /// The error of a file that cannot be read: 404 if it is not there.
@@ -127,7 +160,7 @@ fn read_error(error: io::Error) -> ErrorResponse {
         return missing();
     }
     tracing::error!(%error, "cannot read a stored file");
-    ApiError::internal().into()
+    errors::from_storage().into()
 }
 
 fn missing() -> ErrorResponse {

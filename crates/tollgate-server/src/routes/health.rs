@@ -29,12 +29,18 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
             .map_err(|e| e.to_string())
     };
     let storage = async { app.files.check_writable().await.map_err(|e| e.to_string()) };
-    let both = tokio::time::timeout(READY_TIMEOUT, async { (database.await, storage.await) });
-    let problem = match both.await {
-        Ok((Ok(_), Ok(()))) => return reply::json(&json!({ "status": "ready" })),
-        Ok((Err(e), _)) => ("database", e),
-        Ok((_, Err(e))) => ("storage", e),
-        Err(_) => ("database", "no answer in time".to_owned()),
+    let too_late = |_| "no answer in time".to_owned();
+    let (database, storage) = tokio::join!(
+        tokio::time::timeout(READY_TIMEOUT, database),
+        tokio::time::timeout(READY_TIMEOUT, storage),
+    );
+    let problem = match (
+        database.map_err(too_late).flatten(),
+        storage.map_err(too_late).flatten(),
+    ) {
+        (Ok(_), Ok(())) => return reply::json(&json!({ "status": "ready" })),
+        (Err(e), _) => ("database", e),
+        (_, Err(e)) => ("storage", e),
     };
     tracing::warn!(part = problem.0, error = problem.1, "not ready");
     let body = json!({ "status": "unavailable", "part": problem.0 });

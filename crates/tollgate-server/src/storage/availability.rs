@@ -16,7 +16,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Shortest time between two probes of a storage that fails.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known about the storage folder: shared by everything that writes to it.
+/// What is known about the storage: shared by everything that writes to it.
 #[derive(Debug, Default)]
 pub(super) struct Availability {
     is_failing: AtomicBool,
@@ -48,11 +48,11 @@ impl FileStorage {
     /// Records that a write failed. [`FileStorage::is_available`] is false until a probe succeeds.
     pub fn record_write_error(&self, error: &io::Error) {
         if !self.availability.is_failing.swap(true, Ordering::Relaxed) {
-            tracing::error!(%error, "the storage folder takes no writes: results wait, and no provider is called");
+            tracing::error!(%error, "the storage takes no writes: results wait, and no provider is called");
         }
     }
 
-    /// Whether files can be written. Costs nothing until a write has failed; from then on the folder is probed, at most once a
+    /// Whether files can be written. Costs nothing until a write has failed; from then on it is probed, at most once a
     /// second.
     pub async fn is_available(&self) -> bool {
         if self.is_space_low() {
@@ -71,7 +71,7 @@ impl FileStorage {
         *last_probe = Some(Instant::now());
         if is_writable {
             self.availability.is_failing.store(false, Ordering::Relaxed);
-            tracing::info!("the storage folder takes writes again");
+            tracing::info!("the storage takes writes again");
         }
         is_writable
     }

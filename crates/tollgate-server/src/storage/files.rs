@@ -9,14 +9,18 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
+use futures_util::stream;
 use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::io::ReaderStream;
 use tollgate_core::{Millis, id};
+use tollgate_upstream::egress::Client;
 
+use crate::config::{Config, S3Location, ServeMode};
 use crate::storage::availability::Availability;
 use crate::storage::file_name::{self, NameStatus};
 use crate::storage::local_folder::{LocalFolder, create_folder};
+use crate::storage::s3::{ObjectReader, S3Storage};
 
 /// Bytes of memory that a file takes while it is written.
 const WRITE_BUFFER: usize = 128 * 1024;
@@ -51,7 +55,8 @@ impl Visibility {
 pub struct FileStorage {
     /// Folder of files that are being written.
     temporary: PathBuf,
-    folder: LocalFolder,
+    backend: Backend,
+    serve: ServeMode,
     /// Without a slash at its end.
     public_url: String,
     /// Bytes of the disk that are kept free.
@@ -59,31 +64,72 @@ pub struct FileStorage {
     pub(super) availability: Arc<Availability>,
 }
 
+/// Where finished files are.
+#[derive(Debug, Clone)]
+enum Backend {
+    Folder(LocalFolder),
+    S3(S3Storage),
+}
+
+/// What a stored file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// All of it is read.
+    Complete,
+    /// A part of it is read, or only its size.
+    Partial,
+}
+
 impl FileStorage {
+    /// The storage that `config` names. Links to public files begin with `public_url`; requests to S3 are made by `egress`.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn from_config(config: &Config, egress: &Client, public_url: &str) -> Result<Self, String> {
+        let root = config.storage_dir();
+        let storage = match config.storage_s3() {
+            None => Self::open(&root, public_url)?,
+            Some(location) => {
+                let s3 = S3Storage::open(location, egress.clone())?;
+                Self::with_backend(&root, public_url, |_| Ok(Backend::S3(s3)))?
+            }
+        };
+        Ok(Self {
+            serve: config.storage_serve,
+            reserve: config.storage_reserve_mb * 1_048_576,
+            ..storage
+        })
+    }
+
     /// Opens the folder `root`, which is created if it is missing. Links to public files begin with `public_url`.
     ///
     /// # Errors
     /// A sentence for the operator.
     pub fn open(root: &Path, public_url: &str) -> Result<Self, String> {
+        Self::with_backend(root, public_url, |root| {
+            LocalFolder::open(root).map(Backend::Folder)
+        })
+    }
+
+    fn with_backend(
+        root: &Path,
+        public_url: &str,
+        open: impl FnOnce(&Path) -> io::Result<Backend>,
+    ) -> Result<Self, String> {
         let failed = |e| format!("cannot use the storage folder {}: {e}", root.display());
         let temporary = root.join("tmp");
         create_folder(&temporary).map_err(failed)?;
         Ok(Self {
             temporary,
-            folder: LocalFolder::open(root).map_err(failed)?,
+            backend: open(root).map_err(failed)?,
+            serve: ServeMode::default(),
             public_url: public_url.to_owned(),
             reserve: 0,
             availability: Arc::default(),
         })
     }
 
-    /// Keeps `bytes` of the disk free: with less, the storage is not available.
-    pub fn with_reserve(mut self, bytes: u64) -> Self {
-        self.reserve = bytes;
-        self
-    }
-
-    /// Bytes of the disk that the process may still use.
+    /// Bytes that the process may still use of the disk that files are written to.
     pub fn free_bytes(&self) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(&self.temporary)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
@@ -108,7 +154,7 @@ impl FileStorage {
         Ok(FileWriter {
             file,
             written: 0,
-            folder: self.folder.clone(),
+            backend: self.backend.clone(),
             pending: Some(Pending {
                 temporary,
                 visibility,
@@ -126,20 +172,28 @@ impl FileStorage {
         &self,
         visibility: Visibility,
         name: &str,
+        access: Access,
         now: Millis,
     ) -> io::Result<OpenFile> {
         let expires_at = expiry_of(name, now)?;
-        let path = self.folder.path(visibility, expires_at, name);
-        let opened = tokio::task::spawn_blocking(move || {
-            let file = std::fs::File::open(path)?;
-            let len = file.metadata()?.len();
-            Ok::<_, io::Error>((file, len))
-        });
-        let (file, len) = opened.await.map_err(io::Error::other)??;
-        Ok(OpenFile {
-            len,
-            file: File::from_std(file),
-        })
+        let source = match &self.backend {
+            Backend::Folder(folder) => {
+                let path = folder.path(visibility, expires_at, name);
+                let opened = tokio::task::spawn_blocking(move || {
+                    let file = std::fs::File::open(path)?;
+                    let bytes = file.metadata()?.len();
+                    Ok::<_, io::Error>((file, bytes))
+                });
+                let (file, bytes) = opened.await.map_err(io::Error::other)??;
+                Source::Folder(File::from_std(file), bytes)
+            }
+            Backend::S3(s3) => {
+                let is_complete = access == Access::Complete;
+                let object = s3.open_file(visibility, name, is_complete).await?;
+                Source::S3(Box::new(object))
+            }
+        };
+        Ok(OpenFile { source })
     }
 
     /// The file of that name on this machine's disk, for work that reads it more than once.
@@ -153,21 +207,44 @@ impl FileStorage {
         now: Millis,
     ) -> io::Result<LocalCopy> {
         let expires_at = expiry_of(name, now)?;
-        let path = self.folder.path(visibility, expires_at, name);
-        match path.exists() {
-            true => Ok(LocalCopy {
-                path,
-                is_temporary: false,
-            }),
-            false => Err(io::ErrorKind::NotFound.into()),
+        match &self.backend {
+            Backend::Folder(folder) => {
+                let path = folder.path(visibility, expires_at, name);
+                match path.exists() {
+                    true => Ok(LocalCopy {
+                        path,
+                        is_temporary: false,
+                    }),
+                    false => Err(io::ErrorKind::NotFound.into()),
+                }
+            }
+            Backend::S3(s3) => {
+                // Deleted with this, also if the download is given up.
+                let copy = LocalCopy {
+                    path: self.temporary.join(id::short_id("copy-")),
+                    is_temporary: true,
+                };
+                s3.download(visibility, name, &copy.path).await?;
+                Ok(copy)
+            }
         }
     }
 
     /// Deletes a file before it expires. A missing file is not an error.
     pub async fn delete(&self, visibility: Visibility, name: &str) {
-        if let Ok(expires_at) = expiry_of(name, 0) {
-            let path = self.folder.path(visibility, expires_at, name);
-            let _ = tokio::fs::remove_file(path).await;
+        let Ok(expires_at) = expiry_of(name, 0) else {
+            return;
+        };
+        match &self.backend {
+            Backend::Folder(folder) => {
+                let path = folder.path(visibility, expires_at, name);
+                let _ = tokio::fs::remove_file(path).await;
+            }
+            Backend::S3(s3) => {
+                if let Err(error) = s3.delete(visibility, name).await {
+                    tracing::warn!(%error, "cannot delete an object: it stays until it expires");
+                }
+            }
         }
     }
 
@@ -184,7 +261,27 @@ impl FileStorage {
         (file_name::parse(name, 0) != NameStatus::Invalid).then(|| name.to_owned())
     }
 
-    /// Checks that a file of 64 KiB can be written and synced to disk: on a full disk an empty one still can.
+    /// Whether clients are redirected to the bucket.
+    pub fn redirects(&self) -> bool {
+        self.serve == ServeMode::Redirect && matches!(self.backend, Backend::S3(_))
+    }
+
+    /// The link of the bucket to redirect a client to, which is valid for minutes and at most for `seconds_left`. `None` if files
+    /// are served by the gateway. `is_get` says whether it is for `GET` or `HEAD`.
+    pub fn redirect_link(
+        &self,
+        name: &str,
+        is_get: bool,
+        seconds_left: i64,
+    ) -> io::Result<Option<String>> {
+        match &self.backend {
+            Backend::S3(s3) if self.redirects() => s3.link(name, is_get, seconds_left).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Checks that a file of 64 KiB can be written and synced to disk: on a full disk an empty one still can. With S3, also that the
+    /// bucket takes an object and deletes it.
     pub async fn check_writable(&self) -> io::Result<()> {
         let probe = self.temporary.join(id::short_id("probe-"));
         let probed = tokio::task::spawn_blocking(move || {
@@ -195,20 +292,45 @@ impl FileStorage {
             let removed = std::fs::remove_file(&probe);
             written.and(removed)
         });
-        probed.await.map_err(io::Error::other)?
-    }
-
-    /// Deletes expired files, and temporary files that a crash left a day ago.
-    pub async fn delete_expired(&self, now: Millis) {
-        let (folder, temporary) = (self.folder.clone(), self.temporary.clone());
-        let deleted = tokio::task::spawn_blocking(move || {
-            folder.delete_expired(now / 1000)?;
-            delete_abandoned(&temporary)
-        });
-        if let Ok(Err(e)) = deleted.await {
-            tracing::warn!(error = %e, "cannot delete expired files");
+        probed.await.map_err(io::Error::other)??;
+        match &self.backend {
+            Backend::Folder(_) => Ok(()),
+            Backend::S3(s3) => s3.check_writable().await,
         }
     }
+
+    /// Deletes expired files, and what a crash left a day ago.
+    pub async fn delete_expired(&self, now: Millis) {
+        let warn = |error: io::Error| tracing::warn!(%error, "cannot delete expired files");
+        let temporary = self.temporary.clone();
+        let folder = match &self.backend {
+            Backend::Folder(folder) => Some(folder.clone()),
+            Backend::S3(_) => None,
+        };
+        let deleted = tokio::task::spawn_blocking(move || {
+            if let Some(folder) = folder {
+                folder.delete_expired(now / 1000)?;
+            }
+            delete_abandoned(&temporary)
+        });
+        if let Ok(Err(error)) = deleted.await {
+            warn(error);
+        }
+        if let Backend::S3(s3) = &self.backend
+            && let Err(error) = s3.delete_expired(now / 1000).await
+        {
+            warn(error);
+        }
+    }
+}
+
+/// Checks that the bucket at `location` takes an object and deletes it. Uses no folder.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn check_bucket(location: &S3Location, egress: &Client) -> Result<(), String> {
+    let bucket = S3Storage::open(location, egress.clone())?;
+    bucket.check_writable().await.map_err(|e| e.to_string())
 }
 
 /// When the file of that name expires, in Unix seconds.
@@ -222,25 +344,46 @@ fn expiry_of(name: &str, now: Millis) -> io::Result<i64> {
 /// A stored file that is open for reading.
 #[derive(Debug)]
 pub struct OpenFile {
-    len: u64,
-    file: File,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A file, and its size in bytes.
+    Folder(File, u64),
+    S3(Box<ObjectReader>),
 }
 
 impl OpenFile {
     /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.len
+        match &self.source {
+            Source::Folder(_, bytes) => *bytes,
+            Source::S3(object) => object.bytes(),
+        }
     }
 
     /// A response body of the `len` bytes from `first` on.
-    pub async fn into_body(mut self, first: u64, len: u64) -> io::Result<Body> {
-        if first > 0 {
-            self.file.seek(SeekFrom::Start(first)).await?;
+    pub async fn into_body(self, first: u64, len: u64) -> io::Result<Body> {
+        match self.source {
+            Source::Folder(mut file, _) => {
+                if first > 0 {
+                    file.seek(SeekFrom::Start(first)).await?;
+                }
+                let chunk = usize::try_from(len).unwrap_or(READ_CHUNK);
+                let chunk = chunk.clamp(1, READ_CHUNK);
+                let stream = ReaderStream::with_capacity(file.take(len), chunk);
+                Ok(Body::from_stream(stream))
+            }
+            Source::S3(mut object) => {
+                object.start(first, len).await?;
+                let chunks = stream::try_unfold(object, async |mut object| {
+                    let chunk = object.chunk().await?;
+                    Ok::<_, io::Error>(chunk.map(|chunk| (chunk, object)))
+                });
+                Ok(Body::from_stream(chunks))
+            }
         }
-        let chunk = usize::try_from(len).unwrap_or(READ_CHUNK);
-        let chunk = chunk.clamp(1, READ_CHUNK);
-        let stream = ReaderStream::with_capacity(self.file.take(len), chunk);
-        Ok(Body::from_stream(stream))
     }
 }
 
@@ -273,7 +416,7 @@ pub struct FileWriter {
     file: File,
     /// Bytes that [`FileWriter::append`] has handed to the operating system.
     written: u64,
-    folder: LocalFolder,
+    backend: Backend,
     pending: Option<Pending>,
 }
 
@@ -323,7 +466,10 @@ impl FileWriter {
     pub async fn finish(&mut self) -> io::Result<String> {
         self.file.flush().await?;
         let pending = self.pending.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        self.folder.publish(&self.file, pending).await?;
+        match &self.backend {
+            Backend::Folder(folder) => folder.publish(&self.file, pending).await?,
+            Backend::S3(s3) => s3.publish(pending).await?,
+        }
         let name = pending.name.clone();
         self.pending = None;
         Ok(name)

@@ -1,4 +1,4 @@
-//! The data directory and the storage folder: stored files, their names and types, image uploads.
+//! The data directory and the storage of files, in a folder or in S3: stored files, their names and types, image uploads.
 
 mod audio_end;
 pub mod availability;
@@ -7,5 +7,6 @@ pub mod file_name;
 pub mod files;
 mod local_folder;
 mod mp4_end;
+mod s3;
 pub mod types;
 pub mod uploads;

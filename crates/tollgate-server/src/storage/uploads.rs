@@ -22,6 +22,8 @@ const MAX_OVERHEAD: u64 = 1_048_576;
 const MAX_FIELDS: usize = 32;
 /// How long an upload may take: 20 MB at 25 kB a second.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// How long our own storage may take for a complete file.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pixels that an image may have, so that decoding it later stays within memory.
 const MAX_PIXELS: u64 = 100_000_000;
 /// Characters of a client's file name that are kept.
@@ -74,7 +76,7 @@ pub async fn store_upload(
     if !body.is_end_stream() {
         drain(body);
     }
-    publish(received?).await
+    publish(storage, received?).await
 }
 
 /// A file that arrived completely and was not inspected yet.
@@ -149,7 +151,7 @@ async fn write_file(
 }
 
 /// Checks the file and makes it visible under its name; a rejected file is deleted.
-async fn publish(received: Received) -> Result<Upload, ApiError> {
+async fn publish(storage: &FileStorage, received: Received) -> Result<Upload, ApiError> {
     let Received {
         mut file,
         filename,
@@ -168,8 +170,14 @@ async fn publish(received: Received) -> Result<Upload, ApiError> {
     })?;
     check_image(&metadata)?;
     file.set_extension(metadata.format.extension());
+    let finished = tokio::time::timeout(FINISH_TIMEOUT, file.finish()).await;
+    let finished = finished.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
     Ok(Upload {
-        name: file.finish().await.map_err(storage_error)?,
+        name: finished.map_err(|error| {
+            // The next uploads fail at once, until a probe succeeds.
+            storage.record_write_error(&error);
+            storage_error(error)
+        })?,
         filename: filename.unwrap_or_else(|| format!("image.{}", metadata.format.extension())),
         format: metadata.format,
         bytes,

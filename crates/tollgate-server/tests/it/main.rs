@@ -33,6 +33,7 @@ mod provider_queues;
 mod references;
 mod rejected;
 mod result_downloads;
+mod s3_storage;
 mod sandbox;
 mod socket_activation;
 mod speech;

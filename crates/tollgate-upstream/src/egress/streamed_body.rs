@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::fs::File;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncSeekExt as _, ReadBuf};
 
 /// Bytes of a file that are read at a time: a multiple of 3, so that only the last piece's base64 has padding.
 const PIECE_BYTES: usize = 48 * 1024;
@@ -44,6 +44,7 @@ enum Part {
     Text(Bytes),
     File {
         path: PathBuf,
+        first: u64,
         left: u64,
         base64: bool,
     },
@@ -64,9 +65,15 @@ impl BodyParts {
 
     /// Appends the first `bytes` bytes of a file. Sending fails if the file is shorter by then.
     pub fn file(&mut self, path: impl Into<PathBuf>, bytes: u64) {
+        self.file_part(path, 0, bytes);
+    }
+
+    /// Appends `bytes` bytes of a file from byte `first` on. Sending fails if the file is shorter by then.
+    pub fn file_part(&mut self, path: impl Into<PathBuf>, first: u64, bytes: u64) {
         self.bytes += bytes;
         self.parts.push_back(Part::File {
             path: path.into(),
+            first,
             left: bytes,
             base64: false,
         });
@@ -77,6 +84,7 @@ impl BodyParts {
         self.bytes += bytes.div_ceil(3) * 4;
         self.parts.push_back(Part::File {
             path: path.into(),
+            first: 0,
             left: bytes,
             base64: true,
         });
@@ -146,9 +154,14 @@ impl Body for BodyPartsStream {
                     this.parts.bytes = this.parts.bytes.saturating_sub(text.len() as u64);
                     return Poll::Ready(Some(Ok(Frame::data(text))));
                 }
-                Some(Part::File { path, left, base64 }) => {
+                Some(Part::File {
+                    path,
+                    first,
+                    left,
+                    base64,
+                }) => {
                     this.open = Some(OpenFile {
-                        file: FileState::Opening(Box::pin(File::open(path))),
+                        file: FileState::Opening(Box::pin(open_at(path, first))),
                         left,
                         base64,
                         buffer: Vec::new(),
@@ -166,6 +179,15 @@ impl Body for BodyPartsStream {
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.parts.bytes)
     }
+}
+
+/// Opens a file for reading from byte `first` on.
+async fn open_at(path: PathBuf, first: u64) -> io::Result<File> {
+    let mut file = File::open(path).await?;
+    if first > 0 {
+        file.seek(io::SeekFrom::Start(first)).await?;
+    }
+    Ok(file)
 }
 
 impl OpenFile {
@@ -238,8 +260,16 @@ mod tests {
             parts.base64(&path, size as u64);
             parts.text("\"}");
             parts.file(&path, size as u64);
+            parts.file_part(&path, size as u64 / 3, size as u64 / 2);
             let encoded = STANDARD.encode(&bytes);
-            let expected = [b"{\"a\":\"".as_slice(), encoded.as_bytes(), b"\"}", &bytes];
+            let part = &bytes[size / 3..size / 3 + size / 2];
+            let expected = [
+                b"{\"a\":\"".as_slice(),
+                encoded.as_bytes(),
+                b"\"}",
+                &bytes,
+                part,
+            ];
             assert_eq!(sent(parts).await, expected.concat(), "{size}");
         }
         std::fs::remove_file(&path).unwrap();

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::http::max_within_descriptors;
 use crate::http::tls::{ServerTls, TlsFiles};
 use crate::reloadable::Reloadable;
-use crate::storage::files::FileStorage;
+use crate::storage::files::{FileStorage, check_bucket};
 
 /// Milliseconds of difference between two clocks that nothing notices.
 const MAX_CLOCK_DIFFERENCE: Millis = 5_000;
@@ -102,6 +102,16 @@ pub(super) async fn check_database(
 }
 
 pub(super) async fn check_storage(config: &Config) -> Finding {
+    let egress = Client::new(ClientOptions::default());
+    if let Some(location) = config.storage_s3() {
+        return match check_bucket(location, &egress).await {
+            Ok(()) => Finding::ok("storage", format!("{location} takes and deletes objects")),
+            Err(e) => {
+                let action = "check `storage.url`, the keys (AWS_ACCESS_KEY_ID) and their rights: docs/storage.md";
+                Finding::fail("storage", format!("{location} cannot be used: {e}"), action)
+            }
+        };
+    }
     let folder = config.storage_dir();
     let shown = folder.display();
     let action = "check `storage.url`, the folder's owner, and the space on its disk";
@@ -114,7 +124,7 @@ pub(super) async fn check_storage(config: &Config) -> Finding {
             None => Finding::fail("storage", format!("{shown} is not there"), action),
         };
     }
-    let opened = FileStorage::open(&folder, "");
+    let opened = FileStorage::from_config(config, &egress, "");
     let storage = match opened {
         Ok(storage) => storage,
         Err(e) => return Finding::fail("storage", e, action),

@@ -1,0 +1,194 @@
+//! Where files are kept: a folder, or a bucket of an S3-compatible server.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize, Serializer};
+use url::Url;
+
+/// Where files are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum StorageLocation {
+    /// A folder; `None` means one in the data directory.
+    Folder(Option<PathBuf>),
+    /// A bucket.
+    S3(S3Location),
+}
+
+impl Default for StorageLocation {
+    fn default() -> Self {
+        Self::Folder(None)
+    }
+}
+
+/// A bucket of an S3-compatible server, or a part of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct S3Location {
+    /// The bucket's name.
+    pub bucket: String,
+    /// What every key begins with: empty, or with a `/` at its end.
+    pub prefix: String,
+    /// The server; `None` means what the environment says, or Amazon's of the region.
+    pub endpoint: Option<Url>,
+    /// The region; `None` means what the environment says, or `us-east-1`.
+    pub region: Option<String>,
+    /// Whether the bucket is in the path of URLs, not in their host; `None` means if there is an endpoint.
+    pub path_style: Option<bool>,
+}
+
+/// How public files in a bucket reach clients.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServeMode {
+    /// Through the gateway.
+    #[default]
+    Proxy,
+    /// By a redirect to a link of the bucket that is valid for minutes.
+    Redirect,
+}
+
+impl Serialize for ServeMode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::Proxy => "proxy",
+            Self::Redirect => "redirect",
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for ServeMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "proxy" => Ok(Self::Proxy),
+            "redirect" => Ok(Self::Redirect),
+            _ => Err(D::Error::custom(format!(
+                "is {text:?}, but it takes proxy or redirect"
+            ))),
+        }
+    }
+}
+
+/// `file:`, `file:///absolute/dir` or `s3://BUCKET/PREFIX`.
+pub(super) fn storage_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<StorageLocation, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.starts_with("s3:") {
+        let location = parse_s3(&text).map_err(D::Error::custom)?;
+        return Ok(StorageLocation::S3(location));
+    }
+    let invalid = || {
+        D::Error::custom(format!(
+            "is {text:?}, but it takes file:, file:///absolute/dir or s3://BUCKET/PREFIX"
+        ))
+    };
+    let path = text.strip_prefix("file:").ok_or_else(invalid)?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    if path.is_empty() {
+        return Ok(StorageLocation::Folder(None));
+    }
+    let path = percent_decode_str(path).decode_utf8();
+    let path = path.map_err(|_| invalid())?;
+    let path = Path::new(path.as_ref());
+    match path.is_absolute() {
+        true => Ok(StorageLocation::Folder(Some(path.to_owned()))),
+        false => Err(invalid()),
+    }
+}
+
+/// The server of a bucket.
+pub(super) fn endpoint<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Url>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let endpoint = parse_endpoint(&text).ok_or_else(|| {
+        D::Error::custom(format!(
+            "is {text:?}, but it takes an http:// or https:// URL without path and query"
+        ))
+    });
+    endpoint.map(Some)
+}
+
+/// The end of a sentence if `text` is no bucket. It does not repeat a password, which some write into such a URL.
+fn parse_s3(text: &str) -> Result<S3Location, String> {
+    const FORM: &str = "takes s3://BUCKET/PREFIX?endpoint=URL&region=NAME&path_style=true";
+    let url = Url::parse(text).map_err(|_| FORM.to_owned())?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "has a user name: keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                .to_owned(),
+        );
+    }
+    let bucket = url.host_str().unwrap_or_default();
+    let is_bucket = |c: u8| c.is_ascii_alphanumeric() || b"-._".contains(&c);
+    if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(is_bucket) || url.port().is_some() {
+        return Err(format!(
+            "names the bucket {bucket:?}, but a bucket's name has 3 to 63 letters, digits, hyphens and dots"
+        ));
+    }
+    let prefix = url.path().trim_matches('/');
+    let is_key = |c: u8| c.is_ascii_alphanumeric() || b"-._/".contains(&c);
+    if !prefix.bytes().all(is_key) || prefix.len() > 512 {
+        return Err(format!(
+            "has the prefix {prefix:?}, but a prefix has at most 512 letters, digits, hyphens, dots, underscores and slashes"
+        ));
+    }
+    let mut location = S3Location {
+        bucket: bucket.to_owned(),
+        prefix: match prefix {
+            "" => String::new(),
+            prefix => format!("{prefix}/"),
+        },
+        endpoint: None,
+        region: None,
+        path_style: None,
+    };
+    for (name, value) in url.query_pairs() {
+        set_parameter(&mut location, &name, value)?;
+    }
+    Ok(location)
+}
+
+fn set_parameter(location: &mut S3Location, name: &str, value: Cow<'_, str>) -> Result<(), String> {
+    match name {
+        "endpoint" => {
+            let endpoint = parse_endpoint(&value).ok_or_else(|| {
+                format!("has endpoint={value}, but it takes an http:// or https:// URL without path and query")
+            })?;
+            location.endpoint = Some(endpoint);
+        }
+        "region" if value.is_empty() => return Err("has an empty region".to_owned()),
+        "region" => location.region = Some(value.into_owned()),
+        "path_style" => {
+            let path_style = value.parse();
+            let path_style = path_style
+                .map_err(|_| format!("has path_style={value}, but it takes true or false"))?;
+            location.path_style = Some(path_style);
+        }
+        other => {
+            return Err(format!(
+                "has the parameter {other:?}, but it takes endpoint, region and path_style"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn parse_endpoint(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let is_endpoint = matches!(url.scheme(), "http" | "https")
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none();
+    is_endpoint.then_some(url)
+}
+
+impl std::fmt::Display for S3Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "s3://{}/{}", self.bucket, self.prefix)
+    }
+}
