@@ -88,6 +88,8 @@ impl TailEvent<'_> {
 pub(crate) struct TailRecorder {
     source: String,
     is_watched: AtomicBool,
+    /// Until when somebody watches, as far as this process knows.
+    watched_until: Mutex<Millis>,
     last_seq: AtomicI64,
     allowance: Mutex<Allowance>,
 }
@@ -103,6 +105,7 @@ impl Default for TailRecorder {
         Self {
             source: id::short_id(""),
             is_watched: AtomicBool::new(false),
+            watched_until: Mutex::new(0),
             last_seq: AtomicI64::new(0),
             allowance: Mutex::new(Allowance {
                 events: EVENTS_PER_SECOND,
@@ -113,6 +116,15 @@ impl Default for TailRecorder {
 }
 
 impl TailRecorder {
+    /// Records if somebody watches at `now`: until the time `until`, or until a later one that was known before.
+    fn watch_until(&self, until: Millis, now: Millis) {
+        // Both are changed under the lock: what the database said a moment ago must not end what was asked for since.
+        let known = self.watched_until.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        *known = until.max(*known);
+        self.is_watched.store(*known > now, Ordering::Relaxed);
+    }
+
     /// How many of `wanted` events may be recorded now.
     fn take(&self, wanted: usize) -> usize {
         let mut allowance = self
@@ -262,18 +274,14 @@ impl Store {
     /// [`Store::follow_tail_watch`]. Deletes old events.
     pub async fn watch_tail(&self, until: Millis, now: Millis) -> Result<(), StoreError> {
         self.write(WatchTail { until, now }).await?;
-        self.writer.tail.is_watched.store(true, Ordering::Relaxed);
+        self.writer.tail.watch_until(until, now);
         Ok(())
     }
 
     /// Records events from now on if anybody watches, on whichever node; else records none.
     pub async fn follow_tail_watch(&self, now: Millis) -> Result<(), StoreError> {
         let until = self.first(&WATCHED_UNTIL, &[], |row| row.int(0)).await?;
-        let is_watched = until.is_some_and(|until| until > now);
-        self.writer
-            .tail
-            .is_watched
-            .store(is_watched, Ordering::Relaxed);
+        self.writer.tail.watch_until(until.unwrap_or(0), now);
         Ok(())
     }
 
@@ -369,6 +377,17 @@ mod tests {
         ] {
             assert_eq!(bad.parse::<TailPosition>(), Err(InvalidPosition), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_was_read_before_somebody_watched_does_not_end_it() {
+        let recorder = TailRecorder::default();
+        let is_watched = || recorder.is_watched.load(Ordering::Relaxed);
+        recorder.watch_until(100, 10);
+        recorder.watch_until(0, 11);
+        assert!(is_watched());
+        recorder.watch_until(0, 100);
+        assert!(!is_watched());
     }
 
     #[test]
