@@ -192,8 +192,8 @@ async fn events_of_all_nodes_are_shown(backend: Backend) {
     let mut stream = owner.watch(TAIL, &[]).await;
     // The other node learns of the watcher within a poll: what it does before that is not shown.
     let mut last = String::new();
-    let mut is_shown = false;
-    while !is_shown {
+    let (mut of_other, mut shown) = (Vec::new(), Vec::new());
+    while !of_other.iter().any(|id| shown.contains(id)) {
         let reply = at_b.post("/v1/chat/completions", &chat()).await.expect(200);
         let id = reply.header("x-request-id").to_owned();
         let own = client
@@ -209,14 +209,13 @@ async fn events_of_all_nodes_are_shown(backend: Backend) {
             let chat = list.iter().find(|chat| chat["request_id"] == request);
             chat.unwrap()["id"].clone()
         };
-        // Its own is always shown, and that of the other node has been read by then.
-        let mut shown = Vec::new();
+        of_other.push(of(&id));
+        // Its own is always shown; that of the other node before it or after it.
         while !shown.contains(&of(&own)) {
             let event = stream.event().await.unwrap();
             shown.push(event.json()["id"].clone());
             last = event.id;
         }
-        is_shown = shown.contains(&of(&id));
     }
     // The other node goes on where this one stopped.
     at_b.post("/v1/chat/completions", &chat()).await.expect(200);
