@@ -38,10 +38,10 @@ pub use admin::{
     BudgetPatch, ChannelPause, ChargeRecord, ChatFilter, ChatItem, ConfigurationChange,
     ConfigurationKind, ConfigurationRow, ConfigurationWrite, Entry, EntryFilter, EntryPosition,
     Event, EventFilter, KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewAlert,
-    NewBudget, NewCredit, NewPortalSession, NewRefund, NewSession, NewUser, PageStart, PauseWrite,
-    PortalSession, Session, ShowRow, SignIn, SignInAttempt, SignInFailures, StoredConfiguration,
-    TaskDetails, TaskFilter, TaskItem, TrailVerification, UserFilter, UserPatch, amount_json,
-    time_json,
+    NewBudget, NewCredit, NewPortalSession, NewRefund, NewSession, NewUser, OidcIdentity,
+    OidcRefresh, OidcUsers, PageStart, PauseWrite, PortalSession, Session, ShowRow, SignIn,
+    SignInAttempt, SignInFailures, StoredConfiguration, TaskDetails, TaskFilter, TaskItem,
+    TrailVerification, UserFilter, UserPatch, amount_json, time_json,
 };
 pub use alerts::deliveries::{AlertAttempt, AlertDelivery, DueAlert};
 pub use alerts::{Alert, AlertKind};

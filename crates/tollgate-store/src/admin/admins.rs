@@ -32,7 +32,7 @@ const INSERT_ADMIN: Sql = Sql::both(
     "INSERT INTO admins (id, name, role, disabled, created_at, version) VALUES ($1, $2, $3, 0, $4, 1)
      ON CONFLICT DO NOTHING",
 );
-const UPDATE_ADMIN: Sql = Sql::both(
+pub(super) const UPDATE_ADMIN: Sql = Sql::both(
     "UPDATE admins SET name = $1, role = $2, disabled = $3, version = version + 1 WHERE id = $4 AND version = $5",
 );
 const DELETE_ADMIN: Sql = Sql::both("DELETE FROM admins WHERE id = $1");
@@ -110,7 +110,7 @@ impl Admin {
         })
     }
 
-    fn reply(&self, status: u16) -> AdminReply {
+    pub(super) fn reply(&self, status: u16) -> AdminReply {
         AdminReply::new(status, self.to_json(), Some(self.version))
     }
 }

@@ -6,6 +6,7 @@ use tollgate_core::Millis;
 use tollgate_core::id;
 
 use super::keys::{NewAdminKey, find_key, update_key};
+use super::oidc::use_nonce;
 use super::sessions::{MAX_AGE, MAX_IDLE, SignInAttempt, delete_attempt};
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
@@ -52,6 +53,8 @@ pub struct NewPortalSession {
     pub user_id: String,
     /// The attempt that is no failure.
     pub attempt: SignInAttempt,
+    /// Of a sign-in by an OpenID provider: the hash of its nonce, which is good for one.
+    pub nonce_hash: Option<String>,
 }
 
 /// The portal.
@@ -129,6 +132,11 @@ impl AdminChange for BeginSession {
         batch: &mut Batch<'_, '_>,
     ) -> Result<Applied, DbError> {
         let new = &self.new;
+        if let Some(nonce_hash) = &new.nonce_hash
+            && let Err(rejection) = use_nonce(batch, nonce_hash, request.now).await?
+        {
+            return Ok(rejection.into());
+        }
         let args = args![&new.hash, &self.id, &new.key_id, request.now];
         batch.queue(&INSERT_SESSION, args)?;
         delete_attempt(batch, &new.attempt)?;

@@ -15,6 +15,7 @@ const DELETE_SIGN_IN_FAILURES: Sql = Sql::both("DELETE FROM admin_sign_in_failur
 const DELETE_OLD_SESSIONS: Sql = Sql::both("DELETE FROM admin_sessions WHERE created_at <= $1");
 const DELETE_OLD_PORTAL_SESSIONS: Sql =
     Sql::both("DELETE FROM portal_sessions WHERE created_at <= $1");
+const DELETE_OIDC_SIGN_INS: Sql = Sql::both("DELETE FROM oidc_sign_ins WHERE at <= $1");
 const DELETE_OLD_LINKS: Sql = Sql::both("DELETE FROM admin_links WHERE expires_at <= $1");
 
 /// Deletes old idempotency records, failed sign-ins, sessions and links.
@@ -24,6 +25,7 @@ pub(crate) async fn purge(batch: &mut Batch<'_, '_>, now: Millis) -> Result<(), 
         (&DELETE_SIGN_IN_FAILURES, now - DAY),
         (&DELETE_OLD_SESSIONS, now - MAX_AGE),
         (&DELETE_OLD_PORTAL_SESSIONS, now - MAX_AGE),
+        (&DELETE_OIDC_SIGN_INS, now - DAY),
         (&DELETE_OLD_LINKS, now - DAY),
     ] {
         batch.execute(sql, args![until]).await?;

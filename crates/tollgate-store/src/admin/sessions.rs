@@ -7,6 +7,7 @@ use tollgate_core::{Millis, id};
 
 use super::admins::{ADMIN_BY_ID, ANY_ADMIN, Admin, DELETE_LINKS, insert_admin, read_admin};
 use super::json::time_json;
+use super::oidc::use_nonce;
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
 use crate::db::{DbError, Row, Sql, args};
@@ -37,7 +38,8 @@ const DELETE_SESSION: Sql = Sql::both("DELETE FROM admin_sessions WHERE id = $1"
 pub(super) const END_SESSIONS_OF_ADMIN: Sql =
     Sql::both("DELETE FROM admin_sessions WHERE admin_id = $1");
 const SET_LAST_SEEN: Sql = Sql::both("UPDATE admin_sessions SET last_seen_at = $1 WHERE id = $2");
-const SET_FRESH: Sql = Sql::both("UPDATE admin_sessions SET fresh_until = $1 WHERE id = $2");
+pub(super) const SET_FRESH: Sql =
+    Sql::both("UPDATE admin_sessions SET fresh_until = $1 WHERE id = $2");
 const SET_PASSWORD: Sql = Sql::both("UPDATE admins SET password = $1 WHERE id = $2");
 const SET_SIGN_IN: Sql = Sql::both("UPDATE admins SET last_sign_in_at = $1 WHERE id = $2");
 const TAKE_LINK: Sql =
@@ -55,7 +57,7 @@ pub(super) const MAX_IDLE: Millis = 12 * HOUR;
 /// A session ends this long after the sign-in.
 pub(super) const MAX_AGE: Millis = 7 * DAY;
 /// How long after the password was entered money and secrets may be touched.
-const FRESH: Millis = 5 * MINUTE;
+pub(super) const FRESH: Millis = 5 * MINUTE;
 /// Failed sign-ins are counted over this time.
 const FAILURE_WINDOW: Millis = 15 * MINUTE;
 /// The role of the first admin.
@@ -124,6 +126,15 @@ pub enum SignIn {
         password: String,
         /// The name of the first admin; only for the link of a first sign-in.
         name: Option<String>,
+    },
+    /// With an account of an OpenID provider.
+    Oidc {
+        /// The admin's id.
+        admin_id: String,
+        /// SHA-256 of the sign-in's nonce, in hex: it is good for one session.
+        nonce_hash: String,
+        /// When the provider last asked for the password; `None` if it does not say.
+        authenticated_at: Option<Millis>,
     },
 }
 
@@ -276,6 +287,18 @@ impl BeginSession {
     ) -> Result<Result<Admin, AdminRejection>, DbError> {
         let (hash, password, name) = match &self.new.sign_in {
             SignIn::Password { admin_id } => return enabled_admin(batch, admin_id).await,
+            SignIn::Oidc {
+                admin_id,
+                nonce_hash,
+                ..
+            } => {
+                return match enabled_admin(batch, admin_id).await? {
+                    Ok(admin) => Ok(use_nonce(batch, nonce_hash, request.now)
+                        .await?
+                        .map(|()| admin)),
+                    Err(rejection) => Ok(Err(rejection)),
+                };
+            }
             SignIn::Link {
                 hash,
                 password,
@@ -333,7 +356,12 @@ impl AdminChange for BeginSession {
             address: new.address.clone(),
             created_at: now,
             last_seen_at: now,
-            fresh_until: now + FRESH,
+            fresh_until: match new.sign_in {
+                SignIn::Oidc {
+                    authenticated_at, ..
+                } => authenticated_at.map_or(now, |at| at.min(now) + FRESH),
+                SignIn::Password { .. } | SignIn::Link { .. } => now + FRESH,
+            },
             admin_id: admin.id.clone(),
             admin: admin.name,
             role: admin.role,

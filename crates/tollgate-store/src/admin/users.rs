@@ -101,7 +101,7 @@ impl User {
     }
 
     /// As the trail shows it: without money, whose movements are in the books.
-    fn to_trail_json(&self) -> Value {
+    pub(super) fn to_trail_json(&self) -> Value {
         let mut object = self.to_admin_json();
         if let Some(members) = object.as_object_mut() {
             members.retain(|name, _| !["balance", "held", "used"].contains(&name.as_str()));
@@ -109,7 +109,7 @@ impl User {
         object
     }
 
-    fn reply(&self, status: u16) -> AdminReply {
+    pub(super) fn reply(&self, status: u16) -> AdminReply {
         AdminReply::new(status, self.to_admin_json(), Some(self.version))
     }
 }
@@ -118,22 +118,8 @@ impl User {
 impl Store {
     /// Creates a user.
     pub async fn admin_create_user(&self, request: &AdminRequest, new: NewUser) -> AdminResult {
-        let create = CreateUser {
-            user: User {
-                id: id::short_id("user_"),
-                name: new.name,
-                unlimited: new.unlimited,
-                balance: new.opening,
-                held: Amount::ZERO,
-                used: Amount::ZERO,
-                rates: new.rates,
-                disabled_at: None,
-                created_at: request.now,
-                version: 1,
-            },
-            reference: id::short_id("credit_"),
-        };
-        self.admin_write(request, create).await
+        self.admin_write(request, CreateUser::new(new, request.now))
+            .await
     }
 
     /// Changes a user that has the version `if_match`; any version if that is `None`.
@@ -184,7 +170,10 @@ impl Store {
 }
 
 /// The user as this batch has it; `None` if there is none.
-async fn find_user(batch: &mut Batch<'_, '_>, user_id: &str) -> Result<Option<User>, DbError> {
+pub(super) async fn find_user(
+    batch: &mut Batch<'_, '_>,
+    user_id: &str,
+) -> Result<Option<User>, DbError> {
     let Some(mut row) = batch.first(&USER_BY_ID, args![user_id]).await? else {
         return Ok(None);
     };
@@ -201,10 +190,30 @@ fn name_taken(name: &str) -> Applied {
     AdminRejection::conflict("name_taken", Some("name"), message).into()
 }
 
-struct CreateUser {
-    user: User,
+pub(super) struct CreateUser {
+    pub(super) user: User,
     /// Of the ledger entry of the opening balance.
     reference: String,
+}
+
+impl CreateUser {
+    pub(super) fn new(new: NewUser, now: Millis) -> Self {
+        Self {
+            user: User {
+                id: id::short_id("user_"),
+                name: new.name,
+                unlimited: new.unlimited,
+                balance: new.opening,
+                held: Amount::ZERO,
+                used: Amount::ZERO,
+                rates: new.rates,
+                disabled_at: None,
+                created_at: now,
+                version: 1,
+            },
+            reference: id::short_id("credit_"),
+        }
+    }
 }
 
 #[async_trait(?Send)]

@@ -233,6 +233,8 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     drop(store);
     for statement in [
         "DROP TABLE usage_daily",
+        "DROP TABLE oidc_identities",
+        "DROP TABLE oidc_sign_ins",
         "DROP TABLE alerts",
         "DROP TABLE alert_states",
         "DROP TABLE alert_deliveries",

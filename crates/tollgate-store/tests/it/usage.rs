@@ -352,6 +352,8 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     drop(store);
     for statement in [
         "DROP TABLE usage_daily",
+        "DROP TABLE oidc_identities",
+        "DROP TABLE oidc_sign_ins",
         "DROP TABLE alerts",
         "DROP TABLE alert_states",
         "DROP TABLE alert_deliveries",

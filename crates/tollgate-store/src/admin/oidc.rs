@@ -1,0 +1,441 @@
+//! Sign-in by an OpenID provider: which admin, user and key an account there is. It is known by issuer and subject, never by a name.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tollgate_core::{Millis, id};
+
+use super::admins::{ADMIN_BY_ID, Admin, UPDATE_ADMIN, insert_admin, read_admin};
+use super::keys::find_key;
+use super::sessions::{END_SESSIONS_OF_ADMIN, FRESH, SET_FRESH, SignInAttempt, delete_attempt};
+use super::users::{CreateUser, NewUser, find_user};
+use super::write::{AdminChange, AdminRejection, AdminRequest, AdminResult};
+use super::write::{Applied, Change};
+use crate::db::{DbError, Sql, args};
+use crate::error::StoreError;
+use crate::keys::{NewKey, insert_key};
+use crate::store::Store;
+use crate::users::{USER_BY_NAME, User, read_user};
+use crate::writer::Write;
+use crate::writer::batch::Batch;
+
+const IDENTITY: Sql = Sql::both(
+    "SELECT admin_id, user_id, key_id FROM oidc_identities WHERE issuer = $1 AND subject = $2",
+);
+const LINKED_USER: Sql = Sql::both("SELECT subject FROM oidc_identities WHERE user_id = $1");
+const LINK_ADMIN: Sql = Sql::both(
+    "INSERT INTO oidc_identities (issuer, subject, admin_id, created_at) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (issuer, subject) DO UPDATE SET admin_id = excluded.admin_id",
+);
+const LINK_USER: Sql = Sql::both(
+    "INSERT INTO oidc_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (issuer, subject) DO UPDATE SET user_id = excluded.user_id",
+);
+const SET_KEY: Sql =
+    Sql::both("UPDATE oidc_identities SET key_id = $1 WHERE issuer = $2 AND subject = $3");
+const ADMIN_OF_SESSION: Sql = Sql::both("SELECT admin_id FROM admin_sessions WHERE id = $1");
+const INSERT_SIGN_IN: Sql =
+    Sql::both("INSERT INTO oidc_sign_ins (nonce_hash, at) VALUES ($1, $2) ON CONFLICT DO NOTHING");
+
+/// An account of an OpenID provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OidcIdentity {
+    /// The provider's issuer URL.
+    pub issuer: String,
+    /// The account's `sub`, which the provider gives to nobody else.
+    pub subject: String,
+}
+
+/// Which user an account is that has not signed in before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OidcUsers {
+    /// A new one.
+    Create,
+    /// The one with the account's name, if no other account is.
+    Match,
+}
+
+/// A session's admin has signed in again.
+#[derive(Debug, Clone)]
+pub struct OidcRefresh {
+    /// The account.
+    pub identity: OidcIdentity,
+    /// SHA-256 of the sign-in's nonce, in hex.
+    pub nonce_hash: String,
+    /// When the provider asked for the password.
+    pub authenticated_at: Millis,
+    /// The attempt that is no failure.
+    pub attempt: SignInAttempt,
+    /// Now.
+    pub now: Millis,
+}
+
+/// Sign-in by an OpenID provider.
+impl Store {
+    /// The admin that an account is, with this role from now on: created at its first sign-in. A name that is taken and a disabled admin
+    /// are [`AdminRejection::Conflict`].
+    pub async fn sign_in_oidc_admin(
+        &self,
+        request: &AdminRequest,
+        identity: OidcIdentity,
+        name: &str,
+        role: &str,
+    ) -> AdminResult {
+        let sign_in = SignInAdmin {
+            identity,
+            new_id: id::short_id("admin_"),
+            name: name.to_owned(),
+            role: role.to_owned(),
+        };
+        self.admin_write(request, sign_in).await
+    }
+
+    /// Ends the sessions of the admin that an account is: the provider gives it no role any more.
+    pub async fn end_oidc_sessions(&self, identity: OidcIdentity) -> Result<(), StoreError> {
+        self.write(EndSessions(identity)).await
+    }
+
+    /// Allows a session to touch money and secrets until five minutes after the provider asked for the password. False, and nothing is
+    /// changed, if the session is not of the admin that the account is, or the nonce was used before.
+    pub async fn refresh_oidc_session(
+        &self,
+        session_id: &str,
+        sign_in: OidcRefresh,
+    ) -> Result<bool, StoreError> {
+        let session_id = session_id.to_owned();
+        self.write(RefreshSession {
+            session_id,
+            sign_in,
+        })
+        .await
+    }
+
+    /// The user that an account is: created or found by its name at its first sign-in. [`AdminRejection::NotFound`] if there is no user
+    /// of that name; a name that is taken and a disabled user are [`AdminRejection::Conflict`].
+    pub async fn sign_in_oidc_user(
+        &self,
+        request: &AdminRequest,
+        identity: OidcIdentity,
+        name: &str,
+        users: OidcUsers,
+    ) -> AdminResult {
+        let new = NewUser {
+            name: name.to_owned(),
+            ..NewUser::default()
+        };
+        let sign_in = SignInUser {
+            identity,
+            users,
+            create: CreateUser::new(new, request.now),
+        };
+        self.admin_write(request, sign_in).await
+    }
+
+    /// The key with which the user of an account uses the portal: `new` if it has none yet, or that was revoked or has expired.
+    pub async fn oidc_portal_key(
+        &self,
+        request: &AdminRequest,
+        identity: OidcIdentity,
+        user_id: &str,
+        new: NewKey,
+    ) -> AdminResult {
+        let user_id = user_id.to_owned();
+        let ensure = EnsureKey {
+            identity,
+            user_id,
+            new,
+        };
+        self.admin_write(request, ensure).await
+    }
+}
+
+/// What is known of an account.
+struct Links {
+    admin_id: Option<String>,
+    user_id: Option<String>,
+    key_id: Option<String>,
+}
+
+async fn links(batch: &mut Batch<'_, '_>, identity: &OidcIdentity) -> Result<Links, DbError> {
+    let args = args![&identity.issuer, &identity.subject];
+    Ok(match batch.first(&IDENTITY, args).await? {
+        None => Links {
+            admin_id: None,
+            user_id: None,
+            key_id: None,
+        },
+        Some(mut row) => Links {
+            admin_id: row.opt_text(0)?,
+            user_id: row.opt_text(1)?,
+            key_id: row.opt_text(2)?,
+        },
+    })
+}
+
+/// Notes that the sign-in with this nonce has succeeded. A second one is an error.
+pub(super) async fn use_nonce(
+    batch: &mut Batch<'_, '_>,
+    nonce_hash: &str,
+    now: Millis,
+) -> Result<Result<(), AdminRejection>, DbError> {
+    let inserted = batch
+        .execute(&INSERT_SIGN_IN, args![nonce_hash, now])
+        .await?;
+    Ok(match inserted {
+        0 => Err(AdminRejection::conflict(
+            "replayed",
+            None,
+            "this sign-in has succeeded before",
+        )),
+        _ => Ok(()),
+    })
+}
+
+fn disabled(what: &str) -> Applied {
+    AdminRejection::conflict("disabled", None, format!("the {what} is disabled")).into()
+}
+
+fn name_taken(what: &str, name: &str) -> Applied {
+    let message =
+        format!("there is {what} {name:?} already who does not sign in with this account");
+    AdminRejection::conflict("name_taken", Some("name"), message).into()
+}
+
+/// An object of the trail with the account that it is.
+fn with_identity(mut object: Value, identity: &OidcIdentity) -> Value {
+    object["oidc"] = json!({ "issuer": identity.issuer, "subject": identity.subject });
+    object
+}
+
+struct SignInAdmin {
+    identity: OidcIdentity,
+    /// Of an admin who is created.
+    new_id: String,
+    name: String,
+    role: String,
+}
+
+impl SignInAdmin {
+    async fn create(
+        &self,
+        request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let now = request.now;
+        let admin = insert_admin(batch, &self.new_id, &self.name, &self.role, now).await?;
+        let Some(admin) = admin else {
+            return Ok(name_taken("an admin", &self.name));
+        };
+        let OidcIdentity { issuer, subject } = &self.identity;
+        batch.queue(&LINK_ADMIN, args![issuer, subject, &admin.id, now])?;
+        Ok(Applied::Changed(Change {
+            action: "admin.create",
+            object_type: "admin",
+            object_id: admin.id.clone(),
+            before: None,
+            after: Some(with_identity(admin.to_json(), &self.identity)),
+            reply: admin.reply(201),
+        }))
+    }
+
+    fn set_role(&self, batch: &mut Batch<'_, '_>, admin: &Admin) -> Result<Applied, DbError> {
+        let mut changed = admin.clone();
+        changed.role.clone_from(&self.role);
+        changed.version += 1;
+        let args = args![
+            &changed.name,
+            &changed.role,
+            changed.disabled,
+            &admin.id,
+            admin.version
+        ];
+        batch.queue_one(&UPDATE_ADMIN, args)?;
+        Ok(Applied::Changed(Change {
+            action: "admin.update",
+            object_type: "admin",
+            object_id: admin.id.clone(),
+            before: Some(admin.to_json()),
+            after: Some(with_identity(changed.to_json(), &self.identity)),
+            reply: changed.reply(200),
+        }))
+    }
+}
+
+#[async_trait(?Send)]
+impl AdminChange for SignInAdmin {
+    async fn apply(
+        &self,
+        request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let admin_id = links(batch, &self.identity).await?.admin_id;
+        let row = match admin_id {
+            Some(id) => batch.first(&ADMIN_BY_ID, args![&id]).await?,
+            None => None,
+        };
+        // An admin who was deleted is created anew: who must not come back is disabled, or loses the role at the provider.
+        let Some(mut row) = row else {
+            return self.create(request, batch).await;
+        };
+        let admin = read_admin(&mut row)?;
+        match () {
+            () if admin.disabled => Ok(disabled("admin")),
+            () if admin.role == self.role => Ok(Applied::Unchanged(admin.reply(200))),
+            () => self.set_role(batch, &admin),
+        }
+    }
+}
+
+struct EndSessions(OidcIdentity);
+
+#[async_trait(?Send)]
+impl Write for EndSessions {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        match links(batch, &self.0).await?.admin_id {
+            Some(admin_id) => batch.queue(&END_SESSIONS_OF_ADMIN, args![&admin_id]),
+            None => Ok(()),
+        }
+    }
+}
+
+struct RefreshSession {
+    session_id: String,
+    sign_in: OidcRefresh,
+}
+
+#[async_trait(?Send)]
+impl Write for RefreshSession {
+    type Out = bool;
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
+        let sign_in = &self.sign_in;
+        let admin_id = links(batch, &sign_in.identity).await?.admin_id;
+        let args = args![&self.session_id];
+        let owner = match batch.first(&ADMIN_OF_SESSION, args).await? {
+            Some(mut row) => Some(row.text(0)?),
+            None => None,
+        };
+        if admin_id.is_none() || owner != admin_id {
+            return Ok(false);
+        }
+        // A commit whose answer was lost has used the nonce itself.
+        let used = use_nonce(batch, &sign_in.nonce_hash, sign_in.now).await?;
+        if used.is_err() && !batch.commit_in_doubt {
+            return Ok(false);
+        }
+        let fresh_until = sign_in.authenticated_at.min(sign_in.now) + FRESH;
+        batch.queue(&SET_FRESH, args![fresh_until, &self.session_id])?;
+        delete_attempt(batch, &sign_in.attempt)?;
+        Ok(true)
+    }
+}
+
+struct SignInUser {
+    identity: OidcIdentity,
+    users: OidcUsers,
+    create: CreateUser,
+}
+
+impl SignInUser {
+    fn link(&self, batch: &mut Batch<'_, '_>, user_id: &str, now: Millis) -> Result<(), DbError> {
+        let OidcIdentity { issuer, subject } = &self.identity;
+        batch.queue(&LINK_USER, args![issuer, subject, user_id, now])
+    }
+
+    async fn find_by_name(
+        &self,
+        request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let name = &self.create.user.name;
+        let Some(mut row) = batch.first(&USER_BY_NAME, args![name]).await? else {
+            return Ok(AdminRejection::NotFound.into());
+        };
+        let user = read_user(&mut row)?;
+        if user.disabled_at.is_some() {
+            return Ok(disabled("user"));
+        }
+        // Another account of the same name is another person.
+        if batch.first(&LINKED_USER, args![&user.id]).await?.is_some() {
+            return Ok(name_taken("a user", name));
+        }
+        self.link(batch, &user.id, request.now)?;
+        Ok(Applied::Changed(Change {
+            action: "user.update",
+            object_type: "user",
+            object_id: user.id.clone(),
+            before: Some(user.to_trail_json()),
+            after: Some(with_identity(user.to_trail_json(), &self.identity)),
+            reply: user.reply(200),
+        }))
+    }
+}
+
+#[async_trait(?Send)]
+impl AdminChange for SignInUser {
+    async fn apply(
+        &self,
+        request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let user: Option<User> = match links(batch, &self.identity).await?.user_id {
+            Some(user_id) => find_user(batch, &user_id).await?,
+            None => None,
+        };
+        match (user, self.users) {
+            (Some(user), _) if user.disabled_at.is_some() => Ok(disabled("user")),
+            (Some(user), _) => Ok(Applied::Unchanged(user.reply(200))),
+            (None, OidcUsers::Match) => self.find_by_name(request, batch).await,
+            (None, OidcUsers::Create) => {
+                let mut applied = self.create.apply(request, batch).await?;
+                if let Applied::Changed(change) = &mut applied {
+                    self.link(batch, &change.object_id, request.now)?;
+                    let after = change.after.take();
+                    change.after = after.map(|after| with_identity(after, &self.identity));
+                }
+                Ok(applied)
+            }
+        }
+    }
+}
+
+struct EnsureKey {
+    identity: OidcIdentity,
+    user_id: String,
+    new: NewKey,
+}
+
+#[async_trait(?Send)]
+impl AdminChange for EnsureKey {
+    async fn apply(
+        &self,
+        request: &AdminRequest,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Applied, DbError> {
+        let key = match links(batch, &self.identity).await?.key_id {
+            Some(key_id) => find_key(batch, &key_id).await?,
+            None => None,
+        };
+        let key = key.filter(|key| {
+            let has_expired = key.limits.expires_at.is_some_and(|at| at <= request.now);
+            key.revoked_at.is_none() && !has_expired && key.user_id == self.user_id
+        });
+        if let Some(key) = key {
+            return Ok(Applied::Unchanged(key.reply(200)));
+        }
+        insert_key(batch, &self.new, &self.user_id).await?;
+        let OidcIdentity { issuer, subject } = &self.identity;
+        batch.queue_one(&SET_KEY, args![&self.new.id, issuer, subject])?;
+        let missing = || DbError::Failed(format!("key {} was not inserted", self.new.id));
+        let created = find_key(batch, &self.new.id).await?.ok_or_else(missing)?;
+        Ok(Applied::Changed(Change {
+            action: "key.create",
+            object_type: "key",
+            object_id: created.id.clone(),
+            before: None,
+            after: Some(created.to_trail_json()),
+            reply: created.reply(201),
+        }))
+    }
+}
