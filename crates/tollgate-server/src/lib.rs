@@ -13,6 +13,7 @@ pub mod fair_permits;
 pub mod http;
 pub mod logging;
 pub mod metrics;
+pub mod oidc;
 pub mod openapi;
 pub mod otel;
 pub mod portal;

@@ -20,6 +20,7 @@ use crate::chat::handler;
 use crate::chat::request::ChatRequest;
 use crate::http::client_address::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
+use crate::oidc;
 use crate::portal;
 use crate::routes::{
     balance, chat, console, fallback, files, health, images, models, pages, quote, speech, tasks,
@@ -167,6 +168,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
+        .merge(oidc::routes())
         .merge(console::routes())
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::method_not_allowed);

@@ -26,6 +26,7 @@ use crate::config_sync::ConfigSync;
 use crate::http::body_memory::BodyBudget;
 use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
+use crate::oidc::OidcProvider;
 use crate::openapi;
 use crate::reloadable::ReloadableHandle;
 use crate::storage::data_dir;
@@ -87,6 +88,8 @@ pub struct App {
     pub openapi: String,
     /// Authenticates the operator.
     pub admin_key: Secret,
+    /// Signs in admins and users, if it is configured.
+    pub oidc: Option<Arc<OidcProvider>>,
     /// Hashes the passwords of admins.
     pub passwords: PasswordHasher,
     /// Whether `/metrics` needs no key: only on a loopback address.
@@ -144,7 +147,6 @@ impl App {
         let tasks = shared.task_context(&config);
         Ok(Arc::new(Self {
             openapi: openapi::document(&public_url).to_string(),
-            public_url,
             record_cache: RecordCache::default(),
             trace: shared.trace_context(config.limits.trusted_proxies()),
             chat: shared.chat_context(&config),
@@ -158,6 +160,7 @@ impl App {
             )),
             stopping: CancellationToken::new(),
             admin_key,
+            oidc: shared.oidc_provider(&config, &public_url),
             passwords: PasswordHasher::default(),
             metrics_public: address.ip().is_loopback()
                 && config.metrics_listen.is_none()
@@ -173,6 +176,7 @@ impl App {
             reloadable: shared.reloadable,
             config_sync: Arc::new(config_sync),
             closing: shared.closing,
+            public_url,
             config,
         }))
     }
@@ -251,6 +255,14 @@ impl Shared {
                 currency: config.currency,
             },
         })
+    }
+
+    fn oidc_provider(&self, config: &Config, public_url: &str) -> Option<Arc<OidcProvider>> {
+        let settings = config.oidc.clone()?;
+        let (egress, clock) = (self.egress.clone(), Arc::clone(&self.clock));
+        Some(Arc::new(OidcProvider::new(
+            settings, public_url, egress, clock,
+        )))
     }
 
     fn webhook_sender(&self) -> Arc<WebhookSender> {

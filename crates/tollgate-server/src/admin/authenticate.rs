@@ -6,7 +6,7 @@ use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 use tollgate_core::clock::MINUTE;
 use tollgate_core::{Millis, id};
-use tollgate_store::{Key, Session, time_json};
+use tollgate_store::{Key, Session, StoreError, time_json};
 
 use super::error::AdminError;
 use super::scope::{Role, Scope, Scopes};
@@ -158,13 +158,8 @@ pub(super) async fn authenticate(
     if let Some(token) = bearer(headers) {
         return bearer_actor(app, token).await;
     }
-    let secret = cookie(headers, session_cookie(app, headers));
-    let secret = secret.ok_or_else(AdminError::unauthorized)?;
     let now = app.clock.now();
-    let session = app
-        .store
-        .session_by_hash(&id::key_hash(secret), now)
-        .await?;
+    let session = find_session(app, headers, now).await?;
     let session = session.ok_or_else(AdminError::unauthorized)?;
     if !method.is_safe() {
         check_same_origin(app, headers)?;
@@ -173,6 +168,24 @@ pub(super) async fn authenticate(
         app.store.note_session_use(&session.id, now);
     }
     Ok(Actor::of_session(session))
+}
+
+/// The session of the request's cookie, if that has not ended.
+async fn find_session(
+    app: &App,
+    headers: &HeaderMap,
+    now: Millis,
+) -> Result<Option<Session>, StoreError> {
+    let Some(secret) = cookie(headers, session_cookie(app, headers)) else {
+        return Ok(None);
+    };
+    let hash = id::key_hash(secret);
+    app.store.session_by_hash(&hash, now).await
+}
+
+/// The session of the request's cookie, if there is one that can be read.
+pub(crate) async fn admin_session(app: &App, headers: &HeaderMap, now: Millis) -> Option<Session> {
+    find_session(app, headers, now).await.ok().flatten()
 }
 
 async fn bearer_actor(app: &App, token: &str) -> Result<Actor, AdminError> {

@@ -42,7 +42,9 @@ mod users;
 
 pub use admins::sign_in_link;
 pub use authenticate::{Actor, ActorKind};
-pub(crate) use authenticate::{USE_INTERVAL, check_same_origin, cookie, is_plain_loopback};
+pub(crate) use authenticate::{
+    USE_INTERVAL, admin_session, check_same_origin, cookie, is_plain_loopback,
+};
 pub use call::{Call, written};
 pub use endpoints::Endpoint;
 pub use error::AdminError;
@@ -51,3 +53,4 @@ pub use list::{Item, Listing};
 pub use password::PasswordHasher;
 pub use query::Query;
 pub use reply::Reply;
+pub(crate) use sessions::{admin_session_cookie, methods as sign_in_methods};

@@ -27,6 +27,7 @@ const SCHEMAS: &[(&str, &str)] = &[
         "id:string created_at:time last_seen_at:time address:string current:boolean",
     ),
     ("sign_in", "name?:string password:string code?:string"),
+    ("sign_in_methods", "oidc:object?"),
     ("password", "password:string"),
     (
         "admin",

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use async_trait::async_trait;
-use http::{HeaderValue, Method, StatusCode, header};
-use serde_json::Value;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use serde_json::{Value, json};
 use tollgate_core::id;
 use tollgate_store::{
     AdminRejection, AdminRequest, NewSession, Session, SignIn, SignInAttempt, SignInFailures, Store,
@@ -18,6 +18,7 @@ use super::fields::{self, Fields};
 use super::list::{self, Item, Listing};
 use super::reply::Reply;
 use crate::routes::health::FORWARDING_HEADERS;
+use crate::state::App;
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -39,6 +40,16 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         body: None,
         returns: Returns::Nothing,
         handler: handler!(sign_out),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/session/methods",
+        access: Access::Public,
+        summary: "How one can sign in: `oidc` has the label of the OpenID provider, null if there is none.",
+        query: &[],
+        body: None,
+        returns: Returns::Object("sign_in_methods", 200),
+        handler: handler!(methods),
     },
     Endpoint {
         method: Method::POST,
@@ -153,6 +164,14 @@ async fn sign_in(call: Call) -> Result<Reply, AdminError> {
     Ok(reply.header(header::SET_COOKIE, set_cookie(&call, &secret, COOKIE_AGE)))
 }
 
+/// The ways to sign in to console and portal.
+pub(crate) async fn methods(call: Call) -> Result<Reply, AdminError> {
+    call.check_query()?;
+    let provider = call.app.oidc.as_ref();
+    let oidc = provider.map(|provider| json!({ "label": provider.settings().label }));
+    Ok(Reply::json(json!({ "oidc": oidc })))
+}
+
 /// Counts the attempt as failed until it succeeds.
 async fn begin_attempt(
     call: &Call,
@@ -229,7 +248,16 @@ fn comes_from_this_machine(call: &Call) -> bool {
 }
 
 fn set_cookie(call: &Call, secret: &str, age: u32) -> HeaderValue {
-    let name = session_cookie(&call.app, &call.headers);
+    cookie_header(&call.app, &call.headers, secret, age)
+}
+
+/// The header that gives a browser the cookie of a new session.
+pub(crate) fn admin_session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> HeaderValue {
+    cookie_header(app, headers, secret, COOKIE_AGE)
+}
+
+fn cookie_header(app: &App, headers: &HeaderMap, secret: &str, age: u32) -> HeaderValue {
+    let name = session_cookie(app, headers);
     let secure = if name.starts_with("__Host-") {
         "; Secure"
     } else {

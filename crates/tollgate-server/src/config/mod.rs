@@ -10,6 +10,7 @@ mod document;
 mod fields;
 mod json;
 mod log;
+mod oidc;
 mod part_prices;
 mod prices;
 mod report;
@@ -36,6 +37,7 @@ use tollgate_upstream::provider::Settings as ProviderSettings;
 
 pub use json::{SettingError, channel_from_json, price_from_json};
 pub use log::{Log, LogFormat, Ratio};
+pub use oidc::{Oidc, OidcRole, is_safe_url};
 pub use part_prices::PartPrices;
 pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
 pub use report::Setting;
@@ -139,6 +141,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// OpenTelemetry traces.
     pub traces: Traces,
+    /// Sign-in by an OpenID provider; `None`: by password and API key only.
+    pub oidc: Option<Oidc>,
     /// In the order of the file.
     pub channels: Vec<Channel>,
     /// By the name of a channel with keys, where each of them comes from: `env:NAME` or `file`.
@@ -190,6 +194,7 @@ struct Settings {
     media: MediaSettings,
     metrics: MetricsSettings,
     model: Vec<ModelSettings>,
+    oidc: Option<Oidc>,
     price: HashMap<String, ModelPrice>,
     #[serde(deserialize_with = "addresses::public_url")]
     public_url: Option<String>,
@@ -224,6 +229,7 @@ impl Default for Settings {
             media: MediaSettings::default(),
             metrics: MetricsSettings::default(),
             model: Vec::new(),
+            oidc: None,
             price: HashMap::new(),
             public_url: None,
             safety: Safety::default(),
@@ -461,6 +467,7 @@ impl Config {
             metrics_listen: settings.metrics.listen,
             tls: settings.tls,
             traces: settings.traces,
+            oidc: settings.oidc,
             channels: settings.channel.into_iter().map(|entry| entry.0).collect(),
             key_origins: BTreeMap::new(),
             prices: settings.price,

@@ -11,14 +11,14 @@ use url::Url;
 use super::document::{Node, Origin, Table, Value};
 use super::storage::StorageLocation;
 use super::values::Sandbox;
-use super::{Config, ConfigError, Overrides, PREFIX, Variables};
+use super::{Config, ConfigError, Oidc, Overrides, PREFIX, Variables};
 
 /// Settings that have endpoints of their own in the admin API.
 const OBJECTS: [&str; 3] = ["channel", "price", "model"];
 /// What stands for a secret.
 const HIDDEN: &str = "(secret)";
-/// A table that is one setting: its names are the operator's.
-const WEIGHTS: &str = "fairness.weights";
+/// Tables that are one setting each: their names are the operator's.
+const MAPS: [&str; 2] = ["fairness.weights", "oidc.roles"];
 
 /// Where settings come from, by their paths.
 pub(super) type SettingOrigins = BTreeMap<String, SettingOrigin>;
@@ -51,7 +51,7 @@ pub struct Setting {
 pub(super) fn origins(table: &Table) -> SettingOrigins {
     fn walk(path: &str, node: &Node, origins: &mut SettingOrigins) {
         match &node.value {
-            Value::Table(table) if path != WEIGHTS => {
+            Value::Table(table) if !MAPS.contains(&path) => {
                 for (name, node) in table {
                     walk(&format!("{path}.{name}"), node, origins);
                 }
@@ -85,10 +85,14 @@ struct Delays {
     sandbox: Sandbox,
 }
 
+/// What is shown of a secret.
+fn hidden(secret: &Option<Secret>) -> Option<&'static str> {
+    secret.as_ref().map(|_| HIDDEN)
+}
+
 impl Config {
     /// Every setting but channels, prices and models, by path.
     pub fn settings(&self) -> Vec<Setting> {
-        let hidden = |secret: &Option<Secret>| secret.as_ref().map(|_| HIDDEN);
         let networks = self.allow_private_urls.iter().map(ToString::to_string);
         let storage = match &self.storage {
             StorageLocation::Folder(folder) => folder
@@ -114,6 +118,7 @@ impl Config {
             "log": self.log,
             "media": { "allow_private_urls": networks.collect::<Vec<_>>() },
             "metrics": { "listen": self.metrics_listen },
+            "oidc": self.oidc_settings(),
             "public_url": self.public_url,
             "safety": { "families": self.safety.families, "patterns": self.safety.patterns() },
             "secrets": { "key": hidden(&self.secrets_key) },
@@ -146,6 +151,22 @@ impl Config {
         settings
     }
 
+    /// The members of `[oidc]`: all of them null or by default if there is no such table.
+    fn oidc_settings(&self) -> Json {
+        let oidc = self.oidc.as_ref();
+        json!({
+            "issuer": oidc.map(|oidc| &oidc.issuer),
+            "client_id": oidc.map(|oidc| &oidc.client_id),
+            "client_secret": oidc.and_then(|oidc| hidden(&oidc.client_secret)),
+            "label": oidc.map(|oidc| &oidc.label),
+            "scopes": oidc.map(|oidc| &oidc.scopes),
+            "name_claim": oidc.map(|oidc| &oidc.name_claim),
+            "role_claim": oidc.map(|oidc| &oidc.role_claim),
+            "roles": oidc.map(|oidc| &oidc.roles),
+            "users": oidc.map(Oidc::users_name),
+        })
+    }
+
     fn flatten(&self, path: &str, members: Map<String, Json>, settings: &mut Vec<Setting>) {
         for (name, value) in members {
             let key = match path {
@@ -153,7 +174,9 @@ impl Config {
                 path => format!("{path}.{name}"),
             };
             match value {
-                Json::Object(members) if key != WEIGHTS => self.flatten(&key, members, settings),
+                Json::Object(members) if !MAPS.contains(&key.as_str()) => {
+                    self.flatten(&key, members, settings)
+                }
                 value => {
                     let origin = self.origins.get(&key);
                     settings.push(Setting {

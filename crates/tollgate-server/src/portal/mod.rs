@@ -7,6 +7,8 @@ mod history;
 mod keys;
 mod session;
 
+pub(crate) use session::portal_session_cookie;
+
 use std::sync::Arc;
 
 use axum::Router;

@@ -7,7 +7,9 @@ use tollgate_store::{AdminRequest, NewPortalSession, SignInFailures};
 use super::account::me;
 use super::authenticate::cookie_name;
 use crate::admin::endpoints::{Access, Endpoint, Returns, handler};
-use crate::admin::{Actor, ActorKind, AdminError, Call, Reply, check_same_origin, fields, written};
+use crate::admin::{
+    Actor, ActorKind, AdminError, Call, Reply, check_same_origin, fields, sign_in_methods, written,
+};
 use crate::auth::keys::AuthError;
 use crate::state::App;
 
@@ -21,6 +23,16 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         body: Some("portal_sign_in"),
         returns: Returns::Object("portal_me", 201),
         handler: handler!(sign_in),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/session/methods",
+        access: Access::Public,
+        summary: "How one can sign in beside an API key: `oidc` has the label of the OpenID provider, null if there is none.",
+        query: &[],
+        body: None,
+        returns: Returns::Object("sign_in_methods", 200),
+        handler: handler!(sign_in_methods),
     },
     Endpoint {
         method: Method::DELETE,
@@ -70,6 +82,7 @@ async fn sign_in(call: Call) -> Result<Reply, AdminError> {
         key_id: key.id.clone(),
         user_id: key.user_id.clone(),
         attempt,
+        nonce_hash: None,
     };
     let request = AdminRequest {
         actor: Actor::of_key(key.clone(), None).name,
@@ -100,6 +113,11 @@ async fn sign_out(call: Call) -> Result<Reply, AdminError> {
         .await;
     let cookie = set_cookie(&call.app, &call.headers, "", 0);
     Ok(written(ended, "session")?.header(header::SET_COOKIE, cookie))
+}
+
+/// The header that gives a browser the cookie of a new session.
+pub(crate) fn portal_session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> HeaderValue {
+    set_cookie(app, headers, secret, COOKIE_AGE)
 }
 
 fn set_cookie(app: &App, headers: &HeaderMap, secret: &str, age: u32) -> HeaderValue {

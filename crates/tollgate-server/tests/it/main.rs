@@ -26,6 +26,7 @@ mod limits;
 mod logs;
 mod models;
 mod nodes;
+mod oidc;
 mod operations;
 mod operator_commands;
 mod portal;

@@ -153,6 +153,26 @@ async fn doctor_finds_what_is_wrong(backend: Backend) {
         assert!(found.iter().any(is_expected), "{config}: {found:?}");
     }
     gateway.execute(newer).await;
+    // Channels of the database are checked like those of the file.
+    gateway.set_config("");
+    let body = r#"{"kind": "openai", "base_url": "http://127.0.0.1:1", "models": [{"name": "gpt-5"}], "api_keys": []}"#;
+    let insert = format!(
+        "INSERT INTO configuration (kind, name, body, created_at, updated_at, version) VALUES ('channel', 'stored', '{body}', 0, 0, 1)"
+    );
+    gateway.execute(&insert).await;
+    let output = run_command(gateway.command(&["doctor"]).arg("--json")).await;
+    let found = findings(&output.json(), "channel");
+    assert!(
+        found[0].1.starts_with("stored cannot be reached"),
+        "{found:?}"
+    );
+    let oidc = "[oidc]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"x\"\n";
+    gateway.set_config(oidc);
+    let output = run_command(gateway.command(&["doctor"]).arg("--json")).await;
+    let found = findings(&output.json(), "oidc");
+    assert!(found[0].1.contains("not available"), "{found:?}");
+    gateway.set_config(&healthy);
+    gateway.execute("DELETE FROM configuration").await;
     gateway.close().await;
 }
 

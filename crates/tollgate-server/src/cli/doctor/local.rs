@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::clock::DAY;
 use tollgate_core::{Clock as _, Millis, SystemClock};
-use tollgate_store::inspect_database;
+use tollgate_store::{Store, StoredConfiguration, inspect_database};
 use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::finding::Finding;
@@ -42,15 +42,21 @@ pub(super) fn check_configuration(warnings: &[String]) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Checks that the database answers and that this version can use it. Returns its clock if it is another machine's.
-pub(super) async fn check_database(
-    config: &Config,
-    found: &mut Vec<Finding>,
-) -> Option<ClockDifference> {
+/// What the check of the database leads to.
+#[derive(Default)]
+pub(super) struct DatabaseCheck {
+    /// Its clock, if it is another machine's.
+    pub(super) clock: Option<ClockDifference>,
+    /// Whether it can be read as it is.
+    pub(super) is_current: bool,
+}
+
+/// Checks that the database answers and that this version can use it.
+pub(super) async fn check_database(config: &Config, found: &mut Vec<Finding>) -> DatabaseCheck {
     let started = SystemClock.now();
     let is_shared = config.database_url.is_some();
     let what = if is_shared { "PostgreSQL" } else { "SQLite" };
-    let mut difference = None;
+    let mut check = DatabaseCheck::default();
     found.push(match inspect_database(&database_location(config)).await {
         Ok(None) => Finding::ok(
             "database",
@@ -63,11 +69,12 @@ pub(super) async fn check_database(
             // The time was read somewhere between the question and now.
             let half = (SystemClock.now() - started) / 2;
             let ms = state.now - started - half;
-            difference = is_shared.then(|| ClockDifference {
+            check.clock = is_shared.then(|| ClockDifference {
                 of: "the database".to_owned(),
                 ms,
             });
             let known = state.known_version;
+            check.is_current = state.schema_version == Some(known);
             match state.schema_version {
                 Some(version) if state.is_newer() => Finding::fail(
                     "database",
@@ -98,7 +105,40 @@ pub(super) async fn check_database(
             },
         ),
     });
-    difference
+    check
+}
+
+/// The channels, prices and models of the file and, if it can be read, the database.
+pub(super) async fn read_reloadable(
+    config: &Config,
+    reads_database: bool,
+    found: &mut Vec<Finding>,
+) -> Option<Reloadable> {
+    let mut stored = StoredConfiguration::default();
+    if reads_database {
+        let read = async {
+            let store = Store::open(&database_location(config)).await?;
+            store.stored_configuration().await
+        };
+        match read.await {
+            Ok(read) => stored = read,
+            Err(e) => found.push(Finding::fail("database", e, "look at the database's log")),
+        }
+    }
+    let egress = Client::new(ClientOptions::default());
+    let (file, stored) = (Arc::new(config.clone()), Arc::new(stored));
+    match Reloadable::open(file, stored, &egress, None) {
+        Ok(reloadable) => {
+            let action = "correct it in the console: this node leaves it out";
+            let errors = reloadable.errors.iter();
+            found.extend(errors.map(|error| Finding::warn("channels", error, action)));
+            Some(reloadable)
+        }
+        Err(e) => {
+            found.push(Finding::fail("channels", e, "see `tollgate channel list`"));
+            None
+        }
+    }
 }
 
 pub(super) async fn check_storage(config: &Config) -> Finding {
@@ -245,14 +285,7 @@ fn seconds(ms: Millis) -> f64 {
     ms.abs() as f64 / 1000.0
 }
 
-pub(super) fn check_prices(config: &Config) -> Finding {
-    let action = "see `tollgate channel list`";
-    let egress = Client::new(ClientOptions::default());
-    let (file, stored) = (Arc::new(config.clone()), Arc::default());
-    let reloadable = match Reloadable::open(file, stored, &egress, None) {
-        Ok(reloadable) => reloadable,
-        Err(e) => return Finding::fail("channels", e, action),
-    };
+pub(super) fn check_prices(reloadable: &Reloadable) -> Finding {
     let mut free = reloadable.served_models_without_price();
     free.sort_unstable();
     if free.is_empty() {

@@ -56,17 +56,20 @@ impl Doctor {
             }
         };
         found.extend(local::check_configuration(&warnings));
-        let database_time = local::check_database(&config, &mut found).await;
+        let database = local::check_database(&config, &mut found).await;
         found.push(local::check_storage(&config).await);
         found.push(local::check_open_files(&config));
         found.push(local::check_encryption(&config));
-        let mut clocks = Vec::from_iter(database_time);
-        match self.offline {
-            true => {}
-            false => clocks.extend(providers::check_channels(&config, &mut found).await),
+        let mut clocks = Vec::from_iter(database.clock);
+        let reloadable = local::read_reloadable(&config, database.is_current, &mut found).await;
+        if !self.offline {
+            if let Some(reloadable) = &reloadable {
+                clocks.extend(providers::check_channels(reloadable, &mut found).await);
+            }
+            found.extend(providers::check_oidc(&config).await);
         }
         found.push(local::check_clock(&clocks));
-        found.push(local::check_prices(&config));
+        found.extend(reloadable.as_ref().map(local::check_prices));
         found
     }
 }

@@ -1,19 +1,24 @@
 //! Whether providers can be reached: one request without a key to each base URL.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
+use tollgate_core::SystemClock;
 use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::finding::Finding;
 use super::local::ClockDifference;
 use crate::channel_test::{Reached, reach};
 use crate::config::Config;
+use crate::oidc::OidcProvider;
+use crate::reloadable::Reloadable;
 
 /// Reaches every channel's provider at the same time. Returns the clocks of those that tell the time.
 pub(super) async fn check_channels(
-    config: &Config,
+    reloadable: &Reloadable,
     found: &mut Vec<Finding>,
 ) -> Vec<ClockDifference> {
-    if config.channels.is_empty() {
+    if reloadable.routing.is_built_in() {
         found.push(Finding::warn(
             "channels",
             "none is configured: the sandbox serves every model",
@@ -22,14 +27,12 @@ pub(super) async fn check_channels(
         return Vec::new();
     }
     let client = Client::new(ClientOptions::default());
-    let answers = config
-        .channels
-        .iter()
-        .map(|channel| reach(&client, channel));
+    let channels = reloadable.routing.channels();
+    let answers = channels.iter().map(|open| reach(&client, &open.channel));
     let answers = join_all(answers).await;
     let mut clocks = Vec::new();
-    for (channel, answer) in config.channels.iter().zip(answers) {
-        let name = &channel.name;
+    for (open, answer) in channels.iter().zip(answers) {
+        let name = &open.channel.name;
         found.push(match answer {
             None => Finding::ok("channel", format!("{name} needs no network")),
             Some(Ok(Reached { status: 500.., .. })) => Finding::warn(
@@ -53,4 +56,16 @@ pub(super) async fn check_channels(
         });
     }
     clocks
+}
+
+/// Checks that the OpenID provider answers, if there is one.
+pub(super) async fn check_oidc(config: &Config) -> Option<Finding> {
+    let settings = config.oidc.clone()?;
+    let issuer = settings.issuer.clone();
+    let client = Client::new(ClientOptions::default());
+    let provider = OidcProvider::new(settings, "", client, Arc::new(SystemClock));
+    Some(match provider.check().await {
+        Ok(()) => Finding::ok("oidc", format!("{issuer} answers")),
+        Err(e) => Finding::fail("oidc", e, "check `[oidc]`: docs/oidc.md"),
+    })
 }

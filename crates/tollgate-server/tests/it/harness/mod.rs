@@ -5,6 +5,7 @@ pub(crate) mod cases;
 mod client;
 mod command;
 mod database;
+pub(crate) mod fake_oidc;
 pub(crate) mod fake_s3;
 mod gateway;
 pub(crate) mod images;

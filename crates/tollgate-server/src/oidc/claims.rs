@@ -1,0 +1,278 @@
+//! What a provider says of an account: the claims of an ID token, checked as section 3.1.3.7 of OpenID Connect Core 1.0 has it, and what
+//! the gateway reads from them.
+
+use serde_json::{Map, Value};
+use subtle::ConstantTimeEq as _;
+use tollgate_core::Millis;
+use tollgate_core::clock::MINUTE;
+use tollgate_store::OidcIdentity;
+
+use crate::config::{Oidc, OidcRole};
+
+/// How far the provider's clock may be off.
+const CLOCK_SKEW: Millis = MINUTE;
+/// The longest `sub`, in bytes (section 2).
+const MAX_SUBJECT: usize = 255;
+/// The longest name of an admin or user, in characters.
+const MAX_NAME: usize = 128;
+/// Names that mean something else in the trail.
+const RESERVED_NAMES: [&str; 3] = ["cli", "oidc", "owner"];
+/// The value of `oidc.roles` that stands for every account.
+const EVERYBODY: &str = "*";
+
+/// The claims of a token, by name.
+pub(super) type Claims = Map<String, Value>;
+
+/// An account of the provider that has just signed in.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// Which account it is.
+    pub identity: OidcIdentity,
+    /// Its name.
+    pub name: String,
+    /// The role of the admin that it is, if it is one.
+    pub admin_role: Option<OidcRole>,
+    /// Whether it may use the portal.
+    pub is_user: bool,
+    /// When the provider asked for the password, if it says so.
+    pub authenticated_at: Option<Millis>,
+}
+
+/// Checks the claims of a token whose signature is right.
+///
+/// # Errors
+/// What is wrong, for the log.
+pub(super) fn check(
+    claims: &Claims,
+    settings: &Oidc,
+    nonce: &str,
+    now: Millis,
+) -> Result<(), String> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    if text("iss") != Some(settings.issuer.as_str()) {
+        return Err(format!("`iss` is {:?}", claims.get("iss")));
+    }
+    let audiences: Vec<&str> = match claims.get("aud") {
+        Some(Value::String(audience)) => vec![audience],
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if !audiences.contains(&settings.client_id.as_str()) {
+        return Err(format!("`aud` is {audiences:?}, not this gateway"));
+    }
+    let party = text("azp");
+    if party.is_some_and(|party| party != settings.client_id)
+        || (audiences.len() > 1 && party.is_none())
+    {
+        return Err(format!("`azp` is {party:?}, not this gateway"));
+    }
+    let expires_at = time(claims, "exp").ok_or("`exp` is missing or no number")?;
+    if expires_at + CLOCK_SKEW <= now {
+        return Err("the token has expired".to_owned());
+    }
+    let issued_at = time(claims, "iat").ok_or("`iat` is missing or no number")?;
+    if issued_at - CLOCK_SKEW > now {
+        return Err("the token is of the future: compare the clocks".to_owned());
+    }
+    if claims.contains_key("nbf")
+        && time(claims, "nbf").is_none_or(|not_before| not_before - CLOCK_SKEW > now)
+    {
+        return Err("the token is not valid yet: `nbf`".to_owned());
+    }
+    let is_ours =
+        text("nonce").is_some_and(|claimed| bool::from(claimed.as_bytes().ct_eq(nonce.as_bytes())));
+    if !is_ours {
+        return Err("`nonce` is not that of this sign-in".to_owned());
+    }
+    let subject = text("sub").unwrap_or_default();
+    if subject.is_empty() || subject.len() > MAX_SUBJECT {
+        return Err("`sub` is missing or too long".to_owned());
+    }
+    Ok(())
+}
+
+/// A time in seconds since 1970 as milliseconds. Providers may send fractions.
+fn time(claims: &Claims, name: &str) -> Option<Millis> {
+    let seconds = claims.get(name)?.as_f64()?;
+    // A hundred thousand years: beyond that, milliseconds would overflow.
+    (seconds.abs() < 3e12).then_some((seconds * 1000.0) as Millis)
+}
+
+/// The value at a path: the claim of that whole name, else dots lead into objects.
+fn claim<'a>(claims: &'a Claims, path: &str) -> Option<&'a Value> {
+    if let Some(value) = claims.get(path) {
+        return Some(value);
+    }
+    let mut names = path.split('.');
+    let first = claims.get(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
+}
+
+/// Whether the claims lack what the gateway reads, so that the provider's userinfo has to be asked.
+pub(super) fn are_incomplete(claims: &Claims, settings: &Oidc) -> bool {
+    let reads_roles = settings.roles.keys().any(|value| value != EVERYBODY);
+    claim(claims, &settings.name_claim).is_none()
+        || (reads_roles && claim(claims, &settings.role_claim).is_none())
+}
+
+/// The account of checked claims.
+///
+/// # Errors
+/// What is wrong, for the log.
+pub(super) fn account(claims: &Claims, settings: &Oidc) -> Result<Account, String> {
+    let text = |name: &str| claim(claims, name).and_then(Value::as_str);
+    let subject = text("sub").unwrap_or_default();
+    let name = text(&settings.name_claim).or_else(|| text("email"));
+    let name = name.unwrap_or(subject);
+    let is_name = (1..=MAX_NAME).contains(&name.chars().count())
+        && !name.chars().any(char::is_control)
+        && !name.trim().is_empty();
+    if !is_name || RESERVED_NAMES.contains(&name) || name.starts_with("user:") {
+        return Err(format!(
+            "{name:?} cannot be a name: set oidc.name_claim to a claim of 1 to {MAX_NAME} printable characters"
+        ));
+    }
+    let mut roles: Vec<OidcRole> = role_values(claims, settings)
+        .chain([EVERYBODY])
+        .filter_map(|value| settings.roles.get(value).copied())
+        .collect();
+    roles.sort_unstable();
+    Ok(Account {
+        identity: OidcIdentity {
+            issuer: settings.issuer.clone(),
+            subject: subject.to_owned(),
+        },
+        name: name.to_owned(),
+        admin_role: roles.iter().copied().find(|role| *role != OidcRole::User),
+        is_user: roles.contains(&OidcRole::User),
+        authenticated_at: time(claims, "auth_time"),
+    })
+}
+
+fn role_values<'a>(claims: &'a Claims, settings: &Oidc) -> impl Iterator<Item = &'a str> {
+    let (one, many) = match claim(claims, &settings.role_claim) {
+        Some(Value::String(value)) => (Some(value.as_str()), [].as_slice()),
+        Some(Value::Array(values)) => (None, values.as_slice()),
+        _ => (None, [].as_slice()),
+    };
+    one.into_iter().chain(many.iter().filter_map(Value::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn settings() -> Oidc {
+        let text = json!({
+            "issuer": "https://id.example",
+            "client_id": "gateway",
+            "role_claim": "realm.roles",
+            "roles": { "admins": "owner", "money": "finance", "*": "user" },
+        });
+        serde_json::from_value(text).unwrap()
+    }
+
+    /// Good claims with these changes; null takes one away.
+    fn changed(changes: &Value) -> Claims {
+        let mut claims = json!({
+            "iss": "https://id.example", "aud": "gateway", "sub": "248", "nonce": "n", "iat": 1_000, "exp": 1_300,
+            "preferred_username": "ann", "realm": { "roles": ["money", "other", "admins"] }, "auth_time": 990.5,
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        let Value::Object(mut claims) = claims else {
+            unreachable!()
+        };
+        claims.retain(|_, value| !value.is_null());
+        claims
+    }
+
+    #[test]
+    fn claims_must_be_of_this_sign_in() {
+        let now = 1_100_000;
+        for good in [
+            json!({}),
+            json!({ "aud": ["gateway"] }),
+            json!({ "aud": ["other", "gateway"], "azp": "gateway" }),
+            json!({ "exp": 1_050.5 }),
+            json!({ "iat": 1_150 }),
+        ] {
+            assert_eq!(
+                check(&changed(&good), &settings(), "n", now),
+                Ok(()),
+                "{good}"
+            );
+        }
+        for bad in [
+            json!({ "iss": "https://id.example/" }),
+            json!({ "iss": null }),
+            json!({ "aud": "other" }),
+            json!({ "aud": null }),
+            json!({ "aud": ["other", "gateway"] }),
+            json!({ "aud": ["other", "gateway"], "azp": "other" }),
+            json!({ "azp": "other" }),
+            json!({ "exp": 1_040 }),
+            json!({ "exp": "9999999999" }),
+            json!({ "exp": null }),
+            json!({ "exp": 1e300 }),
+            json!({ "iat": 1_200 }),
+            json!({ "iat": null }),
+            json!({ "nbf": 1_200 }),
+            json!({ "nbf": "0" }),
+            json!({ "nonce": "m" }),
+            json!({ "nonce": null }),
+            json!({ "nonce": ["n"] }),
+            json!({ "sub": null }),
+            json!({ "sub": "" }),
+            json!({ "sub": "x".repeat(256) }),
+        ] {
+            let result = check(&changed(&bad), &settings(), "n", now);
+            assert!(result.is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_role_that_counts_most_holds() {
+        let account_of = |changes: Value| account(&changed(&changes), &settings());
+        let ann = account_of(json!({})).unwrap();
+        assert_eq!(
+            (ann.name.as_str(), ann.admin_role),
+            ("ann", Some(OidcRole::Owner))
+        );
+        assert!(ann.is_user);
+        assert_eq!(ann.authenticated_at, Some(990_500));
+        let bob = account_of(
+            json!({ "realm": { "roles": "money" }, "preferred_username": null, "email": "bob@x" }),
+        );
+        let bob = bob.unwrap();
+        assert_eq!(
+            (bob.name.as_str(), bob.admin_role),
+            ("bob@x", Some(OidcRole::Finance))
+        );
+        let none = account_of(json!({ "realm": null, "preferred_username": null })).unwrap();
+        assert_eq!((none.name.as_str(), none.admin_role), ("248", None));
+        // A claim whose own name has dots.
+        let dotted = account_of(json!({ "realm": null, "realm.roles": ["admins"] })).unwrap();
+        assert_eq!(dotted.admin_role, Some(OidcRole::Owner));
+        for name in ["owner", "cli", "user:1", " ", "a\nb", &"x".repeat(129)] {
+            let result = account_of(json!({ "preferred_username": name }));
+            assert!(result.is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn userinfo_is_needed_for_claims_that_are_missing() {
+        assert!(!are_incomplete(&changed(&json!({})), &settings()));
+        assert!(are_incomplete(
+            &changed(&json!({ "realm": {} })),
+            &settings()
+        ));
+        assert!(are_incomplete(
+            &changed(&json!({ "preferred_username": null })),
+            &settings()
+        ));
+    }
+}

@@ -1,0 +1,124 @@
+//! The cookie of a sign-in under way: it ties the provider's answer to the browser that asked, on whichever node that arrives.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderValue;
+use ring::digest;
+use serde::{Deserialize, Serialize};
+use tollgate_core::id;
+
+/// The cookie, and its name where there is no TLS: on loopback.
+const COOKIE: &str = "__Host-tollgate_oidc";
+const LOOPBACK_COOKIE: &str = "tollgate_oidc";
+/// How long a sign-in may take, in seconds.
+const AGE_S: u32 = 600;
+
+/// Which pages a sign-in is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Pages {
+    /// Those of admins.
+    Console,
+    /// Those of users.
+    Portal,
+}
+
+impl Pages {
+    /// Where they are.
+    pub(super) fn base(self) -> &'static str {
+        match self {
+            Self::Console => "/console",
+            Self::Portal => "/portal",
+        }
+    }
+}
+
+/// A sign-in under way. Its secrets are known to the browser only; the provider sees the hash of one.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Pending {
+    /// Comes back with the provider's answer.
+    pub(super) state: String,
+    /// Is in the ID token.
+    pub(super) nonce: String,
+    /// Of PKCE: proves to the provider that who redeems the code has asked for it.
+    pub(super) verifier: String,
+    /// Which pages it is for.
+    pub(super) pages: Pages,
+    /// The path of the page that is shown next.
+    pub(super) next: String,
+    /// The session that is to be fresh again; a new one begins if that is `None`.
+    pub(super) session_id: Option<String>,
+}
+
+impl Pending {
+    pub(super) fn new(pages: Pages, next: String, session_id: Option<String>) -> Self {
+        Self {
+            state: id::random_secret(""),
+            nonce: id::random_secret(""),
+            verifier: id::random_secret(""),
+            pages,
+            next,
+            session_id,
+        }
+    }
+
+    /// The `code_challenge` of the method S256 (RFC 7636).
+    pub(super) fn challenge(&self) -> String {
+        URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.verifier.as_bytes()))
+    }
+
+    /// Reads the value of a cookie.
+    pub(super) fn from_cookie(value: &str) -> Option<Self> {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(value).ok()?).ok()
+    }
+
+    /// The header that sets the cookie. `Lax`, because the provider's page leads back here.
+    pub(super) fn set_cookie(&self, is_plain_loopback: bool) -> HeaderValue {
+        let text = serde_json::json!(self).to_string();
+        header(&URL_SAFE_NO_PAD.encode(text), AGE_S, is_plain_loopback)
+    }
+}
+
+/// The header that deletes the cookie.
+pub(super) fn delete_cookie(is_plain_loopback: bool) -> HeaderValue {
+    header("", 0, is_plain_loopback)
+}
+
+/// The cookie's name.
+pub(super) fn name(is_plain_loopback: bool) -> &'static str {
+    if is_plain_loopback {
+        LOOPBACK_COOKIE
+    } else {
+        COOKIE
+    }
+}
+
+fn header(value: &str, age_s: u32, is_plain_loopback: bool) -> HeaderValue {
+    let secure = if is_plain_loopback { "" } else { "; Secure" };
+    let name = name(is_plain_loopback);
+    let text = format!("{name}={value}; Path=/; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}");
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_read_back_and_pkce_is_that_of_the_standard() {
+        let mut pending = Pending::new(Pages::Portal, "/portal/keys".to_owned(), None);
+        let header = pending.set_cookie(false);
+        let text = header.to_str().unwrap();
+        let value = text.strip_prefix("__Host-tollgate_oidc=").unwrap();
+        let value = value.split(';').next().unwrap();
+        let read = Pending::from_cookie(value).unwrap();
+        assert_eq!((&read.state, &read.next), (&pending.state, &pending.next));
+        assert!(Pending::from_cookie("e30").is_none());
+        // The example of RFC 7636, appendix B.
+        "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".clone_into(&mut pending.verifier);
+        assert_eq!(
+            pending.challenge(),
+            "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+        );
+    }
+}

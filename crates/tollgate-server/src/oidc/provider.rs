@@ -1,0 +1,400 @@
+//! The OpenID provider: its metadata and keys, and the exchange of a code for an account.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+use tollgate_core::clock::HOUR;
+use tollgate_core::{Clock, Millis, Secret};
+use tollgate_upstream::egress::{self, RequestBody, Timeouts, body};
+use url::{Url, form_urlencoded};
+
+use super::claims::{self, Account, Claims};
+use super::cookie::Pending;
+use super::signature::{self, Jwk, SignatureError};
+use crate::config::{Oidc, is_safe_url};
+
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Some(Duration::from_secs(5)),
+    first_byte: Duration::from_secs(10),
+    idle: Duration::from_secs(5),
+};
+/// Bytes of the provider's answers that are read.
+const MAX_ANSWER: usize = 1 << 20;
+/// How long metadata and keys are used.
+const METADATA_TTL: Millis = HOUR;
+
+/// Why a sign-in failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OidcError {
+    /// The provider does not answer as it should: the sign-in can be tried again.
+    #[error("the OpenID provider is not available: {0}")]
+    Unavailable(String),
+    /// What it answers does not prove who signs in.
+    #[error("a sign-in was rejected: {0}")]
+    Rejected(String),
+}
+
+impl OidcError {
+    /// A word for the page that shows it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unavailable(_) => "provider_unavailable",
+            Self::Rejected(_) => "rejected",
+        }
+    }
+}
+
+/// The provider's metadata (OpenID Connect Discovery 1.0).
+#[derive(Debug, Clone, Deserialize)]
+struct Metadata {
+    issuer: String,
+    authorization_endpoint: String,
+    token_endpoint: String,
+    jwks_uri: String,
+    userinfo_endpoint: Option<String>,
+    /// `client_secret_basic` if it is not there.
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// Of RFC 9207.
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+}
+
+#[derive(Deserialize)]
+struct KeySet {
+    /// Keys of unknown kinds are left out, not an error.
+    keys: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    id_token: Secret,
+    access_token: Option<Secret>,
+}
+
+/// What was read from the provider, and when.
+#[derive(Default)]
+struct Cache {
+    metadata: Option<(Arc<Metadata>, Millis)>,
+    keys: Option<(Arc<Vec<Jwk>>, Millis)>,
+}
+
+/// The configured provider.
+pub struct OidcProvider {
+    settings: Oidc,
+    redirect_uri: String,
+    egress: egress::Client,
+    clock: Arc<dyn Clock>,
+    cache: Mutex<Cache>,
+}
+
+impl OidcProvider {
+    /// The provider of these settings, for a gateway with this public URL.
+    pub fn new(
+        settings: Oidc,
+        public_url: &str,
+        egress: egress::Client,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            settings,
+            redirect_uri: format!("{public_url}/oidc/callback"),
+            egress,
+            clock,
+            cache: Mutex::default(),
+        }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Oidc {
+        &self.settings
+    }
+
+    /// Checks that the provider answers: its metadata and keys. For `tollgate doctor`.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub async fn check(&self) -> Result<(), OidcError> {
+        let metadata = self.metadata().await?;
+        self.keys(&metadata, false).await.map(drop)
+    }
+
+    /// The provider's page on which somebody signs in.
+    ///
+    /// # Errors
+    /// [`OidcError::Unavailable`].
+    pub(super) async fn sign_in_url(&self, pending: &Pending) -> Result<String, OidcError> {
+        let metadata = self.metadata().await?;
+        let mut url = Url::parse(&metadata.authorization_endpoint)
+            .map_err(|e| OidcError::Unavailable(format!("authorization_endpoint: {e}")))?;
+        let mut query = url.query_pairs_mut();
+        query
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.settings.client_id)
+            .append_pair("redirect_uri", &self.redirect_uri)
+            .append_pair("scope", &self.settings.scopes)
+            .append_pair("state", &pending.state)
+            .append_pair("nonce", &pending.nonce)
+            .append_pair("code_challenge", &pending.challenge())
+            .append_pair("code_challenge_method", "S256");
+        if pending.session_id.is_some() {
+            // Asks for the password also where the account is signed in at the provider, and for the time of that.
+            query
+                .append_pair("prompt", "login")
+                .append_pair("max_age", "0");
+        }
+        drop(query);
+        Ok(url.into())
+    }
+
+    /// The account that the provider's code stands for. `issuer` is the parameter `iss` of its answer.
+    ///
+    /// # Errors
+    /// [`OidcError`].
+    pub(super) async fn redeem(
+        &self,
+        code: &str,
+        issuer: Option<&str>,
+        pending: &Pending,
+    ) -> Result<Account, OidcError> {
+        let metadata = self.metadata().await?;
+        let is_required = metadata.authorization_response_iss_parameter_supported;
+        if issuer.is_some_and(|issuer| issuer != metadata.issuer)
+            || (is_required && issuer.is_none())
+        {
+            let message = format!("the answer is of the issuer {issuer:?}");
+            return Err(OidcError::Rejected(message));
+        }
+        let tokens = self.exchange(&metadata, code, &pending.verifier).await?;
+        let mut claims = self.verify(&metadata, tokens.id_token.expose()).await?;
+        let now = self.clock.now();
+        claims::check(&claims, &self.settings, &pending.nonce, now).map_err(OidcError::Rejected)?;
+        if claims::are_incomplete(&claims, &self.settings)
+            && let (Some(url), Some(token)) = (&metadata.userinfo_endpoint, &tokens.access_token)
+        {
+            self.add_userinfo(url, token, &mut claims).await?;
+        }
+        claims::account(&claims, &self.settings).map_err(OidcError::Rejected)
+    }
+
+    /// The request that redeems a code.
+    fn token_request(
+        &self,
+        metadata: &Metadata,
+        code: &str,
+        verifier: &str,
+    ) -> Result<Result<Request<RequestBody>, http::Error>, OidcError> {
+        let settings = &self.settings;
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("grant_type", "authorization_code")
+            .append_pair("code", code)
+            .append_pair("redirect_uri", &self.redirect_uri)
+            .append_pair("code_verifier", verifier);
+        let methods = metadata.token_endpoint_auth_methods_supported.as_ref();
+        let has = |name: &str| methods.is_some_and(|list| list.iter().any(|known| known == name));
+        let in_form = has("client_secret_post") && !has("client_secret_basic");
+        let mut request = Request::builder()
+            .method(Method::POST)
+            .uri(&metadata.token_endpoint)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        match &settings.client_secret {
+            Some(secret) if !in_form => {
+                let encode = |text: &str| {
+                    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
+                };
+                let pair = format!(
+                    "{}:{}",
+                    encode(&settings.client_id),
+                    encode(secret.expose())
+                );
+                let value = format!("Basic {}", STANDARD.encode(pair));
+                request = request.header(AUTHORIZATION, sensitive(&value)?);
+            }
+            secret => {
+                form.append_pair("client_id", &settings.client_id);
+                if let Some(secret) = secret {
+                    form.append_pair("client_secret", secret.expose());
+                }
+            }
+        }
+        Ok(request.body(body(form.finish())))
+    }
+
+    async fn exchange(
+        &self,
+        metadata: &Metadata,
+        code: &str,
+        verifier: &str,
+    ) -> Result<Tokens, OidcError> {
+        let request = self.token_request(metadata, code, verifier)?;
+        let (status, answer) = self.send(request).await?;
+        match status.is_success() {
+            true => parse("token_endpoint", &answer),
+            // 400 and 401 (RFC 6749, section 5.2); its word is safe to log, its sentence may have anything in it.
+            false if status.is_client_error() => {
+                #[derive(Deserialize)]
+                struct Refusal {
+                    error: String,
+                }
+                let word = serde_json::from_slice(&answer)
+                    .map_or_else(|_| status.to_string(), |refusal: Refusal| refusal.error);
+                let message = format!("the provider did not accept the code: {word:?}");
+                Err(OidcError::Rejected(message))
+            }
+            false => Err(OidcError::Unavailable(format!("token_endpoint: {status}"))),
+        }
+    }
+
+    /// The claims of a token that the provider has signed.
+    async fn verify(&self, metadata: &Metadata, token: &str) -> Result<Claims, OidcError> {
+        let rejected = |e: SignatureError| match e {
+            SignatureError::UnknownKey => {
+                OidcError::Rejected("the token is signed by an unknown key".to_owned())
+            }
+            SignatureError::Invalid(why) => OidcError::Rejected(why.to_owned()),
+        };
+        let keys = self.keys(metadata, false).await?;
+        match signature::verify(token, &keys) {
+            Err(SignatureError::UnknownKey) => {
+                let keys = self.keys(metadata, true).await?;
+                signature::verify(token, &keys).map_err(rejected)
+            }
+            result => result.map_err(rejected),
+        }
+    }
+
+    /// Adds the claims of the userinfo endpoint that the ID token does not have.
+    async fn add_userinfo(
+        &self,
+        url: &str,
+        token: &Secret,
+        claims: &mut Claims,
+    ) -> Result<(), OidcError> {
+        let value = format!("Bearer {}", token.expose());
+        let request = Request::builder()
+            .uri(url)
+            .header(ACCEPT, "application/json")
+            .header(AUTHORIZATION, sensitive(&value)?)
+            .body(body(Bytes::new()));
+        let (status, answer) = self.send(request).await?;
+        if !status.is_success() {
+            let message = format!("userinfo_endpoint: {status}");
+            return Err(OidcError::Unavailable(message));
+        }
+        let more: Claims = parse("userinfo_endpoint", &answer)?;
+        if more.get("sub") != claims.get("sub") {
+            let message = "userinfo is of another account".to_owned();
+            return Err(OidcError::Rejected(message));
+        }
+        for (name, value) in more {
+            claims.entry(name).or_insert(value);
+        }
+        Ok(())
+    }
+
+    async fn metadata(&self) -> Result<Arc<Metadata>, OidcError> {
+        let mut cache = self.cache.lock().await;
+        let now = self.clock.now();
+        if let Some((metadata, read_at)) = &cache.metadata
+            && now - read_at < METADATA_TTL
+        {
+            return Ok(Arc::clone(metadata));
+        }
+        let issuer = &self.settings.issuer;
+        let url = format!(
+            "{}/.well-known/openid-configuration",
+            issuer.trim_end_matches('/')
+        );
+        let metadata: Metadata = self.get("metadata", &url).await?;
+        if metadata.issuer != *issuer {
+            let message = format!(
+                "its metadata has the issuer {:?}, oidc.issuer is {issuer:?}",
+                metadata.issuer
+            );
+            return Err(OidcError::Unavailable(message));
+        }
+        let endpoints = [
+            Some(&metadata.authorization_endpoint),
+            Some(&metadata.token_endpoint),
+            Some(&metadata.jwks_uri),
+            metadata.userinfo_endpoint.as_ref(),
+        ];
+        for endpoint in endpoints.into_iter().flatten() {
+            if !Url::parse(endpoint).is_ok_and(|url| is_safe_url(&url)) {
+                let message = format!("its metadata has {endpoint:?}, which is not https");
+                return Err(OidcError::Unavailable(message));
+            }
+        }
+        let metadata = Arc::new(metadata);
+        cache.metadata = Some((Arc::clone(&metadata), now));
+        Ok(metadata)
+    }
+
+    /// The provider's keys; read anew if a token, which comes from the provider itself, has a key that is not among them.
+    async fn keys(
+        &self,
+        metadata: &Metadata,
+        is_missing: bool,
+    ) -> Result<Arc<Vec<Jwk>>, OidcError> {
+        let mut cache = self.cache.lock().await;
+        let now = self.clock.now();
+        if let Some((keys, read_at)) = &cache.keys
+            && now - read_at < METADATA_TTL
+            && !is_missing
+        {
+            return Ok(Arc::clone(keys));
+        }
+        let set: KeySet = self.get("jwks_uri", &metadata.jwks_uri).await?;
+        let keys = set.keys.into_iter();
+        let keys = Arc::new(
+            keys.filter_map(|key| serde_json::from_value(key).ok())
+                .collect::<Vec<Jwk>>(),
+        );
+        cache.keys = Some((Arc::clone(&keys), now));
+        Ok(keys)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, what: &str, url: &str) -> Result<T, OidcError> {
+        let request = Request::builder()
+            .uri(url)
+            .header(ACCEPT, "application/json")
+            .body(body(Bytes::new()));
+        let (status, answer) = self.send(request).await?;
+        if !status.is_success() {
+            return Err(OidcError::Unavailable(format!("{what}: {status}")));
+        }
+        parse(what, &answer)
+    }
+
+    async fn send(
+        &self,
+        request: Result<Request<RequestBody>, http::Error>,
+    ) -> Result<(StatusCode, Bytes), OidcError> {
+        let request = request.map_err(|e| OidcError::Unavailable(e.to_string()))?;
+        let unavailable = |e: egress::EgressError| OidcError::Unavailable(e.to_string());
+        let answer = self.egress.send(request, TIMEOUTS);
+        let (head, body) = answer.await.map_err(unavailable)?.into_parts();
+        let body = body.collect(MAX_ANSWER).await.map_err(unavailable)?;
+        Ok((head.status, body))
+    }
+}
+
+fn sensitive(value: &str) -> Result<HeaderValue, OidcError> {
+    let value = HeaderValue::from_str(value);
+    let mut value =
+        value.map_err(|_| OidcError::Unavailable("a secret is no header".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn parse<T: DeserializeOwned>(what: &str, answer: &[u8]) -> Result<T, OidcError> {
+    serde_json::from_slice(answer)
+        .map_err(|e| OidcError::Unavailable(format!("{what}: not the JSON that is expected: {e}")))
+}
