@@ -1,35 +1,18 @@
 // The console against the real gateway: first sign-in by the printed link, a user with credit and a key, the trail, sign-out.
 // Before that, both OpenAPI documents are checked against the schema of OpenAPI 3.1.
 // TOLLGATE is the program; NODE_PATH must lead to playwright-core, axe-core and @seriousme/openapi-schema-validator.
-import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { startGateway } from "./start_gateway.mjs";
 
 const require = createRequire(`${process.env.NODE_PATH}/`);
 const { chromium } = require("playwright-core");
 const { Validator } = await import(pathToFileURL(require.resolve("@seriousme/openapi-schema-validator")).href);
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const PASSWORD = "correct horse battery";
-/** Starts the gateway on an empty folder; resolves with its address and the link of the first sign-in. */
-function startGateway(folder) {
-  const child = spawn(process.env.TOLLGATE, ["serve", "--listen", "127.0.0.1:0", "--data-dir", folder, "--no-demo"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
-  return new Promise((done, failed) => {
-    let text = "";
-    const read = (chunk) => {
-      text += chunk;
-      const url = /listening on (http:\S+)/.exec(text)?.[1];
-      const code = /first sign-in: \S+#code=(\S+)/.exec(text)?.[1];
-      if (url && code) done({ child, url, code });
-    };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
-    child.on("exit", (status) => failed(new Error(`the gateway ended with ${status}: ${text}`)));
-  });
-}
-
 const failures = [];
 const expect = (holds, what) => holds || failures.push(what);
 const folder = mkdtempSync(path.join(tmpdir(), "tollgate-console-"));

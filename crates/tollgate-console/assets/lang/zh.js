@@ -2,6 +2,23 @@
 
 /** @type {Record<string, string>} */
 export const zh = {
+  "Continue with {provider}": "使用 {provider} 继续",
+  "The provider did not sign you in.": "身份提供方没有让您登录。",
+  "This account is disabled here. Ask whoever administers this gateway.": "此账户在本网关已停用。请联系本网关的管理员。",
+  "This sign-in was not begun in this browser, or more than ten minutes ago. Try again; if that fails, use the gateway's public address.": "此次登录不是从本浏览器发起的，或已超过十分钟。请重试；若仍失败，请使用网关的公开地址。",
+  "Somebody else here has the name of your account. Ask whoever administers this gateway.": "这里已有他人使用您账户的名称。请联系本网关的管理员。",
+  "Your account has no role here. Ask whoever administers the provider for one.": "您的账户在这里没有角色。请向身份提供方的管理员申请。",
+  "There is no user with the name of your account. Ask whoever administers this gateway.": "没有与您账户同名的用户。请联系本网关的管理员。",
+  "The provider did not ask for your password just now, or does not say so. Sign out there, then try again.": "身份提供方刚才没有要求输入密码，或未说明。请在那里退出登录后重试。",
+  "This is another account than the one that is signed in here.": "这与此处已登录的账户不是同一个。",
+  "The provider does not answer as it should. Try again later.": "身份提供方未正常响应。请稍后重试。",
+  "What the provider answered does not prove who you are. The gateway's log says why.": "身份提供方的答复无法证明您的身份。原因见网关日志。",
+  "Too many sign-ins have failed. Try again in a quarter of an hour.": "登录失败次数过多。请一刻钟后重试。",
+  "The gateway cannot sign anybody in just now. Try again later.": "网关暂时无法登录。请稍后重试。",
+  "You are not signed in": "您尚未登录",
+  "You are signed in": "您已登录",
+  "You can close this window.": "您可以关闭此窗口。",
+  "Other ways to sign in": "其他登录方式",
   "(required)": "（必填）",
   "24 hours": "24 小时",
   "30 days": "30 天",

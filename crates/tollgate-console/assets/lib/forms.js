@@ -145,11 +145,11 @@ export function Form({ fields, initial = {}, submit, action, cancel, children })
 }
 
 /**
- * Opens a form in a dialog; kept with what `submit` returned, `undefined` if it was dismissed.
- * @param {{ title: string, fields: Field[], initial?: any, action: string, note?: any, submit: (values: any, key: string) => Promise<any> }} form
+ * Opens a form in a dialog; kept with what `submit` returned, `undefined` if it was dismissed. `other` draws another way to close it.
+ * @param {{ title: string, fields: Field[], initial?: any, action: string, note?: any, submit: (values: any, key: string) => Promise<any>, other?: (close: (value?: any) => void) => any }} form
  */
-export function openForm({ title, fields, initial, action, note, submit }) {
-  return openDialog(title, (close) => html`${note && html`<p>${note}</p>`}
+export function openForm({ title, fields, initial, action, note, submit, other }) {
+  return openDialog(title, (close) => html`${note && html`<p>${note}</p>`}${other?.(close)}
     <${Form} fields=${fields} initial=${initial} action=${action} cancel=${() => close()}
       submit=${async (values, key) => close((await submit(values, key)) ?? true)} />`);
 }

@@ -6,6 +6,7 @@ import { address, base, match, navigate } from "../lib/router.js";
 import { Shell } from "../lib/shell.js";
 import { ErrorNotice, PageHead } from "../lib/elements.js";
 import { openForm } from "../lib/forms.js";
+import { SignedIn, SingleSignOnAgain } from "../lib/single_sign_on.js";
 import { SignIn } from "./sign_in.js";
 import { Setup } from "./setup.js";
 import { Overview } from "./overview.js";
@@ -48,7 +49,8 @@ onFreshSignIn(async () => {
   const fields = [{ name: "password", label: t("Password"), type: "password", required: true, autocomplete: "current-password" }];
   const note = t("Money and secrets need a sign-in that is at most five minutes old.");
   const submit = async (body) => (await request("POST", "/session/fresh", { body })).data;
-  return (await openForm({ title: t("Enter your password again"), fields, note, action: t("Continue"), submit })) !== undefined;
+  const other = (close) => html`<${SingleSignOnAgain} done=${() => close(true)} />`;
+  return (await openForm({ title: t("Enter your password again"), fields, note, action: t("Continue"), submit, other })) !== undefined;
 });
 
 export function App() {
@@ -60,6 +62,7 @@ export function App() {
   useEffect(start, []);
   const path = address.value.pathname.slice(base.length);
   if (error) return html`<main class="gate"><h1>Tollgate</h1><${ErrorNotice} error=${error} retry=${start} /></main>`;
+  if (path === "/signed-in") return html`<${SignedIn} />`;
   if (path.startsWith("/setup")) return html`<${Setup} />`;
   if (me.value === undefined) return html`<main class="gate"><h1>Tollgate</h1><p role="status">${t("Loading…")}</p></main>`;
   if (me.value === null) return html`<${SignIn} />`;

@@ -3,6 +3,7 @@ import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { loadMe, me, request, setToken } from "../lib/api.js";
 import { Form } from "../lib/forms.js";
+import { SingleSignOn } from "../lib/single_sign_on.js";
 import { Preferences } from "../lib/shell.js";
 import { Overlays } from "../lib/dialog.js";
 
@@ -27,6 +28,7 @@ export function SignIn() {
   };
   return html`<main class="gate" id="main">
     <h1>${t("Sign in to Tollgate")}</h1>
+    <${SingleSignOn} />
     <div class="panel">
       ${byToken
         ? html`<${Form} key="token" fields=${token} action=${t("Sign in")} submit=${useToken} />`

@@ -6,6 +6,7 @@ import { address, base, match } from "../lib/router.js";
 import { Preferences, Shell } from "../lib/shell.js";
 import { ErrorNotice, PageHead } from "../lib/elements.js";
 import { Form } from "../lib/forms.js";
+import { SignedIn, SingleSignOn } from "../lib/single_sign_on.js";
 import { apiKey } from "../lib/client.js";
 import { Connect } from "../pages/connect.js";
 import { ChatPlayground } from "../pages/playground_chat.js";
@@ -22,6 +23,7 @@ export function App() {
   useEffect(start, []);
   const links = [["", t("Balance")], ["/tasks", t("Results")], ["/chats", t("Chats")], ["/keys", t("Keys")], ["/books", t("Books")], ["/playground", t("Playground")], ["/connect", t("Connect")]];
   if (error) return html`<main class="gate"><h1>Tollgate</h1><${ErrorNotice} error=${error} retry=${start} /></main>`;
+  if (address.value.pathname === `${base}/signed-in`) return html`<${SignedIn} />`;
   if (me.value === undefined) return html`<main class="gate"><h1>Tollgate</h1><p role="status">${t("Loading…")}</p></main>`;
   if (me.value === null) return html`<${SignIn} />`;
   const path = address.value.pathname.slice(base.length);
@@ -40,6 +42,7 @@ function SignIn() {
     me.value = await get("/me");
   };
   return html`<main class="gate" id="main"><h1>${t("Sign in to Tollgate")}</h1>
+    <${SingleSignOn} />
     <div class="panel"><${Form} fields=${fields} action=${t("Sign in")} submit=${submit} /></div>
     <p><a href="/console/" target="_self">${t("You administer this gateway? Go to the console")}</a></p><${Preferences} /></main>`;
 }

@@ -1,0 +1,19 @@
+// Starts the gateway under test.
+import { spawn } from "node:child_process";
+
+/** Starts the gateway on an empty folder, with its tollgate.toml if there is one; resolves with its address and the link of the first sign-in. */
+export function startGateway(folder) {
+  const child = spawn(process.env.TOLLGATE, ["serve", "--listen", "127.0.0.1:0", "--data-dir", folder, "--no-demo"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  return new Promise((done, failed) => {
+    let text = "";
+    const read = (chunk) => {
+      text += chunk;
+      const url = /listening on (http:\S+)/.exec(text)?.[1];
+      const code = /first sign-in: \S+#code=(\S+)/.exec(text)?.[1];
+      if (url && code) done({ child, url, code });
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.on("exit", (status) => failed(new Error(`the gateway ended with ${status}: ${text}`)));
+  });
+}
