@@ -35,7 +35,9 @@ impl From<DbError> for StoreError {
             DbError::Unavailable(why) => Self::Unavailable(why),
             DbError::DiskFull(why) => Self::DiskFull(why),
             DbError::QueryTimeout => Self::QueryTimeout,
-            DbError::UnexpectedData(what) | DbError::Failed(what) => Self::Broken(what),
+            DbError::UnexpectedData(what) | DbError::Duplicate(what) | DbError::Failed(what) => {
+                Self::Broken(what)
+            }
         }
     }
 }

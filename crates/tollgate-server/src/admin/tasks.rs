@@ -291,6 +291,10 @@ fn timeline(task: &Task, details: &TaskDetails) -> Vec<Value> {
         };
         steps.push(step(ended_at, event, Value::Null, number));
     }
+    if let Some(at) = details.polled_at {
+        let number = details.attempts.last().map(|last| last.number);
+        steps.push(step(at, "polled", Value::Null, number));
+    }
     for entry in closed {
         let event = match entry.kind.as_str() {
             "settle" => "settled",

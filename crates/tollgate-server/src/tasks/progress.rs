@@ -4,13 +4,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tollgate_core::Clock;
 use tollgate_store::{LeasedTask, Store};
 
 /// Shortest time between two writes of a task's progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
 /// The progress of a task in percent, written to the store at intervals.
 pub struct Progress {
     store: Store,
+    clock: Arc<dyn Clock>,
     task_id: String,
     fence: i64,
     percent: AtomicU8,
@@ -19,9 +22,10 @@ pub struct Progress {
 
 impl Progress {
     /// The progress of a task under that lease.
-    pub fn new(store: &Store, leased: &LeasedTask) -> Arc<Self> {
+    pub fn new(store: &Store, clock: &Arc<dyn Clock>, leased: &LeasedTask) -> Arc<Self> {
         Arc::new(Self {
             store: store.clone(),
+            clock: Arc::clone(clock),
             task_id: leased.task.id.clone(),
             fence: leased.fence,
             percent: AtomicU8::new(u8::try_from(leased.task.progress.clamp(0, 99)).unwrap_or(0)),
@@ -51,7 +55,8 @@ impl Progress {
             *last_write = Instant::now();
         }
         let (store, task_id, fence) = (self.store.clone(), self.task_id.clone(), self.fence);
+        let now = self.clock.now();
         // Not awaited: a lost write is corrected by the next report or by the end of the task.
-        tokio::spawn(async move { store.set_progress(&task_id, fence, percent).await });
+        tokio::spawn(async move { store.set_progress(&task_id, fence, percent, now).await });
     }
 }

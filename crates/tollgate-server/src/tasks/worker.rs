@@ -36,7 +36,7 @@ pub async fn run(
         return finish::write_turn_end(&context, &leased, None, &job, end).await;
     };
     let run = TaskRun {
-        progress: Progress::new(&context.store, &leased),
+        progress: Progress::new(&context.store, &context.clock, &leased),
         stop: stop.clone(),
         context,
         leased,

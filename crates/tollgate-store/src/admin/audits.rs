@@ -1,5 +1,8 @@
 //! Audits that were started by the admin API, with what they found.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tollgate_core::Millis;
@@ -8,7 +11,7 @@ use tollgate_core::clock::HOUR;
 use super::json::{opt_time_json, time_json};
 use super::write::{AdminChange, AdminReply, AdminRequest, AdminResult, Applied, Change};
 use super::{PageStart, page_args};
-use crate::audit::AuditViolation;
+use crate::audit::{AuditProgress, AuditViolation};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -19,10 +22,12 @@ use crate::writer::batch::Batch;
 const MAX_VIOLATIONS: usize = 1000;
 /// An audit that takes longer was cut off with its process.
 const LONGEST: Millis = 6 * HOUR;
+/// How often the progress of an audit is written.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 macro_rules! select_audits {
     () => {
-        "SELECT id, started_at, ended_at, violations FROM audits "
+        "SELECT id, started_at, ended_at, violations, progress FROM audits "
     };
 }
 const AUDIT_BY_ID: Sql = Sql::both(concat!(select_audits!(), "WHERE id = $1"));
@@ -35,6 +40,7 @@ const RUNNING_AUDIT: Sql = Sql::both(concat!(
     "WHERE ended_at IS NULL AND started_at > $1 ORDER BY started_at DESC LIMIT 1"
 ));
 const INSERT_AUDIT: Sql = Sql::both("INSERT INTO audits (id, started_at) VALUES ($1, $2)");
+const SET_PROGRESS: Sql = Sql::both("UPDATE audits SET progress = $1 WHERE id = $2");
 const END_AUDIT: Sql = Sql::both("UPDATE audits SET ended_at = $1, violations = $2 WHERE id = $3");
 
 /// An audit that was started by the admin API.
@@ -48,6 +54,8 @@ pub struct AuditRecord {
     pub ended_at: Option<Millis>,
     /// What it found, as a JSON array. `None` until it has ended, and if it could not be finished.
     violations: Option<String>,
+    /// How much of it is done while it runs, in percent.
+    progress: i64,
 }
 
 impl AuditRecord {
@@ -66,7 +74,7 @@ impl AuditRecord {
             "state": state,
             "ok": ok,
             "violations": violations,
-            "progress": if state == "running" { 0 } else { 1 },
+            "progress": if state == "running" { json!(self.progress as f64 / 100.0) } else { json!(1) },
             "started_at": time_json(self.started_at),
             "ended_at": opt_time_json(self.ended_at),
         })
@@ -78,6 +86,7 @@ impl AuditRecord {
             started_at: row.int(1)?,
             ended_at: row.opt_int(2)?,
             violations: row.opt_text(3)?,
+            progress: row.int(4)?,
         })
     }
 }
@@ -96,7 +105,18 @@ impl Store {
         id: &str,
         now: impl Fn() -> Millis,
     ) -> Result<bool, StoreError> {
-        let found = self.audit().await;
+        let progress = AuditProgress::default();
+        let mut audit = pin!(self.audit_with(&progress));
+        let found = loop {
+            match tokio::time::timeout(PROGRESS_INTERVAL, &mut audit).await {
+                Ok(found) => break found,
+                Err(_) => {
+                    let percent = progress.percent();
+                    let id = id.to_owned();
+                    self.write(NoteProgress { id, percent }).await?;
+                }
+            }
+        };
         let is_clean = found.as_ref().is_ok_and(Vec::is_empty);
         self.write(EndAudit {
             id: id.to_owned(),
@@ -157,6 +177,7 @@ impl AdminChange for StartAudit {
             started_at: now,
             ended_at: None,
             violations: None,
+            progress: 0,
         };
         Ok(Applied::Changed(Change {
             action: "audit.create",
@@ -166,6 +187,20 @@ impl AdminChange for StartAudit {
             after: Some(json!({ "id": self.id })),
             reply: AdminReply::new(202, audit.to_json(now), None),
         }))
+    }
+}
+
+struct NoteProgress {
+    id: String,
+    percent: i64,
+}
+
+#[async_trait(?Send)]
+impl Write for NoteProgress {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        batch.queue(&SET_PROGRESS, args![self.percent, &self.id])
     }
 }
 

@@ -48,6 +48,7 @@ const ATTEMPTS: Sql = Sql::both(
     "SELECT number, channel, key_print, external_id, ticket, fence, outcome, error, started_at, ended_at FROM attempts
      WHERE task_id = $1 ORDER BY number",
 );
+const POLLED_AT: Sql = Sql::both("SELECT polled_at FROM tasks WHERE id = $1");
 const TASK_OF_PROVIDER_JOB: Sql =
     Sql::both("SELECT task_id FROM attempts WHERE ticket = $1 ORDER BY task_id DESC LIMIT 1");
 const WEBHOOK: Sql = Sql::both("SELECT state FROM callbacks WHERE task_id = $1");
@@ -179,6 +180,8 @@ pub struct TaskDetails {
     pub item: Value,
     /// Its attempts, the first first.
     pub attempts: Vec<AttemptRecord>,
+    /// When its provider last told its progress.
+    pub polled_at: Option<Millis>,
     /// Its ledger entries, the first first.
     pub entries: Vec<Entry>,
 }
@@ -246,6 +249,10 @@ impl Store {
         Ok(Some(TaskDetails {
             item: item.into_json(),
             attempts: attempts.collect::<Result<_, _>>()?,
+            polled_at: self
+                .first(&POLLED_AT, args![task_id], |row| row.opt_int(0))
+                .await?
+                .flatten(),
             entries: entries_of(self, task_id).await?,
         }))
     }

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0018_alerts.sql"),
     include_str!("migrations/0019_usage_daily.sql"),
     include_str!("migrations/0020_oidc.sql"),
+    include_str!("migrations/0021_progress.sql"),
 ];
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";

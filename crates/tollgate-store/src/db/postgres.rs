@@ -367,6 +367,9 @@ fn db_error(e: tokio_postgres::Error) -> DbError {
     if e.code() == Some(&SqlState::QUERY_CANCELED) {
         return DbError::QueryTimeout;
     }
+    if e.code() == Some(&SqlState::UNIQUE_VIOLATION) {
+        return DbError::Duplicate(message(&e));
+    }
     let is_transient = match e.code() {
         // 57P..: the server is shutting down or starting, or an operator ended the session. 25P03: our
         // transaction was idle too long. 40...: a deadlock or serialisation failure. 53...: out of

@@ -152,6 +152,9 @@ pub(crate) enum DbError {
     /// A row does not have the columns or values that the code expects.
     #[error("unexpected data in the database: {0}")]
     UnexpectedData(String),
+    /// A row with the same key was inserted by another node meanwhile: applied again, the operation sees it.
+    #[error("another row has the same key: {0}")]
+    Duplicate(String),
     /// Any other error, which a retry would not change: also a guarded statement that changed no row.
     #[error("the statement failed: {0}")]
     Failed(String),

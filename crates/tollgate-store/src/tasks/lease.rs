@@ -19,7 +19,7 @@ pub(crate) const RENEW_LEASE: Sql = Sql::both(
     "UPDATE tasks SET due_at = $1 WHERE id = $2 AND fence = $3 AND owner = $4 AND state = 1",
 );
 pub(crate) const SET_PROGRESS: Sql = Sql::both(
-    "UPDATE tasks SET progress = $1 WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
+    "UPDATE tasks SET progress = $1, polled_at = $2 WHERE id = $3 AND fence = $4 AND owner IS NOT NULL AND state = 1",
 );
 pub(crate) const POSTPONE_TASK: Sql = Sql::both(
     "UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
@@ -54,17 +54,19 @@ impl Store {
         self.write(renew).await
     }
 
-    /// Sets the progress of a leased task, 0 to 100 percent. Does nothing if the lease is lost.
+    /// Sets the progress of a leased task, 0 to 100 percent, of which its provider told at `now`. Does nothing if the lease is lost.
     pub async fn set_progress(
         &self,
         task_id: &str,
         fence: i64,
         percent: u8,
+        now: Millis,
     ) -> Result<(), StoreError> {
         let progress = SetProgress {
             task_id: task_id.to_owned(),
             fence,
             percent: percent.min(100),
+            now,
         };
         self.write(progress).await
     }
@@ -153,6 +155,7 @@ struct SetProgress {
     task_id: String,
     fence: i64,
     percent: u8,
+    now: Millis,
 }
 
 #[async_trait(?Send)]
@@ -164,7 +167,7 @@ impl Write for SetProgress {
     }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        let args = args![i64::from(self.percent), &self.task_id, self.fence];
+        let args = args![i64::from(self.percent), self.now, &self.task_id, self.fence];
         batch.queue(&SET_PROGRESS, args)
     }
 }

@@ -236,19 +236,24 @@ async fn commit(
 }
 
 /// Commits; while the database is unavailable, retries until the operation that has waited longest has waited
-/// [`RETRY_TIMEOUT`]. The others then fail early: later operations would only queue behind them.
+/// [`RETRY_TIMEOUT`]. The others then fail early: later operations would only queue behind them. An operation that is alone is applied
+/// once more if another node has inserted its key first.
 async fn commit_with_retry(
     connection: &mut WriterConnection,
     batch: &mut [Box<dyn Job>],
     commit_in_doubt: &Cell<bool>,
 ) -> Result<(), StoreError> {
     let longest = |batch: &[Box<dyn Job>]| batch.iter().map(|job| job.waited()).max();
+    let mut was_duplicate = false;
     loop {
         match connection.commit(batch, commit_in_doubt).await {
             Ok(()) => return Ok(()),
             Err(DbError::Unavailable(why)) if longest(batch) < Some(RETRY_TIMEOUT) => {
                 tracing::warn!(error = %why, "the database is unavailable; retrying");
                 tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            Err(DbError::Duplicate(_)) if batch.len() == 1 && !was_duplicate => {
+                was_duplicate = true;
             }
             Err(e) => return Err(e.into()),
         }

@@ -232,6 +232,8 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "ALTER TABLE audits DROP COLUMN progress",
+        "ALTER TABLE tasks DROP COLUMN polled_at",
         "DROP TABLE usage_daily",
         "DROP TABLE oidc_identities",
         "DROP TABLE oidc_sign_ins",

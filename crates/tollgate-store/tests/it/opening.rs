@@ -38,14 +38,14 @@ async fn data_survives_a_reopen(db: &Db) {
 async fn a_newer_schema_version_is_rejected(db: &Db) {
     drop(db.open().await);
     let version = "FROM meta WHERE name = 'schema_version'";
-    assert_eq!(db.number(&format!("SELECT value {version}")).await, 20);
-    let newer = "UPDATE meta SET value = 21 WHERE name = 'schema_version'";
+    assert_eq!(db.number(&format!("SELECT value {version}")).await, 21);
+    let newer = "UPDATE meta SET value = 22 WHERE name = 'schema_version'";
     db.raw(newer).await;
     let sentence = rejection(&db.location).await;
     let expected =
-        "the database has schema version 21 and this program knows only 20: run a newer tollgate";
+        "the database has schema version 22 and this program knows only 21: run a newer tollgate";
     assert!(sentence.contains(expected), "{sentence}");
-    assert_eq!(db.number(&format!("SELECT value {version}")).await, 21);
+    assert_eq!(db.number(&format!("SELECT value {version}")).await, 22);
 }
 
 async fn concurrent_starts_migrate_once(db: &Db) {

@@ -351,6 +351,8 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     use_everything(&store, &ann).await;
     drop(store);
     for statement in [
+        "ALTER TABLE audits DROP COLUMN progress",
+        "ALTER TABLE tasks DROP COLUMN polled_at",
         "DROP TABLE usage_daily",
         "DROP TABLE oidc_identities",
         "DROP TABLE oidc_sign_ins",

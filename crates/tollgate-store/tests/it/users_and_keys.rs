@@ -1,7 +1,12 @@
 //! Users and keys: what is stored of them, unique names, amounts in range.
 
+use std::time::Duration;
+
 use tollgate_core::{Amount, money};
-use tollgate_store::{KeyLimits, RateLimits, Store, StoreError, User};
+use tollgate_store::{
+    AdminRejection, AdminRequest, DatabaseLocation, KeyLimits, RateLimits, Store, StoreError, User,
+    UserPatch,
+};
 
 use crate::databases::{Db, on_both};
 use crate::fixtures::{NOW, account, amount, assert_invalid, new_key, task, unlimited_account};
@@ -10,6 +15,7 @@ on_both!(
     a_user_is_stored_and_listed,
     a_key_is_stored_and_found_by_its_hash,
     user_names_are_unique_byte_by_byte,
+    a_name_that_another_node_takes_meanwhile_is_taken,
     amounts_out_of_range_are_invalid,
     the_access_version_is_raised_by_every_change_of_users_and_keys,
 );
@@ -24,6 +30,33 @@ async fn create(
     store
         .create_user(name, unlimited, balance, rates, NOW)
         .await
+}
+
+async fn a_name_that_another_node_takes_meanwhile_is_taken(db: &Db) {
+    let store = db.open().await;
+    let ann = create(&store, "ann", false, Amount::ZERO).await.unwrap();
+    let insert = "INSERT INTO users (id, name, unlimited, balance, held, used, created_at)
+        VALUES ('user_other', 'bob', 0, 0, 0, 0, 1)";
+    // On PostgreSQL the other node commits while this one waits for its row: after it has looked for the name.
+    let insert = match db.location {
+        DatabaseLocation::Sqlite(_) => insert.to_owned(),
+        DatabaseLocation::Postgres(_) => format!("BEGIN; {insert}; SELECT pg_sleep(1); COMMIT"),
+    };
+    let rename = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let patch = UserPatch {
+            name: Some("bob".to_owned()),
+            ..UserPatch::default()
+        };
+        let request = AdminRequest::cli(NOW);
+        let renamed = store.admin_update_user(&request, &ann.id, None, patch);
+        renamed.await.unwrap().unwrap_err()
+    };
+    let (_, rejection) = tokio::join!(db.raw(&insert), rename);
+    let is_taken =
+        matches!(&rejection, AdminRejection::Conflict { code, .. } if *code == "name_taken");
+    assert!(is_taken, "{rejection:?}");
+    db.raw("DELETE FROM users WHERE id = 'user_other'").await;
 }
 
 async fn a_user_is_stored_and_listed(db: &Db) {

@@ -234,5 +234,16 @@ async fn the_audit_finds_refunds_that_do_not_add_up(backend: Backend) {
     }
     let audits = owner.get_json(&format!("{ADMIN}/audits")).await;
     assert_eq!(audits["data"].as_array().unwrap().len(), 6);
+    // One that another node runs.
+    let running = format!(
+        "INSERT INTO audits (id, started_at, progress) VALUES ('audit_other', {}000, 40)",
+        now()
+    );
+    gateway.execute(&running).await;
+    let audit = owner.get_json(&format!("{ADMIN}/audits/audit_other")).await;
+    assert_has(
+        &audit,
+        json!({ "state": "running", "ok": null, "progress": 0.4 }),
+    );
     gateway.close().await;
 }

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{ADMIN, image, priced_gateway, send};
+use super::{ADMIN, OWNER, image, priced_gateway, send};
 use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
 on_both!(
+    the_timeline_has_the_last_poll_of_a_provider,
     tasks_are_listed_shown_and_cancelled,
     chats_are_listed_and_shown,
     webhooks_are_sent_again,
@@ -32,6 +33,24 @@ fn events(task: &Value) -> Vec<&str> {
         .iter()
         .map(|step| step["event"].as_str().unwrap())
         .collect()
+}
+
+async fn the_timeline_has_the_last_poll_of_a_provider(backend: Backend) {
+    let setup = Setup::new(backend).admin_key(OWNER);
+    let gateway = setup
+        .env("TOLLGATE_SANDBOX__IMAGE_MS", "2000")
+        .start()
+        .await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    let client = gateway.unlimited_client().await;
+    let task = client.submit(&image("a mill")).await;
+    client.wait_for_end(&task).await;
+    let page = get(&owner, &format!("/tasks/{task}")).await;
+    let steps = events(&page);
+    let polled = steps.iter().position(|step| *step == "polled");
+    let fetched = steps.iter().position(|step| *step == "fetched");
+    assert!(polled.is_some() && polled < fetched, "{steps:?}");
+    gateway.close().await;
 }
 
 async fn tasks_are_listed_shown_and_cancelled(backend: Backend) {

@@ -289,7 +289,7 @@ impl World<'_> {
                 let percent = step.args[1].parse().unwrap();
                 outcome(
                     store
-                        .set_progress(&lease.task.id, lease.fence, percent)
+                        .set_progress(&lease.task.id, lease.fence, percent, now)
                         .await,
                     ok,
                 )
