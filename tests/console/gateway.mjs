@@ -192,6 +192,13 @@ try {
       await portal.locator("main article a").first().click();
       await portal.locator("main .media img").first().waitFor();
     }
+    if (address === "playground") {
+      await portal.locator("main input[type=password]").fill(secret);
+      await portal.locator("main select").first().selectOption("wan2.7-image");
+      await portal.locator("main textarea").first().fill("A harbour");
+      await portal.getByRole("button", { name: "Generate", exact: true }).click();
+      await portal.locator("main .media img, main section img").first().waitFor();
+    }
     if (address === "") await portal.getByText("0 per day").first().waitFor();
   }
   console.log("the portal works against the gateway");

@@ -13,6 +13,7 @@ import { ChatPlayground } from "./playground_chat.js";
 const ENDED = ["completed", "failed", "cancelled", "success"];
 const POLL_MS = 1500;
 
+/** The page of console and portal. */
 export function Playground() {
   const search = address.value.searchParams;
   const chat = search.get("mode") === "chat";
@@ -22,7 +23,7 @@ export function Playground() {
     ${!chat && html`<button type="button" aria-pressed=${count === 2} onClick=${() => setCount(3 - count)}>${t("Compare two models")}</button>`}`;
   return html`<${PageHead} title=${t("Playground")} actions=${actions}>${t("Requests are sent with an API key and charged to its user, like those of any client.")}<//>
     <div class="filters"><label>${t("API key")}<input type="password" autocomplete="off" value=${apiKey.value} onInput=${(event) => (apiKey.value = event.target.value.trim())} /></label></div>
-    ${chat ? html`<${ChatPlayground} />` : html`<${Load} load=${(signal) => get("/models", {}, signal)}>${({ data }) => {
+    ${chat ? html`<${ChatPlayground} />` : html`<${Load} load=${(signal) => get(API === "/v1" ? "/me/models" : "/models", { limit: 200 }, signal)}>${({ data }) => {
       const media = data.filter((model) => model.kind !== "chat" && model.schema);
       return html`<div class="split">${Array.from({ length: count }, (_, at) => html`<${MediaPlayground} key=${at} at=${at} models=${media} />`)}</div>`;
     }}<//>`}`;

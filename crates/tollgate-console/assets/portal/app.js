@@ -9,10 +9,10 @@ import { Form } from "../lib/forms.js";
 import { SignedIn, SingleSignOn } from "../lib/single_sign_on.js";
 import { apiKey } from "../lib/client.js";
 import { Connect } from "../pages/connect.js";
-import { ChatPlayground } from "../pages/playground_chat.js";
+import { Playground } from "../pages/playground.js";
 import { Balance, PortalBooks, PortalChats, PortalKeys, PortalTask, PortalTasks } from "./pages.js";
 
-const ROUTES = [["", Balance], ["/tasks", PortalTasks], ["/tasks/:id", PortalTask], ["/chats", PortalChats], ["/keys", PortalKeys], ["/books", PortalBooks], ["/playground", PortalPlayground], ["/connect", Connect]];
+const ROUTES = [["", Balance], ["/tasks", PortalTasks], ["/tasks/:id", PortalTask], ["/chats", PortalChats], ["/keys", PortalKeys], ["/books", PortalBooks], ["/playground", Playground], ["/connect", Connect]];
 
 export function App() {
   const [error, setError] = useState(null);
@@ -45,10 +45,4 @@ function SignIn() {
     <${SingleSignOn} />
     <div class="panel"><${Form} fields=${fields} action=${t("Sign in")} submit=${submit} /></div>
     <p><a href="/console/" target="_self">${t("You administer this gateway? Go to the console")}</a></p><${Preferences} /></main>`;
-}
-
-function PortalPlayground() {
-  return html`<${PageHead} title=${t("Playground")}>${t("Requests are sent with an API key and charged to its user, like those of any client.")}<//>
-    <div class="filters"><label>${t("API key")}<input type="password" autocomplete="off" value=${apiKey.value} onInput=${(event) => (apiKey.value = event.target.value.trim())} /></label></div>
-    <${ChatPlayground} />`;
 }

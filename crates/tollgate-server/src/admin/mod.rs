@@ -50,6 +50,7 @@ pub use endpoints::Endpoint;
 pub use error::AdminError;
 pub use fields::Fields;
 pub use list::{Item, Listing};
+pub(crate) use models::list_models;
 pub use password::PasswordHasher;
 pub use query::Query;
 pub use reply::Reply;

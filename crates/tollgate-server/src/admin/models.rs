@@ -4,6 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tollgate_media::RequestLayout;
 
+use super::authenticate::ActorKind;
 use super::call::Call;
 use super::endpoints::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
@@ -25,9 +26,15 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
 
 const COLUMNS: &[&str] = &["id", "kind", "family", "endpoint", "aliases", "schema"];
 
-async fn list_models(call: Call) -> Result<Reply, AdminError> {
+/// Lists the models of the catalogue; in the portal only those that the key may use.
+pub(crate) async fn list_models(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
-    let models = models(&call);
+    let mut models = models(&call);
+    if let ActorKind::Key(key, _) = &call.actor()?.kind
+        && let Some(allowed) = &key.limits.models
+    {
+        models.retain(|(name, _)| allowed.contains(name));
+    }
     let listing = NamedObjects {
         columns: COLUMNS,
         objects: models,

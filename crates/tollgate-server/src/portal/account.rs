@@ -7,7 +7,7 @@ use tollgate_store::{BudgetFilter, Key};
 use super::own_key;
 use crate::admin::budgets::Budgets;
 use crate::admin::endpoints::{Access, Endpoint, Returns, handler};
-use crate::admin::{AdminError, Call, Reply, list};
+use crate::admin::{AdminError, Call, Reply, list, list_models};
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -29,6 +29,16 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         body: None,
         returns: Returns::List("budget"),
         handler: handler!(list_budgets),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/models",
+        access: Access::Any,
+        summary: "The models that the key may use, with the JSON Schema of their requests, by name.",
+        query: &[],
+        body: None,
+        returns: Returns::List("model"),
+        handler: handler!(list_models),
     },
 ];
 

@@ -116,6 +116,21 @@ async fn a_key_shows_its_user_and_history_without_operators_members(backend: Bac
         csv.text()
             .starts_with("id,kind,model,state,user_id,key_id,error_code,held,")
     );
+    let models = client.get_json("/v1/me/models?limit=200").await;
+    let models = models["data"].as_array().unwrap();
+    let one = models
+        .iter()
+        .find(|model| model["id"] == "gpt-image-2-official");
+    assert_has(
+        one.unwrap(),
+        json!({ "kind": "image", "schema": { "properties": {} } }),
+    );
+    let limited = create_key(&gateway, &client, &json!({ "models": ["gpt-5"] })).await;
+    let models = limited.get_json("/v1/me/models").await;
+    assert_has(
+        &models,
+        json!({ "data": [{ "id": "gpt-5", "kind": "chat" }] }),
+    );
     // Errors have the envelope of the client API.
     for (path, status, words) in [
         ("/tasks?channel=main", 400, "`channel`"),
