@@ -23,8 +23,8 @@ use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::oidc;
 use crate::portal;
 use crate::routes::{
-    balance, chat, console, fallback, files, health, images, models, pages, quote, speech, tasks,
-    uploads, videos, webhooks,
+    balance, chat, console, docs, fallback, files, health, images, models, openapi, quote, speech,
+    tasks, uploads, videos, webhooks,
 };
 use crate::state::App;
 
@@ -163,13 +163,15 @@ fn router(app: &Arc<App>) -> Router {
         .merge(portal::routes())
         .merge(admin::endpoints::routes())
         // Documentation and operation
-        .route("/openapi.json", get(pages::openapi))
-        .route("/docs", get(pages::docs))
+        .route("/openapi.json", get(openapi::openapi))
+        .route("/docs", get(docs::home))
+        .route("/docs/api", get(docs::api))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
         .merge(oidc::routes())
         .merge(console::routes())
+        .merge(docs::routes())
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::method_not_allowed);
     let traced = routes.layer(TraceLayer(Arc::clone(&app.trace)));

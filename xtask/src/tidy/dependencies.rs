@@ -47,6 +47,7 @@ const RULES: &[Rule] = &[
             "tollgate-core",
             "tollgate-chat",
             "tollgate-console",
+            "tollgate-docs",
             "tollgate-media",
             "tollgate-sandbox",
             "tollgate-store",
@@ -57,6 +58,7 @@ const RULES: &[Rule] = &[
         false,
     ),
     rule("tollgate-console", &[], true),
+    rule("tollgate-docs", &[], true),
     rule("tollgate-fakes", &[], false),
 ];
 

@@ -202,6 +202,12 @@ fn named_targets(manifest: &str) -> Vec<(String, bool)> {
         let paths = targets.filter_map(|t| t.get("path").and_then(Value::as_str));
         found.extend(paths.map(|path| (path.to_owned(), is_test)));
     }
+    let build = manifest.get("package").and_then(|p| p.get("build"));
+    found.extend(
+        build
+            .and_then(Value::as_str)
+            .map(|path| (path.to_owned(), false)),
+    );
     found
 }
 
@@ -213,11 +219,16 @@ mod tests {
     #[test]
     fn every_way_to_declare_a_module_is_followed() {
         let files = [
-            ("crates/a/Cargo.toml", "[[test]]\npath = \"odd/all.rs\"\n"),
+            (
+                "crates/a/Cargo.toml",
+                "[package]\nbuild = \"make/main.rs\"\n[[test]]\npath = \"odd/all.rs\"\n",
+            ),
             (
                 "crates/a/src/lib.rs",
                 "mod b; mod c; mod d { mod e; } #[cfg(test)] mod f; #[path = \"x/y.rs\"] mod g;",
             ),
+            ("crates/a/make/main.rs", "mod k;"),
+            ("crates/a/make/k.rs", ""),
             ("crates/a/src/b.rs", "mod h;"),
             ("crates/a/src/b/h.rs", "const I: u8 = include!(\"i.rs\");"),
             ("crates/a/src/b/i.rs", "1"),
@@ -231,8 +242,8 @@ mod tests {
         ];
         let modules = Modules::of(&Tree::of(&files));
         let reached: Vec<&str> = modules.reached.keys().map(String::as_str).collect();
-        let all_but_orphan = files[1..11].iter().map(|(path, _)| *path);
-        assert_eq!(reached.len(), 10);
+        let all_but_orphan = files[1..13].iter().map(|(path, _)| *path);
+        assert_eq!(reached.len(), 12);
         assert!(all_but_orphan.clone().all(|path| reached.contains(&path)));
         let tests: Vec<&str> = all_but_orphan.filter(|p| modules.is_test(p)).collect();
         assert_eq!(tests, ["crates/a/src/f.rs", "crates/a/odd/all.rs"]);

@@ -14,7 +14,7 @@ pub fn document(public_url: &str) -> Value {
         "info": {
             "title": "Tollgate",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A gateway in front of generation models: chat in four formats; submit a picture, a film or a text to speak, get a task id, poll the task.",
+            "description": "A gateway in front of generation models: chat in four formats; submit an image, a video or a text to speak, get a task id, poll the task.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": public_url }],
@@ -102,7 +102,8 @@ fn other_paths() -> Value {
         "/readyz": { "get": open("Whether database and storage answer", "readyz", "application/json") },
         "/metrics": { "get": open("Numbers for Prometheus; public on loopback, else for the admin key", "metrics", "text/plain") },
         "/openapi.json": { "get": open("This document", "openapi", "application/json") },
-        "/docs": { "get": open("A page to read and try it", "docs", "text/html") },
+        "/docs": { "get": open("The documentation", "docs", "text/html") },
+        "/docs/api": { "get": open("A page to read and try this API", "docsApi", "text/html") },
     })
 }
 

@@ -14,7 +14,7 @@ use crate::http::trace::RequestId;
 use crate::state::App;
 
 /// A year in seconds: the name of a file changes with its contents.
-const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+pub(super) const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CONSOLE: &str = "/console/";
 const PORTAL: &str = "/portal/";
 
@@ -33,7 +33,7 @@ pub fn routes() -> Router<Arc<App>> {
 
 /// `GET /`: the console for browsers; for other clients there is nothing here.
 async fn root(uri: Uri, request_id: Extension<RequestId>, headers: HeaderMap) -> Response {
-    if header_contains(&headers, header::ACCEPT, "text/html") {
+    if header_contains(&headers, &header::ACCEPT, "text/html") {
         redirect(CONSOLE).await
     } else {
         unknown_path(uri, request_id).await
@@ -72,7 +72,7 @@ async fn asset(
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::VARY, "accept-encoding"),
     ];
-    if header_contains(&headers, header::ACCEPT_ENCODING, "gzip") {
+    if header_contains(&headers, &header::ACCEPT_ENCODING, "gzip") {
         let encoding = [(header::CONTENT_ENCODING, "gzip")];
         (common, encoding, asset.gzip).into_response()
     } else {
@@ -80,7 +80,8 @@ async fn asset(
     }
 }
 
-fn header_contains(headers: &HeaderMap, name: header::HeaderName, part: &str) -> bool {
+/// Whether the value of the header contains `part`.
+pub(super) fn header_contains(headers: &HeaderMap, name: &header::HeaderName, part: &str) -> bool {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| value.contains(part))
 }

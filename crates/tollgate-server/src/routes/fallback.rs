@@ -21,7 +21,7 @@ pub async fn unknown_path(uri: Uri, request_id: Extension<RequestId>) -> Respons
     let message = if doubled {
         "there is no such path: the base URL must not end in the version that the client adds by itself"
     } else {
-        "there is no such path: see GET /docs for what there is"
+        "there is no such path: see GET /docs/api for what there is"
     };
     error_response(&uri, ApiError::not_found(message))
 }

@@ -20,6 +20,7 @@ on_sqlite!(
     http_2_is_served,
     requests_have_ids,
     browsers_get_the_console_and_its_files,
+    the_documentation_is_a_site,
 );
 
 /// The table of contents itself: every path of it is to be described.
@@ -75,7 +76,7 @@ async fn metrics_from_outside_need_the_admin_key(backend: Backend) {
         get(value).await.rejected(401, "");
     }
     get(&format!("Bearer {key}")).await.expect(200);
-    for path in ["/healthz", "/readyz", "/openapi.json", "/docs"] {
+    for path in ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/api"] {
         gateway.anonymous().get(path).await.expect(200);
     }
     // The admin key opens nothing else.
@@ -117,9 +118,6 @@ async fn the_api_describes_itself(backend: Backend) {
         let target = document.pointer(reference.strip_prefix('#').unwrap());
         assert!(target.is_some(), "{reference} leads nowhere");
     }
-    let docs = gateway.anonymous().get("/docs").await.expect(200);
-    assert!(docs.header("content-type").starts_with("text/html"));
-    assert!(docs.text().contains("<title>"));
     gateway.close().await;
 }
 
@@ -209,5 +207,56 @@ async fn browsers_get_the_console_and_its_files(backend: Backend) {
     get("/console/assets/main.0.js", "accept", "*/*")
         .await
         .expect(404);
+    gateway.close().await;
+}
+
+async fn the_documentation_is_a_site(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    let client = gateway.anonymous();
+    let get = async |path: &str, name: &str, value: &str| {
+        let url = client.url(path);
+        client.fetch_with(Method::GET, &url, &[(name, value)]).await
+    };
+    for path in ["/docs", "/docs/api", "/docs/tasks", "/docs/models/veo-3.1"] {
+        let page = get(path, "accept-encoding", "identity").await.expect(200);
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        let policy = page.header("content-security-policy");
+        assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"));
+        assert!(page.text().contains("<title>"), "{path}");
+        let etag = page.header("etag").to_owned();
+        let same = get(path, "if-none-match", &etag).await.expect(304);
+        assert_eq!(same.header("etag"), etag);
+        let gzip = get(path, "accept-encoding", "gzip, br").await.expect(200);
+        assert_eq!(gzip.header("content-encoding"), "gzip");
+        let text = page.text();
+        let assets = text.split('"');
+        let assets: Vec<&str> = assets
+            .filter(|part| part.starts_with("/docs/assets/"))
+            .collect();
+        assert!(assets.len() > 3, "{path}: {assets:?}");
+        for asset in assets {
+            let plain = get(asset, "accept-encoding", "identity").await.expect(200);
+            assert!(plain.header("cache-control").ends_with("immutable"));
+            let gzip = get(asset, "accept-encoding", "gzip").await.expect(200);
+            assert_eq!(gzip.header("content-encoding"), "gzip");
+            assert_eq!(gzip.header("content-type"), plain.header("content-type"));
+        }
+    }
+    for (address, end, target) in [
+        ("/docs", "/", "/docs"),
+        ("/docs/tasks", ".md", "/docs/tasks"),
+        ("/docs/models/README", ".md", "/docs/models"),
+    ] {
+        let path = format!("{address}{end}");
+        let reply = get(&path, "accept", "text/html").await.expect(308);
+        assert_eq!(reply.header("location"), target);
+    }
+    for path in [
+        "/docs/unheard-of",
+        "/docs/models/unheard-of/",
+        "/docs/assets/docs.0.js",
+    ] {
+        get(path, "accept", "*/*").await.expect(404);
+    }
     gateway.close().await;
 }

@@ -1,187 +1,3 @@
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Tollgate API</title>
-<link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%230b7a75'/%3E%3Cpath d='M3 6h10M5 6v6M11 6v6' stroke='white' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E">
-<style>
-:root {
-  color-scheme: light dark;
-  --page: light-dark(#fbfaf8, #14171a);
-  --card: light-dark(#ffffff, #1c2024);
-  --sunken: light-dark(#f2f0ec, #101315);
-  --line: light-dark(#dedad3, #343a40);
-  --text: light-dark(#1f2328, #e6e8ea);
-  --quiet: light-dark(#5a6068, #a3abb3);
-  --accent: light-dark(#0b6e69, #56c9c2);
-  --on-accent: light-dark(#ffffff, #08201f);
-  --good: light-dark(#1a6b34, #6fd08c);
-  --bad: light-dark(#a8231c, #ff9a90);
-  --warn: light-dark(#8a5300, #f0b35a);
-  --mono: ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace;
-}
-:root[data-theme="light"] { color-scheme: light; }
-:root[data-theme="dark"] { color-scheme: dark; }
-* { box-sizing: border-box; }
-[hidden] { display: none !important; }
-html { scroll-behavior: smooth; scroll-padding-top: 1rem; }
-@media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
-body {
-  margin: 0; background: var(--page); color: var(--text);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
-  display: grid; grid-template-columns: 17rem minmax(0, 1fr); min-height: 100vh;
-}
-a { color: var(--accent); }
-:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
-.skip { position: absolute; left: -999rem; }
-.skip:focus { left: 1rem; top: 1rem; background: var(--card); padding: .5rem 1rem; z-index: 2; }
-nav {
-  position: sticky; top: 0; align-self: start; height: 100vh; overflow-y: auto;
-  border-right: 1px solid var(--line); padding: 1.5rem 1rem; font-size: .9rem;
-}
-nav h2 { font-size: .75rem; letter-spacing: .06em; text-transform: uppercase; color: var(--quiet); margin: 1.4rem .5rem .3rem; }
-nav ul { list-style: none; margin: 0; padding: 0; }
-nav a { display: block; padding: .22rem .5rem; border-radius: 6px; color: inherit; text-decoration: none; overflow-wrap: anywhere; }
-nav a:hover { background: var(--sunken); }
-.brand { display: flex; align-items: center; gap: .6rem; font-weight: 650; font-size: 1.1rem; padding: 0 .5rem; }
-.brand svg { width: 1.7rem; height: 1.7rem; flex: none; }
-main { padding: 2rem clamp(1rem, 4vw, 3.5rem) 5rem; max-width: 66rem; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }
-h2 { font-size: 1.35rem; margin: 3rem 0 .8rem; }
-h3 { font-size: 1.05rem; margin: 0; }
-h3.group { margin: 1.8rem 0 0; }
-h4 { font-size: .9rem; margin: 1.2rem 0 .3rem; color: var(--quiet); }
-p { margin: .4rem 0 .8rem; max-width: 46rem; }
-code, pre { font-family: var(--mono); font-size: .86em; }
-code { background: var(--sunken); padding: .1em .35em; border-radius: 4px; overflow-wrap: anywhere; }
-pre { background: var(--sunken); border: 1px solid var(--line); border-radius: 8px; padding: .8rem 1rem; overflow: auto; max-height: 24rem; margin: .5rem 0; line-height: 1.45; }
-pre code { background: none; padding: 0; overflow-wrap: normal; }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 1.2rem 1.4rem; }
-details.card { padding: 0; margin-bottom: .7rem; }
-details.card > summary { cursor: pointer; padding: .8rem 1.1rem; display: flex; flex-wrap: wrap; gap: .3rem .8rem; align-items: baseline; list-style-position: inside; border-radius: 12px; }
-details.card > summary:hover { background: var(--sunken); }
-details.card > summary::-webkit-details-marker { display: none; }
-details.card > summary::before { content: "▸"; color: var(--quiet); }
-details.card[open] > summary::before { content: "▾"; }
-details.card > div { padding: 0 1.1rem 1.1rem; border-top: 1px solid var(--line); }
-.method { font: 650 .78rem var(--mono); min-width: 3.4rem; text-align: center; border: 1px solid currentColor; border-radius: 5px; padding: .1rem .4rem; }
-.get { color: var(--accent); } .post { color: var(--good); } .delete { color: var(--bad); } .put, .patch { color: var(--warn); }
-.path { font-family: var(--mono); font-size: .92rem; overflow-wrap: anywhere; }
-.summary { color: var(--quiet); font-size: .92rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .3rem 0 .8rem; }
-th { text-align: left; font-weight: 600; color: var(--quiet); font-size: .8rem; }
-th, td { border-bottom: 1px solid var(--line); padding: .45rem .7rem .45rem 0; vertical-align: top; }
-td:first-child { white-space: nowrap; }
-td.values { max-width: 20rem; }
-.required { color: var(--bad); font-size: .78rem; }
-form .row { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: .9rem 1.1rem; }
-.field { display: flex; flex-direction: column; gap: .25rem; margin-bottom: .9rem; min-width: 0; }
-.row .field { margin-bottom: 0; }
-label, legend { font-weight: 600; font-size: .9rem; }
-.hint { color: var(--quiet); font-size: .82rem; }
-input, select, textarea, button { font: inherit; color: inherit; }
-input, select, textarea {
-  width: 100%; padding: .5rem .65rem; background: var(--page); border: 1px solid light-dark(#8d8a84, #666e76); border-radius: 8px;
-}
-textarea { resize: vertical; min-height: 2.7rem; }
-input[type="file"] { padding: .35rem; }
-button { border: 1px solid light-dark(#8d8a84, #666e76); background: var(--card); border-radius: 8px; padding: .5rem 1rem; cursor: pointer; }
-button:hover:not(:disabled) { background: var(--sunken); }
-button:disabled { opacity: .55; cursor: default; }
-button.primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 650; }
-button.primary:hover:not(:disabled) { filter: brightness(1.08); background: var(--accent); }
-button.small { padding: .2rem .6rem; font-size: .85rem; }
-.buttons { display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; margin-top: 1.1rem; }
-fieldset { border: 0; padding: 0; margin: 0; min-width: 0; }
-.more { margin: 1rem 0; }
-.more > summary { cursor: pointer; color: var(--accent); font-size: .92rem; margin-bottom: .8rem; }
-.inline { display: flex; gap: .5rem; }
-.inline > button { flex: none; }
-#outcome { margin-top: 1.2rem; }
-.status { display: flex; gap: .8rem; align-items: center; flex-wrap: wrap; }
-progress { width: 100%; height: .6rem; accent-color: var(--accent); margin: .6rem 0; }
-.good { color: var(--good); } .bad { color: var(--bad); }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(14rem, 1fr)); gap: 1rem; margin: 1rem 0; }
-figure { margin: 0; }
-figure img { display: block; max-width: 100%; max-height: 34rem; border-radius: 10px; border: 1px solid var(--line);
-  background: repeating-conic-gradient(light-dark(#e8e6e1, #23282d) 0 25%, transparent 0 50%) 0 0 / 20px 20px; }
-figcaption { font-size: .82rem; color: var(--quiet); margin-top: .3rem; }
-.notice { border-left: 4px solid var(--warn); padding: .5rem 1rem; background: var(--card); border-radius: 0 8px 8px 0; }
-@media (max-width: 56rem) {
-  body { grid-template-columns: minmax(0, 1fr); align-content: start; }
-  nav { position: static; height: auto; max-height: 40vh; border-right: 0; border-bottom: 1px solid var(--line); }
-  main { padding-top: 1.5rem; }
-}
-@media (prefers-reduced-motion: no-preference) { button, nav a { transition: background .15s; } }
-</style>
-</head>
-<body>
-<a class="skip" href="#top">Skip to content</a>
-<nav aria-label="Contents">
-  <div class="brand">
-    <svg viewBox="0 0 16 16" aria-hidden="true"><rect width="16" height="16" rx="4" fill="var(--accent)"/><path d="M3 6h10M5 6v6M11 6v6" stroke="var(--on-accent)" stroke-width="2" stroke-linecap="round"/></svg>
-    Tollgate
-  </div>
-  <div id="contents"></div>
-  <h2>View</h2>
-  <ul><li><button type="button" class="small" id="theme">Switch light and dark</button></li></ul>
-</nav>
-<main id="top" tabindex="-1">
-  <h1 id="title">Tollgate API</h1>
-  <p id="about">Loading the description of the API…</p>
-  <p><a href="/openapi.json">openapi.json</a> is the same for programs.</p>
-  <noscript><p class="notice">This page is made from <a href="/openapi.json">openapi.json</a> by a script; without scripts, read that.</p></noscript>
-
-  <h2 id="try">Try it</h2>
-  <section class="card" aria-labelledby="try">
-    <form id="form" autocomplete="off">
-      <div class="field">
-        <label for="key">API key</label>
-        <div class="inline">
-          <input id="key" type="password" placeholder="sk-…" spellcheck="false" autocomplete="off" aria-describedby="key-hint">
-          <button type="button" class="small" id="show" aria-pressed="false">Show</button>
-          <button type="button" class="small" id="balance">Balance</button>
-        </div>
-        <span class="hint" id="key-hint">Stays in this tab, goes to this server only. <span id="balance-is" role="status"></span></span>
-      </div>
-      <div class="field">
-        <label for="model">Model</label>
-        <select id="model"></select>
-        <span class="hint" id="model-hint"></span>
-      </div>
-      <fieldset id="fields"><legend class="skip">Request</legend></fieldset>
-      <div class="field" id="upload-field">
-        <label for="file">Upload a picture</label>
-        <div class="inline">
-          <input id="file" type="file" accept="image/jpeg,image/png,image/webp,image/gif" aria-describedby="upload-is">
-          <button type="button" class="small" id="upload">Upload</button>
-        </div>
-        <span class="hint" id="upload-is" role="status">JPEG, PNG, WebP or GIF, up to 20 MB. Its link is added to the references.</span>
-      </div>
-      <div class="buttons">
-        <button class="primary" id="submit">Submit</button>
-        <button type="button" id="cancel" hidden>Cancel the task</button>
-        <button type="button" id="copy">Copy as curl</button>
-        <span class="hint" id="copied" role="status"></span>
-      </div>
-    </form>
-    <div id="outcome" hidden>
-      <div class="status"><strong id="state" role="status"></strong><span class="hint" id="detail"></span></div>
-      <progress id="progress" max="100" value="0" aria-label="Progress of the task"></progress>
-      <div class="pictures" id="pictures"></div>
-      <details class="more"><summary>Receipt</summary><pre tabindex="0"><code id="receipt"></code></pre></details>
-      <details class="more"><summary>Record</summary><pre tabindex="0"><code id="record"></code></pre></details>
-    </div>
-  </section>
-
-  <h2 id="models">Models</h2>
-  <div id="families"></div>
-  <h2 id="endpoints">Endpoints</h2>
-  <div id="paths"></div>
-</main>
-<script>
 "use strict";
 const $ = (id) => document.getElementById(id);
 const METHODS = ["get", "post", "put", "patch", "delete"];
@@ -512,15 +328,19 @@ function local(url) {
   return parsed.pathname.startsWith("/files/") ? parsed.pathname + parsed.search : url;
 }
 
-function showPictures(record) {
+function showResults(record) {
   const prompt = $("field-prompt") ? $("field-prompt").value : "";
   const figures = links(record).map((url, at) => {
-    const caption = el("figcaption", {}, el("a", { href: local(url), download: "" }, `Download picture ${at + 1}`));
-    const image = el("img", { src: local(url), alt: `Picture ${at + 1}: ${prompt}`.slice(0, 300) });
+    const caption = el("figcaption", {}, el("a", { href: local(url), download: "" }, `Download result ${at + 1}`));
+    const label = `Result ${at + 1}: ${prompt}`.slice(0, 300);
+    const extension = new URL(url, location.href).pathname.split(".").pop();
+    if (extension === "mp4") return el("figure", {}, el("video", { src: local(url), controls: true, "aria-label": label }), caption);
+    if (["mp3", "wav"].includes(extension)) return el("figure", {}, el("audio", { src: local(url), controls: true, "aria-label": label }), caption);
+    const image = el("img", { src: local(url), alt: label });
     image.addEventListener("load", () => caption.append(` · ${image.naturalWidth}×${image.naturalHeight}`));
     return el("figure", {}, image, caption);
   });
-  $("pictures").replaceChildren(...figures);
+  $("results").replaceChildren(...figures);
 }
 
 async function follow(task) {
@@ -547,7 +367,7 @@ function finish(task, record, began) {
   const seconds = ((Date.now() - began) / 1000).toFixed(1);
   if (record.status === "completed") {
     show("Completed", "good", `${task} · ${seconds} s${cost}`);
-    showPictures(record);
+    showResults(record);
   } else {
     const error = record.error || {};
     show(record.status === "cancelled" || error.code === "cancelled" ? "Cancelled" : "Failed", "bad", `${error.message || error.code || ""} · ${task}${cost}`);
@@ -561,7 +381,7 @@ async function submit(event) {
   for (const input of document.querySelectorAll("#fields :invalid")) { const more = input.closest("details"); if (more) more.open = true; }
   if (!$("form").reportValidity()) return;
   $("submit").disabled = true;
-  $("pictures").replaceChildren();
+  $("results").replaceChildren();
   $("receipt").textContent = $("record").textContent = "";
   $("progress").value = 0;
   show("Submitting", "");
@@ -643,14 +463,8 @@ function start() {
 
 function remember() {
   // A page without storage works all the same.
-  try { $("key").value = sessionStorage.getItem("key") || ""; document.documentElement.dataset.theme = localStorage.getItem("theme") || ""; } catch { /* private mode */ }
+  try { $("key").value = sessionStorage.getItem("key") || ""; } catch { /* private mode */ }
   $("key").addEventListener("change", () => { try { sessionStorage.setItem("key", $("key").value.trim()); } catch { /* private mode */ } });
-  $("theme").addEventListener("click", () => {
-    const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    try { localStorage.setItem("theme", root.dataset.theme); } catch { /* private mode */ }
-  });
 }
 
 remember();
@@ -670,6 +484,3 @@ fetch("/openapi.json")
   .then((response) => (response.ok ? response.json() : Promise.reject(new Error("status " + response.status))))
   .then((json) => { api = json; start(); })
   .catch((error) => { $("about").textContent = "The description of the API did not load: " + error.message; $("about").className = "notice"; });
-</script>
-</body>
-</html>
