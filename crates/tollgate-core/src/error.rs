@@ -38,6 +38,25 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind, by status.
+    pub const ALL: [Self; 15] = [
+        Self::InvalidRequest,
+        Self::Authentication,
+        Self::PaymentRequired,
+        Self::Permission,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::Conflict,
+        Self::Gone,
+        Self::TooLarge,
+        Self::RangeNotSatisfiable,
+        Self::RateLimit,
+        Self::Internal,
+        Self::BadGateway,
+        Self::Unavailable,
+        Self::GatewayTimeout,
+    ];
+
     /// The HTTP status.
     pub fn status(self) -> u16 {
         match self {
@@ -123,3 +142,37 @@ impl fmt::Display for ApiError {
 }
 
 impl std::error::Error for ApiError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of the tables of docs/errors.md, each as its cells.
+    fn documented_rows() -> impl Iterator<Item = Vec<&'static str>> {
+        let page = include_str!("../../../docs/errors.md");
+        let section = page
+            .split("\n## ")
+            .find(|part| part.starts_with("Client API\n"));
+        let rows = section.unwrap_or_default().lines();
+        let rows = rows.filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+        rows.map(|row| row.split(" | ").collect())
+    }
+
+    #[test]
+    fn every_kind_is_documented_with_cause_and_cure() {
+        for kind in ErrorKind::ALL {
+            let (status, name) = (kind.status().to_string(), format!("`{}`", kind.type_name()));
+            let row = documented_rows().find(|row| row[..2] == [&status, &name]);
+            let row = row.unwrap_or_else(|| panic!("{status} {name} is not in docs/errors.md"));
+            assert!(row.len() == 4 && row.iter().all(|cell| !cell.is_empty()));
+        }
+        for row in documented_rows().filter(|row| row[0].parse::<u16>().is_ok()) {
+            let kinds = ErrorKind::ALL.iter();
+            let mut kinds = kinds.map(|k| (k.status().to_string(), format!("`{}`", k.type_name())));
+            assert!(
+                kinds.any(|(s, n)| row[..2] == [s, n]),
+                "{row:?} does not exist"
+            );
+        }
+    }
+}

@@ -4,6 +4,7 @@
 mod dead;
 mod dependencies;
 mod documents;
+mod errors;
 mod headers;
 mod kinds;
 mod links;
@@ -58,6 +59,7 @@ const CHECKS: &[Check] = &[
     places::check,
     kinds::check,
     documents::check,
+    errors::check,
     vocabulary::check,
 ];
 
