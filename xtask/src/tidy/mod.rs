@@ -11,6 +11,7 @@ mod links;
 mod metrics;
 mod modules;
 mod money;
+mod packaging;
 mod places;
 mod sizes;
 mod source;
@@ -56,6 +57,7 @@ const CHECKS: &[Check] = &[
     links::check,
     metrics::check,
     money::check,
+    packaging::check,
     places::check,
     kinds::check,
     documents::check,
