@@ -100,7 +100,8 @@ fn add_page(
     address: &str,
     html: &str,
 ) -> Result<(), Box<dyn Error>> {
-    let file = out.join(format!("page-{}.html.gz", address.replace('/', "-")));
+    // No address has a percent sign: no two pages have the same file.
+    let file = out.join(format!("page-{}.html.gz", address.replace('/', "%")));
     fs::write(&file, gzip(html.as_bytes())?)?;
     let etag = format!("\"{}\"", hash_texts([html]));
     let _ = writeln!(
