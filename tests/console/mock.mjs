@@ -40,7 +40,7 @@ const ANSWERS = {
   "/prices": list({ model: "sora-2", source: "database", shadowed: false, per_second: "0.1", when: [{ resolution: "4k", per_second: "0.6" }], version: 1 }), "/models/custom": empty(),
   "/events": list({ seq: 2, at, actor: "owner", token_id: null, address: "127.0.0.1", request_id: "req_2", action: "user.update", object: { type: "user", id: "user_1" }, before: { rpm: null }, after: { rpm: 5 }, reason: "abuse", prev_hash: "a", hash: "b" }),
   "/events/verify": { ok: true, rows: 2, head: "b", first_bad: null }, "/audits": list({ id: "audit_1", state: "done", ok: true, violations: [], progress: 1, started_at: at, ended_at: later }),
-  "/nodes": list({ id: "node_1", version: "0.1.0", started_at: at, last_seen_at: at, config_version: 4, config_error: null }), "/config": { data: [{ key: "listen", value: "127.0.0.1:8080", source: "default" }] },
+  "/nodes": list({ id: "node_1", version: "0.2.0", started_at: at, last_seen_at: at, config_version: 4, config_error: null }), "/config": { data: [{ key: "listen", value: "127.0.0.1:8080", source: "default" }] },
   "/tokens": list({ id: "tok_1", name: "ci", scopes: ["users:read"], hint: "adm_1a2b3c4d", created_at: at, expires_at: null, last_used_at: null, version: 1 }),
   "/admins": list({ id: "admin_1", name: "ann", role: "owner", disabled: false, created_at: at, last_sign_in_at: at, version: 1 }), "/sessions": list({ id: "ses_1", created_at: at, last_seen_at: at, address: "127.0.0.1", current: true }),
   "/alerts": list({ id: "alert_1", on: "low_balance", threshold: "5", url: "https://example.com/alert", enabled: true, created_at: at, version: 1 }), "/alerts/alert_1/deliveries": empty(),
