@@ -93,6 +93,11 @@ impl Gateway {
         self.folder.path().to_owned()
     }
 
+    /// Starts this program from the next start on.
+    pub(crate) fn use_binary(&mut self, binary: &Path) {
+        binary.clone_into(&mut self.binary);
+    }
+
     /// The server's process id.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.server.as_ref().map(Child::id)

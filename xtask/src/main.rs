@@ -19,6 +19,7 @@ mod sdk;
 mod soak;
 mod test;
 mod tidy;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,8 @@ enum Command {
     Sdk(sdk::Options),
     /// Kill and restart the real binary under load, then check every promise it made
     Soak(soak::Options),
+    /// Upgrade three nodes one by one under load, from an older program
+    UpgradeTest(upgrade::Options),
     /// Run hostile clients beside honest ones, and print what the honest ones notice
     Abuse(abuse::Options),
     /// Measure what Tollgate promises, beside a bare server
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Docs(options) => docs::run(options),
         Command::Sdk(options) => sdk::run(options),
         Command::Soak(options) => soak::run(options),
+        Command::UpgradeTest(options) => upgrade::run(&options),
         Command::Abuse(options) => abuse::run(&options),
         Command::Bench(options) => bench::run(options),
         Command::Dist(options) => dist::run(&options),

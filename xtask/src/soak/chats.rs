@@ -56,14 +56,23 @@ pub(super) async fn chat(
         Err(_) => None,
     };
     match usage {
-        Some([prompt, completion]) => {
-            observations.chatted(account, prompt * INPUT + completion * OUTPUT, 0);
+        Some(tokens) => {
+            observations.chatted(account, cost(tokens), 0);
         }
         None => {
             count(&observations.counts.chats_cut_off);
             observations.chatted(account, 0, PROMPT * INPUT + CAP * OUTPUT);
         }
     }
+}
+
+/// What a complete response cost by its `usage`, in billionths; `None` if its end is missing.
+pub(crate) fn cost_of(answer: &HttpResponse, stream: bool) -> Option<i64> {
+    usage(answer, stream).map(cost)
+}
+
+fn cost([prompt, completion]: [i64; 2]) -> i64 {
+    prompt * INPUT + completion * OUTPUT
 }
 
 /// Prompt and completion tokens of the `usage` of a complete response; `None` if its end is missing.

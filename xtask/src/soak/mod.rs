@@ -29,8 +29,10 @@ use tollgate_fakes::Fake;
 use crate::http::Client;
 use crate::rng::Rng;
 use crate::{Outcome, abuse, gateway};
+pub(crate) use chats::cost_of as cost_of_chat;
 use customer::Customer;
 use observations::Observations;
+pub(crate) use record_check::{images_of as images_of_record, nanos as billionths};
 use setup::Setup;
 
 const CUSTOMERS: usize = 8;

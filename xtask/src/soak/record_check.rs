@@ -44,6 +44,14 @@ pub(super) fn end(record: &Value) -> Option<End> {
     }
 }
 
+/// How many images the record of an ended task has; 0 for one that failed. `None` if the task has not ended.
+pub(crate) fn images_of(record: &Value) -> Option<usize> {
+    Some(match end(record)? {
+        End::Completed(links) => links.len(),
+        End::Failed | End::Cancelled => 0,
+    })
+}
+
 /// What is wrong with the final `record` of a submission.
 pub(super) fn check_record(
     submission: &Submission,
@@ -122,7 +130,7 @@ pub(super) fn check_image_file(submission: &Submission, answer: &HttpResponse) -
 }
 
 /// A JSON amount in billionths.
-pub(super) fn nanos(amount: &Value) -> Option<i64> {
+pub(crate) fn nanos(amount: &Value) -> Option<i64> {
     // The number's own digits: a float of fifteen digits loses none of them.
     let nanos = (amount.as_f64()? * 1e9).round();
     format!("{nanos:.0}").parse().ok()

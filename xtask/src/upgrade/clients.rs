@@ -1,0 +1,187 @@
+//! Clients of the upgrade test: chats, image submissions with webhooks, polls. They repeat nothing: every request must succeed the first time.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+
+use crate::http::{Client, HttpRequest, HttpResponse};
+use crate::soak;
+
+/// How long a task may take.
+const TASK_LIMIT: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What the clients have seen.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) requests: AtomicU64,
+    pub(super) chats: AtomicU64,
+    /// What the chats cost by their tokens, in billionths.
+    pub(super) chat_cost: AtomicI64,
+    failures: Mutex<Vec<String>>,
+    /// Acknowledged tasks, and whether each was seen to be completed with one image.
+    tasks: Mutex<BTreeMap<String, bool>>,
+    /// How often a webhook has arrived for each task.
+    webhooks: Mutex<BTreeMap<String, usize>>,
+    stopped: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Seen {
+    pub(super) fn fail(&self, what: String) {
+        lock(&self.failures).push(what);
+    }
+
+    pub(super) fn failures(&self) -> Vec<String> {
+        lock(&self.failures).clone()
+    }
+
+    pub(super) fn tasks(&self) -> BTreeMap<String, bool> {
+        lock(&self.tasks).clone()
+    }
+
+    pub(super) fn webhooks(&self) -> BTreeMap<String, usize> {
+        lock(&self.webhooks).clone()
+    }
+
+    /// Lets every client begin nothing new.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Starts a receiver of webhooks that runs as long as the runtime; returns its URL.
+pub(super) async fn receive_webhooks(seen: Arc<Seen>) -> Result<String, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.map_err(|e| format!("no port for webhooks: {e}"))?;
+    let address = listener.local_addr().map_err(|e| e.to_string())?;
+    let receive = async |State(seen): State<Arc<Seen>>, axum::Json(record): axum::Json<Value>| {
+        let id = record["id"].as_str().or(record["data"]["id"].as_str());
+        let id = id.unwrap_or_default().to_owned();
+        *lock(&seen.webhooks).entry(id).or_default() += 1;
+    };
+    let router = Router::new().route("/", post(receive)).with_state(seen);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(format!("http://{address}/"))
+}
+
+/// One client.
+pub(super) struct LoadClient {
+    pub(super) balancer: SocketAddr,
+    pub(super) key: String,
+    pub(super) webhook_url: String,
+    pub(super) client: Client,
+    pub(super) seen: Arc<Seen>,
+}
+
+impl LoadClient {
+    /// Has chats, plain and streamed in turn, until the load is stopped.
+    pub(super) async fn chat(self) {
+        let mut stream = false;
+        while self.seen.goes_on() {
+            stream = !stream;
+            let body = json!({
+                "model": "gpt-5",
+                "messages": [{ "role": "user", "content": "Tell me of the harbour. [[sandbox:words=30]]" }],
+                "stream": stream,
+                "stream_options": stream.then(|| json!({ "include_usage": true })),
+            });
+            let url = self.url("/v1/chat/completions");
+            let Some(answer) = self.send(HttpRequest::json(url, &body)).await else {
+                continue;
+            };
+            match soak::cost_of_chat(&answer, stream) {
+                Some(cost) => {
+                    self.seen.chat_cost.fetch_add(cost, Ordering::Relaxed);
+                    self.seen.chats.fetch_add(1, Ordering::Relaxed);
+                }
+                None => self
+                    .seen
+                    .fail(format!("a chat was cut off: {}", answer.describe())),
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Submits images and polls each to its end until the load is stopped. A webhook is requested for each.
+    pub(super) async fn generate_images(self) {
+        while self.seen.goes_on() {
+            let body = json!({
+                "model": "gpt-image-1-official",
+                "prompt": "a lighthouse at dawn",
+                "callback_url": self.webhook_url,
+            });
+            let request = HttpRequest::json(self.url("/v1/images/generations"), &body);
+            let Some(receipt) = self.send(request).await else {
+                continue;
+            };
+            let receipt = receipt.json();
+            let id = receipt.pointer("/data/0/task_id").or(receipt.get("id"));
+            let Some(id) = id.and_then(Value::as_str) else {
+                self.seen
+                    .fail(format!("a receipt without an id: {receipt}"));
+                continue;
+            };
+            lock(&self.seen.tasks).insert(id.to_owned(), false);
+            self.poll_to_end(id).await;
+        }
+    }
+
+    async fn poll_to_end(&self, id: &str) {
+        let began = Instant::now();
+        while began.elapsed() < TASK_LIMIT {
+            let request = HttpRequest::get(self.url(&format!("/v1/tasks/{id}")));
+            let record = self.send(request).await.map(|answer| answer.json());
+            if let Some(record) = record {
+                let record = record.get("data").cloned().unwrap_or(record);
+                match soak::images_of_record(&record) {
+                    Some(1) => {
+                        lock(&self.seen.tasks).insert(id.to_owned(), true);
+                        return;
+                    }
+                    Some(_) => return self.seen.fail(format!("task {id}: {record}")),
+                    None => {}
+                }
+            }
+            sleep(PAUSE).await;
+        }
+        self.seen
+            .fail(format!("task {id} has not ended within {TASK_LIMIT:?}"));
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.balancer)
+    }
+
+    /// The answer to a request if it is 200; else the request counts as failed.
+    async fn send(&self, request: HttpRequest<'_>) -> Option<HttpResponse> {
+        self.seen.requests.fetch_add(1, Ordering::Relaxed);
+        match self.client.send(&self.key, request).await {
+            Ok(answer) if answer.status == 200 => Some(answer),
+            Ok(answer) => {
+                self.seen.fail(answer.describe());
+                None
+            }
+            Err(e) => {
+                self.seen.fail(e);
+                None
+            }
+        }
+    }
+}
