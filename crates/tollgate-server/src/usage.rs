@@ -1,18 +1,43 @@
 //! Rolls usage up in the background, so that reports read few rows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+use tollgate_core::Clock;
+use tollgate_core::clock::DAY;
 use tollgate_store::Store;
 
 /// Time between two roll-ups. Reports also read what is not rolled up yet.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two looks for days to which a node of an older version did not add.
+const REPAIR_INTERVAL: Duration = Duration::from_mins(10);
+/// How far back these looks go, in milliseconds: after a start, and later.
+const REPAIRED_AT_START: i64 = 31 * DAY;
+const REPAIRED_LATER: i64 = DAY;
 
 /// Rolls up at intervals. Never returns.
-pub async fn run(store: Store) {
+pub async fn run(store: Store, clock: Arc<dyn Clock>) {
+    let mut next_repair = Instant::now();
+    let mut repaired = REPAIRED_AT_START;
     loop {
         tokio::time::sleep(INTERVAL).await;
         if let Err(e) = store.roll_up_usage().await {
             tracing::warn!(error = %e, "usage was not rolled up: it will be tried again");
         }
+        if Instant::now() < next_repair {
+            continue;
+        }
+        next_repair = Instant::now() + REPAIR_INTERVAL;
+        match store.repair_usage_days(clock.now() - repaired).await {
+            Ok(true) => tracing::info!(
+                "usage by day was completed by what a node of an older version has added by hour"
+            ),
+            Ok(false) => {}
+            Err(e) => {
+                tracing::warn!(error = %e, "usage by day was not compared with that by hour");
+            }
+        }
+        repaired = REPAIRED_LATER;
     }
 }

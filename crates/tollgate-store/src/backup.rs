@@ -21,7 +21,7 @@ pub async fn back_up_sqlite(database: &Path, backup: &Path) -> Result<u64, Store
 /// Makes the database of a gateway from a backup. Returns its size in bytes. The next start brings it up to date if the backup is of an older version.
 ///
 /// # Errors
-/// [`StoreError::Setup`] if there is a database already, or `backup` is not a database of this program or of a newer version.
+/// [`StoreError::Setup`] if there is a database already, or `backup` is not a database of this program or is of a newer version that this one must not use.
 pub async fn restore_sqlite(backup: &Path, database: &Path) -> Result<u64, StoreError> {
     let location = DatabaseLocation::Sqlite(backup.to_owned());
     let state = inspect_database(&location)
@@ -34,7 +34,7 @@ pub async fn restore_sqlite(backup: &Path, database: &Path) -> Result<u64, Store
                 "{shown} is not a backup of a tollgate database"
             )));
         }
-        Some(version) if state.is_newer() => {
+        Some(version) if state.is_too_new() => {
             let known = state.known_version;
             return Err(StoreError::Setup(format!(
                 "{shown} has schema version {version} and this program knows only {known}: restore it with the newer tollgate"

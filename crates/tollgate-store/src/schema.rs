@@ -12,12 +12,15 @@ const HAS_META: Sql = Sql::per_database(
     "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = 'meta'",
 );
 const SCHEMA_VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'schema_version'");
+const OLDEST_COMPATIBLE: Sql = Sql::both("SELECT value FROM meta WHERE name = 'oldest_compatible'");
 
 /// A database as it is before anything is migrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatabaseState {
     /// How many migrations were applied to it; `None` if it has no schema of ours yet.
     pub schema_version: Option<i64>,
+    /// The oldest schema version whose programs may use it; `None` if no program has said so.
+    pub oldest_compatible: Option<i64>,
     /// The schema version that this program brings it to.
     pub known_version: i64,
     /// Its time: on SQLite this machine's.
@@ -25,9 +28,10 @@ pub struct DatabaseState {
 }
 
 impl DatabaseState {
-    /// Whether a newer version of this program has written it, so that this one must not open it.
-    pub fn is_newer(&self) -> bool {
-        self.schema_version > Some(self.known_version)
+    /// Whether a newer version of this program has changed it so that this one must not open it.
+    pub fn is_too_new(&self) -> bool {
+        let oldest = self.oldest_compatible.or(self.schema_version);
+        self.schema_version > Some(self.known_version) && oldest > Some(self.known_version)
     }
 }
 
@@ -66,11 +70,16 @@ async fn read_state(
         None => Ok(None),
     };
     let has_meta = number(&HAS_META).await? > Some(0);
+    let (schema_version, oldest_compatible) = match has_meta {
+        true => (
+            number(&SCHEMA_VERSION).await?,
+            number(&OLDEST_COMPATIBLE).await?,
+        ),
+        false => (None, None),
+    };
     Ok(DatabaseState {
-        schema_version: match has_meta {
-            true => number(&SCHEMA_VERSION).await?,
-            false => None,
-        },
+        schema_version,
+        oldest_compatible,
         known_version: known_schema_version(),
         now: number(&DATABASE_NOW).await?.unwrap_or_default(),
     })

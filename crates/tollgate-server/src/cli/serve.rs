@@ -253,8 +253,8 @@ fn start_background_loops(
         async move { alerts.run().await }
     };
     loops.spawn(run_forever("alerts", metrics(), never(), check));
-    let store = app.store.clone();
-    let roll_up = move || usage::run(store.clone());
+    let (store, clock) = (app.store.clone(), Arc::clone(&app.clock));
+    let roll_up = move || usage::run(store.clone(), Arc::clone(&clock));
     loops.spawn(run_forever("usage", metrics(), never(), roll_up));
     let store = app.store.clone();
     let sync = move || clock_sync::run(store.clone(), Arc::clone(&steady));

@@ -118,7 +118,7 @@ async fn restore_overwrites_nothing_and_takes_no_newer_schema(backend: Backend) 
     std::fs::copy(&backup, &newer).unwrap();
     rusqlite::Connection::open(&newer)
         .and_then(|db| {
-            db.execute_batch("UPDATE meta SET value = value + 1 WHERE name = 'schema_version'")
+            db.execute_batch("UPDATE meta SET value = 1000 WHERE name IN ('schema_version', 'oldest_compatible')")
         })
         .unwrap();
     let foreign = path("foreign.db");

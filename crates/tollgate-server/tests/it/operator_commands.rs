@@ -108,7 +108,8 @@ async fn doctor_finds_what_is_wrong(backend: Backend) {
         .filter(|line| line.starts_with("ok    "));
     assert_eq!(lines.count(), records.as_array().unwrap().len(), "{text:?}");
 
-    let newer = "UPDATE meta SET value = value + 1 WHERE name = 'schema_version'";
+    let newer = "UPDATE meta SET value = value + 1 WHERE name = 'schema_version';
+                 UPDATE meta SET value = 1000 WHERE name = 'oldest_compatible'";
     let older = "UPDATE meta SET value = value - 1 WHERE name = 'schema_version'";
     let unreachable = channel("http://127.0.0.1:1");
     let full_disk = format!("{healthy}[storage]\nreserve_mb = 1_000_000_000\n");

@@ -137,19 +137,34 @@ async fn failed_starts_name_their_reason(backend: Backend) {
 
 async fn a_newer_database_is_rejected(backend: Backend) {
     let mut gateway = TestGateway::start(backend).await;
-    let version = "SELECT value FROM meta WHERE name = 'schema_version'";
-    let current = gateway.query_number(version).await;
+    let value = |name: &str| format!("SELECT value FROM meta WHERE name = '{name}'");
+    let current = gateway.query_number(&value("schema_version")).await;
+    let oldest = gateway.query_number(&value("oldest_compatible")).await;
     gateway.terminate().await;
-    let set =
-        |version: i64| format!("UPDATE meta SET value = {version} WHERE name = 'schema_version'");
-    gateway.execute(&set(99)).await;
+    let set = |version: i64, oldest: i64| {
+        format!(
+            "UPDATE meta SET value = {version} WHERE name = 'schema_version';
+             UPDATE meta SET value = {oldest} WHERE name = 'oldest_compatible'"
+        )
+    };
+    gateway.execute(&set(99, 99)).await;
     let output = run_command(&mut gateway.serve_command()).await;
     output.check_failure("99");
     assert!(output.stderr.contains("newer"), "{}", output.stderr);
     for arguments in [&["user", "list"][..], &["audit"]] {
         gateway.cli(arguments).await.check_failure("99");
     }
-    gateway.execute(&set(current)).await;
+    // Newer, and made by a program that works beside this one.
+    gateway.execute(&set(99, current)).await;
+    gateway.start_server().await;
+    gateway
+        .unlimited_client()
+        .await
+        .generate(&json!({ "model": "wan2.7-image", "prompt": "a mill" }))
+        .await;
+    gateway.terminate().await;
+    assert_eq!(gateway.query_number(&value("schema_version")).await, 99);
+    gateway.execute(&set(current, oldest)).await;
     gateway.start_server().await;
     gateway.close().await;
 }

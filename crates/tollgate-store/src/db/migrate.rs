@@ -1,4 +1,4 @@
-//! Schema migrations: brings a database up to this version at start, and rejects a newer one.
+//! Schema migrations: brings a database up to this version at start, and rejects one that newer programs have made unusable for this one.
 
 use super::sql::{DbError, Sql, args};
 use super::transaction::Tx;
@@ -30,6 +30,14 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0021_progress.sql"),
 ];
 
+/// The oldest program, by the schema version that it knows, that may work on a database of the newest schema beside programs of today. Raise it
+/// with a migration after which older programs would fail or write what is wrong.
+const OLDEST_COMPATIBLE: i64 = 13;
+
+/// Nodes of an older version go on writing. Their batches begin by locking users and keys: with these first, a batch that is at work ends before
+/// a table is altered, and the next one waits without a lock that a migration needs.
+const LOCK_WRITERS: &str = "LOCK TABLE users, keys IN ACCESS EXCLUSIVE MODE";
+
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";
 const SELECT_VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'schema_version'");
 const SET_VERSION: Sql = Sql::both(
@@ -37,12 +45,20 @@ const SET_VERSION: Sql = Sql::both(
      ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 );
 
+const SELECT_OLDEST_COMPATIBLE: Sql =
+    Sql::both("SELECT value FROM meta WHERE name = 'oldest_compatible'");
+const SET_OLDEST_COMPATIBLE: Sql = Sql::both(
+    "INSERT INTO meta (name, value) VALUES ('oldest_compatible', $1)
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value <> excluded.value",
+);
+
 /// The version of a database to which every migration was applied.
 pub(crate) fn known_schema_version() -> i64 {
     MIGRATIONS.len() as i64
 }
 
-/// Applies the missing migrations in one transaction. Nodes that start at the same time wait for each other (advisory lock).
+/// Applies the missing migrations in one transaction. Nodes that start at the same time wait for each other (advisory lock). A database with a newer
+/// schema is used as it is if its newest program allows programs of this version: nodes are upgraded one by one.
 pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     if let Tx::Postgres(pg) = tx {
         pg.script("SELECT pg_advisory_xact_lock(7053116)").await?;
@@ -54,9 +70,16 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     };
     let known = known_schema_version();
     if version > known {
-        return Err(StoreError::Setup(format!(
-            "the database has schema version {version} and this program knows only {known}: run a newer tollgate, or restore a backup from before the upgrade"
-        )));
+        let oldest = match tx.first(&SELECT_OLDEST_COMPATIBLE, &[]).await? {
+            Some(row) => row.int(0)?,
+            None => version,
+        };
+        return check_compatible(version, oldest);
+    }
+    if let Tx::Postgres(pg) = tx
+        && (1..known).contains(&version)
+    {
+        pg.script(LOCK_WRITERS).await?;
     }
     for text in MIGRATIONS
         .iter()
@@ -67,7 +90,23 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     if version < known {
         tx.execute(&SET_VERSION, args![known]).await?;
     }
+    tx.execute(&SET_OLDEST_COMPATIBLE, args![OLDEST_COMPATIBLE])
+        .await?;
     Ok(())
+}
+
+/// Whether this program may use a database of schema `version`, which is newer, and whose programs work beside those of schema `oldest` on.
+///
+/// # Errors
+/// A sentence for the operator if it may not.
+fn check_compatible(version: i64, oldest: i64) -> Result<(), StoreError> {
+    let known = known_schema_version();
+    if oldest <= known {
+        return Ok(());
+    }
+    Err(StoreError::Setup(format!(
+        "the database has schema version {version} and this program knows only {known}: run a newer tollgate, or restore a backup from before the upgrade"
+    )))
 }
 
 /// Runs a migration, with its placeholders replaced for the database.

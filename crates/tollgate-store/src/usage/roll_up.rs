@@ -1,6 +1,9 @@
-//! The roll-up: adds what is pending to the hours and the days.
+//! The roll-up: adds what is pending to the hours and the days. And the repair of days to which a program did not add that knows only hours:
+//! one before schema 19 that still runs while nodes are upgraded one by one.
 
 use async_trait::async_trait;
+use tollgate_core::Millis;
+use tollgate_core::clock::DAY;
 
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
@@ -43,6 +46,32 @@ const TRY_LOCK_POSTGRES: Sql = Sql::both(
     "SELECT CAST(CASE WHEN pg_try_advisory_xact_lock(7053117) THEN 1 ELSE 0 END AS BIGINT)",
 );
 
+const LOCK_POSTGRES: Sql = Sql::both("SELECT pg_advisory_xact_lock(7053117)");
+
+/// The sums by day of the hours since $1.
+macro_rules! days_of_hours {
+    () => {
+        "SELECT hour - hour % 86400000 AS day, model, user_id, key_id, channel, CAST(SUM(cost) AS BIGINT) AS cost,
+                CAST(SUM(requests) AS BIGINT) AS requests, CAST(SUM(tokens) AS BIGINT) AS tokens, CAST(SUM(images) AS BIGINT) AS images,
+                CAST(SUM(seconds) AS BIGINT) AS seconds, CAST(SUM(failed) AS BIGINT) AS failed
+         FROM usage_hourly WHERE hour >= $1 GROUP BY hour - hour % 86400000, model, user_id, key_id, channel"
+    };
+}
+/// A cost that differs cannot be without a request or a refund that was left out, and neither can any other sum.
+const DIFFERS: Sql = Sql::both(concat!(
+    "SELECT h.day FROM (", days_of_hours!(), ") h
+     LEFT JOIN usage_daily d ON d.day = h.day AND d.model = h.model AND d.user_id = h.user_id AND d.key_id = h.key_id AND d.channel = h.channel
+     WHERE d.day IS NULL OR d.cost <> h.cost OR d.requests <> h.requests LIMIT 1"
+));
+const SET_DAYS: Sql = Sql::both(concat!(
+    "INSERT INTO usage_daily (day, model, user_id, key_id, channel, cost, requests, tokens, images, seconds, failed)
+     SELECT * FROM (", days_of_hours!(), ") h WHERE true
+     ON CONFLICT (day, model, user_id, key_id, channel) DO UPDATE SET
+        cost = excluded.cost, requests = excluded.requests, tokens = excluded.tokens, images = excluded.images,
+        seconds = excluded.seconds, failed = excluded.failed
+     WHERE usage_daily.cost <> excluded.cost OR usage_daily.requests <> excluded.requests"
+));
+
 /// Rolling up.
 impl Store {
     /// Adds what is pending to the hours and days. Several processes may call it at the same time: one of them does it, the others nothing.
@@ -52,6 +81,33 @@ impl Store {
         }
         let is_shared = self.is_shared();
         self.write(RollUp { is_shared }).await
+    }
+
+    /// Sets the days since `since` to the sums of their hours, if there is one that differs; returns whether there was. Does nothing on a database
+    /// that only this process has.
+    pub async fn repair_usage_days(&self, since: Millis) -> Result<bool, StoreError> {
+        let since = since - since.rem_euclid(DAY);
+        if !self.is_shared() || self.query(&DIFFERS, args![since]).await?.is_empty() {
+            return Ok(false);
+        }
+        self.write(RepairDays { since }).await?;
+        Ok(true)
+    }
+}
+
+struct RepairDays {
+    since: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for RepairDays {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        // Nobody rolls up between reading the hours and writing the days.
+        batch.execute(&LOCK_POSTGRES, args![]).await?;
+        batch.execute(&SET_DAYS, args![self.since]).await?;
+        Ok(())
     }
 }
 

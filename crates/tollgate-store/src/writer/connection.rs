@@ -21,6 +21,10 @@ use crate::tail::TailRecorder;
 /// busy timeout.
 const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A migration is tried so often beside nodes that write, with a pause that grows by this each time.
+const MAX_MIGRATION_TRIES: u32 = 12;
+const MIGRATION_PAUSE: Duration = Duration::from_millis(100);
+
 /// The database to write.
 #[derive(Clone)]
 pub(crate) enum Target {
@@ -104,21 +108,38 @@ impl Link {
             }
             Target::Postgres(config) => {
                 let mut connection = postgres::Connection::open(config).await?;
-                {
-                    let mut tx = Tx::Postgres(connection.begin().await?);
-                    migrate(&mut tx)
-                        .await
-                        .map_err(|e| e.in_setup("the PostgreSQL database"))?;
-                    if let Tx::Postgres(tx) = tx {
-                        tx.commit().await?;
-                    }
-                }
+                migrate_postgres(&mut connection).await?;
                 Ok(Self::Postgres {
                     config: config.clone(),
                     connection: Some(connection),
                 })
             }
         }
+    }
+}
+
+/// Migrates in one transaction; again if that lost a deadlock or waited too long for a lock: nodes of the version before may be at work.
+async fn migrate_postgres(connection: &mut postgres::Connection) -> Result<(), StoreError> {
+    let mut tries = 1;
+    loop {
+        let mut tx = Tx::Postgres(connection.begin().await?);
+        match migrate(&mut tx).await {
+            Ok(()) => {
+                if let Tx::Postgres(tx) = tx {
+                    tx.commit().await?;
+                }
+                return Ok(());
+            }
+            Err(StoreError::Unavailable(why)) if tries < MAX_MIGRATION_TRIES => {
+                tracing::info!(error = why, "the schema is brought up to date again");
+            }
+            Err(e) => return Err(e.in_setup("the PostgreSQL database")),
+        }
+        if let Tx::Postgres(tx) = tx {
+            tx.roll_back().await?;
+        }
+        tokio::time::sleep(MIGRATION_PAUSE * tries).await;
+        tries += 1;
     }
 }
 

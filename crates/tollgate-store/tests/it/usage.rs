@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Millis, TaskKind};
 use tollgate_store::{
-    AdminRequest, ChatEnd, ChatHold, Delivered, NewRefund, Store, TaskEnd, UsageQuery, UsageRow,
+    AdminRequest, ChatEnd, ChatHold, DatabaseLocation, Delivered, NewRefund, Store, TaskEnd,
+    UsageQuery, UsageRow,
 };
 
 use crate::databases::{Db, on_both};
@@ -17,6 +18,7 @@ use crate::fixtures::{
 on_both!(
     usage_counts_what_ended_and_was_refunded,
     rolling_up_side_by_side_counts_everything_once,
+    days_without_what_an_older_node_rolled_up_are_repaired,
     sums_of_days_are_those_of_their_hours,
     a_changed_sum_is_a_violation,
     usage_of_earlier_versions_is_filled_in,
@@ -225,6 +227,34 @@ async fn rolling_up_side_by_side_counts_everything_once(db: &Db) {
     assert_eq!(db.number("SELECT COUNT(*) FROM usage_hourly").await, 1);
     let rows = report(&second, &by_all(HOUR)).await;
     assert_eq!(sums(&rows[0]), ("30".to_owned(), [60, 30_000_000, 0, 0, 0]));
+}
+
+/// A program before schema 19 moves what is pending to the hours only.
+async fn days_without_what_an_older_node_rolled_up_are_repaired(db: &Db) {
+    let store = node(db).await;
+    let ann = account(&store, "ann", "1000").await;
+    end_chat(&store, &ann, false, chat_end(tokens(500_000, 0))).await;
+    store.roll_up_usage().await.unwrap();
+    end_chat(&store, &ann, false, chat_end(tokens(500_000, 0))).await;
+    db.batch(
+        "UPDATE usage_hourly SET cost = 2 * cost, requests = 2 * requests, tokens = 2 * tokens; DELETE FROM usage_pending",
+    )
+    .await;
+    if matches!(db.location, DatabaseLocation::Sqlite(_)) {
+        // Nobody else has it: it is not looked at.
+        assert_eq!(store.repair_usage_days(NOW).await, Ok(false));
+        db.raw(
+            "UPDATE usage_daily SET cost = 2 * cost, requests = 2 * requests, tokens = 2 * tokens",
+        )
+        .await;
+        return assert_clean(&store).await;
+    }
+    let violations = store.audit().await.unwrap();
+    assert!(violations.iter().any(|v| v.check == "usage_days"));
+    assert_eq!(store.repair_usage_days(NOW + DAY).await, Ok(false));
+    assert_eq!(store.repair_usage_days(NOW).await, Ok(true));
+    assert_clean(&store).await;
+    assert_eq!(store.repair_usage_days(NOW).await, Ok(false));
 }
 
 /// Whatever the times: whole days are read from the sums of days, the rest from the hours.

@@ -76,7 +76,7 @@ pub(super) async fn check_database(config: &Config, found: &mut Vec<Finding>) ->
             let known = state.known_version;
             check.is_current = state.schema_version == Some(known);
             match state.schema_version {
-                Some(version) if state.is_newer() => Finding::fail(
+                Some(version) if state.is_too_new() => Finding::fail(
                     "database",
                     format!("{what} has schema version {version}, this program knows only {known}"),
                     "run the newer tollgate, or restore a backup from before the upgrade",
