@@ -46,7 +46,8 @@ const ANSWERS = {
   "/alerts": list({ id: "alert_1", on: "low_balance", threshold: "5", url: "https://example.com/alert", enabled: true, created_at: at, version: 1 }), "/alerts/alert_1/deliveries": empty(),
   "/budgets": list({ id: "bud_1", user_id: "user_1", key_id: null, amount: "10", period: "month", mode: "hard", spent: "4", held: "0", resets_at: later, version: 1 }), "/search": { data: [{ type: "task", id: "task_1", label: "gpt-image-2-official" }, { type: "user", id: "user_1", label: "bob" }] },
 };
-const PORTAL = { "/chats": list({ ...chat, channel: undefined }), "/usage": ANSWERS["/usage"], "/budgets": ANSWERS["/budgets"], "/tasks": list(task), "/tasks/task_1": { ...task, files: details.files, record: details.record, request: details.request }, "/keys": list(key), "/entries": list(entry) };
+const METHODS = { oidc: { label: "Company account" } };
+const PORTAL = { "/models": ANSWERS["/models"], "/session/methods": METHODS, "/chats": list({ ...chat, channel: undefined }), "/usage": ANSWERS["/usage"], "/budgets": ANSWERS["/budgets"], "/tasks": list(task), "/tasks/task_1": { ...task, files: details.files, record: details.record, request: details.request }, "/keys": list(key), "/entries": list(entry) };
 
 async function assetNames(folder = "") {
   const entries = await readdir(path.join(ASSETS, folder), { withFileTypes: true });
@@ -78,6 +79,7 @@ export function startMock(port = 0) {
       session = { name: body.name };
       return send(201, me());
     }
+    if (route === "/session/methods") return send(200, METHODS);
     if (!session) return error(401, "unauthorized", "sign in first");
     if (route === "/session") return ((session = null), send(204));
     if (route === "/me") return send(200, me());

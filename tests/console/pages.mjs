@@ -56,7 +56,7 @@ async function checkForms(page, url) {
   await page.locator("dialog input[name=reason]").fill("test");
   await page.locator("dialog").getByRole("button", { name: "Add credit" }).click();
   await page.locator("dialog input[type=password]").fill("correct horse battery");
-  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("button", { name: "Continue", exact: true }).click();
   await page.waitForFunction(() => !document.querySelector("dialog"));
   expect(!(await page.getByText("<b>").count()) || !(await page.locator("h1 b").count()), "a user's name is read as HTML");
 }
