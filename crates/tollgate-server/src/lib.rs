@@ -21,6 +21,7 @@ pub mod pricing;
 pub mod provider_keys;
 pub mod providers;
 pub mod quote;
+pub mod redis;
 pub mod reloadable;
 pub mod router;
 pub mod routes;

@@ -1,6 +1,7 @@
 //! The shared state of the running gateway: built once at start, handed out as the parts that each job needs.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use ipnet::IpNet;
@@ -28,6 +29,7 @@ use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
 use crate::oidc::OidcProvider;
 use crate::openapi;
+use crate::redis::{RedisClient, SharedLimits};
 use crate::reloadable::ReloadableHandle;
 use crate::storage::data_dir;
 use crate::storage::files::FileStorage;
@@ -129,14 +131,23 @@ impl App {
             node.clone(),
             file,
         )?;
+        let metrics = Arc::new(Metrics::new());
+        let live_nodes = Arc::new(AtomicU32::new(1));
+        let mut limits = RateLimiter::new(config.limits.rates(), Arc::clone(&clock));
+        if let Some(url) = &config.limits.redis_url {
+            let redis = RedisClient::new(url, metrics.register_redis())?;
+            let shared = SharedLimits::new(redis, node.clone(), config.leases.ms());
+            let on_loss = config.limits.on_redis_loss;
+            limits = limits.with_redis(Arc::new(shared), on_loss, Arc::clone(&live_nodes));
+        }
         let shared = Shared {
             reloadable: config_sync.reloadable().clone(),
             files: FileStorage::from_config(&config, &egress, &public_url)?,
             auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
-            limits: RateLimiter::new(config.limits.rates(), Arc::clone(&clock))
-                .with_reserve(|max| config.fairness.reserve(max)),
+            limits: limits.with_reserve(|max| config.fairness.reserve(max)),
+            live_nodes,
             body_budget: BodyBudget::new(config.limits.body_memory_mb),
-            metrics: Arc::new(Metrics::new()),
+            metrics,
             node,
             closing: TaskTracker::new(),
             webhook_due: Arc::new(Notify::new()),
@@ -197,6 +208,8 @@ struct Shared {
     webhook_due: Arc<Notify>,
     /// This process's name in the database.
     node: String,
+    /// Of all processes on the database.
+    live_nodes: Arc<AtomicU32>,
 }
 
 impl Shared {
@@ -284,6 +297,11 @@ impl Shared {
             node: self.node.clone(),
             lease: config.leases.ms(),
             last_beat: Mutex::default(),
+            live_nodes: config
+                .limits
+                .redis_url
+                .is_some()
+                .then(|| Arc::clone(&self.live_nodes)),
         })
     }
 }

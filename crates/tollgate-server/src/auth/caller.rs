@@ -20,14 +20,14 @@ impl Caller {
     /// Admits a request of `key` if its rate limits allow it.
     ///
     /// # Errors
-    /// 429 that names the limit.
-    pub fn admit(
+    /// 429 that names the limit; 503 if limits cannot be counted and `limits.on_redis_loss` is `closed`.
+    pub async fn admit(
         limits: &RateLimiter,
         key: Arc<Key>,
         method: &Method,
         now: Millis,
     ) -> Result<Self, ApiError> {
-        let permit = limits.admit(&key, method == Method::POST, now)?;
+        let permit = limits.admit(&key, method == Method::POST, now).await?;
         Ok(Self { key, permit })
     }
 

@@ -119,7 +119,7 @@ impl Bill {
         notes: RequestNotes,
     ) -> Result<Self, ApiError> {
         if let Some(permit) = &permit {
-            permit.reserve_tokens(bounds.reserved_tokens())?;
+            permit.reserve_tokens(bounds.reserved_tokens()).await?;
         }
         let held_tokens = bounds.held_tokens(&chat.prices);
         let hold = if needs_hold {

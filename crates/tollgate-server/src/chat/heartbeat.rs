@@ -1,5 +1,6 @@
 //! The heartbeat of this node in the database, and the release of chat holds of nodes whose heartbeat stopped.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ pub struct Heartbeat {
     pub lease: Millis,
     /// When a heartbeat was last on disk.
     pub last_beat: Mutex<Option<Instant>>,
+    /// How many nodes were alive at the last heartbeat, this one included; at least 1. `None` if nobody needs to know.
+    pub live_nodes: Option<Arc<AtomicU32>>,
 }
 
 impl Heartbeat {
@@ -34,7 +37,8 @@ impl Heartbeat {
     pub async fn start(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         self.store.release_orphaned_chats(now, &self.node).await?;
-        self.beat(now).await
+        self.beat(now).await?;
+        self.count_live_nodes(now).await
     }
 
     /// Whether the database commits: writes a heartbeat unless one was written within a second.
@@ -55,6 +59,16 @@ impl Heartbeat {
         Ok(())
     }
 
+    async fn count_live_nodes(&self, now: Millis) -> Result<(), StoreError> {
+        let Some(live_nodes) = &self.live_nodes else {
+            return Ok(());
+        };
+        let nodes = self.store.live_nodes(now).await?;
+        let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX).max(1);
+        live_nodes.store(count, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn lock_last_beat(&self) -> MutexGuard<'_, Option<Instant>> {
         self.last_beat
             .lock()
@@ -70,6 +84,9 @@ impl Heartbeat {
             if let Err(e) = self.beat(now).await {
                 tracing::warn!(error = %e, "cannot write this node's heartbeat");
                 continue;
+            }
+            if let Err(e) = self.count_live_nodes(now).await {
+                tracing::warn!(error = %e, "cannot count the live nodes");
             }
             match self.store.release_orphaned_chats(now, &self.node).await {
                 Ok(0) => {}

@@ -69,5 +69,5 @@ pub async fn authenticate(
     let key = key.map_err(ApiError::from)?;
     notes.set_key(&key);
     let now = context.clock.now();
-    Ok(Caller::admit(&context.limits, key, method, now)?)
+    Ok(Caller::admit(&context.limits, key, method, now).await?)
 }

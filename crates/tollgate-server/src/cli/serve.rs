@@ -67,6 +67,9 @@ impl Serve {
         let app = App::build(config, listener.address(), store, clock)?;
         app.config_sync.refresh().await?;
         log_setup(&app);
+        if let Some(shared) = app.limits.shared() {
+            shared.connect().await;
+        }
         let traces = start_traces(&app);
         // 4. What a start writes; on a full disk, as soon as it takes writes again.
         let written = first_writes::write_or_retry(&app).await?;
@@ -221,6 +224,14 @@ fn start_background_loops(
         async move { auth.watch_for_changes().await }
     };
     let metrics = || Arc::clone(&app.metrics);
+    if let Some(shared) = app.limits.shared() {
+        let shared = Arc::clone(shared);
+        let keep = move || {
+            let shared = Arc::clone(&shared);
+            async move { shared.run().await }
+        };
+        loops.spawn(run_forever("redis", metrics(), never(), keep));
+    }
     loops.spawn(run_forever("key watcher", metrics(), never(), watch_keys));
     let tasks = Arc::clone(&app.tasks);
     let clean = move || cleanup::run(Arc::clone(&tasks));

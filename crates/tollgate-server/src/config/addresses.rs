@@ -10,6 +10,7 @@ use tollgate_core::Secret;
 use url::Url;
 
 use crate::http::tls::TlsFiles;
+use crate::redis;
 
 /// `HOST:PORT`.
 pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -110,11 +111,13 @@ pub(super) fn tls_files<'de, D: Deserializer<'de>>(
     }
 }
 
-/// This version has no Redis.
-pub(super) fn no_redis<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
-    Err(D::Error::custom(
-        "is set, but this version counts rate limits in one process: leave it out",
-    ))
+/// A URL of Redis, which can hold a password: no error repeats it.
+pub(super) fn redis_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    redis::check_url(&text).map_err(D::Error::custom)?;
+    Ok(Some(Secret::new(text)))
 }
 
 /// A network in CIDR notation; an address is a network of one.

@@ -44,7 +44,9 @@ pub use report::Setting;
 pub use safety::Safety;
 pub use storage::{S3Location, ServeMode};
 pub use traces::Traces;
-pub use values::{Chat, Currency, Expiry, Fairness, Leases, Limits, TimeLimits, Workers};
+pub use values::{
+    Chat, Currency, Expiry, Fairness, Leases, Limits, OnRedisLoss, TimeLimits, Workers,
+};
 
 use crate::http::tls::TlsFiles;
 use channels::ChannelSettings;

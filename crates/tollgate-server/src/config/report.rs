@@ -102,6 +102,8 @@ impl Config {
         };
         let s3 = self.storage_s3();
         let tls = self.tls.as_ref();
+        let mut limits = json!(self.limits);
+        limits["redis_url"] = json!(hidden(&self.limits.redis_url));
         let all = json!({
             "admin": { "key": hidden(&self.admin_key) },
             "chat": self.chat,
@@ -113,7 +115,7 @@ impl Config {
             "expiry": self.expiry,
             "fairness": self.fairness,
             "leases": self.leases,
-            "limits": self.limits,
+            "limits": limits,
             "listen": self.listen,
             "log": self.log,
             "media": { "allow_private_urls": networks.collect::<Vec<_>>() },

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use tollgate_core::clock::SECOND;
-use tollgate_core::{Millis, TaskKind};
+use tollgate_core::{Millis, Secret, TaskKind};
 use tollgate_store::RateLimits;
 
 use super::addresses;
@@ -239,8 +239,11 @@ pub struct Limits {
     /// MB (of 1,048,576 bytes) of uploads of all users that have not expired.
     #[serde(deserialize_with = "optional_whole::<_, _, 20, 1_000_000_000>")]
     pub upload_mb: Option<u64>,
-    #[serde(deserialize_with = "addresses::no_redis", skip_serializing)]
-    redis_url: (),
+    /// How limits hold while Redis is lost; without effect if none is configured.
+    pub on_redis_loss: OnRedisLoss,
+    /// Redis or Valkey, at which several nodes count rate limits together; `None`: each counts for itself.
+    #[serde(deserialize_with = "addresses::redis_url", skip_serializing)]
+    pub redis_url: Option<Secret>,
 }
 
 impl Default for Limits {
@@ -255,7 +258,8 @@ impl Default for Limits {
             tpm: None,
             max_concurrency: None,
             upload_mb: None,
-            redis_url: (),
+            on_redis_loss: OnRedisLoss::default(),
+            redis_url: None,
         }
     }
 }
@@ -276,6 +280,43 @@ impl Limits {
             tpm: self.tpm,
             max_concurrency: self.max_concurrency,
         }
+    }
+}
+
+/// How rate limits hold while Redis is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnRedisLoss {
+    /// Each node applies its share: the limit divided by the number of live nodes, at least 1.
+    #[default]
+    Share,
+    /// Each node applies the full limit to what it counts itself.
+    Open,
+    /// Requests that a limit applies to are rejected with 503.
+    Closed,
+}
+
+impl OnRedisLoss {
+    const ALL: [(Self, &str); 3] = [
+        (Self::Share, "share"),
+        (Self::Open, "open"),
+        (Self::Closed, "closed"),
+    ];
+}
+
+impl Serialize for OnRedisLoss {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let found = Self::ALL.iter().find(|(mode, _)| mode == self);
+        serializer.serialize_str(found.map_or("", |(_, name)| name))
+    }
+}
+
+impl<'de> Deserialize<'de> for OnRedisLoss {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let found = Self::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(mode, _)| *mode).ok_or_else(|| {
+            serde::de::Error::custom(format!("is {text:?}, but it takes share, open or closed"))
+        })
     }
 }
 

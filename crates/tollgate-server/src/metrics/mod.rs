@@ -1,6 +1,7 @@
 //! Numbers for Prometheus. Handles are resolved once, so that counting costs an atomic addition.
 
 mod chat;
+mod redis;
 mod timings;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use tollgate_store::{Reconciled, StoreTotals, TokenCounts, WriterStats};
 
 use chat::ChatMetrics;
 pub use chat::ChatTimes;
+pub use redis::RedisMetrics;
 use timings::Timings;
 
 /// Upper bounds of the latency buckets, in seconds.
@@ -258,6 +260,11 @@ impl Metrics {
     /// A chat was charged more than there was.
     pub fn chat_debt(&self, model: &str, debt: Amount) {
         self.chats.debt(model, debt);
+    }
+
+    /// The metrics of the connection to Redis. Called once, and only if there is one.
+    pub fn register_redis(&self) -> RedisMetrics {
+        RedisMetrics::new(&self.registry)
     }
 
     /// The collector took this many spans.

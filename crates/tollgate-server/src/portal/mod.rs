@@ -81,7 +81,7 @@ async fn check_and_run(
             notes.set_key(key);
         }
         let key = Arc::clone(key);
-        admitted = Some(Caller::admit(&app.limits, key, &parts.method, now)?);
+        admitted = Some(Caller::admit(&app.limits, key, &parts.method, now).await?);
     }
     let actor = caller.map(|(key, session_id)| Actor::of_key(key, session_id));
     let call = read_call(app, endpoint, actor, parts, body, request_id, now);

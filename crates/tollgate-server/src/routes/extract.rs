@@ -25,7 +25,7 @@ impl FromRequestParts<Arc<App>> for Caller {
             notes.set_key(&key);
         }
         let now = app.clock.now();
-        Ok(Self::admit(&app.limits, key, &parts.method, now)?)
+        Ok(Self::admit(&app.limits, key, &parts.method, now).await?)
     }
 }
 

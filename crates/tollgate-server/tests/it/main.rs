@@ -31,6 +31,7 @@ mod operations;
 mod operator_commands;
 mod portal;
 mod provider_queues;
+mod redis;
 mod references;
 mod rejected;
 mod result_downloads;

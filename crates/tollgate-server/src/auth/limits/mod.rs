@@ -1,5 +1,8 @@
 //! Rate limits of keys, of users over all their keys, and of the gateway over all users: POST requests and tokens per
 //! minute (sliding window), requests in flight. A request over a limit is rejected with 429, never queued.
+//!
+//! Every node counts what it admits itself. With Redis, a request must also be within what all nodes have counted there; while
+//! Redis is lost, the own counts decide as `limits.on_redis_loss` says (docs/redis.md).
 
 mod sliding_window;
 
@@ -7,7 +10,7 @@ mod sliding_window;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
@@ -15,11 +18,18 @@ use tollgate_core::clock::SECOND;
 use tollgate_core::{ApiError, Clock, ErrorKind, Millis};
 use tollgate_store::{Key, RateLimits};
 
+use crate::config::OnRedisLoss;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
+use crate::redis::{
+    CountedPosts, LimitedScope, ReachedLimit, RedisUnavailable, Rejection, SharedLimits,
+    SharedPermit,
+};
 use sliding_window::SlidingWindow;
 
 /// Entries of a table before idle ones are looked for and removed.
 const SWEEP_THRESHOLD: usize = 1_024;
+/// How long the counts of all nodes are shown after they were read.
+const SHOWN_FOR: Millis = SECOND;
 
 /// Counts the recent use of every key and user with a limit; clones share the counts. Keys without limits have no entry; an
 /// entry without requests in flight and without any in the last minute is removed.
@@ -30,6 +40,16 @@ pub struct RateLimiter {
     gateway: RateLimits,
     /// Shares the gateway's limit of requests in flight among users.
     shares: Option<FairPermits>,
+    /// `None` if this node counts for itself.
+    redis: Option<RedisCounting>,
+}
+
+/// Counting with other nodes.
+#[derive(Clone)]
+struct RedisCounting {
+    limits: Arc<SharedLimits>,
+    on_loss: OnRedisLoss,
+    live_nodes: Arc<AtomicU32>,
 }
 
 struct Shared {
@@ -67,6 +87,10 @@ struct Usage {
     /// Estimated tokens of the requests in flight.
     reserved_tokens: u64,
     in_flight: u32,
+    /// What all nodes counted, and when that was read; `None` without Redis.
+    all_nodes: Option<(CountedPosts, Millis)>,
+    /// POSTs that were admitted while Redis was lost: it is told at the next call.
+    uncounted: SlidingWindow,
 }
 
 /// An admitted request. It counts as in flight until dropped, so it must live until the response has been sent.
@@ -77,6 +101,7 @@ pub struct RequestPermit {
     reserved_tokens: AtomicU64,
     /// Its share of the gateway's limit of requests in flight.
     _share: Option<FairPermit>,
+    redis: Option<(RedisCounting, SharedPermit)>,
 }
 
 impl RateLimiter {
@@ -87,7 +112,28 @@ impl RateLimiter {
             shared: Arc::new(Shared { table, clock }),
             gateway,
             shares: None,
+            redis: None,
         }
+    }
+
+    /// Counts with the other nodes at `limits`. While Redis is lost, `on_loss` decides, by the number of `live_nodes`.
+    pub fn with_redis(
+        mut self,
+        limits: Arc<SharedLimits>,
+        on_loss: OnRedisLoss,
+        live_nodes: Arc<AtomicU32>,
+    ) -> Self {
+        self.redis = Some(RedisCounting {
+            limits,
+            on_loss,
+            live_nodes,
+        });
+        self
+    }
+
+    /// The counts of all nodes. `None` if this node counts for itself.
+    pub fn shared(&self) -> Option<&Arc<SharedLimits>> {
+        self.redis.as_ref().map(|redis| &redis.limits)
     }
 
     /// Keeps `reserve` of the requests in flight that the gateway allows for users who have none, while more than one user sends
@@ -103,32 +149,137 @@ impl RateLimiter {
     /// Admits a request of `key`. `None` if no limit applies to the key.
     ///
     /// # Errors
-    /// 429 that names the limit and says how long to wait. A request that one limit rejects counts against none.
-    pub fn admit(
+    /// 429 that names the limit and says how long to wait. A request that one limit rejects counts against none. 503 if Redis is
+    /// lost and `limits.on_redis_loss` is `closed`.
+    pub async fn admit(
         &self,
         key: &Arc<Key>,
         is_post: bool,
         now: Millis,
     ) -> Result<Option<RequestPermit>, ApiError> {
-        let scopes = || limited_scopes(key, self.gateway);
-        if scopes().next().is_none() {
+        if limited_scopes(key, self.gateway).next().is_none() {
             return Ok(None);
         }
-        // First: it also notes who sends requests, whether or not they are admitted.
-        let share = self.shares.as_ref();
-        let share = share.and_then(|shares| shares.try_acquire(&key.user_id));
+        match &self.redis {
+            None => self.admit_here(key, is_post, now, 1),
+            Some(redis) => self.admit_with_redis(redis, key, is_post, now).await,
+        }
+        .map(Some)
+    }
+
+    /// Admits a request if this node's own counts are below the limits divided by `nodes`.
+    fn admit_here(
+        &self,
+        key: &Arc<Key>,
+        is_post: bool,
+        now: Millis,
+        nodes: u32,
+    ) -> Result<RequestPermit, ApiError> {
+        let share = self.acquire_share(key);
         let mut table = self.shared.lock();
-        for (scope, rates) in scopes() {
-            table
-                .usage(scope, now)
-                .check_requests(scope, &rates, is_post, now)?;
+        self.check(&mut table, key, is_post, now, nodes, share.as_ref())?;
+        Ok(self.count(table, key, is_post, now, share))
+    }
+
+    /// Admits a request if the counts of all nodes are below the limits. This node's own are checked first: they are a part of
+    /// them, and Redis may have lost its counts.
+    async fn admit_with_redis(
+        &self,
+        redis: &RedisCounting,
+        key: &Arc<Key>,
+        is_post: bool,
+        now: Millis,
+    ) -> Result<RequestPermit, ApiError> {
+        let share = self.acquire_share(key);
+        self.check(
+            &mut self.shared.lock(),
+            key,
+            is_post,
+            now,
+            1,
+            share.as_ref(),
+        )?;
+        let scopes: Vec<(Scope<'_>, RateLimits)> = limited_scopes(key, self.gateway).collect();
+        // A GET counts only as a request in flight: without such a limit there is nothing to ask.
+        let limits_flight = |(_, rates): &(Scope<'_>, RateLimits)| rates.max_concurrency.is_some();
+        if !is_post && !scopes.iter().any(limits_flight) {
+            return Ok(self.count(self.shared.lock(), key, is_post, now, share));
+        }
+        let uncounted: Vec<u64> = {
+            let mut table = self.shared.lock();
+            let take = |(scope, _): &(Scope<'_>, RateLimits)| {
+                std::mem::take(&mut table.usage(*scope, now).uncounted).sum(now)
+            };
+            scopes.iter().map(take).collect()
+        };
+        let permit = redis.limits.begin(scopes.iter().map(named).collect());
+        let admitted = permit.admit(is_post, &uncounted).await;
+        let mut table = self.shared.lock();
+        match admitted {
+            Ok((rejection, posts)) => {
+                for ((scope, _), posts) in scopes.iter().zip(posts) {
+                    table.usage(*scope, now).all_nodes = Some((posts, now));
+                }
+                if let Some((rejection, (scope, rates))) =
+                    rejection.and_then(|r| Some((r, scopes.get(r.scope)?)))
+                {
+                    return Err(rejection.into_error(*scope, rates));
+                }
+            }
+            Err(unavailable) => {
+                for ((scope, _), posts) in scopes.iter().zip(uncounted) {
+                    table.usage(*scope, now).uncounted.add(posts, now);
+                }
+                let nodes = redis.nodes_to_divide_by()?;
+                self.check(&mut table, key, is_post, now, nodes, share.as_ref())?;
+                // A call that was sent has been counted there, as a rule.
+                if is_post && unavailable == RedisUnavailable::NotSent {
+                    for (scope, _) in scopes.iter().filter(|(_, rates)| rates.rpm.is_some()) {
+                        table.usage(*scope, now).uncounted.add(1, now);
+                    }
+                }
+            }
+        }
+        let mut admitted = self.count(table, key, is_post, now, share);
+        admitted.redis = Some((redis.clone(), permit));
+        Ok(admitted)
+    }
+
+    /// First of all: it also notes who sends requests, whether or not they are admitted.
+    fn acquire_share(&self, key: &Key) -> Option<FairPermit> {
+        self.shares.as_ref()?.try_acquire(&key.user_id)
+    }
+
+    fn check(
+        &self,
+        table: &mut Table,
+        key: &Key,
+        is_post: bool,
+        now: Millis,
+        nodes: u32,
+        share: Option<&FairPermit>,
+    ) -> Result<(), ApiError> {
+        for (scope, rates) in limited_scopes(key, self.gateway) {
+            let usage = table.usage(scope, now);
+            usage.check_requests(scope, &rates, is_post, now, nodes)?;
         }
         if self.shares.is_some() && share.is_none() {
             let max = self.gateway.max_concurrency.unwrap_or(0);
             let what = format!("have its share of {max} requests in flight: wait for one to end");
             return Err(rejected(Scope::User(&key.user_id), &what, SECOND));
         }
-        for (scope, rates) in scopes() {
+        Ok(())
+    }
+
+    fn count(
+        &self,
+        mut table: MutexGuard<'_, Table>,
+        key: &Arc<Key>,
+        is_post: bool,
+        now: Millis,
+        share: Option<FairPermit>,
+    ) -> RequestPermit {
+        for (scope, rates) in limited_scopes(key, self.gateway) {
             let usage = table.usage(scope, now);
             usage.in_flight += 1;
             if is_post && rates.rpm.is_some() {
@@ -136,13 +287,14 @@ impl RateLimiter {
             }
         }
         drop(table);
-        Ok(Some(RequestPermit {
+        RequestPermit {
             shared: Arc::clone(&self.shared),
             key: Arc::clone(key),
             gateway: self.gateway,
             reserved_tokens: AtomicU64::new(0),
             _share: share,
-        }))
+            redis: None,
+        }
     }
 
     /// The limit of requests with the fewest requests left, for the `x-ratelimit-*` headers. A limit of requests in flight
@@ -200,11 +352,17 @@ fn remaining_in_minute(rpm: u32, usage: Option<&mut Usage>, now: Millis) -> Rema
             reset_s: 0,
         };
     };
-    let recent = usage.posts.sum(now);
-    let remaining = u64::from(rpm).saturating_sub(recent);
-    let reset = usage
+    let mut recent = usage.posts.sum(now);
+    let mut reset = usage
         .posts
         .time_until_at_most(recent.saturating_sub(1), now);
+    if let Some((all_nodes, at)) = usage.all_nodes
+        && now - at < SHOWN_FOR
+        && all_nodes.recent > recent
+    {
+        (recent, reset) = (all_nodes.recent, all_nodes.reset);
+    }
+    let remaining = u64::from(rpm).saturating_sub(recent);
     RemainingRequests {
         limit: rpm,
         remaining: u32::try_from(remaining).unwrap_or(rpm),
@@ -218,18 +376,41 @@ impl RequestPermit {
     ///
     /// # Errors
     /// 429 if the tokens of the last minute and the estimates of other requests in flight have reached a limit. The estimate
-    /// itself may exceed it: otherwise a key with a small limit could never request a long answer.
-    pub fn reserve_tokens(&self, estimate: u64) -> Result<(), ApiError> {
+    /// itself may exceed it: otherwise a key with a small limit could never request a long answer. 503 if Redis is lost and
+    /// `limits.on_redis_loss` is `closed`.
+    pub async fn reserve_tokens(&self, estimate: u64) -> Result<(), ApiError> {
+        let mut nodes = 1;
+        if let Some((counting, permit)) = &self.redis
+            && self.token_scopes().next().is_some()
+        {
+            self.check_tokens(&mut self.shared.lock(), nodes)?;
+            match permit.reserve(estimate).await {
+                Ok(None) => {}
+                Ok(Some(rejection)) => {
+                    let scope = limited_scopes(&self.key, self.gateway).nth(rejection.scope);
+                    let (scope, rates) = scope.ok_or_else(ApiError::internal)?;
+                    return Err(rejection.into_error(scope, &rates));
+                }
+                Err(_) => nodes = counting.nodes_to_divide_by()?,
+            }
+        }
         let now = self.shared.clock.now();
         let mut table = self.shared.lock();
-        for (scope, tpm) in self.token_scopes() {
-            table.usage(scope, now).check_tokens(scope, tpm, now)?;
-        }
+        self.check_tokens(&mut table, nodes)?;
         for (scope, _) in self.token_scopes() {
             let usage = table.usage(scope, now);
             usage.reserved_tokens = usage.reserved_tokens.saturating_add(estimate);
         }
         self.reserved_tokens.fetch_add(estimate, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn check_tokens(&self, table: &mut Table, nodes: u32) -> Result<(), ApiError> {
+        let now = self.shared.clock.now();
+        for (scope, tpm) in self.token_scopes() {
+            let usage = table.usage(scope, now);
+            usage.check_tokens(scope, tpm, now, nodes)?;
+        }
         Ok(())
     }
 
@@ -240,6 +421,9 @@ impl RequestPermit {
         self.release_reserved(&mut table, now);
         for (scope, _) in self.token_scopes() {
             table.usage(scope, now).tokens.add(actual, now);
+        }
+        if let Some((_, permit)) = &self.redis {
+            permit.settle(actual);
         }
     }
 
@@ -328,15 +512,17 @@ impl Usage {
         rates: &RateLimits,
         is_post: bool,
         now: Millis,
+        nodes: u32,
     ) -> Result<(), ApiError> {
-        if let Some(max) = rates.max_concurrency.filter(|max| self.in_flight >= *max) {
-            let what = format!("have {max} requests in flight: wait for one to end");
+        let is_reached = |max: &u32| self.in_flight >= share_of(*max, nodes);
+        if let Some(max) = rates.max_concurrency.filter(is_reached) {
+            let what = too_many_in_flight(max);
             return Err(rejected(scope, &what, SECOND));
         }
         if let Some(rpm) = rates.rpm.filter(|_| is_post) {
-            let allowed = u64::from(rpm).saturating_sub(1);
+            let allowed = u64::from(share_of(rpm, nodes)).saturating_sub(1);
             if self.posts.sum(now) > allowed {
-                let what = format!("make {rpm} POST requests a minute");
+                let what = too_many_posts(rpm);
                 return Err(rejected(
                     scope,
                     &what,
@@ -347,8 +533,14 @@ impl Usage {
         Ok(())
     }
 
-    fn check_tokens(&mut self, scope: Scope<'_>, tpm: u32, now: Millis) -> Result<(), ApiError> {
-        let tpm = u64::from(tpm);
+    fn check_tokens(
+        &mut self,
+        scope: Scope<'_>,
+        limit: u32,
+        now: Millis,
+        nodes: u32,
+    ) -> Result<(), ApiError> {
+        let tpm = u64::from(share_of(limit, nodes));
         if self.tokens.sum(now).saturating_add(self.reserved_tokens) < tpm {
             return Ok(());
         }
@@ -357,7 +549,7 @@ impl Usage {
             Some(allowed) => self.tokens.time_until_at_most(allowed, now),
             None => SECOND,
         };
-        Err(rejected(scope, &format!("use {tpm} tokens a minute"), wait))
+        Err(rejected(scope, &too_many_tokens(limit), wait))
     }
 
     fn is_idle(&mut self, now: Millis) -> bool {
@@ -366,6 +558,69 @@ impl Usage {
             && self.posts.sum(now) == 0
             && self.tokens.sum(now) == 0
     }
+}
+
+impl RedisCounting {
+    /// By how many nodes limits are divided while Redis is lost.
+    ///
+    /// # Errors
+    /// 503 if no request is admitted meanwhile.
+    fn nodes_to_divide_by(&self) -> Result<u32, ApiError> {
+        match self.on_loss {
+            OnRedisLoss::Share => Ok(self.live_nodes.load(Ordering::Relaxed)),
+            OnRedisLoss::Open => Ok(1),
+            OnRedisLoss::Closed => Err(ApiError {
+                retry_after: Some(1),
+                ..ApiError::new(
+                    ErrorKind::Unavailable,
+                    "rate limits cannot be counted at the moment: try again",
+                )
+            }),
+        }
+    }
+}
+
+impl Rejection {
+    /// The error for a limit of `scope`.
+    fn into_error(self, scope: Scope<'_>, rates: &RateLimits) -> ApiError {
+        let what = match self.limit {
+            ReachedLimit::Concurrency => too_many_in_flight(rates.max_concurrency.unwrap_or(0)),
+            ReachedLimit::Rpm => too_many_posts(rates.rpm.unwrap_or(0)),
+            ReachedLimit::Tpm => too_many_tokens(rates.tpm.unwrap_or(0)),
+        };
+        rejected(scope, &what, self.wait)
+    }
+}
+
+/// What one of `nodes` nodes may use of a limit: at least 1.
+fn share_of(limit: u32, nodes: u32) -> u32 {
+    (limit / nodes.max(1)).max(1)
+}
+
+/// A scope by its name in Redis.
+fn named((scope, rates): &(Scope<'_>, RateLimits)) -> LimitedScope {
+    LimitedScope {
+        name: match scope {
+            Scope::Key(id) => format!("key:{id}"),
+            Scope::User(id) => format!("user:{id}"),
+            Scope::Gateway => "gateway".to_owned(),
+        },
+        rpm: rates.rpm,
+        tpm: rates.tpm,
+        max_concurrency: rates.max_concurrency,
+    }
+}
+
+fn too_many_in_flight(max: u32) -> String {
+    format!("have {max} requests in flight: wait for one to end")
+}
+
+fn too_many_posts(rpm: u32) -> String {
+    format!("make {rpm} POST requests a minute")
+}
+
+fn too_many_tokens(tpm: u32) -> String {
+    format!("use {tpm} tokens a minute")
 }
 
 fn rejected(scope: Scope<'_>, what: &str, wait: Millis) -> ApiError {

@@ -13,6 +13,8 @@ use crate::cli::database_location;
 use crate::config::Config;
 use crate::http::max_within_descriptors;
 use crate::http::tls::{ServerTls, TlsFiles};
+use crate::metrics::Metrics;
+use crate::redis::RedisClient;
 use crate::reloadable::Reloadable;
 use crate::storage::files::{FileStorage, check_bucket};
 
@@ -139,6 +141,21 @@ pub(super) async fn read_reloadable(
             None
         }
     }
+}
+
+/// `None` without `limits.redis_url`.
+pub(super) async fn check_redis(config: &Config) -> Option<Finding> {
+    let url = config.limits.redis_url.as_ref()?;
+    let action = "the gateway runs without it: limits.on_redis_loss applies; check `limits.redis_url`: docs/redis.md";
+    let client = RedisClient::new(url, Metrics::new().register_redis());
+    let version = match client {
+        Ok(client) => client.check().await,
+        Err(e) => Err(e),
+    };
+    Some(match version {
+        Ok(version) => Finding::ok("redis", format!("{version} answers")),
+        Err(e) => Finding::warn("redis", format!("it cannot be used: {e}"), action),
+    })
 }
 
 pub(super) async fn check_storage(config: &Config) -> Finding {

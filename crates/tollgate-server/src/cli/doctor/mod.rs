@@ -67,6 +67,7 @@ impl Doctor {
                 clocks.extend(providers::check_channels(reloadable, &mut found).await);
             }
             found.extend(providers::check_oidc(&config).await);
+            found.extend(local::check_redis(&config).await);
         }
         found.push(local::check_clock(&clocks));
         found.extend(reloadable.as_ref().map(local::check_prices));

@@ -1,0 +1,61 @@
+//! Calls to Redis. Only a gateway with `limits.redis_url` has these metrics.
+
+use std::time::Duration;
+
+use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, Opts, Registry};
+
+/// Upper bounds of the buckets, in seconds; a call takes 0.05 at most.
+const BUCKETS: &[f64] = &[
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05,
+];
+
+/// The handles.
+pub struct RedisMetrics {
+    up: Gauge,
+    ok: IntCounter,
+    failed: IntCounter,
+    skipped: IntCounter,
+    seconds: Histogram,
+}
+
+impl RedisMetrics {
+    /// All at nothing, in `registry`.
+    pub(super) fn new(registry: &Registry) -> Self {
+        let calls = super::new_counters(
+            registry,
+            "tollgate_redis_calls_total",
+            "Calls to Redis",
+            &["outcome"],
+        );
+        let up = Opts::new("tollgate_redis_up", "Whether Redis is connected");
+        let seconds = HistogramOpts::new("tollgate_redis_call_seconds", "Time of calls to Redis")
+            .buckets(BUCKETS.to_vec());
+        Self {
+            up: super::register(registry, Gauge::with_opts(up).expect("a good name")),
+            ok: calls.with_label_values(&["ok"]),
+            failed: calls.with_label_values(&["failed"]),
+            skipped: calls.with_label_values(&["skipped"]),
+            seconds: super::register(
+                registry,
+                Histogram::with_opts(seconds).expect("a good name"),
+            ),
+        }
+    }
+
+    /// A call ended, with a reply or without.
+    pub fn call_ended(&self, took: Duration, is_ok: bool) {
+        let outcome = if is_ok { &self.ok } else { &self.failed };
+        outcome.inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+
+    /// A call was not made because Redis is not connected.
+    pub fn call_skipped(&self) {
+        self.skipped.inc();
+    }
+
+    /// Whether Redis is connected.
+    pub fn set_up(&self, up: bool) {
+        self.up.set(f64::from(u8::from(up)));
+    }
+}

@@ -1,0 +1,262 @@
+//! One multiplexed connection to Redis behind a circuit breaker: it is closed after failures in a row and made again in the
+//! background. While there is none, calls fail at once.
+
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{
+    AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, IntoConnectionInfo as _, RedisError,
+    RedisResult, ScriptInvocation,
+};
+use tokio::time::{sleep, timeout};
+use tollgate_core::Secret;
+
+use crate::metrics::RedisMetrics;
+
+/// The longest that a call may take.
+const CALL_TIMEOUT: Duration = Duration::from_millis(50);
+/// The longest that a new connection may take, with name resolution, TLS and authentication.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Failed calls in a row after which the connection is given up.
+const FAILURE_THRESHOLD: u32 = 3;
+/// How often an idle connection is checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Pause before the first new connection; doubled while connections fail, or fail soon.
+const MIN_BACKOFF: Duration = Duration::from_millis(250);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+
+/// Why there is no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RedisUnavailable {
+    /// Redis is not connected.
+    #[error("Redis is not connected")]
+    NotSent,
+    /// No reply in time, or an error. The call may have been carried out all the same.
+    #[error("Redis does not respond")]
+    NoReply,
+}
+
+/// The connection of this process.
+pub struct RedisClient {
+    client: Client,
+    state: RwLock<State>,
+    failures: Mutex<Failures>,
+    metrics: RedisMetrics,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None` if calls fail at once.
+    connection: Option<MultiplexedConnection>,
+    /// Counts connections, so that a late failure does not close a newer one.
+    generation: u64,
+}
+
+/// Failed calls in a row. Those that wait at the same time count as one.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    /// When the last one was counted; `None` if there is none.
+    last: Option<Instant>,
+}
+
+/// Checks a URL of the configuration: `redis://`, `rediss://` (TLS), `unix://`.
+///
+/// # Errors
+/// What is wrong with it, without the URL, which can hold a password.
+pub fn check_url(url: &str) -> Result<(), &'static str> {
+    let scheme = url.split_once(':').map(|(scheme, _)| scheme);
+    match scheme {
+        Some("redis" | "rediss" | "unix") => url
+            .into_connection_info()
+            .map(drop)
+            .map_err(|_| "is no URL that a Redis server can have"),
+        _ => Err("takes redis://HOST:PORT/DATABASE, rediss://… for TLS, or unix:///PATH"),
+    }
+}
+
+impl RedisClient {
+    /// A client that is not connected yet.
+    ///
+    /// # Errors
+    /// As [`check_url`].
+    pub fn new(url: &Secret, metrics: RedisMetrics) -> Result<Self, String> {
+        check_url(url.expose())?;
+        let client = Client::open(url.expose());
+        Ok(Self {
+            client: client.map_err(|_| "limits.redis_url cannot be used".to_owned())?,
+            state: RwLock::default(),
+            failures: Mutex::default(),
+            metrics,
+        })
+    }
+
+    /// Connects and asks the server for its version.
+    ///
+    /// # Errors
+    /// Why that failed: a sentence without user name and password.
+    pub async fn check(&self) -> Result<String, String> {
+        let mut connection = self.connect().await.map_err(|e| e.to_string())?;
+        let info = ::redis::cmd("INFO").arg("server").to_owned();
+        let info = timeout(CONNECT_TIMEOUT, info.query_async::<String>(&mut connection)).await;
+        let info = info.map_err(|_| "timed out".to_owned())?;
+        let info = info.map_err(|e| e.to_string())?;
+        let line = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
+        Ok(match (line("valkey_version:"), line("redis_version:")) {
+            (Some(version), _) => format!("Valkey {version}"),
+            (None, Some(version)) => format!("Redis {version}"),
+            (None, None) => "a server without a version".to_owned(),
+        })
+    }
+
+    /// Runs a script: by its hash, or with its text if the server does not have it (after a restart or a failover).
+    ///
+    /// # Errors
+    /// [`RedisUnavailable`], after 50 ms at most.
+    pub async fn run_script<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, RedisUnavailable> {
+        self.call(async |mut connection| script.invoke_async(&mut connection).await)
+            .await
+    }
+
+    async fn call<T>(
+        &self,
+        command: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
+    ) -> Result<T, RedisUnavailable> {
+        let (connection, generation) = {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            (state.connection.clone(), state.generation)
+        };
+        let Some(connection) = connection else {
+            self.metrics.call_skipped();
+            return Err(RedisUnavailable::NotSent);
+        };
+        let started = Instant::now();
+        let reply = timeout(CALL_TIMEOUT, command(connection)).await;
+        let reply = reply.unwrap_or_else(|_| Err((ErrorKind::Io, "timed out").into()));
+        self.metrics.call_ended(started.elapsed(), reply.is_ok());
+        match reply {
+            Ok(reply) => {
+                self.forget_failures();
+                Ok(reply)
+            }
+            Err(e) => {
+                self.note_failure(&e, generation, started);
+                Err(RedisUnavailable::NoReply)
+            }
+        }
+    }
+
+    fn forget_failures(&self) {
+        *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = Failures::default();
+    }
+
+    /// A call that began at `started` failed.
+    fn note_failure(&self, error: &RedisError, generation: u64, started: Instant) {
+        let count = {
+            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            if failures.last.is_none_or(|last| last < started) {
+                failures.count += 1;
+                failures.last = Some(Instant::now());
+            }
+            failures.count
+        };
+        if count < FAILURE_THRESHOLD && !error.is_connection_dropped() {
+            return;
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.generation == generation && state.connection.take().is_some() {
+            self.metrics.set_up(false);
+            tracing::warn!(error = %error, "Redis is lost: each node applies limits.on_redis_loss");
+        }
+    }
+
+    async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(CONNECT_TIMEOUT));
+        let connecting = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config);
+        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+        connected.unwrap_or_else(|_| Err((ErrorKind::Io, "timed out").into()))
+    }
+
+    /// Connects if there is no connection; checks it otherwise. Returns whether there is one afterwards.
+    pub async fn ensure_connected(&self) -> bool {
+        if self.is_connected() {
+            let ping = async |mut connection: MultiplexedConnection| {
+                let ping = ::redis::cmd("PING").to_owned();
+                ping.query_async::<String>(&mut connection).await
+            };
+            let _ = self.call(ping).await;
+            return self.is_connected();
+        }
+        match self.connect().await {
+            Ok(connection) => {
+                let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+                state.connection = Some(connection);
+                state.generation += 1;
+                self.forget_failures();
+                self.metrics.set_up(true);
+                tracing::info!("Redis is connected");
+                true
+            }
+            Err(e) => {
+                tracing::debug!(error = %e, "cannot connect to Redis");
+                false
+            }
+        }
+    }
+
+    fn is_connected(&self) -> bool {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.connection.is_some()
+    }
+
+    /// Keeps the connection. Never returns.
+    pub async fn run(&self) {
+        let mut backoff = MIN_BACKOFF;
+        loop {
+            let since = Instant::now();
+            while self.ensure_connected().await {
+                sleep(CHECK_INTERVAL).await;
+            }
+            // A server that takes connections and fails every call is left alone for a while, too.
+            backoff = match since.elapsed() > MAX_BACKOFF {
+                true => MIN_BACKOFF,
+                false => (2 * backoff).min(MAX_BACKOFF),
+            };
+            sleep(backoff).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_checked_without_being_repeated() {
+        for url in [
+            "redis://127.0.0.1",
+            "redis://user:pw@host:6380/2",
+            "rediss://host",
+            "unix:///run/redis.sock",
+        ] {
+            assert_eq!(check_url(url), Ok(()), "{url}");
+        }
+        for url in [
+            "http://h",
+            "h:6379",
+            "redis:///x y",
+            "redis://h/database",
+            "",
+        ] {
+            assert!(check_url(url).is_err(), "{url}");
+        }
+    }
+}
