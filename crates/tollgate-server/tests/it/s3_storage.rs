@@ -227,7 +227,8 @@ async fn results_wait_for_the_bucket_and_are_made_once(backend: Backend) {
             .count()
     };
     until_true("a provider's answer", async || submissions() > 0).await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    // The bucket is asked again and again.
+    until_true("another try", async || s3.count(&Method::PUT, "") > 4).await;
     for id in &ids {
         let record = client.task(id).await;
         assert!(
