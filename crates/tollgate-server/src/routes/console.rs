@@ -6,7 +6,7 @@ use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
-use http::{HeaderMap, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use tollgate_console::{CONTENT_SECURITY_POLICY, PAGE, find_asset};
 
 use super::fallback::unknown_path;
@@ -14,7 +14,7 @@ use crate::http::trace::RequestId;
 use crate::state::App;
 
 /// A year in seconds: the name of a file changes with its contents.
-pub(super) const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CONSOLE: &str = "/console/";
 const PORTAL: &str = "/portal/";
 
@@ -44,16 +44,28 @@ async fn redirect(to: &'static str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
 }
 
-async fn page() -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        (header::CACHE_CONTROL, "no-cache"),
+/// Headers of every page: what it may load and who may frame it.
+pub(super) const PAGE_HEADERS: [(HeaderName, &str); 5] = [
+    (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+    (header::CACHE_CONTROL, "no-cache"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+];
+
+/// Headers of a file that a page loads, whose name changes with its contents.
+pub(super) fn asset_headers(content_type: &'static str) -> [(HeaderName, &'static str); 4] {
+    [
+        (header::CONTENT_TYPE, content_type),
+        (header::CACHE_CONTROL, IMMUTABLE),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    (headers, PAGE).into_response()
+        (header::VARY, "accept-encoding"),
+    ]
+}
+
+async fn page() -> Response {
+    let content_type = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    (PAGE_HEADERS, content_type, PAGE).into_response()
 }
 
 /// `GET /console/assets/{name}`.
@@ -66,12 +78,7 @@ async fn asset(
     let Some(asset) = find_asset(&name) else {
         return unknown_path(uri, request_id).await;
     };
-    let common = [
-        (header::CONTENT_TYPE, asset.content_type),
-        (header::CACHE_CONTROL, IMMUTABLE),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::VARY, "accept-encoding"),
-    ];
+    let common = asset_headers(asset.content_type);
     if header_contains(&headers, &header::ACCEPT_ENCODING, "gzip") {
         let encoding = [(header::CONTENT_ENCODING, "gzip")];
         (common, encoding, asset.gzip).into_response()
@@ -81,7 +88,7 @@ async fn asset(
 }
 
 /// Whether the value of the header contains `part`.
-pub(super) fn header_contains(headers: &HeaderMap, name: &header::HeaderName, part: &str) -> bool {
+pub(super) fn header_contains(headers: &HeaderMap, name: &HeaderName, part: &str) -> bool {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| value.contains(part))
 }

@@ -7,11 +7,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
-use tollgate_console::CONTENT_SECURITY_POLICY;
 use tollgate_core::ApiError;
 use tollgate_docs::{decompress, find_asset, find_page};
 
-use super::console::{IMMUTABLE, header_contains};
+use super::console::{PAGE_HEADERS, asset_headers, header_contains};
 use super::fallback::unknown_path;
 use super::files::is_not_modified;
 use crate::http::reply::ErrorResponse;
@@ -68,21 +67,13 @@ async fn write_page(
     let Some(page) = find_page(address) else {
         return unknown_path(uri, request_id).await;
     };
-    let common = [
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        (header::CACHE_CONTROL, "no-cache"),
-        (header::ETAG, page.etag),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::VARY, "accept-encoding"),
-    ];
+    let version = [(header::ETAG, page.etag), (header::VARY, "accept-encoding")];
     if is_not_modified(headers, page.etag) {
-        return (StatusCode::NOT_MODIFIED, common).into_response();
+        return (StatusCode::NOT_MODIFIED, PAGE_HEADERS, version).into_response();
     }
     let content_type = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
     let body = write_body(page.gzip, headers);
-    (common, content_type, body).into_response()
+    (PAGE_HEADERS, version, content_type, body).into_response()
 }
 
 /// `GET /docs/assets/{name}`.
@@ -95,13 +86,8 @@ async fn asset(
     let Some(asset) = find_asset(&name) else {
         return unknown_path(uri, request_id).await;
     };
-    let common = [
-        (header::CONTENT_TYPE, asset.content_type),
-        (header::CACHE_CONTROL, IMMUTABLE),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::VARY, "accept-encoding"),
-    ];
-    (common, write_body(asset.gzip, &headers)).into_response()
+    let body = write_body(asset.gzip, &headers);
+    (asset_headers(asset.content_type), body).into_response()
 }
 
 /// The compressed text as it is for clients that accept gzip, decompressed for others.
