@@ -113,7 +113,8 @@ impl Store {
                 Err(_) => {
                     let percent = progress.percent();
                     let id = id.to_owned();
-                    self.write(NoteProgress { id, percent }).await?;
+                    // Not known for a while, if the database takes no writes just now: no reason to end the audit.
+                    let _ = self.write(NoteProgress { id, percent }).await;
                 }
             }
         };
