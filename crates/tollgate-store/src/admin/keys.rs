@@ -205,7 +205,7 @@ pub(super) async fn find_key(
     Ok(Some(key))
 }
 
-struct CreateKey(NewAdminKey);
+pub(super) struct CreateKey(pub(super) NewAdminKey);
 
 #[async_trait(?Send)]
 impl AdminChange for CreateKey {

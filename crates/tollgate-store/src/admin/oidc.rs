@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 use tollgate_core::{Millis, id};
 
 use super::admins::{ADMIN_BY_ID, Admin, UPDATE_ADMIN, insert_admin, read_admin};
-use super::keys::find_key;
+use super::keys::{CreateKey, NewAdminKey, find_key};
 use super::sessions::{END_SESSIONS_OF_ADMIN, FRESH, SET_FRESH, SignInAttempt, delete_attempt};
 use super::users::{CreateUser, NewUser, find_user};
 use super::write::{AdminChange, AdminRejection, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
-use crate::keys::{NewKey, insert_key};
+use crate::keys::NewKey;
 use crate::store::Store;
 use crate::users::{USER_BY_NAME, User, read_user};
-use crate::writer::Write;
 use crate::writer::batch::Batch;
+use crate::writer::{AccountIds, Write};
 
 const IDENTITY: Sql = Sql::both(
     "SELECT admin_id, user_id, key_id FROM oidc_identities WHERE issuer = $1 AND subject = $2",
@@ -138,12 +138,11 @@ impl Store {
         user_id: &str,
         new: NewKey,
     ) -> AdminResult {
-        let user_id = user_id.to_owned();
-        let ensure = EnsureKey {
-            identity,
-            user_id,
-            new,
-        };
+        let create = CreateKey(NewAdminKey {
+            user_id: user_id.to_owned(),
+            key: new,
+        });
+        let ensure = EnsureKey { identity, create };
         self.admin_write(request, ensure).await
     }
 }
@@ -402,12 +401,15 @@ impl AdminChange for SignInUser {
 
 struct EnsureKey {
     identity: OidcIdentity,
-    user_id: String,
-    new: NewKey,
+    create: CreateKey,
 }
 
 #[async_trait(?Send)]
 impl AdminChange for EnsureKey {
+    fn accounts(&self) -> AccountIds<'_> {
+        self.create.accounts()
+    }
+
     async fn apply(
         &self,
         request: &AdminRequest,
@@ -419,23 +421,16 @@ impl AdminChange for EnsureKey {
         };
         let key = key.filter(|key| {
             let has_expired = key.limits.expires_at.is_some_and(|at| at <= request.now);
-            key.revoked_at.is_none() && !has_expired && key.user_id == self.user_id
+            key.revoked_at.is_none() && !has_expired && key.user_id == self.create.0.user_id
         });
         if let Some(key) = key {
             return Ok(Applied::Unchanged(key.reply(200)));
         }
-        insert_key(batch, &self.new, &self.user_id).await?;
-        let OidcIdentity { issuer, subject } = &self.identity;
-        batch.queue_one(&SET_KEY, args![&self.new.id, issuer, subject])?;
-        let missing = || DbError::Failed(format!("key {} was not inserted", self.new.id));
-        let created = find_key(batch, &self.new.id).await?.ok_or_else(missing)?;
-        Ok(Applied::Changed(Change {
-            action: "key.create",
-            object_type: "key",
-            object_id: created.id.clone(),
-            before: None,
-            after: Some(created.to_trail_json()),
-            reply: created.reply(201),
-        }))
+        let applied = self.create.apply(request, batch).await?;
+        if let Applied::Changed(change) = &applied {
+            let OidcIdentity { issuer, subject } = &self.identity;
+            batch.queue_one(&SET_KEY, args![&change.object_id, issuer, subject])?;
+        }
+        Ok(applied)
     }
 }
