@@ -11,10 +11,12 @@ use crate::store::Store;
 use crate::users::{RateLimits, accept, check_range, raise_access_version};
 use crate::writer::batch::Batch;
 
-/// The columns that [`read_key`] reads, in its order.
+/// The columns that [`read_key`] reads, in its order. What nodes have granted themselves for chats is not held yet.
 macro_rules! select_keys {
     () => {
-        "SELECT k.id, k.label, k.user_id, u.name, k.quota, k.held, k.used, k.rpm, k.tpm, k.max_concurrency, \
+        "SELECT k.id, k.label, k.user_id, u.name, k.quota, \
+         k.held - COALESCE((SELECT CAST(SUM(g.amount) AS BIGINT) FROM grants g WHERE g.user_id = k.user_id AND g.key_id = k.id), 0), \
+         k.used, k.rpm, k.tpm, k.max_concurrency, \
          k.models, k.bare_envelope, k.expires_at, k.revoked_at, u.disabled_at, u.unlimited, u.rpm, u.tpm, u.max_concurrency, \
          k.hash, k.hint, k.previous_valid_until, k.created_at, k.version, u.budgets + k.budgets \
          FROM keys k JOIN users u ON u.id = k.user_id"

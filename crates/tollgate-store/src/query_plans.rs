@@ -5,7 +5,8 @@ use futures_util::FutureExt as _;
 use crate::alerts::deliveries;
 use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
-use crate::ledger::{budgets, charges, chat_rows, chats, refunds, reservations};
+use crate::grants::upkeep;
+use crate::ledger::{budgets, charges, chat_rows, chats, grants, refunds, reservations};
 use crate::tail;
 use crate::tasks::{claim, finish, lease, record, submit};
 use crate::usage::roll_up;
@@ -22,6 +23,8 @@ const FREQUENT: &[&Sql] = statements! {
         LOCK_LEASED_TASK OPEN_QUEUED_ATTEMPTS RETRY_TASK SET_PROVIDER_JOB SET_QUEUED_ATTEMPT;
     orphans: DELETE_NODE HEARTBEAT OLD_NODES OPEN_CHAT ORPHANED_CHATS STILL_ORPHANED;
     budgets: LOAD_BUDGETS SET_SPENT;
+    grants: DELETE_GRANT DELETE_GRANT_OF_DEAD_NODE LOWER_GRANT RAISE_GRANT SETTLE_GRANT;
+    upkeep: ASKED_GRANTS GRANTS_OF_USER ORPHANED_GRANTS;
     keys: KEY_BY_HASH KEY_BY_ID KEY_BY_PREVIOUS_HASH;
     charges: CLOSE_CHARGE READ_OPEN_CHARGE;
     chat_rows: READ_CHAT;
@@ -79,6 +82,7 @@ fn no_frequent_statement_scans_a_table() {
                 "SCAN CONSTANT ROW",
                 "SCAN json_each",
                 "SCAN usage_pending",
+                "SCAN g",
             ]
             .iter()
             .any(|known| step.contains(known))

@@ -21,7 +21,8 @@ pub(crate) const WAITING_WEBHOOKS_OF_USER: Sql = Sql::both(
 // Units and billionths are summed apart: the sum of many balances in billionths may exceed 64 bits.
 const SUMS: Sql = Sql::both(
     "SELECT CAST(COALESCE(SUM(balance / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(balance % 1000000000), 0) AS BIGINT),
-            CAST(COALESCE(SUM(held / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(held % 1000000000), 0) AS BIGINT),
+            CAST(COALESCE(SUM(held / 1000000000), 0) AS BIGINT),
+            CAST(COALESCE(SUM(held % 1000000000), 0) - COALESCE((SELECT SUM(amount) FROM grants), 0) AS BIGINT),
             CAST(COALESCE(SUM(used / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(used % 1000000000), 0) AS BIGINT),
             CAST(COALESCE(SUM(CASE WHEN unlimited = 0 AND balance < 0 THEN -balance / 1000000000 END), 0) AS BIGINT),
             CAST(COALESCE(SUM(CASE WHEN unlimited = 0 AND balance < 0 THEN -balance % 1000000000 END), 0) AS BIGINT)

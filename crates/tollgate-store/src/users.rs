@@ -8,11 +8,12 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::writer::batch::Batch;
 
-/// The columns that [`read_user`] reads, in its order.
+/// The columns that [`read_user`] reads, in its order. What nodes have granted themselves for chats is not held yet.
 macro_rules! select_users {
     () => {
-        "SELECT id, name, unlimited, balance, held, used, disabled_at, rpm, tpm, max_concurrency, \
-         created_at, version FROM users"
+        "SELECT id, name, unlimited, balance, \
+         held - COALESCE((SELECT CAST(SUM(g.amount) AS BIGINT) FROM grants g WHERE g.user_id = users.id), 0), used, \
+         disabled_at, rpm, tpm, max_concurrency, created_at, version FROM users"
     };
 }
 pub(crate) use select_users;

@@ -13,6 +13,9 @@ const BEATS_PER_LEASE: u64 = 6;
 /// A commit this recent proves that the database takes writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often grants are looked after.
+const GRANT_INTERVAL: Duration = Duration::from_millis(250);
+
 /// The heartbeat of this process.
 pub struct Heartbeat {
     /// Nodes and chat holds.
@@ -54,8 +57,10 @@ impl Heartbeat {
     }
 
     async fn beat(&self, now: Millis) -> Result<(), StoreError> {
+        let sent = Instant::now();
         self.store.heartbeat(&self.node, now + self.lease).await?;
         *self.lock_last_beat() = Some(Instant::now());
+        self.store.allow_grants(&self.node, sent, now, self.lease);
         Ok(())
     }
 
@@ -92,6 +97,22 @@ impl Heartbeat {
                 Ok(0) => {}
                 Ok(n) => tracing::info!(chats = n, "released the chat holds of a node that died"),
                 Err(e) => tracing::warn!(error = %e, "cannot release the chat holds of dead nodes"),
+            }
+            match self.store.release_orphaned_grants(now, &self.node).await {
+                Ok(0) => {}
+                Ok(n) => tracing::info!(grants = n, "released the grants of a node that died"),
+                Err(e) => tracing::warn!(error = %e, "cannot release the grants of dead nodes"),
+            }
+        }
+    }
+
+    /// Gives back, several times a second, what this node does not need of its grants. Never returns.
+    pub async fn return_grants(&self) {
+        loop {
+            tokio::time::sleep(GRANT_INTERVAL).await;
+            let now = self.clock.now();
+            if let Err(e) = self.store.return_unused_grants(now).await {
+                tracing::warn!(error = %e, "cannot give back grants of this node");
             }
         }
     }

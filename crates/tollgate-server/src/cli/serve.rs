@@ -190,6 +190,9 @@ async fn until_stopped(
         );
     }
     drop(background);
+    if let Err(e) = app.store.return_all_grants(app.clock.now()).await {
+        tracing::warn!(error = %e, "grants of this node are left: other nodes release them");
+    }
     if let Err(e) = app.store.empty_write_ahead_log().await {
         tracing::warn!(error = %e, "the database's write-ahead log is left as it is");
     }
@@ -241,6 +244,14 @@ fn start_background_loops(
         let heartbeat = Arc::clone(&heartbeat);
         async move { heartbeat.run().await }
     };
+    if app.store.is_shared() {
+        let heartbeat = Arc::clone(&app.heartbeat);
+        let return_grants = move || {
+            let heartbeat = Arc::clone(&heartbeat);
+            async move { heartbeat.return_grants().await }
+        };
+        loops.spawn(run_forever("grants", metrics(), never(), return_grants));
+    }
     let config_sync = Arc::clone(&app.config_sync);
     let poll = move || {
         let config_sync = Arc::clone(&config_sync);

@@ -21,7 +21,9 @@ const MAX_OF_OWNER: i64 = 10;
 
 macro_rules! select_budgets {
     () => {
-        "SELECT b.id, b.owner_id, u.id, b.amount, b.period, b.hard, b.spent, b.period_start, COALESCE(u.held, k.held), b.created_at, b.version
+        "SELECT b.id, b.owner_id, u.id, b.amount, b.period, b.hard, b.spent, b.period_start,
+            COALESCE(u.held, k.held) - COALESCE((SELECT CAST(SUM(g.amount) AS BIGINT) FROM grants g
+                WHERE g.user_id = COALESCE(u.id, k.user_id) AND (k.id IS NULL OR g.key_id = k.id)), 0), b.created_at, b.version
          FROM budgets b LEFT JOIN users u ON u.id = b.owner_id LEFT JOIN keys k ON k.id = b.owner_id "
     };
 }
@@ -411,17 +413,11 @@ impl Target {
         };
         let mut budget = Budget::read(&mut row)?;
         // The batch writes its movements of money at its end.
-        let held = match self.owner {
-            BudgetOwner::User => batch
-                .balances
-                .sums_of_user(&self.owner_id)
-                .map(|sums| sums[1]),
-            BudgetOwner::Key => batch
-                .balances
-                .sums_of_key(&self.owner_id)
-                .map(|sums| sums[0]),
+        let moved = match self.owner {
+            BudgetOwner::User => batch.balances.moved_of_user(&self.owner_id)[1],
+            BudgetOwner::Key => batch.balances.moved_of_key(&self.owner_id)[0],
         };
-        budget.held = held.unwrap_or(budget.held);
+        budget.held += moved;
         if let Some(loaded) = batch.balances.budget_mut(&self.owner_id, &self.id) {
             (budget.spent, budget.period_start) = (loaded.spent, loaded.period_start);
         }

@@ -132,6 +132,11 @@ impl Store {
         if_match: i64,
         patch: KeyPatch,
     ) -> AdminResult {
+        if matches!(patch.quota, Some(Some(_)))
+            && let Some(key) = self.key(key_id).await?
+        {
+            self.reclaim_grants(&key.user_id, request.now).await?;
+        }
         let edit = KeyEdit::Patch { if_match, patch };
         self.admin_edit_key(request, key_id, edit).await
     }
@@ -199,9 +204,9 @@ pub(super) async fn find_key(
     };
     let mut key = read_key(&mut row)?;
     // The batch writes its movements of money at its end.
-    if let Some([held, used]) = batch.balances.sums_of_key(key_id) {
-        (key.held, key.used) = (held, used);
-    }
+    let [held, used] = batch.balances.moved_of_key(key_id);
+    key.held += held;
+    key.used += used;
     Ok(Some(key))
 }
 

@@ -106,6 +106,9 @@ impl Store {
         new: NewAdminKey,
     ) -> AdminResult {
         let parent_key_id = parent_key_id.to_owned();
+        if new.key.quota.is_some() {
+            self.reclaim_grants(&new.user_id, request.now).await?;
+        }
         let create = CreateOwnKey { parent_key_id, new };
         self.admin_write(request, create).await
     }

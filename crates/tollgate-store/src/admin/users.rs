@@ -130,6 +130,9 @@ impl Store {
         if_match: Option<i64>,
         patch: UserPatch,
     ) -> AdminResult {
+        if patch.unlimited == Some(false) {
+            self.reclaim_grants(user_id, request.now).await?;
+        }
         let update = UpdateUser {
             user_id: user_id.to_owned(),
             if_match,
@@ -145,6 +148,9 @@ impl Store {
         user_id: &str,
         new: NewCredit,
     ) -> AdminResult {
+        if new.amount.is_negative() {
+            self.reclaim_grants(user_id, request.now).await?;
+        }
         let credit = CreditUser {
             credit_id: id::short_id("credit_"),
             user_id: user_id.to_owned(),
@@ -179,9 +185,10 @@ pub(super) async fn find_user(
     };
     let mut user = read_user(&mut row)?;
     // The batch writes its movements of money at its end.
-    if let Some([balance, held, used]) = batch.balances.sums_of_user(user_id) {
-        (user.balance, user.held, user.used) = (balance, held, used);
-    }
+    let [balance, held, used] = batch.balances.moved_of_user(user_id);
+    user.balance += balance;
+    user.held += held;
+    user.used += used;
     Ok(Some(user))
 }
 
@@ -322,7 +329,8 @@ impl AdminChange for UpdateUser {
         {
             return Ok(name_taken(&patched.name));
         }
-        if user.unlimited && !patched.unlimited && user.balance < user.held {
+        let sums = batch.balances.sums_of_user(&user.id);
+        if user.unlimited && !patched.unlimited && sums.is_some_and(|[left, held, _]| left < held) {
             return Ok(AdminRejection::conflict(
                 "insufficient_balance",
                 Some("unlimited"),

@@ -6,15 +6,17 @@ use crate::db::Sql;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "user_sums",
-        details: "balance, held, used; then the same from the entries",
+        details: "balance, held, used; then the same from the entries; then what nodes have granted themselves, a part of held",
         sql: Sql::both(
-            "SELECT u.id, u.balance, u.held, u.used, l.balance, l.held, l.used FROM users u
+            "SELECT u.id, u.balance, u.held, u.used, l.balance, l.held, l.used, g.amount FROM users u
              LEFT JOIN (SELECT user_id,
                 CAST(SUM(CASE kind WHEN 'credit' THEN amount WHEN 'refund' THEN amount WHEN 'settle' THEN -amount WHEN 'charge' THEN -amount ELSE 0 END) AS BIGINT) AS balance,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
                 CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount WHEN kind = 'refund' THEN -amount ELSE 0 END) AS BIGINT) AS used
                 FROM entries GROUP BY user_id) l ON l.user_id = u.id
-             WHERE u.balance <> COALESCE(l.balance, 0) OR u.held <> COALESCE(l.held, 0) OR u.used <> COALESCE(l.used, 0)",
+             LEFT JOIN (SELECT user_id, CAST(SUM(amount) AS BIGINT) AS amount FROM grants GROUP BY user_id) g ON g.user_id = u.id
+             WHERE u.balance <> COALESCE(l.balance, 0) OR u.held <> COALESCE(l.held, 0) + COALESCE(g.amount, 0)
+                OR u.used <> COALESCE(l.used, 0)",
         ),
     },
     Check {
@@ -30,17 +32,35 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "key_sums",
-        details: "held, used, quota; then the same from the entries",
+        details: "held, used, quota; then the same from the entries; then what nodes have granted themselves, a part of held",
         sql: Sql::both(
-            "SELECT k.id, k.held, k.used, k.quota, l.held, l.used, q.amount FROM keys k
+            "SELECT k.id, k.held, k.used, k.quota, l.held, l.used, q.amount, g.amount FROM keys k
              LEFT JOIN (SELECT key_id,
                 CAST(SUM(CASE kind WHEN 'hold' THEN amount WHEN 'settle' THEN -amount WHEN 'release' THEN -amount ELSE 0 END) AS BIGINT) AS held,
                 CAST(SUM(CASE WHEN kind IN ('settle', 'charge') THEN amount WHEN kind = 'refund' THEN -amount ELSE 0 END) AS BIGINT) AS used,
                 MAX(CASE WHEN kind IN ('quota', 'no_quota') THEN ref END) AS last_quota
                 FROM entries WHERE key_id IS NOT NULL GROUP BY key_id) l ON l.key_id = k.id
              LEFT JOIN ledger q ON q.ref = l.last_quota AND q.kind = 'quota'
-             WHERE k.held <> COALESCE(l.held, 0) OR k.used <> COALESCE(l.used, 0)
+             LEFT JOIN (SELECT key_id, CAST(SUM(amount) AS BIGINT) AS amount FROM grants GROUP BY key_id) g ON g.key_id = k.id
+             WHERE k.held <> COALESCE(l.held, 0) + COALESCE(g.amount, 0) OR k.used <> COALESCE(l.used, 0)
                 OR COALESCE(k.quota, -1) <> COALESCE(q.amount, -1)",
+        ),
+    },
+    Check {
+        name: "grants",
+        details: "what is left of a grant, granted, settled, released: left + settled + released is not what was granted, one is negative, or the key is another user's",
+        sql: Sql::both(
+            "SELECT g.id, g.amount, g.granted, g.settled, g.released FROM grants g LEFT JOIN keys k ON k.id = g.key_id
+             WHERE g.amount < 0 OR g.settled < 0 OR g.released < 0 OR g.amount + g.settled + g.released <> g.granted
+                OR k.user_id IS NULL OR k.user_id <> g.user_id",
+        ),
+    },
+    Check {
+        name: "open_grants",
+        details: "the grant's node is unknown, or has been dead for an hour in which no other node released the grant",
+        sql: Sql::both(
+            "SELECT g.id, g.node, n.alive_until FROM grants g LEFT JOIN nodes n ON n.id = g.node
+             WHERE n.id IS NULL OR n.alive_until + 3600000 < (SELECT MAX(alive_until) FROM nodes)",
         ),
     },
     Check {

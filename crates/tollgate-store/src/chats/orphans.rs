@@ -50,11 +50,13 @@ pub(crate) const HEARTBEAT: Sql = Sql::both(
 );
 pub(crate) const OLD_NODES: Sql = Sql::both(
     "SELECT id FROM nodes WHERE id <> $1 AND alive_until <= $2
-     AND NOT EXISTS (SELECT 1 FROM chats WHERE chats.node = nodes.id)",
+     AND NOT EXISTS (SELECT 1 FROM chats WHERE chats.node = nodes.id)
+     AND NOT EXISTS (SELECT 1 FROM grants WHERE grants.node = nodes.id)",
 );
 pub(crate) const DELETE_NODE: Sql = Sql::both(
     "DELETE FROM nodes WHERE id = $1 AND alive_until <= $2
-     AND NOT EXISTS (SELECT 1 FROM chats WHERE chats.node = nodes.id)",
+     AND NOT EXISTS (SELECT 1 FROM chats WHERE chats.node = nodes.id)
+     AND NOT EXISTS (SELECT 1 FROM grants WHERE grants.node = nodes.id)",
 );
 
 /// Nodes and their orphaned chats.

@@ -78,6 +78,14 @@ impl ChatEnd {
 }
 
 impl SettleOutcome {
+    /// What was charged; `None` if its hold had been released.
+    pub(crate) fn cost(&self) -> Option<Amount> {
+        match self {
+            Self::Settled { cost } | Self::SettledInDebt { cost, .. } => Some(*cost),
+            Self::AlreadyReleased => None,
+        }
+    }
+
     /// A chat that was charged `cost`, of which `debt` was not covered.
     pub(crate) fn new(cost: Amount, debt: Amount) -> Self {
         match debt {

@@ -10,6 +10,7 @@ use super::prices::TokenCounts;
 use super::record::{ChatEnd, NewChat, SettleOutcome};
 use crate::db::{DbError, args};
 use crate::error::StoreError;
+use crate::grants::GrantReservation;
 use crate::ledger::account::{Account, Rejection};
 use crate::ledger::chats::{charge_chat, close_chat, held_amount, open_chat, with_parts};
 use crate::ledger::reservations::{Headroom, READ_HEADROOM, Reservation, ReserveOutcome};
@@ -27,6 +28,8 @@ pub enum ChatHold {
     None,
     /// In memory: as long as a clone of the reservation lives, or until the settlement is on disk.
     Reserved(Reservation),
+    /// In memory, of money that this node holds on disk for several chats: as [`ChatHold::Reserved`].
+    Granted(GrantReservation),
     /// On disk: until the request is settled or its node counts as dead.
     Stored,
 }
@@ -37,7 +40,7 @@ pub enum ChatHold {
 /// settles. A stored hold that its process does not settle is released by [`Store::release_orphaned_chats`].
 impl Store {
     /// Holds the cost of `max_tokens`: in memory if this process has the database to itself and the headroom certainly
-    /// suffices; otherwise by [`Store::hold_chat`], which alone can reject it.
+    /// suffices, or if this node has a grant that does ([`Store::allow_grants`]); otherwise by [`Store::hold_chat`], which alone can reject it.
     ///
     /// # Errors
     /// As [`Store::hold_chat`].
@@ -67,12 +70,18 @@ impl Store {
         node: &str,
         amount: Amount,
     ) -> Result<Result<ChatHold, Rejection>, StoreError> {
-        if !self.is_shared()
-            && let Some(reservation) = self.try_to_reserve(chat, amount).await?
-        {
+        let (account, at) = (chat.account(), chat.opened_at);
+        if self.is_shared() {
+            if let Some(reservation) = self.reserve_from_grant(account, amount, at).await {
+                return Ok(Ok(ChatHold::Granted(reservation)));
+            }
+        } else if let Some(reservation) = self.try_to_reserve(chat, amount).await? {
             return Ok(Ok(ChatHold::Reserved(reservation)));
         }
-        let held = self.hold_chat(chat, max_tokens, node).await?;
+        let mut held = self.hold_chat(chat, max_tokens, node).await?;
+        if held.is_err() && self.reclaim_grants(account.user_id, at).await? {
+            held = self.hold_chat(chat, max_tokens, node).await?;
+        }
         Ok(held.map(|_| ChatHold::Stored))
     }
 
@@ -100,11 +109,14 @@ impl Store {
         Ok(None)
     }
 
-    /// The amounts that running chats have reserved of a user's balance and of a key's quota, which their rows do not show.
+    /// The amounts that running chats of this process have reserved of a user's balance and of a key's quota, which their rows do not show.
     /// Call it before reading the rows: then a charge that is being written is at worst counted twice.
     pub fn reserved_amounts(&self, user_id: &str, key_id: &str) -> [Amount; 2] {
         let account = Account { user_id, key_id };
-        self.writer.reservations.sums(account)
+        match self.is_shared() {
+            true => self.writer.grants.reserved_amounts(account),
+            false => self.writer.reservations.sums(account),
+        }
     }
 
     /// Holds the cost of `max_tokens`; the hold is on disk when this returns. `node` must send a [`Store::heartbeat`]. If the
@@ -155,28 +167,27 @@ impl Store {
             let why = format!("chat {} cannot be settled with outcome \"lost\"", chat.id);
             return Err(StoreError::Invalid(why));
         }
-        let (is_stored, reservation) = match hold {
-            ChatHold::None => (false, None),
-            ChatHold::Reserved(reservation) => (false, Some(reservation.clone())),
-            ChatHold::Stored => (true, None),
-        };
-        let retry = (!is_stored).then(|| SettleChat {
+        let is_stored = matches!(hold, ChatHold::Stored);
+        if let ChatHold::Granted(reservation) = hold {
+            reservation.grow(cost(&chat, &end.tokens, end.parts.cost())?);
+        }
+        let settle = |may_exist: bool, hold: &ChatHold| SettleChat {
             chat: Arc::clone(&chat),
             end: Arc::clone(&end),
-            may_exist: true,
-            reservation: reservation.clone(),
-        });
-        let settle = SettleChat {
-            chat,
-            end,
-            may_exist: is_stored,
-            reservation,
+            may_exist,
+            hold: hold.clone(),
         };
-        match (self.write(settle).await, retry) {
-            // The row may exist from an earlier call that timed out. That is rare, so it is not looked for before.
-            (Err(StoreError::Broken(_)), Some(retry)) => self.write(retry).await,
-            (settled, _) => settled,
+        let mut settled = self.write(settle(is_stored, hold)).await;
+        if matches!(settled, Err(StoreError::Broken(_))) && !is_stored {
+            // The row may exist from an earlier call that timed out. That is rare, so it is not looked for before. Or the grant was released,
+            // because this node slept: then the account pays.
+            let hold = match hold {
+                ChatHold::Granted(_) => &ChatHold::None,
+                hold => hold,
+            };
+            settled = self.write(settle(true, hold)).await;
         }
+        settled
     }
 }
 
@@ -236,8 +247,8 @@ struct SettleChat {
     /// Whether the chat may have a row, from its hold or an earlier settlement: then the row is read first. Otherwise it is
     /// inserted without a read.
     may_exist: bool,
-    /// Ends when this write is on disk.
-    reservation: Option<Reservation>,
+    /// A reservation ends when this write is on disk.
+    hold: ChatHold,
 }
 
 #[async_trait(?Send)]
@@ -259,7 +270,19 @@ impl Write for SettleChat {
         {
             return Ok(settled);
         }
-        charge_chat(batch, chat, end, self.reservation.as_ref())
+        charge_chat(batch, chat, end, &self.hold)
+    }
+
+    fn committed(&self, out: &SettleOutcome) {
+        if let (ChatHold::Granted(reservation), Some(cost)) = (&self.hold, out.cost()) {
+            reservation.settled(cost);
+        }
+    }
+
+    fn failed(&self) {
+        if let ChatHold::Granted(reservation) = &self.hold {
+            reservation.retire_grant();
+        }
     }
 }
 

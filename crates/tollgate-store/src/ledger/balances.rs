@@ -8,6 +8,7 @@ use tollgate_core::{Amount, Millis};
 
 use super::account::{Account, Rejection};
 use super::budgets::{BudgetOwner, Budgets, LOAD_ALL_BUDGETS, LOAD_BUDGETS, LoadedBudget};
+use super::grants::SETTLE_GRANT;
 use super::reservations::{Headroom, Reservation, ReservationState, Reservations};
 use crate::db::{DbError, Sql, Tx, args};
 
@@ -79,6 +80,8 @@ struct KeyBalance {
 pub(crate) struct Balances {
     users: BTreeMap<String, UserBalance>,
     keys: BTreeMap<String, KeyBalance>,
+    /// What this batch has spent of grants, by their ids.
+    settled_of_grants: BTreeMap<String, Amount>,
     reservations: Arc<Reservations>,
 }
 
@@ -206,6 +209,18 @@ impl Balances {
         self.keys.get(key_id).map(|key| key.sums)
     }
 
+    /// What this batch has moved of balance, held and used of a user; 0 if it has not loaded the user.
+    pub(crate) fn moved_of_user(&self, user_id: &str) -> [Amount; 3] {
+        let user = self.users.get(user_id);
+        user.map_or_else(Default::default, |user| user.moved)
+    }
+
+    /// What this batch has moved of held and used of a key; 0 if it has not loaded the key.
+    pub(crate) fn moved_of_key(&self, key_id: &str) -> [Amount; 2] {
+        let key = self.keys.get(key_id);
+        key.map_or_else(Default::default, |key| key.moved)
+    }
+
     /// Writes the movements back: one guarded update for each row that moved.
     pub(crate) fn write_back(&self, tx: &mut Tx<'_>) -> Result<(), DbError> {
         for (id, user) in &self.users {
@@ -221,6 +236,9 @@ impl Balances {
                 tx.queue_one(&MOVE_KEY, args![held, used, id, key.debt])?;
             }
             key.budgets.write_back(tx)?;
+        }
+        for (id, settled) in &self.settled_of_grants {
+            tx.queue_one(&SETTLE_GRANT, args![*settled, id])?;
         }
         Ok(())
     }
@@ -257,6 +275,17 @@ impl Balances {
         amount: Amount,
         at: Millis,
     ) -> Result<Result<(), Rejection>, DbError> {
+        self.hold_out_of(account, amount, amount, at)
+    }
+
+    /// Holds `amount` at the time `at` if the user, the key and their hard budgets cover `needed`, which is at least `amount`.
+    pub(super) fn hold_out_of(
+        &mut self,
+        account: Account<'_>,
+        amount: Amount,
+        needed: Amount,
+        at: Millis,
+    ) -> Result<Result<(), Rejection>, DbError> {
         let (Some(user), Some(key)) = (
             self.users.get_mut(account.user_id),
             self.keys.get_mut(account.key_id),
@@ -271,11 +300,11 @@ impl Balances {
         }
         let mut reserved = self.reservations.lock();
         let available = user.available(&reserved, account.user_id)?;
-        if !user.unlimited && available < amount {
+        if !user.unlimited && available < needed {
             return Ok(Err(Rejection::InsufficientBalance { available }));
         }
         if let Some(available) = key.available(&reserved, account.key_id)?
-            && available < amount
+            && available < needed
         {
             return Ok(Err(Rejection::InsufficientQuota { available }));
         }
@@ -283,7 +312,7 @@ impl Balances {
         let taken = sum(held, user.reserved(&reserved, account.user_id)?)?;
         if let Err(rejection) = user
             .budgets
-            .check_hold(BudgetOwner::User, taken, amount, at)?
+            .check_hold(BudgetOwner::User, taken, needed, at)?
         {
             return Ok(Err(rejection));
         }
@@ -291,7 +320,7 @@ impl Balances {
         let taken = sum(held, key.reserved(&reserved, account.key_id)?)?;
         if let Err(rejection) = key
             .budgets
-            .check_hold(BudgetOwner::Key, taken, amount, at)?
+            .check_hold(BudgetOwner::Key, taken, needed, at)?
         {
             return Ok(Err(rejection));
         }
@@ -315,6 +344,24 @@ impl Balances {
         key.apply([-held, settled])?;
         user.budgets.spend(settled, at)?;
         key.budgets.spend(settled, at)
+    }
+
+    /// Spends up to `covered` of `cost` from a grant, which is part of what is held, and the rest as [`Balances::charge`] does. Returns the debt.
+    pub(super) fn charge_grant(
+        &mut self,
+        account: Account<'_>,
+        cost: Amount,
+        (grant_id, covered): (&str, Amount),
+        at: Millis,
+    ) -> Result<Amount, DbError> {
+        let from_grant = cost.min(covered);
+        if from_grant != Amount::ZERO {
+            self.close_hold(account, from_grant, from_grant, at)?;
+            let settled = self.settled_of_grants.entry(grant_id.to_owned());
+            let settled = settled.or_default();
+            *settled = sum(*settled, from_grant)?;
+        }
+        self.charge(account, cost - from_grant, None, at)
     }
 
     /// Spends `cost` at the time `at`, available or not, and ends `reservation` with this batch. Returns the debt: the part of `cost` that neither

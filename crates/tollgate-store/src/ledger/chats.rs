@@ -14,9 +14,9 @@ use super::chat_rows::{
     CHAT_MODEL, ChatAmounts, EndedChat, INSERT_CHAT, READ_CHAT, attempts_column, chat_row,
 };
 use super::entries::insert_entry;
-use super::reservations::Reservation;
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat, SettleOutcome};
+use crate::chats::settle::ChatHold;
 use crate::db::{DbError, Sql, args};
 use crate::tail::TailEvent;
 use crate::usage::UsageSums;
@@ -51,18 +51,27 @@ pub(crate) fn open_chat(
     Ok(Ok(held))
 }
 
-/// Charges a chat that has no hold on disk: its row is opened and closed at once, and is its own ledger entry. Returns the
+/// Charges a chat that has no row yet: its row is opened and closed at once, and is its own ledger entry. Returns the
 /// amount and its debt.
 pub(crate) fn charge_chat(
     batch: &mut Batch<'_, '_>,
     chat: &Arc<NewChat>,
     end: &Arc<ChatEnd>,
-    reservation: Option<&Reservation>,
+    hold: &ChatHold,
 ) -> Result<SettleOutcome, DbError> {
     let cost = cost(chat, &end.tokens, end.parts.cost())?;
-    let debt = batch
-        .balances
-        .charge(chat.account(), cost, reservation, end.ended_at)?;
+    let (account, at) = (chat.account(), end.ended_at);
+    let debt = match hold {
+        ChatHold::Granted(reservation) => {
+            let grant = reservation.covered();
+            batch.balances.charge_grant(account, cost, grant, at)?
+        }
+        ChatHold::Reserved(reservation) => {
+            let reservation = Some(reservation);
+            batch.balances.charge(account, cost, reservation, at)?
+        }
+        ChatHold::None | ChatHold::Stored => batch.balances.charge(account, cost, None, at)?,
+    };
     let amounts = ChatAmounts {
         estimated: end.estimated.into(),
         closed: Some([cost.nanos(), 0]),

@@ -5,7 +5,7 @@
 //! reads and locks each row once, moves it in memory as often as it needs, and writes it back with one guarded update
 //! ([`balances`]). So two batches, of one node or of many, cannot spend the same money: the second waits for the row lock
 //! (PostgreSQL) or the write lock (SQLite), and the guard of the update is a second line of defence. Where one process has
-//! the database to itself, chats hold money in memory ([`reservations`]), which batches leave alone. The ledger's primary key
+//! the database to itself, chats hold money in memory ([`reservations`]), which batches leave alone; where nodes share it, each holds a part of a busy balance for the chats that it serves ([`grants`]). The ledger's primary key
 //! `(ref, kind)` makes each movement of a charge happen at most once. What was spent of a budget is counted with each movement ([`budgets`]).
 
 pub(crate) mod account;
@@ -16,5 +16,6 @@ pub(crate) mod chat_rows;
 pub(crate) mod chats;
 pub(crate) mod checksum;
 pub(crate) mod entries;
+pub(crate) mod grants;
 pub(crate) mod refunds;
 pub(crate) mod reservations;

@@ -108,7 +108,17 @@ impl Store {
                 task.model, task.charge.units
             )));
         }
-        self.write(task).await
+        let (user_id, now) = (task.user_id.clone(), task.created_at);
+        if !self.is_shared() {
+            return self.write(task).await;
+        }
+        let again = task.clone();
+        match self.write(task).await? {
+            SubmitOutcome::Rejected(_) if self.reclaim_grants(&user_id, now).await? => {
+                self.write(again).await
+            }
+            outcome => Ok(outcome),
+        }
     }
 
     /// Fingerprint and receipt stored under an `Idempotency-Key` of a user, if it was used in the last 24 h.

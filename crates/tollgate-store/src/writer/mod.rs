@@ -15,6 +15,7 @@ use tollgate_core::crash;
 
 use crate::db::DbError;
 use crate::error::StoreError;
+use crate::grants::Grants;
 use crate::ledger::reservations::Reservations;
 use crate::tail::TailRecorder;
 use crate::task_versions::TaskVersions;
@@ -75,6 +76,8 @@ pub(crate) struct Writer {
     pub(crate) task_versions: Arc<TaskVersions>,
     /// The money that running chats hold in memory.
     pub(crate) reservations: Arc<Reservations>,
+    /// The money that this node has taken out of balances for its chats, where nodes share the database.
+    pub(crate) grants: Arc<Grants>,
     /// Records events for those who watch.
     pub(crate) tail: Arc<TailRecorder>,
 }
@@ -89,6 +92,7 @@ impl Writer {
             stats: Arc::default(),
             task_versions: Arc::default(),
             reservations: Arc::default(),
+            grants: Arc::default(),
             tail: Arc::default(),
         };
         let (stats, versions) = (Arc::clone(&writer.stats), Arc::clone(&writer.task_versions));

@@ -29,6 +29,12 @@ pub(crate) trait Write: Send + 'static {
     /// Applies it within a batch. If it returns a rejection, it has written nothing.
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError>;
 
+    /// Notes in memory, after the commit, what it has written.
+    fn committed(&self, _out: &Self::Out) {}
+
+    /// Notes in memory that it failed. It may have been committed all the same.
+    fn failed(&self) {}
+
     /// Raises the versions of the tasks whose records it changed, after the commit.
     fn note_changed_tasks(&self, _out: &Self::Out, _versions: &TaskVersions) {}
 }
@@ -117,8 +123,14 @@ impl<W: Write> Job for Pending<W> {
             write, out, reply, ..
         } = *self;
         match (&committed, &out) {
-            (Ok(()), Some(out)) => write.note_changed_tasks(out, versions),
-            _ => versions.raise_all(),
+            (Ok(()), Some(out)) => {
+                write.committed(out);
+                write.note_changed_tasks(out, versions);
+            }
+            _ => {
+                write.failed();
+                versions.raise_all();
+            }
         }
         let missing = || StoreError::Broken("a committed write has no result".to_owned());
         // An error means that the caller has stopped waiting. The write stands all the same.

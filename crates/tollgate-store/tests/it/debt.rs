@@ -232,6 +232,7 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "DROP TABLE grants",
         "ALTER TABLE audits DROP COLUMN progress",
         "ALTER TABLE tasks DROP COLUMN polled_at",
         "DROP TABLE usage_daily",

@@ -8,6 +8,7 @@ mod concurrency;
 mod databases;
 mod debt;
 mod fixtures;
+mod grants;
 mod lost_commits;
 mod model;
 mod opening;

@@ -381,6 +381,7 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     use_everything(&store, &ann).await;
     drop(store);
     for statement in [
+        "DROP TABLE grants",
         "ALTER TABLE audits DROP COLUMN progress",
         "ALTER TABLE tasks DROP COLUMN polled_at",
         "DROP TABLE usage_daily",

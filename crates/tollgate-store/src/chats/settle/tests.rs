@@ -165,7 +165,7 @@ impl Write for PausingWrite {
             }
             Step::Settle(reservation, cost) => {
                 let (chat, end) = (Arc::new(self.chat.clone()), Arc::new(end(*cost)));
-                charge_chat(batch, &chat, &end, Some(reservation))?;
+                charge_chat(batch, &chat, &end, &ChatHold::Reserved(reservation.clone()))?;
             }
         }
         let gate = self.gate.lock().unwrap();
