@@ -78,6 +78,11 @@ impl Postgres {
         format!("postgres://tollgate@127.0.0.1:{}/postgres", self.port)
     }
 
+    /// The server's process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.id()
+    }
+
     fn await_connections(&mut self, psql: &Path) -> Result<(), String> {
         let began = Instant::now();
         loop {

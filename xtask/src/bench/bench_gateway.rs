@@ -118,17 +118,26 @@ impl BenchGateway {
 
     /// One request on a connection of its own.
     pub(super) async fn ask(&self, request: &[u8]) -> Result<Answer, String> {
-        let mut connection = Connection::open(&self.gateway.address()).await?;
-        connection.send(request).await?;
-        connection.answer().await
+        ask(&self.gateway.address(), request).await
     }
 
     /// How many commits the store has made so far.
     pub(super) async fn commits(&self) -> Result<u64, String> {
-        let answer = self.ask(&request("GET", "/metrics", &self.key, "")).await?;
-        let text = String::from_utf8_lossy(&answer.body);
-        metric(&text, COMMITS).ok_or_else(|| format!("{COMMITS} is not in GET /metrics"))
+        commits(&self.gateway.address()).await
     }
+}
+
+async fn ask(address: &str, request: &[u8]) -> Result<Answer, String> {
+    let mut connection = Connection::open(address).await?;
+    connection.send(request).await?;
+    connection.answer().await
+}
+
+/// How many commits the store of the gateway at an address has made so far.
+pub(super) async fn commits(address: &str) -> Result<u64, String> {
+    let answer = ask(address, &request("GET", "/metrics", "", "")).await?;
+    let text = String::from_utf8_lossy(&answer.body);
+    metric(&text, COMMITS).ok_or_else(|| format!("{COMMITS} is not in GET /metrics"))
 }
 
 /// The value of a counter without labels.

@@ -9,6 +9,7 @@ mod fill;
 mod load;
 mod memory;
 mod polls;
+mod postgres;
 mod stored;
 mod submit;
 mod table;
@@ -47,6 +48,8 @@ enum Part {
     Stored,
     Memory,
     Chat,
+    /// Chats on PostgreSQL beside SQLite; not part of a run of everything
+    Postgres,
 }
 
 #[derive(clap::Args)]
@@ -100,6 +103,9 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
     if wanted(Part::Chat) {
         chat::measure(&binary, options.seconds, &mut table)?;
+    }
+    if options.only == Some(Part::Postgres) {
+        postgres::measure(&binary, options.seconds, &mut table)?;
     }
     table.print();
     match table.below() {

@@ -14,12 +14,12 @@ pub(super) use proxy::serve as serve_proxy;
 pub(super) use upstream::serve as serve_upstream;
 
 use super::table::Table;
-use setup::Setup;
+pub(super) use setup::Setup;
 
 /// Measures everything of chat.
 pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
     eprintln!("chat");
-    let setup = Setup::start(binary)?;
+    let setup = Setup::start(binary, None)?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {
         plain::measure(&setup, seconds, table).await?;

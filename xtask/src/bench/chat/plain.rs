@@ -10,7 +10,7 @@ const PATH: &str = "/v1/chat/completions";
 /// Same format and translated, beside the bare proxy and nginx.
 pub(super) async fn measure(setup: &Setup, seconds: u64, table: &mut Table) -> Result<(), String> {
     let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", None)?;
-    let held = setup.ours(&setup.limited, PATH, "gpt-5", None)?;
+    let held = setup.held()?;
     let translated = setup.ours(&setup.unlimited, PATH, "claude-haiku-4-5-20251001", None)?;
     let proxy = setup.proxy(None);
     let nginx = setup.nginx(None);

@@ -15,8 +15,8 @@ use crate::gateway::Gateway;
 const PROMPT: &str = "Tell me about the harbour at dawn, its boats, the people who work there and what they speak of. ";
 
 /// A running setup.
-pub(super) struct Setup {
-    pub(super) gateway: Gateway,
+pub(in super::super) struct Setup {
+    pub(in super::super) gateway: Gateway,
     /// Of a user with a balance: money is held before the call.
     pub(super) limited: String,
     /// Of a user without limit: one write per request.
@@ -59,11 +59,18 @@ impl Drop for Helper {
 }
 
 impl Setup {
-    pub(super) fn start(binary: &Path) -> Result<Self, String> {
+    /// Starts everything, with the gateway on SQLite or on the PostgreSQL database of a URL.
+    pub(in super::super) fn start(
+        binary: &Path,
+        database_url: Option<&str>,
+    ) -> Result<Self, String> {
         let upstream = Helper::start(&["bench-upstream"])?;
         let proxy = Helper::start(&["bench-proxy", &upstream.address])?;
         let nginx = Nginx::start(&upstream.address)?;
         let mut gateway = Gateway::prepare(binary, &settings(&upstream.address))?;
+        if let Some(url) = database_url {
+            gateway.environment("TOLLGATE_DATABASE__URL", url);
+        }
         gateway.start()?;
         let key = |arguments: &[&str], user: &str| -> Result<String, String> {
             gateway.record(arguments)?;
@@ -105,6 +112,11 @@ impl Setup {
             model,
             stream,
         ))
+    }
+
+    /// The gateway, asked for plain chats of a user with a balance.
+    pub(in super::super) fn held(&self) -> Result<Target, String> {
+        self.ours(&self.limited, "/v1/chat/completions", "gpt-5", None)
     }
 
     /// The bare proxy.
