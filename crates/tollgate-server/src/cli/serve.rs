@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use futures_util::future::BoxFuture;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -18,8 +19,9 @@ use crate::config::{Config, Overrides};
 use crate::http::server::{self, InheritedSockets, Listener};
 use crate::http::tls::ServerTls;
 use crate::logging;
-use crate::otel::{self, Exporter};
+use crate::otel::{self, Exporter, MetricsExporter, Snapshot};
 use crate::router::{GatewayService, operations_service};
+use crate::routes::health::update_metrics;
 use crate::state::App;
 use crate::storage::data_dir;
 use crate::supervise::run_forever;
@@ -70,7 +72,7 @@ impl Serve {
         if let Some(shared) = app.limits.shared() {
             shared.connect().await;
         }
-        let traces = start_traces(&app);
+        let telemetry = start_telemetry(&app);
         // 4. What a start writes; on a full disk, as soon as it takes writes again.
         let written = first_writes::write_or_retry(&app).await?;
         // 5. Serve until told to stop; who reads that line may say so at once.
@@ -82,12 +84,10 @@ impl Serve {
             listener.address()
         )?;
         let reload = || common.configuration(overrides());
-        let background = start_background_loops(&app, steady, tls, traces.clone());
+        let background = start_background_loops(&app, steady, tls, &telemetry);
         let listeners = (listener, metrics_listener);
         until_stopped(&app, listeners, signals, written, background, reload).await?;
-        if let Some(traces) = traces {
-            traces.flush().await;
-        }
+        telemetry.flush().await;
         Ok(())
     }
 }
@@ -122,11 +122,58 @@ fn log_setup(app: &App) {
     }
 }
 
-/// Starts to record traces if there is a collector for them.
-fn start_traces(app: &App) -> Option<Arc<Exporter>> {
-    let (client, metrics) = (app.egress.clone(), Arc::clone(&app.metrics));
+/// What sends traces and metrics to a collector; `None` if it is not configured.
+struct Telemetry {
+    traces: Option<Arc<Exporter>>,
+    metrics: Option<Arc<MetricsExporter>>,
+}
+
+impl Telemetry {
+    /// Sends what is left, for a few seconds at most.
+    async fn flush(&self) {
+        if let Some(traces) = &self.traces {
+            traces.flush().await;
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.flush().await;
+        }
+    }
+}
+
+/// Starts to record traces if there is a collector for them, and prepares to send metrics to it.
+fn start_telemetry(app: &Arc<App>) -> Telemetry {
     let node = id::short_id("node-");
-    otel::start(&app.config.traces, &node, client, metrics).map(Arc::new)
+    let settings = &app.config.traces;
+    let traces = otel::start(
+        settings,
+        &node,
+        app.egress.clone(),
+        Arc::clone(&app.metrics),
+    );
+    let source = {
+        let app = Arc::clone(app);
+        move || -> BoxFuture<'static, Snapshot> { Box::pin(read_metrics(Arc::clone(&app))) }
+    };
+    let (client, started) = (app.egress.clone(), app.metrics.started());
+    let metrics = MetricsExporter::new(settings, &node, client, started, Box::new(source));
+    Telemetry {
+        traces: traces.map(Arc::new),
+        metrics: metrics.map(Arc::new),
+    }
+}
+
+/// The metrics as `/metrics` has them.
+async fn read_metrics(app: Arc<App>) -> Snapshot {
+    update_metrics(&app).await;
+    let reloadable = app.reloadable.current();
+    let channels = reloadable.routing.channels().iter();
+    let providers = channels
+        .map(|open| (open.channel.name.clone(), open.channel.kind.clone()))
+        .collect();
+    Snapshot {
+        families: app.metrics.gather(app.store.stats()),
+        providers,
+    }
 }
 
 async fn until_stopped(
@@ -217,7 +264,7 @@ fn start_background_loops(
     app: &Arc<App>,
     steady: Arc<SteadyClock>,
     tls: Option<ServerTls>,
-    traces: Option<Arc<Exporter>>,
+    telemetry: &Telemetry,
 ) -> JoinSet<()> {
     let mut loops = JoinSet::new();
     let never = CancellationToken::new;
@@ -262,12 +309,19 @@ fn start_background_loops(
         let watch = move || tls.clone().watch();
         loops.spawn(run_forever("certificate", metrics(), never(), watch));
     }
-    if let Some(traces) = traces {
+    if let Some(traces) = telemetry.traces.clone() {
         let export = move || {
             let traces = Arc::clone(&traces);
             async move { traces.run().await }
         };
         loops.spawn(run_forever("traces", metrics(), never(), export));
+    }
+    if let Some(exporter) = telemetry.metrics.clone() {
+        let export = move || {
+            let exporter = Arc::clone(&exporter);
+            async move { exporter.run().await }
+        };
+        loops.spawn(run_forever("sent metrics", metrics(), never(), export));
     }
     let alerts = Arc::new(AlertSender::of(app));
     let check = move || {

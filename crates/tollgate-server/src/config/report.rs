@@ -137,6 +137,7 @@ impl Config {
                 "endpoint": self.traces.endpoint,
                 "headers": (!self.traces.headers.is_empty()).then_some(HIDDEN),
                 "sample_ratio": self.traces.sample_ratio,
+                "metrics_s": self.traces.metrics_interval.as_secs(),
                 "service_name": self.traces.service_name,
             },
             "workers": self.workers,

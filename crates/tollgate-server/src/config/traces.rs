@@ -1,13 +1,16 @@
-//! Settings of OpenTelemetry traces.
+//! Settings of OpenTelemetry.
+
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::addresses;
+use super::fields::{self, DAY_S};
 use super::log::Ratio;
 
-/// Where traces are sent, and how many.
+/// Where traces and metrics are sent, how many and how often.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Traces {
@@ -19,7 +22,10 @@ pub struct Traces {
     pub headers: HeaderMap,
     /// The share of requests that are recorded, of those whose callers have no trace of their own.
     pub sample_ratio: Ratio,
-    /// The gateway's name in traces.
+    /// The time between two sendings of the metrics. Zero: none are sent.
+    #[serde(rename = "metrics_s", deserialize_with = "metrics_interval")]
+    pub metrics_interval: Duration,
+    /// The gateway's name in traces and metrics.
     pub service_name: String,
 }
 
@@ -29,9 +35,15 @@ impl Default for Traces {
             endpoint: None,
             headers: HeaderMap::new(),
             sample_ratio: Ratio::ALL,
+            metrics_interval: Duration::ZERO,
             service_name: "tollgate".to_owned(),
         }
     }
+}
+
+/// Whole seconds, at most a day.
+fn metrics_interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    fields::whole::<D, u64, 0, DAY_S>(deserializer).map(Duration::from_secs)
 }
 
 /// `NAME=VALUE,…`, which no error repeats: values are keys.

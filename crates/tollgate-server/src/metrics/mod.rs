@@ -6,10 +6,11 @@ mod timings;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
 use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
 use prometheus::{
     Counter, Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts,
     Registry, TextEncoder,
@@ -20,6 +21,7 @@ use tollgate_store::{Reconciled, StoreTotals, TokenCounts, WriterStats};
 use chat::ChatMetrics;
 pub use chat::ChatTimes;
 pub use redis::RedisMetrics;
+pub use timings::PROVIDER_SECONDS;
 use timings::Timings;
 
 /// Upper bounds of the latency buckets, in seconds.
@@ -32,6 +34,7 @@ type Routes = HashMap<String, HashMap<String, Arc<RouteMetrics>, RandomState>, R
 /// Every number.
 pub struct Metrics {
     registry: Registry,
+    started: SystemTime,
     /// By method, then route.
     routes: RwLock<Routes>,
     requests: IntCounterVec,
@@ -163,6 +166,7 @@ impl Metrics {
                 "Operations committed by this process",
             ),
             routes: RwLock::default(),
+            started: SystemTime::now(),
             registry,
         }
     }
@@ -318,12 +322,22 @@ impl Metrics {
         self.debt.set(totals.debt.to_f64());
     }
 
-    /// The text that Prometheus reads.
-    pub fn render(&self, store: &WriterStats) -> String {
+    /// When counting began.
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// Every metric as it stands, by name.
+    pub fn gather(&self, store: &WriterStats) -> Vec<MetricFamily> {
         catch_up(&self.commits, store.commits());
         catch_up(&self.operations, store.operations());
+        self.registry.gather()
+    }
+
+    /// The text that Prometheus reads.
+    pub fn render(&self, store: &WriterStats) -> String {
         let mut text = Vec::new();
-        if let Err(e) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+        if let Err(e) = TextEncoder::new().encode(&self.gather(store), &mut text) {
             tracing::error!(error = %e, "cannot write the metrics");
         }
         String::from_utf8(text).unwrap_or_default()

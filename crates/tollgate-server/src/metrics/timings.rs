@@ -7,6 +7,9 @@ const LONG_BUCKETS: &[f64] = &[
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1800.0,
 ];
 
+/// The name of the times of providers.
+pub const PROVIDER_SECONDS: &str = "tollgate_provider_seconds";
+
 /// Times of tasks and chats, and errors of channels.
 pub(super) struct Timings {
     /// By kind of task.
@@ -40,7 +43,7 @@ impl Timings {
                 &["kind"],
             ),
             provider: long(
-                "tollgate_provider_seconds",
+                PROVIDER_SECONDS,
                 "Time from sending a request to a provider until its result was complete",
                 &["channel", "kind"],
             ),

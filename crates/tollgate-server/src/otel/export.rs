@@ -5,17 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use prost::Message as _;
 use tokio::sync::Notify;
-use tollgate_upstream::egress::{self, Timeouts, body};
+use tollgate_upstream::egress;
 
-use super::proto::{
-    ExportTraceServiceRequest, InstrumentationScope, Resource, ResourceSpans, ScopeSpans,
-};
-use super::semconv;
-use super::span::{EndedSpan, key_value};
+use super::collector::{Collector, resource, scope};
+use super::proto::{ExportTraceServiceRequest, Resource, ResourceSpans, ScopeSpans};
+use super::span::EndedSpan;
 use crate::config::Traces;
 use crate::metrics::Metrics;
 
@@ -30,14 +26,6 @@ const TRIES: u32 = 4;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// How long the rest may take at shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
-const TIMEOUTS: Timeouts = Timeouts {
-    connect: Some(Duration::from_secs(5)),
-    first_byte: Duration::from_secs(10),
-    idle: Duration::from_secs(5),
-};
-const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
-/// Bytes of the collector's answer that are read.
-const MAX_ANSWER: usize = 65_536;
 
 /// Ended spans that wait to be sent.
 #[derive(Default)]
@@ -80,11 +68,9 @@ impl SpanQueue {
 
 /// Sends the spans of this process to its collector.
 pub struct Exporter {
-    url: String,
-    headers: HeaderMap,
+    collector: Collector,
     resource: Resource,
     queue: Arc<SpanQueue>,
-    client: egress::Client,
     metrics: Arc<Metrics>,
 }
 
@@ -97,21 +83,10 @@ impl Exporter {
         client: egress::Client,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let attributes = [
-            (semconv::SERVICE_NAME, settings.service_name.as_str().into()),
-            (semconv::SERVICE_VERSION, env!("CARGO_PKG_VERSION").into()),
-            (semconv::SERVICE_INSTANCE_ID, node.into()),
-        ];
-        let mut headers = settings.headers.clone();
-        headers.insert(CONTENT_TYPE, PROTOBUF);
         Self {
-            url: format!("{endpoint}/v1/traces"),
-            headers,
-            resource: Resource {
-                attributes: attributes.into_iter().map(key_value).collect(),
-            },
+            collector: Collector::new(endpoint, "/v1/traces", settings, client),
+            resource: resource(settings, node),
             queue,
-            client,
             metrics,
         }
     }
@@ -158,12 +133,8 @@ impl Exporter {
     }
 
     fn encode(&self, spans: Vec<EndedSpan>) -> Vec<u8> {
-        let scope = InstrumentationScope {
-            name: "tollgate".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
         let scope_spans = ScopeSpans {
-            scope: Some(scope),
+            scope: Some(scope()),
             spans: spans.into_iter().map(Into::into).collect(),
         };
         let request = ExportTraceServiceRequest {
@@ -179,39 +150,15 @@ impl Exporter {
         let mut pause = RETRY_PAUSE;
         let mut tries = 1;
         loop {
-            match self.send(message).await {
-                Ok(()) => return Ok(()),
-                Err((error, may_pass)) if tries == TRIES || !may_pass => return Err(error),
+            match self.collector.send(message).await {
+                Ok(_) => return Ok(()),
+                Err(error) if tries == TRIES || !error.may_pass => return Err(error.message),
                 Err(_) => {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                     tries += 1;
                 }
             }
-        }
-    }
-
-    /// Sends one request. An error comes with whether it may pass.
-    async fn send(&self, message: &Bytes) -> Result<(), (String, bool)> {
-        let request = Request::post(&self.url).body(body(message.clone()));
-        let mut request = request.map_err(|e| (e.to_string(), false))?;
-        *request.headers_mut() = self.headers.clone();
-        let response = self.client.send(request, TIMEOUTS).await;
-        let response = response.map_err(|e| (e.to_string(), true))?;
-        let status = response.status();
-        // Read to its end, so that the connection can be used again.
-        let _ = response.into_body().collect(MAX_ANSWER).await;
-        // The statuses that OTLP lets clients try again after.
-        let may_pass = matches!(
-            status,
-            StatusCode::TOO_MANY_REQUESTS
-                | StatusCode::BAD_GATEWAY
-                | StatusCode::SERVICE_UNAVAILABLE
-                | StatusCode::GATEWAY_TIMEOUT
-        );
-        match status.is_success() {
-            true => Ok(()),
-            false => Err((format!("status {status}"), may_pass)),
         }
     }
 }

@@ -1,8 +1,12 @@
-//! OpenTelemetry: the traces of requests and tasks, sent to a collector by OTLP over HTTP. Spans say where time went, what it cost and on which
+//! OpenTelemetry: the traces of requests and tasks, and the metrics, sent to a collector by OTLP over HTTP. Spans say where time went, what it cost and on which
 //! channel; they have no content of requests and responses. Without a collector nothing is recorded: that is one check a request.
 
+mod collector;
 mod context;
 mod export;
+mod metric_data;
+mod metrics_export;
+mod metrics_proto;
 mod proto;
 mod request_span;
 mod semconv;
@@ -15,6 +19,7 @@ use tollgate_upstream::egress;
 
 pub use context::SpanContext;
 pub use export::Exporter;
+pub use metrics_export::{MetricsExporter, Snapshot, SnapshotSource};
 pub use request_span::RequestSpan;
 pub use task_span::{EndedTask, TaskTrace};
 

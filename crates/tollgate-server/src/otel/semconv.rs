@@ -1,4 +1,4 @@
-//! Every name that spans use: OpenTelemetry's semantic conventions for HTTP and for generative models
+//! Every name that spans and sent metrics use: OpenTelemetry's semantic conventions for HTTP and for generative models
 //! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>), and our own under `tollgate.`.
 
 pub(super) const SERVICE_NAME: &str = "service.name";
@@ -21,6 +21,9 @@ pub(super) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 pub(super) const CHAT: &str = "chat";
 pub(super) const GENERATE_CONTENT: &str = "generate_content";
 
+/// A histogram of seconds: how long requests to providers take, by operation.
+pub(super) const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
+
 pub(super) const REQUEST_ID: &str = "tollgate.request.id";
 pub(super) const KEY_ID: &str = "tollgate.key.id";
 pub(super) const TASK_ID: &str = "tollgate.task.id";
@@ -29,6 +32,9 @@ pub(super) const ATTEMPTS: &str = "tollgate.attempts";
 pub(super) const OUTCOME: &str = "tollgate.outcome";
 /// A decimal number in the gateway's currency, as text: it is exact.
 pub(super) const COST: &str = "tollgate.cost";
+
+/// A provider that is not known.
+pub(super) const OTHER_PROVIDER: &str = "_OTHER";
 
 /// The variable by which programs choose between stable and newer names.
 const OPT_IN: &str = "OTEL_SEMCONV_STABILITY_OPT_IN";

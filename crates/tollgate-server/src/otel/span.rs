@@ -73,7 +73,7 @@ fn link(context: &SpanContext) -> Link {
 }
 
 /// Nanoseconds since 1970.
-fn nanos(time: SystemTime) -> u64 {
+pub(super) fn nanos(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

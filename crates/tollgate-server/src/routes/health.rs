@@ -75,6 +75,13 @@ pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Respons
 
 /// `GET /metrics` of the listener of its own, which only the operator can reach: without a key.
 pub async fn own_metrics(app: State<Arc<App>>) -> Response {
+    update_metrics(&app).await;
+    let text = app.metrics.render(app.store.stats());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+/// Brings the metrics of what the database knows up to date.
+pub async fn update_metrics(app: &App) {
     match app.store.totals().await {
         Ok(totals) => app.metrics.set_totals(&totals, app.clock.now()),
         Err(e) => tracing::warn!(error = %e, "metrics without the numbers from the database"),
@@ -83,8 +90,6 @@ pub async fn own_metrics(app: State<Arc<App>>) -> Response {
         Ok(reconciled) => app.metrics.set_drift(&reconciled),
         Err(e) => tracing::warn!(error = %e, "metrics without the last reconciliation"),
     }
-    let text = app.metrics.render(app.store.stats());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 
 fn is_admin(app: &App, headers: &HeaderMap) -> bool {

@@ -37,6 +37,7 @@ mod rejected;
 mod result_downloads;
 mod s3_storage;
 mod sandbox;
+mod sent_metrics;
 mod socket_activation;
 mod speech;
 mod startup;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -82,7 +82,7 @@ impl WebhookReceiver {
     }
 
     /// The URL of a path, whose first part says what becomes of the post. `accept`: 204. `fail/N`: 500 to the first N.
-    /// `close/N`: the connection is closed without a response to the first N. `redirect`: to `accept`. `gone`: 410. `hang`: no
+    /// `close/N`: the connection is closed without a response to the first N. `redirect`: to `accept`. `gone`: 410. `busy/N`: 503 with `retry-after: 1` to the first N. `hang`: no
     /// response.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}/{path}", self.address)
@@ -138,11 +138,14 @@ async fn receive(
         "fail" if is_first => 500,
         // A panic closes the connection.
         "close" if is_first => std::panic::resume_unwind(Box::new(())),
+        "busy" if is_first => 503,
         "redirect" => 307,
         "gone" => 410,
         "hang" => std::future::pending().await,
         _ => 204,
     };
     let status = axum::http::StatusCode::from_u16(status).unwrap();
-    (status, [("location", "/accept")]).into_response()
+    let headers = [("location", "/accept"), ("retry-after", "1")];
+    let count = if name == "busy" { 2 } else { 1 };
+    (status, AppendHeaders(headers.into_iter().take(count))).into_response()
 }

@@ -1,0 +1,136 @@
+//! Sends the metrics to the collector at an interval. They are cumulative: what one message that is lost would have said, the next one says.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use prometheus::proto::MetricFamily;
+use prost::Message as _;
+use tollgate_upstream::egress;
+
+use super::collector::{Collector, SendError, resource, scope};
+use super::metric_data::Points;
+use super::metrics_proto::{
+    ExportMetricsServiceRequest, ExportMetricsServiceResponse, ResourceMetrics, ScopeMetrics,
+};
+use super::proto::Resource;
+use super::span::nanos;
+use crate::config::Traces;
+
+/// The longest pause that a collector can ask for.
+const MAX_PAUSE: Duration = Duration::from_secs(600);
+/// How long the last message may take at shutdown.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The metrics of one moment.
+pub struct Snapshot {
+    /// Every metric.
+    pub families: Vec<MetricFamily>,
+    /// The kinds of providers by the names of their channels.
+    pub providers: HashMap<String, String>,
+}
+
+/// Reads the metrics.
+pub type SnapshotSource = Box<dyn Fn() -> BoxFuture<'static, Snapshot> + Send + Sync>;
+
+/// Sends the metrics of this process to its collector.
+pub struct MetricsExporter {
+    collector: Collector,
+    resource: Resource,
+    interval: Duration,
+    started: SystemTime,
+    source: SnapshotSource,
+}
+
+impl MetricsExporter {
+    /// Sends what `source` reads, counted since `started`, as the process `node`. `None` if there is no collector or no interval.
+    pub fn new(
+        settings: &Traces,
+        node: &str,
+        client: egress::Client,
+        started: SystemTime,
+        source: SnapshotSource,
+    ) -> Option<Self> {
+        let endpoint = settings.endpoint.as_ref()?;
+        let interval = settings.metrics_interval;
+        (!interval.is_zero()).then(|| Self {
+            collector: Collector::new(endpoint, "/v1/metrics", settings, client),
+            resource: resource(settings, node),
+            interval,
+            started,
+            source,
+        })
+    }
+
+    /// Sends the metrics at the interval, or when a collector that is busy wants them. Never returns.
+    pub async fn run(&self) {
+        let mut pause = self.interval;
+        loop {
+            tokio::time::sleep(pause).await;
+            pause = match self.send().await {
+                Ok(()) => self.interval,
+                Err(error) => {
+                    tracing::warn!(
+                        error = error.message,
+                        "the collector took no metrics: the next message has their counts too"
+                    );
+                    let asked = error.retry_after.map(|pause| pause.min(MAX_PAUSE));
+                    // Not at once, whatever it says.
+                    asked.map_or(self.interval, |pause| pause.max(Duration::from_secs(1)))
+                }
+            };
+        }
+    }
+
+    /// Sends the last counts, for a few seconds at most.
+    pub async fn flush(&self) {
+        match tokio::time::timeout(FLUSH_TIMEOUT, self.send()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(
+                    error = error.message,
+                    "the collector took no metrics at the end"
+                );
+            }
+            Err(_) => tracing::warn!("the last metrics could not be sent in time"),
+        }
+    }
+
+    async fn send(&self) -> Result<(), SendError> {
+        let message = Bytes::from(self.encode(&(self.source)().await));
+        let answer = self.collector.send(&message).await?;
+        // Collectors may answer with nothing, or with text: that is no error.
+        let answer = ExportMetricsServiceResponse::decode(answer).unwrap_or_default();
+        let partial = answer.partial_success.unwrap_or_default();
+        if partial.rejected_data_points > 0 {
+            tracing::warn!(
+                points = partial.rejected_data_points,
+                error = partial.error_message,
+                "the collector rejected a part of the metrics"
+            );
+        }
+        Ok(())
+    }
+
+    fn encode(&self, snapshot: &Snapshot) -> Vec<u8> {
+        let points = Points {
+            started: nanos(self.started),
+            now: nanos(SystemTime::now()),
+            providers: &snapshot.providers,
+        };
+        let families = snapshot.families.iter();
+        let request = ExportMetricsServiceRequest {
+            resource_metrics: vec![ResourceMetrics {
+                resource: Some(self.resource.clone()),
+                scope_metrics: vec![ScopeMetrics {
+                    scope: Some(scope()),
+                    metrics: families
+                        .filter_map(|family| points.metric(family))
+                        .collect(),
+                }],
+            }],
+        };
+        request.encode_to_vec()
+    }
+}
