@@ -7,8 +7,9 @@
 //! free + reserved ≤ `amount` of the grant's row.
 //!
 //! It holds because every change that lowers the row lowers `free` before it is sent, and every change that raises the row raises `free` after it
-//! is committed. When the outcome of a write is unknown, the grant is retired: no chat reserves from it any more, and once the last one has ended,
-//! the row is deleted and what is left of it given back, however much that is. So no chat is settled against money that its grant does not have.
+//! is committed. When the outcome of a write is unknown, the grant is retired and nothing of it counts as free: no chat reserves from it any more,
+//! and once the last one has ended, the row is deleted and what is left of it given back, however much that is. What running chats have reserved stays
+//! covered, because a chat's settlement lowers the row by at most what it has reserved itself.
 //!
 //! - **A chat begins**: it reserves from the grant of its key. A key that was not used for [`QUIET`] has none: its chat is held in the database. The
 //!   next chat opens a grant; those that come meanwhile wait for it.
@@ -143,7 +144,7 @@ impl GrantReservation {
 
     /// It is not known what the database has of the grant: no chat begins on it any more.
     pub(crate) fn retire_grant(&self) {
-        self.0.grants.lock().retire(&self.0.grant_id);
+        self.0.grants.lock().retire_uncertain(&self.0.grant_id);
     }
 }
 

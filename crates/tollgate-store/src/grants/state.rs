@@ -109,6 +109,8 @@ struct Grant {
     released: Amount,
     /// No chat begins on it any more.
     is_retired: bool,
+    /// The outcome of a write is unknown, so nothing is known to be free: what is left is given back when the last chat has ended.
+    is_uncertain: bool,
     /// Whether a part of it is being given back, or all.
     is_returning: bool,
 }
@@ -255,6 +257,7 @@ impl GrantsState {
             granted: amount,
             released: Amount::ZERO,
             is_retired: false,
+            is_uncertain: false,
             is_returning: false,
         };
         self.grants.insert(id.clone(), grant);
@@ -266,13 +269,13 @@ impl GrantsState {
     /// A grant may have been opened, of which nothing is known but its id: it is closed soon.
     pub(super) fn may_be_open(&mut self, account: Account<'_>, id: String) {
         self.opened(account, id.clone(), Amount::ZERO);
-        self.retire(&id);
+        self.retire_uncertain(&id);
     }
 
     /// A grant was raised by `amount`.
     pub(super) fn raised(&mut self, id: &str, amount: Amount) {
         if let Some(grant) = self.grants.get_mut(id) {
-            grant.free += amount;
+            grant.add_free(amount);
             grant.granted += amount;
         }
     }
@@ -306,7 +309,7 @@ impl GrantsState {
     pub(super) fn end_reservation(&mut self, id: &str, reserved: Amount, spent: Amount) {
         if let Some(grant) = self.grants.get_mut(id) {
             grant.reserved -= reserved;
-            grant.free += reserved - spent;
+            grant.add_free(reserved - spent);
         }
     }
 
@@ -321,6 +324,15 @@ impl GrantsState {
         {
             key.grant_id = None;
         }
+    }
+
+    /// As [`GrantsState::retire`], because it is not known what the database has of the grant.
+    pub(super) fn retire_uncertain(&mut self, id: &str) {
+        if let Some(grant) = self.grants.get_mut(id) {
+            grant.is_uncertain = true;
+            grant.free = Amount::ZERO;
+        }
+        self.retire(id);
     }
 
     pub(super) fn retire_all(&mut self) {
@@ -401,7 +413,7 @@ impl GrantsState {
             grant.is_returning = false;
         }
         if !is_written {
-            self.retire(id);
+            self.retire_uncertain(id);
         }
     }
 
@@ -434,6 +446,12 @@ impl KeyState {
 }
 
 impl Grant {
+    fn add_free(&mut self, amount: Amount) {
+        if !self.is_uncertain {
+            self.free += amount;
+        }
+    }
+
     /// Takes what is to be given back of a key that needs `need`: a part, or (`Some(None)`) all.
     fn take_return(&mut self, need: Amount) -> Option<Option<ReturnedPart>> {
         if self.is_returning {
@@ -460,3 +478,6 @@ impl Grant {
         Some(Some(ReturnedPart { amount, released }))
     }
 }
+
+#[cfg(test)]
+mod tests;

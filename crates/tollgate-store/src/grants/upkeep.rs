@@ -84,7 +84,7 @@ impl Store {
                 }
                 (_, Ok(Err(_))) => state.leave_without(&user_id),
                 (GrantWrite::Open(new), _) => state.may_be_open(account, new.id),
-                (GrantWrite::Raise(raise), _) => state.retire(&raise.id),
+                (GrantWrite::Raise(raise), _) => state.retire_uncertain(&raise.id),
             }
             state.end_change(&key_id);
         });

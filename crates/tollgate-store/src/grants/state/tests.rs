@@ -1,0 +1,362 @@
+//! The protocol of grants against a model of the database: random schedules of nodes that reserve, settle, refill and give back, in which each write
+//! may succeed, be rejected, or fail with and without being applied, and nodes sleep while others release their grants.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+const SCHEDULES: u64 = 2_000;
+const STEPS: usize = 150;
+const BALANCE: i64 = 400;
+const NODES: usize = 3;
+
+/// A generator of small numbers (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: i64) -> i64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        i64::try_from(bits).expect("31 bits") % n
+    }
+}
+
+/// How a write ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Committed,
+    /// Its caller sees an error in both cases.
+    AppliedInDoubt,
+    NotApplied,
+}
+
+impl End {
+    fn draw(random: &mut Random) -> Self {
+        match random.below(12) {
+            0 => Self::AppliedInDoubt,
+            1 => Self::NotApplied,
+            _ => Self::Committed,
+        }
+    }
+
+    fn is_applied(self) -> bool {
+        self != Self::NotApplied
+    }
+}
+
+/// A row of `grants`.
+#[derive(Debug)]
+struct Row {
+    node: usize,
+    amount: i64,
+    granted: i64,
+    released: i64,
+}
+
+#[derive(Default)]
+struct Database {
+    available: i64,
+    spent: i64,
+    rows: BTreeMap<String, Row>,
+}
+
+impl Database {
+    /// As `open_grant` and `raise_grant`. `None` is a rejection, 0 a grant that is gone or has changed.
+    fn give(&mut self, node: usize, write: &GrantWrite) -> Option<i64> {
+        let (least, most) = match write {
+            GrantWrite::Open(new) => (new.least, new.most),
+            GrantWrite::Raise(raise) => (raise.least, raise.most),
+        };
+        let amount = most.nanos().max(least.nanos()).min(self.available / 4);
+        if amount < least.nanos() {
+            return None;
+        }
+        match write {
+            GrantWrite::Open(new) => {
+                let row = Row {
+                    node,
+                    amount,
+                    granted: amount,
+                    released: 0,
+                };
+                self.rows.insert(new.id.clone(), row);
+            }
+            GrantWrite::Raise(raise) => match self.rows.get_mut(&raise.id) {
+                Some(row) if row.granted == raise.granted.nanos() => {
+                    row.amount += amount;
+                    row.granted += amount;
+                }
+                _ => return Some(0),
+            },
+        }
+        self.available -= amount;
+        Some(amount)
+    }
+
+    /// As `SETTLE_GRANT`, or the account pays.
+    fn settle(&mut self, id: &str, cost: i64) -> bool {
+        self.spent += cost;
+        match self.rows.get_mut(id) {
+            Some(row) if row.amount >= cost => {
+                row.amount -= cost;
+                true
+            }
+            _ => {
+                self.available -= cost;
+                false
+            }
+        }
+    }
+
+    /// As `lower_grant` and `close_grant`.
+    fn take_back(&mut self, returned: &Return) -> bool {
+        let amount = match &returned.part {
+            None => match self.rows.remove(&returned.id) {
+                Some(row) => row.amount,
+                None => return false,
+            },
+            Some(part) => match self.rows.get_mut(&returned.id) {
+                Some(row)
+                    if row.released == part.released.nanos()
+                        && row.amount >= part.amount.nanos() =>
+                {
+                    row.amount -= part.amount.nanos();
+                    row.released += part.amount.nanos();
+                    part.amount.nanos()
+                }
+                _ => return false,
+            },
+        };
+        self.available += amount;
+        true
+    }
+
+    fn release_all_of(&mut self, node: usize) {
+        let available = &mut self.available;
+        self.rows.retain(|_, row| {
+            if row.node == node {
+                *available += row.amount;
+            }
+            row.node != node
+        });
+    }
+}
+
+struct Chat {
+    grant_id: String,
+    reserved: i64,
+    /// Its grant was released by others while the node slept.
+    is_uncovered: bool,
+}
+
+#[derive(Default)]
+struct Node {
+    state: GrantsState,
+    chats: Vec<Chat>,
+    writes: Vec<GrantWrite>,
+    returns: Vec<Return>,
+}
+
+const ACCOUNT: Account<'static> = Account {
+    user_id: "user",
+    key_id: "key",
+};
+
+impl Node {
+    fn step(&mut self, number: usize, db: &mut Database, random: &mut Random) {
+        match random.below(16) {
+            0..6 => self.reserve(1 + random.below(6)),
+            6..10 if !self.chats.is_empty() => self.settle(db, random),
+            10 if !self.chats.is_empty() => {
+                let chat = self.draw_chat(random);
+                let reserved = Amount::from_nanos(chat.reserved);
+                let state = &mut self.state;
+                state.end_reservation(&chat.grant_id, reserved, Amount::ZERO);
+            }
+            11 => {
+                let returns = self.state.take_returns();
+                self.returns.extend(returns);
+            }
+            12 if random.below(6) == 0 => self.state.retire_of_user("user"),
+            13 if random.below(6) == 0 => self.be_idle(),
+            14 if random.below(12) == 0 => self.sleep(number, db),
+            _ => self.end_write(number, db, random),
+        }
+        // Its time is short here.
+        self.state.without.clear();
+    }
+
+    fn draw_chat(&mut self, random: &mut Random) -> Chat {
+        let count = i64::try_from(self.chats.len()).expect("few");
+        let at = usize::try_from(random.below(count)).expect("positive");
+        self.chats.swap_remove(at)
+    }
+
+    fn reserve(&mut self, amount: i64) {
+        let (step, write) = self.state.reserve(ACCOUNT, Amount::from_nanos(amount), 0);
+        self.writes.extend(write);
+        if let Step::Reserved(grant_id) = step {
+            self.chats.push(Chat {
+                grant_id,
+                reserved: amount,
+                is_uncovered: false,
+            });
+        }
+    }
+
+    fn settle(&mut self, db: &mut Database, random: &mut Random) {
+        let mut chat = self.draw_chat(random);
+        let cost = random.below(chat.reserved + 3);
+        if cost > chat.reserved {
+            let missing = Amount::from_nanos(cost - chat.reserved);
+            chat.reserved += self.state.reserve_more(&chat.grant_id, missing).nanos();
+        }
+        let covered = cost.min(chat.reserved);
+        let reserved = Amount::from_nanos(chat.reserved);
+        let end = End::draw(random);
+        if end.is_applied() {
+            let is_paid = db.settle(&chat.grant_id, covered);
+            assert!(is_paid || chat.is_uncovered, "the grant has too little");
+        }
+        let spent = if end == End::Committed {
+            Amount::from_nanos(covered)
+        } else {
+            self.state.retire_uncertain(&chat.grant_id);
+            Amount::ZERO
+        };
+        self.state.end_reservation(&chat.grant_id, reserved, spent);
+    }
+
+    /// Ends a write that is on its way.
+    fn end_write(&mut self, number: usize, db: &mut Database, random: &mut Random) {
+        let end = End::draw(random);
+        if let Some(write) = self.writes.pop() {
+            let given = end.is_applied().then(|| db.give(number, &write));
+            match (write, given.filter(|_| end == End::Committed)) {
+                (_, Some(None)) => self.state.leave_without("user"),
+                (GrantWrite::Open(new), Some(Some(amount))) => {
+                    let amount = Amount::from_nanos(amount);
+                    self.state.opened(ACCOUNT, new.id, amount);
+                }
+                (GrantWrite::Raise(raise), Some(Some(amount))) if amount > 0 => {
+                    self.state.raised(&raise.id, Amount::from_nanos(amount));
+                }
+                (GrantWrite::Open(new), None) => self.state.may_be_open(ACCOUNT, new.id),
+                (GrantWrite::Raise(raise), _) => self.state.retire_uncertain(&raise.id),
+            }
+            self.state.end_change("key");
+        } else if let Some(returned) = self.returns.pop() {
+            let is_closed = returned.part.is_none();
+            let is_known = end.is_applied() && db.take_back(&returned);
+            let is_written = end == End::Committed && (is_closed || is_known);
+            self.state.returned(&returned.id, is_closed, is_written);
+        }
+    }
+
+    fn be_idle(&mut self) {
+        let long_ago = Instant::now().checked_sub(IDLE);
+        for key in self.state.keys.values_mut() {
+            key.need.last_chat = long_ago.expect("the machine runs for a while");
+        }
+    }
+
+    /// Others release its grants; it wakes up, and its next heartbeat is late.
+    fn sleep(&mut self, number: usize, db: &mut Database) {
+        db.release_all_of(number);
+        self.chats
+            .iter_mut()
+            .for_each(|chat| chat.is_uncovered = true);
+        let before = Instant::now().checked_sub(Duration::from_secs(31));
+        let before = before.expect("the machine runs for a while");
+        self.state.heartbeat = None;
+        let lease = 30_000;
+        self.state.heartbeat_confirmed("node", before, 0, lease);
+        self.state
+            .heartbeat_confirmed("node", Instant::now(), 0, lease);
+    }
+
+    fn check(&self, number: usize, db: &Database) {
+        for (id, grant) in &self.state.grants {
+            let reserved = grant.reserved.nanos();
+            let of_chats = self.chats.iter().filter(|chat| chat.grant_id == *id);
+            assert_eq!(
+                reserved,
+                of_chats.clone().map(|chat| chat.reserved).sum::<i64>()
+            );
+            let Some(row) = db.rows.get(id) else { continue };
+            assert_eq!(row.node, number);
+            let covered: i64 = of_chats
+                .filter(|chat| !chat.is_uncovered)
+                .map(|chat| chat.reserved)
+                .sum();
+            assert!(covered <= row.amount, "{grant:?} {row:?}");
+            assert!(grant.free >= Amount::ZERO);
+            if !grant.is_uncertain {
+                assert!(
+                    grant.free.nanos() + reserved <= row.amount,
+                    "{grant:?} {row:?}"
+                );
+            }
+        }
+    }
+
+    /// Ends everything, with writes that succeed.
+    fn finish(&mut self, number: usize, db: &mut Database) {
+        for chat in std::mem::take(&mut self.chats) {
+            let reserved = Amount::from_nanos(chat.reserved);
+            let state = &mut self.state;
+            state.end_reservation(&chat.grant_id, reserved, Amount::ZERO);
+        }
+        // What has begun ends somehow.
+        let mut random = Random(7);
+        while !self.writes.is_empty() || !self.returns.is_empty() {
+            self.end_write(number, db, &mut random);
+        }
+        self.state.retire_all();
+        for returned in self.state.take_returns() {
+            let is_closed = returned.part.is_none();
+            db.take_back(&returned);
+            self.state.returned(&returned.id, is_closed, true);
+        }
+        assert!(self.state.grants.is_empty(), "{:?}", self.state.grants);
+    }
+}
+
+#[test]
+fn no_chat_reserves_what_its_grant_does_not_have() {
+    let (mut reservations, mut grants) = (0, 0);
+    for schedule in 1..=SCHEDULES {
+        let mut random = Random(schedule.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut db = Database {
+            available: BALANCE,
+            ..Database::default()
+        };
+        let mut nodes: Vec<Node> = (0..NODES).map(|_| Node::default()).collect();
+        for node in &mut nodes {
+            let now = Instant::now();
+            node.state.heartbeat_confirmed("node", now, 0, 30_000);
+        }
+        for _ in 0..STEPS {
+            let at = usize::try_from(random.below(3)).expect("positive");
+            let before = nodes[at].chats.len();
+            nodes[at].step(at, &mut db, &mut random);
+            reservations += usize::from(nodes[at].chats.len() > before);
+            grants = grants.max(db.rows.len());
+            for (number, node) in nodes.iter().enumerate() {
+                node.check(number, &db);
+            }
+        }
+        for (number, node) in nodes.iter_mut().enumerate() {
+            node.finish(number, &mut db);
+        }
+        assert!(db.rows.is_empty(), "{:?}", db.rows);
+        assert_eq!(db.available + db.spent, BALANCE);
+    }
+    // The schedules are no empty talk.
+    assert!(
+        reservations > 20_000 && grants >= NODES,
+        "{reservations} {grants}"
+    );
+}
