@@ -4,13 +4,14 @@
 //! Every node counts what it admits itself. With Redis, a request must also be within what all nodes have counted there; while
 //! Redis is lost, the own counts decide as `limits.on_redis_loss` says (docs/redis.md).
 
+mod redis_counting;
 mod sliding_window;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
@@ -18,12 +19,9 @@ use tollgate_core::clock::SECOND;
 use tollgate_core::{ApiError, Clock, ErrorKind, Millis};
 use tollgate_store::{Key, RateLimits};
 
-use crate::config::OnRedisLoss;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
-use crate::redis::{
-    CountedPosts, LimitedScope, ReachedLimit, RedisUnavailable, Rejection, SharedLimits,
-    SharedPermit,
-};
+use crate::redis::{CountedPosts, SharedPermit};
+use redis_counting::RedisCounting;
 use sliding_window::SlidingWindow;
 
 /// Entries of a table before idle ones are looked for and removed.
@@ -42,14 +40,6 @@ pub struct RateLimiter {
     shares: Option<FairPermits>,
     /// `None` if this node counts for itself.
     redis: Option<RedisCounting>,
-}
-
-/// Counting with other nodes.
-#[derive(Clone)]
-struct RedisCounting {
-    limits: Arc<SharedLimits>,
-    on_loss: OnRedisLoss,
-    live_nodes: Arc<AtomicU32>,
 }
 
 struct Shared {
@@ -116,26 +106,6 @@ impl RateLimiter {
         }
     }
 
-    /// Counts with the other nodes at `limits`. While Redis is lost, `on_loss` decides, by the number of `live_nodes`.
-    pub fn with_redis(
-        mut self,
-        limits: Arc<SharedLimits>,
-        on_loss: OnRedisLoss,
-        live_nodes: Arc<AtomicU32>,
-    ) -> Self {
-        self.redis = Some(RedisCounting {
-            limits,
-            on_loss,
-            live_nodes,
-        });
-        self
-    }
-
-    /// The counts of all nodes. `None` if this node counts for itself.
-    pub fn shared(&self) -> Option<&Arc<SharedLimits>> {
-        self.redis.as_ref().map(|redis| &redis.limits)
-    }
-
     /// Keeps `reserve` of the requests in flight that the gateway allows for users who have none, while more than one user sends
     /// requests: one user cannot take all of them from the others.
     pub fn with_reserve(mut self, reserve: impl FnOnce(usize) -> usize) -> Self {
@@ -179,70 +149,6 @@ impl RateLimiter {
         let mut table = self.shared.lock();
         self.check(&mut table, key, is_post, now, nodes, share.as_ref())?;
         Ok(self.count(table, key, is_post, now, share))
-    }
-
-    /// Admits a request if the counts of all nodes are below the limits. This node's own are checked first: they are a part of
-    /// them, and Redis may have lost its counts.
-    async fn admit_with_redis(
-        &self,
-        redis: &RedisCounting,
-        key: &Arc<Key>,
-        is_post: bool,
-        now: Millis,
-    ) -> Result<RequestPermit, ApiError> {
-        let share = self.acquire_share(key);
-        self.check(
-            &mut self.shared.lock(),
-            key,
-            is_post,
-            now,
-            1,
-            share.as_ref(),
-        )?;
-        let scopes: Vec<(Scope<'_>, RateLimits)> = limited_scopes(key, self.gateway).collect();
-        // A GET counts only as a request in flight: without such a limit there is nothing to ask.
-        let limits_flight = |(_, rates): &(Scope<'_>, RateLimits)| rates.max_concurrency.is_some();
-        if !is_post && !scopes.iter().any(limits_flight) {
-            return Ok(self.count(self.shared.lock(), key, is_post, now, share));
-        }
-        let uncounted: Vec<u64> = {
-            let mut table = self.shared.lock();
-            let take = |(scope, _): &(Scope<'_>, RateLimits)| {
-                std::mem::take(&mut table.usage(*scope, now).uncounted).sum(now)
-            };
-            scopes.iter().map(take).collect()
-        };
-        let permit = redis.limits.begin(scopes.iter().map(named).collect());
-        let admitted = permit.admit(is_post, &uncounted).await;
-        let mut table = self.shared.lock();
-        match admitted {
-            Ok((rejection, posts)) => {
-                for ((scope, _), posts) in scopes.iter().zip(posts) {
-                    table.usage(*scope, now).all_nodes = Some((posts, now));
-                }
-                if let Some((rejection, (scope, rates))) =
-                    rejection.and_then(|r| Some((r, scopes.get(r.scope)?)))
-                {
-                    return Err(rejection.into_error(*scope, rates));
-                }
-            }
-            Err(unavailable) => {
-                for ((scope, _), posts) in scopes.iter().zip(uncounted) {
-                    table.usage(*scope, now).uncounted.add(posts, now);
-                }
-                let nodes = redis.nodes_to_divide_by()?;
-                self.check(&mut table, key, is_post, now, nodes, share.as_ref())?;
-                // A call that was sent has been counted there, as a rule.
-                if is_post && unavailable == RedisUnavailable::NotSent {
-                    for (scope, _) in scopes.iter().filter(|(_, rates)| rates.rpm.is_some()) {
-                        table.usage(*scope, now).uncounted.add(1, now);
-                    }
-                }
-            }
-        }
-        let mut admitted = self.count(table, key, is_post, now, share);
-        admitted.redis = Some((redis.clone(), permit));
-        Ok(admitted)
     }
 
     /// First of all: it also notes who sends requests, whether or not they are admitted.
@@ -560,55 +466,9 @@ impl Usage {
     }
 }
 
-impl RedisCounting {
-    /// By how many nodes limits are divided while Redis is lost.
-    ///
-    /// # Errors
-    /// 503 if no request is admitted meanwhile.
-    fn nodes_to_divide_by(&self) -> Result<u32, ApiError> {
-        match self.on_loss {
-            OnRedisLoss::Share => Ok(self.live_nodes.load(Ordering::Relaxed)),
-            OnRedisLoss::Open => Ok(1),
-            OnRedisLoss::Closed => Err(ApiError {
-                retry_after: Some(1),
-                ..ApiError::new(
-                    ErrorKind::Unavailable,
-                    "rate limits cannot be counted at the moment: try again",
-                )
-            }),
-        }
-    }
-}
-
-impl Rejection {
-    /// The error for a limit of `scope`.
-    fn into_error(self, scope: Scope<'_>, rates: &RateLimits) -> ApiError {
-        let what = match self.limit {
-            ReachedLimit::Concurrency => too_many_in_flight(rates.max_concurrency.unwrap_or(0)),
-            ReachedLimit::Rpm => too_many_posts(rates.rpm.unwrap_or(0)),
-            ReachedLimit::Tpm => too_many_tokens(rates.tpm.unwrap_or(0)),
-        };
-        rejected(scope, &what, self.wait)
-    }
-}
-
 /// What one of `nodes` nodes may use of a limit: at least 1.
 fn share_of(limit: u32, nodes: u32) -> u32 {
     (limit / nodes.max(1)).max(1)
-}
-
-/// A scope by its name in Redis.
-fn named((scope, rates): &(Scope<'_>, RateLimits)) -> LimitedScope {
-    LimitedScope {
-        name: match scope {
-            Scope::Key(id) => format!("key:{id}"),
-            Scope::User(id) => format!("user:{id}"),
-            Scope::Gateway => "gateway".to_owned(),
-        },
-        rpm: rates.rpm,
-        tpm: rates.tpm,
-        max_concurrency: rates.max_concurrency,
-    }
 }
 
 fn too_many_in_flight(max: u32) -> String {

@@ -60,6 +60,23 @@ fn rate_limit_error(result: Result<impl Sized, ApiError>) -> (String, u32) {
     (error.message, error.retry_after.expect("a wait"))
 }
 
+/// Admits a request; without Redis, nothing waits.
+fn admit(
+    limiter: &RateLimiter,
+    key: &Arc<Key>,
+    is_post: bool,
+    at: Millis,
+) -> Result<Option<RequestPermit>, ApiError> {
+    let admitted = limiter.admit(key, is_post, at).now_or_never();
+    admitted.expect("nothing to wait for")
+}
+
+/// Counts estimated tokens; without Redis, nothing waits.
+fn reserve(permit: &RequestPermit, tokens: u64) -> Result<(), ApiError> {
+    let reserved = permit.reserve_tokens(tokens).now_or_never();
+    reserved.expect("nothing to wait for")
+}
+
 fn remaining(limit: u32, remaining: u32, reset_s: u32) -> Option<RemainingRequests> {
     Some(RemainingRequests {
         limit,
@@ -73,19 +90,13 @@ fn requests_per_minute_are_counted_in_a_sliding_window() {
     let (limiter, _) = limiter(NONE);
     let key = key("k", "u", rates(3, 0, 0), NONE);
     for at in [0, 10_000, 20_000] {
-        drop(
-            limiter
-                .admit(&key, true, at)
-                .now_or_never()
-                .unwrap()
-                .unwrap(),
-        );
+        drop(admit(&limiter, &key, true, at).unwrap());
     }
     let expected = (
         "this API key may make 3 POST requests a minute".to_owned(),
         30,
     );
-    let fourth = limiter.admit(&key, true, 30_000).now_or_never().unwrap();
+    let fourth = admit(&limiter, &key, true, 30_000);
     assert_eq!(rate_limit_error(fourth), expected);
     let left = limiter.remaining_requests(&key, 30_000);
     assert_eq!(left, remaining(3, 0, 30));
@@ -96,11 +107,7 @@ fn requests_per_minute_are_counted_in_a_sliding_window() {
         (true, 60_000, true),
         (true, 60_001, false),
     ] {
-        let admitted = limiter
-            .admit(&key, is_post, at)
-            .now_or_never()
-            .unwrap()
-            .is_ok();
+        let admitted = admit(&limiter, &key, is_post, at).is_ok();
         assert_eq!(admitted, is_admitted, "{at}");
     }
 }
@@ -109,24 +116,16 @@ fn requests_per_minute_are_counted_in_a_sliding_window() {
 fn requests_in_flight_are_counted_until_they_end() {
     let (limiter, _) = limiter(NONE);
     let key = key("k", "u", rates(0, 0, 2), NONE);
-    let first = limiter
-        .admit(&key, false, 0)
-        .now_or_never()
-        .unwrap()
-        .unwrap();
-    let _second = limiter
-        .admit(&key, true, 0)
-        .now_or_never()
-        .unwrap()
-        .unwrap();
+    let first = admit(&limiter, &key, false, 0).unwrap();
+    let _second = admit(&limiter, &key, true, 0).unwrap();
     let expected = "this API key may have 2 requests in flight: wait for one to end";
-    let third = limiter.admit(&key, true, 0).now_or_never().unwrap();
+    let third = admit(&limiter, &key, true, 0);
     assert_eq!(rate_limit_error(third), (expected.to_owned(), 1));
     let left = || limiter.remaining_requests(&key, 0);
     assert_eq!(left(), remaining(2, 0, 1), "a limit that is reached");
     drop(first);
     assert_eq!(left(), None, "requests a minute are free");
-    assert!(limiter.admit(&key, true, 0).now_or_never().unwrap().is_ok());
+    assert!(admit(&limiter, &key, true, 0).is_ok());
 }
 
 #[test]
@@ -134,7 +133,7 @@ fn one_user_leaves_requests_in_flight_to_others() {
     let (limiter, _) = limiter(rates(0, 0, 4));
     let limiter = limiter.with_reserve(|max| max / 4);
     let (ann, bob) = (key("a", "ann", NONE, NONE), key("b", "bob", NONE, NONE));
-    let admit = |key| limiter.admit(key, true, 0).now_or_never().unwrap();
+    let admit = |key| admit(&limiter, key, true, 0);
     let mut of_ann: Vec<_> = (0..4).map(|_| admit(&ann).unwrap()).collect();
     let (message, _) = rate_limit_error(admit(&bob));
     assert!(message.contains("requests in flight"), "{message}");
@@ -154,7 +153,7 @@ fn the_error_names_the_limit_and_a_rejected_request_counts_nowhere() {
     let small = key("small", "ann", rates(2, 0, 0), rates(3, 0, 0));
     let large = key("large", "ann", NONE, rates(3, 0, 0));
     let other = key("other", "bob", NONE, NONE);
-    let post = |key| limiter.admit(key, true, 0).now_or_never().unwrap();
+    let post = |key| admit(&limiter, key, true, 0);
     assert_eq!(limiter.remaining_requests(&small, 0), remaining(2, 2, 0));
     drop((post(&small).unwrap(), post(&small).unwrap()));
     let check = |key, start: &str| {
@@ -177,49 +176,29 @@ fn the_error_names_the_limit_and_a_rejected_request_counts_nowhere() {
 fn tokens_count_by_estimate_until_the_actual_number_is_known() {
     let (limiter, clock) = limiter(NONE);
     let key = key("k", "u", rates(0, 100, 0), NONE);
-    let begin = || {
-        limiter
-            .admit(&key, true, clock.now())
-            .now_or_never()
-            .unwrap()
-            .unwrap()
-            .unwrap()
-    };
+    let begin = || admit(&limiter, &key, true, clock.now()).unwrap().unwrap();
     let first = begin();
-    first.reserve_tokens(90).now_or_never().unwrap().unwrap();
+    reserve(&first, 90).unwrap();
     let second = begin();
-    second
-        .reserve_tokens(5_000)
-        .now_or_never()
-        .unwrap()
-        .unwrap();
+    reserve(&second, 5_000).unwrap();
     let expected = ("this API key may use 100 tokens a minute".to_owned(), 1);
-    assert_eq!(
-        rate_limit_error(begin().reserve_tokens(1).now_or_never().unwrap()),
-        expected
-    );
+    assert_eq!(rate_limit_error(reserve(&begin(), 1)), expected);
     // The second used next to nothing; a rejected or failed request uses nothing.
     second.settle_tokens(4);
     let third = begin();
-    third.reserve_tokens(50).now_or_never().unwrap().unwrap();
-    assert!(begin().reserve_tokens(1).now_or_never().unwrap().is_err());
+    reserve(&third, 50).unwrap();
+    assert!(reserve(&begin(), 1).is_err());
     drop(third);
     clock.advance(10_000);
     first.settle_tokens(95);
-    assert!(
-        begin().reserve_tokens(1).now_or_never().unwrap().is_ok(),
-        "99 are below 100"
-    );
+    assert!(reserve(&begin(), 1).is_ok(), "99 are below 100");
     begin().settle_tokens(1);
     // 4 leave the window after 50 seconds: then one more request may begin.
-    assert_eq!(
-        rate_limit_error(begin().reserve_tokens(1).now_or_never().unwrap()).1,
-        50
-    );
+    assert_eq!(rate_limit_error(reserve(&begin(), 1)).1, 50);
     clock.advance(49_999);
-    assert!(begin().reserve_tokens(1).now_or_never().unwrap().is_err());
+    assert!(reserve(&begin(), 1).is_err());
     clock.advance(1);
-    begin().reserve_tokens(1).now_or_never().unwrap().unwrap();
+    reserve(&begin(), 1).unwrap();
     clock.advance(60_000);
     drop((first, second));
     assert!(limiter.shared.lock().keys.by_id.is_empty());
@@ -231,31 +210,20 @@ fn tokens_of_all_keys_and_users_add_up() {
     let one = key("one", "ann", NONE, rates(0, 100, 0));
     let two = key("two", "ann", NONE, rates(0, 100, 0));
     let other = key("other", "bob", NONE, NONE);
-    let begin = |key| {
-        limiter
-            .admit(key, true, clock.now())
-            .now_or_never()
-            .unwrap()
-            .unwrap()
-            .unwrap()
-    };
+    let begin = |key| admit(&limiter, key, true, clock.now()).unwrap().unwrap();
     let first = begin(&one);
-    first.reserve_tokens(100).now_or_never().unwrap().unwrap();
-    let message = rate_limit_error(begin(&two).reserve_tokens(1).now_or_never().unwrap()).0;
+    reserve(&first, 100).unwrap();
+    let message = rate_limit_error(reserve(&begin(&two), 1)).0;
     assert_eq!(
         message,
         "this account, with all its API keys, may use 100 tokens a minute"
     );
     let second = begin(&other);
-    second.reserve_tokens(899).now_or_never().unwrap().unwrap();
-    begin(&other)
-        .reserve_tokens(1)
-        .now_or_never()
-        .unwrap()
-        .unwrap();
+    reserve(&second, 899).unwrap();
+    reserve(&begin(&other), 1).unwrap();
     let third = begin(&other);
-    third.reserve_tokens(1).now_or_never().unwrap().unwrap();
-    let message = rate_limit_error(begin(&other).reserve_tokens(1).now_or_never().unwrap()).0;
+    reserve(&third, 1).unwrap();
+    let message = rate_limit_error(reserve(&begin(&other), 1)).0;
     assert_eq!(
         message,
         "this gateway's users together may use 1000 tokens a minute"
@@ -266,35 +234,15 @@ fn tokens_of_all_keys_and_users_add_up() {
 fn a_huge_number_of_tokens_does_not_overflow() {
     let (limiter, clock) = limiter(NONE);
     let key = key("k", "u", rates(0, u32::MAX, 0), NONE);
-    let begin = || {
-        limiter
-            .admit(&key, true, clock.now())
-            .now_or_never()
-            .unwrap()
-            .unwrap()
-            .unwrap()
-    };
+    let begin = || admit(&limiter, &key, true, clock.now()).unwrap().unwrap();
     let first = begin();
-    first
-        .reserve_tokens(u64::MAX)
-        .now_or_never()
-        .unwrap()
-        .unwrap();
-    assert!(
-        begin()
-            .reserve_tokens(u64::MAX)
-            .now_or_never()
-            .unwrap()
-            .is_err()
-    );
+    reserve(&first, u64::MAX).unwrap();
+    assert!(reserve(&begin(), u64::MAX).is_err());
     first.settle_tokens(u64::MAX);
     first.settle_tokens(u64::MAX);
-    assert_eq!(
-        rate_limit_error(begin().reserve_tokens(1).now_or_never().unwrap()).1,
-        60
-    );
+    assert_eq!(rate_limit_error(reserve(&begin(), 1)).1, 60);
     clock.advance(clock::SECOND * 60);
-    begin().reserve_tokens(1).now_or_never().unwrap().unwrap();
+    reserve(&begin(), 1).unwrap();
 }
 
 #[test]
@@ -305,33 +253,17 @@ fn idle_entries_are_removed() {
         table.keys.by_id.len() + table.users.by_id.len()
     };
     let limited = key("k", "u", rates(0, 0, 1), NONE);
-    drop(
-        limiter
-            .admit(&limited, true, 0)
-            .now_or_never()
-            .unwrap()
-            .unwrap(),
-    );
+    drop(admit(&limiter, &limited, true, 0).unwrap());
     assert_eq!(count(), 0);
     let unlimited = key("k", "u", NONE, NONE);
-    let admitted = limiter
-        .admit(&unlimited, true, 0)
-        .now_or_never()
-        .unwrap()
-        .unwrap();
+    let admitted = admit(&limiter, &unlimited, true, 0).unwrap();
     assert!(admitted.is_none() && count() == 0);
     // Entries of keys that are not used again are removed when others are added.
     let mut max = 0;
     for i in 0..20_000 {
         clock.advance(100);
         let key = key(&i.to_string(), "u", rates(5, 0, 0), NONE);
-        drop(
-            limiter
-                .admit(&key, true, clock.now())
-                .now_or_never()
-                .unwrap()
-                .unwrap(),
-        );
+        drop(admit(&limiter, &key, true, clock.now()).unwrap());
         max = max.max(count());
     }
     assert!(max <= 2 * SWEEP_THRESHOLD, "{max}");

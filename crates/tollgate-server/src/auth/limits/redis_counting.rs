@@ -1,0 +1,154 @@
+//! Rate limits that nodes count together in Redis, and what holds while it is lost (docs/redis.md).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tollgate_core::{ApiError, ErrorKind, Millis};
+use tollgate_store::{Key, RateLimits};
+
+use super::{
+    RateLimiter, RequestPermit, Scope, limited_scopes, rejected, too_many_in_flight,
+    too_many_posts, too_many_tokens,
+};
+use crate::config::OnRedisLoss;
+use crate::redis::{LimitedScope, ReachedLimit, RedisUnavailable, Rejection, SharedLimits};
+
+/// Counting with other nodes.
+#[derive(Clone)]
+pub(super) struct RedisCounting {
+    pub(super) limits: Arc<SharedLimits>,
+    on_loss: OnRedisLoss,
+    live_nodes: Arc<AtomicU32>,
+}
+
+impl RateLimiter {
+    /// Counts with the other nodes at `limits`. While Redis is lost, `on_loss` decides, by the number of `live_nodes`.
+    pub fn with_redis(
+        mut self,
+        limits: Arc<SharedLimits>,
+        on_loss: OnRedisLoss,
+        live_nodes: Arc<AtomicU32>,
+    ) -> Self {
+        self.redis = Some(RedisCounting {
+            limits,
+            on_loss,
+            live_nodes,
+        });
+        self
+    }
+
+    /// The counts of all nodes. `None` if this node counts for itself.
+    pub fn shared(&self) -> Option<&Arc<SharedLimits>> {
+        self.redis.as_ref().map(|redis| &redis.limits)
+    }
+
+    /// Admits a request if the counts of all nodes are below the limits. This node's own are checked first: they are a part of
+    /// them, and Redis may have lost its counts.
+    pub(super) async fn admit_with_redis(
+        &self,
+        redis: &RedisCounting,
+        key: &Arc<Key>,
+        is_post: bool,
+        now: Millis,
+    ) -> Result<RequestPermit, ApiError> {
+        let share = self.acquire_share(key);
+        self.check(
+            &mut self.shared.lock(),
+            key,
+            is_post,
+            now,
+            1,
+            share.as_ref(),
+        )?;
+        let scopes: Vec<(Scope<'_>, RateLimits)> = limited_scopes(key, self.gateway).collect();
+        // A GET counts only as a request in flight: without such a limit there is nothing to ask.
+        let limits_flight = |(_, rates): &(Scope<'_>, RateLimits)| rates.max_concurrency.is_some();
+        if !is_post && !scopes.iter().any(limits_flight) {
+            return Ok(self.count(self.shared.lock(), key, is_post, now, share));
+        }
+        let uncounted: Vec<u64> = {
+            let mut table = self.shared.lock();
+            let take = |(scope, _): &(Scope<'_>, RateLimits)| {
+                std::mem::take(&mut table.usage(*scope, now).uncounted).sum(now)
+            };
+            scopes.iter().map(take).collect()
+        };
+        let permit = redis.limits.begin(scopes.iter().map(named).collect());
+        let admitted = permit.admit(is_post, &uncounted).await;
+        let mut table = self.shared.lock();
+        match admitted {
+            Ok((rejection, posts)) => {
+                for ((scope, _), posts) in scopes.iter().zip(posts) {
+                    table.usage(*scope, now).all_nodes = Some((posts, now));
+                }
+                if let Some((rejection, (scope, rates))) =
+                    rejection.and_then(|r| Some((r, scopes.get(r.scope)?)))
+                {
+                    return Err(rejection.into_error(*scope, rates));
+                }
+            }
+            Err(unavailable) => {
+                for ((scope, _), posts) in scopes.iter().zip(uncounted) {
+                    table.usage(*scope, now).uncounted.add(posts, now);
+                }
+                let nodes = redis.nodes_to_divide_by()?;
+                self.check(&mut table, key, is_post, now, nodes, share.as_ref())?;
+                // A call that was sent has been counted there, as a rule.
+                if is_post && unavailable == RedisUnavailable::NotSent {
+                    for (scope, _) in scopes.iter().filter(|(_, rates)| rates.rpm.is_some()) {
+                        table.usage(*scope, now).uncounted.add(1, now);
+                    }
+                }
+            }
+        }
+        let mut admitted = self.count(table, key, is_post, now, share);
+        admitted.redis = Some((redis.clone(), permit));
+        Ok(admitted)
+    }
+}
+
+impl RedisCounting {
+    /// By how many nodes limits are divided while Redis is lost.
+    ///
+    /// # Errors
+    /// 503 if no request is admitted meanwhile.
+    pub(super) fn nodes_to_divide_by(&self) -> Result<u32, ApiError> {
+        match self.on_loss {
+            OnRedisLoss::Share => Ok(self.live_nodes.load(Ordering::Relaxed)),
+            OnRedisLoss::Open => Ok(1),
+            OnRedisLoss::Closed => Err(ApiError {
+                retry_after: Some(1),
+                ..ApiError::new(
+                    ErrorKind::Unavailable,
+                    "rate limits cannot be counted at the moment: try again",
+                )
+            }),
+        }
+    }
+}
+
+impl Rejection {
+    /// The error for a limit of `scope`.
+    pub(super) fn into_error(self, scope: Scope<'_>, rates: &RateLimits) -> ApiError {
+        let what = match self.limit {
+            ReachedLimit::Concurrency => too_many_in_flight(rates.max_concurrency.unwrap_or(0)),
+            ReachedLimit::Rpm => too_many_posts(rates.rpm.unwrap_or(0)),
+            ReachedLimit::Tpm => too_many_tokens(rates.tpm.unwrap_or(0)),
+        };
+        rejected(scope, &what, self.wait)
+    }
+}
+
+/// A scope by its name in Redis.
+fn named((scope, rates): &(Scope<'_>, RateLimits)) -> LimitedScope {
+    LimitedScope {
+        name: match scope {
+            Scope::Key(id) => format!("key:{id}"),
+            Scope::User(id) => format!("user:{id}"),
+            Scope::Gateway => "gateway".to_owned(),
+        },
+        rpm: rates.rpm,
+        tpm: rates.tpm,
+        max_concurrency: rates.max_concurrency,
+    }
+}
