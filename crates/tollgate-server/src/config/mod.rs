@@ -5,6 +5,7 @@
 
 mod addresses;
 mod channels;
+mod checks;
 mod deserializer;
 mod document;
 mod fields;
@@ -50,8 +51,9 @@ pub use values::{
 
 use crate::http::tls::TlsFiles;
 use channels::ChannelSettings;
+use checks::{check_channel_names, check_price_keys};
 use deserializer::{Error, deserialize};
-use document::{Node, Table, Value, Variables, join};
+use document::{Table, Variables};
 use fields::{optional_whole, whole};
 use report::SettingOrigins;
 use storage::StorageLocation;
@@ -577,60 +579,4 @@ fn deserialize_document(table: &mut Table, variables: &Variables) -> Result<Sett
     check_channel_names(table)?;
     check_price_keys(table)?;
     deserialize(table)
-}
-
-/// Prices of tokens must have the form of the currency.
-fn check_price_keys(table: &Table) -> Result<(), Error> {
-    let entry = |name: &str| table.iter().find(|(key, _)| key == name);
-    let currency = match entry("currency").map(|(_, node)| &node.value) {
-        Some(Value::Text(name) | Value::Untyped(name)) => Currency::by_name(name),
-        _ => None,
-    };
-    let Some((_, prices)) = entry("price") else {
-        return Ok(());
-    };
-    for (model, price) in members(prices) {
-        for (key, node) in members(price) {
-            if let Some(why) = prices::misfit(key, currency.unwrap_or_default()) {
-                let path = join(&join("price", model), key);
-                return Err(Error::at(path, node.origin.clone(), why));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The members of a table; none of any other value.
-fn members(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
-    let table = match &node.value {
-        Value::Table(table) => table.as_slice(),
-        _ => &[],
-    };
-    table.iter().map(|(name, node)| (name.as_str(), node))
-}
-
-/// Two channels must not have the same name.
-fn check_channel_names(table: &Table) -> Result<(), Error> {
-    let channels = table.iter().find(|(name, _)| name == "channel");
-    let Some(Value::List(channels)) = channels.map(|(_, node)| &node.value) else {
-        return Ok(());
-    };
-    let mut names: Vec<&str> = Vec::new();
-    for (at, channel) in channels.iter().enumerate() {
-        let Value::Table(channel) = &channel.value else {
-            continue;
-        };
-        let Some((_, node)) = channel.iter().find(|(name, _)| name == "name") else {
-            continue;
-        };
-        if let Value::Text(name) | Value::Untyped(name) = &node.value {
-            if names.contains(&name.as_str()) {
-                let message = format!("is {name:?}, the name of another channel");
-                let path = format!("channel[{at}].name");
-                return Err(Error::at(path, node.origin.clone(), message));
-            }
-            names.push(name);
-        }
-    }
-    Ok(())
 }
