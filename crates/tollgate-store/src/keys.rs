@@ -2,13 +2,14 @@
 
 use tollgate_core::{Amount, Millis};
 
+use crate::access_changes::record_key_change;
 use crate::admin::{AdminRequest, NewAdminKey};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::Account;
 use crate::ledger::entries::grant_quota;
 use crate::store::Store;
-use crate::users::{RateLimits, accept, check_range, raise_access_version};
+use crate::users::{RateLimits, accept, check_range};
 use crate::writer::batch::Batch;
 
 /// The columns that [`read_key`] reads, in its order. What nodes have granted themselves for chats is not held yet.
@@ -217,7 +218,7 @@ pub(crate) async fn insert_key(
         };
         grant_quota(batch, account, *quota, *now)?;
     }
-    raise_access_version(batch)
+    record_key_change(batch, id)
 }
 
 impl KeyLimits {

@@ -4,6 +4,7 @@
 //! disk when it returns. Only `ledger` moves money. One file or folder for each aggregate: its types, its SQL, its methods
 //! of [`Store`].
 
+mod access_changes;
 mod admin;
 mod alerts;
 mod attempts;
@@ -33,6 +34,7 @@ mod webhook_secrets;
 mod webhooks;
 mod writer;
 
+pub use access_changes::{AccessChange, AccessChanges};
 pub use admin::{
     Admin, AdminIdempotency, AdminPatch, AdminRejection, AdminReply, AdminRequest, AdminResult,
     AdminSignIn, AdminToken, AlertPatch, AttemptRecord, AuditRecord, Budget, BudgetFilter,

@@ -2,6 +2,7 @@
 
 use futures_util::FutureExt as _;
 
+use crate::access_changes;
 use crate::alerts::deliveries;
 use crate::chats::orphans;
 use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
@@ -18,6 +19,7 @@ macro_rules! statements {
 
 /// The statements that run for every request, task or attempt, or in a loop.
 const FREQUENT: &[&Sql] = statements! {
+    access_changes: ACCESS_VERSION CHANGES_AFTER DELETE_OLD_CHANGES;
     deliveries: IS_DUE;
     attempts: END_ATTEMPT END_OPEN_ATTEMPTS ENDED_ATTEMPT FAILED_CHANNELS LAST_ATTEMPT LAST_QUEUED_ATTEMPT
         LOCK_LEASED_TASK OPEN_QUEUED_ATTEMPTS RETRY_TASK SET_PROVIDER_JOB SET_QUEUED_ATTEMPT;
@@ -43,7 +45,7 @@ const FREQUENT: &[&Sql] = statements! {
     totals: UNFINISHED UNFINISHED_OF_USER WAITING_WEBHOOKS_OF_USER;
     uploads: ADD_BYTES UPLOADED_BYTES;
     roll_up: IS_PENDING;
-    users: ACCESS_VERSION USER_BY_ID USER_BY_NAME;
+    users: USER_BY_ID USER_BY_NAME;
     webhook_secrets: WEBHOOK_SECRET;
     webhooks: DUE_WEBHOOKS GIVE_UP_WEBHOOK LEASE_WEBHOOK LOCK_WEBHOOK NEXT_WEBHOOK_DUE_AT RECEIVERS
         RELEASE_ALL_WEBHOOKS RETRY_WEBHOOK SET_DELIVERED WEBHOOK_LOG;

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use tollgate_core::{Millis, id};
 
+use crate::access_changes;
 use crate::admin;
 use crate::alerts;
 use crate::db::{DbError, Sql, args};
@@ -75,6 +76,7 @@ impl Write for Purge {
         let args = args![self.now - IDEMPOTENCY_TTL, PURGE_ROWS];
         purged += batch.execute(&DELETE_IDEMPOTENCY_RECORDS, args).await?;
         purged += self.clear_chat_details(batch).await?;
+        access_changes::purge(batch).await?;
         admin::retention::purge(batch, self.now).await?;
         uploads::purge(batch, self.now).await?;
         alerts::deliveries::purge(batch, self.now).await?;

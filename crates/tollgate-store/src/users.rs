@@ -1,4 +1,4 @@
-//! Users: create, credit, disable, find; and the version of all users and keys, for caches of them.
+//! Users: create, credit, disable, find.
 
 use tollgate_core::{Amount, Millis, money};
 
@@ -6,7 +6,6 @@ use crate::admin::{AdminRejection, AdminReply, AdminRequest, NewCredit, NewUser,
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
-use crate::writer::batch::Batch;
 
 /// The columns that [`read_user`] reads, in its order. What nodes have granted themselves for chats is not held yet.
 macro_rules! select_users {
@@ -21,10 +20,6 @@ pub(crate) const USER_BY_ID: Sql = Sql::both(concat!(select_users!(), " WHERE id
 pub(crate) const USER_BY_NAME: Sql = Sql::both(concat!(select_users!(), " WHERE name = $1"));
 const ALL_USERS: Sql = Sql::both(concat!(select_users!(), " ORDER BY created_at, id"));
 const ANY_USER: Sql = Sql::both("SELECT id FROM users LIMIT 1");
-pub(crate) const ACCESS_VERSION: Sql =
-    Sql::both("SELECT value FROM meta WHERE name = 'access_version'");
-const RAISE_ACCESS_VERSION: Sql =
-    Sql::both("UPDATE meta SET value = value + 1 WHERE name = 'access_version'");
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,13 +189,6 @@ impl Store {
     pub async fn has_users(&self) -> Result<bool, StoreError> {
         Ok(!self.query(&ANY_USER, &[]).await?.is_empty())
     }
-
-    /// A number that is raised whenever a user or key is created, disabled or revoked: cached users and keys are then stale.
-    /// Movements of money do not raise it.
-    pub async fn access_version(&self) -> Result<i64, StoreError> {
-        let version = self.first(&ACCESS_VERSION, &[], |row| row.int(0)).await?;
-        version.ok_or_else(|| StoreError::Broken("meta has no access_version".to_owned()))
-    }
 }
 
 /// A rejection as an error for the person who gave a command.
@@ -212,11 +200,6 @@ pub(crate) fn accept(result: Result<AdminReply, AdminRejection>) -> Result<(), S
         }
         Err(other) => Err(StoreError::Broken(format!("{other:?}"))),
     }
-}
-
-/// Raises [`Store::access_version`].
-pub(crate) fn raise_access_version(batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-    batch.queue(&RAISE_ACCESS_VERSION, &[])
 }
 
 /// Rejects an amount beyond ±[`money::MAX`].

@@ -1,6 +1,6 @@
-//! API keys: looked up by their SHA-256, cached until users or keys change, checked on every request.
+//! API keys: looked up by their SHA-256, cached until they or their users change, checked on every request.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use http::{HeaderMap, HeaderName};
 use subtle::ConstantTimeEq as _;
 use tollgate_core::{ApiError, Clock, ErrorKind, Millis, id};
-use tollgate_store::{Key, Store, StoreError};
+use tollgate_store::{AccessChange, AccessChanges, Key, Store, StoreError};
 
 use crate::http::errors;
 
@@ -140,17 +140,15 @@ impl Authenticator {
         Ok((key, replaced_at))
     }
 
-    /// Empties the cache as soon as the store says that users or keys changed. Never returns.
+    /// Drops the keys from the cache of which the store says that they or their users changed, and all of them if it cannot tell.
+    /// Never returns.
     pub async fn watch_for_changes(&self) {
         let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
         loop {
             ticks.tick().await;
-            match self.store.access_version().await {
-                Ok(version) if version != self.version.load(Ordering::Acquire) => {
-                    let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-                    self.version.store(version, Ordering::Release);
-                    cache.clear();
-                }
+            let version = self.version.load(Ordering::Acquire);
+            match self.store.access_changes_since(version).await {
+                Ok(changed) if changed.version != version => self.forget(&changed),
                 Ok(_) => {}
                 Err(e) => {
                     // A key that cannot be checked for revocation must not be accepted.
@@ -159,6 +157,27 @@ impl Authenticator {
                     cache.clear();
                 }
             }
+        }
+    }
+
+    fn forget(&self, changed: &AccessChanges) {
+        let mut stale = Vec::new();
+        if let Some(changes) = &changed.changes {
+            let changes: HashSet<&AccessChange> = changes.iter().collect();
+            let is_changed = |key: &Key| {
+                changes.contains(&AccessChange::Key(key.id.clone()))
+                    || changes.contains(&AccessChange::User(key.user_id.clone()))
+            };
+            // Requests go on reading the cache meanwhile.
+            let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+            let found = cache.iter().filter(|(_, cached)| is_changed(&cached.key));
+            stale.extend(found.map(|(prefix, _)| *prefix));
+        }
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        self.version.store(changed.version, Ordering::Release);
+        match changed.changes {
+            Some(_) => stale.iter().for_each(|prefix| drop(cache.remove(prefix))),
+            None => cache.clear(),
         }
     }
 }

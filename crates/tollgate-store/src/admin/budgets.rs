@@ -8,11 +8,11 @@ use super::json::{amount_json, time_json};
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
 use super::{PageStart, list_arg, one_of, page_args};
+use crate::access_changes::{record_key_change, record_user_change};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::budgets::{BudgetOwner, BudgetPeriod, LoadedBudget};
 use crate::store::Store;
-use crate::users::raise_access_version;
 use crate::writer::AccountIds;
 use crate::writer::batch::Batch;
 
@@ -355,7 +355,7 @@ impl AdminChange for CreateBudget {
         batch.queue_one(&INSERT_BUDGET, args)?;
         batch.queue_one(count, args![1, owner_id])?;
         batch.balances.add_new_budget(owner_id, budget.loaded());
-        raise_access_version(batch)?;
+        record_owner_change(batch, owner, owner_id)?;
         Ok(Applied::Changed(Change {
             action: "budget.create",
             object_type: "budget",
@@ -494,6 +494,18 @@ impl AdminChange for UpdateBudget {
     }
 }
 
+/// A cached key says whether it or its user has budgets.
+fn record_owner_change(
+    batch: &mut Batch<'_, '_>,
+    owner: BudgetOwner,
+    owner_id: &str,
+) -> Result<(), DbError> {
+    match owner {
+        BudgetOwner::User => record_user_change(batch, owner_id),
+        BudgetOwner::Key => record_key_change(batch, owner_id),
+    }
+}
+
 struct DeleteBudget {
     target: Target,
 }
@@ -521,7 +533,7 @@ impl AdminChange for DeleteBudget {
         batch.queue_one(&DELETE_BUDGET, args![&target.id])?;
         batch.queue_one(count, args![-1, &target.owner_id])?;
         batch.balances.remove_budget(&target.owner_id, &target.id);
-        raise_access_version(batch)?;
+        record_owner_change(batch, target.owner, &target.owner_id)?;
         Ok(Applied::Changed(Change {
             action: "budget.delete",
             object_type: "budget",

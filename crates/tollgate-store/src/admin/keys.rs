@@ -8,12 +8,13 @@ use super::json::{amount_json, opt_time_json, time_json};
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
 use super::{PageStart, list_arg, one_of, page_args};
+use crate::access_changes::record_key_change;
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::keys::{KEY_BY_ID, Key, NewKey, insert_key, read_key, select_keys};
 use crate::ledger::entries::set_quota;
 use crate::store::Store;
-use crate::users::{USER_BY_ID, raise_access_version};
+use crate::users::USER_BY_ID;
 use crate::writer::AccountIds;
 use crate::writer::batch::Batch;
 
@@ -357,7 +358,7 @@ impl AdminChange for EditKey {
         if edited.quota != key.quota {
             set_quota(batch, &edited, request.now)?;
         }
-        raise_access_version(batch)?;
+        record_key_change(batch, &key.id)?;
         Ok(Applied::Changed(Change {
             action: self.edit.action(),
             object_type: "key",

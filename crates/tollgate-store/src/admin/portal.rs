@@ -10,13 +10,13 @@ use super::oidc::use_nonce;
 use super::sessions::{MAX_AGE, MAX_IDLE, SignInAttempt, delete_attempt};
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
+use crate::access_changes::record_key_change;
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::keys::insert_key;
 use crate::ledger::account::Rejection;
 use crate::ledger::entries::set_quota;
 use crate::store::Store;
-use crate::users::raise_access_version;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
@@ -255,7 +255,7 @@ impl AdminChange for CreateOwnKey {
         let NewAdminKey { user_id, key } = &self.new;
         insert_key(batch, key, user_id).await?;
         batch.queue_one(&SET_PARENT, args![&self.parent_key_id, &key.id])?;
-        raise_access_version(batch)?;
+        record_key_change(batch, &self.parent_key_id)?;
         let missing = || DbError::Failed(format!("key {} was not inserted", key.id));
         let created = find_key(batch, &key.id).await?.ok_or_else(missing)?;
         let mut after = created.to_trail_json();

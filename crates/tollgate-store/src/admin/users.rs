@@ -9,14 +9,13 @@ use super::json::{amount_json, time_json};
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
 use super::{NewCredit, PageStart, list_arg, one_of, page_args};
+use crate::access_changes::record_user_change;
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::Rejection;
 use crate::ledger::entries::{UserEntry, credit, open_account, set_unlimited};
 use crate::store::Store;
-use crate::users::{
-    RateLimits, USER_BY_ID, USER_BY_NAME, User, raise_access_version, read_user, select_users,
-};
+use crate::users::{RateLimits, USER_BY_ID, USER_BY_NAME, User, read_user, select_users};
 use crate::writer::AccountIds;
 use crate::writer::batch::Batch;
 
@@ -253,7 +252,7 @@ impl AdminChange for CreateUser {
         };
         open_account(batch, user.unlimited, &opening)?
             .map_err(|rejection| DbError::Failed(format!("opening balance: {rejection:?}")))?;
-        raise_access_version(batch)?;
+        record_user_change(batch, &user.id)?;
         let mut after = user.to_trail_json();
         if user.balance != Amount::ZERO {
             after["balance"] = amount_json(user.balance);
@@ -363,7 +362,7 @@ impl AdminChange for UpdateUser {
                 request.now,
             )?;
         }
-        raise_access_version(batch)?;
+        record_user_change(batch, &user.id)?;
         Ok(Applied::Changed(Change {
             action: "user.update",
             object_type: "user",

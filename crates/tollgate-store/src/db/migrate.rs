@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0020_oidc.sql"),
     include_str!("migrations/0021_progress.sql"),
     include_str!("migrations/0022_grants.sql"),
+    include_str!("migrations/0023_cluster.sql"),
 ];
 
 /// The oldest program, by the schema version that it knows, that may work on a database of the newest schema beside programs of today. Raise it

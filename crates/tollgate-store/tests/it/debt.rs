@@ -232,6 +232,12 @@ async fn a_database_without_debts_is_migrated(db: &Db) {
     assert_eq!(settle_new(&store, &ann, 250_000).await, cost("0.25"));
     drop(store);
     for statement in [
+        "DROP TABLE access_changes",
+        "DROP TABLE leader",
+        "ALTER TABLE nodes DROP COLUMN schema_version",
+        "ALTER TABLE nodes DROP COLUMN clock_offset",
+        "ALTER TABLE nodes DROP COLUMN settings",
+        "ALTER TABLE nodes DROP COLUMN not_ready",
         "DROP TABLE grants",
         "ALTER TABLE audits DROP COLUMN progress",
         "ALTER TABLE tasks DROP COLUMN polled_at",

@@ -381,6 +381,12 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     use_everything(&store, &ann).await;
     drop(store);
     for statement in [
+        "DROP TABLE access_changes",
+        "DROP TABLE leader",
+        "ALTER TABLE nodes DROP COLUMN schema_version",
+        "ALTER TABLE nodes DROP COLUMN clock_offset",
+        "ALTER TABLE nodes DROP COLUMN settings",
+        "ALTER TABLE nodes DROP COLUMN not_ready",
         "DROP TABLE grants",
         "ALTER TABLE audits DROP COLUMN progress",
         "ALTER TABLE tasks DROP COLUMN polled_at",

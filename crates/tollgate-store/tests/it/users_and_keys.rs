@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate_core::{Amount, money};
 use tollgate_store::{
-    AdminRejection, AdminRequest, DatabaseLocation, KeyLimits, RateLimits, Store, StoreError, User,
-    UserPatch,
+    AccessChange, AccessChanges, AdminRejection, AdminRequest, DatabaseLocation, KeyLimits,
+    RateLimits, Store, StoreError, User, UserPatch,
 };
 
 use crate::databases::{Db, on_both};
@@ -17,7 +17,7 @@ on_both!(
     user_names_are_unique_byte_by_byte,
     a_name_that_another_node_takes_meanwhile_is_taken,
     amounts_out_of_range_are_invalid,
-    the_access_version_is_raised_by_every_change_of_users_and_keys,
+    every_change_of_users_and_keys_is_in_the_feed,
 );
 
 async fn create(
@@ -163,20 +163,41 @@ async fn amounts_out_of_range_are_invalid(db: &Db) {
     }
 }
 
-async fn the_access_version_is_raised_by_every_change_of_users_and_keys(db: &Db) {
+async fn every_change_of_users_and_keys_is_in_the_feed(db: &Db) {
     let (store, other) = (db.open().await, db.open().await);
-    let mut seen = other.access_version().await.unwrap();
-    let mut raised = async |what: &str| {
-        let now = other.access_version().await.unwrap();
-        assert!(now > seen, "{what}");
-        seen = now;
-    };
+    let start = other.access_version().await.unwrap();
     create(&store, "ann", false, Amount::ZERO).await.unwrap();
-    raised("a user was created").await;
-    let key = store.create_key(new_key("ann", None)).await.unwrap();
-    raised("a key was created").await;
-    store.revoke_key(&key.id, NOW).await.unwrap();
-    raised("a key was revoked").await;
+    let user = store.user_by_name("ann").await.unwrap().id;
+    let key = store.create_key(new_key("ann", None)).await.unwrap().id;
+    store.revoke_key(&key, NOW).await.unwrap();
     store.disable_user("ann", NOW).await.unwrap();
-    raised("a user was disabled").await;
+    let all = [
+        AccessChange::User(user.clone()),
+        AccessChange::Key(key.clone()),
+        AccessChange::Key(key),
+        AccessChange::User(user),
+    ];
+    for seen in 0..=all.len() {
+        let changes = other.access_changes_since(start + seen as i64).await;
+        let expected = AccessChanges {
+            version: start + all.len() as i64,
+            changes: Some(all[seen..].to_vec()),
+        };
+        assert_eq!(changes, Ok(expected), "{seen}");
+    }
+    // A node of a version without the feed only raises the number: everything may have changed then.
+    db.raw("UPDATE meta SET value = value + 1 WHERE name = 'access_version'")
+        .await;
+    let newest = start + all.len() as i64 + 1;
+    let unknown = AccessChanges {
+        version: newest,
+        changes: None,
+    };
+    assert_eq!(other.access_changes_since(start).await, Ok(unknown.clone()));
+    assert_eq!(other.access_changes_since(newest - 1).await, Ok(unknown));
+    // So it is for those that have missed more than is kept.
+    db.raw("UPDATE meta SET value = value + 20000 WHERE name = 'access_version'")
+        .await;
+    store.purge_expired(0, NOW).await.unwrap();
+    assert_eq!(db.number("SELECT COUNT(*) FROM access_changes").await, 0);
 }
