@@ -1,4 +1,4 @@
-//! Alerts (docs/alerts.md): every few seconds one of the nodes checks what operators want to hear of, and all nodes post the messages that are due.
+//! Alerts (docs/alerts.md): every few seconds the leader of the nodes checks what operators want to hear of, and all nodes post the messages that are due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use tokio::time::Instant;
-use tollgate_core::clock::SECOND;
 use tollgate_core::{Clock, Millis, Secret};
 use tollgate_store::{Alert, AlertAttempt, AlertKind, DueAlert, Store, StoreError};
 use tollgate_upstream::egress;
 
+use crate::cluster::live_nodes::LiveNodes;
 use crate::reloadable::ReloadableHandle;
 use crate::state::App;
 use crate::webhooks::deliver::signed_headers;
 
 /// How often messages that are due are looked for.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How often alerts are checked, by one node.
-const CHECK_INTERVAL: Millis = 3 * SECOND;
+/// How often the leader checks alerts.
+const CHECK_INTERVAL: Duration = Duration::from_secs(3);
 /// How long one POST may take, DNS included.
 const POST_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -28,6 +28,7 @@ pub struct AlertSender {
     clock: Arc<dyn Clock>,
     egress: egress::Client,
     reloadable: ReloadableHandle,
+    live_nodes: Arc<LiveNodes>,
     /// This process's name in the database.
     node: String,
 }
@@ -40,15 +41,17 @@ impl AlertSender {
             clock: Arc::clone(&app.clock),
             egress: app.egress.clone(),
             reloadable: app.reloadable.clone(),
+            live_nodes: Arc::clone(&app.live_nodes),
             node: app.heartbeat.node.clone(),
         }
     }
 
     /// Checks and posts. Never returns.
     pub async fn run(&self) {
+        let mut next_check = Instant::now();
         loop {
             tokio::time::sleep(INTERVAL).await;
-            if let Err(e) = self.check().await {
+            if let Err(e) = self.check(&mut next_check).await {
                 tracing::warn!(error = %e, "alerts cannot be checked");
             }
             if let Err(e) = self.deliver().await {
@@ -57,7 +60,7 @@ impl AlertSender {
         }
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
+    async fn check(&self, next_check: &mut Instant) -> Result<(), StoreError> {
         let alerts = self.store.enabled_alerts().await?;
         if alerts.is_empty() {
             return Ok(());
@@ -69,9 +72,10 @@ impl AlertSender {
         {
             self.note_open_circuits(now).await?;
         }
-        if !self.store.take_alert_turn(CHECK_INTERVAL, now).await? {
+        if Instant::now() < *next_check || !self.live_nodes.is_leader() {
             return Ok(());
         }
+        *next_check = Instant::now() + CHECK_INTERVAL;
         for alert in &alerts {
             match self.store.check_alert(alert, now).await {
                 Ok(0) => {}

@@ -111,6 +111,11 @@ impl FairPermits {
         state.max.saturating_sub(state.in_use)
     }
 
+    /// Permits that somebody has.
+    pub fn in_use(&self) -> usize {
+        self.lock().in_use
+    }
+
     /// The permits that are now kept for users who have none.
     pub fn reserve(&self) -> usize {
         self.lock().current_reserve()
@@ -118,8 +123,10 @@ impl FairPermits {
 
     /// Changes how many permits there are; those beyond a smaller number stay valid until they are dropped.
     pub fn set_max(&self, max: usize) {
-        self.lock().max = max;
-        self.grant();
+        let before = std::mem::replace(&mut self.lock().max, max);
+        if max > before {
+            self.grant();
+        }
     }
 
     fn take(&self, state: &mut State, user_id: &str) -> FairPermit {

@@ -10,6 +10,7 @@ use tollgate_media::catalogue::Catalogue;
 use tollgate_store::{ConfigurationRow, StoredConfiguration};
 use tollgate_upstream::{Channel, egress};
 
+use crate::cluster::live_nodes::LiveNodes;
 use crate::config::{Config, ModelPrice, SettingError, price_from_json};
 use crate::pricing::Prices;
 use crate::routing::{ConfiguredChannels, Routing};
@@ -81,6 +82,13 @@ impl Reloadable {
             if open.is_paused() != is_paused {
                 open.set_paused(is_paused);
             }
+        }
+    }
+
+    /// Gives each channel with a `max_concurrency` this node's share of it.
+    pub fn apply_shares(&self, live_nodes: &LiveNodes) {
+        for open in self.routing.channels() {
+            open.set_share(|max| live_nodes.share(max));
         }
     }
 

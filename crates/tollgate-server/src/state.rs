@@ -1,7 +1,6 @@
 //! The shared state of the running gateway: built once at start, handed out as the parts that each job needs.
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use ipnet::IpNet;
@@ -12,18 +11,21 @@ use tollgate_core::{Clock, Secret, id};
 use tollgate_store::Store;
 use tollgate_upstream::egress::{self, ClientOptions};
 
-use crate::admin::PasswordHasher;
+use crate::admin::{self, PasswordHasher};
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
 use crate::chat::answer_memory::AnswerBudget;
 use crate::chat::billing::BillingContext;
 use crate::chat::context::{ChatContext, ChatSettings};
 use crate::chat::endpoint::is_chat_path;
-use crate::chat::heartbeat::Heartbeat;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::stored_conversations::StoredConversations;
-use crate::config::Config;
-use crate::config_sync::ConfigSync;
+use crate::cluster::config_sync::ConfigSync;
+use crate::cluster::heartbeat::Heartbeat;
+use crate::cluster::live_nodes::LiveNodes;
+use crate::cluster::peers::Peers;
+use crate::cluster::readiness::Readiness;
+use crate::config::{Config, OnRedisLoss};
 use crate::http::body_memory::BodyBudget;
 use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
@@ -66,6 +68,12 @@ pub struct App {
     pub reloadable: ReloadableHandle,
     /// Keeps them what file and database say.
     pub config_sync: Arc<ConfigSync>,
+    /// Says what this node is, and compares it with the others.
+    pub peers: Arc<Peers>,
+    /// Why this node must not be used, if so.
+    pub readiness: Arc<Readiness>,
+    /// The nodes that are alive.
+    pub live_nodes: Arc<LiveNodes>,
     /// Task records as they were last sent.
     pub record_cache: RecordCache,
     /// What tracing requests works with.
@@ -124,28 +132,25 @@ impl App {
         });
         let file = Arc::new(config.clone());
         let node = id::short_id("node_");
+        let live_nodes = Arc::new(LiveNodes::new(!store.is_shared()));
         let config_sync = ConfigSync::new(
             store.clone(),
             Arc::clone(&clock),
             egress.clone(),
-            node.clone(),
+            Arc::clone(&live_nodes),
             file,
         )?;
+        let config_sync = Arc::new(config_sync);
         let metrics = Arc::new(Metrics::new());
-        let live_nodes = Arc::new(AtomicU32::new(1));
-        let mut limits = RateLimiter::new(config.limits.rates(), Arc::clone(&clock));
-        if let Some(url) = &config.limits.redis_url {
-            let redis = RedisClient::new(url, metrics.register_redis())?;
-            let shared = SharedLimits::new(redis, node.clone(), config.leases.ms());
-            let on_loss = config.limits.on_redis_loss;
-            limits = limits.with_redis(Arc::new(shared), on_loss, Arc::clone(&live_nodes));
-        }
+        let readiness = Arc::new(Readiness::new(Arc::clone(&metrics)));
+        let limits = rate_limiter(&config, &node, &clock, &metrics, &live_nodes)?;
         let shared = Shared {
             reloadable: config_sync.reloadable().clone(),
             files: FileStorage::from_config(&config, &egress, &public_url)?,
             auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
-            limits: limits.with_reserve(|max| config.fairness.reserve(max)),
+            limits,
             live_nodes,
+            readiness,
             body_budget: BodyBudget::new(config.limits.body_memory_mb),
             metrics,
             node,
@@ -165,6 +170,7 @@ impl App {
             tasks,
             webhooks: shared.webhook_sender(),
             heartbeat: shared.heartbeat(&config),
+            peers: shared.peers(&config, Arc::clone(&config_sync)),
             tail: Arc::new(TailHub::new(
                 shared.store.clone(),
                 Arc::clone(&shared.clock),
@@ -185,12 +191,36 @@ impl App {
             metrics: shared.metrics,
             clock: shared.clock,
             reloadable: shared.reloadable,
-            config_sync: Arc::new(config_sync),
+            config_sync,
+            readiness: shared.readiness,
+            live_nodes: shared.live_nodes,
             closing: shared.closing,
             public_url,
             config,
         }))
     }
+}
+
+/// Counts rate limits in Redis if there is one, else divides them among the nodes.
+fn rate_limiter(
+    config: &Config,
+    node: &str,
+    clock: &Arc<dyn Clock>,
+    metrics: &Metrics,
+    live_nodes: &Arc<LiveNodes>,
+) -> Result<RateLimiter, String> {
+    let limits = RateLimiter::new(config.limits.rates(), Arc::clone(clock));
+    let limits = limits.with_reserve(|max| config.fairness.reserve(max));
+    let on_loss = config.limits.on_redis_loss;
+    Ok(match &config.limits.redis_url {
+        Some(url) => {
+            let redis = RedisClient::new(url, metrics.register_redis())?;
+            let shared = SharedLimits::new(redis, node.to_owned(), config.leases.ms());
+            limits.with_redis(Arc::new(shared), on_loss, Arc::clone(live_nodes))
+        }
+        None if on_loss == OnRedisLoss::Open => limits,
+        None => limits.divided_among(Arc::clone(live_nodes)),
+    })
 }
 
 /// The parts that several jobs share, while the gateway is built.
@@ -209,7 +239,8 @@ struct Shared {
     /// This process's name in the database.
     node: String,
     /// Of all processes on the database.
-    live_nodes: Arc<AtomicU32>,
+    live_nodes: Arc<LiveNodes>,
+    readiness: Arc<Readiness>,
 }
 
 impl Shared {
@@ -259,6 +290,8 @@ impl Shared {
             webhook_due: Arc::clone(&self.webhook_due),
             closing: self.closing.clone(),
             backlog: Backlog::new(&config.fairness),
+            live_nodes: Arc::clone(&self.live_nodes),
+            readiness: Arc::clone(&self.readiness),
             signals: PoolSignals::new(config.workers, &config.fairness),
             settings: TaskSettings {
                 time_limits: config.time_limits,
@@ -279,7 +312,7 @@ impl Shared {
     }
 
     fn webhook_sender(&self) -> Arc<WebhookSender> {
-        Arc::new(WebhookSender::new(WebhookParts {
+        let parts = WebhookParts {
             store: self.store.clone(),
             clock: Arc::clone(&self.clock),
             node: self.node.clone(),
@@ -287,7 +320,19 @@ impl Shared {
             files: self.files.clone(),
             metrics: Arc::clone(&self.metrics),
             due: Arc::clone(&self.webhook_due),
-        }))
+        };
+        Arc::new(WebhookSender::new(parts, Arc::clone(&self.live_nodes)))
+    }
+
+    fn peers(&self, config: &Config, config_sync: Arc<ConfigSync>) -> Arc<Peers> {
+        Arc::new(Peers::new(
+            self.store.clone(),
+            Arc::clone(&self.clock),
+            config_sync,
+            Arc::clone(&self.readiness),
+            self.node.clone(),
+            (config, admin::configuration_fingerprint),
+        ))
     }
 
     fn heartbeat(&self, config: &Config) -> Arc<Heartbeat> {
@@ -297,11 +342,9 @@ impl Shared {
             node: self.node.clone(),
             lease: config.leases.ms(),
             last_beat: Mutex::default(),
-            live_nodes: config
-                .limits
-                .redis_url
-                .is_some()
-                .then(|| Arc::clone(&self.live_nodes)),
+            live_nodes: Arc::clone(&self.live_nodes),
+            readiness: Arc::clone(&self.readiness),
+            metrics: Arc::clone(&self.metrics),
         })
     }
 }

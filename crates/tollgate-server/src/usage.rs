@@ -1,4 +1,4 @@
-//! Rolls usage up in the background, so that reports read few rows.
+//! Rolls usage up in the background, on the leader of the nodes, so that reports read few rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,8 @@ use tokio::time::Instant;
 use tollgate_core::Clock;
 use tollgate_core::clock::DAY;
 use tollgate_store::Store;
+
+use crate::cluster::live_nodes::LiveNodes;
 
 /// Time between two roll-ups. Reports also read what is not rolled up yet.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -17,11 +19,14 @@ const REPAIRED_AT_START: i64 = 31 * DAY;
 const REPAIRED_LATER: i64 = DAY;
 
 /// Rolls up at intervals. Never returns.
-pub async fn run(store: Store, clock: Arc<dyn Clock>) {
+pub async fn run(store: Store, clock: Arc<dyn Clock>, live_nodes: Arc<LiveNodes>) {
     let mut next_repair = Instant::now();
     let mut repaired = REPAIRED_AT_START;
     loop {
         tokio::time::sleep(INTERVAL).await;
+        if !live_nodes.is_leader() {
+            continue;
+        }
         if let Err(e) = store.roll_up_usage().await {
             tracing::warn!(error = %e, "usage was not rolled up: it will be tried again");
         }

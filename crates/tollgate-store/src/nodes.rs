@@ -1,27 +1,41 @@
-//! What nodes say of themselves (table `nodes`; heartbeats are in `chats/orphans.rs`).
+//! What nodes say of themselves (table `nodes`; heartbeats are in `chats/orphans.rs`), and which of them is the leader (table `leader`).
 
 use async_trait::async_trait;
 use tollgate_core::Millis;
 
-use crate::db::{DbError, Row, Sql, args};
+use crate::db::{DbError, Row, Sql, args, known_schema_version};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
 const RECORD_NODE: Sql = Sql::both(
-    "INSERT INTO nodes (id, alive_until, version, started_at, last_seen_at, config_version, config_error)
-     VALUES ($1, 0, $2, $3, $4, $5, $6)
+    "INSERT INTO nodes (id, alive_until, version, started_at, last_seen_at, config_version, config_error, schema_version,
+                        clock_offset, settings, not_ready)
+     VALUES ($1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10)
      ON CONFLICT (id) DO UPDATE SET version = excluded.version, started_at = excluded.started_at,
-        last_seen_at = excluded.last_seen_at, config_version = excluded.config_version, config_error = excluded.config_error",
+        last_seen_at = excluded.last_seen_at, config_version = excluded.config_version, config_error = excluded.config_error,
+        schema_version = excluded.schema_version, clock_offset = excluded.clock_offset, settings = excluded.settings,
+        not_ready = excluded.not_ready",
 );
 const LIVE_NODES: Sql = Sql::both(
-    "SELECT id, version, started_at, last_seen_at, config_version, config_error FROM nodes
-     WHERE alive_until > $1 AND started_at IS NOT NULL ORDER BY started_at DESC, id DESC",
+    "SELECT n.id, n.version, n.started_at, n.last_seen_at, n.config_version, n.config_error, n.schema_version, n.clock_offset,
+            n.settings, n.not_ready, CASE WHEN l.until > $1 THEN 1 ELSE 0 END
+     FROM nodes n LEFT JOIN leader l ON l.node = n.id
+     WHERE n.alive_until > $1 AND n.started_at IS NOT NULL ORDER BY n.started_at DESC, n.id DESC",
 );
+// A node whose heartbeat ended for good is dead at once for the others.
+pub(crate) const END_NODE: Sql =
+    Sql::both("UPDATE nodes SET alive_until = $1 WHERE id = $2 AND alive_until > $1");
+pub(crate) const LEAD: Sql = Sql::both(
+    "UPDATE leader SET node = $1, until = $2 WHERE name = 'leader' AND (node = $1 OR until <= $3)",
+);
+const STOP_LEADING: Sql = Sql::both("UPDATE leader SET until = 0 WHERE node = $1");
+pub(crate) const OLDEST_COMPATIBLE: Sql =
+    Sql::both("SELECT value FROM meta WHERE name = 'oldest_compatible'");
 
 /// What a node says of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeRecord {
     /// Its name: each start of a process is a new node.
     pub id: String,
@@ -35,6 +49,16 @@ pub struct NodeRecord {
     pub config_version: i64,
     /// What it cannot use of that configuration. `None` if it uses all of it.
     pub config_error: Option<String>,
+    /// The schema version that its program knows. `None` for programs that do not say so.
+    pub schema_version: Option<i64>,
+    /// How far its machine's clock is ahead of the database's, in milliseconds. `None` if it has not been measured.
+    pub clock_offset: Option<Millis>,
+    /// Its settings that all nodes must have in common, as a JSON object. `None` for programs that do not say so.
+    pub settings: Option<String>,
+    /// Why it is not ready. `None` if it is.
+    pub not_ready: Option<String>,
+    /// Whether it is the leader. Not written by [`Store::record_node`].
+    pub is_leader: bool,
 }
 
 /// Nodes.
@@ -55,6 +79,71 @@ impl Store {
         let mut rows = self.query(&LIVE_NODES, args![now]).await?;
         Ok(rows.iter_mut().map(read_node).collect::<Result<_, _>>()?)
     }
+
+    /// Makes a node the leader until then, if it is the leader already or nobody is. Returns whether it is.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn lead(&self, node: &str, until: Millis, now: Millis) -> Result<bool, StoreError> {
+        let node = node.to_owned();
+        self.write(Lead { node, until, now }).await
+    }
+
+    /// Ends a node that has given back all it held: other nodes neither count it nor wait for its heartbeat to expire.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn end_node(&self, node: &str, now: Millis) -> Result<(), StoreError> {
+        let node = node.to_owned();
+        self.write(EndNode { node, now }).await
+    }
+
+    /// The oldest schema version whose programs may use this database: a program that knows less must stop.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn oldest_compatible_schema(&self) -> Result<i64, StoreError> {
+        let oldest = self
+            .first(&OLDEST_COMPATIBLE, &[], |row| row.int(0))
+            .await?;
+        Ok(oldest.unwrap_or_default())
+    }
+
+    /// The schema version that this program knows.
+    pub fn known_schema_version(&self) -> i64 {
+        known_schema_version()
+    }
+}
+
+struct Lead {
+    node: String,
+    until: Millis,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for Lead {
+    type Out = bool;
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
+        let args = args![&self.node, self.until, self.now];
+        Ok(batch.execute(&LEAD, args).await? == 1)
+    }
+}
+
+struct EndNode {
+    node: String,
+    now: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for EndNode {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        batch.queue(&STOP_LEADING, args![&self.node])?;
+        batch.queue(&END_NODE, args![self.now, &self.node])
+    }
 }
 
 struct RecordNode(NodeRecord);
@@ -73,7 +162,11 @@ impl Write for RecordNode {
                 node.started_at,
                 node.last_seen_at,
                 node.config_version,
-                node.config_error.as_deref()
+                node.config_error.as_deref(),
+                node.schema_version,
+                node.clock_offset,
+                node.settings.as_deref(),
+                node.not_ready.as_deref()
             ],
         )
     }
@@ -87,5 +180,10 @@ fn read_node(row: &mut Row) -> Result<NodeRecord, DbError> {
         last_seen_at: row.int(3)?,
         config_version: row.int(4)?,
         config_error: row.opt_text(5)?,
+        schema_version: row.opt_int(6)?,
+        clock_offset: row.opt_int(7)?,
+        settings: row.opt_text(8)?,
+        not_ready: row.opt_text(9)?,
+        is_leader: row.int(10)? != 0,
     })
 }

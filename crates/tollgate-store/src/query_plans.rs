@@ -11,7 +11,7 @@ use crate::ledger::{budgets, charges, chat_rows, chats, grants, refunds, reserva
 use crate::tail;
 use crate::tasks::{claim, finish, lease, record, submit};
 use crate::usage::roll_up;
-use crate::{attempts, keys, retention, totals, uploads, users, webhook_secrets, webhooks};
+use crate::{attempts, keys, nodes, retention, totals, uploads, users, webhook_secrets, webhooks};
 
 macro_rules! statements {
     ($($module:ident: $($name:ident)+;)+) => { &[$($(&$module::$name),+),+] };
@@ -37,6 +37,7 @@ const FREQUENT: &[&Sql] = statements! {
         DELETE_IDEMPOTENCY_RECORDS DELETE_TASK DELETE_WEBHOOK OLD_CHATS OLD_TASKS SET_CHATS_PURGED_UNTIL;
     finish: END_TASK LOCK_TASK OVERDUE_TASKS;
     claim: DUE_TASKS LEASE_TASK QUEUE_KEYS;
+    nodes: END_NODE LEAD OLDEST_COMPATIBLE;
     lease: NEXT_DUE_AT POSTPONE_TASK RELEASE_ALL_LEASES RELEASE_LEASES RENEW_LEASE
         SET_PROGRESS;
     record: TASK_BY_ID TASKS_OF_USER;

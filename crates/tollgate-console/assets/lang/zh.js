@@ -84,6 +84,7 @@ export const zh = {
   "Choose images": "选择图片",
   "Circuit": "熔断器",
   "Client": "客户端",
+  "Clock": "时钟",
   "Close": "关闭",
   "Code": "代码",
   "Code of the link": "链接中的代码",

@@ -14,6 +14,7 @@ use super::fields;
 use super::list::{self, NamedObjects};
 use super::reply::Reply;
 use super::scope::Scope;
+use crate::cluster::peers::{CommonSettings, FINGERPRINT};
 use crate::config::Config;
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[
@@ -107,7 +108,12 @@ async fn list_nodes(call: Call) -> Result<Reply, AdminError> {
         // What an earlier run of the only node wrote may not have expired yet.
         nodes.retain(|node| node.id == call.app.heartbeat.node);
     }
+    let is_alone = !call.app.store.is_shared();
     let objects = nodes.into_iter().enumerate().map(|(at, node)| {
+        let settings: CommonSettings = node
+            .settings
+            .and_then(|settings| serde_json::from_str(&settings).ok())
+            .unwrap_or_default();
         let object = json!({
             "id": node.id,
             "version": node.version,
@@ -115,6 +121,12 @@ async fn list_nodes(call: Call) -> Result<Reply, AdminError> {
             "last_seen_at": time_json(node.last_seen_at),
             "config_version": node.config_version,
             "config_error": node.config_error,
+            "config_fingerprint": settings.get(FINGERPRINT),
+            "schema_version": node.schema_version,
+            "clock_offset_ms": node.clock_offset,
+            "leader": is_alone || node.is_leader,
+            "ready": node.not_ready.is_none(),
+            "not_ready": node.not_ready,
         });
         (format!("{at:06}"), object)
     });
@@ -126,6 +138,12 @@ async fn list_nodes(call: Call) -> Result<Reply, AdminError> {
             "last_seen_at",
             "config_version",
             "config_error",
+            "config_fingerprint",
+            "schema_version",
+            "clock_offset_ms",
+            "leader",
+            "ready",
+            "not_ready",
         ],
         objects: objects.collect(),
     };

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use tollgate_core::id;
 use tollgate_store::StoredConfiguration;
 
 use super::call::Call;
@@ -53,6 +55,31 @@ pub(super) async fn write_configuration(call: &Call) -> Result<String, AdminErro
     write_models(&mut text, &reloadable, &stored);
     write_prices(&mut text, &reloadable, &stored);
     Ok(text)
+}
+
+/// Settings that name a node itself, or a place on its machine.
+const OF_ONE_NODE: &[&str] = &[
+    "data_dir",
+    "database.url",
+    "listen",
+    "metrics.listen",
+    "public_url",
+    "storage.url",
+    "tls.cert",
+    "tls.key",
+];
+
+/// A hash of what a configuration applies: 16 hex digits. Nodes that serve in the same way have the same one; secrets are not in it.
+pub(crate) fn configuration_fingerprint(reloadable: &Reloadable) -> String {
+    let mut text = String::new();
+    let settings = reloadable.file.settings().into_iter();
+    for setting in settings.filter(|setting| !OF_ONE_NODE.contains(&setting.key.as_str())) {
+        line(&mut text, &setting.key, &setting.value);
+    }
+    write_channels(&mut text, reloadable, &reloadable.stored);
+    write_models(&mut text, reloadable, &reloadable.stored);
+    write_prices(&mut text, reloadable, &reloadable.stored);
+    id::hex(&Sha256::digest(&text)[..8])
 }
 
 fn write_settings(text: &mut String, reloadable: &Reloadable) {

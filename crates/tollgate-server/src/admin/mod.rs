@@ -48,6 +48,7 @@ pub(crate) use authenticate::{
 pub use call::{Call, written};
 pub use endpoints::Endpoint;
 pub use error::AdminError;
+pub(crate) use export::configuration_fingerprint;
 pub use fields::Fields;
 pub use list::{Item, Listing};
 pub(crate) use models::list_models;

@@ -216,7 +216,7 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("config_check", "ok:boolean errors:objects warnings:strings"),
     (
         "node",
-        "id:string version:string started_at:time last_seen_at:time config_version:integer config_error:string?",
+        "id:string version:string started_at:time last_seen_at:time config_version:integer config_error:string? config_fingerprint:string? schema_version:integer? clock_offset_ms:integer? leader:boolean ready:boolean not_ready:string?",
     ),
     (
         "verification",

@@ -13,7 +13,6 @@ pub mod endpoint;
 pub mod error;
 pub mod fetch_urls;
 pub mod handler;
-pub mod heartbeat;
 pub mod http_response;
 pub mod models;
 pub mod part_charges;

@@ -70,7 +70,7 @@ async fn write(app: &App) -> Result<(), StoreError> {
     if has_crashed {
         app.tasks.signals.workload.begin_with_few();
     }
-    app.config_sync.report().await
+    app.peers.report().await
 }
 
 /// A first start has something to try, and a link to the console.

@@ -10,11 +10,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tollgate_core::{Clock, SteadyClock, id};
+use tollgate_core::{Clock, id};
 
 use super::{Common, Failed, first_writes, open_store};
 use crate::alerts::AlertSender;
-use crate::clock_sync;
+use crate::cluster::clock_sync::{self, ClockSync};
 use crate::config::{Config, Overrides};
 use crate::http::server::{self, InheritedSockets, Listener};
 use crate::http::tls::ServerTls;
@@ -73,6 +73,13 @@ impl Serve {
             shared.connect().await;
         }
         let telemetry = start_telemetry(&app);
+        let clock_sync = ClockSync::new(
+            app.store.clone(),
+            steady,
+            Arc::clone(&app.readiness),
+            app.config.leases.ms(),
+        );
+        clock_sync.compare().await;
         // 4. What a start writes; on a full disk, as soon as it takes writes again.
         let written = first_writes::write_or_retry(&app).await?;
         // 5. Serve until told to stop; who reads that line may say so at once.
@@ -84,7 +91,7 @@ impl Serve {
             listener.address()
         )?;
         let reload = || common.configuration(overrides());
-        let background = start_background_loops(&app, steady, tls, &telemetry);
+        let background = start_background_loops(&app, Arc::new(clock_sync), tls, &telemetry);
         let listeners = (listener, metrics_listener);
         until_stopped(&app, listeners, signals, written, background, reload).await?;
         telemetry.flush().await;
@@ -240,6 +247,13 @@ async fn until_stopped(
     if let Err(e) = app.store.return_all_grants(app.clock.now()).await {
         tracing::warn!(error = %e, "grants of this node are left: other nodes release them");
     }
+    if let Err(e) = app
+        .store
+        .end_node(&app.heartbeat.node, app.clock.now())
+        .await
+    {
+        tracing::warn!(error = %e, "other nodes count this one until its heartbeat expires");
+    }
     if let Err(e) = app.store.empty_write_ahead_log().await {
         tracing::warn!(error = %e, "the database's write-ahead log is left as it is");
     }
@@ -262,7 +276,7 @@ async fn start_after(
 /// Starts the loops that run until the process ends; they stop when the set is dropped.
 fn start_background_loops(
     app: &Arc<App>,
-    steady: Arc<SteadyClock>,
+    clock_sync: Arc<ClockSync>,
     tls: Option<ServerTls>,
     telemetry: &Telemetry,
 ) -> JoinSet<()> {
@@ -305,6 +319,12 @@ fn start_background_loops(
         async move { config_sync.run().await }
     };
     loops.spawn(run_forever("configuration", metrics(), never(), poll));
+    let peers = Arc::clone(&app.peers);
+    let report = move || {
+        let peers = Arc::clone(&peers);
+        async move { peers.run().await }
+    };
+    loops.spawn(run_forever("peers", metrics(), never(), report));
     if let Some(tls) = tls {
         let watch = move || tls.clone().watch();
         loops.spawn(run_forever("certificate", metrics(), never(), watch));
@@ -330,10 +350,13 @@ fn start_background_loops(
     };
     loops.spawn(run_forever("alerts", metrics(), never(), check));
     let (store, clock) = (app.store.clone(), Arc::clone(&app.clock));
-    let roll_up = move || usage::run(store.clone(), Arc::clone(&clock));
+    let live_nodes = Arc::clone(&app.live_nodes);
+    let roll_up = move || usage::run(store.clone(), Arc::clone(&clock), Arc::clone(&live_nodes));
     loops.spawn(run_forever("usage", metrics(), never(), roll_up));
-    let store = app.store.clone();
-    let sync = move || clock_sync::run(store.clone(), Arc::clone(&steady));
+    let sync = move || {
+        let clock_sync = Arc::clone(&clock_sync);
+        async move { clock_sync.run().await }
+    };
     loops.spawn(run_forever("clock", metrics(), never(), sync));
     loops.spawn(run_forever("heartbeat", metrics(), never(), beat));
     loops

@@ -1,6 +1,7 @@
 //! Numbers for Prometheus. Handles are resolved once, so that counting costs an atomic addition.
 
 mod chat;
+mod cluster;
 mod redis;
 mod timings;
 
@@ -20,6 +21,7 @@ use tollgate_store::{Reconciled, StoreTotals, TokenCounts, WriterStats};
 
 use chat::ChatMetrics;
 pub use chat::ChatTimes;
+use cluster::ClusterMetrics;
 pub use redis::RedisMetrics;
 pub use timings::PROVIDER_SECONDS;
 use timings::Timings;
@@ -44,6 +46,7 @@ pub struct Metrics {
     background_failures: IntCounterVec,
     spans: IntCounterVec,
     chats: ChatMetrics,
+    cluster: ClusterMetrics,
     timings: Timings,
     uploads: IntCounter,
     upload_bytes: IntCounter,
@@ -141,6 +144,7 @@ impl Metrics {
                 "Callbacks that are still to be delivered",
             )),
             chats: ChatMetrics::new(&registry, &timings.provider),
+            cluster: ClusterMetrics::new(&registry),
             timings,
             uploads: counter("tollgate_uploads_total", "Images uploaded"),
             upload_bytes: counter("tollgate_upload_bytes_total", "Bytes of images uploaded"),
@@ -264,6 +268,21 @@ impl Metrics {
     /// A chat was charged more than there was.
     pub fn chat_debt(&self, model: &str, debt: Amount) {
         self.chats.debt(model, debt);
+    }
+
+    /// How many nodes are alive and ready, and whether this one leads.
+    pub fn set_nodes(&self, count: u32, is_leader: bool) {
+        self.cluster.set_nodes(count, is_leader);
+    }
+
+    /// How far this node's clock is ahead of the database's.
+    pub fn set_clock_offset(&self, offset: Millis) {
+        self.cluster.set_clock_offset(offset);
+    }
+
+    /// Whether `cause` keeps this node from being ready.
+    pub fn set_not_ready(&self, cause: &str, is_so: bool) {
+        self.cluster.set_not_ready(cause, is_so);
     }
 
     /// The metrics of the connection to Redis. Called once, and only if there is one.

@@ -99,7 +99,7 @@ fn other_paths() -> Value {
         "/v1/quote": { "post": quote() },
         "/files/{name}": { "get": file() },
         "/healthz": { "get": open("Whether the process answers", "healthz", "application/json") },
-        "/readyz": { "get": open("Whether database and storage answer", "readyz", "application/json") },
+        "/readyz": { "get": open("Whether database and storage answer, and this node fits the others", "readyz", "application/json") },
         "/metrics": { "get": open("Numbers for Prometheus; public on loopback, else for the admin key", "metrics", "text/plain") },
         "/openapi.json": { "get": open("This document", "openapi", "application/json") },
         "/docs": { "get": open("The documentation", "docs", "text/html") },

@@ -20,7 +20,7 @@ pub async fn healthz() -> Response {
     reply::json(&json!({ "status": "ok" }))
 }
 
-/// `GET /readyz`: the database commits, and the storage takes a file.
+/// `GET /readyz`: the database commits, the storage takes a file, and this node agrees with the others on its database.
 pub async fn readyz(app: State<Arc<App>>) -> Response {
     let database = async {
         app.heartbeat
@@ -38,7 +38,15 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
         database.map_err(too_late).flatten(),
         storage.map_err(too_late).flatten(),
     ) {
-        (Ok(_), Ok(())) => return reply::json(&json!({ "status": "ready" })),
+        (Ok(_), Ok(())) => match app.readiness.reason() {
+            None => return reply::json(&json!({ "status": "ready" })),
+            // It has been logged when it began.
+            Some((cause, reason)) => {
+                let body =
+                    json!({ "status": "unavailable", "part": cause.name(), "reason": reason });
+                return (StatusCode::SERVICE_UNAVAILABLE, reply::json(&body)).into_response();
+            }
+        },
         (Err(e), _) => ("database", e),
         (_, Err(e)) => ("storage", e),
     };

@@ -132,9 +132,14 @@ impl OpenChannel {
 
     /// The calls that run now. `None` if the channel has no `max_concurrency`: then they are not counted.
     pub fn calls_in_flight(&self) -> Option<usize> {
-        let permits = self.permits.as_ref()?;
-        let max = self.channel.max_concurrency? as usize;
-        Some(max.saturating_sub(permits.free()))
+        Some(self.permits.as_ref()?.in_use())
+    }
+
+    /// Changes how many of the channel's `max_concurrency` calls this node may make.
+    pub fn set_share(&self, share_of: impl Fn(usize) -> usize) {
+        if let (Some(permits), Some(max)) = (&self.permits, self.channel.max_concurrency) {
+            permits.set_max(share_of(max as usize));
+        }
     }
 
     /// Pauses the channel, so that it gets no new calls, or ends its pause.

@@ -299,6 +299,11 @@ impl FileStorage {
         }
     }
 
+    /// Whether files are in a folder, which other nodes may not see.
+    pub fn is_folder(&self) -> bool {
+        matches!(self.backend, Backend::Folder(_))
+    }
+
     /// Deletes expired files, and what a crash left a day ago.
     pub async fn delete_expired(&self, now: Millis) {
         let warn = |error: io::Error| tracing::warn!(%error, "cannot delete expired files");

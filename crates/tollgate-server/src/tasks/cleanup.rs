@@ -1,4 +1,4 @@
-//! Deletes what has expired: task records, idempotency keys and stored files.
+//! Deletes what has expired: task records, idempotency keys and stored files. On the leader of the nodes, but for files in folders.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,14 @@ pub async fn run(context: Arc<TaskContext>) {
     loop {
         tokio::time::sleep(interval).await;
         let now = context.clock.now();
+        let is_leader = context.live_nodes.is_leader();
+        // A folder may be one of several.
+        if is_leader || context.files.is_folder() {
+            context.files.delete_expired(now).await;
+        }
+        if !is_leader {
+            continue;
+        }
         loop {
             match context.store.purge_expired(now - record_ttl, now).await {
                 Ok(0) => break,
@@ -32,6 +40,5 @@ pub async fn run(context: Arc<TaskContext>) {
         if let Err(e) = context.store.purge_deleted_channels(now).await {
             tracing::warn!(error = %e, "cannot forget deleted channels");
         }
-        context.files.delete_expired(now).await;
     }
 }

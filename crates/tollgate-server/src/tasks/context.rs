@@ -10,6 +10,8 @@ use tollgate_core::Clock;
 use tollgate_store::Store;
 use tollgate_upstream::egress;
 
+use crate::cluster::live_nodes::LiveNodes;
+use crate::cluster::readiness::Readiness;
 use crate::config::{Currency, Expiry, Fairness, Leases, Safety, TimeLimits, Workers};
 use crate::fair_permits::{FairPermits, Reserve};
 use crate::metrics::Metrics;
@@ -38,6 +40,10 @@ pub struct TaskContext {
     pub webhook_due: Arc<Notify>,
     /// Work in the background that shutdown waits for.
     pub closing: TaskTracker,
+    /// The nodes that are alive.
+    pub live_nodes: Arc<LiveNodes>,
+    /// Why this node must take no tasks, if so.
+    pub readiness: Arc<Readiness>,
     /// What each user may have waiting.
     pub backlog: Backlog,
     /// Signals between submission, workers and pool.

@@ -203,13 +203,13 @@ impl WorkerPool {
         }
     }
 
-    /// Claims as many tasks as there are permits. While all channels are full, only those of users who have none in work: these
+    /// Claims as many tasks as there are permits; none on a node that is not ready. While all channels are full, only those of users who have none in work: these
     /// wait for a channel in turns, and claiming more would only postpone them.
     async fn claim(self: &Arc<Self>) -> Claimed {
         let context = &self.context;
         let workload = &context.signals.workload;
         let limit = workload.free();
-        if limit == 0 {
+        if limit == 0 || !context.readiness.is_ready() {
             return Claimed::HeldBack;
         }
         let mut share = workload.share();

@@ -17,6 +17,7 @@ use tollgate_core::{ApiError, Clock, Millis, Secret, clock, crash};
 use tollgate_store::{DeliveryResult, DueWebhook, NextDelivery, Store, StoreError};
 use tollgate_upstream::egress;
 
+use crate::cluster::live_nodes::LiveNodes;
 use crate::http::errors;
 use crate::metrics::Metrics;
 use crate::storage::files::FileStorage;
@@ -66,11 +67,11 @@ pub struct WebhookParts {
 
 impl WebhookSender {
     /// A sender with nothing in flight.
-    pub fn new(parts: WebhookParts) -> Self {
+    pub fn new(parts: WebhookParts, live_nodes: Arc<LiveNodes>) -> Self {
         Self {
             parts,
             permits: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
-            receivers: Receivers::default(),
+            receivers: Receivers::new(live_nodes),
         }
     }
 

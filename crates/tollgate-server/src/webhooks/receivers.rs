@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// POSTs to one receiver at the same time.
+use crate::cluster::live_nodes::LiveNodes;
+
+/// POSTs to one receiver at the same time, by all nodes together.
 const MAX_IN_FLIGHT: usize = 64;
 /// The same before a receiver has answered with 2xx for the first time.
 const MAX_UNPROVEN: usize = 4;
@@ -25,8 +27,11 @@ const BACKOFF: [Duration; 6] = [
 const MAX_REMEMBERED: usize = 10_000;
 
 /// What is known of the receivers (scheme, host and port); clones share it.
-#[derive(Clone, Default)]
-pub(super) struct Receivers(Arc<Mutex<Table>>);
+#[derive(Clone)]
+pub(super) struct Receivers {
+    table: Arc<Mutex<Table>>,
+    live_nodes: Arc<LiveNodes>,
+}
 
 #[derive(Default)]
 struct Table {
@@ -55,17 +60,24 @@ pub(super) struct ReceiverPermit {
 }
 
 impl Receivers {
+    /// Nothing is known yet. Each of the `live_nodes` makes its share of the POSTs to a receiver.
+    pub(super) fn new(live_nodes: Arc<LiveNodes>) -> Self {
+        let table = Arc::default();
+        Self { table, live_nodes }
+    }
+
     /// How many webhooks of each of these receivers can be posted now, with `free` POSTs for all; those with none are left out.
     pub(super) fn share_out(&self, names: Vec<String>, mut free: usize) -> Vec<(String, usize)> {
         let table = self.lock();
         let now = Instant::now();
+        let max = self.live_nodes.share(MAX_IN_FLIGHT);
         let mut unproven = MAX_UNPROVEN_TOTAL.saturating_sub(table.unproven);
         let each = (free / names.len().max(1)).max(1);
         let mut shares = Vec::new();
         for name in names {
             let known = table.by_name.get(&name);
             let is_proven = known.is_some_and(|receiver| receiver.is_proven);
-            let capacity = known.map_or(MAX_UNPROVEN, |receiver| receiver.capacity(now));
+            let capacity = known.map_or(MAX_UNPROVEN, |receiver| receiver.capacity(max, now));
             let mut share = capacity.min(each).min(free);
             if !is_proven {
                 share = share.min(unproven);
@@ -97,17 +109,17 @@ impl Receivers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Receiver {
-    /// How many POSTs may begin now.
-    fn capacity(&self, now: Instant) -> usize {
+    /// How many POSTs may begin now, if this node may make `max` at the same time.
+    fn capacity(&self, max: usize, now: Instant) -> usize {
         let max = match (self.failures, self.is_proven) {
             _ if self.backoff_until.is_some_and(|until| until > now) => 0,
-            (0, true) => MAX_IN_FLIGHT,
-            (0, false) => MAX_UNPROVEN,
+            (0, true) => max,
+            (0, false) => MAX_UNPROVEN.min(max),
             _ => 1,
         };
         max.saturating_sub(self.in_flight)
@@ -167,7 +179,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_receiver_gets_few_posts_until_it_has_answered() {
-        let receivers = Receivers::default();
+        let receivers = Receivers::new(Arc::new(LiveNodes::new(true)));
         let first: Vec<_> = (0..MAX_UNPROVEN).map(|_| receivers.begin(A)).collect();
         assert_eq!(share(&receivers), 0);
         first[0].record(Some(500));
@@ -180,7 +192,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_receiver_that_hangs_is_left_alone_for_a_growing_time() {
-        let receivers = Receivers::default();
+        let receivers = Receivers::new(Arc::new(LiveNodes::new(true)));
         let hanging: Vec<_> = (0..MAX_UNPROVEN).map(|_| receivers.begin(A)).collect();
         hanging.iter().for_each(|permit| permit.record(None));
         drop(hanging);
@@ -199,7 +211,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn posts_are_shared_among_receivers() {
-        let receivers = Receivers::default();
+        let receivers = Receivers::new(Arc::new(LiveNodes::new(true)));
         let names = || (0..300).map(|n| format!("https://{n}.example")).collect();
         let shares = receivers.share_out(names(), 600);
         let total = |shares: &[(String, usize)]| shares.iter().map(|(_, n)| n).sum::<usize>();

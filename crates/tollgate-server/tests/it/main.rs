@@ -10,6 +10,7 @@ mod bodies;
 mod charges;
 mod chat;
 mod client_addresses;
+mod cluster;
 mod commands;
 mod connections;
 mod crash;

@@ -47,9 +47,6 @@ const AUDITS: Sql = Sql::both(
 const GIVEN_UP: Sql = Sql::both(
     "SELECT receiver, COUNT(*), MAX(task_id) FROM callbacks WHERE state = 'given_up' AND ended_at > $1 GROUP BY receiver ORDER BY receiver LIMIT $2",
 );
-const TAKE_TURN: Sql = Sql::both(
-    "UPDATE meta SET value = $1 WHERE name = 'alerts_checked_at' AND (value <= CAST($2 AS BIGINT) OR value > CAST($1 AS BIGINT))",
-);
 const STATES: Sql = Sql::both("SELECT subject FROM alert_states WHERE alert_id = $1");
 const INSERT_STATE: Sql = Sql::both(
     "INSERT INTO alert_states (alert_id, subject, since) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
@@ -73,11 +70,6 @@ type Subject = (String, Value);
 
 /// Checking alerts.
 impl Store {
-    /// Whether this process is the one that checks alerts now: one does in each `interval`.
-    pub async fn take_alert_turn(&self, interval: Millis, now: Millis) -> Result<bool, StoreError> {
-        self.write(TakeTurn { interval, now }).await
-    }
-
     /// Notes the channels whose circuits are open on a node.
     pub async fn note_open_circuits(
         &self,
@@ -214,21 +206,6 @@ fn read_budget(part: Amount, row: &mut Row, now: Millis) -> Result<Option<Subjec
     });
     // Each period is another subject.
     Ok(Some((format!("{budget_id}@{start}"), data)))
-}
-
-struct TakeTurn {
-    interval: Millis,
-    now: Millis,
-}
-
-#[async_trait(?Send)]
-impl Write for TakeTurn {
-    type Out = bool;
-
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
-        let args = args![self.now, self.now - self.interval];
-        Ok(batch.execute(&TAKE_TURN, args).await? == 1)
-    }
 }
 
 struct NoteCircuits {

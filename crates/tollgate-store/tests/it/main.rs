@@ -11,6 +11,7 @@ mod fixtures;
 mod grants;
 mod lost_commits;
 mod model;
+mod nodes;
 mod opening;
 mod postgres_outage;
 mod postgres_server;

@@ -1,8 +1,8 @@
 //! Rate limits of keys, of users over all their keys, and of the gateway over all users: POST requests and tokens per
 //! minute (sliding window), requests in flight. A request over a limit is rejected with 429, never queued.
 //!
-//! Every node counts what it admits itself. With Redis, a request must also be within what all nodes have counted there; while
-//! Redis is lost, the own counts decide as `limits.on_redis_loss` says (docs/redis.md).
+//! Every node counts what it admits itself. With Redis, a request must also be within what all nodes have counted there; without
+//! it, or while it is lost, the own counts decide as `limits.on_redis_loss` says (docs/redis.md).
 
 mod redis_counting;
 mod sliding_window;
@@ -19,6 +19,7 @@ use tollgate_core::clock::SECOND;
 use tollgate_core::{ApiError, Clock, ErrorKind, Millis};
 use tollgate_store::{Key, RateLimits};
 
+use crate::cluster::live_nodes::LiveNodes;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::redis::{CountedPosts, SharedPermit};
 use redis_counting::RedisCounting;
@@ -38,6 +39,8 @@ pub struct RateLimiter {
     gateway: RateLimits,
     /// Shares the gateway's limit of requests in flight among users.
     shares: Option<FairPermits>,
+    /// The nodes among which limits are divided without Redis. `None` if each may admit the whole limit.
+    divided: Option<Arc<LiveNodes>>,
     /// `None` if this node counts for itself.
     redis: Option<RedisCounting>,
 }
@@ -91,6 +94,7 @@ pub struct RequestPermit {
     reserved_tokens: AtomicU64,
     /// Its share of the gateway's limit of requests in flight.
     _share: Option<FairPermit>,
+    divided: Option<Arc<LiveNodes>>,
     redis: Option<(RedisCounting, SharedPermit)>,
 }
 
@@ -102,8 +106,20 @@ impl RateLimiter {
             shared: Arc::new(Shared { table, clock }),
             gateway,
             shares: None,
+            divided: None,
             redis: None,
         }
+    }
+
+    /// Admits the limits divided by the number of `live_nodes`, if there is no Redis.
+    pub fn divided_among(mut self, live_nodes: Arc<LiveNodes>) -> Self {
+        self.divided = Some(live_nodes);
+        self
+    }
+
+    /// By how many nodes limits are divided without Redis.
+    fn nodes_without_redis(&self) -> u32 {
+        self.divided.as_ref().map_or(1, |nodes| nodes.count())
     }
 
     /// Keeps `reserve` of the requests in flight that the gateway allows for users who have none, while more than one user sends
@@ -131,7 +147,7 @@ impl RateLimiter {
             return Ok(None);
         }
         match &self.redis {
-            None => self.admit_here(key, is_post, now, 1),
+            None => self.admit_here(key, is_post, now, self.nodes_without_redis()),
             Some(redis) => self.admit_with_redis(redis, key, is_post, now).await,
         }
         .map(Some)
@@ -199,6 +215,7 @@ impl RateLimiter {
             gateway: self.gateway,
             reserved_tokens: AtomicU64::new(0),
             _share: share,
+            divided: self.divided.clone(),
             redis: None,
         }
     }
@@ -219,7 +236,9 @@ impl RateLimiter {
                 remaining: 0,
                 reset_s: 1,
             });
-            let per_minute = rates.rpm.map(|rpm| remaining_in_minute(rpm, usage, now));
+            let per_minute = rates
+                .rpm
+                .map(|rpm| remaining_in_minute(rpm, self.nodes_without_redis(), usage, now));
             let all = fewest.into_iter().chain(per_minute).chain(concurrency);
             fewest = all.min_by_key(|left| left.remaining);
         }
@@ -249,12 +268,18 @@ fn limited_scopes(key: &Key, gateway: RateLimits) -> impl Iterator<Item = (Scope
     all.into_iter().filter(move |(_, rates)| *rates != none)
 }
 
-/// What a limit of `rpm` requests per minute leaves; `usage` is `None` if nothing was counted.
-fn remaining_in_minute(rpm: u32, usage: Option<&mut Usage>, now: Millis) -> RemainingRequests {
+/// What a limit of `rpm` requests per minute, divided by `nodes`, leaves; `usage` is `None` if nothing was counted.
+fn remaining_in_minute(
+    rpm: u32,
+    nodes: u32,
+    usage: Option<&mut Usage>,
+    now: Millis,
+) -> RemainingRequests {
+    let share = share_of(rpm, nodes);
     let Some(usage) = usage else {
         return RemainingRequests {
             limit: rpm,
-            remaining: rpm,
+            remaining: share,
             reset_s: 0,
         };
     };
@@ -268,7 +293,7 @@ fn remaining_in_minute(rpm: u32, usage: Option<&mut Usage>, now: Millis) -> Rema
     {
         (recent, reset) = (all_nodes.recent, all_nodes.reset);
     }
-    let remaining = u64::from(rpm).saturating_sub(recent);
+    let remaining = u64::from(share).saturating_sub(recent);
     RemainingRequests {
         limit: rpm,
         remaining: u32::try_from(remaining).unwrap_or(rpm),
@@ -285,7 +310,7 @@ impl RequestPermit {
     /// itself may exceed it: otherwise a key with a small limit could never request a long answer. 503 if Redis is lost and
     /// `limits.on_redis_loss` is `closed`.
     pub async fn reserve_tokens(&self, estimate: u64) -> Result<(), ApiError> {
-        let mut nodes = 1;
+        let mut nodes = self.divided.as_ref().map_or(1, |nodes| nodes.count());
         if let Some((counting, permit)) = &self.redis
             && self.token_scopes().next().is_some()
         {

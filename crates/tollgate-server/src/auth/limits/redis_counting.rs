@@ -1,7 +1,6 @@
 //! Rate limits that nodes count together in Redis, and what holds while it is lost (docs/redis.md).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use tollgate_core::{ApiError, ErrorKind, Millis};
 use tollgate_store::{Key, RateLimits};
@@ -10,6 +9,7 @@ use super::{
     RateLimiter, RequestPermit, Scope, limited_scopes, rejected, too_many_in_flight,
     too_many_posts, too_many_tokens,
 };
+use crate::cluster::live_nodes::LiveNodes;
 use crate::config::OnRedisLoss;
 use crate::redis::{LimitedScope, ReachedLimit, RedisUnavailable, Rejection, SharedLimits};
 
@@ -18,7 +18,7 @@ use crate::redis::{LimitedScope, ReachedLimit, RedisUnavailable, Rejection, Shar
 pub(super) struct RedisCounting {
     pub(super) limits: Arc<SharedLimits>,
     on_loss: OnRedisLoss,
-    live_nodes: Arc<AtomicU32>,
+    live_nodes: Arc<LiveNodes>,
 }
 
 impl RateLimiter {
@@ -27,7 +27,7 @@ impl RateLimiter {
         mut self,
         limits: Arc<SharedLimits>,
         on_loss: OnRedisLoss,
-        live_nodes: Arc<AtomicU32>,
+        live_nodes: Arc<LiveNodes>,
     ) -> Self {
         self.redis = Some(RedisCounting {
             limits,
@@ -114,7 +114,7 @@ impl RedisCounting {
     /// 503 if no request is admitted meanwhile.
     pub(super) fn nodes_to_divide_by(&self) -> Result<u32, ApiError> {
         match self.on_loss {
-            OnRedisLoss::Share => Ok(self.live_nodes.load(Ordering::Relaxed)),
+            OnRedisLoss::Share => Ok(self.live_nodes.count()),
             OnRedisLoss::Open => Ok(1),
             OnRedisLoss::Closed => Err(ApiError {
                 retry_after: Some(1),

@@ -2,21 +2,19 @@
 //! configuration and replaces its own when that has gone up. Requests that run keep what they began with.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tollgate_core::{Clock, Millis};
-use tollgate_store::{NodeRecord, Store, StoreError, StoredConfiguration};
+use tollgate_core::Clock;
+use tollgate_store::{Store, StoreError, StoredConfiguration};
 use tollgate_upstream::egress;
 
+use super::live_nodes::LiveNodes;
 use crate::config::Config;
 use crate::reloadable::{Reloadable, ReloadableHandle};
 
 /// How often the version is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
-
-/// How often a node says that it is alive and which configuration it applies, if nothing has changed.
-const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Applies the configuration of file and database on this node.
 pub struct ConfigSync {
@@ -24,9 +22,7 @@ pub struct ConfigSync {
     clock: Arc<dyn Clock>,
     egress: egress::Client,
     reloadable: ReloadableHandle,
-    /// This process's name in the database.
-    node: String,
-    started_at: Millis,
+    live_nodes: Arc<LiveNodes>,
     /// Held while a configuration is read and applied: an older one never replaces a newer one.
     applying: Mutex<()>,
 }
@@ -40,18 +36,17 @@ impl ConfigSync {
         store: Store,
         clock: Arc<dyn Clock>,
         egress: egress::Client,
-        node: String,
+        live_nodes: Arc<LiveNodes>,
         file: Arc<Config>,
     ) -> Result<Self, String> {
         let stored = Arc::new(StoredConfiguration::default());
         let reloadable = Reloadable::open(file, stored, &egress, None)?;
         Ok(Self {
             store,
-            started_at: clock.now(),
-            node,
             clock,
             egress,
             reloadable: ReloadableHandle::new(reloadable),
+            live_nodes,
             applying: Mutex::new(()),
         })
     }
@@ -78,8 +73,9 @@ impl ConfigSync {
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let _applying = self.applying.lock().await;
         let current = self.reloadable.current();
-        // A pause may have ended.
+        // A pause may have ended, or a node.
         current.apply_pauses(self.clock.now());
+        current.apply_shares(&self.live_nodes);
         if self.store.config_version().await? == current.stored.version {
             return Ok(());
         }
@@ -109,32 +105,14 @@ impl ConfigSync {
             );
         }
         next.apply_pauses(self.clock.now());
+        next.apply_shares(&self.live_nodes);
         self.reloadable.replace(next);
         Ok(())
-    }
-
-    /// Writes down which configuration this node applies, and that it is alive.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn report(&self) -> Result<(), StoreError> {
-        let current = self.reloadable.current();
-        let errors = (!current.errors.is_empty()).then(|| current.errors.join("; "));
-        let node = NodeRecord {
-            id: self.node.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_at: self.started_at,
-            last_seen_at: self.clock.now(),
-            config_version: current.stored.version,
-            config_error: errors,
-        };
-        self.store.record_node(node).await
     }
 
     /// Polls. Never returns.
     pub async fn run(&self) {
         let mut is_failing = false;
-        let (mut reported, mut reported_at) = (self.reloadable.current(), Instant::now());
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             let refreshed = self.refresh().await;
@@ -147,14 +125,6 @@ impl ConfigSync {
                 tracing::warn!(error = %e, "cannot read the stored configuration");
             }
             is_failing = refreshed.is_err();
-            let current = self.reloadable.current();
-            if Arc::ptr_eq(&current, &reported) && reported_at.elapsed() < REPORT_INTERVAL {
-                continue;
-            }
-            match self.report().await {
-                Ok(()) => (reported, reported_at) = (current, Instant::now()),
-                Err(e) => tracing::warn!(error = %e, "cannot write down which configuration holds"),
-            }
         }
     }
 }

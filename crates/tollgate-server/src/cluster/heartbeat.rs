@@ -1,11 +1,15 @@
-//! The heartbeat of this node in the database, and the release of chat holds of nodes whose heartbeat stopped.
+//! The heartbeat of this node in the database, with which it leads if no other does, and the release of what nodes held whose heartbeat
+//! stopped.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tollgate_core::{Clock, Millis};
 use tollgate_store::{Store, StoreError};
+
+use super::live_nodes::LiveNodes;
+use super::readiness::Readiness;
+use crate::metrics::Metrics;
 
 /// Heartbeats in the time that one is valid (`leases.seconds`): several may be lost before other nodes take this one for dead.
 const BEATS_PER_LEASE: u64 = 6;
@@ -28,8 +32,12 @@ pub struct Heartbeat {
     pub lease: Millis,
     /// When a heartbeat was last on disk.
     pub last_beat: Mutex<Option<Instant>>,
-    /// How many nodes were alive at the last heartbeat, this one included; at least 1. `None` if nobody needs to know.
-    pub live_nodes: Option<Arc<AtomicU32>>,
+    /// The nodes that are alive, by the last heartbeat.
+    pub live_nodes: Arc<LiveNodes>,
+    /// Whether this node may lead.
+    pub readiness: Arc<Readiness>,
+    /// Shows how many nodes are alive, and whether this one leads.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Heartbeat {
@@ -57,20 +65,31 @@ impl Heartbeat {
     }
 
     async fn beat(&self, now: Millis) -> Result<(), StoreError> {
-        let sent = Instant::now();
-        self.store.heartbeat(&self.node, now + self.lease).await?;
+        let (sent, until) = (Instant::now(), now + self.lease);
+        let lead = async {
+            match self.store.is_shared() && self.readiness.is_ready() {
+                true => self.store.lead(&self.node, until, now).await,
+                false => Ok(false),
+            }
+        };
+        // Side by side, so that one commit has both.
+        let beat = self.store.heartbeat(&self.node, until);
+        let (beat, leads) = futures_util::join!(beat, lead);
+        beat?;
         *self.lock_last_beat() = Some(Instant::now());
         self.store.allow_grants(&self.node, sent, now, self.lease);
+        let lease = Duration::from_millis(self.lease.unsigned_abs());
+        self.live_nodes.set_leader(leads?, sent, lease);
         Ok(())
     }
 
     async fn count_live_nodes(&self, now: Millis) -> Result<(), StoreError> {
-        let Some(live_nodes) = &self.live_nodes else {
-            return Ok(());
-        };
-        let nodes = self.store.live_nodes(now).await?;
-        let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX).max(1);
-        live_nodes.store(count, Ordering::Relaxed);
+        if self.store.is_shared() {
+            let nodes = self.store.live_nodes(now).await?;
+            self.live_nodes.set(&nodes, &self.node);
+        }
+        let is_leader = self.live_nodes.is_leader();
+        self.metrics.set_nodes(self.live_nodes.count(), is_leader);
         Ok(())
     }
 

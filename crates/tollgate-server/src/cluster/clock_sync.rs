@@ -1,0 +1,122 @@
+//! Keeps the process's clock with its reference: the database's time where nodes share one, else this machine's. Leases and
+//! deadlines of nodes whose own clocks differ, or make a step, agree all the same. A node whose clock is far off is not ready:
+//! what it signs and what it logs is wrong.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_core::{Clock as _, Millis, SteadyClock, SystemClock, clock};
+use tollgate_store::{Store, StoreError};
+
+use super::readiness::Readiness;
+
+/// Time between two comparisons; shorter if leases are short.
+const MAX_INTERVAL: Duration = Duration::from_secs(5);
+/// Comparisons in the length of a lease.
+const COMPARISONS_PER_LEASE: u32 = 6;
+/// Which part of a lease clocks may differ by.
+const MAX_OFFSET_PART: Millis = 4;
+/// An answer of the database that took longer says too little about the time.
+const MAX_ROUND_TRIP: Duration = Duration::from_millis(400);
+/// Tasks wait no longer for their next attempt, but for those that wait for their deadline: these may be tried early.
+const MAX_TASK_PAUSE: Millis = clock::MINUTE;
+
+/// A clock that shows the reference's time.
+///
+/// # Errors
+/// The store's.
+pub async fn start(store: &Store) -> Result<SteadyClock, StoreError> {
+    let now = match store.is_shared() {
+        true => store.database_now().await?,
+        false => SystemClock.now(),
+    };
+    // Whatever the clock was when the last run ended, nothing waits for a time far off.
+    store.release_stranded(MAX_TASK_PAUSE, now).await?;
+    Ok(SteadyClock::new(now))
+}
+
+/// Compares the process's clock, and this machine's, with the database's.
+pub struct ClockSync {
+    store: Store,
+    steady: Arc<SteadyClock>,
+    readiness: Arc<Readiness>,
+    /// The length of a lease.
+    lease: Millis,
+}
+
+impl ClockSync {
+    /// Keeps `steady` with its reference.
+    pub fn new(
+        store: Store,
+        steady: Arc<SteadyClock>,
+        readiness: Arc<Readiness>,
+        lease: Millis,
+    ) -> Self {
+        Self {
+            store,
+            steady,
+            readiness,
+            lease,
+        }
+    }
+
+    /// Compares at intervals. Never returns.
+    pub async fn run(&self) {
+        let lease = Duration::from_millis(self.lease.unsigned_abs());
+        let interval = (lease / COMPARISONS_PER_LEASE).min(MAX_INTERVAL);
+        loop {
+            tokio::time::sleep(interval).await;
+            self.compare().await;
+        }
+    }
+
+    /// Compares once; not at all if the reference does not tell the time.
+    pub async fn compare(&self) {
+        let Some(reference) = self.read_reference().await else {
+            return;
+        };
+        let of_machine = SystemClock.now() - reference;
+        let of_process = self.steady.now() - reference;
+        let offset = match of_machine.abs() >= of_process.abs() {
+            true => of_machine,
+            false => of_process,
+        };
+        let max = self.lease / MAX_OFFSET_PART;
+        self.readiness.set_clock_offset(offset, max);
+        let Some(step) = self.steady.observe(reference) else {
+            return;
+        };
+        tracing::warn!(
+            step_ms = step,
+            "the time made a step; leases and deadlines follow it"
+        );
+        if step < 0
+            && let Err(e) = self
+                .store
+                .release_stranded(MAX_TASK_PAUSE, self.steady.now())
+                .await
+        {
+            tracing::warn!(error = %e, "cannot make tasks due that wait for a time far off");
+        }
+    }
+
+    /// `None` if the database does not tell, or took too long.
+    async fn read_reference(&self) -> Option<Millis> {
+        if !self.store.is_shared() {
+            return Some(SystemClock.now());
+        }
+        let started = Instant::now();
+        match self.store.database_now().await {
+            Ok(now) => {
+                let took = started.elapsed();
+                let half = Millis::try_from(took.as_millis() / 2).unwrap_or(0);
+                (took <= MAX_ROUND_TRIP).then_some(now + half)
+            }
+            Err(e) => {
+                tracing::debug!(error = %e, "cannot read the database's time");
+                None
+            }
+        }
+    }
+}

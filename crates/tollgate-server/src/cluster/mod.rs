@@ -1,0 +1,9 @@
+//! What nodes that share a database know of each other: who is alive and who leads, whether their clocks, programs and settings
+//! agree, and which configuration of the database each applies (docs/nodes.md).
+
+pub mod clock_sync;
+pub mod config_sync;
+pub mod heartbeat;
+pub mod live_nodes;
+pub mod peers;
+pub mod readiness;

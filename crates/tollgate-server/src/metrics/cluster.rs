@@ -1,0 +1,58 @@
+//! What this node is among the others on its database.
+
+use prometheus::{Gauge, GaugeVec, Opts, Registry};
+use tollgate_core::{Millis, clock};
+
+/// The handles.
+pub(super) struct ClusterMetrics {
+    nodes: Gauge,
+    leader: Gauge,
+    clock_offset: Gauge,
+    not_ready: GaugeVec,
+}
+
+impl ClusterMetrics {
+    /// A node that is alone, in `registry`.
+    pub(super) fn new(registry: &Registry) -> Self {
+        let gauge = |name: &str, help: &str| {
+            let gauge = Gauge::with_opts(Opts::new(name, help)).expect("a good name");
+            super::register(registry, gauge)
+        };
+        let not_ready = Opts::new(
+            "tollgate_node_not_ready",
+            "1 for what keeps this node from being ready",
+        );
+        Self {
+            nodes: gauge(
+                "tollgate_nodes",
+                "Nodes that are alive and ready, this one included",
+            ),
+            leader: gauge(
+                "tollgate_leader",
+                "Whether this node does what only one has to do",
+            ),
+            clock_offset: gauge(
+                "tollgate_clock_offset_seconds",
+                "How far the clock of this node is ahead of the database's",
+            ),
+            not_ready: super::register(
+                registry,
+                GaugeVec::new(not_ready, &["cause"]).expect("a good name"),
+            ),
+        }
+    }
+
+    pub(super) fn set_nodes(&self, count: u32, is_leader: bool) {
+        self.nodes.set(f64::from(count));
+        self.leader.set(f64::from(u8::from(is_leader)));
+    }
+
+    pub(super) fn set_clock_offset(&self, offset: Millis) {
+        self.clock_offset.set(offset as f64 / clock::SECOND as f64);
+    }
+
+    pub(super) fn set_not_ready(&self, cause: &str, is_so: bool) {
+        let gauge = self.not_ready.with_label_values(&[cause]);
+        gauge.set(f64::from(u8::from(is_so)));
+    }
+}

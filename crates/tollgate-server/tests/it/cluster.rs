@@ -1,0 +1,312 @@
+//! What several gateways on one database know of each other: a wrong clock, an old program, other settings, who leads, which keys
+//! changed, and shares of limits.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+on_both!(a_change_of_one_key_leaves_the_others_cached,);
+on_postgres!(
+    a_node_whose_clock_is_wrong_is_not_ready,
+    a_node_that_is_too_old_is_not_ready,
+    a_node_with_other_settings_is_not_ready,
+    another_node_leads_when_the_leader_dies,
+    without_redis_each_node_admits_its_share,
+);
+
+const OWNER: &str = "the-operators-own-admin-key-0123456789";
+const LEASE_S: u64 = 2;
+const IMAGE: &str = "gpt-image-2-official";
+
+fn node() -> Setup {
+    let setup = Setup::new(Backend::Postgres).admin_key(OWNER);
+    setup.env("TOLLGATE_LEASES__SECONDS", LEASE_S.to_string())
+}
+
+fn owner_of(gateway: &TestGateway) -> Client {
+    gateway.client(Some(OWNER.to_owned()), String::new())
+}
+
+/// The nodes as the admin API lists them, newest first.
+async fn nodes_at(owner: &Client) -> Vec<Value> {
+    let nodes = owner.get_json("/admin/v1/nodes").await;
+    nodes["data"].as_array().unwrap().clone()
+}
+
+/// Waits until `/readyz` says that this part is wrong; returns the reason.
+async fn until_not_ready(gateway: &TestGateway, part: &str) -> String {
+    let client = gateway.anonymous();
+    until("the node to be not ready", async || {
+        let reply = client.get("/readyz").await;
+        let body = reply.json();
+        let is_so = reply.status == 503 && body["part"] == part;
+        is_so.then(|| body["reason"].as_str().unwrap().to_owned())
+    })
+    .await
+}
+
+async fn until_ready(gateway: &TestGateway) {
+    let client = gateway.anonymous();
+    let is_ready = async || client.get("/readyz").await.status == 200;
+    until_true("the node to be ready", is_ready).await;
+}
+
+/// A node that is not ready accepts tasks that reach it all the same, and leaves them to others.
+async fn check_takes_no_tasks(gateway: &TestGateway, client: &Client) -> String {
+    let id = client
+        .submit(&json!({ "model": IMAGE, "prompt": "a kite" }))
+        .await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(
+        gateway.query_number("SELECT COUNT(*) FROM attempts").await,
+        0
+    );
+    id
+}
+
+async fn a_node_whose_clock_is_wrong_is_not_ready(_: Backend) {
+    let mut gateway = node().prepare().await;
+    // The database's clock goes wrong instead of the machine's: as far as the node can see, that is the same.
+    for sql in [
+        "CREATE TABLE clock_error (seconds BIGINT)",
+        "INSERT INTO clock_error VALUES (-90)",
+        "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+         'SELECT pg_catalog.clock_timestamp() + (SELECT seconds FROM public.clock_error) * interval ''1 second'''",
+        "DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET search_path = public, pg_catalog'; END $$",
+    ] {
+        gateway.execute(sql).await;
+    }
+    gateway.start_server().await;
+    let owner = owner_of(&gateway);
+    let reason = until_not_ready(&gateway, "clock").await;
+    let expected = "this node's clock is 90.0 s ahead of the database's, and 0.5 s are allowed";
+    assert!(reason.starts_with(expected), "{reason}");
+    let client = gateway.unlimited_client().await;
+    let id = check_takes_no_tasks(&gateway, &client).await;
+    let shown = nodes_at(&owner).await;
+    assert_eq!(shown[0]["ready"], false);
+    assert_eq!(shown[0]["leader"], false);
+    assert!(
+        shown[0]["not_ready"]
+            .as_str()
+            .unwrap()
+            .starts_with(expected)
+    );
+    let offset = shown[0]["clock_offset_ms"].as_i64().unwrap();
+    assert!((89_000..91_000).contains(&offset), "{offset}");
+    let metric = "tollgate_node_not_ready{cause=\"clock\"}";
+    assert!(gateway.metric(metric).await > 0.5);
+    assert!(gateway.metric("tollgate_clock_offset_seconds").await > 89.0);
+    // The machine's clock is set right. The process's own follows the database's only after a minute.
+    gateway.terminate().await;
+    gateway.execute("UPDATE clock_error SET seconds = 0").await;
+    gateway.start_server().await;
+    until_ready(&gateway).await;
+    client.wait_for_end(&id).await;
+    assert!(gateway.metric(metric).await < 0.5);
+    until_true("the node to lead", async || {
+        let shown = nodes_at(&owner).await;
+        shown[0]["ready"] == true && shown[0]["leader"] == true
+    })
+    .await;
+    gateway.execute("UPDATE clock_error SET seconds = 7").await;
+    let reason = until_not_ready(&gateway, "clock").await;
+    assert!(reason.contains(" behind the database's"), "{reason}");
+    gateway.execute("UPDATE clock_error SET seconds = 0").await;
+    until_ready(&gateway).await;
+    assert!(gateway.log().contains("this node is not ready"));
+    gateway.close().await;
+}
+
+async fn a_node_that_is_too_old_is_not_ready(_: Backend) {
+    let mut gateway = node().start().await;
+    let client = gateway.unlimited_client().await;
+    until_ready(&gateway).await;
+    let known = "SELECT value FROM meta WHERE name = 'schema_version'";
+    let known = gateway.query_number(known).await;
+    let oldest = "UPDATE meta SET value = {} WHERE name = 'oldest_compatible'";
+    let set_oldest = async |to: i64| {
+        gateway
+            .execute(&oldest.replace("{}", &to.to_string()))
+            .await
+    };
+    set_oldest(known + 1).await;
+    let reason = until_not_ready(&gateway, "version").await;
+    assert!(reason.contains("run a newer tollgate"), "{reason}");
+    let id = check_takes_no_tasks(&gateway, &client).await;
+    set_oldest(known).await;
+    until_ready(&gateway).await;
+    client.wait_for_end(&id).await;
+    gateway.terminate().await;
+    gateway.close().await;
+}
+
+async fn a_node_with_other_settings_is_not_ready(_: Backend) {
+    let mut a = node().start().await;
+    let b = node()
+        .config("currency = \"CNY\"\nlimits.rpm = 7")
+        .beside(&a);
+    let mut b = b.start().await;
+    let owner = owner_of(&a);
+    let reason = until_not_ready(&b, "settings").await;
+    let expected = "currency must be the same on all nodes, and differs from that of node node_";
+    assert!(reason.starts_with(expected), "{reason}");
+    until_ready(&a).await;
+    let shown = nodes_at(&owner).await;
+    assert_eq!(
+        (&shown[0]["ready"], &shown[1]["ready"]),
+        (&json!(false), &json!(true))
+    );
+    // What may differ is shown.
+    let fingerprint = |at: usize| shown[at]["config_fingerprint"].as_str().unwrap().to_owned();
+    assert_ne!(fingerprint(0), fingerprint(1));
+    // Once the others are gone, it is the one that says what holds.
+    let mut c = node().beside(&a).start().await;
+    until_true(
+        "the same configuration to have the same fingerprint",
+        async || {
+            let shown = nodes_at(&owner).await;
+            shown.len() == 3 && shown[0]["config_fingerprint"] == fingerprint(1)
+        },
+    )
+    .await;
+    a.terminate().await;
+    c.terminate().await;
+    until_ready(&b).await;
+    b.terminate().await;
+    for gateway in [c, b, a] {
+        gateway.close().await;
+    }
+}
+
+async fn another_node_leads_when_the_leader_dies(_: Backend) {
+    let mut a = node().start().await;
+    let b = node().beside(&a).start().await;
+    let (at_a, at_b) = (owner_of(&a), owner_of(&b));
+    until_true("the first node to lead alone", async || {
+        let leads = |node: &Value| node["leader"] == true;
+        let shown = nodes_at(&at_a).await;
+        shown.len() == 2 && !leads(&shown[0]) && leads(&shown[1])
+    })
+    .await;
+    let leader = async |gateway: &TestGateway| gateway.metric("tollgate_leader").await > 0.5;
+    until_true("its metric", async || leader(&a).await && !leader(&b).await).await;
+    assert!((b.metric("tollgate_nodes").await - 2.0).abs() < 0.1);
+    // Its work is done by the other.
+    let client = b.funded_client("10").await;
+    a.kill().await;
+    until_true("the other node to lead", async || leader(&b).await).await;
+    client
+        .generate(&json!({ "model": IMAGE, "prompt": "a kite" }))
+        .await;
+    until_true("usage to be rolled up", async || {
+        b.query_number("SELECT COUNT(*) FROM usage_pending").await == 0
+    })
+    .await;
+    until_true("the dead node to be gone", async || {
+        nodes_at(&at_b).await.len() == 1
+    })
+    .await;
+    // One that is told to stop makes way at once.
+    let mut c = node().beside(&b).start().await;
+    assert!(!leader(&c).await);
+    b.close().await;
+    let shown = nodes_at(&owner_of(&c)).await;
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    until_true("the last node to lead", async || leader(&c).await).await;
+    c.terminate().await;
+    c.close().await;
+    a.close().await;
+}
+
+async fn without_redis_each_node_admits_its_share(_: Backend) {
+    let a = node().start().await;
+    let b = node().beside(&a).start().await;
+    until_true("each to know of the other", async || {
+        a.metric("tollgate_nodes").await > 1.5 && b.metric("tollgate_nodes").await > 1.5
+    })
+    .await;
+    a.user("busy", &[]).await;
+    let at_a = a.key("busy", &["--rpm", "21"]).await;
+    let at_b = b.client(at_a.secret.clone(), at_a.key_id.clone());
+    let mut admitted = 0;
+    for i in 0..60 {
+        let client = [&at_a, &at_b][i % 2];
+        let batch = json!({ "task_ids": ["task_x"] });
+        let reply = client.post("/v1/tasks/batch", &batch).await;
+        match reply.status {
+            200 => admitted += 1,
+            _ => assert!(reply.rejected(429, "").contains("21")),
+        }
+    }
+    assert_eq!(admitted, 20);
+    // The other one's share is free once that is gone.
+    b.close().await;
+    until_true("the node to be alone", async || {
+        a.metric("tollgate_nodes").await < 1.5
+    })
+    .await;
+    for left in (0..11).rev() {
+        let batch = json!({ "task_ids": ["task_x"] });
+        let reply = at_a.post("/v1/tasks/batch", &batch).await.expect(200);
+        assert_eq!(reply.header("x-ratelimit-remaining"), left.to_string());
+    }
+    a.close().await;
+}
+
+/// A row that is changed without a word in the feed shows whether it was read again.
+async fn a_change_of_one_key_leaves_the_others_cached(backend: Backend) {
+    let gateway = Setup::new(backend).admin_key(OWNER).start().await;
+    gateway.user("ann", &[]).await;
+    let (first, second) = (gateway.key("ann", &[]).await, gateway.key("ann", &[]).await);
+    let other = gateway.funded_client("1").await;
+    let all = [&first, &second, &other];
+    let statuses = async || {
+        let mut statuses = Vec::new();
+        for client in all {
+            statuses.push(client.get("/v1/tasks").await.status);
+        }
+        statuses
+    };
+    // Keys that were made are in the feed too.
+    until_true("the cache to be warm", async || {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        statuses().await == [200; 3]
+    })
+    .await;
+    gateway.execute("UPDATE keys SET revoked_at = 1").await;
+    assert_eq!(statuses().await, [200; 3]);
+    let owner = owner_of(&gateway);
+    let change = async |path: &str, change: Value| {
+        let json = serde_json::to_vec(&change).unwrap();
+        let tag = owner.get(path).await.header("etag").to_owned();
+        let request = owner.request(http::Method::PATCH, path);
+        let request = request.header("content-type", "application/json");
+        let request = request
+            .header("if-match", tag)
+            .body(bytes::Bytes::from(json).into());
+        owner.send(request.unwrap()).await.expect(200);
+    };
+    let path = format!("/admin/v1/keys/{}", first.key_id);
+    change(&path, json!({ "rpm": 100 })).await;
+    until_true("the changed key to be read again", async || {
+        statuses().await[0] == 401
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(statuses().await, [401, 200, 200]);
+    // With a user, all its keys.
+    let user = gateway
+        .query("SELECT id FROM users WHERE name = 'ann'")
+        .await[0][0]
+        .clone();
+    change(&format!("/admin/v1/users/{user}"), json!({ "rpm": 100 })).await;
+    until_true("the user's key to be read again", async || {
+        statuses().await[1] == 401
+    })
+    .await;
+    assert_eq!(statuses().await, [401, 401, 200]);
+    gateway.close().await;
+}
