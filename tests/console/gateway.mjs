@@ -100,6 +100,22 @@ try {
   await press("Wake");
   await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
 
+  // One that was deleted, to which chats and the trail may still link.
+  await page.goto(`${gateway.url}/console/channels`);
+  await press("New channel");
+  await page.locator("dialog input[name=name]").fill("gone");
+  await page.locator("dialog select[name=kind]").selectOption("sandbox");
+  await page.locator("dialog textarea[name=apis]").fill("messages");
+  await press("Create");
+  await page.getByRole("heading", { name: "gone", exact: true }).waitFor();
+  await press("Delete");
+  await press("Delete the channel");
+  await page.getByRole("heading", { name: "Channels", exact: true }).waitFor();
+  await page.goto(`${gateway.url}/console/channels/gone`);
+  await page.getByText("There is no channel of this name.").waitFor();
+  await page.getByRole("link", { name: "What was done to it" }).click();
+  await page.getByText("channel.delete", { exact: true }).first().waitFor();
+
   await page.goto(`${gateway.url}/console/models?model=sora-2`);
   await press("Set price: sora-2");
   await page.locator("dialog input[name=per_second]").fill("0.25");
@@ -114,6 +130,7 @@ try {
 
   await page.goto(`${gateway.url}/console/nodes`);
   await page.locator("td", { hasText: "node_" }).first().waitFor();
+  await page.locator("td", { hasText: "leader" }).first().waitFor();
 
   await page.goto(`${gateway.url}/console/events`);
   for (const action of ["user.create", "user.credit", "key.create"]) await page.getByText(action, { exact: true }).first().waitFor();

@@ -100,10 +100,11 @@ export function Facts({ rows }) {
 
 /**
  * Loads something and draws it: a progress line meanwhile, an error if it failed.
- * `again` is given to `children` to load it anew.
+ * `again` is given to `children` to load it anew; `missing` is drawn where there is no such thing (404).
  */
-export function Load({ load, deps = [], children }) {
+export function Load({ load, deps = [], missing = null, children }) {
   const { state, again } = useLoad(load, deps);
+  if (missing && state.error?.status === 404) return missing;
   if (state.error) return html`<${ErrorNotice} error=${state.error} retry=${again} />`;
   if (state.value === undefined) return html`<p class="loading" role="status">${t("Loading…")}</p>`;
   return children(state.value, again);

@@ -9,14 +9,16 @@ import { confirm } from "../lib/dialog.js";
 import { deleteObject, editObject, openForm, run } from "../lib/forms.js";
 import { channelFields } from "./channels.js";
 
-/** The channel as it would stand in the configuration file. */
+/** The channel as it would stand in the configuration file: the settings of the form, without those that say nothing. */
 function asToml(channel) {
-  const line = (name, value) => (value == null || (typeof value === "object" && !Array.isArray(value) && !Object.keys(value).length) ? [] : [`${name} = ${toml(value)}`]);
-  const keys = (channel.api_keys ?? []).map((key) => (key.origin?.startsWith("env:") ? key.origin : `env:KEY_${key.hint}`));
-  const models = channel.models?.map(({ name, upstream }) => (upstream && upstream !== name ? { name, upstream } : name));
-  return ["[[channel]]", ...line("name", channel.name), ...line("kind", channel.kind), ...line("base_url", channel.base_url),
-    ...line("api_keys", keys.length ? keys : null), ...line("models", models), ...line("priority", channel.priority), ...line("weight", channel.weight),
-    ...line("max_concurrency", channel.max_concurrency), ...line("options", channel.options)].join("\n");
+  const shown = {
+    ...channel,
+    api_keys: (channel.api_keys ?? []).map((key) => (key.origin?.startsWith("env:") ? key.origin : `env:KEY_${key.hint}`)),
+    models: channel.models?.map(({ name, upstream }) => (upstream && upstream !== name ? { name, upstream } : name)),
+  };
+  const isSaid = (value) => value != null && value !== false && (typeof value !== "object" || Object.keys(value).length > 0);
+  const names = ["name", ...channelFields().map((field) => field.name)].filter((name) => isSaid(shown[name]));
+  return ["[[channel]]", ...names.map((name) => `${name} = ${toml(shown[name])}`)].join("\n");
 }
 
 function toml(value) {
@@ -29,7 +31,9 @@ export function Channel({ name }) {
   const source = address.value.searchParams.get("source");
   const path = `/channels/${encodeURIComponent(name)}`;
   const own = withQuery(path, { source });
-  return html`<${Load} deps=${[own]} load=${(signal) => get(path, { source }, signal)}>${(channel, again) => html`<${Details} channel=${channel} path=${path} own=${own} again=${again} />`}<//>`;
+  const missing = html`<${PageHead} title=${name}>${t("There is no channel of this name. Tasks and chats that it served keep its name after it was deleted.")}<//>
+    <p><a href=${`${base}/events?object_id=${encodeURIComponent(name)}`}>${t("What was done to it")}</a> · <a href=${`${base}/chats?channel=${encodeURIComponent(name)}`}>${t("Its chats")}</a> · <a href=${`${base}/tasks?channel=${encodeURIComponent(name)}`}>${t("Its tasks")}</a></p>`;
+  return html`<${Load} deps=${[own]} missing=${missing} load=${(signal) => get(path, { source }, signal)}>${(channel, again) => html`<${Details} channel=${channel} path=${path} own=${own} again=${again} />`}<//>`;
 }
 
 function Details({ channel, path, own, again }) {

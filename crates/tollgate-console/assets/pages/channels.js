@@ -9,7 +9,7 @@ import { createObject } from "../lib/forms.js";
 
 const KINDS = ["openai", "anthropic", "gemini", "ark", "dashscope", "xai", "kling", "replicate", "fal", "sandbox"];
 
-/** Fields of a channel, but its name. */
+/** Fields of a channel, but its name: for forms, and in this order in TOML. */
 export const channelFields = () => [
   { name: "kind", label: t("Kind"), type: "select", options: KINDS },
   { name: "base_url", label: t("Base URL"), nullable: true, hint: t("Empty: the provider's own.") },
@@ -18,6 +18,15 @@ export const channelFields = () => [
   { name: "priority", label: t("Priority"), type: "integer", hint: t("Lower numbers are tried first.") },
   { name: "weight", label: t("Weight"), type: "integer", min: 0, hint: t("Channels with the same priority share the requests by weight.") },
   { name: "max_concurrency", label: t("Requests at the same time"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
+  { name: "connect_s", label: t("Seconds to connect"), type: "number", min: 0, nullable: true, hint: t("Of chats. Empty: as for all channels.") },
+  { name: "first_byte_s", label: t("Seconds to the first byte"), type: "number", min: 0, nullable: true, hint: t("Of chats. Empty: as for all channels.") },
+  { name: "idle_s", label: t("Seconds between two pieces"), type: "number", min: 0, nullable: true, hint: t("Of chats. Empty: as for all channels.") },
+  { name: "apis", label: t("Chat formats"), type: "lines", nullable: true, hint: t("One a line. Empty: all that the provider supports.") },
+  { name: "poll_ms", label: t("Milliseconds between polls"), type: "integer", min: 1, nullable: true, hint: t("Empty: as the provider asks.") },
+  { name: "fetch_urls", label: t("Fetch the files of clients"), type: "json", nullable: true, hint: t("true or false. Empty: if the server is on a private network.") },
+  { name: "trace_context", label: t("Send the trace to the provider"), type: "switch" },
+  { name: "allow", label: t("Allowed options of chats"), type: "lines", nullable: true, hint: t("One a line: options that may change the price at the provider, or keep state there.") },
+  { name: "betas", label: t("Beta features"), type: "lines", nullable: true, hint: t("One a line: those that clients may turn on by a header.") },
   { name: "options", label: t("Options of the provider"), type: "json" },
 ];
 
