@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Clock, id};
+use tollgate_store::StoreError;
 
 use super::{Common, Failed, first_writes, open_store};
 use crate::alerts::AlertSender;
@@ -30,6 +31,8 @@ use crate::usage;
 
 /// How long settlements may go on after the last connection has ended.
 const CLOSING: Duration = Duration::from_secs(5);
+/// How long giving back what this node has may take: other nodes wait no longer than its heartbeat is valid anyway.
+const LEAVING: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub(super) struct Serve {
@@ -244,20 +247,24 @@ async fn until_stopped(
         );
     }
     drop(background);
-    if let Err(e) = app.store.return_all_grants(app.clock.now()).await {
-        tracing::warn!(error = %e, "grants of this node are left: other nodes release them");
-    }
-    if let Err(e) = app
-        .store
-        .end_node(&app.heartbeat.node, app.clock.now())
-        .await
-    {
-        tracing::warn!(error = %e, "other nodes count this one until its heartbeat expires");
+    match timeout(LEAVING, leave(app)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(e)) => tracing::warn!(error = %e, "other nodes release what this one has"),
+        Err(_) => {
+            tracing::warn!("other nodes release what this one has: the database does not answer")
+        }
     }
     if let Err(e) = app.store.empty_write_ahead_log().await {
         tracing::warn!(error = %e, "the database's write-ahead log is left as it is");
     }
     Ok(())
+}
+
+/// Gives back what this node has granted itself, and ends its heartbeat.
+async fn leave(app: &App) -> Result<(), StoreError> {
+    let now = app.clock.now();
+    app.store.return_all_grants(now).await?;
+    app.store.end_node(&app.heartbeat.node, now).await
 }
 
 /// Runs `work` once `written` is cancelled; not at all if `drain` is cancelled before.
