@@ -17,7 +17,7 @@ use crate::repo;
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 
 /// Tests that run at the same time: most of them wait for a gateway, so more than there are processors.
-const THREADS: (&str, &str) = ("RUST_TEST_THREADS", "5");
+const THREADS: (&str, &str) = ("RUST_TEST_THREADS", "8");
 
 /// Where the tests look for their PostgreSQL server.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
