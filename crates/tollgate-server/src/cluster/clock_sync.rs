@@ -76,14 +76,10 @@ impl ClockSync {
         let Some(reference) = self.read_reference().await else {
             return;
         };
-        let of_machine = SystemClock.now() - reference;
-        let of_process = self.steady.now() - reference;
-        let offset = match of_machine.abs() >= of_process.abs() {
-            true => of_machine,
-            false => of_process,
-        };
-        let max = self.lease / MAX_OFFSET_PART;
-        self.readiness.set_clock_offset(offset, max);
+        // A node that is alone agrees with itself, also while its machine's clock makes a step.
+        if self.store.is_shared() {
+            self.report_offset(reference);
+        }
         let Some(step) = self.steady.observe(reference) else {
             return;
         };
@@ -99,6 +95,18 @@ impl ClockSync {
         {
             tracing::warn!(error = %e, "cannot make tasks due that wait for a time far off");
         }
+    }
+
+    /// Compares this machine's clock and the process's with the database's: the one that is further off counts.
+    fn report_offset(&self, reference: Millis) {
+        let of_machine = SystemClock.now() - reference;
+        let of_process = self.steady.now() - reference;
+        let offset = match of_machine.abs() >= of_process.abs() {
+            true => of_machine,
+            false => of_process,
+        };
+        let max = self.lease / MAX_OFFSET_PART;
+        self.readiness.set_clock_offset(offset, max);
     }
 
     /// `None` if the database does not tell, or took too long.
