@@ -11,10 +11,10 @@ import { Code } from "../lib/elements.js";
 export function Nodes() {
   const nodeColumns = [
     { label: t("Node"), cell: (row) => html`<span class="id">${row.id}</span>` }, { label: t("Version"), cell: (row) => row.version },
-    { label: t("State"), cell: (row) => html`<${Badge} of=${row.ready ? "ready" : "not ready"} tone=${row.ready ? "good" : "bad"} /> ${row.leader ? html`<${Badge} of="leader" />` : ""} ${row.not_ready ?? ""}` },
+    { label: t("State"), cell: (row) => html`<span><${Badge} of=${row.ready ? "ready" : "not ready"} tone=${row.ready ? "good" : "bad"} /> ${row.leader ? html`<${Badge} of="leader" />` : ""} ${row.not_ready ?? ""}</span>` },
     { label: t("Clock"), cell: (row) => (row.clock_offset_ms === null ? "–" : t("{n} ms", { n: row.clock_offset_ms })) },
     { label: t("Started"), cell: (row) => html`<${Time} at=${row.started_at} />` }, { label: t("Last seen"), cell: (row) => html`<${Time} at=${row.last_seen_at} />` },
-    { label: t("Configuration"), cell: (row) => (row.config_error ? html`<${Badge} of="error" /> ${row.config_error}` : html`${row.config_version} <span class="id">${row.config_fingerprint ?? ""}</span>`) },
+    { label: t("Configuration"), cell: (row) => (row.config_error ? html`<${Badge} of="error" /> ${row.config_error}` : html`<span>${row.config_version} <span class="id">${row.config_fingerprint ?? ""}</span></span>`) },
   ];
   const configColumns = [
     { label: t("Setting"), cell: (row) => html`<code>${row.key}</code>` }, { label: t("Value"), cell: (row) => html`<code>${JSON.stringify(row.value)}</code>` },
