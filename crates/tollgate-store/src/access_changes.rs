@@ -27,7 +27,7 @@ pub(crate) const DELETE_OLD_CHANGES: Sql = Sql::both(
 );
 
 /// What was created, changed, disabled or revoked.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessChange {
     /// The user with that id: all its keys are to be read again.
     User(String),

@@ -160,24 +160,34 @@ impl Authenticator {
         }
     }
 
+    /// Drops what has changed. The version first: a key that was read before the change is not cached from then on, so what is
+    /// found below is all that is stale.
     fn forget(&self, changed: &AccessChanges) {
-        let mut stale = Vec::new();
-        if let Some(changes) = &changed.changes {
-            let changes: HashSet<&AccessChange> = changes.iter().collect();
-            let is_changed = |key: &Key| {
-                changes.contains(&AccessChange::Key(key.id.clone()))
-                    || changes.contains(&AccessChange::User(key.user_id.clone()))
+        {
+            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            self.version.store(changed.version, Ordering::Release);
+            if changed.changes.is_none() {
+                cache.clear();
+            }
+        }
+        let (mut users, mut keys) = (HashSet::new(), HashSet::new());
+        for change in changed.changes.iter().flatten() {
+            match change {
+                AccessChange::User(id) => users.insert(id.as_str()),
+                AccessChange::Key(id) => keys.insert(id.as_str()),
             };
+        }
+        let stale: Vec<[u8; 8]> = {
             // Requests go on reading the cache meanwhile.
             let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-            let found = cache.iter().filter(|(_, cached)| is_changed(&cached.key));
-            stale.extend(found.map(|(prefix, _)| *prefix));
-        }
+            let is_stale =
+                |key: &Key| keys.contains(key.id.as_str()) || users.contains(key.user_id.as_str());
+            let found = cache.iter().filter(|(_, cached)| is_stale(&cached.key));
+            found.map(|(prefix, _)| *prefix).collect()
+        };
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        self.version.store(changed.version, Ordering::Release);
-        match changed.changes {
-            Some(_) => stale.iter().for_each(|prefix| drop(cache.remove(prefix))),
-            None => cache.clear(),
+        for prefix in stale {
+            cache.remove(&prefix);
         }
     }
 }
