@@ -299,13 +299,9 @@ impl FileStorage {
         }
     }
 
-    /// Whether files are in a folder, which other nodes may not see.
-    pub fn is_folder(&self) -> bool {
-        matches!(self.backend, Backend::Folder(_))
-    }
-
-    /// Deletes expired files, and what a crash left a day ago.
-    pub async fn delete_expired(&self, now: Millis) {
+    /// Deletes expired files of this node's folder, which other nodes may not see, and what a crash left a day ago; the expired
+    /// objects of the bucket only if `and_objects`, since one node is enough for these.
+    pub async fn delete_expired(&self, now: Millis, and_objects: bool) {
         let warn = |error: io::Error| tracing::warn!(%error, "cannot delete expired files");
         let temporary = self.temporary.clone();
         let folder = match &self.backend {
@@ -321,7 +317,8 @@ impl FileStorage {
         if let Ok(Err(error)) = deleted.await {
             warn(error);
         }
-        if let Backend::S3(s3) = &self.backend
+        if and_objects
+            && let Backend::S3(s3) = &self.backend
             && let Err(error) = s3.delete_expired(now / 1000).await
         {
             warn(error);

@@ -20,10 +20,7 @@ pub async fn run(context: Arc<TaskContext>) {
         tokio::time::sleep(interval).await;
         let now = context.clock.now();
         let is_leader = context.live_nodes.is_leader();
-        // A folder may be one of several.
-        if is_leader || context.files.is_folder() {
-            context.files.delete_expired(now).await;
-        }
+        context.files.delete_expired(now, is_leader).await;
         if !is_leader {
             continue;
         }

@@ -97,7 +97,7 @@ async fn expired_files_are_deleted_and_no_others() {
         let stored = storage.local_copy(Visibility::Private, &name, 0).await;
         kept.push((expires_at, stored.unwrap().path().to_owned()));
     }
-    storage.delete_expired(7_250_000).await;
+    storage.delete_expired(7_250_000, false).await;
     for (expires_at, path) in kept {
         assert_eq!(path.exists(), expires_at > 7_250, "{expires_at}");
     }
