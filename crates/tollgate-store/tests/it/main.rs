@@ -12,6 +12,7 @@ mod grants;
 mod lost_commits;
 mod model;
 mod nodes;
+mod old_schemas;
 mod opening;
 mod postgres_outage;
 mod postgres_server;

@@ -14,6 +14,7 @@ use crate::fixtures::{
     NOW, TestAccount, account, amount, assert_clean, cancel, chat, chat_end, claim_one, failed,
     finish, hold, node, start_attempt, submit, task, tokens,
 };
+use crate::old_schemas::undo_migrations;
 
 on_both!(
     usage_counts_what_ended_and_was_refunded,
@@ -380,39 +381,7 @@ async fn usage_of_earlier_versions_is_filled_in(db: &Db) {
     let ann = account(&store, "ann", "100").await;
     use_everything(&store, &ann).await;
     drop(store);
-    for statement in [
-        "DROP TABLE access_changes",
-        "DROP TABLE leader",
-        "ALTER TABLE nodes DROP COLUMN schema_version",
-        "ALTER TABLE nodes DROP COLUMN clock_offset",
-        "ALTER TABLE nodes DROP COLUMN settings",
-        "ALTER TABLE nodes DROP COLUMN not_ready",
-        "DROP TABLE grants",
-        "ALTER TABLE audits DROP COLUMN progress",
-        "ALTER TABLE tasks DROP COLUMN polled_at",
-        "DROP TABLE usage_daily",
-        "DROP TABLE oidc_identities",
-        "DROP TABLE oidc_sign_ins",
-        "DROP TABLE alerts",
-        "DROP TABLE alert_states",
-        "DROP TABLE alert_deliveries",
-        "DROP TABLE open_circuits",
-        "DROP INDEX callbacks_given_up",
-        "DELETE FROM meta WHERE name = 'alerts_checked_at'",
-        "DROP TABLE portal_sessions",
-        "ALTER TABLE keys DROP COLUMN parent_key_id",
-        "DROP TABLE tail_events",
-        "DELETE FROM meta WHERE name = 'tail_watched_until'",
-        "DROP TABLE budgets",
-        "ALTER TABLE users DROP COLUMN budgets",
-        "ALTER TABLE keys DROP COLUMN budgets",
-        "ALTER TABLE tasks DROP COLUMN trace_context",
-        "DROP TABLE usage_hourly",
-        "DROP TABLE usage_pending",
-        "UPDATE meta SET value = 12 WHERE name = 'schema_version'",
-    ] {
-        db.raw(statement).await;
-    }
+    undo_migrations(db, 12).await;
     let store = node(db).await;
     assert_expected(&report(&store, &by_all(HOUR)).await, &ann);
 }
