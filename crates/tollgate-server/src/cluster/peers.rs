@@ -104,10 +104,11 @@ impl Peers {
 
     /// Reports at intervals, and soon after something has changed. Never returns.
     pub async fn run(&self) {
+        // Of a reason only its cause: the offset of a clock is another at each measurement.
         let state = || {
             (
                 self.config_sync.reloadable().current(),
-                self.readiness.reason(),
+                self.readiness.reason().map(|(cause, _)| cause),
             )
         };
         let (mut reported, mut reported_at) = (state(), Instant::now());

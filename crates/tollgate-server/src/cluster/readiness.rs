@@ -21,7 +21,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 3] = [Self::Clock, Self::Version, Self::Settings];
+    const ALL: [Self; 3] = [Self::Clock, Self::Version, Self::Settings];
 
     /// Its name, as `part` of `/readyz` and label of the metric.
     pub fn name(self) -> &'static str {
@@ -47,6 +47,9 @@ const UNKNOWN: Millis = Millis::MIN;
 impl Readiness {
     /// That of a node with which nothing is wrong.
     pub fn new(metrics: Arc<Metrics>) -> Self {
+        for cause in Cause::ALL {
+            metrics.set_not_ready(cause.name(), false);
+        }
         Self {
             reasons: Mutex::default(),
             clock_offset: AtomicI64::new(UNKNOWN),
