@@ -58,7 +58,14 @@ async fn check_takes_no_tasks(gateway: &TestGateway, client: &Client) -> String 
     let id = client
         .submit(&json!({ "model": IMAGE, "prompt": "a kite" }))
         .await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // Longer than the workers ever wait before they look for tasks, by what the node writes meanwhile.
+    let alive_until = async || {
+        gateway
+            .query_number("SELECT MAX(alive_until) FROM nodes")
+            .await
+    };
+    let before = alive_until().await;
+    until_true("heartbeats", async || alive_until().await > before + 1_500).await;
     assert_eq!(
         gateway.query_number("SELECT COUNT(*) FROM attempts").await,
         0

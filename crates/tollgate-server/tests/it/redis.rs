@@ -57,8 +57,12 @@ impl Nodes {
             |gateway: &TestGateway| gateway.client(client.secret.clone(), client.key_id.clone());
         let clients = gateways.iter().map(at).collect();
         let nodes = Self { gateways, clients };
-        // Each has counted all three.
-        tokio::time::sleep(Duration::from_secs(LEASE_S)).await;
+        for gateway in &nodes.gateways {
+            until_true("each to know of all three", async || {
+                gateway.metric("tollgate_nodes").await > 2.5
+            })
+            .await;
+        }
         nodes
     }
 
@@ -180,8 +184,15 @@ async fn requests_in_flight_of_a_killed_node_end(_: Backend) {
     let count = async || redis.query::<u64>(&["ZCARD", &set]).await.unwrap();
     until_true("both to be in flight", async || count().await == 2).await;
     let status = async || nodes.clients[2].get("/v1/tasks").await.status;
-    // They are renewed for as long as they last.
-    tokio::time::sleep(Duration::from_secs(2 * LEASE_S)).await;
+    // They are renewed for as long as they last: the score is when one expires, in milliseconds.
+    let expires = async || {
+        let query = ["ZRANGE", &set, "0", "0", "WITHSCORES"];
+        let first = redis.query::<Vec<String>>(&query).await.unwrap();
+        first[1].parse::<f64>().unwrap()
+    };
+    let (first, lease_ms) = (expires().await, 1_000.0 * LEASE_S as f64);
+    let is_renewed = async || expires().await > first + 2.0 * lease_ms;
+    until_true("both to be renewed", is_renewed).await;
     assert_eq!(status().await, 429);
     // Redis may lose them: they are added again.
     redis.query::<String>(&["FLUSHALL"]).await.unwrap();
