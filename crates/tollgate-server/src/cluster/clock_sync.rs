@@ -22,6 +22,11 @@ const MAX_ROUND_TRIP: Duration = Duration::from_millis(400);
 /// Tasks wait no longer for their next attempt, but for those that wait for their deadline: these may be tried early.
 const MAX_TASK_PAUSE: Millis = clock::MINUTE;
 
+/// How far, in milliseconds, a node's clock may differ from the database's, if its leases are of this length.
+pub fn max_offset(lease: Millis) -> Millis {
+    lease / MAX_OFFSET_PART
+}
+
 /// A clock that shows the reference's time.
 ///
 /// # Errors
@@ -105,8 +110,8 @@ impl ClockSync {
             true => of_machine,
             false => of_process,
         };
-        let max = self.lease / MAX_OFFSET_PART;
-        self.readiness.set_clock_offset(offset, max);
+        self.readiness
+            .set_clock_offset(offset, max_offset(self.lease));
     }
 
     /// `None` if the database does not tell, or took too long.

@@ -10,6 +10,7 @@ use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::finding::Finding;
 use crate::cli::database_location;
+use crate::cluster::clock_sync;
 use crate::config::Config;
 use crate::http::max_within_descriptors;
 use crate::http::tls::{ServerTls, TlsFiles};
@@ -21,7 +22,7 @@ use crate::storage::files::{FileStorage, check_bucket};
 /// Milliseconds of difference between two clocks that nothing notices.
 const MAX_CLOCK_DIFFERENCE: Millis = 5_000;
 /// Milliseconds from which providers reject signed requests, whose tokens are valid for a few minutes.
-const UNUSABLE_CLOCK_DIFFERENCE: Millis = 60_000;
+pub(super) const UNUSABLE_CLOCK_DIFFERENCE: Millis = 60_000;
 /// Validity of a certificate below which it should have been renewed: services that renew do so a month before the end.
 const MIN_VALIDITY: Millis = 14 * DAY;
 /// Models that are named in one line.
@@ -31,6 +32,14 @@ const MAX_NAMED: usize = 5;
 pub(super) struct ClockDifference {
     pub(super) of: String,
     pub(super) ms: Millis,
+    /// The difference from which the gateway does not work, either way.
+    pub(super) unusable_from: Millis,
+}
+
+impl ClockDifference {
+    fn is_unusable(&self) -> bool {
+        self.ms.abs() >= self.unusable_from
+    }
 }
 
 pub(super) fn check_configuration(warnings: &[String]) -> Vec<Finding> {
@@ -74,6 +83,7 @@ pub(super) async fn check_database(config: &Config, found: &mut Vec<Finding>) ->
             check.clock = is_shared.then(|| ClockDifference {
                 of: "the database".to_owned(),
                 ms,
+                unusable_from: clock_sync::max_offset(config.leases.ms()) + 1,
             });
             let known = state.known_version;
             check.is_current = state.schema_version == Some(known);
@@ -285,14 +295,15 @@ pub(super) fn check_encryption(config: &Config) -> Finding {
 
 /// Compares this machine's clock with others: signed requests to providers, and links with an expiry, need the right time.
 pub(super) fn check_clock(clocks: &[ClockDifference]) -> Finding {
-    let Some(worst) = clocks.iter().max_by_key(|clock| clock.ms.abs()) else {
+    let severity = |clock: &&ClockDifference| (clock.is_unusable(), clock.ms.abs());
+    let Some(worst) = clocks.iter().max_by_key(severity) else {
         return Finding::ok("clock", "there is no other clock to compare with");
     };
     let direction = if worst.ms > 0 { "behind" } else { "ahead of" };
     let message = format!("{:.1} s {direction} {}", seconds(worst.ms), worst.of);
     let action = "synchronise this machine's clock (chrony, systemd-timesyncd)";
     match worst.ms.abs() {
-        UNUSABLE_CLOCK_DIFFERENCE.. => Finding::fail("clock", message, action),
+        _ if worst.is_unusable() => Finding::fail("clock", message, action),
         MAX_CLOCK_DIFFERENCE.. => Finding::warn("clock", message, action),
         _ => Finding::ok("clock", format!("agrees with {}", worst.of)),
     }
@@ -327,6 +338,10 @@ mod tests {
         let clock = |of: &str, ms| ClockDifference {
             of: of.to_owned(),
             ms,
+            unusable_from: match of {
+                "the database" => 7_501,
+                _ => UNUSABLE_CLOCK_DIFFERENCE,
+            },
         };
         for (clocks, level, words) in [
             (vec![], Level::Ok, "no other clock"),
@@ -340,6 +355,16 @@ mod tests {
                 vec![clock("a", 1), clock("b", -61_000)],
                 Level::Fail,
                 "61.0 s ahead of b",
+            ),
+            (
+                vec![clock("a", 50_000), clock("the database", 7_501)],
+                Level::Fail,
+                "7.5 s behind the database",
+            ),
+            (
+                vec![clock("the database", -7_500)],
+                Level::Warn,
+                "7.5 s ahead of the database",
             ),
         ] {
             let found = check_clock(&clocks);

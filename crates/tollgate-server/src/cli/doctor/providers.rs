@@ -7,7 +7,7 @@ use tollgate_core::SystemClock;
 use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::finding::Finding;
-use super::local::ClockDifference;
+use super::local::{ClockDifference, UNUSABLE_CLOCK_DIFFERENCE};
 use crate::channel_test::{Reached, reach};
 use crate::config::Config;
 use crate::oidc::OidcProvider;
@@ -44,6 +44,7 @@ pub(super) async fn check_channels(
                 clocks.extend(reached.difference.map(|ms| ClockDifference {
                     of: format!("the server of channel {name}"),
                     ms,
+                    unusable_from: UNUSABLE_CLOCK_DIFFERENCE,
                 }));
                 let message = format!("{name} answers in {} ms", reached.ms);
                 Finding::ok("channel", message)
