@@ -75,15 +75,17 @@ impl Grants {
         state.heartbeat_confirmed(node, sent, at, lease);
     }
 
-    /// Reserves `amount` for a chat that begins at `at`. Returns also the write that the caller must pass to `Store::write_grant`.
+    /// Reserves `amount` for a chat that begins at `at`; `is_repeated` if it has waited since it tried before. Returns also the write that the
+    /// caller must pass to `Store::give_grant`.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         account: Account<'_>,
         amount: Amount,
         at: Millis,
+        is_repeated: bool,
     ) -> (GrantStep, Option<GrantWrite>) {
         let mut state = self.lock();
-        let (step, write) = state.reserve(account, amount, at);
+        let (step, write) = state.reserve(account, amount, at, is_repeated);
         let step = match step {
             state::Step::Reserved(grant_id) => {
                 GrantStep::Reserved(GrantReservation(Arc::new(GrantReserved {

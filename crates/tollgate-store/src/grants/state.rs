@@ -175,11 +175,13 @@ impl GrantsState {
         (sent.elapsed() < half && by_wall_clock < half).then_some(node)
     }
 
+    /// Reserves `amount` for a chat. `is_repeated` if the chat has waited since it tried before: the key needs its amount only once.
     pub(super) fn reserve(
         &mut self,
         account: Account<'_>,
         amount: Amount,
         at: Millis,
+        is_repeated: bool,
     ) -> (Step, Option<GrantWrite>) {
         let Some(node) = self.serving_node(at).map(str::to_owned) else {
             return (Step::Hold, None);
@@ -194,7 +196,9 @@ impl GrantsState {
             return (Step::Hold, None);
         };
         let was_quiet = now.saturating_duration_since(key.need.last_chat) >= QUIET;
-        key.need.add(amount, now);
+        if !is_repeated {
+            key.need.add(amount, now);
+        }
         let need = key.need.amount();
         let grant = key.grant_id.as_ref().and_then(|id| self.grants.get_mut(id));
         let Some((grant, grant_id)) = grant.zip(key.grant_id.as_ref()) else {

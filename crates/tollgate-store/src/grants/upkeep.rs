@@ -45,8 +45,9 @@ impl Store {
         amount: Amount,
         at: Millis,
     ) -> Option<GrantReservation> {
-        for _ in 0..=WAITS {
-            let (step, write) = self.writer.grants.reserve(account, amount, at);
+        for waits in 0..=WAITS {
+            let grants = &self.writer.grants;
+            let (step, write) = grants.reserve(account, amount, at, waits > 0);
             if let Some(write) = write {
                 self.give_grant(account, write);
             }

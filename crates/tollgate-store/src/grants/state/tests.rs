@@ -195,7 +195,9 @@ impl Node {
     }
 
     fn reserve(&mut self, amount: i64) {
-        let (step, write) = self.state.reserve(ACCOUNT, Amount::from_nanos(amount), 0);
+        let (step, write) = self
+            .state
+            .reserve(ACCOUNT, Amount::from_nanos(amount), 0, false);
         self.writes.extend(write);
         if let Step::Reserved(grant_id) = step {
             self.chats.push(Chat {
@@ -359,4 +361,23 @@ fn no_chat_reserves_what_its_grant_does_not_have() {
         reservations > 20_000 && grants >= NODES,
         "{reservations} {grants}"
     );
+}
+
+#[test]
+fn a_chat_that_waited_is_counted_once() {
+    let mut state = GrantsState::default();
+    state.heartbeat_confirmed("node", Instant::now(), 0, 30_000);
+    let cent = Amount::from_nanos(10_000_000);
+    state.reserve(ACCOUNT, cent, 0, false);
+    let (step, write) = state.reserve(ACCOUNT, cent, 0, false);
+    assert!(matches!(step, Step::Wait(_)));
+    let Some(GrantWrite::Open(new)) = write else {
+        panic!("no grant is opened")
+    };
+    assert_eq!(new.most, cent + cent);
+    state.opened(ACCOUNT, new.id, new.most);
+    state.end_change("key");
+    let (step, write) = state.reserve(ACCOUNT, cent, 0, true);
+    assert!(matches!(step, Step::Reserved(_)));
+    assert!(write.is_none(), "half of what the key needs is free");
 }
