@@ -141,6 +141,16 @@ impl Gateway {
         Ok(())
     }
 
+    /// Stops the server from doing anything (SIGSTOP), as a machine that sleeps.
+    pub(crate) fn pause(&self) -> Outcome {
+        signal(self.server.as_ref().ok_or("no server is running")?, "STOP")
+    }
+
+    /// Lets the server go on after [`Gateway::pause`].
+    pub(crate) fn resume(&self) -> Outcome {
+        signal(self.server.as_ref().ok_or("no server is running")?, "CONT")
+    }
+
     /// Asks the server to end (SIGTERM) and waits for it to drain.
     pub(crate) fn stop(&mut self) -> Result<ExitStatus, String> {
         let mut server = self.server.take().ok_or("no server is running")?;
@@ -200,6 +210,8 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         // Asked first: one that counts (`cargo xtask dist`) writes what it counted at its end.
         if let Some(server) = &mut self.server {
+            // A paused one hears nothing else.
+            let _ = signal(server, "CONT");
             process::stop(server, "TERM", PARTING_LIMIT);
         }
     }

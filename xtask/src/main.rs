@@ -2,7 +2,10 @@
 //! `cargo xtask --help` lists the commands.
 
 mod abuse;
+mod balancer;
 mod bench;
+mod cluster;
+mod customers;
 mod deb;
 mod dist;
 mod docs;
@@ -49,6 +52,8 @@ enum Command {
     Soak(soak::Options),
     /// Upgrade three nodes one by one under load, from an older program
     UpgradeTest(upgrade::Options),
+    /// Start three nodes with PostgreSQL, Redis, S3 and a load balancer to try out, or to break
+    Cluster(cluster::Options),
     /// Run hostile clients beside honest ones, and print what the honest ones notice
     Abuse(abuse::Options),
     /// Measure what Tollgate promises, beside a bare server
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
         Command::Sdk(options) => sdk::run(options),
         Command::Soak(options) => soak::run(options),
         Command::UpgradeTest(options) => upgrade::run(&options),
+        Command::Cluster(options) => cluster::run(&options),
         Command::Abuse(options) => abuse::run(&options),
         Command::Bench(options) => bench::run(options),
         Command::Dist(options) => dist::run(&options),

@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, io};
 
+use crate::Outcome;
 use crate::process::{self, TempDir, free_port, output};
 
 /// What to say to somebody who has no PostgreSQL.
@@ -20,42 +21,107 @@ pub(crate) const HOW_TO_INSTALL: &str = "install it (Debian and Ubuntu: apt-get 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
+/// For tests: nothing outlives the machine anyway.
+const SETTINGS: [&str; 5] = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=300",
+    "fsync=off",
+    "full_page_writes=off",
+];
+
 /// A running server.
 pub(crate) struct Postgres {
-    server: Child,
+    bin: PathBuf,
+    owner: Owner,
+    server: Option<Child>,
     port: u16,
     folder: TempDir,
+}
+
+/// How a server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shutdown {
+    /// Connections are closed, everything is written.
+    Fast,
+    /// As a power cut: the next start recovers from the log.
+    Immediate,
 }
 
 impl Postgres {
     /// Makes and starts a cluster with the binaries in `bin`.
     pub(crate) fn start(bin: &Path) -> Result<Self, String> {
-        let folder = TempDir::new("postgres")?;
-        let owner = Owner::find()?;
-        owner.give(folder.path())?;
-        let data = folder.path().join("data");
-        let mut initdb = owner.command(&bin.join("initdb"), folder.path());
+        let mut new = Self::prepare(bin)?;
+        let mut initdb = new.command("initdb");
         initdb.args(["--username=tollgate", "--auth=trust", "--encoding=UTF8"]);
         initdb
             .args(["--locale=C", "--no-sync", "--pgdata"])
-            .arg(&data);
+            .arg(new.data());
         output(&mut initdb)?;
+        new.start_again()?;
+        Ok(new)
+    }
 
-        let port = free_port()?;
-        let log = folder.path().join("log");
+    /// Makes and starts a copy that follows this server, and lets every commit wait for it from now on.
+    pub(crate) fn start_standby(&self) -> Result<Self, String> {
+        let mut standby = Self::prepare(&self.bin)?;
+        let mut copy = standby.command("pg_basebackup");
+        copy.arg("--dbname").arg(self.url());
+        copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
+        copy.arg("--pgdata").arg(standby.data());
+        output(&mut copy)?;
+        standby.start_again()?;
+        self.query("ALTER SYSTEM SET synchronous_standby_names = '*'")?;
+        self.query("SELECT pg_reload_conf()")?;
+        let began = Instant::now();
+        while self.query("SELECT sync_state FROM pg_stat_replication")? != "sync" {
+            if began.elapsed() > START_LIMIT {
+                return Err("the standby does not follow".to_owned());
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(standby)
+    }
+
+    /// Makes a standby the server that takes writes.
+    pub(crate) fn promote(&self) -> Outcome {
+        let mut promote = self.command("pg_ctl");
+        promote
+            .args(["promote", "--wait", "--pgdata"])
+            .arg(self.data());
+        output(&mut promote).map(drop)
+    }
+
+    fn prepare(bin: &Path) -> Result<Self, String> {
+        let folder = TempDir::new("postgres")?;
+        let owner = Owner::find()?;
+        owner.give(folder.path())?;
+        Ok(Self {
+            bin: bin.to_owned(),
+            owner,
+            server: None,
+            port: free_port()?,
+            folder,
+        })
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        self.owner
+            .command(&self.bin.join(program), self.folder.path())
+    }
+
+    /// Starts the server on the data that it has.
+    pub(crate) fn start_again(&mut self) -> Outcome {
+        let log = self.folder.path().join("log");
         let log = File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
-        let mut postgres = owner.command(&bin.join("postgres"), folder.path());
-        postgres
-            .arg("-D")
-            .arg(&data)
-            .args(["-p", &port.to_string()]);
-        for setting in [
-            "listen_addresses=127.0.0.1",
-            "unix_socket_directories=",
-            "max_connections=300",
-            "fsync=off",
-            "full_page_writes=off",
-        ] {
+        let mut postgres = self.command("postgres");
+        postgres.arg("-D").arg(self.data());
+        postgres.args(["-p", &self.port.to_string()]);
+        for setting in SETTINGS {
             postgres.args(["-c", setting]);
         }
         postgres
@@ -63,36 +129,70 @@ impl Postgres {
             .stdout(Stdio::null())
             .stderr(log);
         let server = postgres.spawn();
-        let server = server.map_err(|e| format!("cannot start postgres: {e}"))?;
-        let mut started = Self {
-            server,
-            port,
-            folder,
+        self.server = Some(server.map_err(|e| format!("cannot start postgres: {e}"))?);
+        self.await_connections()
+    }
+
+    /// Stops the server; its data stay.
+    pub(crate) fn stop(&mut self, shutdown: Shutdown) -> Outcome {
+        let mut server = self.server.take().ok_or("postgres is not running")?;
+        let name = match shutdown {
+            Shutdown::Fast => "INT",
+            Shutdown::Immediate => "QUIT",
         };
-        started.await_connections(&bin.join("psql"))?;
-        Ok(started)
+        process::stop(&mut server, name, STOP_LIMIT);
+        Ok(())
+    }
+
+    /// Sends the named signal to the server and to the processes that serve its connections.
+    pub(crate) fn signal_all(&self, name: &str) -> Outcome {
+        let server = self.server.as_ref().ok_or("postgres is not running")?;
+        let parent = server.id().to_string();
+        // The server first: it starts no others then.
+        process::signal(server, name)?;
+        let children = output(Command::new("ps").args(["-o", "pid=", "--ppid", &parent]))?;
+        let mut kill = Command::new("kill");
+        kill.arg(format!("-{name}"));
+        kill.args(children.split_whitespace());
+        // A process may have ended by itself meanwhile.
+        let _ = kill.stderr(Stdio::null()).status();
+        Ok(())
+    }
+
+    /// Runs a statement with `psql`; returns what it prints.
+    pub(crate) fn query(&self, sql: &str) -> Result<String, String> {
+        let mut psql = self.command("psql");
+        psql.arg(self.url())
+            .args(["-X", "-q", "-A", "-t", "-c", sql]);
+        output(&mut psql).map(|printed| printed.trim().to_owned())
+    }
+
+    /// Host and port.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     /// The connection URL of a superuser on an empty database. It may create others.
     pub(crate) fn url(&self) -> String {
-        format!("postgres://tollgate@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://tollgate@{}/postgres", self.address())
     }
 
-    /// The server's process id.
-    pub(crate) fn pid(&self) -> u32 {
-        self.server.id()
+    /// The server's process id, while it runs.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.server.as_ref().map(Child::id)
     }
 
-    fn await_connections(&mut self, psql: &Path) -> Result<(), String> {
+    fn await_connections(&mut self) -> Outcome {
         let began = Instant::now();
         loop {
-            let ended = self.server.try_wait().ok().flatten();
-            if ended.is_some() || began.elapsed() > START_LIMIT {
+            let server = self.server.as_mut();
+            let has_ended = server.is_none_or(|server| !matches!(server.try_wait(), Ok(None)));
+            if has_ended || began.elapsed() > START_LIMIT {
                 let log = fs::read_to_string(self.folder.path().join("log"));
                 let log = log.unwrap_or_default();
                 return Err(format!("postgres does not start: {}", log.trim()));
             }
-            if self.answers(psql) {
+            if self.answers() {
                 return Ok(());
             }
             sleep(Duration::from_millis(50));
@@ -101,11 +201,11 @@ impl Postgres {
 
     /// Whether the server takes queries. It takes connections a moment before that, so `psql`
     /// is asked where there is one.
-    fn answers(&self, psql: &Path) -> bool {
+    fn answers(&self) -> bool {
         if TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             return false;
         }
-        let mut ask = Command::new(psql);
+        let mut ask = self.command("psql");
         ask.arg(self.url()).args(["-X", "-q", "-c", "select 1"]);
         match ask.stdout(Stdio::null()).stderr(Stdio::null()).status() {
             Ok(status) => status.success(),
@@ -116,8 +216,9 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // The fast shutdown: connections are cut, everything is written.
-        process::stop(&mut self.server, "INT", STOP_LIMIT);
+        // Paused processes hear nothing else.
+        let _ = self.signal_all("CONT");
+        let _ = self.stop(Shutdown::Fast);
     }
 }
 

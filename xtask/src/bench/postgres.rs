@@ -73,9 +73,10 @@ async fn counted(
     seconds: u64,
 ) -> Result<[f64; 3], String> {
     let before = commits(&setup.gateway.address()).await?;
-    let cpu_before = cpu_of_all(server.pid())?;
+    let pid = server.pid().ok_or("postgres is not running")?;
+    let cpu_before = cpu_of_all(pid)?;
     let measured: Measured = load::run(target, CONNECTIONS, seconds).await?;
-    let cpu = cpu_of_all(server.pid())? - cpu_before;
+    let cpu = cpu_of_all(pid)? - cpu_before;
     let commits = commits(&setup.gateway.address()).await? - before;
     let chats = measured.in_all.max(1) as f64;
     Ok([

@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::observations::{Observations, count};
 use super::setup::Setup;
+use crate::customers::{Observations, count};
 use crate::rng::Rng;
 
 /// What a credit from the command line adds, in the currency and in billionths.
@@ -81,7 +81,12 @@ fn kill_and_restart(
 }
 
 fn credit(setup: &Setup, observations: &Observations, rng: &mut Rng) {
-    let limited: Vec<_> = setup.accounts.iter().filter(|a| a.keys.len() > 1).collect();
+    let limited: Vec<_> = setup
+        .service
+        .accounts
+        .iter()
+        .filter(|a| a.keys.len() > 1)
+        .collect();
     let account = *rng.pick(&limited);
     let mut credited = account
         .credited

@@ -3,22 +3,15 @@
 //! every file whole, and the books must close.
 //!
 //! 1. [`setup`] starts the gateways and makes users and keys.
-//! 2. [`customer`]s submit, poll, cancel, upload, download and chat until the time is up, and record
-//!    what they observe ([`observations`]); [`chaos`] kills and restarts beside them.
+//! 2. [`Customer`]s submit, poll, cancel, upload, download and chat until the time is up, and record
+//!    what they observe ([`Observations`]); [`chaos`] kills and restarts beside them.
 //! 3. [`final_check`] waits for the last task and compares everything with the observations.
 
 mod bad_provider;
 mod chaos;
-mod chats;
-mod customer;
-mod final_check;
 mod full_disk;
-mod observations;
-mod record_check;
 mod setup;
-mod submission;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,19 +19,13 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use tollgate_fakes::Fake;
 
+use crate::customers::{Customer, Observations, audit_and_stop, final_check};
 use crate::http::Client;
 use crate::rng::Rng;
 use crate::{Outcome, abuse, gateway};
-pub(crate) use chats::cost_of as cost_of_chat;
-use customer::Customer;
-use observations::Observations;
-pub(crate) use record_check::{images_of as images_of_record, nanos as billionths};
 use setup::Setup;
 
 const CUSTOMERS: usize = 8;
-/// How many violations are printed that begin with the same so many letters.
-const ALIKE: usize = 4;
-const BEGINNING: usize = 8;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -104,18 +91,23 @@ pub(crate) fn run(options: Options) -> Outcome {
             let customer = Customer::new(
                 number,
                 rng,
-                &setup,
+                &setup.service,
                 client.clone(),
                 Arc::clone(&observations),
             );
-            runtime.spawn(customer.run(until))
+            runtime.spawn(customer.run())
         })
         .collect();
     if options.hostile {
         let key = abuse::create_key(&setup.node(0), "mallory")?;
-        runtime.spawn(abuse::attack_in_turns(setup.addresses.clone(), key, until));
+        runtime.spawn(abuse::attack_in_turns(
+            setup.service.addresses.clone(),
+            key,
+            until,
+        ));
     }
     chaos::kill_and_restart_until(&setup, &observations, Rng::new(!seed), until);
+    observations.stop();
     runtime.block_on(async {
         for customer in customers {
             if let Err(e) = customer.await {
@@ -123,31 +115,21 @@ pub(crate) fn run(options: Options) -> Outcome {
             }
         }
     });
-    let settled = runtime.block_on(final_check::check(&setup, &client, &observations));
-    final_check::audit_and_stop(&setup, &observations);
+    let settled = runtime.block_on(final_check(&setup.service, &client, &observations));
+    audit_and_stop(&setup.nodes, &observations);
     report(&setup, &observations, settled)
 }
 
 fn report(setup: &Setup, observations: &Observations, settled: Duration) -> Outcome {
     println!("{}", observations.summary(settled));
-    let violations = observations.violations();
-    if violations.is_empty() {
+    let violations = observations.print_violations();
+    if violations == 0 {
         println!("soak: every promise was kept");
         return Ok(());
-    }
-    let mut printed: HashMap<&str, usize> = HashMap::new();
-    for violation in &violations {
-        let beginning = violation.get(..BEGINNING).unwrap_or(violation);
-        let alike = printed.entry(beginning).or_default();
-        *alike += 1;
-        if *alike <= ALIKE {
-            println!("VIOLATION: {violation}");
-        }
     }
     let kept = setup.keep();
     let words = setup.log_tail();
     Err(format!(
-        "soak: {} violations; data and logs are kept in {kept}; the log ends with:\n{words}",
-        violations.len()
+        "soak: {violations} violations; data and logs are kept in {kept}; the log ends with:\n{words}"
     ))
 }

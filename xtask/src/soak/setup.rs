@@ -2,48 +2,20 @@
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-use serde_json::Value;
 
 use super::bad_provider;
 use super::full_disk::Disk;
 use super::{Database, Options};
+use crate::customers::{PRICES, Service, create_accounts};
 use crate::gateway::{Gateway, target_folder};
 use crate::postgres::{self, Postgres};
 use crate::process::TempDir;
 
-/// Prices per image, in billionths; [`SETTINGS`] says the same to the gateway.
-pub(super) const GROK_PRICE: i64 = 20_000_000;
-pub(super) const GPT_PRICE: i64 = 40_000_000;
-pub(super) const GPT_HIGH_PRICE: i64 = 107_000_000;
-
-const SETTINGS: &str = r#"
-[price."grok-imagine-1.0-partner"]
-per_image = 0.02
-[price."gpt-image-1-official"]
-per_image = 0.04
-when = [ { quality = "high", per_image = 0.107 } ]
-[price."gpt-5"]
-input_per_million = 1.25
-output_per_million = 10.0
-"#;
-
-/// A user and what it was credited with, in billionths; none for one without limit.
-pub(super) struct Account {
-    pub(super) user: &'static str,
-    pub(super) keys: Vec<String>,
-    pub(super) credited: Mutex<Option<i64>>,
-}
-
 /// Everything that runs during a soak. Dropped in this order: disk, gateways, database, files.
 pub(super) struct Setup {
     disk: Option<Mutex<Disk>>,
-    nodes: Vec<Mutex<Gateway>>,
-    pub(super) addresses: Vec<String>,
-    pub(super) accounts: Vec<Account>,
-    /// Whether a provider that misbehaves comes before the sandbox.
-    pub(super) bad_provider: bool,
+    pub(super) nodes: Vec<Mutex<Gateway>>,
+    pub(super) service: Service,
     _database: Option<Postgres>,
     _files: TempDir,
 }
@@ -68,7 +40,7 @@ impl Setup {
         let mut nodes: Vec<Gateway> = Vec::new();
         let mut disk = None;
         let channels = bad_provider.map(bad_provider::channels);
-        let settings = format!("{}{SETTINGS}", channels.unwrap_or_default());
+        let settings = format!("{}{PRICES}", channels.unwrap_or_default());
         for _ in 0..options.nodes {
             let mut node = Gateway::prepare(binary, &settings)?;
             let first = nodes
@@ -95,12 +67,13 @@ impl Setup {
             node.start()?;
             nodes.push(node);
         }
-        let accounts = accounts(&nodes[0])?;
         Ok(Self {
-            addresses: nodes.iter().map(Gateway::address).collect(),
+            service: Service {
+                addresses: nodes.iter().map(Gateway::address).collect(),
+                accounts: create_accounts(&nodes[0])?,
+                bad_provider: bad_provider.is_some(),
+            },
             nodes: nodes.into_iter().map(Mutex::new).collect(),
-            accounts,
-            bad_provider: bad_provider.is_some(),
             disk: disk.map(Mutex::new),
             _database: server,
             _files: files,
@@ -137,48 +110,4 @@ impl Setup {
     pub(super) fn log_tail(&self) -> String {
         self.node(0).log_tail()
     }
-}
-
-/// Four users: one with more than it can spend, one that runs dry, one that is nearly broke from
-/// the start, one without limit. Each has a free key and one with a quota.
-fn accounts(node: &Gateway) -> Result<Vec<Account>, String> {
-    let users = [
-        ("rich", Some((100_000, 50))),
-        ("modest", Some((60, 25))),
-        ("poor", Some((3, 2))),
-        ("boundless", None),
-    ];
-    let mut accounts = Vec::new();
-    for (user, limits) in users {
-        let balance = limits.map(|(balance, _)| i64::from(balance));
-        match balance {
-            Some(balance) => {
-                node.record(&["user", "create", user, "--balance", &balance.to_string()])?
-            }
-            None => node.record(&["user", "create", user, "--unlimited"])?,
-        };
-        let free = node.record(&["key", "create", "--user", user, "--name", "free"])?;
-        let mut keys = vec![key(&free)?];
-        if let Some((_, quota)) = limits {
-            let quota = quota.to_string();
-            let tied = [
-                "key", "create", "--user", user, "--name", "tied", "--quota", &quota,
-            ];
-            keys.push(key(&node.record(&tied)?)?);
-        }
-        accounts.push(Account {
-            user,
-            keys,
-            credited: Mutex::new(balance.map(|b| b * 1_000_000_000)),
-        });
-    }
-    // "Commands that write work beside a running server, which sees the change within one second."
-    std::thread::sleep(Duration::from_millis(1000));
-    Ok(accounts)
-}
-
-fn key(record: &Value) -> Result<String, String> {
-    let key = record["key"].as_str();
-    key.map(str::to_owned)
-        .ok_or_else(|| format!("`key create` printed no key: {record}"))
 }

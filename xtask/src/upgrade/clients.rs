@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
+use crate::customers;
 use crate::http::{Client, HttpRequest, HttpResponse};
-use crate::soak;
 
 /// How long a task may take.
 const TASK_LIMIT: Duration = Duration::from_secs(120);
@@ -106,7 +106,7 @@ impl LoadClient {
             let Some(answer) = self.send(HttpRequest::json(url, &body)).await else {
                 continue;
             };
-            match soak::cost_of_chat(&answer, stream) {
+            match customers::cost_of_chat(&answer, stream) {
                 Some(cost) => {
                     self.seen.chat_cost.fetch_add(cost, Ordering::Relaxed);
                     self.seen.chats.fetch_add(1, Ordering::Relaxed);
@@ -150,7 +150,7 @@ impl LoadClient {
             let record = self.send(request).await.map(|answer| answer.json());
             if let Some(record) = record {
                 let record = record.get("data").cloned().unwrap_or(record);
-                match soak::images_of_record(&record) {
+                match customers::images_of_record(&record) {
                     Some(1) => {
                         lock(&self.seen.tasks).insert(id.to_owned(), true);
                         return;

@@ -1,7 +1,6 @@
 //! `cargo xtask upgrade-test`: three nodes on one PostgreSQL are upgraded one by one under load, behind a load balancer. No request may fail, no
 //! acknowledged task may be lost or done twice, every webhook must arrive, and the books must close.
 
-mod balancer;
 mod clients;
 
 use std::collections::BTreeMap;
@@ -10,11 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::balancer::Checks;
 use crate::gateway::{self, Gateway, target_folder};
 use crate::http::{Client, HttpRequest};
 use crate::postgres::{self, Postgres};
 use crate::process::TempDir;
-use crate::{Outcome, soak};
+use crate::{Outcome, balancer, customers};
 use clients::{LoadClient, Seen};
 
 const NODES: usize = 3;
@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let runtime = tokio::runtime::Runtime::new().map_err(|e| format!("cannot start: {e}"))?;
     let seen = Arc::new(Seen::default());
     let addresses = nodes.iter().map(Gateway::address).collect();
-    let balancer = runtime.block_on(balancer::start(addresses))?;
+    let balancer = runtime.block_on(balancer::start(addresses, 0, Checks::Off))?;
     let webhook_url = runtime.block_on(clients::receive_webhooks(Arc::clone(&seen)))?;
     let client = |key: &String| LoadClient {
         balancer,
@@ -91,7 +91,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
             let answer = Client::new().send(key, HttpRequest::get(url)).await;
             let used = answer
                 .ok()
-                .and_then(|answer| soak::billionths(&answer.json()["used_balance"]));
+                .and_then(|answer| customers::billionths(&answer.json()["used_balance"]));
             if used != Some(cost) {
                 seen.fail(format!(
                     "a key has used {used:?} billionths, and its requests cost {cost}"

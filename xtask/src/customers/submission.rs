@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::setup::{GPT_HIGH_PRICE, GPT_PRICE, GROK_PRICE};
+use super::accounts::{GPT_HIGH_PRICE, GPT_PRICE, GROK_PRICE};
 use crate::rng::Rng;
 
 /// How a submission ends when nobody cancels it.
@@ -41,7 +41,7 @@ impl Submission {
         let n = 1 + rng.below(3);
         let (directive, ending) = directive(rng, n);
         let prompt = format!("submission {name} {directive}");
-        let idempotency_key = (!rng.one_in(7)).then(|| format!("soak-{name}"));
+        let idempotency_key = (!rng.one_in(7)).then(|| format!("customer-{name}"));
         if rng.one_in(2) {
             let size = *rng.pick(&["1:1", "16:9", "2:3"]);
             return Self {

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::accounts::Service;
 use super::chats;
 use super::observations::{Observations, Promise, count};
 use super::record_check::{Cancel, End, check_image_file, check_record, end};
-use super::setup::Setup;
 use super::submission::Submission;
 use crate::http::{Client, HttpRequest, HttpResponse};
 use crate::rng::Rng;
@@ -23,7 +23,7 @@ const RETRY_FOR: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// A customer with an account and a key.
-pub(super) struct Customer {
+pub(crate) struct Customer {
     number: usize,
     submissions: usize,
     rng: Rng,
@@ -42,32 +42,32 @@ type Receipt = (String, Bytes);
 
 impl Customer {
     /// Customers are spread over the accounts.
-    pub(super) fn new(
+    pub(crate) fn new(
         number: usize,
         rng: Rng,
-        setup: &Setup,
+        service: &Service,
         client: Client,
         observations: Arc<Observations>,
     ) -> Self {
-        let account = number % setup.accounts.len();
+        let account = number % service.accounts.len();
         Self {
             number,
             submissions: 0,
             rng,
             account,
-            keys: setup.accounts[account].keys.clone(),
-            addresses: setup.addresses.clone(),
+            keys: service.accounts[account].keys.clone(),
+            addresses: service.addresses.clone(),
             client,
             observations,
-            bad_provider: setup.bad_provider,
+            bad_provider: service.bad_provider,
             open: Vec::new(),
             uploads: Vec::new(),
         }
     }
 
-    /// Makes random requests until `until`.
-    pub(super) async fn run(mut self, until: Instant) {
-        while Instant::now() < until {
+    /// Makes random requests until the observations are stopped.
+    pub(crate) async fn run(mut self) {
+        while self.observations.go_on() {
             match self.rng.below(16) {
                 0 => self.upload().await,
                 1..=6 if self.open.len() < MAX_UNFINISHED => self.submit_one().await,
@@ -377,7 +377,7 @@ pub(super) async fn check_image(
     }
 }
 
-const BOUNDARY: &str = "tollgate-soak-boundary";
+const BOUNDARY: &str = "tollgate-customer-boundary";
 
 /// A small random PNG.
 fn image(rng: &mut Rng) -> Bytes {
@@ -398,7 +398,7 @@ fn image(rng: &mut Rng) -> Bytes {
 /// A multipart form with one file.
 fn form(file: &[u8]) -> Bytes {
     let head = format!(
-        "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"soak.png\"\r\ncontent-type: image/png\r\n\r\n"
+        "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"drawn.png\"\r\ncontent-type: image/png\r\n\r\n"
     );
     let tail = format!("\r\n--{BOUNDARY}--\r\n");
     [head.as_bytes(), file, tail.as_bytes()].concat().into()

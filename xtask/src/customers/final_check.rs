@@ -1,18 +1,19 @@
 //! After the load: every promise is compared with what the gateway says now.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::time::sleep;
 
+use super::accounts::{Account, Service};
 use super::chats::ChatCosts;
 use super::customer::{check_image, download, path};
 use super::observations::{Observations, count};
 use super::record_check::{End, check_record, end, nanos};
-use super::setup::{Account, Setup};
+use crate::gateway::Gateway;
 use crate::http::{Client, HttpRequest};
 
 /// How long the last tasks may take once nobody kills the gateway any more.
@@ -23,9 +24,13 @@ const PAUSE: Duration = Duration::from_millis(200);
 type Records = HashMap<String, Value>;
 
 /// Waits until all is final, then checks tasks, files and money. Returns how long it waited.
-pub(super) async fn check(setup: &Setup, client: &Client, observations: &Observations) -> Duration {
+pub(crate) async fn check(
+    service: &Service,
+    client: &Client,
+    observations: &Observations,
+) -> Duration {
     let began = Instant::now();
-    let records = match settled(setup, client).await {
+    let records = match settled(service, client).await {
         Ok(records) => records,
         Err(e) => {
             observations.violation(e);
@@ -33,11 +38,11 @@ pub(super) async fn check(setup: &Setup, client: &Client, observations: &Observa
         }
     };
     let waited = began.elapsed();
-    check_promises(setup, client, observations, &records).await;
-    check_uploads(setup, client, observations).await;
-    for (at, (account, records)) in setup.accounts.iter().zip(&records).enumerate() {
+    check_promises(service, client, observations, &records).await;
+    check_uploads(service, client, observations).await;
+    for (at, (account, records)) in service.accounts.iter().zip(&records).enumerate() {
         let chats = observations.chats_of(at);
-        if let Err(wrong) = check_money(setup, client, account, records, chats).await {
+        if let Err(wrong) = check_money(service, client, account, records, chats).await {
             observations.violation(format!("user {}: {wrong}", account.user));
         }
     }
@@ -45,12 +50,12 @@ pub(super) async fn check(setup: &Setup, client: &Client, observations: &Observa
 }
 
 /// The records of all users' tasks, once all are final.
-async fn settled(setup: &Setup, client: &Client) -> Result<Vec<Records>, String> {
+async fn settled(service: &Service, client: &Client) -> Result<Vec<Records>, String> {
     let began = Instant::now();
     loop {
         let mut all = Vec::new();
-        for account in &setup.accounts {
-            all.push(list(&setup.addresses[0], client, &account.keys[0]).await?);
+        for account in &service.accounts {
+            all.push(list(&service.addresses[0], client, &account.keys[0]).await?);
         }
         let open = all
             .iter()
@@ -93,7 +98,7 @@ async fn list(address: &str, client: &Client, key: &str) -> Result<Records, Stri
 }
 
 async fn check_promises(
-    setup: &Setup,
+    service: &Service,
     client: &Client,
     observations: &Observations,
     records: &[Records],
@@ -103,7 +108,7 @@ async fn check_promises(
             observations.violation(format!("acknowledged task {id} is not listed"));
             continue;
         };
-        let url = format!("http://{}/v1/tasks/{id}", setup.addresses[0]);
+        let url = format!("http://{}/v1/tasks/{id}", service.addresses[0]);
         let record = match client.send(&promise.key, HttpRequest::get(url)).await {
             Ok(answer) if answer.status == 200 => answer.json()["data"].take(),
             Ok(answer) => {
@@ -131,7 +136,7 @@ async fn check_promises(
             Some(End::Completed(links)) => {
                 count(&observations.counts.completed);
                 for link in links {
-                    let url = format!("http://{}{}", setup.addresses[0], path(&link));
+                    let url = format!("http://{}{}", service.addresses[0], path(&link));
                     check_image(client, observations, &url, &promise.submission).await;
                 }
             }
@@ -142,9 +147,9 @@ async fn check_promises(
     }
 }
 
-async fn check_uploads(setup: &Setup, client: &Client, observations: &Observations) {
+async fn check_uploads(service: &Service, client: &Client, observations: &Observations) {
     for (link, bytes) in observations.uploads() {
-        let url = format!("http://{}{}", setup.addresses[0], path(&link));
+        let url = format!("http://{}{}", service.addresses[0], path(&link));
         match download(client, &url).await {
             Ok(answer) if answer.status == 200 && answer.body == bytes => {}
             Ok(answer) => {
@@ -163,14 +168,14 @@ async fn check_uploads(setup: &Setup, client: &Client, observations: &Observatio
 /// A user has used what its tasks and chats cost, its keys together too, and has left what remains of the
 /// credits.
 async fn check_money(
-    setup: &Setup,
+    service: &Service,
     client: &Client,
     account: &Account,
     records: &Records,
     chats: ChatCosts,
 ) -> Result<(), String> {
     let balance = |key, path: &'static str| async move {
-        let url = format!("http://{}{path}", setup.addresses[0]);
+        let url = format!("http://{}{path}", service.addresses[0]);
         let answer = client.send(key, HttpRequest::get(url)).await?;
         let balance = answer.json();
         let used = nanos(&balance["used_balance"]);
@@ -210,16 +215,17 @@ async fn check_money(
 }
 
 /// The books close beside the running gateways and after their end, which is an orderly one.
-pub(super) fn audit_and_stop(setup: &Setup, observations: &Observations) {
+pub(crate) fn audit_and_stop(nodes: &[Mutex<Gateway>], observations: &Observations) {
+    let node = |at: usize| nodes[at].lock().unwrap_or_else(PoisonError::into_inner);
     let audit = |when: &str| {
         count(&observations.counts.audits);
-        if let Err(e) = setup.node(0).cli(&["audit"]) {
+        if let Err(e) = node(0).cli(&["audit"]) {
             observations.violation(format!("`audit` {when}: {e}"));
         }
     };
     audit("at the end, beside the gateway");
-    for at in 0..setup.count() {
-        match setup.node(at).stop() {
+    for at in 0..nodes.len() {
+        match node(at).stop() {
             Ok(status) if status.success() => {}
             Ok(status) => {
                 observations.violation(format!("after SIGTERM the gateway ended with {status}"))
@@ -229,6 +235,6 @@ pub(super) fn audit_and_stop(setup: &Setup, observations: &Observations) {
     }
     audit("after the end");
     if observations.counts.completed.load(Ordering::Relaxed) == 0 {
-        observations.violation("nothing was completed: the soak has shown nothing");
+        observations.violation("nothing was completed: the run has shown nothing");
     }
 }

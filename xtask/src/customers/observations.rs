@@ -1,8 +1,8 @@
-//! What clients observed during a soak: acknowledged tasks, final records, uploads, costs, violations.
+//! What customers observed: acknowledged tasks, final records, uploads, costs, violations.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +12,10 @@ use serde_json::Value;
 use super::chats::ChatCosts;
 use super::record_check::Cancel;
 use super::submission::Submission;
+
+/// How many violations are printed that begin with the same so many letters.
+const ALIKE: usize = 4;
+const BEGINNING: usize = 8;
 
 /// An acknowledged task.
 #[derive(Clone)]
@@ -26,44 +30,47 @@ pub(super) struct Promise {
 
 /// Counters.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// Requests that submitted something, repetitions included.
-    pub(super) submissions: AtomicU64,
+    pub(crate) submissions: AtomicU64,
     /// Submissions whose answer was lost with their connection.
-    pub(super) cut_off: AtomicU64,
+    pub(crate) cut_off: AtomicU64,
     /// Repeated receipts for the same idempotency key.
-    pub(super) repeated: AtomicU64,
+    pub(crate) repeated: AtomicU64,
     /// Submissions rejected for lack of balance (402).
-    pub(super) rejected: AtomicU64,
+    pub(crate) rejected: AtomicU64,
     /// Responses that shed load or found the database unavailable (429, 502, 503).
-    pub(super) shed: AtomicU64,
-    pub(super) polls: AtomicU64,
-    pub(super) downloads: AtomicU64,
-    pub(super) audits: AtomicU64,
+    pub(crate) shed: AtomicU64,
+    pub(crate) polls: AtomicU64,
+    pub(crate) downloads: AtomicU64,
+    pub(crate) audits: AtomicU64,
     /// How often the disk was full.
-    pub(super) full_disks: AtomicU64,
-    pub(super) completed: AtomicU64,
-    pub(super) failed: AtomicU64,
-    pub(super) cancelled: AtomicU64,
-    pub(super) chats: AtomicU64,
+    pub(crate) full_disks: AtomicU64,
+    pub(crate) completed: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) cancelled: AtomicU64,
+    pub(crate) chats: AtomicU64,
+    /// Chats that were answered to their end.
+    pub(crate) chats_complete: AtomicU64,
     /// Chats without their end.
-    pub(super) chats_cut_off: AtomicU64,
+    pub(crate) chats_cut_off: AtomicU64,
 }
 
 /// Adds one.
-pub(super) fn count(counter: &AtomicU64) {
+pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
 /// All observations, shared by the customers.
 #[derive(Default)]
-pub(super) struct Observations {
-    pub(super) counts: Counts,
+pub(crate) struct Observations {
+    pub(crate) counts: Counts,
     promises: Mutex<HashMap<String, Promise>>,
     uploads: Mutex<Vec<(String, Bytes)>>,
     chats: Mutex<HashMap<usize, ChatCosts>>,
     restarts: Mutex<Vec<Duration>>,
     violations: Mutex<Vec<String>>,
+    stopped: AtomicBool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -71,14 +78,33 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Observations {
+    /// Lets every customer begin nothing new.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn go_on(&self) -> bool {
+        !self.stopped.load(Ordering::Relaxed)
+    }
+
     /// Observations that something is not as it was promised.
-    pub(super) fn violation(&self, what: impl Into<String>) {
+    pub(crate) fn violation(&self, what: impl Into<String>) {
         locked(&self.violations).push(what.into());
     }
 
-    /// What was not as promised.
-    pub(super) fn violations(&self) -> Vec<String> {
-        locked(&self.violations).clone()
+    /// Prints what was not as promised, but not too much that is alike. Returns how many violations there were.
+    pub(crate) fn print_violations(&self) -> usize {
+        let violations = locked(&self.violations);
+        let mut printed: HashMap<&str, usize> = HashMap::new();
+        for violation in violations.iter() {
+            let beginning = violation.get(..BEGINNING).unwrap_or(violation);
+            let alike = printed.entry(beginning).or_default();
+            *alike += 1;
+            if *alike <= ALIKE {
+                println!("VIOLATION: {violation}");
+            }
+        }
+        violations.len()
     }
 
     /// Observations an acknowledged task.
@@ -141,25 +167,35 @@ impl Observations {
     }
 
     /// Observations a kill, and how long the restart after it took until the gateway listened.
-    pub(super) fn restarted(&self, took: Duration) {
+    pub(crate) fn restarted(&self, took: Duration) {
         locked(&self.restarts).push(took);
     }
 
+    /// How many tasks were acknowledged, and chats answered to their end.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        let tasks = locked(&self.promises).len() as u64;
+        tasks + self.counts.chats_complete.load(Ordering::Relaxed)
+    }
+
     /// The summary that is printed.
-    pub(super) fn summary(&self, settled: Duration) -> String {
+    pub(crate) fn summary(&self, settled: Duration) -> String {
         let counts = &self.counts;
         let restarts = locked(&self.restarts);
         let slowest = restarts.iter().max().copied().unwrap_or_default();
         let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed).to_string();
-        let lines = [
-            ("kill -9 and restarts", restarts.len().to_string()),
-            ("slowest restart", format!("{:.2} s", slowest.as_secs_f64())),
+        let mut lines = Vec::new();
+        if !restarts.is_empty() {
+            lines.push(("kill -9 and restarts", restarts.len().to_string()));
+            let slowest = format!("{:.2} s", slowest.as_secs_f64());
+            lines.push(("slowest restart", slowest));
+        }
+        lines.extend([
             (
                 "last task final after",
                 format!("{:.1} s", settled.as_secs_f64()),
             ),
             ("submissions sent", number(&counts.submissions)),
-            ("  cut off by a kill", number(&counts.cut_off)),
+            ("  cut off", number(&counts.cut_off)),
             ("  rejected, balance too low", number(&counts.rejected)),
             ("  shed (429, 502, 503)", number(&counts.shed)),
             ("  repeated receipts", number(&counts.repeated)),
@@ -176,9 +212,11 @@ impl Observations {
             ("uploads", locked(&self.uploads).len().to_string()),
             ("files downloaded and decoded", number(&counts.downloads)),
             ("audits", number(&counts.audits)),
-            ("times that the disk was full", number(&counts.full_disks)),
-            ("violations", locked(&self.violations).len().to_string()),
-        ];
+        ]);
+        if counts.full_disks.load(Ordering::Relaxed) > 0 {
+            lines.push(("times that the disk was full", number(&counts.full_disks)));
+        }
+        lines.push(("violations", locked(&self.violations).len().to_string()));
         let mut text = String::new();
         for (name, value) in lines {
             let _ = writeln!(text, "{name:<32}{value:>10}");

@@ -1,4 +1,4 @@
-//! Chats of a soak: each is answered to its end and charged for what it says that it took, or cut off and charged for no
+//! Chats of customers: each is answered to its end and charged for what it says that it took, or cut off and charged for no
 //! more than it could take.
 
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::observations::{Observations, count};
 use crate::http::{Client, HttpRequest, HttpResponse};
 use crate::rng::Rng;
 
-/// The price of a token of the model, in billionths; the setup's settings say the same to the gateway.
+/// The price of a token of the model, in billionths; [`super::PRICES`] says the same to the gateway.
 const INPUT: i64 = 1_250;
 const OUTPUT: i64 = 10_000;
 /// Maximum completion tokens.
@@ -57,6 +57,7 @@ pub(super) async fn chat(
     };
     match usage {
         Some(tokens) => {
+            count(&observations.counts.chats_complete);
             observations.chatted(account, cost(tokens), 0);
         }
         None => {

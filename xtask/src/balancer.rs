@@ -1,0 +1,150 @@
+//! A load balancer as operators put before several nodes: each request goes to the next node on a connection of its own; to the one after that if the
+//! node does not accept the connection. A request that a node has got is never sent again.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use crate::http::{Client, HttpRequest};
+
+type Body = Either<Incoming, Full<Bytes>>;
+
+/// How often a node is asked whether it is ready, and how long it may take to say so.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+const CHECK_LIMIT: Duration = Duration::from_secs(1);
+const CONNECT_LIMIT: Duration = Duration::from_secs(1);
+
+/// Whether nodes that do not say that they are ready get no requests, unless none is ready.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// Every node gets requests that accepts connections.
+    Off,
+    /// `GET /readyz` must be 200.
+    Readiness,
+}
+
+struct Node {
+    address: String,
+    is_ready: AtomicBool,
+}
+
+struct Nodes {
+    nodes: Vec<Node>,
+    next: AtomicUsize,
+}
+
+/// Starts a balancer for the nodes at `addresses` (host and port) at a loopback port (0: any that is free), which runs as long as the runtime; returns
+/// its address.
+pub(crate) async fn start(
+    addresses: Vec<String>,
+    port: u16,
+    checks: Checks,
+) -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await;
+    let listener = listener.map_err(|e| format!("the balancer cannot listen: {e}"))?;
+    let address = listener.local_addr().map_err(|e| e.to_string())?;
+    let node = |address| Node {
+        address,
+        is_ready: AtomicBool::new(true),
+    };
+    let nodes = Arc::new(Nodes {
+        nodes: addresses.into_iter().map(node).collect(),
+        next: AtomicUsize::new(0),
+    });
+    if checks == Checks::Readiness {
+        for at in 0..nodes.nodes.len() {
+            tokio::spawn(check_readiness(Arc::clone(&nodes), at));
+        }
+    }
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let nodes = Arc::clone(&nodes);
+            let service = service_fn(move |request| {
+                let nodes = Arc::clone(&nodes);
+                async move { Ok::<_, Infallible>(nodes.pass_on(request).await) }
+            });
+            let http = hyper::server::conn::http1::Builder::new();
+            tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    Ok(address)
+}
+
+/// Whether the gateway at `address` says within a second that it is ready.
+pub(crate) async fn is_ready(address: &str) -> bool {
+    // A connection of its own each time: a stalled one says nothing of the node.
+    let client = Client::new();
+    let request = HttpRequest::get(format!("http://{address}/readyz"));
+    let answer = timeout(CHECK_LIMIT, client.send("", request)).await;
+    matches!(answer, Ok(Ok(answer)) if answer.status == StatusCode::OK)
+}
+
+async fn check_readiness(nodes: Arc<Nodes>, at: usize) {
+    let node = &nodes.nodes[at];
+    loop {
+        let is_ready = is_ready(&node.address).await;
+        node.is_ready.store(is_ready, Ordering::Relaxed);
+        sleep(CHECK_INTERVAL).await;
+    }
+}
+
+impl Nodes {
+    async fn pass_on(&self, mut request: Request<Incoming>) -> Response<Body> {
+        // The connection to the node is for this request alone.
+        let close = header::HeaderValue::from_static("close");
+        request.headers_mut().insert(header::CONNECTION, close);
+        let answer = match self.connect().await {
+            Ok(stream) => send(stream, request).await,
+            Err(e) => Err(e),
+        };
+        match answer {
+            Ok(mut response) => {
+                response.headers_mut().remove(header::CONNECTION);
+                response.map(Either::Left)
+            }
+            Err(e) => {
+                let body = Full::new(Bytes::from(format!("balancer: {e}")));
+                let mut response = Response::new(Either::Right(body));
+                *response.status_mut() = StatusCode::BAD_GATEWAY;
+                response
+            }
+        }
+    }
+
+    /// Connects to the next node that accepts; to one that is ready, if there is one.
+    async fn connect(&self) -> Result<TcpStream, String> {
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let count = self.nodes.len();
+        let in_turn = (first..first + count).map(|at| &self.nodes[at % count]);
+        let is_ready = |node: &&Node| node.is_ready.load(Ordering::Relaxed);
+        let (ready, others): (Vec<&Node>, Vec<&Node>) = in_turn.partition(is_ready);
+        let mut why = String::new();
+        for node in ready.into_iter().chain(others) {
+            match timeout(CONNECT_LIMIT, TcpStream::connect(&node.address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(e)) => why = e.to_string(),
+                Err(_) => why = format!("no connection within {CONNECT_LIMIT:?}"),
+            }
+        }
+        Err(format!("no node accepts connections: {why}"))
+    }
+}
+
+async fn send(stream: TcpStream, request: Request<Incoming>) -> Result<Response<Incoming>, String> {
+    let opened = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = opened.map_err(|e| e.to_string())?;
+    tokio::spawn(connection);
+    let answer = sender.send_request(request).await;
+    answer.map_err(|e| format!("the node gave no answer: {e}"))
+}

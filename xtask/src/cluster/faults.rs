@@ -1,0 +1,261 @@
+//! What breaks, and how it is repaired.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::link::{Link, Traffic};
+use super::server::Server;
+use super::setup::{Cluster, Links};
+use crate::Outcome;
+use crate::postgres::Shutdown;
+
+/// The lease of nodes during faults, in seconds.
+pub(super) const LEASE_S: u64 = 5;
+
+const SHORT: Duration = Duration::from_secs(3);
+const PAST_THE_LEASE: Duration = Duration::from_secs(LEASE_S + 3);
+
+/// A fault.
+pub(super) struct Fault {
+    /// For `--only`: the part that it is about, and what happens to it.
+    pub(super) name: &'static str,
+    /// What takes its time and breaks nothing yet.
+    pub(super) prepare: fn(&mut Cluster) -> Outcome,
+    /// For how long.
+    pub(super) lasts: Duration,
+    /// Returns false if a part that it needs is missing.
+    pub(super) inject: fn(&mut Cluster) -> Result<bool, String>,
+    pub(super) repair: fn(&mut Cluster) -> Outcome,
+}
+
+/// Every fault, in the order in which they happen.
+pub(super) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "node-killed",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| cluster.gateway(0).kill().map(|()| true),
+        repair: |cluster| cluster.gateway(0).start().map(drop),
+    },
+    Fault {
+        name: "node-restarted",
+        prepare: nothing,
+        lasts: Duration::ZERO,
+        inject: |cluster| cluster.gateway(1).stop().map(|_| true),
+        repair: |cluster| cluster.gateway(1).start().map(drop),
+    },
+    Fault {
+        name: "node-paused-past-its-lease",
+        prepare: nothing,
+        lasts: PAST_THE_LEASE,
+        inject: |cluster| cluster.gateway(2).pause().map(|()| true),
+        repair: |cluster| cluster.gateway(2).resume(),
+    },
+    Fault {
+        name: "node-cut-from-clients",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| {
+            Ok(set(
+                cluster,
+                0,
+                |links| Some(&links.clients),
+                Traffic::IsCut,
+            ))
+        },
+        repair: |cluster| heal(cluster, |links| Some(&links.clients)),
+    },
+    Fault {
+        name: "node-stalled-from-clients",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| {
+            Ok(set(
+                cluster,
+                1,
+                |links| Some(&links.clients),
+                Traffic::Stalls,
+            ))
+        },
+        repair: |cluster| heal(cluster, |links| Some(&links.clients)),
+    },
+    Fault {
+        name: "node-cut-from-database",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| {
+            Ok(set(
+                cluster,
+                2,
+                |links| Some(&links.database),
+                Traffic::IsCut,
+            ))
+        },
+        repair: |cluster| heal(cluster, |links| Some(&links.database)),
+    },
+    Fault {
+        name: "node-stalled-from-database-past-its-lease",
+        prepare: nothing,
+        lasts: PAST_THE_LEASE,
+        inject: |cluster| {
+            Ok(set(
+                cluster,
+                0,
+                |links| Some(&links.database),
+                Traffic::Stalls,
+            ))
+        },
+        repair: |cluster| heal(cluster, |links| Some(&links.database)),
+    },
+    Fault {
+        name: "database-restarted",
+        prepare: nothing,
+        lasts: Duration::ZERO,
+        inject: |cluster| cluster.database.stop(Shutdown::Fast).map(|()| true),
+        repair: |cluster| cluster.database.start_again(),
+    },
+    Fault {
+        name: "database-crashed",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| cluster.database.stop(Shutdown::Immediate).map(|()| true),
+        repair: |cluster| cluster.database.start_again(),
+    },
+    Fault {
+        name: "database-paused",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| cluster.database.signal_all("STOP").map(|()| true),
+        repair: |cluster| cluster.database.signal_all("CONT"),
+    },
+    Fault {
+        name: "database-fails-over",
+        prepare: start_standby,
+        lasts: Duration::ZERO,
+        inject: fail_over,
+        repair: nothing,
+    },
+    Fault {
+        name: "redis-killed",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| on(cluster.redis.as_mut(), Server::kill),
+        repair: |cluster| on(cluster.redis.as_mut(), Server::start).map(drop),
+    },
+    Fault {
+        name: "redis-paused",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| on(cluster.redis.as_mut(), |redis| redis.pause()),
+        repair: |cluster| on(cluster.redis.as_mut(), |redis| redis.resume()).map(drop),
+    },
+    Fault {
+        name: "redis-emptied",
+        prepare: nothing,
+        lasts: Duration::ZERO,
+        inject: |cluster| on(cluster.redis.as_mut(), |redis| empty(redis)),
+        repair: nothing,
+    },
+    Fault {
+        name: "node-stalled-from-redis",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| {
+            Ok(set(
+                cluster,
+                1,
+                |links| links.redis.as_ref(),
+                Traffic::Stalls,
+            ))
+        },
+        repair: |cluster| heal(cluster, |links| links.redis.as_ref()),
+    },
+    Fault {
+        name: "s3-killed",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| on(cluster.s3.as_mut(), Server::kill),
+        repair: |cluster| on(cluster.s3.as_mut(), Server::start).map(drop),
+    },
+    Fault {
+        name: "node-stalled-from-s3",
+        prepare: nothing,
+        lasts: SHORT,
+        inject: |cluster| Ok(set(cluster, 2, |links| links.s3.as_ref(), Traffic::Stalls)),
+        repair: |cluster| heal(cluster, |links| links.s3.as_ref()),
+    },
+];
+
+fn nothing(_: &mut Cluster) -> Outcome {
+    Ok(())
+}
+
+/// Returns false if the node has no such link.
+fn set(
+    cluster: &Cluster,
+    node: usize,
+    link: fn(&Links) -> Option<&Link>,
+    traffic: Traffic,
+) -> bool {
+    let links = &cluster.links[node % cluster.links.len()];
+    let link = link(links);
+    link.is_some_and(|link| {
+        link.set(traffic);
+        true
+    })
+}
+
+fn heal(cluster: &Cluster, link: fn(&Links) -> Option<&Link>) -> Outcome {
+    for links in &cluster.links {
+        if let Some(link) = link(links) {
+            link.set(Traffic::Passes);
+        }
+    }
+    Ok(())
+}
+
+fn on(
+    server: Option<&mut Server>,
+    act: impl FnOnce(&mut Server) -> Outcome,
+) -> Result<bool, String> {
+    match server {
+        Some(server) => act(server).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+fn start_standby(cluster: &mut Cluster) -> Outcome {
+    cluster.standby = Some(cluster.database.start_standby()?);
+    Ok(())
+}
+
+/// The server ends as by a power cut, and its standby, for which every commit has waited, takes its place.
+fn fail_over(cluster: &mut Cluster) -> Result<bool, String> {
+    let Some(standby) = cluster.standby.take() else {
+        return Ok(false);
+    };
+    cluster.database.stop(Shutdown::Immediate)?;
+    standby.promote()?;
+    for links in &cluster.links {
+        links.database.lead_to(&standby.address())?;
+    }
+    cluster.database = standby;
+    Ok(true)
+}
+
+/// FLUSHALL.
+fn empty(redis: &Server) -> Outcome {
+    let flushed = || -> std::io::Result<[u8; 3]> {
+        let mut connection = TcpStream::connect(redis.address())?;
+        connection.write_all(b"FLUSHALL\r\n")?;
+        let mut answer = [0; 3];
+        connection.read_exact(&mut answer)?;
+        Ok(answer)
+    };
+    match flushed() {
+        Ok(answer) if &answer == b"+OK" => Ok(()),
+        Ok(answer) => Err(format!("FLUSHALL: {}", String::from_utf8_lossy(&answer))),
+        Err(e) => Err(format!("FLUSHALL: {e}")),
+    }
+}

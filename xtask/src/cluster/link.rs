@@ -1,0 +1,184 @@
+//! A TCP connection between two parts of the cluster that can be stalled, cut and led elsewhere: what a network does.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+const BUFFER: usize = 64 * 1024;
+
+/// What becomes of the bytes of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Traffic {
+    /// They are passed on.
+    Passes,
+    /// They are lost, as between two machines whose packets are dropped: nobody is told, and both ends may wait for ever.
+    Stalls,
+    /// Connections are closed, and so are new ones.
+    IsCut,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    target: SocketAddr,
+    traffic: Traffic,
+}
+
+/// A listener that passes on whatever connects to it.
+#[derive(Clone)]
+pub(super) struct Link {
+    address: SocketAddr,
+    state: Arc<watch::Sender<State>>,
+}
+
+impl Link {
+    /// Opens a link to `target` (host and port) at a free loopback port.
+    pub(super) fn open(runtime: &Handle, target: &str) -> Result<Self, String> {
+        let target = parse(target)?;
+        let traffic = Traffic::Passes;
+        let (state, watched) = watch::channel(State { target, traffic });
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        let listener = listener.map_err(|e| format!("no port for a link: {e}"))?;
+        let address = listener.local_addr().map_err(|e| e.to_string())?;
+        runtime.spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(pass_on(client, watched.clone()));
+            }
+        });
+        Ok(Self {
+            address,
+            state: Arc::new(state),
+        })
+    }
+
+    /// Host and port to connect to instead of the target's.
+    pub(super) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    pub(super) fn set(&self, traffic: Traffic) {
+        self.state.send_modify(|state| state.traffic = traffic);
+    }
+
+    /// Leads new connections to another target, and closes those to the one before.
+    pub(super) fn lead_to(&self, target: &str) -> Result<(), String> {
+        let target = parse(target)?;
+        self.state.send_modify(|state| state.target = target);
+        Ok(())
+    }
+}
+
+fn parse(target: &str) -> Result<SocketAddr, String> {
+    let parsed = target.parse();
+    parsed.map_err(|e| format!("{target} is no address: {e}"))
+}
+
+async fn pass_on(client: TcpStream, mut state: watch::Receiver<State>) {
+    if state.borrow().traffic == Traffic::IsCut || until_passing(&mut state).await.is_none() {
+        return;
+    }
+    let target = state.borrow().target;
+    let Ok(server) = TcpStream::connect(target).await else {
+        return;
+    };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let both = async {
+        tokio::join!(
+            copy(from_client, to_server, state.clone()),
+            copy(from_server, to_client, state.clone()),
+        )
+    };
+    let mut watched = state.clone();
+    let ended = watched.wait_for(|now| now.traffic == Traffic::IsCut || now.target != target);
+    tokio::select! {
+        _ = both => {}
+        _ = ended => {}
+    }
+}
+
+/// Copies until the sender has ended. The other direction may go on.
+async fn copy(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut state: watch::Receiver<State>,
+) -> Option<()> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let read = from.read(&mut buffer).await;
+        // An end is no more told than bytes are.
+        until_passing(&mut state).await?;
+        match read {
+            Ok(count) if count > 0 => to.write_all(&buffer[..count]).await.ok()?,
+            _ => return to.shutdown().await.ok(),
+        }
+    }
+}
+
+async fn until_passing(state: &mut watch::Receiver<State>) -> Option<()> {
+    let passes = state.wait_for(|state| state.traffic == Traffic::Passes);
+    passes.await.ok().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// A server that answers each byte with another one.
+    async fn echo(answer: u8) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    while stream.read_u8().await.is_ok() {
+                        stream.write_u8(answer).await.unwrap();
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    async fn ask(connection: &mut TcpStream) -> Option<u8> {
+        connection.write_u8(0).await.ok()?;
+        connection.read_u8().await.ok()
+    }
+
+    #[test]
+    fn a_link_passes_on_stalls_cuts_and_leads_elsewhere() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let (first, second) = (runtime.block_on(echo(1)), runtime.block_on(echo(2)));
+        let link = Link::open(runtime.handle(), &first).unwrap();
+        runtime.block_on(async {
+            let mut connection = TcpStream::connect(link.address()).await.unwrap();
+            assert_eq!(ask(&mut connection).await, Some(1));
+            link.set(Traffic::Stalls);
+            let stalled = timeout(Duration::from_millis(100), ask(&mut connection)).await;
+            assert!(stalled.is_err());
+            // What was sent meanwhile arrives late.
+            link.set(Traffic::Passes);
+            assert_eq!(connection.read_u8().await.ok(), Some(1));
+            link.set(Traffic::IsCut);
+            assert_eq!(ask(&mut connection).await, None);
+            let mut rejected = TcpStream::connect(link.address()).await.unwrap();
+            assert_eq!(ask(&mut rejected).await, None);
+            link.set(Traffic::Passes);
+            let mut before = TcpStream::connect(link.address()).await.unwrap();
+            assert_eq!(ask(&mut before).await, Some(1));
+            link.lead_to(&second).unwrap();
+            assert_eq!(ask(&mut before).await, None);
+            let mut after = TcpStream::connect(link.address()).await.unwrap();
+            assert_eq!(ask(&mut after).await, Some(2));
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! Requests at a steady rate, whatever becomes of them: they show when the cluster serves, and when it does not.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::http::{Client, HttpRequest};
+
+/// How often each kind of request is sent.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// A request that takes longer has failed.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// Requests of one kind.
+#[derive(Default)]
+pub(super) struct Probes {
+    sent: AtomicU64,
+    failed: AtomicU64,
+    /// When one was answered as it should be.
+    answered: Mutex<Vec<Instant>>,
+}
+
+impl Probes {
+    /// Sends chats through the load balancer at `address` until the runtime ends.
+    pub(super) fn of_chats(runtime: &Handle, address: &str, key: &str) -> Arc<Self> {
+        let body = json!({
+            "model": "gpt-5",
+            "messages": [{ "role": "user", "content": "Tell me of the harbour. [[sandbox:words=5]]" }],
+        });
+        Self::start(
+            runtime,
+            format!("http://{address}/v1/chat/completions"),
+            key,
+            body,
+        )
+    }
+
+    /// Submits image tasks.
+    pub(super) fn of_submissions(runtime: &Handle, address: &str, key: &str) -> Arc<Self> {
+        let body =
+            json!({ "model": "gpt-image-1-official", "prompt": "a lighthouse [[sandbox:fail]]" });
+        Self::start(
+            runtime,
+            format!("http://{address}/v1/images/generations"),
+            key,
+            body,
+        )
+    }
+
+    fn start(runtime: &Handle, url: String, key: &str, body: Value) -> Arc<Self> {
+        let probes = Arc::new(Self::default());
+        let (sender, key) = (Arc::clone(&probes), key.to_owned());
+        runtime.spawn(async move {
+            let mut ticks = interval(INTERVAL);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            loop {
+                ticks.tick().await;
+                let (probes, key, url) = (Arc::clone(&sender), key.clone(), url.clone());
+                let body = body.clone();
+                tokio::spawn(async move { probes.send(&key, HttpRequest::json(url, &body)).await });
+            }
+        });
+        probes
+    }
+
+    async fn send(&self, key: &str, request: HttpRequest<'_>) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        match timeout(LIMIT, Client::new().send(key, request)).await {
+            Ok(Ok(answer)) if answer.status == 200 => {
+                let answered = self.answered.lock();
+                let mut answered = answered.unwrap_or_else(PoisonError::into_inner);
+                answered.push(Instant::now());
+            }
+            _ => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// How many were sent, and failed.
+    pub(super) fn counts(&self) -> [u64; 2] {
+        [&self.sent, &self.failed].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// The longest time between `began` and now in which none was answered.
+    pub(super) fn longest_gap(&self, began: Instant) -> Duration {
+        let answered = self.answered.lock();
+        let mut answered = answered.unwrap_or_else(PoisonError::into_inner).clone();
+        answered.retain(|at| *at >= began);
+        answered.push(Instant::now());
+        let mut before = began;
+        let mut longest = Duration::ZERO;
+        for at in answered {
+            longest = longest.max(at.saturating_duration_since(before));
+            before = at;
+        }
+        longest
+    }
+}

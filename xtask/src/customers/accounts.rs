@@ -1,0 +1,84 @@
+//! The users of a test and their keys, and what the models that they use cost.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::gateway::Gateway;
+
+/// Prices per image, in billionths; [`PRICES`] says the same to the gateway.
+pub(super) const GROK_PRICE: i64 = 20_000_000;
+pub(super) const GPT_PRICE: i64 = 40_000_000;
+pub(super) const GPT_HIGH_PRICE: i64 = 107_000_000;
+
+pub(crate) const PRICES: &str = r#"
+[price."grok-imagine-1.0-partner"]
+per_image = 0.02
+[price."gpt-image-1-official"]
+per_image = 0.04
+when = [ { quality = "high", per_image = 0.107 } ]
+[price."gpt-5"]
+input_per_million = 1.25
+output_per_million = 10.0
+"#;
+
+/// A user and what it was credited with, in billionths; none for one without limit.
+pub(crate) struct Account {
+    pub(crate) user: &'static str,
+    pub(crate) keys: Vec<String>,
+    pub(crate) credited: Mutex<Option<i64>>,
+}
+
+/// The gateways as customers know them.
+pub(crate) struct Service {
+    /// Host and port of each gateway, or of what is before them.
+    pub(crate) addresses: Vec<String>,
+    pub(crate) accounts: Vec<Account>,
+    /// Whether a provider that misbehaves comes before the sandbox.
+    pub(crate) bad_provider: bool,
+}
+
+/// Creates four users: one with more than it can spend, one that runs dry, one that is nearly broke from
+/// the start, one without limit. Each has a free key and one with a quota.
+pub(crate) fn create_accounts(node: &Gateway) -> Result<Vec<Account>, String> {
+    let users = [
+        ("rich", Some((100_000, 50))),
+        ("modest", Some((60, 25))),
+        ("poor", Some((3, 2))),
+        ("boundless", None),
+    ];
+    let mut accounts = Vec::new();
+    for (user, limits) in users {
+        let balance = limits.map(|(balance, _)| i64::from(balance));
+        match balance {
+            Some(balance) => {
+                node.record(&["user", "create", user, "--balance", &balance.to_string()])?
+            }
+            None => node.record(&["user", "create", user, "--unlimited"])?,
+        };
+        let free = node.record(&["key", "create", "--user", user, "--name", "free"])?;
+        let mut keys = vec![key(&free)?];
+        if let Some((_, quota)) = limits {
+            let quota = quota.to_string();
+            let tied = [
+                "key", "create", "--user", user, "--name", "tied", "--quota", &quota,
+            ];
+            keys.push(key(&node.record(&tied)?)?);
+        }
+        accounts.push(Account {
+            user,
+            keys,
+            credited: Mutex::new(balance.map(|b| b * 1_000_000_000)),
+        });
+    }
+    // "Commands that write work beside a running server, which sees the change within one second."
+    std::thread::sleep(Duration::from_secs(1));
+    Ok(accounts)
+}
+
+fn key(record: &Value) -> Result<String, String> {
+    let key = record["key"].as_str();
+    key.map(str::to_owned)
+        .ok_or_else(|| format!("`key create` printed no key: {record}"))
+}

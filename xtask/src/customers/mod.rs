@@ -1,0 +1,17 @@
+//! Simulated customers, who submit, poll, cancel, upload, download and chat while gateways are ended and cut off, and what must be true of
+//! everything that they were told.
+
+mod accounts;
+mod chats;
+mod customer;
+mod final_check;
+mod observations;
+mod record_check;
+mod submission;
+
+pub(crate) use accounts::{PRICES, Service, create_accounts};
+pub(crate) use chats::cost_of as cost_of_chat;
+pub(crate) use customer::Customer;
+pub(crate) use final_check::{audit_and_stop, check as final_check};
+pub(crate) use observations::{Observations, count};
+pub(crate) use record_check::{images_of as images_of_record, nanos as billionths};
