@@ -20,9 +20,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long a server may stay silent before the connection counts as lost (keepalive and TCP user timeout).
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Settings of every writer connection. A lock that is not granted in 4 s is held by a node that hangs. The
-/// server ends an idle transaction after 5 s, in time for one more try of the others.
+/// server ends a transaction that its node leaves idle for 2 s: all others wait for the rows that it has locked.
 const SESSION_SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '4s'; \
-                      SET idle_in_transaction_session_timeout = '5s'; SET client_min_messages = warning";
+                      SET idle_in_transaction_session_timeout = '2s'; SET client_min_messages = warning";
 /// Connections in the pool of readers.
 const READERS: usize = 8;
 
