@@ -50,7 +50,9 @@ pub(crate) fn target_folder() -> PathBuf {
 pub(crate) struct Gateway {
     binary: PathBuf,
     folder: TempDir,
+    host: String,
     port: u16,
+    namespace: Option<String>,
     environment: Vec<(&'static str, String)>,
     server: Option<Child>,
 }
@@ -66,7 +68,9 @@ impl Gateway {
         Ok(Self {
             binary: binary.to_owned(),
             folder,
+            host: "127.0.0.1".to_owned(),
             port,
+            namespace: None,
             environment: Vec::new(),
             server: None,
         })
@@ -77,9 +81,16 @@ impl Gateway {
         self.environment.push((name, value.into()));
     }
 
+    /// Lets the server run in a network namespace, and listen on an address of it. Commands are run outside.
+    pub(crate) fn move_to(&mut self, namespace: &str, host: &str) {
+        self.namespace = Some(namespace.to_owned());
+        host.clone_into(&mut self.host);
+        self.environment("TOLLGATE_LISTEN", self.address());
+    }
+
     /// The address that it listens on.
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("{}:{}", self.host, self.port)
     }
 
     /// The data directory.
@@ -108,7 +119,16 @@ impl Gateway {
         let log = self.folder.path().join("log");
         let log = File::options().create(true).append(true).open(&log);
         let log = log.map_err(|e| format!("cannot write the log: {e}"))?;
-        let mut command = self.command(&["serve"]);
+        let program = match &self.namespace {
+            None => Command::new(&self.binary),
+            Some(namespace) => {
+                // It becomes the gateway, with the same process id.
+                let mut ip = Command::new("ip");
+                ip.args(["netns", "exec", namespace]).arg(&self.binary);
+                ip
+            }
+        };
+        let mut command = self.configured(program, &["serve"]);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -195,7 +215,10 @@ impl Gateway {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
+        self.configured(Command::new(&self.binary), arguments)
+    }
+
+    fn configured(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.current_dir(self.folder.path()).args(arguments);
         command
             .arg("--config")

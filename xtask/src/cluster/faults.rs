@@ -56,56 +56,28 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "node-cut-from-clients",
         prepare: nothing,
         lasts: SHORT,
-        inject: |cluster| {
-            Ok(set(
-                cluster,
-                0,
-                |links| Some(&links.clients),
-                Traffic::IsCut,
-            ))
-        },
+        inject: |cluster| set(cluster, 0, |links| Some(&links.clients), Traffic::IsCut),
         repair: |cluster| heal(cluster, |links| Some(&links.clients)),
     },
     Fault {
         name: "node-stalled-from-clients",
         prepare: nothing,
         lasts: SHORT,
-        inject: |cluster| {
-            Ok(set(
-                cluster,
-                1,
-                |links| Some(&links.clients),
-                Traffic::Stalls,
-            ))
-        },
+        inject: |cluster| set(cluster, 1, |links| Some(&links.clients), Traffic::Stalls),
         repair: |cluster| heal(cluster, |links| Some(&links.clients)),
     },
     Fault {
         name: "node-cut-from-database",
         prepare: nothing,
         lasts: SHORT,
-        inject: |cluster| {
-            Ok(set(
-                cluster,
-                2,
-                |links| Some(&links.database),
-                Traffic::IsCut,
-            ))
-        },
+        inject: |cluster| set(cluster, 2, |links| Some(&links.database), Traffic::IsCut),
         repair: |cluster| heal(cluster, |links| Some(&links.database)),
     },
     Fault {
         name: "node-stalled-from-database-past-its-lease",
         prepare: nothing,
         lasts: PAST_THE_LEASE,
-        inject: |cluster| {
-            Ok(set(
-                cluster,
-                0,
-                |links| Some(&links.database),
-                Traffic::Stalls,
-            ))
-        },
+        inject: |cluster| set(cluster, 0, |links| Some(&links.database), Traffic::Stalls),
         repair: |cluster| heal(cluster, |links| Some(&links.database)),
     },
     Fault {
@@ -161,14 +133,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "node-stalled-from-redis",
         prepare: nothing,
         lasts: SHORT,
-        inject: |cluster| {
-            Ok(set(
-                cluster,
-                1,
-                |links| links.redis.as_ref(),
-                Traffic::Stalls,
-            ))
-        },
+        inject: |cluster| set(cluster, 1, |links| links.redis.as_ref(), Traffic::Stalls),
         repair: |cluster| heal(cluster, |links| links.redis.as_ref()),
     },
     Fault {
@@ -182,7 +147,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "node-stalled-from-s3",
         prepare: nothing,
         lasts: SHORT,
-        inject: |cluster| Ok(set(cluster, 2, |links| links.s3.as_ref(), Traffic::Stalls)),
+        inject: |cluster| set(cluster, 2, |links| links.s3.as_ref(), Traffic::Stalls),
         repair: |cluster| heal(cluster, |links| links.s3.as_ref()),
     },
 ];
@@ -197,19 +162,18 @@ fn set(
     node: usize,
     link: fn(&Links) -> Option<&Link>,
     traffic: Traffic,
-) -> bool {
+) -> Result<bool, String> {
     let links = &cluster.links[node % cluster.links.len()];
-    let link = link(links);
-    link.is_some_and(|link| {
-        link.set(traffic);
-        true
-    })
+    match link(links) {
+        Some(link) => link.set(traffic).map(|()| true),
+        None => Ok(false),
+    }
 }
 
 fn heal(cluster: &Cluster, link: fn(&Links) -> Option<&Link>) -> Outcome {
     for links in &cluster.links {
         if let Some(link) = link(links) {
-            link.set(Traffic::Passes);
+            link.set(Traffic::Passes)?;
         }
     }
     Ok(())

