@@ -18,6 +18,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 const TOO_LARGE: i64 = 4;
 
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct GrantsState {
     heartbeat: Option<ConfirmedHeartbeat>,
     /// By key id: the keys that had a chat a short time ago.
@@ -29,6 +30,7 @@ pub(super) struct GrantsState {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct ConfirmedHeartbeat {
     node: String,
     sent: Instant,
@@ -37,6 +39,7 @@ struct ConfirmedHeartbeat {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct KeyState {
     grant_id: Option<String>,
     /// Whether a grant is being opened or raised.
@@ -48,6 +51,7 @@ struct KeyState {
 
 /// What the chats of a key need.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Need {
     last_chat: Instant,
     window: Instant,
@@ -99,6 +103,7 @@ impl Need {
 
 /// A grant of this node.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Grant {
     user_id: String,
     key_id: String,
@@ -125,6 +130,7 @@ pub(super) enum Step {
 
 /// A part of a grant, or all of it, to be given back.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Return {
     pub(super) id: String,
     pub(super) user_id: String,
@@ -134,6 +140,7 @@ pub(super) struct Return {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct ReturnedPart {
     pub(super) amount: Amount,
     /// What was given back before.

@@ -1,6 +1,9 @@
 //! The protocol of grants against a model of the database: random schedules of nodes that reserve, settle, refill and give back, in which each write
 //! may succeed, be rejected, or fail with and without being applied, and nodes sleep while others release their grants.
 
+mod exploration;
+mod world;
+
 use std::collections::BTreeMap;
 
 use super::*;
@@ -46,8 +49,24 @@ impl End {
     }
 }
 
+/// Which guards of its statements the database keeps.
+#[derive(Debug, Clone, Copy)]
+struct Guards {
+    /// A grant is lowered only once, and as its node knows it.
+    lower: bool,
+    /// Others release only grants of a node whose heartbeat has expired.
+    dead_node: bool,
+}
+
+impl Guards {
+    const ALL: Self = Self {
+        lower: true,
+        dead_node: true,
+    };
+}
+
 /// A row of `grants`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Row {
     node: usize,
     amount: i64,
@@ -55,14 +74,27 @@ struct Row {
     released: i64,
 }
 
-#[derive(Default)]
+#[derive(Debug, Clone)]
 struct Database {
     available: i64,
     spent: i64,
     rows: BTreeMap<String, Row>,
+    /// Whether an account paid for a chat whose grant was released.
+    is_settled_late: bool,
+    guards: Guards,
 }
 
 impl Database {
+    fn new(available: i64, guards: Guards) -> Self {
+        Self {
+            available,
+            spent: 0,
+            rows: BTreeMap::new(),
+            is_settled_late: false,
+            guards,
+        }
+    }
+
     /// As `open_grant` and `raise_grant`. `None` is a rejection, 0 a grant that is gone or has changed.
     fn give(&mut self, node: usize, write: &GrantWrite) -> Option<i64> {
         let (least, most) = match write {
@@ -105,6 +137,7 @@ impl Database {
             }
             _ => {
                 self.available -= cost;
+                self.is_settled_late = true;
                 false
             }
         }
@@ -119,8 +152,9 @@ impl Database {
             },
             Some(part) => match self.rows.get_mut(&returned.id) {
                 Some(row)
-                    if row.released == part.released.nanos()
-                        && row.amount >= part.amount.nanos() =>
+                    if !self.guards.lower
+                        || row.released == part.released.nanos()
+                            && row.amount >= part.amount.nanos() =>
                 {
                     row.amount -= part.amount.nanos();
                     row.released += part.amount.nanos();
@@ -331,10 +365,7 @@ fn no_chat_reserves_what_its_grant_does_not_have() {
     let (mut reservations, mut grants) = (0, 0);
     for schedule in 1..=SCHEDULES {
         let mut random = Random(schedule.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut db = Database {
-            available: BALANCE,
-            ..Database::default()
-        };
+        let mut db = Database::new(BALANCE, Guards::ALL);
         let mut nodes: Vec<Node> = (0..NODES).map(|_| Node::default()).collect();
         for node in &mut nodes {
             let now = Instant::now();
