@@ -25,31 +25,61 @@ calls = 1
 per_image = 0.02
 "#;
 
+const HANGING: &str = "a harbour at dawn, seen from the lighthouse [[sandbox:hang]]";
 const FINISH_LIMIT: Duration = Duration::from_secs(30);
 /// Of the text of the metrics.
 const COMMITS: &str = "tollgate_store_commits_total";
 
-/// A running gateway with a user and a key.
+/// A running gateway with users and a key of each.
 pub(super) struct BenchGateway {
     pub(super) gateway: Gateway,
+    /// The first user's.
     pub(super) key: String,
+    pub(super) keys: Vec<String>,
 }
 
 impl BenchGateway {
     /// Starts a gateway on a new data directory.
     pub(super) fn start(binary: &Path) -> Result<Self, String> {
-        let mut gateway = Gateway::prepare(binary, SETTINGS)?;
-        gateway.start()?;
-        // Plenty, not unlimited: the guard on the balance is part of what is measured.
-        gateway.record(&["user", "create", "bench", "--balance", "1000000"])?;
-        let key = gateway.record(&["key", "create", "--user", "bench"])?;
-        let key = key["key"]
-            .as_str()
-            .ok_or("`key create` printed no key")?
-            .to_owned();
+        Self::start_with(binary, &[], 1)
+    }
+
+    /// Starts a gateway with these environment variables and so many users.
+    pub(super) fn start_with(
+        binary: &Path,
+        environment: &[(&'static str, String)],
+        users: usize,
+    ) -> Result<Self, String> {
+        let gateway = start(binary, environment)?;
+        let mut keys = Vec::new();
+        for number in 0..users {
+            let user = format!("bench{number}");
+            // Plenty, not unlimited: the guard on the balance is part of what is measured.
+            gateway.record(&["user", "create", &user, "--balance", "1000000"])?;
+            let key = gateway.record(&["key", "create", "--user", &user])?;
+            let key = key["key"].as_str().ok_or("`key create` printed no key")?;
+            keys.push(key.to_owned());
+        }
         // The running server sees it within a second.
         std::thread::sleep(Duration::from_secs(1));
-        Ok(Self { gateway, key })
+        Ok(Self {
+            gateway,
+            key: keys[0].clone(),
+            keys,
+        })
+    }
+
+    /// Starts another gateway on the database that the environment variables name, with the users that it has.
+    pub(super) fn join(
+        binary: &Path,
+        environment: &[(&'static str, String)],
+        keys: &[String],
+    ) -> Result<Self, String> {
+        Ok(Self {
+            gateway: start(binary, environment)?,
+            key: keys[0].clone(),
+            keys: keys.to_vec(),
+        })
     }
 
     /// The server's process id.
@@ -71,18 +101,12 @@ impl BenchGateway {
     /// A submission that is taken and never finished: the only worker is busy for good with the
     /// first of them.
     pub(super) fn submission(&self) -> Vec<u8> {
-        self.order("a harbour at dawn, seen from the lighthouse [[sandbox:hang]]")
+        order(&self.key, HANGING)
     }
 
-    fn order(&self, prompt: &str) -> Vec<u8> {
-        let body =
-            json!({"model": "grok-imagine-1.0-partner", "prompt": prompt, "size": "1:1", "n": 1});
-        request(
-            "POST",
-            "/v1/images/generations",
-            &self.key,
-            &body.to_string(),
-        )
+    /// Such a submission of each user.
+    pub(super) fn submissions(&self) -> Vec<Vec<u8>> {
+        self.keys.iter().map(|key| order(key, HANGING)).collect()
     }
 
     /// The request that polls a task.
@@ -92,7 +116,7 @@ impl BenchGateway {
 
     /// Submits a task that is finished when this returns; returns its id.
     pub(super) async fn finished(&self) -> Result<String, String> {
-        let (id, _) = self.submit(&self.order("a harbour at dawn")).await?;
+        let (id, _) = self.submit(&order(&self.key, "a harbour at dawn")).await?;
         let began = Instant::now();
         while began.elapsed() < FINISH_LIMIT {
             let answer = self.ask(&self.poll(&id)).await?;
@@ -125,6 +149,21 @@ impl BenchGateway {
     pub(super) async fn commits(&self) -> Result<u64, String> {
         commits(&self.gateway.address()).await
     }
+}
+
+fn start(binary: &Path, environment: &[(&'static str, String)]) -> Result<Gateway, String> {
+    let mut gateway = Gateway::prepare(binary, SETTINGS)?;
+    for (name, value) in environment {
+        gateway.environment(name, value);
+    }
+    gateway.start()?;
+    Ok(gateway)
+}
+
+fn order(key: &str, prompt: &str) -> Vec<u8> {
+    let body =
+        json!({"model": "grok-imagine-1.0-partner", "prompt": prompt, "size": "1:1", "n": 1});
+    request("POST", "/v1/images/generations", key, &body.to_string())
 }
 
 async fn ask(address: &str, request: &[u8]) -> Result<Answer, String> {

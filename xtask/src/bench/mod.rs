@@ -8,6 +8,7 @@ mod chat;
 mod fill;
 mod load;
 mod memory;
+mod nodes;
 mod polls;
 mod postgres;
 mod stored;
@@ -50,6 +51,8 @@ enum Part {
     Chat,
     /// Chats on PostgreSQL beside SQLite; not part of a run of everything
     Postgres,
+    /// One, two and four nodes on one PostgreSQL; not part of a run of everything
+    Nodes,
 }
 
 #[derive(clap::Args)]
@@ -106,6 +109,9 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
     if options.only == Some(Part::Postgres) {
         postgres::measure(&binary, options.seconds, &mut table)?;
+    }
+    if options.only == Some(Part::Nodes) {
+        nodes::measure(&binary, options.seconds, &mut table)?;
     }
     table.print();
     match table.below() {

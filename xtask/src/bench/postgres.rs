@@ -87,7 +87,7 @@ async fn counted(
 }
 
 /// Processor time in seconds of a process and its children.
-fn cpu_of_all(pid: u32) -> Result<f64, String> {
+pub(super) fn cpu_of_all(pid: u32) -> Result<f64, String> {
     let mut sum = cpu_seconds(pid)?;
     let processes = fs::read_dir("/proc").map_err(|e| format!("cannot read /proc: {e}"))?;
     for process in processes.flatten() {

@@ -18,9 +18,9 @@ const PROMPT: &str = "Tell me about the harbour at dawn, its boats, the people w
 pub(in super::super) struct Setup {
     pub(in super::super) gateway: Gateway,
     /// Of a user with a balance: money is held before the call.
-    pub(super) limited: String,
+    pub(in super::super) limited: String,
     /// Of a user without limit: one write per request.
-    pub(super) unlimited: String,
+    pub(in super::super) unlimited: String,
     pub(super) upstream: Helper,
     proxy: Helper,
     pub(super) nginx: Option<Nginx>,
@@ -64,6 +64,35 @@ impl Setup {
         binary: &Path,
         database_url: Option<&str>,
     ) -> Result<Self, String> {
+        let mut new = Self::start_servers(binary, database_url)?;
+        let key = |arguments: &[&str], user: &str| -> Result<String, String> {
+            new.gateway.record(arguments)?;
+            // A limit that is never reached: it is counted all the same.
+            let create = ["key", "create", "--user", user, "--rpm", "1000000000"];
+            let key = new.gateway.record(&create)?;
+            Ok(key["key"].as_str().unwrap_or_default().to_owned())
+        };
+        let limited = ["user", "create", "limited", "--balance", "1000000"];
+        let limited = key(&limited, "limited")?;
+        let unlimited = key(&["user", "create", "free", "--unlimited"], "free")?;
+        (new.limited, new.unlimited) = (limited, unlimited);
+        // The running server sees them within a second.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        Ok(new)
+    }
+
+    /// Starts everything, with another gateway on a PostgreSQL database that has these keys: of a user with a balance, and of one without limit.
+    pub(in super::super) fn join(
+        binary: &Path,
+        database_url: &str,
+        [limited, unlimited]: [String; 2],
+    ) -> Result<Self, String> {
+        let mut new = Self::start_servers(binary, Some(database_url))?;
+        (new.limited, new.unlimited) = (limited, unlimited);
+        Ok(new)
+    }
+
+    fn start_servers(binary: &Path, database_url: Option<&str>) -> Result<Self, String> {
         let upstream = Helper::start(&["bench-upstream"])?;
         let proxy = Helper::start(&["bench-proxy", &upstream.address])?;
         let nginx = Nginx::start(&upstream.address)?;
@@ -72,23 +101,10 @@ impl Setup {
             gateway.environment("TOLLGATE_DATABASE__URL", url);
         }
         gateway.start()?;
-        let key = |arguments: &[&str], user: &str| -> Result<String, String> {
-            gateway.record(arguments)?;
-            // A limit that is never reached: it is counted all the same.
-            let key = gateway.record(&["key", "create", "--user", user, "--rpm", "1000000000"])?;
-            Ok(key["key"].as_str().unwrap_or_default().to_owned())
-        };
-        let limited = key(
-            &["user", "create", "limited", "--balance", "1000000"],
-            "limited",
-        )?;
-        let unlimited = key(&["user", "create", "free", "--unlimited"], "free")?;
-        // The running server sees them within a second.
-        std::thread::sleep(std::time::Duration::from_secs(1));
         Ok(Self {
             gateway,
-            limited,
-            unlimited,
+            limited: String::new(),
+            unlimited: String::new(),
             upstream,
             proxy,
             nginx,

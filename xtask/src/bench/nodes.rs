@@ -1,0 +1,182 @@
+//! One, two and four nodes on one PostgreSQL, for the same load in all: what an operation costs the database must not grow with the nodes. Then plain
+//! chats of one busy user on three nodes. The server keeps its data in a temporary folder and does not wait for the disk.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use super::bench_gateway::{BenchGateway, commits};
+use super::chat::Setup;
+use super::load::{self, Measured, Requests, Target};
+use super::postgres::cpu_of_all;
+use super::table::Table;
+use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
+use crate::process::TempDir;
+
+const NODES: [usize; 3] = [1, 2, 4];
+/// Of all nodes together.
+const CONNECTIONS: usize = 64;
+const USERS: usize = 16;
+/// Operations for each second of the database's processor, of four nodes beside one.
+const KEPT: f64 = 0.9;
+const BUSY_NODES: usize = 3;
+
+/// What a load on all nodes took.
+struct Cost {
+    rate: f64,
+    /// Microseconds of the gateways and of PostgreSQL for each operation.
+    gateways_us: f64,
+    database_us: f64,
+    commits_per_100: f64,
+    wal_bytes: f64,
+}
+
+pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
+    eprintln!("nodes on one PostgreSQL");
+    let bin =
+        postgres::find().ok_or_else(|| format!("there is no PostgreSQL: {HOW_TO_INSTALL}"))?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
+    let mut submissions = Vec::new();
+    for count in NODES {
+        let server = Postgres::start(&bin)?;
+        let files = TempDir::new("bench-files")?;
+        let storage = format!("file://{}", files.path().display());
+        let shared = [
+            ("TOLLGATE_DATABASE__URL", server.url()),
+            ("TOLLGATE_STORAGE__URL", storage),
+        ];
+        let nodes = start_nodes(binary, count, &shared)?;
+        let name = |kind: &str| format!("{kind}, {count} nodes: ");
+        runtime.block_on(async {
+            let cost = of_submissions(&nodes, &server, seconds).await?;
+            note(table, &name("submissions"), &cost);
+            submissions.push(cost.database_us);
+            let cost = of_polls(&nodes, &server, seconds).await?;
+            note(table, &name("polls, unfinished"), &cost);
+            Ok::<_, String>(())
+        })?;
+    }
+    table.at_least(
+        "submissions: per CPU second of PostgreSQL, 4 nodes beside 1",
+        KEPT,
+        submissions[0] / submissions[NODES.len() - 1],
+    );
+    for count in [1, BUSY_NODES] {
+        let server = Postgres::start(&bin)?;
+        let nodes = start_chat_nodes(binary, count, &server.url())?;
+        let targets: Result<Vec<Target>, String> = nodes.iter().map(Setup::held).collect();
+        let cost = runtime.block_on(run(&targets?, &server, seconds))?;
+        let what = format!("chats of one user, {count} nodes: ");
+        note(table, &what, &cost);
+    }
+    Ok(())
+}
+
+/// Gateways on one database, with a user for each of [`USERS`].
+fn start_nodes(
+    binary: &Path,
+    count: usize,
+    shared: &[(&'static str, String)],
+) -> Result<Vec<BenchGateway>, String> {
+    let first = BenchGateway::start_with(binary, shared, USERS)?;
+    let keys = first.keys.clone();
+    let mut nodes = vec![first];
+    for _ in 1..count {
+        nodes.push(BenchGateway::join(binary, shared, &keys)?);
+    }
+    Ok(nodes)
+}
+
+/// Gateways on one database; the users are the first one's.
+fn start_chat_nodes(binary: &Path, count: usize, url: &str) -> Result<Vec<Setup>, String> {
+    let mut nodes = vec![Setup::start(binary, Some(url))?];
+    for _ in 1..count {
+        let keys = [nodes[0].limited.clone(), nodes[0].unlimited.clone()];
+        nodes.push(Setup::join(binary, url, keys)?);
+    }
+    Ok(nodes)
+}
+
+async fn of_submissions(
+    nodes: &[BenchGateway],
+    server: &Postgres,
+    seconds: u64,
+) -> Result<Cost, String> {
+    let targets: Result<Vec<Target>, String> = nodes
+        .iter()
+        .map(|node| {
+            let orders = node.submissions();
+            let requests: Requests = Arc::new(move |number| {
+                let at = usize::try_from(number).unwrap_or(0) % orders.len();
+                orders[at].clone()
+            });
+            node.target(&requests)
+        })
+        .collect();
+    run(&targets?, server, seconds).await
+}
+
+/// Every node polls its own task, which it has submitted.
+async fn of_polls(nodes: &[BenchGateway], server: &Postgres, seconds: u64) -> Result<Cost, String> {
+    let mut targets = Vec::new();
+    for node in nodes {
+        let (id, _) = node.submit(&node.submission()).await?;
+        let poll = node.poll(&id);
+        let requests: Requests = Arc::new(move |_| poll.clone());
+        targets.push(node.target(&requests)?);
+    }
+    run(&targets, server, seconds).await
+}
+
+/// Puts the load on all nodes at the same time.
+#[expect(clippy::cast_precision_loss, reason = "means")]
+async fn run(targets: &[Target], server: &Postgres, seconds: u64) -> Result<Cost, String> {
+    let pid = server.pid().ok_or("postgres is not running")?;
+    let connections = CONNECTIONS / targets.len();
+    let addresses = targets.iter().map(|target| target.address.clone());
+    let commits = async || -> Result<u64, String> {
+        let counts = addresses
+            .clone()
+            .map(|address| async move { commits(&address).await });
+        Ok(try_join_all(counts).await?.into_iter().sum())
+    };
+    let log = || -> Result<f64, String> {
+        let position = server.query("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')")?;
+        position.parse().map_err(|e| format!("{position}: {e}"))
+    };
+    let (cpu, before, wal) = (cpu_of_all(pid)?, commits().await?, log()?);
+    let loads = targets
+        .iter()
+        .map(|target| load::run(target, connections, seconds));
+    let measured: Vec<Measured> = try_join_all(loads).await?;
+    let in_all = measured.iter().map(|one| one.in_all).sum::<u64>().max(1) as f64;
+    let cost = Cost {
+        rate: measured.iter().map(Measured::rate).sum(),
+        gateways_us: measured.iter().map(Measured::cpu_us).sum::<f64>() / measured.len() as f64,
+        database_us: 1e6 * (cpu_of_all(pid)? - cpu) / in_all,
+        commits_per_100: 100.0 * (commits().await? - before) as f64 / in_all,
+        wal_bytes: (log()? - wal) / in_all,
+    };
+    Ok(cost)
+}
+
+fn note(table: &mut Table, what: &str, cost: &Cost) {
+    table.note(format!("{what}per second"), format!("{:.0}", cost.rate));
+    table.note(
+        format!("{what}CPU us of the gateways each"),
+        format!("{:.1}", cost.gateways_us),
+    );
+    table.note(
+        format!("{what}CPU us of PostgreSQL each"),
+        format!("{:.1}", cost.database_us),
+    );
+    table.note(
+        format!("{what}commits per 100"),
+        format!("{:.1}", cost.commits_per_100),
+    );
+    table.note(
+        format!("{what}bytes of the write-ahead log each"),
+        format!("{:.0}", cost.wal_bytes),
+    );
+}
