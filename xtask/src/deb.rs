@@ -29,7 +29,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "usr/share/fish/vendor_completions.d/tollgate.fish"),
 ];
 /// Files of the repository: source, place in the package, mode.
-const FILES: [(&str, &str, u32); 5] = [
+const FILES: [(&str, &str, u32); 6] = [
     (
         "packaging/debian/tollgate.toml",
         "etc/tollgate/tollgate.toml",
@@ -43,6 +43,11 @@ const FILES: [(&str, &str, u32); 5] = [
     (
         "packaging/systemd/tollgate.socket",
         "usr/lib/systemd/system/tollgate.socket",
+        0o644,
+    ),
+    (
+        "packaging/systemd/tollgate-admin.socket",
+        "usr/lib/systemd/system/tollgate-admin.socket",
         0o644,
     ),
     ("LICENSE", "usr/share/doc/tollgate/copyright", 0o644),

@@ -20,6 +20,7 @@ use crate::chat::handler;
 use crate::chat::request::ChatRequest;
 use crate::http::client_address::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
+use crate::listener_role::ListenerRole;
 use crate::oidc;
 use crate::portal;
 use crate::routes::{
@@ -41,11 +42,11 @@ pub struct GatewayService {
 }
 
 impl GatewayService {
-    /// The service of `app`.
-    pub fn new(app: &Arc<App>) -> Self {
+    /// The service of `app` on a listener of this role.
+    pub fn new(app: &Arc<App>, role: ListenerRole) -> Self {
         Self {
             app: Arc::clone(app),
-            router: TowerToHyperService::new(router(app)),
+            router: TowerToHyperService::new(router(app, role)),
             peer: None,
         }
     }
@@ -120,8 +121,8 @@ fn collapse_slashes(uri: &Uri) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// All routes, with tracing around them.
-fn router(app: &Arc<App>) -> Router {
+/// All routes of a listener, with tracing around them.
+fn router(app: &Arc<App>, role: ListenerRole) -> Router {
     let key_balance = get(balance::key_balance).options(balance::preflight);
     let user_balance = get(balance::user_balance).options(balance::preflight);
     let routes = Router::new()
@@ -160,18 +161,33 @@ fn router(app: &Arc<App>) -> Router {
         .route("/v1/models/{*named}", get(models::get))
         .route("/files/{name}", get(files::get))
         .merge(chat_routes())
-        .merge(portal::routes())
-        .merge(admin::endpoints::routes())
         // Documentation and operation
         .route("/openapi.json", get(openapi::openapi))
         .route("/docs", get(docs::home))
         .route("/docs/api", get(docs::api))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
-        .merge(oidc::routes())
-        .merge(console::routes())
-        .merge(docs::routes())
+        .merge(oidc::routes(role))
+        .merge(console::assets())
+        .merge(docs::routes());
+    let routes = match role {
+        // Whether this listener is on loopback is not known here.
+        ListenerRole::Operators => routes.route("/metrics", get(health::keyed_metrics)),
+        _ => routes.route("/metrics", get(health::metrics)),
+    };
+    // Those of operators and those of users, as pages with the API that they use.
+    let mut routes = routes;
+    if role.serves_operators() {
+        routes = routes
+            .merge(admin::endpoints::routes())
+            .merge(console::console_pages(role, &app.public_url));
+    }
+    if role.serves_portal() {
+        routes = routes
+            .merge(portal::routes())
+            .merge(console::portal_pages(role, &app.public_url));
+    }
+    let routes = routes
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::method_not_allowed);
     let traced = routes.layer(TraceLayer(Arc::clone(&app.trace)));

@@ -48,6 +48,8 @@ pub struct App {
     pub config: Config,
     /// Prefix of the links that clients get, without a slash at its end.
     pub public_url: String,
+    /// Prefix of the links to the console, without a slash at its end: the same without `admin.listen`.
+    pub console_url: String,
     /// Users, keys, tasks, money.
     pub store: Store,
     /// Results, uploads and input images.
@@ -107,13 +109,14 @@ pub struct App {
 }
 
 impl App {
-    /// Builds the gateway that listens on `address`.
+    /// Builds the gateway that listens on `address`, and for operators on `admin_address` if they have a listener of their own.
     ///
     /// # Errors
     /// A sentence for the operator.
     pub fn build(
         config: Config,
         address: SocketAddr,
+        admin_address: Option<SocketAddr>,
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, String> {
@@ -124,8 +127,9 @@ impl App {
             Some(key) => key.clone(),
             None => data_dir::read_or_create_admin_key(&config.data_dir)?,
         };
-        let public_url = config.public_url.clone();
-        let public_url = public_url.unwrap_or_else(|| format!("{}://{address}", config.scheme()));
+        let public_url = config.client_url(&address.to_string());
+        let admin_address = admin_address.unwrap_or(address).to_string();
+        let console_url = config.console_url(&address.to_string(), &admin_address);
         let egress = egress::Client::new(ClientOptions {
             allow_private: config.allow_private_urls.clone(),
             ..ClientOptions::default()
@@ -177,7 +181,7 @@ impl App {
             )),
             stopping: CancellationToken::new(),
             admin_key,
-            oidc: shared.oidc_provider(&config, &public_url),
+            oidc: shared.oidc_provider(&config, [&console_url, &public_url]),
             passwords: PasswordHasher::default(),
             metrics_public: address.ip().is_loopback()
                 && config.metrics_listen.is_none()
@@ -196,6 +200,7 @@ impl App {
             live_nodes: shared.live_nodes,
             closing: shared.closing,
             public_url,
+            console_url,
             config,
         }))
     }
@@ -303,12 +308,10 @@ impl Shared {
         })
     }
 
-    fn oidc_provider(&self, config: &Config, public_url: &str) -> Option<Arc<OidcProvider>> {
+    fn oidc_provider(&self, config: &Config, urls: [&str; 2]) -> Option<Arc<OidcProvider>> {
         let settings = config.oidc.clone()?;
         let (egress, clock) = (self.egress.clone(), Arc::clone(&self.clock));
-        Some(Arc::new(OidcProvider::new(
-            settings, public_url, egress, clock,
-        )))
+        Some(Arc::new(OidcProvider::new(settings, urls, egress, clock)))
     }
 
     fn webhook_sender(&self) -> Arc<WebhookSender> {

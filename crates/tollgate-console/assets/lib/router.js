@@ -3,6 +3,12 @@ import { signal } from "./ui.js";
 
 /** The current address. */
 export const address = signal(new URL(location.href));
+const meta = (/** @type {string} */ name) => document.querySelector(`meta[name="${name}"]`)?.getAttribute("content");
+/** The address under which clients know the gateway: another one if operators have a listener of their own. */
+export const clientsUrl = meta("tollgate-clients") ?? location.origin;
+/** Whether the console is on this listener. */
+export const hasConsole = meta("tollgate-console") !== "elsewhere";
+
 /** "/console" or "/portal". */
 export const base = location.pathname.startsWith("/portal") ? "/portal" : "/console";
 

@@ -1,7 +1,7 @@
 // Set-up of common clients for this gateway, to copy.
 import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
-import { address, base, setQuery } from "../lib/router.js";
+import { address, base, clientsUrl, setQuery } from "../lib/router.js";
 import { Code, PageHead } from "../lib/elements.js";
 
 /**
@@ -33,7 +33,7 @@ export function Connect() {
       <label>${t("Model")}<input value=${model} onInput=${(event) => setModel(event.target.value)} /></label>
     </div>
     <h2>${name}</h2>
-    <${Code} label=${name} text=${text(location.origin, model)} />
+    <${Code} label=${name} text=${text(clientsUrl, model)} />
     <p>${t("Replace sk-… with an API key.")} ${base === "/console" && html`<a href=${`${base}/keys`}>${t("Create one under Keys.")}</a>`}</p>
     <p><a href="/docs" target="_blank" rel="noopener">${t("Documentation of the client API")}</a></p>`;
 }

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { API, can, get, request as sendRequest, isServed } from "../lib/api.js";
-import { address, base, setQuery } from "../lib/router.js";
+import { address, base, clientsUrl, setQuery } from "../lib/router.js";
 import { money } from "../lib/format.js";
 import { Code, ErrorNotice, Json, Load, PageHead } from "../lib/elements.js";
 import { apiKey, readTask, submitTask } from "../lib/client.js";
@@ -112,7 +112,7 @@ function Result({ model, request }) {
 
 /** The request in curl, Python and JavaScript. */
 export function Snippets({ endpoint, request }) {
-  const url = location.origin + endpoint;
+  const url = clientsUrl + endpoint;
   const body = JSON.stringify(request, null, 2);
   const curl = `curl ${url} -H "authorization: Bearer $TOLLGATE_API_KEY" \\\n  -H "content-type: application/json" -d '${body.replace(/'/g, "'\\''")}'`;
   const python = `import json, os, requests\n\nreply = requests.post("${url}",\n    headers={"authorization": "Bearer " + os.environ["TOLLGATE_API_KEY"]},\n    json=json.loads(${JSON.stringify(JSON.stringify(request))}))\nprint(reply.json())`;

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { get, loadMe, me, request } from "../lib/api.js";
-import { address, base, match } from "../lib/router.js";
+import { address, base, hasConsole, match } from "../lib/router.js";
 import { Preferences, Shell } from "../lib/shell.js";
 import { ErrorNotice, PageHead } from "../lib/elements.js";
 import { Form } from "../lib/forms.js";
@@ -44,5 +44,5 @@ function SignIn() {
   return html`<main class="gate" id="main"><h1>${t("Sign in to Tollgate")}</h1>
     <${SingleSignOn} />
     <div class="panel"><${Form} fields=${fields} action=${t("Sign in")} submit=${submit} /></div>
-    <p><a href="/console/" target="_self">${t("You administer this gateway? Go to the console")}</a></p><${Preferences} /></main>`;
+    ${hasConsole && html`<p><a href="/console/" target="_self">${t("You administer this gateway? Go to the console")}</a></p>`}<${Preferences} /></main>`;
 }

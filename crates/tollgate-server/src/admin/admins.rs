@@ -71,8 +71,8 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 const READ_ONLY: &[&str] = &["id", "created_at", "last_sign_in_at", "version", "link"];
 
 /// The link with which an admin sets its password. The code behind `#` is not sent to servers, and not logged.
-pub fn sign_in_link(public_url: &str, code: &str) -> String {
-    format!("{public_url}/console/setup#code={code}")
+pub fn sign_in_link(console_url: &str, code: &str) -> String {
+    format!("{console_url}/console/setup#code={code}")
 }
 
 struct Admins;
@@ -134,7 +134,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
         link_hash: id::key_hash(&code),
     };
     let result = call.app.store.create_admin(&request, new).await;
-    let link = sign_in_link(&call.app.public_url, &code);
+    let link = sign_in_link(&call.app.console_url, &code);
     Ok(written(result, "admin")?.with_secret("link", &link))
 }
 

@@ -162,7 +162,7 @@ pub(super) async fn authenticate(
     let session = find_session(app, headers, now).await?;
     let session = session.ok_or_else(AdminError::unauthorized)?;
     if !method.is_safe() {
-        check_same_origin(app, headers)?;
+        check_same_origin(&app.console_url, headers)?;
     }
     if session.last_seen_at + USE_INTERVAL <= now {
         app.store.note_session_use(&session.id, now);
@@ -231,7 +231,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Whether the client reaches the gateway without TLS on loopback, where a `Secure` cookie would not come back.
-pub(crate) fn is_plain_loopback(app: &App, headers: &HeaderMap) -> bool {
+/// `url` is the address under which browsers know the gateway.
+pub(crate) fn is_plain_loopback(url: &str, headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|v| v.to_str().ok());
     let host = host.unwrap_or_default();
     let name = host.rsplit_once(':').map_or(
@@ -241,12 +242,12 @@ pub(crate) fn is_plain_loopback(app: &App, headers: &HeaderMap) -> bool {
         },
     );
     let is_loopback = name == "localhost" || name == "[::1]" || name.starts_with("127.");
-    is_loopback && !app.public_url.starts_with("https://")
+    is_loopback && !url.starts_with("https://")
 }
 
 /// The name of the session cookie.
 pub(super) fn session_cookie(app: &App, headers: &HeaderMap) -> &'static str {
-    if is_plain_loopback(app, headers) {
+    if is_plain_loopback(&app.console_url, headers) {
         LOOPBACK_COOKIE
     } else {
         COOKIE
@@ -264,11 +265,11 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     })
 }
 
-/// Checks that an unsafe request comes from a page of this gateway.
+/// Checks that an unsafe request comes from a page of this gateway, which browsers know as `url`.
 ///
 /// # Errors
 /// 403 `csrf`.
-pub(crate) fn check_same_origin(app: &App, headers: &HeaderMap) -> Result<(), AdminError> {
+pub(crate) fn check_same_origin(url: &str, headers: &HeaderMap) -> Result<(), AdminError> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let host = text("host").unwrap_or_default();
     let is_own = match text("origin") {
@@ -276,7 +277,7 @@ pub(crate) fn check_same_origin(app: &App, headers: &HeaderMap) -> Result<(), Ad
             let of_host = origin.split_once("://").is_some_and(|(scheme, rest)| {
                 ["http", "https"].contains(&scheme) && !host.is_empty() && rest == host
             });
-            of_host || is_origin_of(&app.public_url, origin)
+            of_host || is_origin_of(url, origin)
         }
         None => text("sec-fetch-site") == Some("same-origin"),
     };

@@ -59,6 +59,11 @@ pub(super) async fn write_configuration(call: &Call) -> Result<String, AdminErro
 
 /// Settings that name a node itself, or a place on its machine.
 const OF_ONE_NODE: &[&str] = &[
+    "admin.listen",
+    "admin.public_url",
+    "admin.tls.cert",
+    "admin.tls.client_ca",
+    "admin.tls.key",
     "data_dir",
     "database.url",
     "listen",

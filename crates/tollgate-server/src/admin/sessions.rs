@@ -125,7 +125,7 @@ fn bad_credentials() -> AdminError {
 }
 
 async fn sign_in(call: Call) -> Result<Reply, AdminError> {
-    check_same_origin(&call.app, &call.headers)?;
+    check_same_origin(&call.app.console_url, &call.headers)?;
     let credentials = Credentials::parse(call.json_body()?)?;
     let mut subjects = vec![(format!("address:{}", call.peer), MAX_FAILURES_OF_ADDRESS)];
     if let (Some(name), None) = (&credentials.name, &credentials.code) {

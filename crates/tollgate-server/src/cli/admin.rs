@@ -47,8 +47,9 @@ impl Admin {
                 };
                 let store = super::open_store(&config).await?;
                 let created = accepted(store.create_admin(&request, new).await?)?;
-                let url = config.public_url.clone();
-                let url = url.unwrap_or_else(|| format!("http://{}", config.listen));
+                let admin = config.admin_listener.as_ref();
+                let admin = admin.map_or("", |listener| &listener.listen);
+                let url = config.console_url(&config.listen, admin);
                 let mut shown = record(&created.body);
                 shown["link"] = json!(sign_in_link(&url, &code));
                 let link = shown["link"].as_str().unwrap_or_default().to_owned();

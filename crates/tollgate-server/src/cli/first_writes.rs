@@ -116,6 +116,6 @@ async fn print_first_link(app: &App) -> Result<(), Failed> {
     app.store
         .create_first_link(&id::key_hash(&code), now)
         .await?;
-    let link = sign_in_link(&app.public_url, &code);
+    let link = sign_in_link(&app.console_url, &code);
     Ok(writeln!(std::io::stderr(), "first sign-in: {link}")?)
 }

@@ -15,6 +15,7 @@ mod image;
 mod import;
 mod init;
 mod key;
+mod listeners;
 mod made;
 mod manual;
 mod reconcile;

@@ -13,15 +13,15 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::{Clock, id};
 use tollgate_store::StoreError;
 
+use super::listeners::Listeners;
 use super::{Common, Failed, first_writes, open_store};
 use crate::alerts::AlertSender;
 use crate::cluster::clock_sync::{self, ClockSync};
 use crate::config::{Config, Overrides};
-use crate::http::server::{self, InheritedSockets, Listener};
+use crate::http::server::Listener;
 use crate::http::tls::ServerTls;
 use crate::logging;
 use crate::otel::{self, Exporter, MetricsExporter, Snapshot};
-use crate::router::{GatewayService, operations_service};
 use crate::routes::health::update_metrics;
 use crate::state::App;
 use crate::storage::data_dir;
@@ -56,20 +56,20 @@ impl Serve {
         data_dir::create(&config.data_dir)?;
         let _lock = data_dir::lock_with_retry(&config.data_dir).await?;
         let _log = logging::start(&config.log);
-        // 2. The address first: a busy port is told before anything is touched.
-        let tls = config.tls.as_ref().map(ServerTls::load).transpose()?;
-        let mut inherited = InheritedSockets::from_env();
-        let listener = server::bind(&config.listen, inherited.take()?).await?;
-        let listener = listener.with_tls(tls.clone());
-        let metrics_listener = match &config.metrics_listen {
-            Some(address) => Some(server::bind(address, inherited.take()?).await?),
-            None => None,
-        };
+        // 2. The addresses first: a busy port is told before anything is touched.
+        let listeners = Listeners::bind(&config).await?;
+        let admin_address = listeners.admin.as_ref().map(Listener::address);
         // 3. Database, files, everything that hangs on them.
         let store = open_store(&config).await?;
         let steady = Arc::new(clock_sync::start(&store).await?);
         let clock: Arc<dyn Clock> = Arc::clone(&steady) as _;
-        let app = App::build(config, listener.address(), store, clock)?;
+        let app = App::build(
+            config,
+            listeners.main.address(),
+            admin_address,
+            store,
+            clock,
+        )?;
         app.config_sync.refresh().await?;
         log_setup(&app);
         if let Some(shared) = app.limits.shared() {
@@ -90,12 +90,13 @@ impl Serve {
         writeln!(
             std::io::stdout(),
             "listening on {}://{}",
-            listener.scheme(),
-            listener.address()
+            listeners.main.scheme(),
+            listeners.main.address()
         )?;
         let reload = || common.configuration(overrides());
-        let background = start_background_loops(&app, Arc::new(clock_sync), tls, &telemetry);
-        let listeners = (listener, metrics_listener);
+        let certificates = listeners.certificates.clone();
+        let clock_sync = Arc::new(clock_sync);
+        let background = start_background_loops(&app, clock_sync, certificates, &telemetry);
         until_stopped(&app, listeners, signals, written, background, reload).await?;
         telemetry.flush().await;
         Ok(())
@@ -188,7 +189,7 @@ async fn read_metrics(app: Arc<App>) -> Snapshot {
 
 async fn until_stopped(
     app: &Arc<App>,
-    (listener, metrics_listener): (Listener, Option<Listener>),
+    listeners: Listeners,
     mut signals: Signals,
     written: CancellationToken,
     background: JoinSet<()>,
@@ -216,17 +217,7 @@ async fn until_stopped(
         let webhooks = run_forever("webhooks", metrics, drain.clone(), run);
         tokio::spawn(start_after(written, drain.clone(), webhooks))
     };
-    let options = server::Options::from(&app.config);
-    let service = GatewayService::new(app);
-    let service_of = move |peer| service.for_connection(peer);
-    let served = tokio::spawn(server::serve(listener, service_of, options, drain.clone()));
-    if let Some(listener) = metrics_listener {
-        tracing::info!(address = %listener.address(), "metrics have a listener of their own");
-        let service = operations_service(app);
-        let options = server::Options::for_operations(&app.config);
-        let service_of = move |_| service.clone();
-        tokio::spawn(server::serve(listener, service_of, options, drain.clone()));
-    }
+    let served = listeners.serve(app);
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => break,
@@ -284,7 +275,7 @@ async fn start_after(
 fn start_background_loops(
     app: &Arc<App>,
     clock_sync: Arc<ClockSync>,
-    tls: Option<ServerTls>,
+    certificates: Vec<ServerTls>,
     telemetry: &Telemetry,
 ) -> JoinSet<()> {
     let mut loops = JoinSet::new();
@@ -332,7 +323,7 @@ fn start_background_loops(
         async move { peers.run().await }
     };
     loops.spawn(run_forever("peers", metrics(), never(), report));
-    if let Some(tls) = tls {
+    for tls in certificates {
         let watch = move || tls.clone().watch();
         loops.spawn(run_forever("certificate", metrics(), never(), watch));
     }

@@ -104,7 +104,12 @@ pub(super) fn tls_files<'de, D: Deserializer<'de>>(
 ) -> Result<Option<TlsFiles>, D::Error> {
     let TlsSettings { cert, key } = TlsSettings::deserialize(deserializer)?;
     match (cert, key) {
-        (Some(cert), Some(key)) => Ok(Some(TlsFiles { cert, key })),
+        (Some(cert), Some(key)) => Ok(Some(TlsFiles {
+            cert,
+            key,
+            client_ca: None,
+            table: "tls",
+        })),
         (None, None) => Ok(None),
         (Some(_), None) => Err(D::Error::custom("has tls.cert, but needs tls.key too")),
         (None, Some(_)) => Err(D::Error::custom("has tls.key, but needs tls.cert too")),

@@ -4,6 +4,7 @@
 //! variable counts as unset), file, default.
 
 mod addresses;
+mod admin;
 mod channels;
 mod checks;
 mod deserializer;
@@ -36,6 +37,7 @@ use tollgate_media::{Catalogue, ExtraModel};
 use tollgate_upstream::Channel;
 use tollgate_upstream::provider::Settings as ProviderSettings;
 
+pub use admin::AdminListener;
 pub use json::{SettingError, channel_from_json, price_from_json};
 pub use log::{Log, LogFormat, Ratio};
 pub use oidc::{Oidc, OidcRole, is_safe_url};
@@ -50,6 +52,7 @@ pub use values::{
 };
 
 use crate::http::tls::TlsFiles;
+use admin::{AdminSettings, check_admin_listener};
 use channels::ChannelSettings;
 use checks::{check_channel_names, check_price_keys};
 use deserializer::{Error, deserialize};
@@ -137,6 +140,8 @@ pub struct Config {
     pub leases: Leases,
     /// Bearer key of the operator's endpoints; `None` means one that is generated at the first start.
     pub admin_key: Option<Secret>,
+    /// A listener of their own for the admin API and the console; `None` means the gateway's.
+    pub admin_listener: Option<AdminListener>,
     /// Encrypts the provider keys that the admin API stores; `None` means that it stores none.
     pub secrets_key: Option<Secret>,
     /// `HOST:PORT` of a listener of its own for metrics and health checks; `None` means the gateway's.
@@ -246,13 +251,6 @@ impl Default for Settings {
             workers: Workers::default(),
         }
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct AdminSettings {
-    #[serde(deserialize_with = "fields::optional_secret")]
-    key: Option<Secret>,
 }
 
 #[derive(Default, Deserialize)]
@@ -466,7 +464,8 @@ impl Config {
             fairness: settings.fairness,
             time_limits: settings.time_limits,
             leases: settings.leases,
-            admin_key: settings.admin.key,
+            admin_key: settings.admin.key.clone(),
+            admin_listener: settings.admin.listener(settings.tls.as_ref()),
             secrets_key: settings.secrets.key,
             metrics_listen: settings.metrics.listen,
             tls: settings.tls,
@@ -491,6 +490,23 @@ impl Config {
     /// The scheme of the gateway's own listener.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Prefix of the links to the console, where the gateway listens on the addresses `main` and `admin`.
+    pub fn console_url(&self, main: &str, admin: &str) -> String {
+        match &self.admin_listener {
+            None => self.client_url(main),
+            Some(listener) => {
+                let url = listener.public_url.clone();
+                url.unwrap_or_else(|| format!("{}://{admin}", listener.scheme()))
+            }
+        }
+    }
+
+    /// Prefix of the links that clients get, where the gateway listens on the address `main`.
+    pub fn client_url(&self, main: &str) -> String {
+        let url = self.public_url.clone();
+        url.unwrap_or_else(|| format!("{}://{main}", self.scheme()))
     }
 
     /// Folder of uploads, results and inputs; with S3, of files that are under way.
@@ -576,6 +592,7 @@ fn deserialize_document(table: &mut Table, variables: &Variables) -> Result<Sett
         let message = format!("needs environment variable {name:?}, which is not set");
         Error::at(path, origin, message)
     })?;
+    check_admin_listener(table)?;
     check_channel_names(table)?;
     check_price_keys(table)?;
     deserialize(table)

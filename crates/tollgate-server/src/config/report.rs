@@ -105,7 +105,7 @@ impl Config {
         let mut limits = json!(self.limits);
         limits["redis_url"] = json!(hidden(&self.limits.redis_url));
         let all = json!({
-            "admin": { "key": hidden(&self.admin_key) },
+            "admin": self.admin_settings(),
             "chat": self.chat,
             "currency": self.currency.to_string(),
             "data_dir": self.data_dir,
@@ -152,6 +152,22 @@ impl Config {
             }
         }
         settings
+    }
+
+    /// The members of `[admin]`: those of the listener are null if there is none.
+    fn admin_settings(&self) -> Json {
+        let listener = self.admin_listener.as_ref();
+        let tls = listener.and_then(|listener| listener.tls.as_ref());
+        json!({
+            "key": hidden(&self.admin_key),
+            "listen": listener.map(|listener| &listener.listen),
+            "public_url": listener.map(|listener| &listener.public_url),
+            "tls": {
+                "cert": tls.map(|tls| &tls.cert),
+                "key": tls.map(|tls| &tls.key),
+                "client_ca": tls.map(|tls| &tls.client_ca),
+            },
+        })
     }
 
     /// The members of `[oidc]`: all of them null or by default if there is no such table.

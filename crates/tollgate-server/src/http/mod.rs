@@ -10,6 +10,7 @@ pub mod errors;
 pub mod form;
 pub mod form_json;
 mod http2;
+pub mod inherited_sockets;
 mod json_scan;
 pub mod large_work;
 mod proxy_protocol;

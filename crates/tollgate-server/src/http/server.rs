@@ -13,7 +13,6 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ipnet::IpNet;
-use listenfd::ListenFd;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -32,6 +31,10 @@ use super::proxy_protocol;
 use super::tls::{H2, ServerTls};
 use crate::config::Config;
 
+/// Connections of the admin listener at the same time; pages that show what happens keep theirs.
+const MAX_ADMIN_CONNECTIONS: usize = 128;
+/// How many of them may be of one client address.
+const MAX_ADMIN_CONNECTIONS_OF_ADDRESS: usize = 64;
 /// How long a request's head may take, and how long a connection may be idle between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Bytes that a connection may buffer of what it reads.
@@ -94,6 +97,16 @@ pub struct Options {
 }
 
 impl Options {
+    /// Those of the listener of the admin API, whose connections are counted apart: clients cannot take them up.
+    pub fn for_admins(config: &Config) -> Self {
+        let options = Self::from(config);
+        Self {
+            max_connections: MAX_ADMIN_CONNECTIONS,
+            per_address: MAX_ADMIN_CONNECTIONS_OF_ADDRESS,
+            ..options
+        }
+    }
+
     /// Those of the listener for metrics and health checks, which only the operator can reach.
     pub fn for_operations(config: &Config) -> Self {
         Self {
@@ -114,37 +127,6 @@ impl From<&Config> for Options {
             proxy_protocol: config.limits.proxy_protocol,
             drain: Duration::from_secs(config.drain_s),
         }
-    }
-}
-
-/// Listening sockets that the service manager passes on, which stay open while the gateway restarts
-/// (<https://www.freedesktop.org/software/systemd/man/latest/sd_listen_fds.html>).
-pub struct InheritedSockets {
-    sockets: ListenFd,
-    next: usize,
-}
-
-impl InheritedSockets {
-    /// Those that `LISTEN_FDS` counts, if `LISTEN_PID` is this process.
-    pub fn from_env() -> Self {
-        Self {
-            sockets: ListenFd::from_env(),
-            next: 0,
-        }
-    }
-
-    /// The next socket. `None` if there is no further one.
-    ///
-    /// # Errors
-    /// A sentence for the operator: it is no TCP socket that listens.
-    pub fn take(&mut self) -> Result<Option<std::net::TcpListener>, String> {
-        let number = self.next;
-        self.next += 1;
-        if number >= self.sockets.len() {
-            return Ok(None);
-        }
-        let socket = self.sockets.take_tcp_listener(number);
-        socket.map_err(|e| format!("socket {number} of the service manager cannot be used: {e}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! TLS of the gateway's listener (`tls.cert`, `tls.key`): loading the pair, replacing it when the files change.
+//! TLS of the gateway's listeners (`tls`, `admin.tls`): loading the files, replacing what is in use when they change.
 
 use std::fs;
 use std::io;
@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -19,19 +22,25 @@ use x509_cert::der::Decode as _;
 
 /// Interval at which the files are compared with what is in use.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
+/// The setting of the authorities of clients.
+const CLIENT_CA: &str = "admin.tls.client_ca";
 /// The name of HTTP/2 in ALPN (RFC 9113, 3.2).
 pub(super) const H2: &[u8] = b"h2";
 
-/// The files of a certificate.
+/// The files that TLS of a listener needs, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate and its intermediates, in PEM.
+    /// The certificate and its intermediates.
     pub cert: PathBuf,
-    /// Its private key, in PEM.
+    /// Its private key.
     pub key: PathBuf,
+    /// The authorities of which a client must have a certificate; `None` if clients need none.
+    pub client_ca: Option<PathBuf>,
+    /// The table of the configuration that names `cert` and `key`: `tls` or `admin.tls`.
+    pub table: &'static str,
 }
 
-/// The certificate in use. Clones share it.
+/// The certificates in use. Clones share them.
 #[derive(Clone)]
 pub struct ServerTls {
     files: TlsFiles,
@@ -41,20 +50,20 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// Loads the certificate and its key.
+    /// Loads the certificate, its key, and the authorities of clients.
     ///
     /// # Errors
     /// A sentence for the operator.
     pub fn load(files: &TlsFiles) -> Result<Self, String> {
-        let pair = Pair::read(files)?;
+        let contents = Contents::read(files)?;
         Ok(Self {
             files: files.clone(),
-            current: Arc::new(RwLock::new(pair.config(files)?)),
-            seen: Arc::new(Mutex::new(pair.digest())),
+            current: Arc::new(RwLock::new(contents.config(files)?)),
+            seen: Arc::new(Mutex::new(contents.digest())),
         })
     }
 
-    /// Uses the files for new connections whenever they have changed; a pair that cannot be used is logged, and the one in use stays.
+    /// Uses the files for new connections whenever they have changed; those that cannot be used are logged, and what is in use stays.
     /// Never returns.
     pub async fn watch(self) {
         loop {
@@ -71,18 +80,18 @@ impl ServerTls {
         }
     }
 
-    /// Whether there was another pair, which is now in use. Each unusable pair is an error once.
+    /// Whether the files had changed, and are now in use. What cannot be used is an error once.
     fn reload(&self) -> Result<bool, String> {
-        let pair = Pair::read(&self.files);
-        let digest = match &pair {
-            Ok(pair) => pair.digest(),
+        let contents = Contents::read(&self.files);
+        let digest = match &contents {
+            Ok(contents) => contents.digest(),
             Err(e) => Sha256::digest(e).into(),
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut *seen, digest) == digest {
             return Ok(false);
         }
-        let config = pair?.config(&self.files)?;
+        let config = contents?.config(&self.files)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(true)
     }
@@ -103,65 +112,130 @@ impl TlsFiles {
     /// # Errors
     /// A sentence for the operator.
     pub fn expires_at(&self) -> Result<Millis, String> {
-        let cert = self.cert.display();
-        let unreadable = |e: &dyn std::fmt::Display| format!("tls.cert: {cert}: {e}");
-        let pem = fs::read(&self.cert).map_err(|e| unreadable(&e))?;
-        let first = CertificateDer::from_pem_slice(&pem).map_err(|e| unreadable(&e))?;
-        let first = Certificate::from_der(&first).map_err(|e| unreadable(&e))?;
-        let end = first.tbs_certificate.validity.not_after;
-        Ok(Millis::try_from(end.to_unix_duration().as_millis()).unwrap_or(Millis::MAX))
+        let unreadable = |e| format!("{}.cert: {}: {e}", self.table, self.cert.display());
+        let pem = fs::read(&self.cert).map_err(|e| unreadable(e.to_string()))?;
+        let first = CertificateDer::from_pem_slice(&pem).map_err(|e| unreadable(e.to_string()))?;
+        certificate_end(&first).map_err(unreadable)
+    }
+
+    /// When the first of the authorities of clients expires. `None` if clients need no certificate.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn client_ca_expires_at(&self) -> Result<Option<Millis>, String> {
+        let Some(path) = &self.client_ca else {
+            return Ok(None);
+        };
+        let unreadable = |e| format!("{CLIENT_CA}: {}: {e}", path.display());
+        let pem = fs::read(path).map_err(|e| unreadable(e.to_string()))?;
+        let mut first: Option<Millis> = None;
+        for authority in CertificateDer::pem_slice_iter(&pem) {
+            let authority = authority.map_err(|e| unreadable(e.to_string()))?;
+            let end = certificate_end(&authority).map_err(unreadable)?;
+            first = Some(first.map_or(end, |first| first.min(end)));
+        }
+        Ok(first)
     }
 }
 
-/// The contents of the two files.
-struct Pair {
-    cert: Vec<u8>,
-    key: Vec<u8>,
+/// The end of a certificate's validity.
+fn certificate_end(der: &[u8]) -> Result<Millis, String> {
+    let certificate = Certificate::from_der(der).map_err(|e| e.to_string())?;
+    let end = certificate.tbs_certificate.validity.not_after;
+    Ok(Millis::try_from(end.to_unix_duration().as_millis()).unwrap_or(Millis::MAX))
 }
 
-impl Pair {
+/// The contents of the files.
+struct Contents {
+    cert: Vec<u8>,
+    key: Vec<u8>,
+    client_ca: Option<Vec<u8>>,
+}
+
+impl Contents {
     fn read(files: &TlsFiles) -> Result<Self, String> {
         let read = |setting: &str, path: &PathBuf| {
             fs::read(path).map_err(|e| format!("{setting}: cannot read {}: {e}", path.display()))
         };
+        let table = files.table;
+        let client_ca = files.client_ca.as_ref();
         Ok(Self {
-            cert: read("tls.cert", &files.cert)?,
-            key: read("tls.key", &files.key)?,
+            cert: read(&format!("{table}.cert"), &files.cert)?,
+            key: read(&format!("{table}.key"), &files.key)?,
+            client_ca: client_ca.map(|path| read(CLIENT_CA, path)).transpose()?,
         })
     }
 
     fn digest(&self) -> [u8; 32] {
-        let cert = Sha256::digest(&self.cert);
-        Sha256::new()
-            .chain_update(cert)
-            .chain_update(&self.key)
-            .finalize()
-            .into()
+        let mut hasher = Sha256::new();
+        for part in [
+            &self.cert,
+            &self.key,
+            self.client_ca.as_deref().unwrap_or_default(),
+        ] as [&[u8]; 3]
+        {
+            hasher.update(Sha256::digest(part));
+        }
+        hasher.finalize().into()
     }
 
     /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
     fn config(&self, files: &TlsFiles) -> Result<Arc<ServerConfig>, String> {
-        let cert = files.cert.display();
-        let certificates = CertificateDer::pem_slice_iter(&self.cert)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|e| format!("tls.cert: {cert} is no PEM file of certificates: {e}"))?;
+        let (table, cert) = (files.table, files.cert.display());
+        let certificates = read_certificates(&self.cert)
+            .map_err(|e| format!("{table}.cert: {cert} is no PEM file of certificates: {e}"))?;
         if certificates.is_empty() {
-            return Err(format!("tls.cert: {cert} has no certificate in PEM"));
+            return Err(format!("{table}.cert: {cert} has no certificate in PEM"));
         }
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|e| {
             let key = files.key.display();
-            format!("tls.key: {key} has no private key in PEM: {e}")
+            format!("{table}.key: {key} has no private key in PEM: {e}")
         })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = match (&self.client_ca, &files.client_ca) {
+            (Some(pem), Some(path)) => client_verifier(pem, &provider)
+                .map_err(|e| format!("{CLIENT_CA}: {}: {e}", path.display()))?,
+            _ => WebPkiClientVerifier::no_client_auth(),
+        };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .and_then(|builder| {
                 builder
-                    .with_no_client_auth()
+                    .with_client_cert_verifier(verifier)
                     .with_single_cert(certificates, key)
             })
-            .map_err(|e| format!("tls.cert and tls.key cannot be used together: {e}"))?;
+            .map_err(|e| format!("{table}.cert and {table}.key cannot be used together: {e}"))?;
         config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
+        if self.client_ca.is_some() {
+            // A resumed session is not checked again: it would outlive the client's certificate.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
         Ok(Arc::new(config))
     }
+}
+
+fn read_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates = CertificateDer::pem_slice_iter(pem);
+    certificates
+        .collect::<Result<_, _>>()
+        .map_err(|e| e.to_string())
+}
+
+/// Accepts clients with a certificate that one of these authorities has signed, and no others.
+fn client_verifier(
+    pem: &[u8],
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let mut authorities = RootCertStore::empty();
+    for authority in read_certificates(pem)? {
+        authorities.add(authority).map_err(|e| e.to_string())?;
+    }
+    if authorities.is_empty() {
+        return Err("it has no certificate in PEM".to_owned());
+    }
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(provider));
+    let verifier = verifier.build().map_err(|e| e.to_string())?;
+    Ok(verifier)
 }

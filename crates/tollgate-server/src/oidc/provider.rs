@@ -17,7 +17,7 @@ use tollgate_upstream::egress::{self, RequestBody, Timeouts, body};
 use url::{Url, form_urlencoded};
 
 use super::claims::{self, Account, Claims};
-use super::cookie::Pending;
+use super::cookie::{Pages, Pending};
 use super::signature::{self, Jwk, SignatureError};
 use crate::config::{Oidc, is_safe_url};
 
@@ -89,26 +89,35 @@ struct Cache {
 /// The configured provider.
 pub struct OidcProvider {
     settings: Oidc,
-    redirect_uri: String,
+    console_redirect_uri: String,
+    portal_redirect_uri: String,
     egress: egress::Client,
     clock: Arc<dyn Clock>,
     cache: Mutex<Cache>,
 }
 
 impl OidcProvider {
-    /// The provider of these settings, for a gateway with this public URL.
+    /// The provider of these settings, for a gateway whose console and portal have these addresses.
     pub fn new(
         settings: Oidc,
-        public_url: &str,
+        [console_url, portal_url]: [&str; 2],
         egress: egress::Client,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             settings,
-            redirect_uri: format!("{public_url}/oidc/callback"),
+            console_redirect_uri: format!("{console_url}/oidc/callback"),
+            portal_redirect_uri: format!("{portal_url}/oidc/callback"),
             egress,
             clock,
             cache: Mutex::default(),
+        }
+    }
+
+    fn redirect_uri(&self, pages: Pages) -> &str {
+        match pages {
+            Pages::Console => &self.console_redirect_uri,
+            Pages::Portal => &self.portal_redirect_uri,
         }
     }
 
@@ -138,7 +147,7 @@ impl OidcProvider {
         query
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.settings.client_id)
-            .append_pair("redirect_uri", &self.redirect_uri)
+            .append_pair("redirect_uri", self.redirect_uri(pending.pages))
             .append_pair("scope", &self.settings.scopes)
             .append_pair("state", &pending.state)
             .append_pair("nonce", &pending.nonce)
@@ -172,7 +181,7 @@ impl OidcProvider {
             let message = format!("the answer is of the issuer {issuer:?}");
             return Err(OidcError::Rejected(message));
         }
-        let tokens = self.exchange(&metadata, code, &pending.verifier).await?;
+        let tokens = self.exchange(&metadata, code, pending).await?;
         let mut claims = self.verify(&metadata, tokens.id_token.expose()).await?;
         let now = self.clock.now();
         claims::check(&claims, &self.settings, &pending.nonce, now).map_err(OidcError::Rejected)?;
@@ -189,14 +198,14 @@ impl OidcProvider {
         &self,
         metadata: &Metadata,
         code: &str,
-        verifier: &str,
+        pending: &Pending,
     ) -> Result<Result<Request<RequestBody>, http::Error>, OidcError> {
         let settings = &self.settings;
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("grant_type", "authorization_code")
             .append_pair("code", code)
-            .append_pair("redirect_uri", &self.redirect_uri)
-            .append_pair("code_verifier", verifier);
+            .append_pair("redirect_uri", self.redirect_uri(pending.pages))
+            .append_pair("code_verifier", &pending.verifier);
         let methods = metadata.token_endpoint_auth_methods_supported.as_ref();
         let has = |name: &str| methods.is_some_and(|list| list.iter().any(|known| known == name));
         let in_form = has("client_secret_post") && !has("client_secret_basic");
@@ -231,9 +240,9 @@ impl OidcProvider {
         &self,
         metadata: &Metadata,
         code: &str,
-        verifier: &str,
+        pending: &Pending,
     ) -> Result<Tokens, OidcError> {
-        let request = self.token_request(metadata, code, verifier)?;
+        let request = self.token_request(metadata, code, pending)?;
         let (status, answer) = self.send(request).await?;
         match status.is_success() {
             true => parse("token_endpoint", &answer),

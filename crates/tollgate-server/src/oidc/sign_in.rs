@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
@@ -28,6 +28,7 @@ use crate::admin::{
 use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::reply::ErrorResponse;
 use crate::http::trace::RequestId;
+use crate::listener_role::ListenerRole;
 use crate::portal::portal_session_cookie;
 use crate::state::App;
 
@@ -66,6 +67,7 @@ struct Visit {
     provider: Arc<OidcProvider>,
     parts: Parts,
     peer: IpAddr,
+    role: ListenerRole,
     now: Millis,
 }
 
@@ -84,13 +86,37 @@ impl Visit {
             now: app.clock.now(),
             app,
             provider,
+            role: *parts
+                .extensions
+                .get::<ListenerRole>()
+                .unwrap_or(&ListenerRole::Everybody),
             parts,
             peer,
         })
     }
 
+    /// Whether these pages are on the listener of the request.
+    fn serves(&self, pages: Pages) -> bool {
+        match pages {
+            Pages::Console => self.role.serves_operators(),
+            Pages::Portal => self.role.serves_portal(),
+        }
+    }
+
+    /// The pages of the listener; the console where it has both.
+    fn default_pages(&self) -> Pages {
+        match self.role.serves_operators() {
+            true => Pages::Console,
+            false => Pages::Portal,
+        }
+    }
+
     fn is_plain_loopback(&self) -> bool {
-        is_plain_loopback(&self.app, &self.parts.headers)
+        let url = match self.default_pages() {
+            Pages::Console => &self.app.console_url,
+            Pages::Portal => &self.app.public_url,
+        };
+        is_plain_loopback(url, &self.parts.headers)
     }
 
     fn address(&self) -> String {
@@ -113,11 +139,12 @@ impl Visit {
     }
 }
 
-/// The routes of a sign-in.
-pub fn routes() -> Router<Arc<App>> {
+/// The routes of a sign-in to the pages of a listener.
+pub fn routes(role: ListenerRole) -> Router<Arc<App>> {
     Router::new()
         .route("/oidc/start", get(start))
         .route("/oidc/callback", get(callback))
+        .layer(Extension(role))
 }
 
 /// `GET /oidc/start?to=console|portal&next=PATH&fresh=1`: leads to the provider's page.
@@ -145,10 +172,15 @@ async fn read_start(visit: &Visit) -> Result<Pending, ApiError> {
         .allow(&["to", "next", "fresh"])
         .map_err(|error| error.into_api_error())?;
     let pages = match query.get("to") {
-        None | Some("console") => Pages::Console,
+        None => visit.default_pages(),
+        Some("console") => Pages::Console,
         Some("portal") => Pages::Portal,
         Some(_) => return Err(invalid("to", "must be console or portal")),
     };
+    if !visit.serves(pages) {
+        let message = "names pages that are not on this listener: see `admin.listen`";
+        return Err(invalid("to", message));
+    }
     let next = match query.get("next") {
         None => format!("{}/", pages.base()),
         Some(next) if is_page_of(pages, next) => next.to_owned(),
@@ -190,8 +222,10 @@ async fn callback(State(app): State<Arc<App>>, request: Request) -> Response {
     };
     let name = cookie::name(visit.is_plain_loopback());
     let pending = find_cookie(&visit.parts.headers, name).and_then(Pending::from_cookie);
-    let Some(pending) = pending.filter(|pending| is_page_of(pending.pages, &pending.next)) else {
-        return failed(Pages::Console, "", &Failure("expired"));
+    let is_usable =
+        |pending: &Pending| visit.serves(pending.pages) && is_page_of(pending.pages, &pending.next);
+    let Some(pending) = pending.filter(is_usable) else {
+        return failed(visit.default_pages(), "", &Failure("expired"));
     };
     let delete_cookie = cookie::delete_cookie(visit.is_plain_loopback());
     match sign_in(&visit, &pending).await {

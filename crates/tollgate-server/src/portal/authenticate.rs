@@ -43,7 +43,7 @@ pub(super) async fn authenticate(
     let key = key.map_err(errors::from_store)?.ok_or_else(signed_out)?;
     check_is_valid(&key, now)?;
     if !method.is_safe() {
-        check_same_origin(app, headers).map_err(AdminError::into_api_error)?;
+        check_same_origin(&app.public_url, headers).map_err(AdminError::into_api_error)?;
     }
     if session.last_seen_at + USE_INTERVAL <= now {
         app.store.note_portal_session_use(&session.id, now);
@@ -53,7 +53,7 @@ pub(super) async fn authenticate(
 
 /// The name of the session cookie.
 pub(super) fn cookie_name(app: &App, headers: &HeaderMap) -> &'static str {
-    match is_plain_loopback(app, headers) {
+    match is_plain_loopback(&app.public_url, headers) {
         true => LOOPBACK_COOKIE,
         false => COOKIE,
     }

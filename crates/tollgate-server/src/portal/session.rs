@@ -52,7 +52,7 @@ const MAX_FAILURES: i64 = 20;
 const COOKIE_AGE: u32 = 7 * 86_400;
 
 async fn sign_in(call: Call) -> Result<Reply, AdminError> {
-    check_same_origin(&call.app, &call.headers)?;
+    check_same_origin(&call.app.public_url, &call.headers)?;
     let mut fields = call.fields()?;
     let api_key = fields.required("api_key", fields::text)?;
     fields.finish(&[])?;

@@ -6,11 +6,13 @@ use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use tollgate_console::{CONTENT_SECURITY_POLICY, PAGE, find_asset};
 
 use super::fallback::unknown_path;
 use crate::http::trace::RequestId;
+use crate::listener_role::ListenerRole;
 use crate::state::App;
 
 /// A year in seconds: the name of a file changes with its contents.
@@ -18,17 +20,46 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CONSOLE: &str = "/console/";
 const PORTAL: &str = "/portal/";
 
-/// The routes of console and portal.
-pub fn routes() -> Router<Arc<App>> {
+/// The routes of the files that the pages of console and portal load.
+pub fn assets() -> Router<Arc<App>> {
+    Router::new().route("/assets/{name}", get(asset))
+}
+
+/// The routes of the console, on a gateway that clients know as `public_url`.
+pub fn console_pages(role: ListenerRole, public_url: &str) -> Router<Arc<App>> {
+    let text = page_text(role, public_url);
+    let page = move || page(text.clone());
     Router::new()
         .route("/", get(root).fallback(unknown_path))
         .route("/console", get(|| redirect(CONSOLE)))
-        .route(CONSOLE, get(page))
+        .route(CONSOLE, get(page.clone()))
         .route("/console/{*page}", get(page))
-        .route("/console/assets/{name}", get(asset))
+}
+
+/// The routes of the portal.
+pub fn portal_pages(role: ListenerRole, public_url: &str) -> Router<Arc<App>> {
+    let text = page_text(role, public_url);
+    let page = move || page(text.clone());
+    Router::new()
         .route("/portal", get(|| redirect(PORTAL)))
-        .route(PORTAL, get(page))
+        .route(PORTAL, get(page.clone()))
         .route("/portal/{*page}", get(page))
+}
+
+/// The page of a listener: it says what is elsewhere.
+fn page_text(role: ListenerRole, public_url: &str) -> Bytes {
+    let meta = match role {
+        ListenerRole::Everybody => return Bytes::from_static(PAGE.as_bytes()),
+        ListenerRole::Clients => {
+            "<meta name=\"tollgate-console\" content=\"elsewhere\">".to_owned()
+        }
+        ListenerRole::Operators => {
+            let url = public_url.replace('&', "&amp;").replace('"', "&quot;");
+            format!("<meta name=\"tollgate-clients\" content=\"{url}\">")
+        }
+    };
+    PAGE.replacen("<head>", &format!("<head>\n  {meta}"), 1)
+        .into()
 }
 
 /// `GET /`: the console for browsers; for other clients there is nothing here.
@@ -63,12 +94,12 @@ pub(super) fn asset_headers(content_type: &'static str) -> [(HeaderName, &'stati
     ]
 }
 
-async fn page() -> Response {
+async fn page(text: Bytes) -> Response {
     let content_type = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
-    (PAGE_HEADERS, content_type, PAGE).into_response()
+    (PAGE_HEADERS, content_type, text).into_response()
 }
 
-/// `GET /console/assets/{name}`.
+/// `GET /assets/{name}`.
 async fn asset(
     uri: Uri,
     request_id: Extension<RequestId>,

@@ -72,13 +72,25 @@ pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Respons
         .any(|name| headers.contains_key(*name));
     let is_public = app.metrics_public && !is_forwarded;
     if !is_public && !is_admin(&app, &headers) {
-        let error = ApiError::new(
-            ErrorKind::Authentication,
-            "/metrics needs the admin key: see `tollgate admin-key`",
-        );
-        return Err(error.into());
+        return Err(needs_admin_key());
     }
     Ok(own_metrics(app).await)
+}
+
+/// `GET /metrics` of the admin listener: always with the admin key.
+pub async fn keyed_metrics(
+    app: State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
+    if !is_admin(&app, &headers) {
+        return Err(needs_admin_key());
+    }
+    Ok(own_metrics(app).await)
+}
+
+fn needs_admin_key() -> ErrorResponse {
+    let message = "/metrics needs the admin key: see `tollgate admin-key`";
+    ApiError::new(ErrorKind::Authentication, message).into()
 }
 
 /// `GET /metrics` of the listener of its own, which only the operator can reach: without a key.

@@ -3,6 +3,7 @@
 
 mod adjustments;
 mod admin;
+mod admin_listener;
 mod aliases;
 mod auth;
 mod backup;

@@ -1,9 +1,7 @@
 //! The checks of this machine, the database and the configuration itself.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use tollgate_core::clock::DAY;
 use tollgate_core::{Clock as _, Millis, SystemClock};
 use tollgate_store::{Store, StoredConfiguration, inspect_database};
 use tollgate_upstream::egress::{Client, ClientOptions};
@@ -13,7 +11,6 @@ use crate::cli::database_location;
 use crate::cluster::clock_sync;
 use crate::config::Config;
 use crate::http::max_within_descriptors;
-use crate::http::tls::{ServerTls, TlsFiles};
 use crate::metrics::Metrics;
 use crate::redis::RedisClient;
 use crate::reloadable::Reloadable;
@@ -23,8 +20,6 @@ use crate::storage::files::{FileStorage, check_bucket};
 const MAX_CLOCK_DIFFERENCE: Millis = 5_000;
 /// Milliseconds from which providers reject signed requests, whose tokens are valid for a few minutes.
 pub(super) const UNUSABLE_CLOCK_DIFFERENCE: Millis = 60_000;
-/// Validity of a certificate below which it should have been renewed: services that renew do so a month before the end.
-const MIN_VALIDITY: Millis = 14 * DAY;
 /// Models that are named in one line.
 const MAX_NAMED: usize = 5;
 
@@ -241,58 +236,6 @@ pub(super) fn check_open_files(config: &Config) -> Finding {
     )
 }
 
-/// How long the certificate is still valid.
-fn check_expiry(files: &TlsFiles, now: Millis) -> Finding {
-    const CHECK: &str = "certificates";
-    let cert = files.cert.display();
-    let expires_at = match files.expires_at() {
-        Ok(expires_at) => expires_at,
-        Err(e) => return Finding::warn(CHECK, e, "look at it with `openssl x509 -in FILE -text`"),
-    };
-    let days = (expires_at - now) / DAY;
-    let action = "renew it: a new file is used within seconds";
-    match expires_at - now {
-        ..=0 => Finding::fail(CHECK, format!("{cert} has expired"), action),
-        left if left < MIN_VALIDITY => {
-            Finding::warn(CHECK, format!("{cert} expires in {days} days"), action)
-        }
-        _ => Finding::ok(CHECK, format!("{cert} is valid for {days} days")),
-    }
-}
-
-/// Warns of keys that cross a network unencrypted.
-pub(super) fn check_encryption(config: &Config) -> Finding {
-    if let Some(files) = &config.tls {
-        return match ServerTls::load(files) {
-            Ok(_) => check_expiry(files, SystemClock.now()),
-            Err(e) => Finding::fail(
-                "certificates",
-                e,
-                "mend the file: PEM, the certificate first, readable by the gateway's user",
-            ),
-        };
-    }
-    let host = config.listen.rsplit_once(':').map_or("", |(host, _)| host);
-    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
-    let is_loopback = host == "localhost" || address.is_some_and(|a| a.is_loopback());
-    let is_behind_tls = config
-        .public_url
-        .as_ref()
-        .is_some_and(|url| url.starts_with("https://"));
-    if is_loopback || is_behind_tls {
-        let why = match is_loopback {
-            true => format!("{} is reached from this machine only", config.listen),
-            false => "public_url is https: a proxy in front has the certificate".to_owned(),
-        };
-        return Finding::ok("certificates", why);
-    }
-    Finding::warn(
-        "certificates",
-        format!("{} takes API keys unencrypted", config.listen),
-        "set tls.cert and tls.key, or put a TLS proxy in front and set public_url to its https:// address",
-    )
-}
-
 /// Compares this machine's clock with others: signed requests to providers, and links with an expiry, need the right time.
 pub(super) fn check_clock(clocks: &[ClockDifference]) -> Finding {
     let severity = |clock: &&ClockDifference| (clock.is_unusable(), clock.ms.abs());
@@ -371,34 +314,5 @@ mod tests {
             assert_eq!(found.level, level, "{found}");
             assert!(found.to_string().contains(words), "{found}");
         }
-    }
-
-    #[test]
-    fn a_certificate_is_to_be_renewed_in_time() {
-        let folder = std::env::temp_dir().join(tollgate_core::id::short_id("tollgate-cert-"));
-        std::fs::create_dir(&folder).unwrap();
-        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        // The last day of 2026 begins at this time.
-        params.not_after = rcgen::date_time_ymd(2026, 12, 31);
-        let end: Millis = 1_798_675_200_000;
-        let key = rcgen::KeyPair::generate().unwrap();
-        let files = TlsFiles {
-            cert: folder.join("cert.pem"),
-            key: folder.join("key.pem"),
-        };
-        let unreadable = check_expiry(&files, 0);
-        assert_eq!(unreadable.level, Level::Warn, "{unreadable}");
-        std::fs::write(&files.cert, params.self_signed(&key).unwrap().pem()).unwrap();
-        for (days, level, words) in [
-            (90, Level::Ok, "valid for 90 days"),
-            (14, Level::Ok, "valid for 14 days"),
-            (13, Level::Warn, "expires in 13 days"),
-            (0, Level::Fail, "has expired"),
-        ] {
-            let found = check_expiry(&files, end - days * DAY);
-            assert_eq!(found.level, level, "{found}");
-            assert!(found.to_string().contains(words), "{found}");
-        }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

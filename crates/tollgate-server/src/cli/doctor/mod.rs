@@ -1,5 +1,6 @@
 //! `tollgate doctor`: what the gateway needs, checked without changing anything or calling a model.
 
+mod certificates;
 mod finding;
 mod local;
 pub(super) mod providers;
@@ -59,7 +60,7 @@ impl Doctor {
         let database = local::check_database(&config, &mut found).await;
         found.push(local::check_storage(&config).await);
         found.push(local::check_open_files(&config));
-        found.push(local::check_encryption(&config));
+        found.extend(certificates::check_certificates(&config));
         let mut clocks = Vec::from_iter(database.clock);
         let reloadable = local::read_reloadable(&config, database.is_current, &mut found).await;
         if !self.offline {

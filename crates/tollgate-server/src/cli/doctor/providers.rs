@@ -64,7 +64,7 @@ pub(super) async fn check_oidc(config: &Config) -> Option<Finding> {
     let settings = config.oidc.clone()?;
     let issuer = settings.issuer.clone();
     let client = Client::new(ClientOptions::default());
-    let provider = OidcProvider::new(settings, "", client, Arc::new(SystemClock));
+    let provider = OidcProvider::new(settings, ["", ""], client, Arc::new(SystemClock));
     Some(match provider.check().await {
         Ok(()) => Finding::ok("oidc", format!("{issuer} answers")),
         Err(e) => Finding::fail("oidc", e, "check `[oidc]`: docs/oidc.md"),
