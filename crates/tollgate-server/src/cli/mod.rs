@@ -18,6 +18,7 @@ mod key;
 mod listeners;
 mod made;
 mod manual;
+mod new_file;
 mod reconcile;
 mod serve;
 mod speech;

@@ -216,9 +216,20 @@ impl Config {
     /// # Errors
     /// What is wrong first.
     pub fn check_text(text: &str) -> Result<Vec<String>, ConfigError> {
-        const UNKNOWN: &str = "a-value-of-the-environment-32-characters";
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        let names = names.filter(|name| !name.starts_with(PREFIX));
+        Self::check_imported(text, names.filter(|name| !name.starts_with(PREFIX)))
+    }
+
+    /// [`Config::check_text`], where the variables `names` are set.
+    ///
+    /// # Errors
+    /// What is wrong first.
+    pub fn check_imported(
+        text: &str,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<Vec<String>, ConfigError> {
+        const UNKNOWN: &str = "a-value-of-the-environment-32-characters";
+        let names = names.into_iter();
         let variables: Variables = names.map(|name| (name, UNKNOWN.to_owned())).collect();
         match Self::read("tollgate.toml", text, &Overrides::default(), &variables) {
             Ok((_, warnings)) => Ok(warnings),

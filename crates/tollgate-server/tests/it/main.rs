@@ -24,6 +24,7 @@ mod fair_queue;
 mod harness;
 mod idempotency;
 mod import;
+mod import_channels;
 mod limits;
 mod logs;
 mod models;

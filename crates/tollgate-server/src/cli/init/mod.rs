@@ -3,15 +3,14 @@
 mod environment;
 mod template;
 
-use std::fs::OpenOptions;
 use std::io::{self, BufRead, IsTerminal as _, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use tollgate_media::Catalogue;
 use tollgate_upstream::egress::{Client, ClientOptions};
 
+use super::new_file::{exists, write_new};
 use super::{Common, Failed};
 use crate::channel_test::{ask, reach, tested_model};
 use crate::config::{Config, Overrides};
@@ -83,26 +82,6 @@ impl Init {
             "next: set prices in it, then `tollgate serve{file}`; `tollgate doctor{file}` checks everything else"
         )?;
         Ok(())
-    }
-}
-
-fn exists(file: &Path) -> Failed {
-    Failed::from(format!(
-        "{} exists and is not overwritten: name another file with --out",
-        file.display()
-    ))
-}
-
-/// Writes a file that its owner alone may read: an address in it may hold a password.
-fn write_new(file: &Path, text: &str) -> Result<(), Failed> {
-    let cannot = |e: io::Error| format!("cannot write {}: {e}", file.display());
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    match options.open(file) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(exists(file)),
-        opened => Ok(opened
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(cannot)?),
     }
 }
 

@@ -1,18 +1,15 @@
-//! `tollgate import FILE`: users and API keys of another gateway, whose clients keep their keys (docs/guides/migrate.md).
+//! Users and API keys of another gateway, whose clients keep their keys: one JSON object a line (docs/guides/migrate.md).
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
 
-use clap::Args;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 use tollgate_core::{Amount, Clock as _, Millis, SystemClock, id};
 use tollgate_store::{KeyLimits, NewKey, RateLimits, Store};
 
-use super::user::check_name;
-use super::{Common, Failed};
+use crate::cli::user::check_name;
+use crate::cli::{Common, Failed};
 
 /// The fewest characters of a key: shorter ones could be guessed.
 const MIN_KEY: usize = 16;
@@ -20,16 +17,6 @@ const MIN_KEY: usize = 16;
 const HINT: usize = 11;
 /// The hint of a key of which only the hash is known.
 const UNKNOWN_HINT: &str = "imported";
-
-#[derive(Args)]
-pub(super) struct Import {
-    /// JSON, one object a line; `-` reads stdin
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Only check the file
-    #[arg(long)]
-    check: bool,
-}
 
 /// One line: a key, and the user who pays for it.
 #[derive(Deserialize)]
@@ -63,49 +50,35 @@ struct Checked {
     hint: String,
 }
 
-impl Import {
-    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
-        // The whole file is checked before anything is written.
-        let lines = check_file(&read(&self.file)?)?;
-        let (mut users, mut keys, mut skipped) = (0, 0, 0);
-        if !self.check {
-            let store = common.store().await?;
-            let names = store.list_users().await?.into_iter().map(|user| user.name);
-            let mut names: BTreeSet<String> = names.collect();
-            for checked in &lines {
-                if store.key_by_hash(&checked.hash).await?.is_some() {
-                    skipped += 1;
-                    continue;
-                }
-                if names.insert(checked.line.user.clone()) {
-                    create_user(&store, &checked.line).await?;
-                    users += 1;
-                }
-                create_key(&store, checked).await?;
-                keys += 1;
+/// Creates the users and keys of a file; with `only_checks`, nothing.
+pub(super) async fn import(common: &Common, text: &str, only_checks: bool) -> Result<(), Failed> {
+    // The whole file is checked before anything is written.
+    let lines = check_file(text)?;
+    let (mut users, mut keys, mut skipped) = (0, 0, 0);
+    if !only_checks {
+        let store = common.store().await?;
+        let names = store.list_users().await?.into_iter().map(|user| user.name);
+        let mut names: BTreeSet<String> = names.collect();
+        for checked in &lines {
+            if store.key_by_hash(&checked.hash).await?.is_some() {
+                skipped += 1;
+                continue;
             }
+            if names.insert(checked.line.user.clone()) {
+                create_user(&store, &checked.line).await?;
+                users += 1;
+            }
+            create_key(&store, checked).await?;
+            keys += 1;
         }
-        let record =
-            json!({ "lines": lines.len(), "users": users, "keys": keys, "skipped": skipped });
-        common.print(&record, || match self.check {
-            true => format!("{} keys can be imported", lines.len()),
-            false => format!(
-                "{users} users and {keys} keys were created; {skipped} keys were there already"
-            ),
-        })
     }
-}
-
-fn read(file: &Path) -> Result<String, Failed> {
-    let unreadable = |e: std::io::Error| format!("cannot read {}: {e}", file.display());
-    if file == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(unreadable)?;
-        return Ok(text);
-    }
-    Ok(std::fs::read_to_string(file).map_err(unreadable)?)
+    let record = json!({ "lines": lines.len(), "users": users, "keys": keys, "skipped": skipped });
+    common.print(&record, || match only_checks {
+        true => format!("{} keys can be imported", lines.len()),
+        false => {
+            format!("{users} users and {keys} keys were created; {skipped} keys were there already")
+        }
+    })
 }
 
 fn check_file(text: &str) -> Result<Vec<Checked>, Failed> {

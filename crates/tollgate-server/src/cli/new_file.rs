@@ -1,0 +1,32 @@
+//! Files that a command writes once: never over one that exists.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::Failed;
+
+/// Writes a file that its owner alone may read: there may be keys and passwords in it.
+///
+/// # Errors
+/// The file exists, or cannot be written.
+pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failed> {
+    let cannot = |e: io::Error| format!("cannot write {}: {e}", file.display());
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    match options.open(file) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(exists(file)),
+        opened => Ok(opened
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(cannot)?),
+    }
+}
+
+/// That there is such a file.
+pub(super) fn exists(file: &Path) -> Failed {
+    Failed::from(format!(
+        "{} exists and is not overwritten: name another file with --out",
+        file.display()
+    ))
+}
