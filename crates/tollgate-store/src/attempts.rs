@@ -2,7 +2,7 @@
 //!
 //! An attempt of a provider that answers at once ends with its lease: the next worker starts another. An attempt in a
 //! provider's queue may complete there whatever happens here, so it stays open until a worker records how it ended;
-//! `tasks.queued_attempt` has its number.
+//! `queue.queued_attempt` has its number.
 
 use std::collections::HashMap;
 
@@ -12,6 +12,7 @@ use tollgate_core::Millis;
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::tasks::queue_table::QueueSql;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
@@ -25,10 +26,15 @@ macro_rules! attempt_columns {
 /// The number of columns in `attempt_columns`.
 const ATTEMPT_COLUMNS_COUNT: usize = 8;
 
-pub(crate) const LOCK_LEASED_TASK: Sql = Sql::per_database(
-    "SELECT queued_attempt FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1",
-    "SELECT queued_attempt FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1 FOR UPDATE",
-);
+pub(crate) const LOCK_LEASED_TASK: QueueSql = QueueSql {
+    queue: Sql::per_database(
+        "SELECT queued_attempt FROM queue WHERE task_id = $1 AND fence = $2 AND owner IS NOT NULL",
+        "SELECT queued_attempt FROM queue WHERE task_id = $1 AND fence = $2 AND owner IS NOT NULL FOR UPDATE",
+    ),
+    tasks: Sql::both(
+        "SELECT queued_attempt FROM tasks WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND state = 1 FOR UPDATE",
+    ),
+};
 pub(crate) const LAST_ATTEMPT: Sql = Sql::both(concat!(
     "SELECT ",
     attempt_columns!(),
@@ -58,8 +64,10 @@ const INSERT_ATTEMPT: Sql = Sql::both(
     "INSERT INTO attempts (task_id, number, channel, fence, queued, external_id, key_print, started_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 );
-pub(crate) const SET_QUEUED_ATTEMPT: Sql =
-    Sql::both("UPDATE tasks SET queued_attempt = $1 WHERE id = $2 AND state = 1");
+pub(crate) const SET_QUEUED_ATTEMPT: QueueSql = QueueSql {
+    queue: Sql::both("UPDATE queue SET queued_attempt = $1 WHERE task_id = $2"),
+    tasks: Sql::both("UPDATE tasks SET queued_attempt = $1 WHERE id = $2 AND state = 1"),
+};
 pub(crate) const SET_PROVIDER_JOB: Sql = Sql::both(
     "UPDATE attempts SET ticket = $1, ticket_at = COALESCE(ticket_at, CAST($2 AS BIGINT)),
                          adjustments = COALESCE($3, adjustments)
@@ -74,11 +82,18 @@ pub(crate) const END_OPEN_ATTEMPTS: Sql = Sql::both(
 pub(crate) const ENDED_ATTEMPT: Sql = Sql::both(
     "SELECT number FROM attempts WHERE task_id = $1 AND number = $2 AND ended_at = $3 AND outcome = $4",
 );
-pub(crate) const RETRY_TASK: Sql = Sql::both(
-    "UPDATE tasks SET due_at = $1, owner = NULL, failed_attempts = failed_attempts + 1,
-                      queued_attempt = NULLIF(queued_attempt, CAST($2 AS BIGINT))
-     WHERE id = $3 AND fence = $4 AND owner IS NOT NULL AND state = 1",
-);
+pub(crate) const RETRY_TASK: QueueSql = QueueSql {
+    queue: Sql::both(
+        "UPDATE queue SET due_at = $1, owner = NULL, lease_until = NULL, failed_attempts = failed_attempts + 1,
+                          queued_attempt = NULLIF(queued_attempt, CAST($2 AS BIGINT))
+         WHERE task_id = $3 AND fence = $4 AND owner IS NOT NULL",
+    ),
+    tasks: Sql::both(
+        "UPDATE tasks SET due_at = $1, owner = NULL, failed_attempts = failed_attempts + 1,
+                          queued_attempt = NULLIF(queued_attempt, CAST($2 AS BIGINT))
+         WHERE id = $3 AND fence = $4 AND owner IS NOT NULL AND state = 1",
+    ),
+};
 pub(crate) const FAILED_CHANNELS: Sql = Sql::both(
     "SELECT channel FROM attempts WHERE task_id = $1 AND outcome = 'failed' ORDER BY number",
 );
@@ -239,7 +254,10 @@ impl Write for NewAttempt {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<StartOutcome, DbError> {
         let lease = args![&self.task_id, self.fence];
-        let Some(task) = batch.first(&LOCK_LEASED_TASK, lease).await? else {
+        let Some(task) = batch
+            .first(batch.on_queue(&LOCK_LEASED_TASK), lease)
+            .await?
+        else {
             return Ok(StartOutcome::LeaseLost);
         };
         let mut number = 1;
@@ -271,7 +289,10 @@ impl Write for NewAttempt {
         batch.queue(&INSERT_ATTEMPT, args)?;
         let queued_attempt = self.queued.then_some(number);
         if task.opt_int(0)? != queued_attempt {
-            batch.queue_one(&SET_QUEUED_ATTEMPT, args![queued_attempt, &self.task_id])?;
+            batch.queue_one(
+                batch.on_queue(&SET_QUEUED_ATTEMPT),
+                args![queued_attempt, &self.task_id],
+            )?;
         }
         Ok(StartOutcome::Started(number))
     }
@@ -312,7 +333,11 @@ impl Write for ProviderJob {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
         let lease = args![&self.task_id, self.fence];
-        if batch.first(&LOCK_LEASED_TASK, lease).await?.is_none() {
+        if batch
+            .first(batch.on_queue(&LOCK_LEASED_TASK), lease)
+            .await?
+            .is_none()
+        {
             return Ok(false);
         }
         let args = args![
@@ -335,7 +360,7 @@ impl Write for TaskRetry {
             task_id, attempt, ..
         } = self;
         let args = args![self.due_at, attempt.number, task_id, self.fence];
-        if batch.execute(&RETRY_TASK, args).await? == 1 {
+        if batch.execute(batch.on_queue(&RETRY_TASK), args).await? == 1 {
             end_attempt(batch, task_id, attempt, self.now)?;
             return Ok(true);
         }

@@ -9,6 +9,7 @@ use crate::db::{Sql, Tx, migrate::migrate, sqlite::Transaction};
 use crate::grants::upkeep;
 use crate::ledger::{budgets, charges, chat_rows, chats, grants, refunds, reservations};
 use crate::tail;
+use crate::tasks::queue_table::QueueSql;
 use crate::tasks::{claim, finish, lease, record, submit};
 use crate::usage::roll_up;
 use crate::{attempts, keys, nodes, retention, totals, uploads, users, webhook_secrets, webhooks};
@@ -22,7 +23,7 @@ const FREQUENT: &[&Sql] = statements! {
     access_changes: ACCESS_VERSION CHANGES_AFTER DELETE_OLD_CHANGES;
     deliveries: IS_DUE;
     attempts: END_ATTEMPT END_OPEN_ATTEMPTS ENDED_ATTEMPT FAILED_CHANNELS LAST_ATTEMPT LAST_QUEUED_ATTEMPT
-        LOCK_LEASED_TASK OPEN_QUEUED_ATTEMPTS RETRY_TASK SET_PROVIDER_JOB SET_QUEUED_ATTEMPT;
+        OPEN_QUEUED_ATTEMPTS SET_PROVIDER_JOB;
     orphans: DELETE_NODE HEARTBEAT OLD_NODES OPEN_CHAT ORPHANED_CHATS STILL_ORPHANED;
     budgets: LOAD_BUDGETS SET_SPENT;
     grants: DELETE_GRANT DELETE_GRANT_OF_DEAD_NODE LOWER_GRANT RAISE_GRANT SETTLE_GRANT;
@@ -35,15 +36,13 @@ const FREQUENT: &[&Sql] = statements! {
     reservations: READ_HEADROOM;
     retention: CHATS_PURGED_UNTIL CLEAR_CHAT_DETAILS DELETE_ATTEMPTS DELETE_DELIVERY_ATTEMPTS
         DELETE_IDEMPOTENCY_RECORDS DELETE_TASK DELETE_WEBHOOK OLD_CHATS OLD_TASKS SET_CHATS_PURGED_UNTIL;
-    finish: END_TASK LOCK_TASK OVERDUE_TASKS;
-    claim: DUE_TASKS LEASE_TASK QUEUE_KEYS;
+    finish: DEQUEUE_TASK ENDED_TASK;
+    claim: EXPIRE_LEASES FIRST_LEASE_END;
     nodes: END_NODE LEAD OLDEST_COMPATIBLE;
-    lease: NEXT_DUE_AT POSTPONE_TASK RELEASE_ALL_LEASES RELEASE_LEASES RENEW_LEASE
-        SET_PROGRESS;
     record: TASK_BY_ID TASKS_OF_USER;
     submit: IDEMPOTENCY_RECORD TASK_EXISTS;
     tail: EVENTS_AFTER WATCHED_UNTIL;
-    totals: UNFINISHED UNFINISHED_OF_USER WAITING_WEBHOOKS_OF_USER;
+    totals: WAITING_WEBHOOKS_OF_USER;
     uploads: ADD_BYTES UPLOADED_BYTES;
     roll_up: IS_PENDING;
     users: USER_BY_ID USER_BY_NAME;
@@ -51,6 +50,27 @@ const FREQUENT: &[&Sql] = statements! {
     webhooks: DUE_WEBHOOKS GIVE_UP_WEBHOOK LEASE_WEBHOOK LOCK_WEBHOOK NEXT_WEBHOOK_DUE_AT RECEIVERS
         RELEASE_ALL_WEBHOOKS RETRY_WEBHOOK SET_DELIVERED WEBHOOK_LOG;
 };
+
+/// Those of the queue. SQLite uses the table `queue` only.
+const QUEUE: &[&QueueSql] = &[
+    &attempts::LOCK_LEASED_TASK,
+    &attempts::RETRY_TASK,
+    &attempts::SET_QUEUED_ATTEMPT,
+    &finish::END_TASK,
+    &finish::LOCK_TASK,
+    &finish::OVERDUE_TASKS,
+    &claim::DUE_TASKS,
+    &claim::LEASE_TASK,
+    &claim::QUEUE_KEYS,
+    &lease::NEXT_DUE_AT,
+    &lease::POSTPONE_TASK,
+    &lease::RELEASE_ALL_LEASES,
+    &lease::RELEASE_LEASES,
+    &lease::RENEW_LEASE,
+    &lease::SET_PROGRESS,
+    &totals::UNFINISHED,
+    &totals::UNFINISHED_OF_USER,
+];
 
 fn plan(conn: &rusqlite::Connection, sql: &Sql) -> Vec<String> {
     let text = format!("EXPLAIN QUERY PLAN {}", sql.sqlite);
@@ -68,15 +88,18 @@ fn no_frequent_statement_scans_a_table() {
         .expect("SQLite answers without waiting")
         .expect("the schema is valid");
     let mut scans = Vec::new();
-    for sql in FREQUENT {
+    let of_queue = QUEUE.iter().map(|sql| &sql.queue);
+    for sql in FREQUENT.iter().copied().chain(of_queue) {
         let steps = plan(&conn, sql);
         // The indices of unfinished rows, the nodes and the list in a parameter are short.
         let is_short = |step: &str| {
             [
-                "INDEX tasks_due",
+                "SCAN queue",
+                "INDEX queue_due",
+                "INDEX queue_leased",
                 "INDEX callbacks_due",
                 "INDEX callbacks_of_user",
-                "INDEX tasks_by_deadline",
+                "INDEX queue_by_deadline",
                 "INDEX chats_open",
                 "SCAN nodes",
                 "SCAN queue_keys",

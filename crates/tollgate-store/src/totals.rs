@@ -5,16 +5,30 @@ use tollgate_core::{Amount, Millis, money};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::tasks::queue_table::QueueSql;
 
-pub(crate) const UNFINISHED: Sql = Sql::both(
-    "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END), MIN(CASE state WHEN 0 THEN due_at END),
-            (SELECT COUNT(*) FROM callbacks WHERE state = 'waiting')
-     FROM tasks WHERE state < 2",
-);
+pub(crate) const UNFINISHED: QueueSql = QueueSql {
+    queue: Sql::both(
+        "SELECT COUNT(CASE WHEN started_at IS NULL THEN 1 END), COUNT(started_at), MIN(CASE WHEN started_at IS NULL THEN due_at END),
+                (SELECT COUNT(*) FROM callbacks WHERE state = 'waiting')
+         FROM queue",
+    ),
+    tasks: Sql::both(
+        "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END), MIN(CASE state WHEN 0 THEN due_at END),
+                (SELECT COUNT(*) FROM callbacks WHERE state = 'waiting')
+         FROM tasks WHERE state < 2",
+    ),
+};
 // Only unfinished rows are counted, and no more than matter.
-pub(crate) const UNFINISHED_OF_USER: Sql = Sql::both(
-    "SELECT COUNT(*) FROM (SELECT 1 FROM tasks WHERE state < 2 AND user_id = $1 LIMIT $2) AS counted",
-);
+pub(crate) const UNFINISHED_OF_USER: QueueSql = QueueSql {
+    queue: Sql::both(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM queue WHERE due_at IS NOT NULL AND user_id = $1
+                               UNION ALL SELECT 1 FROM queue WHERE due_at IS NULL AND user_id = $1 LIMIT $2) AS counted",
+    ),
+    tasks: Sql::both(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM tasks WHERE state < 2 AND user_id = $1 LIMIT $2) AS counted",
+    ),
+};
 pub(crate) const WAITING_WEBHOOKS_OF_USER: Sql = Sql::both(
     "SELECT COUNT(*) FROM (SELECT 1 FROM callbacks WHERE state = 'waiting' AND user_id = $1 LIMIT $2) AS counted",
 );
@@ -54,7 +68,8 @@ pub struct StoreTotals {
 impl Store {
     /// How many unfinished tasks a user has, counted up to `max`.
     pub async fn unfinished_tasks(&self, user_id: &str, max: u32) -> Result<u32, StoreError> {
-        self.count_of_user(&UNFINISHED_OF_USER, user_id, max).await
+        let unfinished = UNFINISHED_OF_USER.on(self.queue_table().await?);
+        self.count_of_user(unfinished, user_id, max).await
     }
 
     /// How many webhooks of a user's tasks wait to be delivered, counted up to `max`.
@@ -71,7 +86,8 @@ impl Store {
 
     /// The totals; an error if the database does not answer.
     pub async fn totals(&self) -> Result<StoreTotals, StoreError> {
-        let unfinished = self.query_slow(&UNFINISHED, &[]).await?;
+        let unfinished = UNFINISHED.on(self.queue_table().await?);
+        let unfinished = self.query_slow(unfinished, &[]).await?;
         let sums = self.query_slow(&SUMS, &[]).await?;
         match (&unfinished[..], &sums[..]) {
             ([unfinished], [sums]) => Ok(read_totals(unfinished, sums)?),

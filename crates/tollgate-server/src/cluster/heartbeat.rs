@@ -1,5 +1,5 @@
 //! The heartbeat of this node in the database, with which it leads if no other does, and the release of what nodes held whose heartbeat
-//! stopped.
+//! stopped. The leader also moves the queue to its own table once no older node is alive.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -111,6 +111,11 @@ impl Heartbeat {
             }
             if let Err(e) = self.count_live_nodes(now).await {
                 tracing::warn!(error = %e, "cannot count the live nodes");
+            }
+            if self.live_nodes.is_leader()
+                && let Err(e) = self.store.move_queue(now).await
+            {
+                tracing::warn!(error = %e, "cannot move the queue to its own table yet");
             }
             match self.store.release_orphaned_chats(now, &self.node).await {
                 Ok(0) => {}

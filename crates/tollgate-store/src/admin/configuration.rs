@@ -12,6 +12,7 @@ use super::write::{Applied, Change};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::tasks::queue_table::QueueSql;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
@@ -29,11 +30,18 @@ const UPSERT: Sql = Sql::both(
         updated_at = excluded.updated_at, deleted_at = excluded.deleted_at, version = excluded.version",
 );
 const DELETE: Sql = Sql::both("DELETE FROM configuration WHERE kind = $1 AND name = $2");
-const DELETE_UNUSED: Sql = Sql::both(
-    "DELETE FROM configuration WHERE deleted_at <= $1 AND NOT EXISTS
-        (SELECT 1 FROM tasks JOIN attempts ON attempts.task_id = tasks.id
-         WHERE tasks.state < 2 AND attempts.channel = configuration.name AND attempts.ended_at IS NULL)",
-);
+const DELETE_UNUSED: QueueSql = QueueSql {
+    queue: Sql::both(
+        "DELETE FROM configuration WHERE deleted_at <= $1 AND NOT EXISTS
+            (SELECT 1 FROM queue JOIN attempts ON attempts.task_id = queue.task_id
+             WHERE attempts.channel = configuration.name AND attempts.ended_at IS NULL)",
+    ),
+    tasks: Sql::both(
+        "DELETE FROM configuration WHERE deleted_at <= $1 AND NOT EXISTS
+            (SELECT 1 FROM tasks JOIN attempts ON attempts.task_id = tasks.id
+             WHERE tasks.state < 2 AND attempts.channel = configuration.name AND attempts.ended_at IS NULL)",
+    ),
+};
 const VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'config_version'");
 /// The end of the trail is locked before the row is read: writes of several nodes come one after the other, and lock in one order.
 const LOCK_TRAIL: Sql = Sql::per_database(
@@ -445,7 +453,7 @@ impl Write for PurgeDeleted {
     type Out = ();
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        batch.queue(&DELETE_UNUSED, args![self.0])
+        batch.queue(batch.on_queue(&DELETE_UNUSED), args![self.0])
     }
 }
 

@@ -23,9 +23,9 @@ use crate::writer::{AccountIds, Write as _};
 /// Tasks with their last attempt, whose channel and provider job are shown.
 macro_rules! select_tasks {
     () => {
-        "SELECT t.id, t.kind, t.model, t.state, t.user_id, t.key_id, a.channel, a.ticket, t.error_code, c.held, t.cost, t.refunded, \
-                t.created_at, t.started_at, t.ended_at \
-         FROM tasks t JOIN charges c ON c.id = t.id \
+        "SELECT t.id, t.kind, t.model, CASE WHEN q.started_at IS NULL THEN t.state ELSE 1 END, t.user_id, t.key_id, a.channel, a.ticket, t.error_code, c.held, t.cost, t.refunded, \
+                t.created_at, COALESCE(q.started_at, t.started_at), t.ended_at \
+         FROM tasks t JOIN charges c ON c.id = t.id LEFT JOIN queue q ON q.task_id = t.id \
          LEFT JOIN attempts a ON a.task_id = t.id AND a.number = (SELECT MAX(number) FROM attempts WHERE task_id = t.id) "
     };
 }
@@ -36,7 +36,7 @@ macro_rules! list_tasks {
             "WHERE t.id >= $1 AND t.id < $2 AND t.id < $3 AND ",
             one_of!($database "t.user_id" "$4"), " AND ", one_of!($database "t.key_id" "$5"), " AND ",
             one_of!($database "t.kind" "$6"), " AND ", one_of!($database "t.model" "$7"), " AND ",
-            one_of!($database "a.channel" "$8"), " AND ", one_of!($database "CAST(t.state AS TEXT)" "$9"), " AND ",
+            one_of!($database "a.channel" "$8"), " AND ", one_of!($database "CAST(CASE WHEN q.started_at IS NULL THEN t.state ELSE 1 END AS TEXT)" "$9"), " AND ",
             one_of!($database "t.error_code" "$10"), " AND ", one_of!($database "a.ticket" "$11"),
             " ORDER BY t.id DESC LIMIT $12"
         )
@@ -48,7 +48,9 @@ const ATTEMPTS: Sql = Sql::both(
     "SELECT number, channel, key_print, external_id, ticket, fence, outcome, error, started_at, ended_at FROM attempts
      WHERE task_id = $1 ORDER BY number",
 );
-const POLLED_AT: Sql = Sql::both("SELECT polled_at FROM tasks WHERE id = $1");
+const POLLED_AT: Sql = Sql::both(
+    "SELECT COALESCE(q.polled_at, t.polled_at) FROM tasks t LEFT JOIN queue q ON q.task_id = t.id WHERE t.id = $1",
+);
 const TASK_OF_PROVIDER_JOB: Sql =
     Sql::both("SELECT task_id FROM attempts WHERE ticket = $1 ORDER BY task_id DESC LIMIT 1");
 const WEBHOOK: Sql = Sql::both("SELECT state FROM callbacks WHERE task_id = $1");

@@ -11,6 +11,7 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::budgets::BudgetPeriod;
 use crate::store::Store;
+use crate::tasks::queue_table::QueueSql;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
@@ -38,9 +39,14 @@ const BUDGETS: Sql = Sql::both(
 const OPEN_CIRCUITS: Sql = Sql::both(
     "SELECT channel, COUNT(*) FROM open_circuits WHERE seen_at > $1 GROUP BY channel ORDER BY channel LIMIT $2",
 );
-const OLDEST_WAITING: Sql = Sql::both(
-    "SELECT MIN(due_at), COUNT(*) FROM tasks WHERE state < 2 AND state = 0 AND due_at < $1",
-);
+const OLDEST_WAITING: QueueSql = QueueSql {
+    queue: Sql::both(
+        "SELECT MIN(due_at), COUNT(*) FROM queue WHERE started_at IS NULL AND due_at < $1",
+    ),
+    tasks: Sql::both(
+        "SELECT MIN(due_at), COUNT(*) FROM tasks WHERE state < 2 AND state = 0 AND due_at < $1",
+    ),
+};
 const AUDITS: Sql = Sql::both(
     "SELECT id, violations FROM audits WHERE ended_at > $1 AND violations IS NOT NULL AND violations <> '[]' ORDER BY id LIMIT $2",
 );
@@ -115,7 +121,8 @@ impl Store {
                 // A threshold in seconds; billionths of them in the amount.
                 let seconds = threshold.nanos() / money::NANOS;
                 let args = args![now - seconds.saturating_mul(SECOND)];
-                self.query_slow(&OLDEST_WAITING, args).await
+                let oldest = OLDEST_WAITING.on(self.queue_table().await?);
+                self.query_slow(oldest, args).await
             }
             AlertKind::AuditViolation => {
                 let args = args![now - AUDIT_WINDOW, MAX_SUBJECTS];

@@ -8,14 +8,36 @@ use crate::db::Sql;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "task_shape",
-        details: "state, progress, ended_at: a final task has ended_at, a completed one a result, a failed one an error, others neither; only one in progress has an owner",
+        details: "state, progress, ended_at: a final task has ended_at, a completed one a result, a failed one an error, others neither",
         sql: Sql::both(
             "SELECT id, state, progress, ended_at FROM tasks
              WHERE state < 0 OR state > 4 OR progress < 0 OR progress > 100 OR (state < 2) <> (ended_at IS NULL)
                 OR (state = 2) <> (result IS NOT NULL) OR (state IN (3, 4)) <> (error_code IS NOT NULL)
                 OR (state = 4) <> (COALESCE(error_code, '') = 'cancelled')
-                OR (state <> 1 AND owner IS NOT NULL) OR (state = 0 AND fence <> 0)
+                OR (state = 0 AND fence <> 0)
                 OR (state < 4 AND (state = 0) <> (started_at IS NULL))",
+        ),
+    },
+    // Until the state of unfinished tasks has moved there, the queue has no rows.
+    Check {
+        name: "queue",
+        details: "state of a task, and whether it is in the queue: an unfinished one is there once, an ended one is not",
+        sql: Sql::both(
+            "SELECT COALESCE(t.id, q.task_id), t.state, CASE WHEN q.task_id IS NULL THEN 0 ELSE 1 END
+             FROM tasks t FULL JOIN queue q ON q.task_id = t.id
+             WHERE COALESCE(t.state < 2 AND (SELECT value FROM meta WHERE name = 'queue_moved') = 1, FALSE) <> (q.task_id IS NOT NULL)",
+        ),
+    },
+    Check {
+        name: "queue_shape",
+        details: "due_at, owner, lease_until, fence, started_at, progress of a task in the queue: it waits or is leased, has a fence once it was started, and the user, key and deadline of its task",
+        sql: Sql::both(
+            "SELECT q.task_id, q.due_at, q.owner, q.lease_until, q.fence, q.started_at, q.progress
+             FROM queue q JOIN tasks t ON t.id = q.task_id
+             WHERE (q.owner IS NULL) <> (q.lease_until IS NULL) OR (q.owner IS NULL AND q.due_at IS NULL)
+                OR (q.fence > 0) <> (q.started_at IS NOT NULL) OR (q.started_at IS NULL AND q.owner IS NOT NULL) OR q.fence < 0
+                OR q.progress < 0 OR q.progress > 100 OR q.failed_attempts < 0 OR q.shard < 0 OR q.shard > 63
+                OR q.user_id <> t.user_id OR q.key_id <> t.key_id OR q.deadline_at <> t.deadline_at",
         ),
     },
     Check {
@@ -29,8 +51,8 @@ pub(super) const CHECKS: &[Check] = &[
         name: "attempts",
         details: "number of an attempt and its task's state: without its task, under a fence that the task never had, or still open though the task has ended",
         sql: Sql::both(
-            "SELECT a.task_id, a.number, t.state FROM attempts a LEFT JOIN tasks t ON t.id = a.task_id
-             WHERE t.id IS NULL OR a.fence < 1 OR a.fence > t.fence OR (t.state >= 2 AND a.ended_at IS NULL)",
+            "SELECT a.task_id, a.number, t.state FROM attempts a LEFT JOIN tasks t ON t.id = a.task_id LEFT JOIN queue q ON q.task_id = t.id
+             WHERE t.id IS NULL OR a.fence < 1 OR a.fence > COALESCE(q.fence, t.fence) OR (t.state >= 2 AND a.ended_at IS NULL)",
         ),
     },
     Check {
@@ -56,9 +78,10 @@ pub(super) const CHECKS: &[Check] = &[
         name: "queued_attempts",
         details: "the queued attempt that a task names; then the one that is open",
         sql: Sql::both(
-            "SELECT t.id, t.queued_attempt, a.number FROM tasks t
+            "SELECT t.id, CASE WHEN q.task_id IS NULL THEN t.queued_attempt ELSE q.queued_attempt END, a.number
+             FROM tasks t LEFT JOIN queue q ON q.task_id = t.id
              LEFT JOIN attempts a ON a.task_id = t.id AND a.queued = 1 AND a.ended_at IS NULL
-             WHERE COALESCE(t.queued_attempt, -1) <> COALESCE(a.number, -1)",
+             WHERE COALESCE(CASE WHEN q.task_id IS NULL THEN t.queued_attempt ELSE q.queued_attempt END, -1) <> COALESCE(a.number, -1)",
         ),
     },
     Check {

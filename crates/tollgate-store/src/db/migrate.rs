@@ -30,11 +30,32 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0021_progress.sql"),
     include_str!("migrations/0022_grants.sql"),
     include_str!("migrations/0023_cluster.sql"),
+    include_str!("migrations/0024_queue.sql"),
 ];
 
 /// The oldest program, by the schema version that it knows, that may work on a database of the newest schema beside programs of today. Raise it
 /// with a migration after which older programs would fail or write what is wrong.
 const OLDEST_COMPATIBLE: i64 = 13;
+
+/// The schema version since which the table `queue` exists.
+pub(crate) const QUEUE_SCHEMA: i64 = 24;
+
+/// Copies the state of unfinished tasks. In `tasks`, due_at is also the end of the lease.
+const FILL_QUEUE: &str = "
+    INSERT INTO queue (task_id, shard, user_id, key_id, due_at, owner, lease_until, fence, deadline_at, started_at, failed_attempts, queued_attempt,
+                       progress, polled_at)
+    SELECT id, 0, user_id, key_id, CASE WHEN owner IS NULL THEN due_at END, owner, CASE WHEN owner IS NOT NULL THEN due_at END, fence, deadline_at,
+           started_at, failed_attempts, queued_attempt, progress, polled_at
+    FROM tasks WHERE state < 2;
+    UPDATE meta SET value = 1 WHERE name = 'queue_moved';
+";
+
+/// Drops what `queue` replaces. On PostgreSQL the columns go, which is quick, takes their indexes along and stops older programs; SQLite would copy
+/// the table, so there the columns stay, unused.
+const LEAVE_TASKS: Sql = Sql::per_database(
+    "DROP INDEX tasks_due; DROP INDEX tasks_of_key; DROP INDEX tasks_by_deadline;",
+    "ALTER TABLE tasks DROP COLUMN due_at, DROP COLUMN owner; DROP INDEX tasks_by_deadline;",
+);
 
 /// Nodes of an older version go on writing. Their batches begin by locking users and keys: with these first, a batch that is at work ends before
 /// a table is altered, and the next one waits without a lock that a migration needs.
@@ -49,9 +70,10 @@ const SET_VERSION: Sql = Sql::both(
 
 const SELECT_OLDEST_COMPATIBLE: Sql =
     Sql::both("SELECT value FROM meta WHERE name = 'oldest_compatible'");
+// Never lowered: a step that was made later than its migration may have raised it.
 const SET_OLDEST_COMPATIBLE: Sql = Sql::both(
     "INSERT INTO meta (name, value) VALUES ('oldest_compatible', $1)
-     ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value <> excluded.value",
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value",
 );
 
 /// The version of a database to which every migration was applied.
@@ -94,6 +116,26 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     }
     tx.execute(&SET_OLDEST_COMPATIBLE, args![OLDEST_COMPATIBLE])
         .await?;
+    // On SQLite no other process works on the database, and on an empty one none ever did.
+    if version < QUEUE_SCHEMA && (version == 0 || matches!(tx, Tx::Sqlite(_))) {
+        move_queue(tx).await?;
+    }
+    Ok(())
+}
+
+/// Moves the state of unfinished tasks from `tasks` to `queue`. Programs that know only an older schema can then neither submit, claim nor end tasks: on
+/// PostgreSQL their statements fail.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn move_queue(tx: &mut Tx<'_>) -> Result<(), DbError> {
+    script(tx, FILL_QUEUE).await?;
+    match tx {
+        Tx::Sqlite(open) => open.script(LEAVE_TASKS.sqlite)?,
+        Tx::Postgres(pg) => pg.script(LEAVE_TASKS.postgres).await?,
+    }
+    tx.execute(&SET_OLDEST_COMPATIBLE, args![QUEUE_SCHEMA])
+        .await?;
     Ok(())
 }
 
@@ -122,7 +164,8 @@ async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
                     "{seconds of t.shown}",
                     "COALESCE(CAST(json_extract(t.shown, '$.seconds') AS INTEGER), 0)",
                 )
-                .replace("{clustered}", "STRICT, WITHOUT ROWID");
+                .replace("{clustered}", "STRICT, WITHOUT ROWID")
+                .replace("{updated in place}", "STRICT, WITHOUT ROWID");
             open.script(&text)
         }
         Tx::Postgres(pg) => {
@@ -134,7 +177,8 @@ async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
                     "{seconds of t.shown}",
                     "COALESCE(CAST(substring(CAST(t.shown AS json) ->> 'seconds' from '^[0-9]{1,9}$') AS BIGINT), 0)",
                 )
-                .replace("{clustered}", "");
+                .replace("{clustered}", "")
+                .replace("{updated in place}", "WITH (fillfactor = 50)");
             pg.script(&text).await
         }
     }

@@ -23,6 +23,9 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// server ends a transaction that its node leaves idle for 2 s: all others wait for the rows that it has locked.
 const SESSION_SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '4s'; \
                       SET idle_in_transaction_session_timeout = '2s'; SET client_min_messages = warning";
+/// Settings of connections whose statements run all day. The table `queue` grows from nothing to many rows and back: a plan that was made while it was
+/// empty, and reads it as a whole, would be kept for too long. Plans without an index look so dear then that PostgreSQL would compile them.
+const PLAN_OPTIONS: &str = "-c enable_seqscan=off -c jit=off";
 /// Connections in the pool of readers.
 const READERS: usize = 8;
 
@@ -36,6 +39,15 @@ pub(crate) fn config(url: &str) -> Result<Config, DbError> {
     config.keepalives_idle(SILENCE_TIMEOUT);
     config.application_name("tollgate");
     Ok(config)
+}
+
+/// The configuration with these settings of the session as well.
+fn with_options(config: &Config, options: &str) -> Config {
+    let mut config = config.clone();
+    let others = config.get_options().unwrap_or_default();
+    let options = format!("{others} {options}");
+    config.options(options.trim());
+    config
 }
 
 fn tls() -> MakeRustlsConnect {
@@ -60,6 +72,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects. The connection's driver task runs on the current runtime.
     pub(crate) async fn open(config: &Config) -> Result<Self, DbError> {
+        let config = with_options(config, PLAN_OPTIONS);
         let client = if config.get_ssl_mode() != SslMode::Require {
             let (client, driver) = config.connect(NoTls).await.map_err(unavailable)?;
             tokio::spawn(async move { drop(driver.await) });
@@ -243,7 +256,8 @@ pub(crate) struct Readers(deadpool_postgres::Pool);
 
 impl Readers {
     pub(crate) fn new(config: &Config) -> Result<Self, DbError> {
-        Self::of_size(config, READERS, Some(CONNECT_TIMEOUT))
+        let config = with_options(config, PLAN_OPTIONS);
+        Self::of_size(&config, READERS, Some(CONNECT_TIMEOUT))
     }
 
     /// `connections` whose queries the server ends after `limit`.
@@ -252,10 +266,8 @@ impl Readers {
         connections: usize,
         limit: Duration,
     ) -> Result<Self, DbError> {
-        let mut config = config.clone();
-        let others = config.get_options().unwrap_or_default();
-        let options = format!("{others} -c statement_timeout={}", limit.as_millis());
-        config.options(options.trim());
+        let limit = format!("-c statement_timeout={}", limit.as_millis());
+        let config = with_options(config, &limit);
         Self::of_size(&config, connections, None)
     }
 

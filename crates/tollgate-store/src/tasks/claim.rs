@@ -1,6 +1,7 @@
 //! Claiming tasks: due tasks are leased in turns by user, and by key within a user, however long one user's backlog is.
 //!
-//! The queue is read by its index of users and keys, one step per key: a backlog of 20,000 tasks costs as much as one task.
+//! The queue is read by its index of users and keys, one step per key: a backlog of 20,000 tasks costs as much as one task. A claim writes rows of the
+//! narrow table `queue` only ([`super::queue_table`]).
 //! Users with the fewest tasks in work come first, then the order of ids after the user who was served last.
 
 use std::collections::HashMap;
@@ -9,6 +10,7 @@ use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, TaskState};
 
 use super::lease::NEXT_DUE_AT;
+use super::queue_table::{QueueSql, QueueTable};
 use super::record::{TASK_COLUMNS_COUNT, Task, read_task, task_columns};
 use crate::attempts::{QueuedAttempt, read_open_queued_attempts};
 use crate::db::{DbError, Row, Sql, args};
@@ -25,7 +27,7 @@ const MAX_STEPS: usize = 256;
 /// The keys after a given one that have unfinished tasks, in order, with the name of their user and when their next task is
 /// due. Before the keys of each further user comes a row without a key. Each step is a search in an index.
 macro_rules! queue_keys {
-    ($collation:literal) => {
+    ($collation:literal, $waiting:literal) => {
         concat!(
             "WITH RECURSIVE queue_keys (user_id, key_id, number) AS (
                  SELECT CAST($1 AS TEXT) COLLATE ",
@@ -34,17 +36,23 @@ macro_rules! queue_keys {
             $collation,
             ", 0
                  UNION ALL
-                 SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks t WHERE t.state < 2 AND t.user_id = queue_keys.user_id AND t.key_id > queue_keys.key_id)
+                 SELECT CASE WHEN EXISTS (SELECT 1 FROM ",
+            $waiting,
+            " AND t.user_id = queue_keys.user_id AND t.key_id > queue_keys.key_id)
                              THEN queue_keys.user_id
-                             ELSE (SELECT MIN(t.user_id) FROM tasks t WHERE t.state < 2 AND t.user_id > queue_keys.user_id) END,
-                        COALESCE((SELECT MIN(t.key_id) FROM tasks t
-                                  WHERE t.state < 2 AND t.user_id = queue_keys.user_id AND t.key_id > queue_keys.key_id), ''),
+                             ELSE (SELECT MIN(t.user_id) FROM ",
+            $waiting,
+            " AND t.user_id > queue_keys.user_id) END,
+                        COALESCE((SELECT MIN(t.key_id) FROM ",
+            $waiting,
+            " AND t.user_id = queue_keys.user_id AND t.key_id > queue_keys.key_id), ''),
                         number + 1
                  FROM queue_keys WHERE queue_keys.user_id IS NOT NULL AND number < $3
              )
              SELECT user_id, key_id, (SELECT name FROM users WHERE users.id = queue_keys.user_id),
-                    (SELECT MIN(t.due_at) FROM tasks t
-                     WHERE t.state < 2 AND t.user_id = queue_keys.user_id AND t.key_id = queue_keys.key_id)
+                    (SELECT MIN(t.due_at) FROM ",
+            $waiting,
+            " AND t.user_id = queue_keys.user_id AND t.key_id = queue_keys.key_id)
              FROM queue_keys WHERE number > 0 AND user_id IS NOT NULL"
         )
     };
@@ -56,18 +64,57 @@ macro_rules! due_tasks {
         concat!(
             "SELECT ",
             task_columns!(),
-            ", job, fence, failed_attempts, request_id, queued_attempt, trace_context FROM tasks
-             WHERE state < 2 AND user_id = $1 AND key_id = $2 AND due_at <= $3 ORDER BY due_at LIMIT $4",
+            ", t.job, q.fence, q.failed_attempts, t.request_id, q.queued_attempt, t.trace_context
+             FROM queue q JOIN tasks t ON t.id = q.task_id
+             WHERE q.due_at IS NOT NULL AND q.user_id = $1 AND q.key_id = $2 AND q.due_at <= $3 ORDER BY q.due_at LIMIT $4",
+            $lock
+        )
+    };
+}
+macro_rules! due_tasks_in_tasks {
+    ($lock:literal) => {
+        concat!(
+            "SELECT ",
+            task_columns!(),
+            ", t.job, t.fence, t.failed_attempts, t.request_id, t.queued_attempt, t.trace_context
+             FROM tasks t LEFT JOIN queue q ON q.task_id = t.id
+             WHERE t.state < 2 AND t.user_id = $1 AND t.key_id = $2 AND t.due_at <= $3 ORDER BY t.due_at LIMIT $4",
             $lock
         )
     };
 }
 
-pub(crate) const QUEUE_KEYS: Sql = Sql::per_database(queue_keys!("BINARY"), queue_keys!("\"C\""));
-pub(crate) const DUE_TASKS: Sql =
-    Sql::per_database(due_tasks!(""), due_tasks!(" FOR UPDATE SKIP LOCKED"));
-pub(crate) const LEASE_TASK: Sql = Sql::both(
-    "UPDATE tasks SET owner = $1, due_at = $2, fence = $3, state = 1, started_at = $4 WHERE id = $5 AND state < 2",
+pub(crate) const QUEUE_KEYS: QueueSql = QueueSql {
+    queue: Sql::per_database(
+        queue_keys!("BINARY", "queue t WHERE t.due_at IS NOT NULL"),
+        queue_keys!("\"C\"", "queue t WHERE t.due_at IS NOT NULL"),
+    ),
+    tasks: Sql::both(queue_keys!("\"C\"", "tasks t WHERE t.state < 2")),
+};
+pub(crate) const DUE_TASKS: QueueSql = QueueSql {
+    queue: Sql::per_database(due_tasks!(""), due_tasks!(" FOR UPDATE OF q SKIP LOCKED")),
+    tasks: Sql::both(due_tasks_in_tasks!(" FOR UPDATE OF t SKIP LOCKED")),
+};
+// Not in one statement with its search: of the tasks that are found, the wide rows are read anyway.
+pub(crate) const LEASE_TASK: QueueSql = QueueSql {
+    queue: Sql::both(
+        "UPDATE queue SET due_at = NULL, owner = $1, lease_until = $2, fence = $3, started_at = $4 WHERE task_id = $5",
+    ),
+    tasks: Sql::both(
+        "UPDATE tasks SET owner = $1, due_at = $2, fence = $3, state = 1, started_at = $4 WHERE id = $5 AND state < 2",
+    ),
+};
+/// How often a process that claims looks when the first lease ends: so often that it knows the end of every lease before it comes.
+const EXPIRY_CHECKS_PER_LEASE: Millis = 3;
+
+// Reads each lease: there are as many as tasks in work, and no index that renewals would have to write.
+pub(crate) const FIRST_LEASE_END: Sql =
+    Sql::both("SELECT MIN(lease_until) FROM queue WHERE due_at IS NULL");
+// Where the lease has ended, whoever claims the task next may do so. Its worker may still renew it or end the task until then.
+pub(crate) const EXPIRE_LEASES: Sql = Sql::per_database(
+    "UPDATE queue SET due_at = lease_until WHERE due_at IS NULL AND lease_until <= $1",
+    "UPDATE queue SET due_at = lease_until WHERE task_id IN
+     (SELECT task_id FROM queue WHERE due_at IS NULL AND lease_until <= $1 LIMIT 1000 FOR UPDATE SKIP LOCKED)",
 );
 
 /// A task that a worker has leased.
@@ -196,7 +243,8 @@ impl Write for TaskClaim {
             last_user: self.share.after_user.clone(),
             ..ClaimedTasks::default()
         };
-        let next = batch.first(&NEXT_DUE_AT, &[]).await?;
+        self.expire_leases(batch).await?;
+        let next = batch.first(batch.on_queue(&NEXT_DUE_AT), &[]).await?;
         let next = next.map_or(Ok(None), |row| row.opt_int(0))?;
         if next.is_none_or(|due_at| due_at > self.now) {
             return Ok(claimed);
@@ -221,6 +269,25 @@ impl Write for TaskClaim {
 }
 
 impl TaskClaim {
+    /// Makes tasks due whose lease has ended: their worker is gone. In `tasks` the end of a lease is when the task is due.
+    async fn expire_leases(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        let state = batch.queue_state;
+        let interval = (self.until - self.now) / EXPIRY_CHECKS_PER_LEASE;
+        if batch.queue_table == QueueTable::Tasks || !state.is_expiry_check_due(self.now, interval)
+        {
+            return Ok(());
+        }
+        let first_end = batch.first(&FIRST_LEASE_END, &[]).await?;
+        let mut first_end = first_end.map_or(Ok(None), |row| row.opt_int(0))?;
+        if first_end.is_some_and(|end| end <= self.now) {
+            batch.execute(&EXPIRE_LEASES, args![self.now]).await?;
+            let left = batch.first(&FIRST_LEASE_END, &[]).await?;
+            first_end = left.map_or(Ok(None), |row| row.opt_int(0))?;
+        }
+        state.note_expiry_check(self.now + interval, first_end);
+        Ok(())
+    }
+
     /// The users with due tasks, in the order of ids after the user who was served last, and whether all keys were looked at.
     async fn candidates(
         &self,
@@ -231,11 +298,13 @@ impl TaskClaim {
         let max = MAX_STEPS as i64;
         // No id is as large as the last character: the user's other keys are skipped.
         let args = args![after, "\u{10ffff}", max];
-        let mut rows = batch.query(&QUEUE_KEYS, args).await?;
+        let mut rows = batch.query(batch.on_queue(&QUEUE_KEYS), args).await?;
         let mut is_complete = false;
         if rows.len() < MAX_STEPS {
             let left = max - rows.len() as i64;
-            let first = batch.query(&QUEUE_KEYS, args!["", "", left]).await?;
+            let first = batch
+                .query(batch.on_queue(&QUEUE_KEYS), args!["", "", left])
+                .await?;
             is_complete = first.len() < MAX_STEPS - rows.len();
             rows.extend(first);
         }
@@ -322,7 +391,7 @@ impl TaskClaim {
                 continue;
             }
             let args = args![&candidate.user_id, &key_id, self.now, wanted as i64];
-            let rows = batch.query(&DUE_TASKS, args).await?;
+            let rows = batch.query(batch.on_queue(&DUE_TASKS), args).await?;
             leased += rows.len();
             if rows.len() == wanted {
                 candidate.keys.push(key_id);
@@ -358,7 +427,8 @@ impl TaskClaim {
             started_at,
             &leased.task.id
         ];
-        batch.queue_one(&LEASE_TASK, args)?;
+        batch.queue_one(batch.on_queue(&LEASE_TASK), args)?;
+        batch.queue_state.note_lease(self.until);
         let task = &leased.task;
         batch.tail.add(&TailEvent {
             kind: "task",

@@ -4,9 +4,10 @@
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, TaskKind, TaskState};
 
+use super::queue_table::{QueueSql, QueueTable};
 use super::record::{Task, read_task, task_columns};
 use crate::attempts::{AttemptEnd, end_attempt, end_open_attempts};
-use crate::db::{DbError, Sql, args};
+use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::Account;
 use crate::ledger::charges::{Delivered, EndedTask, close_charge};
@@ -16,26 +17,70 @@ use crate::webhooks::insert_webhook;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
-macro_rules! select_task {
-    () => {
-        "SELECT state, fence, owner, user_id, ended_at, cost, key_id, callback_url, kind, shown,
-                (SELECT channel FROM attempts WHERE task_id = tasks.id ORDER BY number DESC LIMIT 1)
-         FROM tasks WHERE id = $1"
+/// The columns that [`LockedTask::read`] reads, in its order: those of `t`, a row of `tasks`, and of the row that has the state of the unfinished task.
+macro_rules! locked_task {
+    ($state:literal, $from:literal) => {
+        concat!(
+            "SELECT t.state, ",
+            $state,
+            ", t.user_id, t.ended_at, t.cost, t.key_id, t.callback_url, t.kind, t.shown,
+                (SELECT channel FROM attempts WHERE task_id = t.id ORDER BY number DESC LIMIT 1)
+             FROM ",
+            $from
+        )
     };
 }
-pub(crate) const LOCK_TASK: Sql =
-    Sql::per_database(select_task!(), concat!(select_task!(), " FOR UPDATE"));
-pub(crate) const END_TASK: Sql = Sql::both(
-    "UPDATE tasks SET state = $1, progress = COALESCE(CAST($2 AS BIGINT), progress), ended_at = $3, owner = NULL,
-                      queued_attempt = NULL, result = $4, error_code = $5, error_message = $6, cost = $7
-     WHERE id = $8 AND state < 2",
-);
-
-pub(crate) const OVERDUE_TASKS: Sql = Sql::both(concat!(
-    "SELECT ",
-    task_columns!(),
-    " FROM tasks WHERE state < 2 AND deadline_at <= $1 ORDER BY deadline_at LIMIT 100"
+macro_rules! locked_in_queue {
+    ($lock:literal) => {
+        concat!(
+            locked_task!(
+                "q.fence, q.owner, q.started_at, q.progress, q.polled_at",
+                "queue q JOIN tasks t ON t.id = q.task_id WHERE q.task_id = $1"
+            ),
+            $lock
+        )
+    };
+}
+// Whoever ends a task or works on it locks its row of the queue first, so that of `tasks` needs no lock.
+pub(crate) const LOCK_TASK: QueueSql = QueueSql {
+    queue: Sql::per_database(locked_in_queue!(""), locked_in_queue!(" FOR UPDATE OF q")),
+    tasks: Sql::both(locked_task!(
+        "t.fence, t.owner, t.started_at, t.progress, t.polled_at",
+        "tasks t WHERE t.id = $1 FOR UPDATE"
+    )),
+};
+/// The task that has ended: it has no row of the queue.
+pub(crate) const ENDED_TASK: Sql = Sql::both(locked_task!(
+    "t.fence, NULL, t.started_at, t.progress, t.polled_at",
+    "tasks t WHERE t.id = $1"
 ));
+pub(crate) const END_TASK: QueueSql = QueueSql {
+    queue: Sql::both(
+        "UPDATE tasks SET state = $1, fence = $2, started_at = $3, progress = $4, polled_at = $5, ended_at = $6,
+                          queued_attempt = NULL, result = $7, error_code = $8, error_message = $9, cost = $10
+         WHERE id = $11 AND state < 2",
+    ),
+    tasks: Sql::both(
+        "UPDATE tasks SET state = $1, fence = $2, started_at = $3, progress = $4, polled_at = $5, ended_at = $6, owner = NULL,
+                          queued_attempt = NULL, result = $7, error_code = $8, error_message = $9, cost = $10
+         WHERE id = $11 AND state < 2",
+    ),
+};
+pub(crate) const DEQUEUE_TASK: Sql = Sql::both("DELETE FROM queue WHERE task_id = $1");
+
+pub(crate) const OVERDUE_TASKS: QueueSql = QueueSql {
+    queue: Sql::both(concat!(
+        "SELECT ",
+        task_columns!(),
+        " FROM queue q JOIN tasks t ON t.id = q.task_id WHERE q.deadline_at <= $1 ORDER BY q.deadline_at LIMIT 100"
+    )),
+    tasks: Sql::both(concat!(
+        "SELECT ",
+        task_columns!(),
+        " FROM tasks t LEFT JOIN queue q ON q.task_id = t.id
+         WHERE t.state < 2 AND t.deadline_at <= $1 ORDER BY t.deadline_at LIMIT 100"
+    )),
+};
 
 /// The end of a task, written by the worker that holds its lease.
 #[derive(Debug, Clone)]
@@ -125,7 +170,8 @@ impl Store {
 
     /// Up to 100 unfinished tasks whose deadline was at `until` or before, the earliest first.
     pub async fn overdue_tasks(&self, until: Millis) -> Result<Vec<Task>, StoreError> {
-        let mut rows = self.query(&OVERDUE_TASKS, args![until]).await?;
+        let overdue = OVERDUE_TASKS.on(self.queue_table().await?);
+        let mut rows = self.query(overdue, args![until]).await?;
         let tasks = rows.iter_mut().map(read_task);
         Ok(tasks.collect::<Result<_, _>>()?)
     }
@@ -142,12 +188,25 @@ impl Store {
     }
 }
 
-/// What decides whether a task may end, from its locked row.
+/// What the record of an ended task says of its end.
+struct RecordedEnd<'a> {
+    state: TaskState,
+    at: Millis,
+    result: Option<&'a str>,
+    /// Code and message.
+    error: Option<(&'a str, &'a str)>,
+    cost: Amount,
+}
+
+/// What decides whether a task may end, and what its record keeps of its state, from its locked row.
 struct LockedTask {
     /// `None` if the number is unknown: then nothing may change the task.
     state: Option<TaskState>,
     fence: i64,
     is_leased: bool,
+    started_at: Option<Millis>,
+    progress: i64,
+    polled_at: Option<Millis>,
     user_id: String,
     ended_at: Option<Millis>,
     cost: Amount,
@@ -162,25 +221,67 @@ struct LockedTask {
 
 impl LockedTask {
     async fn lock(batch: &mut Batch<'_, '_>, task_id: &str) -> Result<Option<Self>, DbError> {
-        let Some(mut row) = batch.first(&LOCK_TASK, args![task_id]).await? else {
-            return Ok(None);
-        };
-        let kind = row.text(8)?;
+        let mut row = batch
+            .first(batch.on_queue(&LOCK_TASK), args![task_id])
+            .await?;
+        if row.is_none() && batch.queue_table == QueueTable::Queue {
+            row = batch.first(&ENDED_TASK, args![task_id]).await?;
+        }
+        row.as_mut().map(Self::read).transpose()
+    }
+
+    /// From a row of [`LOCK_TASK`].
+    fn read(row: &mut Row) -> Result<Self, DbError> {
+        let kind = row.text(11)?;
         let kind = TaskKind::from_name(&kind)
             .ok_or_else(|| DbError::UnexpectedData(format!("task kind {kind} is unknown")))?;
-        Ok(Some(Self {
+        Ok(Self {
             state: TaskState::from_number(row.int(0)?),
             fence: row.int(1)?,
             is_leased: row.opt_text(2)?.is_some(),
-            user_id: row.text(3)?,
-            ended_at: row.opt_int(4)?,
-            cost: row.amount(5)?,
-            key_id: row.text(6)?,
-            callback_url: row.opt_text(7)?,
+            started_at: row.opt_int(3)?,
+            progress: row.int(4)?,
+            polled_at: row.opt_int(5)?,
+            user_id: row.text(6)?,
+            ended_at: row.opt_int(7)?,
+            cost: row.amount(8)?,
+            key_id: row.text(9)?,
+            callback_url: row.opt_text(10)?,
             kind,
-            shown: row.text(9)?,
-            channel: row.opt_text(10)?,
-        }))
+            shown: row.text(12)?,
+            channel: row.opt_text(13)?,
+        })
+    }
+
+    /// Writes the end of the task into its record, and takes it out of the queue.
+    fn write_end(
+        &self,
+        batch: &mut Batch<'_, '_>,
+        task_id: &str,
+        end: &RecordedEnd<'_>,
+    ) -> Result<(), DbError> {
+        let progress = match end.state {
+            TaskState::Completed => 100,
+            _ => self.progress,
+        };
+        let args = args![
+            end.state.number(),
+            self.fence,
+            self.started_at,
+            progress,
+            self.polled_at,
+            end.at,
+            end.result,
+            end.error.map(|(code, _)| code),
+            end.error.map(|(_, message)| message),
+            end.cost,
+            task_id
+        ];
+        batch.queue_one(batch.on_queue(&END_TASK), args)?;
+        if batch.queue_table == QueueTable::Queue {
+            batch.queue(&DEQUEUE_TASK, args![task_id])?;
+        }
+        Ok(())
     }
 
     /// What usage counts of it if it ends as `state`.
@@ -269,17 +370,18 @@ impl Write for TaskFinish {
         let cost =
             close_charge(batch, task_id, account, delivered, &task.ended(state), now).await?;
         // 3. Write the state and the result or the error.
-        let (state, null) = (state.number(), None::<&str>);
-        match &self.end {
-            TaskEnd::Completed { result, .. } => batch.queue_one(
-                &END_TASK,
-                args![state, Some(100), now, result, null, null, cost, task_id],
-            )?,
-            TaskEnd::Failed { code, message } => batch.queue_one(
-                &END_TASK,
-                args![state, None::<i64>, now, null, code, message, cost, task_id],
-            )?,
-        }
+        let (result, error) = match &self.end {
+            TaskEnd::Completed { result, .. } => (Some(result.as_str()), None),
+            TaskEnd::Failed { code, message } => (None, Some((code.as_str(), message.as_str()))),
+        };
+        let end = RecordedEnd {
+            state,
+            at: now,
+            result,
+            error,
+            cost,
+        };
+        task.write_end(batch, task_id, &end)?;
         // 4. End the attempt, and any that a lost lease left open.
         if let Some(attempt) = &self.attempt {
             end_attempt(batch, task_id, attempt, now)?;
@@ -392,17 +494,14 @@ impl Write for EndByForce {
         let nothing = Delivered::Units(0);
         let cost = close_charge(batch, task_id, account, nothing, &ended, now).await?;
         let (code, message, outcome) = self.end.error();
-        let args = args![
-            self.end.state().number(),
-            None::<i64>,
-            now,
-            None::<&str>,
-            code,
-            message,
+        let end = RecordedEnd {
+            state: self.end.state(),
+            at: now,
+            result: None,
+            error: Some((code, message)),
             cost,
-            task_id
-        ];
-        batch.queue_one(&END_TASK, args)?;
+        };
+        task.write_end(batch, task_id, &end)?;
         end_open_attempts(batch, task_id, outcome, now)?;
         task.insert_webhook(batch, task_id, now)?;
         Ok(CancelOutcome::Cancelled)

@@ -1,12 +1,13 @@
 //! The leases of the task queue: a worker that has [claimed](super::claim) tasks renews its leases, postpones or releases them.
 //!
-//! A leased task is not due before its lease expires: `due_at` is both the order of the queue and the end of the lease, so a
-//! worker that died needs no cleanup. `fence` is a fencing token, raised by each claim: a writer with an older one has lost
-//! the lease. So has one whose task was postponed or released: the task has no owner until the next claim.
+//! A leased task is not due before its lease expires; then claims make it due again, so a worker that died needs no cleanup. `fence` is a fencing token,
+//! raised by each claim: a writer with an older one has lost the lease. So has one whose task was postponed or released: the task has no owner until the
+//! next claim. A renewal writes the end of the lease alone, in the narrow table `queue` ([`super::queue_table`]).
 
 use async_trait::async_trait;
 use tollgate_core::{Millis, TaskState};
 
+use super::queue_table::QueueSql;
 use crate::db::{DbError, Sql, Value, args};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -15,27 +16,60 @@ use crate::webhooks::{MAX_WEBHOOK_PAUSE, RELEASE_ALL_WEBHOOKS, RELEASE_STRANDED_
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
-pub(crate) const RENEW_LEASE: Sql = Sql::both(
-    "UPDATE tasks SET due_at = $1 WHERE id = $2 AND fence = $3 AND owner = $4 AND state = 1",
-);
-pub(crate) const SET_PROGRESS: Sql = Sql::both(
-    "UPDATE tasks SET progress = $1, polled_at = $2 WHERE id = $3 AND fence = $4 AND owner IS NOT NULL AND state = 1",
-);
-pub(crate) const POSTPONE_TASK: Sql = Sql::both(
-    "UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
-);
-// Only tasks in progress have an owner.
-pub(crate) const RELEASE_LEASES: Sql =
-    Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2");
-pub(crate) const RELEASE_ALL_LEASES: Sql =
-    Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL");
-const RELEASE_STRANDED_TASKS: Sql =
-    Sql::both("UPDATE tasks SET due_at = $1 WHERE state < 2 AND owner IS NULL AND due_at > $2");
+pub(crate) const RENEW_LEASE: QueueSql = QueueSql {
+    // A lease that had expired, but that nobody has claimed since, is a lease again.
+    queue: Sql::both(
+        "UPDATE queue SET lease_until = $1, due_at = NULL WHERE task_id = $2 AND fence = $3 AND owner = $4",
+    ),
+    tasks: Sql::both(
+        "UPDATE tasks SET due_at = $1 WHERE id = $2 AND fence = $3 AND owner = $4 AND state = 1",
+    ),
+};
+pub(crate) const SET_PROGRESS: QueueSql = QueueSql {
+    queue: Sql::both(
+        "UPDATE queue SET progress = $1, polled_at = $2 WHERE task_id = $3 AND fence = $4 AND owner IS NOT NULL",
+    ),
+    tasks: Sql::both(
+        "UPDATE tasks SET progress = $1, polled_at = $2 WHERE id = $3 AND fence = $4 AND owner IS NOT NULL AND state = 1",
+    ),
+};
+pub(crate) const POSTPONE_TASK: QueueSql = QueueSql {
+    queue: Sql::both(
+        "UPDATE queue SET due_at = $1, owner = NULL, lease_until = NULL WHERE task_id = $2 AND fence = $3 AND owner IS NOT NULL",
+    ),
+    tasks: Sql::both(
+        "UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
+    ),
+};
+// Tasks whose lease has expired are due as they are. Only tasks in progress have an owner.
+pub(crate) const RELEASE_LEASES: QueueSql = QueueSql {
+    queue: Sql::both(
+        "UPDATE queue SET due_at = $1, owner = NULL, lease_until = NULL WHERE due_at IS NULL AND owner = $2",
+    ),
+    tasks: Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2"),
+};
+pub(crate) const RELEASE_ALL_LEASES: QueueSql = QueueSql {
+    queue: Sql::both(
+        "UPDATE queue SET due_at = $1, owner = NULL, lease_until = NULL WHERE due_at IS NULL",
+    ),
+    tasks: Sql::both(
+        "UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner IS NOT NULL",
+    ),
+};
+const RELEASE_STRANDED_TASKS: QueueSql = QueueSql {
+    queue: Sql::both("UPDATE queue SET due_at = $1 WHERE owner IS NULL AND due_at > $2"),
+    tasks: Sql::both(
+        "UPDATE tasks SET due_at = $1 WHERE state < 2 AND owner IS NULL AND due_at > $2",
+    ),
+};
 pub(crate) const DATABASE_NOW: Sql = Sql::per_database(
     "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
     "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 );
-pub(crate) const NEXT_DUE_AT: Sql = Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2");
+pub(crate) const NEXT_DUE_AT: QueueSql = QueueSql {
+    queue: Sql::both("SELECT MIN(due_at) FROM queue WHERE due_at IS NOT NULL"),
+    tasks: Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2"),
+};
 
 /// The task queue.
 impl Store {
@@ -117,9 +151,10 @@ impl Store {
         now.ok_or_else(|| StoreError::Broken("the database tells no time".to_owned()))
     }
 
-    /// When the next task is due or the next lease expires; `None` if there is no unfinished task.
+    /// When the next waiting task is due; `None` if none waits. The ends of leases do not count: claims look for those that have expired.
     pub async fn next_task_due_at(&self) -> Result<Option<Millis>, StoreError> {
-        let at = self.first(&NEXT_DUE_AT, &[], |row| row.opt_int(0)).await?;
+        let next = NEXT_DUE_AT.on(self.queue_table().await?);
+        let at = self.first(next, &[], |row| row.opt_int(0)).await?;
         Ok(at.flatten())
     }
 }
@@ -141,7 +176,9 @@ impl Write for RenewLeases {
                 .map(|arg: &Value<'_>| arg.clone().into_owned())
                 .collect()
         });
-        let renewed = batch.execute_each(&RENEW_LEASE, lists.collect()).await?;
+        let renewed = batch
+            .execute_each(batch.on_queue(&RENEW_LEASE), lists.collect())
+            .await?;
         let lost = self
             .leases
             .iter()
@@ -168,7 +205,7 @@ impl Write for SetProgress {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
         let args = args![i64::from(self.percent), self.now, &self.task_id, self.fence];
-        batch.queue(&SET_PROGRESS, args)
+        batch.queue(batch.on_queue(&SET_PROGRESS), args)
     }
 }
 
@@ -184,7 +221,7 @@ impl Write for PostponeTask {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
         batch.queue(
-            &POSTPONE_TASK,
+            batch.on_queue(&POSTPONE_TASK),
             args![self.due_at, &self.task_id, self.fence],
         )
     }
@@ -201,10 +238,16 @@ impl Write for ReleaseLeases {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<u64, DbError> {
         match &self.owner {
-            Some(owner) => batch.execute(&RELEASE_LEASES, args![self.now, owner]).await,
+            Some(owner) => {
+                batch
+                    .execute(batch.on_queue(&RELEASE_LEASES), args![self.now, owner])
+                    .await
+            }
             None => {
                 batch.queue(&RELEASE_ALL_WEBHOOKS, args![self.now])?;
-                batch.execute(&RELEASE_ALL_LEASES, args![self.now]).await
+                batch
+                    .execute(batch.on_queue(&RELEASE_ALL_LEASES), args![self.now])
+                    .await
             }
         }
     }
@@ -224,7 +267,10 @@ impl Write for ReleaseStranded {
         batch.queue(&RELEASE_STRANDED_WEBHOOKS, args![self.now, latest])?;
         let latest = self.now.saturating_add(self.max_pause);
         batch
-            .execute(&RELEASE_STRANDED_TASKS, args![self.now, latest])
+            .execute(
+                batch.on_queue(&RELEASE_STRANDED_TASKS),
+                args![self.now, latest],
+            )
             .await
     }
 }

@@ -3,5 +3,6 @@
 pub(crate) mod claim;
 pub(crate) mod finish;
 pub(crate) mod lease;
+pub(crate) mod queue_table;
 pub(crate) mod record;
 pub(crate) mod submit;

@@ -9,11 +9,12 @@ use crate::store::Store;
 /// Tasks in a page, at most.
 const PAGE_MAX: usize = 100;
 
-/// The columns that [`read_task`] reads, in its order.
+/// The columns that [`read_task`] reads, in its order, of a row `t` of `tasks` and the row `q` of `queue` that an unfinished task may have.
 macro_rules! task_columns {
     () => {
-        "id, user_id, key_id, kind, family, model, state, progress, created_at, started_at, ended_at, deadline_at, \
-         adjustments, result, error_code, error_message, cost, shown, callback_url, refunded"
+        "t.id, t.user_id, t.key_id, t.kind, t.family, t.model, CASE WHEN q.started_at IS NULL THEN t.state ELSE 1 END, \
+         COALESCE(q.progress, t.progress), t.created_at, COALESCE(q.started_at, t.started_at), t.ended_at, t.deadline_at, \
+         t.adjustments, t.result, t.error_code, t.error_message, t.cost, t.shown, t.callback_url, t.refunded"
     };
 }
 pub(super) use task_columns;
@@ -24,12 +25,12 @@ pub(super) const TASK_COLUMNS_COUNT: usize = 20;
 pub(crate) const TASK_BY_ID: Sql = Sql::both(concat!(
     "SELECT ",
     task_columns!(),
-    " FROM tasks WHERE id = $1"
+    " FROM tasks t LEFT JOIN queue q ON q.task_id = t.id WHERE t.id = $1"
 ));
 pub(crate) const TASKS_OF_USER: Sql = Sql::both(concat!(
     "SELECT ",
     task_columns!(),
-    " FROM tasks WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+    " FROM tasks t LEFT JOIN queue q ON q.task_id = t.id WHERE t.user_id = $1 AND t.id < $2 ORDER BY t.id DESC LIMIT $3"
 ));
 
 /// A task as a worker or a reader sees it.

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, TaskKind, TaskState, clock};
 
+use super::queue_table::{QueueSql, QueueTable};
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::{Account, Rejection};
@@ -25,10 +26,25 @@ const PUT_IDEMPOTENCY_RECORD: Sql = Sql::both(
      ON CONFLICT (user_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, task_id = excluded.task_id,
                                               receipt = excluded.receipt, created_at = excluded.created_at",
 );
-const INSERT_TASK: Sql = Sql::both(
-    "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
-                        fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14, $15)",
+const INSERT_TASK: QueueSql = QueueSql {
+    // SQLite kept the column due_at; nothing reads it.
+    queue: Sql::per_database(
+        "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
+                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, 0, $10, $11, $12, $13, 0, $14, $15)",
+        "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at,
+                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, $10, $11, $12, $13, 0, $14, $15)",
+    ),
+    tasks: Sql::both(
+        "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
+                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14, $15)",
+    ),
+};
+const ENQUEUE_TASK: Sql = Sql::both(
+    "INSERT INTO queue (task_id, shard, user_id, key_id, due_at, fence, deadline_at, failed_attempts, progress)
+     VALUES ($1, $2, $3, $4, $5, 0, $6, 0, 0)",
 );
 
 /// A submission.
@@ -173,7 +189,7 @@ impl Write for NewTask {
         }
         // 4. Queue the task for a worker.
         batch.queue(
-            &INSERT_TASK,
+            batch.on_queue(&INSERT_TASK),
             args![
                 &self.id,
                 &self.user_id,
@@ -192,6 +208,17 @@ impl Write for NewTask {
                 self.trace_context.as_ref()
             ],
         )?;
+        if batch.queue_table == QueueTable::Queue {
+            let args = args![
+                &self.id,
+                0,
+                &self.user_id,
+                &self.key_id,
+                self.created_at,
+                self.deadline_at
+            ];
+            batch.queue(&ENQUEUE_TASK, args)?;
+        }
         batch.tail.add(&TailEvent {
             kind: "task",
             id: &self.id,

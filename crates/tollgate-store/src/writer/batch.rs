@@ -4,6 +4,7 @@ use crate::db::{DbError, Row, Sql, Tx, Value};
 use crate::ledger::balances::Balances;
 use crate::ledger::chat_rows::{EndedChat, insert_ended_chats};
 use crate::tail::{PendingTail, TailRecorder};
+use crate::tasks::queue_table::{QueueSql, QueueState, QueueTable};
 use crate::usage::PendingUsage;
 
 /// A batch: one transaction, many operations.
@@ -20,6 +21,9 @@ pub(crate) struct Batch<'t, 'c> {
     pub(crate) usage: PendingUsage,
     /// What happened in this batch, if anybody watches.
     pub(crate) tail: PendingTail,
+    /// Which table has the state of unfinished tasks.
+    pub(crate) queue_table: QueueTable,
+    pub(crate) queue_state: &'t QueueState,
     recorder: &'t TailRecorder,
 }
 
@@ -29,6 +33,7 @@ impl<'t, 'c> Batch<'t, 'c> {
         balances: Balances,
         commit_in_doubt: bool,
         recorder: &'t TailRecorder,
+        (queue_table, queue_state): (QueueTable, &'t QueueState),
     ) -> Self {
         Self {
             tx,
@@ -37,8 +42,15 @@ impl<'t, 'c> Batch<'t, 'c> {
             ended_chats: Vec::new(),
             usage: PendingUsage::default(),
             tail: PendingTail::new(recorder),
+            queue_table,
+            queue_state,
             recorder,
         }
+    }
+
+    /// The statement for the table that has the state of unfinished tasks.
+    pub(crate) fn on_queue(&self, sql: &'static QueueSql) -> &'static Sql {
+        sql.on(self.queue_table)
     }
 
     /// As [`Tx::query`].

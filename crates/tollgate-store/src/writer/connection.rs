@@ -16,6 +16,7 @@ use crate::error::StoreError;
 use crate::ledger::balances::Balances;
 use crate::ledger::reservations::Reservations;
 use crate::tail::TailRecorder;
+use crate::tasks::queue_table::QueueState;
 
 /// Timeout of a transaction on PostgreSQL, after which the connection counts as lost. SQLite runs in this thread and has a
 /// busy timeout.
@@ -38,8 +39,8 @@ pub(super) struct WriterConnection {
     memory: WriterMemory,
 }
 
-/// What a batch shares with the rest of the process: the reservations that it must leave alone, and what records its events.
-type WriterMemory = (Arc<Reservations>, Arc<TailRecorder>);
+/// What a batch shares with the rest of the process: the reservations that it must leave alone, what records its events, and which table is the queue.
+pub(super) type WriterMemory = (Arc<Reservations>, Arc<TailRecorder>, Arc<QueueState>);
 
 enum Link {
     Sqlite(rusqlite::Connection),
@@ -52,13 +53,8 @@ enum Link {
 
 impl WriterConnection {
     /// Connects and brings the schema up to date.
-    pub(super) async fn open(
-        target: &Target,
-        reservations: Arc<Reservations>,
-        tail: Arc<TailRecorder>,
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn open(target: &Target, memory: WriterMemory) -> Result<Self, StoreError> {
         let link = Link::open(target).await?;
-        let memory = (reservations, tail);
         Ok(Self { link, memory })
     }
 
@@ -218,7 +214,8 @@ async fn apply(
     memory: &WriterMemory,
     commit_in_doubt: bool,
 ) -> Result<(), DbError> {
-    let (reservations, tail) = memory;
+    let (reservations, tail, queue_state) = memory;
+    let queue_table = queue_state.lock(tx).await?;
     let balances = Balances::load(
         tx,
         jobs.iter().filter_map(|job| job.accounts().user).collect(),
@@ -226,7 +223,8 @@ async fn apply(
         Arc::clone(reservations),
     )
     .await?;
-    let mut batch = Batch::new(tx, balances, commit_in_doubt, tail);
+    let queue = (queue_table, &**queue_state);
+    let mut batch = Batch::new(tx, balances, commit_in_doubt, tail, queue);
     for job in &mut *jobs {
         job.apply(&mut batch).await?;
     }

@@ -19,6 +19,7 @@ use crate::grants::Grants;
 use crate::ledger::reservations::Reservations;
 use crate::tail::TailRecorder;
 use crate::task_versions::TaskVersions;
+use crate::tasks::queue_table::QueueState;
 pub(crate) use connection::Target;
 use connection::WriterConnection;
 pub(crate) use write::{AccountIds, Write};
@@ -80,6 +81,8 @@ pub(crate) struct Writer {
     pub(crate) grants: Arc<Grants>,
     /// Records events for those who watch.
     pub(crate) tail: Arc<TailRecorder>,
+    /// Where the state of unfinished tasks is.
+    pub(crate) queue_state: Arc<QueueState>,
 }
 
 impl Writer {
@@ -94,10 +97,12 @@ impl Writer {
             reservations: Arc::default(),
             grants: Arc::default(),
             tail: Arc::default(),
+            queue_state: Arc::default(),
         };
         let (stats, versions) = (Arc::clone(&writer.stats), Arc::clone(&writer.task_versions));
         let reservations = Arc::clone(&writer.reservations);
         let tail = Arc::clone(&writer.tail);
+        let memory = (reservations, tail, Arc::clone(&writer.queue_state));
         let not_started =
             |e: std::io::Error| StoreError::Setup(format!("cannot start the writer thread: {e}"));
         std::thread::Builder::new()
@@ -106,7 +111,7 @@ impl Writer {
                 let runtime = tokio::runtime::Builder::new_current_thread();
                 match { runtime }.enable_all().build() {
                     Ok(runtime) => runtime.block_on(async {
-                        match WriterConnection::open(&target, reservations, tail).await {
+                        match WriterConnection::open(&target, memory).await {
                             Ok(connection) => {
                                 let _ = ready.send(Ok(()));
                                 run(connection, jobs, stats, versions).await;

@@ -17,6 +17,7 @@ mod opening;
 mod postgres_outage;
 mod postgres_server;
 mod proxy;
+mod queue_move;
 mod reservations;
 mod retention;
 mod scenarios;

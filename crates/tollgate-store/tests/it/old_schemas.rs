@@ -1,10 +1,27 @@
 //! Databases as earlier versions of the schema left them: what their migrations added is taken away again.
 
+use tollgate_store::DatabaseLocation;
+
 use crate::databases::Db;
 
 /// What takes away what each migration added, the newest first. Those of the first versions stand together under 2: a view hangs on
 /// several of them.
 const UNDO: &[(i64, &[&str])] = &[
+    (
+        24,
+        &[
+            "UPDATE tasks SET due_at = q.due, owner = q.owner, fence = q.fence, started_at = q.started_at, failed_attempts = q.failed_attempts,
+                    queued_attempt = q.queued_attempt, progress = q.progress, polled_at = q.polled_at,
+                    state = CASE WHEN q.started_at IS NULL THEN 0 ELSE 1 END
+             FROM (SELECT *, COALESCE(due_at, lease_until) AS due FROM queue) AS q WHERE q.task_id = tasks.id",
+            "DROP TABLE queue",
+            "CREATE INDEX tasks_due ON tasks (due_at, state) WHERE state < 2",
+            "CREATE INDEX tasks_of_key ON tasks (user_id, key_id, due_at, state) WHERE state < 2",
+            "CREATE INDEX tasks_by_deadline ON tasks (deadline_at) WHERE state < 2",
+            "DELETE FROM meta WHERE name = 'queue_moved'",
+            "UPDATE meta SET value = 13 WHERE name = 'oldest_compatible'",
+        ],
+    ),
     (
         23,
         &[
@@ -137,6 +154,12 @@ const UNDO: &[(i64, &[&str])] = &[
 
 /// Makes the database one to which only the first `version` migrations were applied. Stores must not have it open.
 pub(crate) async fn undo_migrations(db: &Db, version: i64) {
+    if version < 24 && matches!(db.location, DatabaseLocation::Postgres(_)) {
+        db.raw("ALTER TABLE tasks ADD COLUMN due_at BIGINT NOT NULL DEFAULT 0, ADD COLUMN owner TEXT COLLATE \"C\"")
+            .await;
+        db.raw("ALTER TABLE tasks ALTER COLUMN due_at DROP DEFAULT")
+            .await;
+    }
     for (migration, statements) in UNDO {
         if *migration <= version {
             continue;

@@ -19,6 +19,7 @@ use tollgate_store::{ChatHold, LeasedTask, NewChat, Rejection, Store, StoreError
 use crate::databases::{Db, on_postgres, on_sqlite};
 use crate::fixtures::{NODE, NOW, TestAccount, assert_clean};
 use crate::lost_commits::run_with_proxy;
+use crate::old_schemas::undo_migrations;
 use crate::proxy::Proxy;
 
 macro_rules! scenarios {
@@ -38,6 +39,31 @@ macro_rules! scenarios {
         }
     )+ };
 }
+
+/// On a database in which the state of unfinished tasks is still in `tasks`, as while nodes of the version before `queue` are alive.
+macro_rules! scenarios_before_the_move {
+    ($($file:ident $name:ident),+ $(,)?) => { $(
+        #[test]
+        fn $name() {
+            let text = include_str!(concat!("../../cases/", stringify!($file), ".txt"));
+            each(text, |scenario| on_postgres(async |db| {
+                drop(db.open().await);
+                undo_migrations(db, 23).await;
+                run(db, db.open().await, None, scenario).await;
+            }));
+        }
+    )+ };
+}
+
+scenarios_before_the_move!(
+    task_ends task_ends_before_the_move,
+    idempotency idempotency_before_the_move,
+    claims claims_before_the_move,
+    leases leases_before_the_move,
+    queued_attempts queued_attempts_before_the_move,
+    outbox outbox_before_the_move,
+    retention retention_before_the_move,
+);
 
 scenarios!(
     task_charges,
