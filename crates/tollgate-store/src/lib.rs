@@ -71,6 +71,7 @@ pub use tail::{InvalidPosition, TailPosition, TailRow};
 pub use tasks::claim::{ClaimedTasks, FairShare, LeasedTask, TaskClaim};
 pub use tasks::finish::{CancelOutcome, FinishOutcome, TaskEnd, TaskFinish};
 pub use tasks::record::{Task, TaskPage};
+pub use tasks::shards::{FOREIGN_DELAY, SHARDS, Shards};
 pub use tasks::submit::{IdempotencyRecord, NewTask, SubmitOutcome};
 pub use totals::StoreTotals;
 pub use uploads::{NewUpload, UploadLimits, UploadRejection};

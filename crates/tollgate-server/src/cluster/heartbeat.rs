@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tollgate_core::{Clock, Millis};
-use tollgate_store::{Store, StoreError};
+use tollgate_store::{NodeRecord, Shards, Store, StoreError};
 
 use super::live_nodes::LiveNodes;
 use super::readiness::Readiness;
@@ -87,10 +87,19 @@ impl Heartbeat {
         if self.store.is_shared() {
             let nodes = self.store.live_nodes(now).await?;
             self.live_nodes.set(&nodes, &self.node);
+            self.store.set_own_shards(self.own_shards(&nodes));
         }
         let is_leader = self.live_nodes.is_leader();
         self.metrics.set_nodes(self.live_nodes.count(), is_leader);
         Ok(())
+    }
+
+    /// The shards of the queue that this node claims first. Nodes that are not ready claim nothing.
+    fn own_shards(&self, nodes: &[NodeRecord]) -> Shards {
+        let others = nodes.iter().filter(|node| node.id != self.node);
+        let others = others.filter(|node| node.not_ready.is_none());
+        let own = self.readiness.is_ready().then_some(self.node.as_str());
+        Shards::of_node(&self.node, others.map(|node| node.id.as_str()).chain(own))
     }
 
     fn lock_last_beat(&self) -> MutexGuard<'_, Option<Instant>> {

@@ -14,6 +14,7 @@ on_postgres!(
     a_node_with_other_settings_is_not_ready,
     another_node_leads_when_the_leader_dies,
     without_redis_each_node_admits_its_share,
+    what_a_full_node_leaves_is_taken_by_another,
 );
 
 const OWNER: &str = "the-operators-own-admin-key-0123456789";
@@ -316,4 +317,35 @@ async fn a_change_of_one_key_leaves_the_others_cached(backend: Backend) {
     .await;
     assert_eq!(statuses().await, [401, 401, 200]);
     gateway.close().await;
+}
+
+/// A node begins what it has accepted; another takes it once it has waited for two seconds.
+async fn what_a_full_node_leaves_is_taken_by_another(_: Backend) {
+    let mut a = node().config("workers.calls = 1").start().await;
+    let mut b = node().beside(&a).start().await;
+    let client = a.unlimited_client().await;
+    until_true("both nodes to know each other", async || {
+        let [a, b] = [
+            a.metric("tollgate_nodes").await,
+            b.metric("tollgate_nodes").await,
+        ];
+        a > 1.5 && b > 1.5
+    })
+    .await;
+    let image = |prompt: &str| json!({ "model": IMAGE, "prompt": prompt });
+    let slow = client.submit(&image("a kite [[sandbox:hang]]")).await;
+    let started = format!("SELECT COUNT(started_at) FROM queue WHERE task_id = '{slow}'");
+    until_true("the first task to be claimed", async || {
+        a.query_number(&started).await == 1
+    })
+    .await;
+    let left = client.submit(&image("a hill")).await;
+    client.wait_for_end(&left).await;
+    let waited = format!("SELECT started_at - created_at FROM tasks WHERE id = '{left}'");
+    assert!(a.query_number(&waited).await >= 2_000);
+    assert_eq!(a.query_number(&started).await, 1);
+    client.cancel(&slow).await.expect(200);
+    a.terminate().await;
+    b.terminate().await;
+    a.close().await;
 }

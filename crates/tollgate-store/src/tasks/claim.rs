@@ -12,6 +12,7 @@ use tollgate_core::{Amount, Millis, TaskState};
 use super::lease::NEXT_DUE_AT;
 use super::queue_table::{QueueSql, QueueTable};
 use super::record::{TASK_COLUMNS_COUNT, Task, read_task, task_columns};
+use super::shards::FOREIGN_DELAY;
 use crate::attempts::{QueuedAttempt, read_open_queued_attempts};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
@@ -58,7 +59,8 @@ macro_rules! queue_keys {
     };
 }
 
-/// The due tasks of a key, the longest due first. PostgreSQL skips rows that another node is claiming.
+/// The due tasks of a key, the longest due first: those of this node's shards ($5), and those that were due at $4 already. PostgreSQL skips rows that another
+/// node is claiming. In `tasks` there are no shards.
 macro_rules! due_tasks {
     ($lock:literal) => {
         concat!(
@@ -66,19 +68,9 @@ macro_rules! due_tasks {
             task_columns!(),
             ", t.job, q.fence, q.failed_attempts, t.request_id, q.queued_attempt, t.trace_context
              FROM queue q JOIN tasks t ON t.id = q.task_id
-             WHERE q.due_at IS NOT NULL AND q.user_id = $1 AND q.key_id = $2 AND q.due_at <= $3 ORDER BY q.due_at LIMIT $4",
-            $lock
-        )
-    };
-}
-macro_rules! due_tasks_in_tasks {
-    ($lock:literal) => {
-        concat!(
-            "SELECT ",
-            task_columns!(),
-            ", t.job, t.fence, t.failed_attempts, t.request_id, t.queued_attempt, t.trace_context
-             FROM tasks t LEFT JOIN queue q ON q.task_id = t.id
-             WHERE t.state < 2 AND t.user_id = $1 AND t.key_id = $2 AND t.due_at <= $3 ORDER BY t.due_at LIMIT $4",
+             WHERE q.due_at IS NOT NULL AND q.user_id = $1 AND q.key_id = $2 AND q.due_at <= $3
+               AND (q.due_at <= $4 OR (CAST($5 AS BIGINT) >> CAST(q.shard AS INTEGER)) & 1 = 1)
+             ORDER BY q.due_at LIMIT $6",
             $lock
         )
     };
@@ -91,10 +83,16 @@ pub(crate) const QUEUE_KEYS: QueueSql = QueueSql {
     ),
     tasks: Sql::both(queue_keys!("\"C\"", "tasks t WHERE t.state < 2")),
 };
-pub(crate) const DUE_TASKS: QueueSql = QueueSql {
-    queue: Sql::per_database(due_tasks!(""), due_tasks!(" FOR UPDATE OF q SKIP LOCKED")),
-    tasks: Sql::both(due_tasks_in_tasks!(" FOR UPDATE OF t SKIP LOCKED")),
-};
+pub(crate) const DUE_TASKS: Sql =
+    Sql::per_database(due_tasks!(""), due_tasks!(" FOR UPDATE OF q SKIP LOCKED"));
+const DUE_TASKS_IN_TASKS: Sql = Sql::both(concat!(
+    "SELECT ",
+    task_columns!(),
+    ", t.job, t.fence, t.failed_attempts, t.request_id, t.queued_attempt, t.trace_context
+     FROM tasks t LEFT JOIN queue q ON q.task_id = t.id
+     WHERE t.state < 2 AND t.user_id = $1 AND t.key_id = $2 AND t.due_at <= $3 ORDER BY t.due_at LIMIT $4
+     FOR UPDATE OF t SKIP LOCKED"
+));
 // Not in one statement with its search: of the tasks that are found, the wide rows are read anyway.
 pub(crate) const LEASE_TASK: QueueSql = QueueSql {
     queue: Sql::both(
@@ -390,8 +388,9 @@ impl TaskClaim {
                 candidate.keys.push(key_id);
                 continue;
             }
-            let args = args![&candidate.user_id, &key_id, self.now, wanted as i64];
-            let rows = batch.query(batch.on_queue(&DUE_TASKS), args).await?;
+            let rows = self
+                .due_tasks(batch, &candidate.user_id, &key_id, wanted as i64)
+                .await?;
             leased += rows.len();
             if rows.len() == wanted {
                 candidate.keys.push(key_id);
@@ -403,6 +402,24 @@ impl TaskClaim {
         candidate.in_work -= count - leased;
         claimed.last_user.clone_from(&candidate.user_id);
         Ok(())
+    }
+
+    /// Locks up to `wanted` due tasks of a key that this node may claim now.
+    async fn due_tasks(
+        &self,
+        batch: &mut Batch<'_, '_>,
+        user_id: &str,
+        key_id: &str,
+        wanted: i64,
+    ) -> Result<Vec<Row>, DbError> {
+        if batch.queue_table == QueueTable::Tasks {
+            let args = args![user_id, key_id, self.now, wanted];
+            return batch.query(&DUE_TASKS_IN_TASKS, args).await;
+        }
+        let foreign_until = self.now - FOREIGN_DELAY;
+        let own_shards = batch.queue_state.own_shards().bits().cast_signed();
+        let args = args![user_id, key_id, self.now, foreign_until, own_shards, wanted];
+        batch.query(&DUE_TASKS, args).await
     }
 
     fn lease(&self, batch: &mut Batch<'_, '_>, mut row: Row) -> Result<LeasedTask, DbError> {

@@ -7,7 +7,8 @@
 use async_trait::async_trait;
 use tollgate_core::{Millis, TaskState};
 
-use super::queue_table::QueueSql;
+use super::queue_table::{QueueSql, QueueTable};
+use super::shards::{FOREIGN_DELAY, Shards};
 use crate::db::{DbError, Sql, Value, args};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -70,6 +71,9 @@ pub(crate) const NEXT_DUE_AT: QueueSql = QueueSql {
     queue: Sql::both("SELECT MIN(due_at) FROM queue WHERE due_at IS NOT NULL"),
     tasks: Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2"),
 };
+// Without an end to the list, a backlog would be read as a whole.
+pub(crate) const NEXT_DUE: Sql =
+    Sql::both("SELECT due_at, shard FROM queue WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 64");
 
 /// The task queue.
 impl Store {
@@ -151,11 +155,25 @@ impl Store {
         now.ok_or_else(|| StoreError::Broken("the database tells no time".to_owned()))
     }
 
-    /// When the next waiting task is due; `None` if none waits. The ends of leases do not count: claims look for those that have expired.
+    /// When this node can claim the next waiting task; `None` if none waits. The ends of leases do not count: claims look for those that have expired.
+    /// If very many tasks of other nodes' shards are due, one of its own may be due earlier.
     pub async fn next_task_due_at(&self) -> Result<Option<Millis>, StoreError> {
-        let next = NEXT_DUE_AT.on(self.queue_table().await?);
-        let at = self.first(next, &[], |row| row.opt_int(0)).await?;
-        Ok(at.flatten())
+        let table = self.queue_table().await?;
+        let own_shards = self.writer.queue_state.own_shards();
+        if table == QueueTable::Tasks || own_shards == Shards::ALL {
+            let next = NEXT_DUE_AT.on(table);
+            let at = self.first(next, &[], |row| row.opt_int(0)).await?;
+            return Ok(at.flatten());
+        }
+        let mut first = None;
+        for row in self.query(&NEXT_DUE, &[]).await? {
+            let due_at = match own_shards.contains(row.int(1)?) {
+                true => row.int(0)?,
+                false => row.int(0)? + FOREIGN_DELAY,
+            };
+            first = Some(first.map_or(due_at, |first: Millis| first.min(due_at)));
+        }
+        Ok(first)
     }
 }
 

@@ -5,4 +5,5 @@ pub(crate) mod finish;
 pub(crate) mod lease;
 pub(crate) mod queue_table;
 pub(crate) mod record;
+pub(crate) mod shards;
 pub(crate) mod submit;

@@ -4,10 +4,11 @@
 //! lock from before it learns which table leads until its end, and the move holds that lock alone: so no batch writes to the table that has just lost
 //! the lead. Once a process has seen that the state has moved, it never asks again.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use tollgate_core::Millis;
 
+use super::shards::Shards;
 use crate::db::migrate::{QUEUE_SCHEMA, move_queue};
 use crate::db::{DbError, Sql, Tx, args, postgres};
 use crate::error::StoreError;
@@ -50,14 +51,31 @@ impl QueueSql {
 }
 
 /// What this process knows of the queue.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct QueueState {
     has_moved: AtomicBool,
+    /// The shards that this node claims first.
+    own_shards: AtomicU64,
     /// When to look for expired leases again.
     expiry_check_at: AtomicI64,
 }
 
+impl Default for QueueState {
+    fn default() -> Self {
+        Self {
+            has_moved: AtomicBool::default(),
+            own_shards: AtomicU64::new(Shards::ALL.bits()),
+            expiry_check_at: AtomicI64::default(),
+        }
+    }
+}
+
 impl QueueState {
+    /// The shards that this node claims first.
+    pub(crate) fn own_shards(&self) -> Shards {
+        Shards::from_bits(self.own_shards.load(Ordering::Relaxed))
+    }
+
     /// Which table leads in the transaction `tx`, until its end.
     pub(crate) async fn lock(&self, tx: &mut Tx<'_>) -> Result<QueueTable, DbError> {
         if self.has_moved() {
@@ -105,6 +123,12 @@ impl QueueState {
 
 /// The table of the queue.
 impl Store {
+    /// Sets which shards this node claims first, and puts what it accepts into. Until then, all.
+    pub fn set_own_shards(&self, shards: Shards) {
+        let own = &self.writer.queue_state.own_shards;
+        own.store(shards.bits(), Ordering::Relaxed);
+    }
+
     /// Which table leads now. Until the state has moved, it may do so before the next read.
     pub(crate) async fn queue_table(&self) -> Result<QueueTable, StoreError> {
         let state = &self.writer.queue_state;

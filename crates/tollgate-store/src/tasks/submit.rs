@@ -209,9 +209,10 @@ impl Write for NewTask {
             ],
         )?;
         if batch.queue_table == QueueTable::Queue {
+            let shard = batch.queue_state.own_shards().shard_of_user(&self.user_id);
             let args = args![
                 &self.id,
-                0,
+                i64::from(shard),
                 &self.user_id,
                 &self.key_id,
                 self.created_at,

@@ -21,6 +21,7 @@ mod queue_move;
 mod reservations;
 mod retention;
 mod scenarios;
+mod shards;
 mod task_concurrency;
 mod uploads;
 mod usage;

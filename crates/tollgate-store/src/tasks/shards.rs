@@ -1,0 +1,123 @@
+//! Shards of the queue: each task is in one, and each shard has a node that claims its tasks first, so that nodes do not search for the same rows.
+//!
+//! Every node computes from the nodes that are alive which shards are whose (rendezvous hashing), so when a node comes or goes, only its shards change
+//! hands. A node puts what it accepts into shards of its own, so a task is begun at once by the node that accepted it. Others claim it once it has been due
+//! for [`FOREIGN_DELAY`]: if its node is full, or gone. Two nodes that do not agree on the owner of a shard for a moment both search it: row locks decide, as always.
+
+use tollgate_core::Millis;
+
+/// The number of shards.
+pub const SHARDS: u32 = 64;
+
+/// How long a task has been due before nodes claim it that do not own its shard.
+pub const FOREIGN_DELAY: Millis = 2_000;
+
+/// A set of shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shards(u64);
+
+impl Shards {
+    /// All of them: those of a node that is alone.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// The shards of the node `own` among `nodes`, which name it too if it takes part. None if it does not.
+    pub fn of_node<'a>(own: &str, nodes: impl IntoIterator<Item = &'a str>) -> Self {
+        let nodes: Vec<(u64, &str)> = nodes.into_iter().map(|id| (hash(id), id)).collect();
+        let owner = |shard: u32| {
+            nodes
+                .iter()
+                .max_by_key(|(node, id)| (mix(*node ^ mix(u64::from(shard))), *id))
+        };
+        let owned = (0..SHARDS).filter(|shard| owner(*shard).is_some_and(|(_, id)| *id == own));
+        Self(owned.fold(0, |set, shard| set | 1 << shard))
+    }
+
+    /// As bits, the first shard in the lowest.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Whether a shard is among them.
+    pub(crate) fn contains(self, shard: i64) -> bool {
+        u32::try_from(shard).is_ok_and(|shard| shard < SHARDS && self.0 >> shard & 1 == 1)
+    }
+
+    /// The shard among them for the tasks of a user; among all if there are none.
+    pub(crate) fn shard_of_user(self, user_id: &str) -> u32 {
+        let set = if self.0 == 0 { u64::MAX } else { self.0 };
+        let skipped = hash(user_id) % u64::from(set.count_ones());
+        let mut owned = (0..SHARDS).filter(|shard| set >> shard & 1 == 1);
+        owned
+            .nth(usize::try_from(skipped).unwrap_or(0))
+            .unwrap_or(0)
+    }
+}
+
+/// A hash that all versions of this program compute alike (FNV-1a).
+fn hash(text: &str) -> u64 {
+    let bytes = text.bytes();
+    mix(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    }))
+}
+
+/// Spreads the bits of a number (the last step of splitmix64).
+fn mix(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_all(nodes: &[&str]) -> Vec<u64> {
+        let of = |own: &&str| Shards::of_node(own, nodes.iter().copied()).bits();
+        nodes.iter().map(of).collect()
+    }
+
+    #[test]
+    fn every_shard_has_one_owner_and_only_those_of_a_lost_node_change_hands() {
+        let nodes = ["node_a", "node_b", "node_c", "node_d"];
+        let sets = of_all(&nodes);
+        assert_eq!(sets.iter().fold(0, |all, set| all | set), u64::MAX);
+        assert_eq!(sets.iter().map(|set| set.count_ones()).sum::<u32>(), SHARDS);
+        assert!(
+            sets.iter().all(|set| (4..=32).contains(&set.count_ones())),
+            "{sets:?}"
+        );
+        let left = of_all(&nodes[..3]);
+        for (before, after) in sets.iter().zip(left) {
+            assert_eq!(after & before, *before);
+        }
+        assert_eq!(of_all(&["node_a"]), [u64::MAX]);
+    }
+
+    #[test]
+    fn a_node_that_takes_no_part_owns_nothing() {
+        let shards = Shards::of_node("node_x", ["node_a"]);
+        assert_eq!(shards.bits(), 0);
+        // Its submissions are spread over the shards of the others.
+        let used: std::collections::BTreeSet<u32> = (0..500)
+            .map(|n| shards.shard_of_user(&format!("user_{n}")))
+            .collect();
+        assert_eq!(used.len(), SHARDS as usize);
+    }
+
+    #[test]
+    fn tasks_of_a_user_are_in_one_shard_of_the_node() {
+        let shards = Shards::of_node("node_a", ["node_a", "node_b", "node_c"]);
+        for n in 0..100 {
+            let user = format!("user_{n}");
+            let shard = shards.shard_of_user(&user);
+            assert!(shards.contains(i64::from(shard)));
+            assert_eq!(shards.shard_of_user(&user), shard);
+        }
+        assert!(!Shards::ALL.contains(64) && !Shards::ALL.contains(-1));
+    }
+}
