@@ -18,6 +18,7 @@ use crate::chat::answer_memory::AnswerBudget;
 use crate::chat::billing::BillingContext;
 use crate::chat::context::{ChatContext, ChatSettings};
 use crate::chat::endpoint::is_chat_path;
+use crate::chat::sealed_memory::SealedMemory;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::stored_conversations::StoredConversations;
 use crate::cluster::config_sync::ConfigSync;
@@ -31,7 +32,7 @@ use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
 use crate::oidc::OidcProvider;
 use crate::openapi;
-use crate::redis::{RedisClient, SharedLimits};
+use crate::redis::{NodeMessages, RedisClient, SharedLimits};
 use crate::reloadable::ReloadableHandle;
 use crate::storage::data_dir;
 use crate::storage::files::FileStorage;
@@ -60,6 +61,10 @@ pub struct App {
     pub auth: Arc<Authenticator>,
     /// Rate limits.
     pub limits: RateLimiter,
+    /// What nodes share and may lose; `None` without `limits.redis_url`.
+    pub redis: Option<Arc<RedisClient>>,
+    /// What nodes tell each other; `None` without Redis, or if this node is alone.
+    pub messages: Option<Arc<NodeMessages>>,
     /// Memory for request bodies.
     pub body_budget: BodyBudget,
     /// Prometheus metrics.
@@ -137,22 +142,29 @@ impl App {
         let file = Arc::new(config.clone());
         let node = id::short_id("node_");
         let live_nodes = Arc::new(LiveNodes::new(!store.is_shared()));
+        let metrics = Arc::new(Metrics::new());
+        let redis = redis_client(&config, &metrics)?;
+        let new_messages = |redis| Arc::new(NodeMessages::new(Arc::clone(redis), node.clone()));
+        let shared_redis = redis.as_ref().filter(|_| store.is_shared());
+        let messages = shared_redis.map(new_messages);
         let config_sync = ConfigSync::new(
             store.clone(),
             Arc::clone(&clock),
             egress.clone(),
             Arc::clone(&live_nodes),
+            messages.clone(),
             file,
         )?;
         let config_sync = Arc::new(config_sync);
-        let metrics = Arc::new(Metrics::new());
         let readiness = Arc::new(Readiness::new(Arc::clone(&metrics)));
-        let limits = rate_limiter(&config, &node, &clock, &metrics, &live_nodes)?;
+        let limits = rate_limiter(&config, &node, &clock, redis.as_ref(), &live_nodes);
         let shared = Shared {
             reloadable: config_sync.reloadable().clone(),
             files: FileStorage::from_config(&config, &egress, &public_url)?,
             auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
             limits,
+            redis,
+            messages,
             live_nodes,
             readiness,
             body_budget: BodyBudget::new(config.limits.body_memory_mb),
@@ -191,6 +203,8 @@ impl App {
             egress: shared.egress,
             auth: shared.auth,
             limits: shared.limits,
+            redis: shared.redis,
+            messages: shared.messages,
             body_budget: shared.body_budget,
             metrics: shared.metrics,
             clock: shared.clock,
@@ -206,26 +220,32 @@ impl App {
     }
 }
 
+fn redis_client(config: &Config, metrics: &Metrics) -> Result<Option<Arc<RedisClient>>, String> {
+    let url = config.limits.redis_url.as_ref();
+    let client = url.map(|url| RedisClient::new(url, metrics.register_redis()));
+    Ok(client.transpose()?.map(Arc::new))
+}
+
 /// Counts rate limits in Redis if there is one, else divides them among the nodes.
 fn rate_limiter(
     config: &Config,
     node: &str,
     clock: &Arc<dyn Clock>,
-    metrics: &Metrics,
+    redis: Option<&Arc<RedisClient>>,
     live_nodes: &Arc<LiveNodes>,
-) -> Result<RateLimiter, String> {
+) -> RateLimiter {
     let limits = RateLimiter::new(config.limits.rates(), Arc::clone(clock));
     let limits = limits.with_reserve(|max| config.fairness.reserve(max));
     let on_loss = config.limits.on_redis_loss;
-    Ok(match &config.limits.redis_url {
-        Some(url) => {
-            let redis = RedisClient::new(url, metrics.register_redis())?;
-            let shared = SharedLimits::new(redis, node.to_owned(), config.leases.ms());
+    match redis {
+        Some(redis) => {
+            let lease = config.leases.ms();
+            let shared = SharedLimits::new(Arc::clone(redis), node.to_owned(), lease);
             limits.with_redis(Arc::new(shared), on_loss, Arc::clone(live_nodes))
         }
         None if on_loss == OnRedisLoss::Open => limits,
         None => limits.divided_among(Arc::clone(live_nodes)),
-    })
+    }
 }
 
 /// The parts that several jobs share, while the gateway is built.
@@ -235,6 +255,8 @@ struct Shared {
     egress: egress::Client,
     auth: Arc<Authenticator>,
     limits: RateLimiter,
+    redis: Option<Arc<RedisClient>>,
+    messages: Option<Arc<NodeMessages>>,
     body_budget: BodyBudget,
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
@@ -260,6 +282,9 @@ impl Shared {
     }
 
     fn chat_context(&self, config: &Config) -> Arc<ChatContext> {
+        let sealed = self.redis.as_ref().zip(config.secrets_key.as_ref());
+        let sealed = sealed.map(|(redis, key)| SealedMemory::new(Arc::clone(redis), key));
+        let memory = sealed.map(Arc::new);
         Arc::new(ChatContext {
             auth: Arc::clone(&self.auth),
             limits: self.limits.clone(),
@@ -268,8 +293,8 @@ impl Shared {
             answer_budget: AnswerBudget::default(),
             reloadable: self.reloadable.clone(),
             egress: self.egress.clone(),
-            signatures: SignatureCache::default(),
-            stored_conversations: StoredConversations::default(),
+            signatures: SignatureCache::new(memory.clone()),
+            stored_conversations: StoredConversations::new(memory),
             metrics: Arc::clone(&self.metrics),
             billing: Arc::new(BillingContext {
                 store: self.store.clone(),
@@ -297,6 +322,7 @@ impl Shared {
             backlog: Backlog::new(&config.fairness),
             live_nodes: Arc::clone(&self.live_nodes),
             readiness: Arc::clone(&self.readiness),
+            messages: self.messages.clone(),
             signals: PoolSignals::new(config.workers, &config.fairness),
             settings: TaskSettings {
                 time_limits: config.time_limits,

@@ -68,7 +68,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/channels/{name}/wake",
         access: Access::Scope(Scope::ChannelsWrite),
-        summary: "Ends the pause of a channel.",
+        summary: "Ends the pause of a channel, and the cooldowns of its keys and models on all nodes.",
         query: &[],
         body: Some("action"),
         returns: Returns::Object("channel", 200),
@@ -185,7 +185,13 @@ async fn pause(call: Call) -> Result<Reply, AdminError> {
 
 async fn wake(call: Call) -> Result<Reply, AdminError> {
     let found = find(&call).await?;
-    set_pause(&call, call.fields()?, found.shown(&call), None).await
+    let reply = set_pause(&call, call.fields()?, found.shown(&call), None).await?;
+    let reloadable = call.app.reloadable.current();
+    // One that this node cannot open has no cooldowns here.
+    if let Ok(open) = open_channel(&reloadable, &call) {
+        open.lift_cooldowns();
+    }
+    Ok(reply)
 }
 
 async fn set_pause(

@@ -19,6 +19,7 @@ pub mod part_charges;
 pub mod priced_request;
 pub mod read_on;
 pub mod request;
+pub mod sealed_memory;
 pub mod signature_cache;
 pub mod stored_conversations;
 pub mod stream;

@@ -2,16 +2,20 @@
 //! that did not ask to see reasoning.
 //!
 //! Gemini and Claude require their signed reasoning back with the tool calls that followed it, DeepSeek and Kimi its text.
-//! Clients of another format send the calls back by id and drop the rest, so it is cached here by user and call id, in bounded memory. If an entry is missing
-//! (another node, a restart, an old conversation), each format's writer has a documented way without it.
+//! Clients of another format send the calls back by id and drop the rest, so it is cached here by user and call id, in bounded memory, and
+//! with `secrets.key` and a Redis also there, sealed for its user, for the other nodes and after a restart. If an entry is missing
+//! (an old conversation, a Redis that was emptied), each format's writer has a documented way without it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use tollgate_chat::hub::{Choice, Opaque, Part, PartKind, Request, Role};
+use tollgate_chat::hub::{Choice, ExtraFields, Opaque, Part, PartKind, Request, Role, Turn};
+
+use crate::chat::sealed_memory::{EntryKind, Found, SealedMemory};
 
 /// Bytes of all entries.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -22,8 +26,17 @@ const ESTIMATED_ENTRIES: usize = 16 * 1024;
 /// How long a conversation may pause.
 const TTL: Duration = Duration::from_secs(24 * 3_600);
 
+/// How long it is known that the other nodes have no entry for a call.
+const MISSING_TTL: Duration = Duration::from_secs(600);
+/// Calls of one request that the other nodes are asked for, the latest ones.
+const MAX_FETCHED: usize = 64;
+
 /// Signatures and reasoning, by tool call.
-pub struct SignatureCache(Cache<CallId, Arc<Entry>, ByBytes>);
+pub struct SignatureCache {
+    local: Cache<CallId, Arc<Entry>, ByBytes>,
+    /// Those of all nodes; `None` without Redis or `secrets.key`.
+    shared: Option<Arc<SealedMemory>>,
+}
 
 /// User id and id of the tool call.
 type CallId = (String, String);
@@ -34,6 +47,7 @@ struct Entry {
     reasoning: Vec<Part>,
     /// The signature on the call itself.
     signature: Option<Opaque>,
+    /// Of reasoning and signature; 0 if the other nodes were asked and have no entry.
     bytes: usize,
 }
 
@@ -46,13 +60,15 @@ impl Weighter<CallId, Arc<Entry>> for ByBytes {
     }
 }
 
-impl Default for SignatureCache {
-    fn default() -> Self {
-        Self(Cache::with_weighter(ESTIMATED_ENTRIES, MAX_BYTES, ByBytes))
-    }
-}
-
 impl SignatureCache {
+    /// An empty cache, in front of what the nodes share.
+    pub fn new(shared: Option<Arc<SealedMemory>>) -> Self {
+        Self {
+            local: Cache::with_weighter(ESTIMATED_ENTRIES, MAX_BYTES, ByBytes),
+            shared,
+        }
+    }
+
     /// Caches the signatures of the tool calls in a response that `user_id` receives in another format.
     pub fn insert(&self, user_id: &str, choice: &Choice) {
         let mut reasoning: Vec<Part> = Vec::new();
@@ -65,8 +81,7 @@ impl SignatureCache {
                     if signature.is_some() || !reasoning.is_empty() =>
                 {
                     let reasoning = std::mem::take(&mut reasoning);
-                    let bytes = reasoning.iter().map(byte_size).sum::<usize>()
-                        + signature.as_ref().map_or(0, |s| s.data.len());
+                    let bytes = entry_bytes(&reasoning, signature.as_ref());
                     if bytes <= MAX_ENTRY_BYTES {
                         let entry = Entry {
                             inserted_at: Instant::now(),
@@ -74,7 +89,8 @@ impl SignatureCache {
                             signature: signature.clone(),
                             bytes,
                         };
-                        self.0
+                        self.share(user_id, id, &entry);
+                        self.local
                             .insert((user_id.to_owned(), id.clone()), Arc::new(entry));
                     }
                 }
@@ -83,9 +99,57 @@ impl SignatureCache {
         }
     }
 
+    fn share(&self, user_id: &str, call_id: &str, entry: &Entry) {
+        if let Some(shared) = &self.shared
+            && let Some(text) = SharedEntry::new(entry)
+            && let Ok(text) = serde_json::to_vec(&text)
+        {
+            shared.put(EntryKind::Signature, user_id, call_id, &text);
+        }
+    }
+
+    /// Gets what [`Self::restore`] misses for `request` from the other nodes, in one call to Redis. Those who have no entry are not
+    /// asked again soon.
+    pub async fn fetch(&self, user_id: &str, request: &Request) {
+        let Some(shared) = &self.shared else {
+            return;
+        };
+        let missing = self.missing_calls(user_id, request);
+        if missing.is_empty() {
+            return;
+        }
+        let found = shared.get(EntryKind::Signature, user_id, &missing).await;
+        let found = found.unwrap_or_default();
+        for (call_id, found) in missing.into_iter().zip(found) {
+            let entry = match found {
+                Found::Text(text) => serde_json::from_slice::<SharedEntry>(&text).ok(),
+                Found::Nothing | Found::OfAnother => None,
+            };
+            let entry = entry.unwrap_or_default().into_entry();
+            self.local
+                .insert((user_id.to_owned(), call_id.to_owned()), Arc::new(entry));
+        }
+    }
+
+    /// The calls without signature of which this node knows nothing, latest first.
+    fn missing_calls<'a>(&self, user_id: &str, request: &'a Request) -> Vec<&'a str> {
+        let turns = request.turns.iter().rev();
+        let unsigned = turns.filter(|turn| turn.role == Role::Assistant && !is_signed(turn));
+        let calls = unsigned.flat_map(|turn| turn.parts.iter().rev());
+        let ids = calls.filter_map(|part| match &part.kind {
+            PartKind::ToolCall { id, signature, .. } => signature.is_none().then_some(id.as_str()),
+            _ => None,
+        });
+        let is_missing = |id: &&str| {
+            let known = self.local.get(&(user_id.to_owned(), (*id).to_owned()));
+            known.is_none_or(|entry| entry.bytes == 0 && entry.inserted_at.elapsed() >= MISSING_TTL)
+        };
+        ids.filter(is_missing).take(MAX_FETCHED).collect()
+    }
+
     /// Restores the signatures of the tool calls of `request` that the client did not send itself.
     pub fn restore(&self, user_id: &str, request: &mut Request) {
-        if self.0.is_empty() {
+        if self.local.is_empty() {
             return;
         }
         for turn in request
@@ -93,12 +157,12 @@ impl SignatureCache {
             .iter_mut()
             .filter(|turn| turn.role == Role::Assistant)
         {
-            let has_signature = turn.parts.iter().any(is_signed_reasoning);
+            let has_signature = is_signed(turn);
             let has_text = turn.parts.iter().any(|part| byte_size(part) > 0);
             let mut at = 0;
             while at < turn.parts.len() {
                 if let PartKind::ToolCall { id, signature, .. } = &mut turn.parts[at].kind
-                    && let Some(entry) = self.0.get(&(user_id.to_owned(), id.clone()))
+                    && let Some(entry) = self.local.get(&(user_id.to_owned(), id.clone()))
                     && entry.inserted_at.elapsed() < TTL
                 {
                     if signature.is_none() {
@@ -116,12 +180,98 @@ impl SignatureCache {
     }
 }
 
+/// An entry as the nodes share it.
+#[derive(Default, Serialize, Deserialize)]
+struct SharedEntry {
+    reasoning: Vec<SharedPart>,
+    signature: Option<SharedOpaque>,
+}
+
+/// Vendor and data.
+type SharedOpaque = (String, String);
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SharedPart {
+    Reasoning {
+        text: String,
+        signature: Option<SharedOpaque>,
+        id: Option<String>,
+        summary: bool,
+    },
+    Redacted(SharedOpaque),
+}
+
+impl SharedEntry {
+    /// `None` if it has what only its format knows, which stays on this node.
+    fn new(entry: &Entry) -> Option<Self> {
+        let shared = |opaque: &Opaque| (opaque.vendor.clone(), opaque.data.clone());
+        let part = |part: &Part| match &part.kind {
+            _ if part.extra != ExtraFields::NONE => None,
+            PartKind::Reasoning {
+                text,
+                signature,
+                id,
+                summary,
+            } => Some(SharedPart::Reasoning {
+                text: text.clone(),
+                signature: signature.as_ref().map(shared),
+                id: id.clone(),
+                summary: *summary,
+            }),
+            PartKind::RedactedReasoning(opaque) => Some(SharedPart::Redacted(shared(opaque))),
+            _ => None,
+        };
+        Some(Self {
+            reasoning: entry.reasoning.iter().map(part).collect::<Option<_>>()?,
+            signature: entry.signature.as_ref().map(shared),
+        })
+    }
+
+    fn into_entry(self) -> Entry {
+        let opaque = |(vendor, data): SharedOpaque| Opaque { vendor, data };
+        let part = |part| match part {
+            SharedPart::Reasoning {
+                text,
+                signature,
+                id,
+                summary,
+            } => Part::new(PartKind::Reasoning {
+                text,
+                signature: signature.map(opaque),
+                id,
+                summary,
+            }),
+            SharedPart::Redacted(redacted) => {
+                Part::new(PartKind::RedactedReasoning(opaque(redacted)))
+            }
+        };
+        let reasoning: Vec<Part> = self.reasoning.into_iter().map(part).collect();
+        let signature = self.signature.map(opaque);
+        Entry {
+            inserted_at: Instant::now(),
+            bytes: entry_bytes(&reasoning, signature.as_ref()),
+            reasoning,
+            signature,
+        }
+    }
+}
+
+/// Whether a turn has reasoning with a signature.
+fn is_signed(turn: &Turn) -> bool {
+    turn.parts.iter().any(is_signed_reasoning)
+}
+
 fn is_signed_reasoning(part: &Part) -> bool {
     match &part.kind {
         PartKind::Reasoning { signature, .. } => signature.is_some(),
         PartKind::RedactedReasoning(_) => true,
         _ => false,
     }
+}
+
+fn entry_bytes(reasoning: &[Part], signature: Option<&Opaque>) -> usize {
+    reasoning.iter().map(byte_size).sum::<usize>() + signature.map_or(0, |s| s.data.len())
 }
 
 /// Bytes of reasoning; 0 for a part of another kind.
@@ -138,7 +288,6 @@ fn byte_size(part: &Part) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_chat::hub::Turn;
 
     fn call(signature: Option<Opaque>) -> Part {
         Part::new(PartKind::ToolCall {
@@ -165,7 +314,7 @@ mod tests {
             Part::text("let me see"),
             call(Some(signed.clone())),
         ];
-        let cache = SignatureCache::default();
+        let cache = SignatureCache::new(None);
         cache.insert("alice", &choice);
 
         let without_signature = || Request {
@@ -182,5 +331,33 @@ mod tests {
         let mut request = without_signature();
         cache.restore("bob", &mut request);
         assert_eq!(request, without_signature());
+    }
+
+    #[test]
+    fn an_entry_is_shared_as_it_is() {
+        let reasoning = vec![
+            Part::new(PartKind::Reasoning {
+                text: "hm".to_owned(),
+                signature: Some(Opaque::new("anthropic", "proof")),
+                id: Some("rs_1".to_owned()),
+                summary: true,
+            }),
+            Part::new(PartKind::RedactedReasoning(Opaque::new("anthropic", "xyz"))),
+        ];
+        let entry = Entry {
+            inserted_at: Instant::now(),
+            bytes: entry_bytes(&reasoning, None),
+            reasoning,
+            signature: Some(Opaque::new("gemini", "sig")),
+        };
+        let shared = SharedEntry::new(&entry).expect("nothing of one format only");
+        let text = serde_json::to_string(&shared).unwrap();
+        let again = serde_json::from_str::<SharedEntry>(&text)
+            .unwrap()
+            .into_entry();
+        assert_eq!(again.reasoning, entry.reasoning);
+        assert_eq!(again.signature, entry.signature);
+        let none = SharedEntry::default().into_entry();
+        assert_eq!((none.bytes, none.signature), (0, None));
     }
 }

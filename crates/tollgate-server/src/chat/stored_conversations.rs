@@ -1,7 +1,8 @@
 //! Where conversations live that an upstream stores (`thread` of the messages format, stored responses of the responses format), so
 //! that the requests that continue one go to the channel and key that created it.
 //!
-//! Entries are in memory, by id of the last reply. If one is missing (another node, a restart, too many of them):
+//! Entries are in memory, by id of the last reply, and with `secrets.key` and a Redis also there for a day, for the other nodes and after a
+//! restart. If one is missing (too old, too many of them, a Redis that was emptied):
 //! - a thread is answered with `thread_not_found`, on which clients send the whole history again under a new thread;
 //! - a `previous_response_id` goes to any channel that permits it, and its provider answers whether it knows the id.
 //!
@@ -10,17 +11,19 @@
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
+use serde::{Deserialize, Serialize};
 use tollgate_chat::hub::Usage;
 use tollgate_chat::{RequestSummary, Thread};
 
 use crate::chat::error::ChatErrorResponse;
+use crate::chat::sealed_memory::{EntryKind, Found, SealedMemory};
 use crate::routing::{ChannelPermit, Routing};
 
 /// Number of entries: one takes about 200 bytes.
 const MAX_ENTRIES: usize = 64 * 1024;
 
 /// Where a conversation lives.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationHome {
     /// The user whose conversation it is.
     pub user_id: String,
@@ -33,15 +36,21 @@ pub struct ConversationHome {
 }
 
 /// The homes of stored conversations, by id of the last reply.
-pub struct StoredConversations(Cache<String, Arc<ConversationHome>>);
-
-impl Default for StoredConversations {
-    fn default() -> Self {
-        Self(Cache::new(MAX_ENTRIES))
-    }
+pub struct StoredConversations {
+    local: Cache<String, Arc<ConversationHome>>,
+    /// Those of all nodes; `None` without Redis or `secrets.key`.
+    shared: Option<Arc<SealedMemory>>,
 }
 
 impl StoredConversations {
+    /// None yet on this node, in front of what the nodes share.
+    pub fn new(shared: Option<Arc<SealedMemory>>) -> Self {
+        Self {
+            local: Cache::new(MAX_ENTRIES),
+            shared,
+        }
+    }
+
     /// Remembers that the conversation of the reply `id` lives where `permit` called.
     pub fn insert(&self, user_id: &str, id: &str, permit: &ChannelPermit, usage: Option<Usage>) {
         let home = ConversationHome {
@@ -50,7 +59,47 @@ impl StoredConversations {
             key: permit.key_fingerprint(),
             tokens: usage.map_or(0, |usage| usage.input.saturating_add(usage.output)),
         };
-        self.0.insert(id.to_owned(), Arc::new(home));
+        if let Some(shared) = &self.shared
+            && let Ok(text) = serde_json::to_vec(&home)
+        {
+            shared.put(EntryKind::Conversation, user_id, id, &text);
+        }
+        self.local.insert(id.to_owned(), Arc::new(home));
+    }
+
+    /// Gets what [`Self::find`] misses for a request from the other nodes.
+    ///
+    /// # Errors
+    /// As [`Self::find`], if the conversation is another user's.
+    pub async fn fetch(
+        &self,
+        user_id: &str,
+        summary: &RequestSummary,
+    ) -> Result<(), ChatErrorResponse> {
+        let id = match (&summary.previous_response, &summary.thread) {
+            (Some(id), _) | (None, Some(Thread::Continue(id))) => id,
+            _ => return Ok(()),
+        };
+        let Some(shared) = self
+            .shared
+            .as_ref()
+            .filter(|_| self.local.get(id).is_none())
+        else {
+            return Ok(());
+        };
+        let found = shared.get(EntryKind::Conversation, user_id, &[id]).await;
+        match found.unwrap_or_default().into_iter().next() {
+            Some(Found::Text(text)) => {
+                if let Ok(home) = serde_json::from_slice(&text) {
+                    self.local.insert(id.clone(), Arc::new(home));
+                }
+                Ok(())
+            }
+            Some(Found::OfAnother) if summary.previous_response.is_some() => {
+                Err(ChatErrorResponse::previous_response_not_found(id))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The home of the conversation that a request continues. `None` if it continues none, or a stored response that is not known.
@@ -66,7 +115,7 @@ impl StoredConversations {
         model: &str,
     ) -> Result<Option<Arc<ConversationHome>>, ChatErrorResponse> {
         if let Some(id) = &summary.previous_response {
-            let home = self.0.get(id);
+            let home = self.local.get(id);
             return match home.as_ref().is_some_and(|home| home.user_id != user_id) {
                 true => Err(ChatErrorResponse::previous_response_not_found(id)),
                 false => Ok(home),
@@ -81,7 +130,7 @@ impl StoredConversations {
         let Thread::Continue(id) = thread else {
             return Ok(None);
         };
-        let home = self.0.get(id).filter(|home| home.user_id == user_id);
+        let home = self.local.get(id).filter(|home| home.user_id == user_id);
         home.map(Some)
             .ok_or_else(ChatErrorResponse::thread_not_found)
     }

@@ -118,7 +118,8 @@ impl Conversation {
             return Err(ChatErrorResponse::thread_unsupported());
         }
         if !model.traits.supports_forced_tools && may_force_tool_call(&self.raw) {
-            self.check_forced_tool_call(context, endpoint, user_id)?;
+            self.check_forced_tool_call(context, endpoint, user_id)
+                .await?;
         }
         let adds_reasoning = model.reasoning.is_some() && !self.summary.has_reasoning_settings;
         let is_unasked = self.sends_unasked_thoughts(endpoint, binding);
@@ -129,7 +130,7 @@ impl Conversation {
         if let (Some(format), true, false) = (same, self.summary.is_native, must_rewrite) {
             return self.forward(format, &target, channel.0, binding, not_forwarded);
         }
-        let mut request = self.parse(context, endpoint, user_id)?.clone();
+        let mut request = self.parse(context, endpoint, user_id).await?.clone();
         // The client's format, else the preferred one; but one that searches, if that is asked for.
         let is_search = |tool: &hub::Tool| matches!(tool.kind, hub::ToolKind::WebSearch { .. });
         let searches = request.tools.iter().any(is_search);
@@ -285,13 +286,13 @@ impl Conversation {
     }
 
     /// Rejects a request that forces a call of a tool, for a model that cannot be forced: a free choice would change the reply.
-    fn check_forced_tool_call(
+    async fn check_forced_tool_call(
         &mut self,
         context: &ChatContext,
         endpoint: Endpoint,
         user_id: &str,
     ) -> Result<(), ChatErrorResponse> {
-        let request = self.parse(context, endpoint, user_id)?;
+        let request = self.parse(context, endpoint, user_id).await?;
         if !forces_tool_call(request) {
             return Ok(());
         }
@@ -301,7 +302,7 @@ impl Conversation {
     }
 
     /// The request in the hub's form, parsed at the first call.
-    fn parse(
+    async fn parse(
         &mut self,
         context: &ChatContext,
         endpoint: Endpoint,
@@ -312,7 +313,9 @@ impl Conversation {
             let mut request = large_work::run_in_place(self.raw.len(), read)?;
             request.model.clone_from(&self.model);
             request.stream = self.stream;
-            context.signatures.restore(user_id, &mut request);
+            let signatures = &context.signatures;
+            Box::pin(signatures.fetch(user_id, &request)).await;
+            signatures.restore(user_id, &mut request);
             self.hub = Some(request);
         }
         self.hub

@@ -17,11 +17,13 @@ use super::listeners::Listeners;
 use super::{Common, Failed, first_writes, open_store};
 use crate::alerts::AlertSender;
 use crate::cluster::clock_sync::{self, ClockSync};
+use crate::cluster::node_inbox::LocalInbox;
 use crate::config::{Config, Overrides};
 use crate::http::server::Listener;
 use crate::http::tls::ServerTls;
 use crate::logging;
 use crate::otel::{self, Exporter, MetricsExporter, Snapshot};
+use crate::redis::RedisClient;
 use crate::routes::health::update_metrics;
 use crate::state::App;
 use crate::storage::data_dir;
@@ -72,8 +74,10 @@ impl Serve {
         )?;
         app.config_sync.refresh().await?;
         log_setup(&app);
-        if let Some(shared) = app.limits.shared() {
-            shared.connect().await;
+        if let Some(redis) = &app.redis
+            && !redis.ensure_connected().await
+        {
+            tracing::warn!("Redis does not respond: each node applies limits.on_redis_loss");
         }
         let telemetry = start_telemetry(&app);
         let clock_sync = ClockSync::new(
@@ -286,13 +290,8 @@ fn start_background_loops(
         async move { auth.watch_for_changes().await }
     };
     let metrics = || Arc::clone(&app.metrics);
-    if let Some(shared) = app.limits.shared() {
-        let shared = Arc::clone(shared);
-        let keep = move || {
-            let shared = Arc::clone(&shared);
-            async move { shared.run().await }
-        };
-        loops.spawn(run_forever("redis", metrics(), never(), keep));
+    if let Some(redis) = &app.redis {
+        start_redis_loops(app, redis, &mut loops);
     }
     loops.spawn(run_forever("key watcher", metrics(), never(), watch_keys));
     let tasks = Arc::clone(&app.tasks);
@@ -358,6 +357,39 @@ fn start_background_loops(
     loops.spawn(run_forever("clock", metrics(), never(), sync));
     loops.spawn(run_forever("heartbeat", metrics(), never(), beat));
     loops
+}
+
+/// Keeps the connection to Redis and what is there of this node.
+fn start_redis_loops(app: &Arc<App>, redis: &Arc<RedisClient>, loops: &mut JoinSet<()>) {
+    let never = CancellationToken::new;
+    let metrics = || Arc::clone(&app.metrics);
+    let redis = Arc::clone(redis);
+    let connect = move || {
+        let redis = Arc::clone(&redis);
+        async move { redis.run().await }
+    };
+    loops.spawn(run_forever("redis", metrics(), never(), connect));
+    if let Some(shared) = app.limits.shared() {
+        let shared = Arc::clone(shared);
+        let renew = move || {
+            let shared = Arc::clone(&shared);
+            async move { shared.run().await }
+        };
+        loops.spawn(run_forever("shared limits", metrics(), never(), renew));
+    }
+    if let Some(messages) = &app.messages {
+        let messages = Arc::clone(messages);
+        let inbox = Arc::new(LocalInbox {
+            reloadable: app.reloadable.clone(),
+            tasks: Arc::clone(&app.tasks),
+            pool: Arc::clone(&app.pool),
+        });
+        let follow = move || {
+            let (messages, inbox) = (Arc::clone(&messages), Arc::clone(&inbox));
+            async move { messages.run(&*inbox).await }
+        };
+        loops.spawn(run_forever("messages", metrics(), never(), follow));
+    }
 }
 
 /// SIGHUP: channels and prices of the file from now on; a file that is wrong changes nothing.

@@ -11,6 +11,7 @@ use tollgate_upstream::egress;
 
 use super::live_nodes::LiveNodes;
 use crate::config::Config;
+use crate::redis::NodeMessages;
 use crate::reloadable::{Reloadable, ReloadableHandle};
 
 /// How often the version is read.
@@ -23,6 +24,8 @@ pub struct ConfigSync {
     egress: egress::Client,
     reloadable: ReloadableHandle,
     live_nodes: Arc<LiveNodes>,
+    /// `None` without Redis.
+    messages: Option<Arc<NodeMessages>>,
     /// Held while a configuration is read and applied: an older one never replaces a newer one.
     applying: Mutex<()>,
 }
@@ -37,16 +40,19 @@ impl ConfigSync {
         clock: Arc<dyn Clock>,
         egress: egress::Client,
         live_nodes: Arc<LiveNodes>,
+        messages: Option<Arc<NodeMessages>>,
         file: Arc<Config>,
     ) -> Result<Self, String> {
         let stored = Arc::new(StoredConfiguration::default());
         let reloadable = Reloadable::open(file, stored, &egress, None)?;
+        reloadable.share_cooldowns(messages.as_ref());
         Ok(Self {
             store,
             clock,
             egress,
             reloadable: ReloadableHandle::new(reloadable),
             live_nodes,
+            messages,
             applying: Mutex::new(()),
         })
     }
@@ -106,6 +112,7 @@ impl ConfigSync {
         }
         next.apply_pauses(self.clock.now());
         next.apply_shares(&self.live_nodes);
+        next.share_cooldowns(self.messages.as_ref());
         self.reloadable.replace(next);
         Ok(())
     }

@@ -5,5 +5,6 @@ pub mod clock_sync;
 pub mod config_sync;
 pub mod heartbeat;
 pub mod live_nodes;
+pub mod node_inbox;
 pub mod peers;
 pub mod readiness;

@@ -15,6 +15,8 @@ pub struct RedisMetrics {
     ok: IntCounter,
     failed: IntCounter,
     skipped: IntCounter,
+    sent: IntCounter,
+    received: IntCounter,
     seconds: Histogram,
 }
 
@@ -27,6 +29,12 @@ impl RedisMetrics {
             "Calls to Redis",
             &["outcome"],
         );
+        let messages = super::new_counters(
+            registry,
+            "tollgate_redis_messages_total",
+            "Messages between nodes",
+            &["direction"],
+        );
         let up = Opts::new("tollgate_redis_up", "Whether Redis is connected");
         let seconds = HistogramOpts::new("tollgate_redis_call_seconds", "Time of calls to Redis")
             .buckets(BUCKETS.to_vec());
@@ -35,6 +43,8 @@ impl RedisMetrics {
             ok: calls.with_label_values(&["ok"]),
             failed: calls.with_label_values(&["failed"]),
             skipped: calls.with_label_values(&["skipped"]),
+            sent: messages.with_label_values(&["sent"]),
+            received: messages.with_label_values(&["received"]),
             seconds: super::register(
                 registry,
                 Histogram::with_opts(seconds).expect("a good name"),
@@ -52,6 +62,16 @@ impl RedisMetrics {
     /// A call was not made because Redis is not connected.
     pub fn call_skipped(&self) {
         self.skipped.inc();
+    }
+
+    /// This node published a message.
+    pub fn message_sent(&self) {
+        self.sent.inc();
+    }
+
+    /// A message arrived, maybe this node's own.
+    pub fn message_received(&self) {
+        self.received.inc();
     }
 
     /// Whether Redis is connected.

@@ -11,7 +11,7 @@ use crate::chat::priced_request::{PricedRequest, UnpricedRequest};
 use crate::http::large_work;
 
 /// As steps 2 to 4 of a chat, for an account with a limit. The body counts as it is written without spaces between its tokens.
-pub(super) fn quote(
+pub(super) async fn quote(
     context: &ChatContext,
     endpoint: Endpoint,
     model_in_path: Option<&str>,
@@ -23,6 +23,10 @@ pub(super) fn quote(
     let summary = large_work::run_in_place(size, summarize)?;
     let named = summary.model.clone().unwrap_or_default();
     let model = model_in_path.map_or(named, str::to_owned);
+    if let Some(caller) = request.caller {
+        let stored = &context.stored_conversations;
+        Box::pin(stored.fetch(&caller.key.user_id, &summary)).await?;
+    }
     let reloadable = context.reloadable.current();
     let unpriced = UnpricedRequest {
         endpoint,

@@ -41,7 +41,9 @@ pub async fn quote(app: &App, request: &QuoteRequest<'_>) -> Result<Quote, Quote
             .map_err(QuoteError::Task),
         QuotedEndpoint::Chat(endpoint, model_in_path) => {
             let quoted = chat::quote(&app.chat, endpoint, model_in_path.as_deref(), request);
-            quoted.map_err(|error| QuoteError::Chat(Box::new(error), endpoint))
+            quoted
+                .await
+                .map_err(|error| QuoteError::Chat(Box::new(error), endpoint))
         }
     }
 }

@@ -4,10 +4,10 @@
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use ::redis::aio::MultiplexedConnection;
+use ::redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use ::redis::{
-    AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, IntoConnectionInfo as _, RedisError,
-    RedisResult, ScriptInvocation,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo as _,
+    RedisError, RedisResult, ScriptInvocation,
 };
 use tokio::time::{sleep, timeout};
 use tollgate_core::Secret;
@@ -17,7 +17,7 @@ use crate::metrics::RedisMetrics;
 /// The longest that a call may take.
 const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 /// The longest that a new connection may take, with name resolution, TLS and authentication.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Failed calls in a row after which the connection is given up.
 const FAILURE_THRESHOLD: u32 = 3;
 /// How often an idle connection is checked.
@@ -122,6 +122,42 @@ impl RedisClient {
             .await
     }
 
+    /// Runs a command.
+    ///
+    /// # Errors
+    /// [`RedisUnavailable`], after 50 ms at most.
+    pub async fn run_command<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+    ) -> Result<T, RedisUnavailable> {
+        self.call(async |mut connection| command.query_async(&mut connection).await)
+            .await
+    }
+
+    /// A second connection, for the messages of `channel`.
+    ///
+    /// # Errors
+    /// The server's, or no reply within a second.
+    pub(super) async fn subscribe(&self, channel: &str) -> RedisResult<(PubSubSink, PubSubStream)> {
+        let subscribing = async {
+            let (mut sink, messages) = self.client.get_async_pubsub().await?.split();
+            sink.subscribe(channel).await?;
+            Ok((sink, messages))
+        };
+        let subscribed = timeout(CONNECT_TIMEOUT, subscribing).await;
+        subscribed.unwrap_or_else(|_| Err((ErrorKind::Io, "timed out").into()))
+    }
+
+    /// The number of the server's database: keys are apart in each, messages are not.
+    pub(super) fn database(&self) -> i64 {
+        self.client.get_connection_info().redis_settings().db()
+    }
+
+    /// What is counted of calls and messages.
+    pub(super) fn metrics(&self) -> &RedisMetrics {
+        &self.metrics
+    }
+
     async fn call<T>(
         &self,
         command: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
@@ -212,7 +248,8 @@ impl RedisClient {
         }
     }
 
-    fn is_connected(&self) -> bool {
+    /// Whether calls are sent at all.
+    pub fn is_connected(&self) -> bool {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         state.connection.is_some()
     }

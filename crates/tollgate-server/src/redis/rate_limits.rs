@@ -79,7 +79,7 @@ pub struct CountedPosts {
 
 /// The counts of all nodes.
 pub struct SharedLimits {
-    redis: RedisClient,
+    redis: Arc<RedisClient>,
     /// This process's name: ids of requests begin with it.
     node: String,
     /// How long a request in flight counts without renewal.
@@ -107,7 +107,7 @@ pub struct SharedPermit {
 
 impl SharedLimits {
     /// Counts at `redis`.
-    pub fn new(redis: RedisClient, node: String, lease: Millis) -> Self {
+    pub fn new(redis: Arc<RedisClient>, node: String, lease: Millis) -> Self {
         Self {
             redis,
             node,
@@ -117,23 +117,13 @@ impl SharedLimits {
         }
     }
 
-    /// Connects to Redis, or logs that it is not there.
-    pub async fn connect(&self) {
-        if !self.redis.ensure_connected().await {
-            tracing::warn!("Redis does not respond: each node applies limits.on_redis_loss");
-        }
-    }
-
-    /// Keeps the connection, and renews the requests in flight. Never returns.
+    /// Renews the requests in flight. Never returns.
     pub async fn run(&self) {
-        let renew = async {
-            let interval = Duration::from_millis(self.lease.unsigned_abs() / 3);
-            loop {
-                sleep(interval).await;
-                self.renew().await;
-            }
-        };
-        tokio::join!(self.redis.run(), renew);
+        let interval = Duration::from_millis(self.lease.unsigned_abs() / 3);
+        loop {
+            sleep(interval).await;
+            self.renew().await;
+        }
     }
 
     /// Begins a request: it counts as in flight from its admission, and if Redis is lost meanwhile, from its return.

@@ -1,7 +1,7 @@
 //! A channel that is ready to be called: its provider, permits, health, and how it calls each chat model.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use sha2::{Digest as _, Sha256};
@@ -15,6 +15,7 @@ use tollgate_upstream::{Channel, ChannelEffect, ProviderError, egress};
 use crate::config::Fairness;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::providers;
+use crate::redis::NodeMessages;
 
 use super::health::{Availability, ChannelFailure, ChannelHealth, HealthReport};
 
@@ -26,7 +27,9 @@ pub struct OpenChannel {
     pub provider: Provider,
     /// Permits for calls at the same time; `None` if `max_concurrency` is not set.
     pub(super) permits: Option<FairPermits>,
-    health: Arc<ChannelHealth>,
+    pub(super) health: Arc<ChannelHealth>,
+    /// Tells other nodes of cooldowns; not set if there is no Redis.
+    pub(super) messages: OnceLock<Arc<NodeMessages>>,
     /// The chat models that the channel lists, by the clients' names.
     model_bindings: HashMap<String, Arc<ModelBinding>, RandomState>,
 }
@@ -61,6 +64,8 @@ pub struct ChannelPermit {
     /// The key's index; `None` if the channel has no keys.
     key: Option<usize>,
     since: Instant,
+    /// The model, if the call is made although the key or the model is cooling down.
+    despite_cooldown: Option<Box<str>>,
     _permit: Option<FairPermit>,
 }
 
@@ -116,6 +121,7 @@ impl OpenChannel {
             health: previous
                 .map(|open| Arc::clone(&open.health))
                 .unwrap_or_default(),
+            messages: OnceLock::new(),
             channel,
         }))
     }
@@ -196,13 +202,14 @@ impl OpenChannel {
             open: Arc::clone(self),
             key,
             since: Instant::now(),
+            despite_cooldown: None,
             _permit: permit,
         }
     }
 
     /// A user's request for `model` that failed on this channel, with the key of that index if it is known, was fine elsewhere.
     pub(super) fn confirm_failure(&self, model: &str, key: Option<usize>, user_id: &str) {
-        self.health.confirm_failure(model, key, user_id);
+        self.publish(self.health.confirm_failure(model, key, user_id));
     }
 
     /// The index of the key with that fingerprint; `Some(None)` for a channel without keys.
@@ -231,6 +238,7 @@ impl OpenChannel {
             open: Arc::clone(self),
             key: same.or((!keys.is_empty()).then_some(0)),
             since: Instant::now(),
+            despite_cooldown: None,
             _permit: permits.and_then(|permits| permits.try_acquire_any(user_id)),
         }
     }
@@ -270,10 +278,21 @@ impl ChannelPermit {
         }
     }
 
+    /// The call of a user for `model` is made although the key or model may be cooling down: its success lifts the cooldown.
+    pub(super) fn despite_cooldown(mut self, model: &str, user_id: &str) -> Self {
+        let has_cooldown = self.open.health.has_own_cooldown(model, self.key, user_id);
+        self.despite_cooldown = has_cooldown.then(|| model.into());
+        self
+    }
+
     /// The upstream answered. Rejecting the client's request is an answer too.
     pub fn record_success(&self) {
-        self.open.health.count_call(self.since.elapsed(), false);
-        self.open.health.record_success();
+        let (open, health) = (&self.open, &self.open.health);
+        health.count_call(self.since.elapsed(), false);
+        health.record_success();
+        if let Some(model) = &self.despite_cooldown {
+            open.publish(health.lift_disproved(model, self.key, self.since));
+        }
     }
 
     /// Records what the error of a user's attempt says about the channel, the key or `model`.
@@ -289,7 +308,8 @@ impl ChannelPermit {
         };
         let health = &self.open.health;
         health.count_call(self.since.elapsed(), true);
-        health.record_failure(model, self.key, user_id, failure);
+        let cooldown = health.record_failure(model, self.key, user_id, failure);
+        self.open.publish(cooldown);
     }
 }
 

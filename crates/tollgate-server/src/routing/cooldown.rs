@@ -42,6 +42,21 @@ impl Evidence {
         }
     }
 
+    /// Adds what another node knows of failed requests.
+    pub(super) fn add_all(&mut self, other: &Self) {
+        if self != other {
+            *self = Self::Confirmed;
+        }
+    }
+
+    /// The one user whose requests it is. `None` if it counts for all.
+    pub(super) fn into_only_user(self) -> Option<String> {
+        match self {
+            Self::OneUser(user) => Some(user.into_string()),
+            Self::Confirmed => None,
+        }
+    }
+
     /// A request of the user that failed here was fine elsewhere.
     pub(super) fn confirm(&mut self, user_id: &str) {
         if self.counts_for(user_id) {

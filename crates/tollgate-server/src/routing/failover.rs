@@ -69,9 +69,10 @@ pub(super) fn select(
         Some((cooldown, ..)) if cooldown.is_requested => {
             Selection::CoolingDown(cooldown.until.saturating_duration_since(Instant::now()))
         }
-        Some((_, open, key)) => open
-            .acquire(key, user_id)
-            .map_or(Selection::AllBusy, Selection::Permit),
+        Some((_, open, key)) => match open.acquire(key, user_id) {
+            Some(permit) => Selection::Permit(permit.despite_cooldown(model, user_id)),
+            None => Selection::AllBusy,
+        },
     }
 }
 

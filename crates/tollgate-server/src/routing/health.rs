@@ -2,8 +2,6 @@
 //!
 //! Every state here ends by itself: each cooldown has a time from which the channel, key or model is tried again.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,11 +9,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::circuit_breaker::CircuitBreaker;
-use super::cooldown::{self, Cooldown, Evidence};
+use super::cooldown::{self, Cooldown};
+use super::cooldown_table::{CooldownTable, Decision, Subject};
 use super::recent_calls::RecentCalls;
-
-/// Upper bound on models with a cooldown. Clients cannot exceed it: only configured models get here.
-const MAX_MODELS: usize = 10_000;
 
 /// The health of one channel.
 #[derive(Default)]
@@ -33,24 +29,7 @@ struct State {
     /// Whether an operator has paused the channel.
     is_paused: bool,
     breaker: CircuitBreaker,
-    /// By the client's name of the model.
-    models: HashMap<String, Blocked>,
-    /// By the key's index in the channel's list.
-    keys: HashMap<usize, Blocked>,
-}
-
-/// A cooldown, and for whom it holds.
-struct Blocked {
-    cooldown: Cooldown,
-    evidence: Evidence,
-}
-
-impl Blocked {
-    /// The cooldown, if it holds for requests of the user.
-    fn for_user(&self, user_id: &str) -> Option<Cooldown> {
-        let holds = self.evidence.counts_for(user_id);
-        holds.then_some(self.cooldown)
-    }
+    cooldowns: CooldownTable,
 }
 
 /// The health of a channel on this node, for operators.
@@ -135,7 +114,7 @@ impl ChannelHealth {
         }
         let now = Instant::now();
         let mut state = self.lock();
-        state.remove_expired(now);
+        state.cooldowns.remove_expired(now);
         if state.is_paused {
             return Availability::CoolingDown {
                 cooldown: Cooldown::of_paused_channel(now),
@@ -145,8 +124,7 @@ impl ChannelHealth {
         let mut ready = None;
         let mut first_to_end: Option<(Cooldown, usize)> = None;
         for key in untried {
-            let blocked = state.keys.get(&key);
-            let Some(cooldown) = blocked.and_then(|blocked| blocked.for_user(user_id)) else {
+            let Some(cooldown) = state.cooldowns.for_user(&Subject::Key(key), user_id) else {
                 ready = Some(key);
                 break;
             };
@@ -154,9 +132,8 @@ impl ChannelHealth {
                 first_to_end = Some((cooldown, key));
             }
         }
-        let model = state.models.get(model);
-        let model = model.and_then(|blocked| blocked.for_user(user_id));
-        let blocked = model.or_else(|| state.breaker.cooldown(now, user_id));
+        let blocked = state.model_cooldown(model, user_id);
+        let blocked = blocked.or_else(|| state.breaker.cooldown(now, user_id));
         let cooling_down = |cooldown, key| Availability::CoolingDown {
             cooldown,
             key: key_index(key),
@@ -180,8 +157,7 @@ impl ChannelHealth {
     pub(super) fn set_paused(&self, is_paused: bool) {
         let mut state = self.lock();
         state.is_paused = is_paused;
-        let is_degraded = state.is_degraded();
-        self.is_degraded.store(is_degraded, Ordering::Release);
+        self.update_degraded(&state);
     }
 
     /// Whether the channel is paused.
@@ -199,80 +175,136 @@ impl ChannelHealth {
         if self.is_degraded.load(Ordering::Acquire) {
             let mut state = self.lock();
             state.breaker.record_success();
-            self.is_degraded
-                .store(state.is_degraded(), Ordering::Release);
+            self.update_degraded(&state);
         }
     }
 
-    /// The upstream failed for a user's request for `model` with the key of that index (`None` if the channel has no keys).
+    /// The upstream failed for a user's request for `model` with the key of that index (`None` if the channel has no keys). Returns
+    /// the cooldown that follows; an open circuit is none.
     pub(super) fn record_failure(
         &self,
         model: &str,
         key: Option<usize>,
         user_id: &str,
         failure: ChannelFailure,
-    ) {
+    ) -> Option<Decision> {
         let now = Instant::now();
         let mut state = self.lock();
         self.is_degraded.store(true, Ordering::Release);
-        let length = match failure {
-            ChannelFailure::Unavailable => return state.breaker.record_failure(now, user_id),
+        let of_key = Subject::Key(key.unwrap_or(0));
+        let of_model = || Subject::Model(model.to_owned());
+        let (subject, length) = match failure {
+            ChannelFailure::Unavailable => {
+                state.breaker.record_failure(now, user_id);
+                return None;
+            }
             ChannelFailure::RateLimited(retry_after) => {
                 let cooldown = Cooldown::rate_limited(now, retry_after);
-                return state.cool_down_key(key, cooldown, user_id);
+                return state.cooldowns.add(of_key, cooldown, user_id);
             }
-            ChannelFailure::KeyRejected => cooldown::KEY_REJECTED,
-            ChannelFailure::QuotaExhausted => cooldown::QUOTA_EXHAUSTED,
-            ChannelFailure::ModelNotFound => cooldown::MODEL_NOT_FOUND,
+            ChannelFailure::KeyRejected => (of_key, cooldown::KEY_REJECTED),
+            ChannelFailure::QuotaExhausted if key.is_some() => (of_key, cooldown::QUOTA_EXHAUSTED),
+            ChannelFailure::QuotaExhausted => (of_model(), cooldown::QUOTA_EXHAUSTED),
+            ChannelFailure::ModelNotFound => (of_model(), cooldown::MODEL_NOT_FOUND),
         };
         let cooldown = Cooldown::new(now + length);
-        match failure {
-            ChannelFailure::KeyRejected => state.cool_down_key(key, cooldown, user_id),
-            ChannelFailure::QuotaExhausted if key.is_some() => {
-                state.cool_down_key(key, cooldown, user_id);
-            }
-            _ => state.cool_down_model(model, cooldown, user_id),
-        }
+        state.cooldowns.add(subject, cooldown, user_id)
     }
 
     /// A user's request for `model` that failed here with the key of that index (`None` if it is not known) was fine elsewhere:
-    /// what the failure says holds for all users.
-    pub(super) fn confirm_failure(&self, model: &str, key: Option<usize>, user_id: &str) {
+    /// what the failure says holds for all users. Returns the cooldowns that held for that user only.
+    pub(super) fn confirm_failure(
+        &self,
+        model: &str,
+        key: Option<usize>,
+        user_id: &str,
+    ) -> Vec<Decision> {
         if !self.is_degraded.load(Ordering::Acquire) {
-            return;
+            return Vec::new();
         }
         let mut state = self.lock();
+        state.cooldowns.remove_expired(Instant::now());
         state.breaker.confirm(user_id);
-        for (index, blocked) in &mut state.keys {
-            if key.is_none_or(|key| key == *index) {
-                blocked.evidence.confirm(user_id);
-            }
+        let is_tried = |subject: &Subject| match subject {
+            Subject::Key(index) => key.is_none_or(|key| key == *index),
+            Subject::Model(name) => name == model,
+        };
+        state.cooldowns.confirm(is_tried, user_id)
+    }
+
+    /// Whether a request of the user for `model` with the key of that index is made despite a cooldown that no upstream asked for.
+    pub(super) fn has_own_cooldown(&self, model: &str, key: Option<usize>, user_id: &str) -> bool {
+        if !self.is_degraded.load(Ordering::Acquire) {
+            return false;
         }
-        if let Some(blocked) = state.models.get_mut(model) {
-            blocked.evidence.confirm(user_id);
-        }
+        let mut state = self.lock();
+        state.cooldowns.remove_expired(Instant::now());
+        let of_key = Subject::Key(key.unwrap_or(0));
+        let of_key = state.cooldowns.for_user(&of_key, user_id);
+        let of_model = state.model_cooldown(model, user_id);
+        let is_own = |cooldown: Option<Cooldown>| cooldown.is_some_and(|c| !c.is_requested);
+        is_own(of_key) || is_own(of_model)
+    }
+
+    /// A request for `model` with the key of that index, begun at `begun`, was answered: lifts their cooldowns that held then, but
+    /// for those that the upstream asked for.
+    pub(super) fn lift_disproved(
+        &self,
+        model: &str,
+        key: Option<usize>,
+        begun: Instant,
+    ) -> Vec<Decision> {
+        let subjects = [
+            Subject::Key(key.unwrap_or(0)),
+            Subject::Model(model.to_owned()),
+        ];
+        self.change_cooldowns(|cooldowns| cooldowns.lift_disproved(&subjects, begun))
+    }
+
+    /// Lifts all cooldowns; the circuit stays as it is.
+    pub(super) fn lift_all(&self) -> Vec<Decision> {
+        self.change_cooldowns(CooldownTable::lift_all)
+    }
+
+    /// Another node has decided this.
+    pub(super) fn apply(&self, decision: Decision) {
+        self.change_cooldowns(|cooldowns| cooldowns.apply(decision));
+    }
+
+    /// Forgets the cooldowns that other nodes decided, but for `kept`.
+    pub(super) fn retain_own_and(&self, kept: &[Subject]) {
+        self.change_cooldowns(|cooldowns| cooldowns.retain_own_and(kept));
+    }
+
+    fn change_cooldowns<T>(&self, change: impl FnOnce(&mut CooldownTable) -> T) -> T {
+        let mut state = self.lock();
+        let changed = change(&mut state.cooldowns);
+        self.update_degraded(&state);
+        changed
+    }
+
+    fn update_degraded(&self, state: &State) {
+        self.is_degraded
+            .store(state.is_degraded(), Ordering::Release);
     }
 
     /// The health in detail.
     pub(super) fn report(&self) -> HealthReport {
         let now = Instant::now();
         let mut state = self.lock();
-        state.remove_expired(now);
-        let keys = state.keys.iter().map(|(key, blocked)| CooldownReport {
-            key: Some(*key),
-            model: None,
-            left: blocked.cooldown.until - now,
+        state.cooldowns.remove_expired(now);
+        let all = state.cooldowns.all().into_iter();
+        let cooldowns = all.map(|(subject, until)| {
+            let (key, model) = match subject {
+                Subject::Key(key) => (Some(*key), None),
+                Subject::Model(model) => (None, Some(model.clone())),
+            };
+            let left = until - now;
+            CooldownReport { key, model, left }
         });
-        let models = state.models.iter().map(|(model, blocked)| CooldownReport {
-            key: None,
-            model: Some(model.clone()),
-            left: blocked.cooldown.until - now,
-        });
-        let mut cooldowns: Vec<_> = keys.chain(models).collect();
-        cooldowns.sort_by(|a, b| (a.model.as_ref(), a.key).cmp(&(b.model.as_ref(), b.key)));
         HealthReport {
             circuit: state.breaker.state_name(now),
-            cooldowns,
+            cooldowns: cooldowns.collect(),
             p50_ms: self.recent.p50_ms(),
             error_rate: self.recent.error_rate(),
         }
@@ -281,7 +313,7 @@ impl ChannelHealth {
     /// The health in words for operators: `ok`, or what is open or cooling down.
     pub(super) fn describe(&self) -> String {
         let mut state = self.lock();
-        state.remove_expired(Instant::now());
+        state.cooldowns.remove_expired(Instant::now());
         let mut problems = Vec::new();
         if state.is_paused {
             problems.push("paused".to_owned());
@@ -289,11 +321,13 @@ impl ChannelHealth {
         if state.breaker.is_open() {
             problems.push("circuit open".to_owned());
         }
-        if !state.keys.is_empty() {
-            problems.push(format!("{} key(s) cooling down", state.keys.len()));
-        }
-        if !state.models.is_empty() {
-            problems.push(format!("{} model(s) cooling down", state.models.len()));
+        let all = state.cooldowns.all();
+        let is_key = |(subject, _): &&(&Subject, Instant)| matches!(subject, Subject::Key(_));
+        let keys = all.iter().filter(is_key).count();
+        for (count, what) in [(keys, "key"), (all.len() - keys, "model")] {
+            if count > 0 {
+                problems.push(format!("{count} {what}(s) cooling down"));
+            }
         }
         if problems.is_empty() {
             "ok".to_owned()
@@ -312,40 +346,13 @@ impl State {
         self.is_paused
             || self.breaker.has_failures()
             || self.breaker.is_open()
-            || !self.models.is_empty()
-            || !self.keys.is_empty()
+            || !self.cooldowns.is_empty()
     }
 
-    fn remove_expired(&mut self, now: Instant) {
-        self.models
-            .retain(|_, blocked| blocked.cooldown.until > now);
-        self.keys.retain(|_, blocked| blocked.cooldown.until > now);
+    fn model_cooldown(&self, model: &str, user_id: &str) -> Option<Cooldown> {
+        let subject = Subject::Model(model.to_owned());
+        self.cooldowns.for_user(&subject, user_id)
     }
-
-    fn cool_down_key(&mut self, key: Option<usize>, cooldown: Cooldown, user_id: &str) {
-        cool_down(&mut self.keys, key.unwrap_or(0), cooldown, user_id);
-    }
-
-    fn cool_down_model(&mut self, model: &str, cooldown: Cooldown, user_id: &str) {
-        if self.models.len() < MAX_MODELS {
-            cool_down(&mut self.models, model.to_owned(), cooldown, user_id);
-        }
-    }
-}
-
-/// Adds a cooldown after a failed request of a user.
-fn cool_down<K: Eq + Hash>(
-    blocked: &mut HashMap<K, Blocked>,
-    what: K,
-    cooldown: Cooldown,
-    user_id: &str,
-) {
-    let blocked = blocked.entry(what).or_insert_with(|| Blocked {
-        cooldown,
-        evidence: Evidence::of(user_id),
-    });
-    blocked.cooldown = cooldown;
-    blocked.evidence.add(user_id);
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 mod channel;
 mod circuit_breaker;
 mod cooldown;
+mod cooldown_table;
 mod failover;
 mod health;
 mod recent_calls;
+mod shared_cooldowns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,6 +147,12 @@ impl Routing {
     /// Whether any channel could take a call now.
     pub fn has_capacity(&self) -> bool {
         self.channels.iter().any(|open| open.has_capacity())
+    }
+
+    /// Whether a channel that runs tasks of that kind with `model` could take a call now.
+    pub fn has_capacity_for_task(&self, kind: TaskKind, model: &str) -> bool {
+        let mut serving = self.serving(model, Needs::Task(kind));
+        serving.any(|open| open.has_capacity())
     }
 
     /// The name by which channels know a model: its own if some channel lists it, else its first one.
@@ -329,7 +337,7 @@ impl Routing {
         match open.acquire(key, user_id) {
             None => Selection::AllBusy,
             Some(permit) if tried.contains(&permit.tried_key()) => Selection::None,
-            Some(permit) => Selection::Permit(permit),
+            Some(permit) => Selection::Permit(permit.despite_cooldown(model, user_id)),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tollgate_core::Clock;
+use tollgate_core::{Clock, TaskKind};
 use tollgate_store::Store;
 use tollgate_upstream::egress;
 
@@ -15,6 +15,7 @@ use crate::cluster::readiness::Readiness;
 use crate::config::{Currency, Expiry, Fairness, Leases, Safety, TimeLimits, Workers};
 use crate::fair_permits::{FairPermits, Reserve};
 use crate::metrics::Metrics;
+use crate::redis::{NodeMessage, NodeMessages};
 use crate::reloadable::ReloadableHandle;
 use crate::storage::files::FileStorage;
 use crate::tasks::backlog::Backlog;
@@ -44,12 +45,36 @@ pub struct TaskContext {
     pub live_nodes: Arc<LiveNodes>,
     /// Why this node must take no tasks, if so.
     pub readiness: Arc<Readiness>,
+    /// Tells the other nodes what they would learn later; `None` without Redis.
+    pub messages: Option<Arc<NodeMessages>>,
     /// What each user may have waiting.
     pub backlog: Backlog,
     /// Signals between submission, workers and pool.
     pub signals: PoolSignals,
     /// The configuration of tasks.
     pub settings: TaskSettings,
+}
+
+impl TaskContext {
+    /// A task was submitted: wakes the pool of this process, and the others' if this one cannot begin it now.
+    pub fn wake_for_task(&self, kind: TaskKind, model: &str) {
+        self.signals.wake_pool();
+        let has_worker = self.signals.workload.free() > 0 && !self.signals.draining.is_cancelled();
+        let has_channel = || {
+            let reloadable = self.reloadable.current();
+            reloadable.routing.has_capacity_for_task(kind, model)
+        };
+        if !(has_worker && self.readiness.is_ready() && has_channel()) {
+            self.tell_nodes(NodeMessage::WakeWorkers);
+        }
+    }
+
+    /// Tells the other nodes, if there is a Redis.
+    pub fn tell_nodes(&self, message: NodeMessage) {
+        if let Some(messages) = &self.messages {
+            messages.send(message);
+        }
+    }
 }
 
 /// The configuration of tasks.

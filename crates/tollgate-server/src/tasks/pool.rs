@@ -14,6 +14,7 @@ use tollgate_core::{crash, id};
 use tollgate_store::{CancelOutcome, LeasedTask, Task, TaskClaim};
 
 use crate::config::Fairness;
+use crate::redis::NodeMessage;
 use crate::supervise::run_forever;
 use crate::tasks::cancel::cancel_at_provider;
 use crate::tasks::context::TaskContext;
@@ -117,11 +118,19 @@ impl WorkerPool {
         }
     }
 
-    /// Stops the work on a task that has ended, if this process works on it.
+    /// Stops the work on a task that has ended, on whichever node it is done.
     pub fn stop_task(&self, task_id: &str) {
-        if let Some(running) = self.lock_running().get(task_id) {
-            running.stop.cancel();
+        if !self.stop_task_here(task_id) {
+            self.context
+                .tell_nodes(NodeMessage::StopTask(task_id.to_owned()));
         }
+    }
+
+    /// Stops the work on a task that has ended, if this process works on it; returns whether it does.
+    pub fn stop_task_here(&self, task_id: &str) -> bool {
+        let running = self.lock_running();
+        let stop = running.get(task_id).map(|running| running.stop.cancel());
+        stop.is_some()
     }
 
     fn lock_running(&self) -> MutexGuard<'_, HashMap<String, RunningTask>> {
@@ -191,7 +200,10 @@ impl WorkerPool {
         let released = store.release_leases(Some(&self.owner), now);
         match tokio::time::timeout(RELEASE_TIMEOUT, released).await {
             Ok(Ok(0)) => {}
-            Ok(Ok(tasks)) => tracing::info!(tasks, "handed unfinished tasks back"),
+            Ok(Ok(tasks)) => {
+                self.context.tell_nodes(NodeMessage::WakeWorkers);
+                tracing::info!(tasks, "handed unfinished tasks back");
+            }
             Ok(Err(e)) => {
                 tracing::error!(error = %e, "cannot hand unfinished tasks back; their leases will run out");
             }
@@ -246,6 +258,10 @@ impl WorkerPool {
         for leased in claimed.tasks {
             let work = workload.start(&leased.task.user_id);
             self.start(leased, work);
+        }
+        if claimed.may_be_more && workload.free() == 0 {
+            // Others may have workers for them.
+            context.tell_nodes(NodeMessage::WakeWorkers);
         }
         match (claimed.may_be_more, claimed.is_held_back) {
             (true, _) if has_capacity => Claimed::MayBeMore,
@@ -359,7 +375,11 @@ impl WorkerPool {
                     .store
                     .renew_leases(&self.owner, batch.to_vec(), until);
                 match renewed.await {
-                    Ok(lost) => lost.iter().for_each(|id| self.stop_task(id)),
+                    Ok(lost) => {
+                        for id in &lost {
+                            self.stop_task_here(id);
+                        }
+                    }
                     Err(e) => {
                         tracing::warn!(error = %e, "cannot renew leases");
                         break;

@@ -121,7 +121,7 @@ pub async fn submit(
 
     // 8. Return the receipt. A submission that was not accepted leaves no private images behind.
     if matches!(outcome, SubmitOutcome::Accepted) {
-        context.signals.wake_pool();
+        context.wake_for_task(family.kind(), name);
         return Ok(receipt);
     }
     inputs::delete_of_job_text(&context.files, family.kind(), &job).await;

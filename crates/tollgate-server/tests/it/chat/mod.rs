@@ -15,6 +15,7 @@ mod endless;
 mod failures;
 mod forced_tools;
 mod interrupted;
+mod many_nodes;
 mod reconcile;
 mod rejected;
 mod sandbox;

@@ -115,7 +115,7 @@ fn anthropic(received: &Received) -> Answer {
 }
 
 /// A server of the responses format whose replies have the id `resp_KEY_N`, where N is the length of the input.
-fn openai(received: &Received) -> Answer {
+pub(super) fn openai(received: &Received) -> Answer {
     let input = received.body["input"].as_str().unwrap();
     let mut response = json!({
         "id": format!("resp_{}_{}", received.key, input.len()), "object": "response", "created_at": 1, "model": "up",

@@ -28,7 +28,7 @@ pub(crate) use command::{CommandOutput, run_command, tollgate};
 pub(crate) use gateway::TestGateway;
 pub(crate) use postgres_server::PostgresServer;
 pub(crate) use raw::RawConnection;
-pub(crate) use redis_server::RedisServer;
+pub(crate) use redis_server::{RedisServer, wait_for_subscribers};
 pub(crate) use setup::Setup;
 pub(crate) use stream::{Event, Stream};
 pub(crate) use temp_dir::TempDir;

@@ -92,3 +92,13 @@ impl Drop for RedisServer {
         self.stop();
     }
 }
+
+/// Waits until so many nodes hear what the others tell them.
+pub(crate) async fn wait_for_subscribers(redis: &RedisServer, nodes: i64) {
+    let channels = ["PUBSUB", "NUMSUB", "{tollgate:nodes:1}:messages:1"];
+    let count = async || {
+        let counts = redis.query::<(String, i64)>(&channels).await;
+        counts.unwrap().1
+    };
+    until_true("the nodes to subscribe", async || count().await == nodes).await;
+}

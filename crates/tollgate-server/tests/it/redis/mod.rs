@@ -1,0 +1,4 @@
+//! Gateways on one database and one Redis, which is killed, frozen, emptied and cut off.
+
+mod limits;
+mod messages;
