@@ -26,6 +26,7 @@ pub struct FairPermits(Arc<Mutex<State>>);
 
 struct State {
     max: usize,
+    granted: Option<Granted>,
     reserve: Reserve,
     in_use: usize,
     /// Only users who have permits.
@@ -35,6 +36,26 @@ struct State {
     last_user: String,
     /// When another user than the one before last asked for a permit.
     shared_at: Option<Instant>,
+}
+
+/// What stands for `max` for a while.
+#[derive(Debug, Clone, Copy)]
+struct Granted {
+    count: usize,
+    until: Instant,
+    /// What can be granted at most.
+    limit: usize,
+}
+
+/// What is used of permits, and what is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PermitUse {
+    /// Permits that somebody has.
+    pub in_use: usize,
+    /// How many wait for one.
+    pub waiting: usize,
+    /// Permits that are kept for users who have none, if there are that many.
+    pub reserve: usize,
 }
 
 struct Waiting {
@@ -53,6 +74,7 @@ impl FairPermits {
     pub fn new(max: usize, reserve: Reserve) -> Self {
         Self(Arc::new(Mutex::new(State {
             max,
+            granted: None,
             reserve,
             in_use: 0,
             by_user: HashMap::default(),
@@ -71,10 +93,11 @@ impl FairPermits {
             .then(|| self.take(&mut state, user_id))
     }
 
-    /// A permit out of the reserve too.
+    /// A permit out of the reserve too; while permits are granted, one beyond these, up to what can be granted at most.
     pub fn try_acquire_any(&self, user_id: &str) -> Option<FairPermit> {
         let mut state = self.lock();
-        (state.in_use < state.max).then(|| self.take(&mut state, user_id))
+        let max = state.granted.map_or(state.max, |granted| granted.limit);
+        (state.in_use < max).then(|| self.take(&mut state, user_id))
     }
 
     /// Waits for a permit. A free one goes to the waiting user who has the fewest, then to the one who came first.
@@ -108,7 +131,18 @@ impl FairPermits {
     /// Permits that nobody has.
     pub fn free(&self) -> usize {
         let state = self.lock();
-        state.max.saturating_sub(state.in_use)
+        state.current_max().saturating_sub(state.in_use)
+    }
+
+    /// What is used and asked for.
+    pub fn usage(&self) -> PermitUse {
+        let mut state = self.lock();
+        state.waiting.retain(|waiting| !waiting.grant.is_closed());
+        PermitUse {
+            in_use: state.in_use,
+            waiting: state.waiting.len(),
+            reserve: state.wished_reserve(),
+        }
     }
 
     /// Permits that somebody has.
@@ -123,8 +157,27 @@ impl FairPermits {
 
     /// Changes how many permits there are; those beyond a smaller number stay valid until they are dropped.
     pub fn set_max(&self, max: usize) {
-        let before = std::mem::replace(&mut self.lock().max, max);
-        if max > before {
+        self.change(|state| state.max = max);
+    }
+
+    /// So many permits of `limit` stand for the maximum until that time; `None` for the maximum itself. Those beyond a smaller number
+    /// stay valid until they are dropped.
+    pub fn set_granted(&self, granted: Option<(usize, Instant)>, limit: usize) {
+        let granted = granted.map(|(count, until)| Granted {
+            count,
+            until,
+            limit,
+        });
+        self.change(|state| state.granted = granted);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        let before = state.current_max();
+        change(&mut state);
+        let has_more = state.current_max() > before;
+        drop(state);
+        if has_more {
             self.grant();
         }
     }
@@ -168,25 +221,42 @@ impl State {
         }
     }
 
-    fn current_reserve(&self) -> usize {
-        let reserve = match self.reserve {
+    fn current_max(&self) -> usize {
+        let granted = self
+            .granted
+            .filter(|granted| Instant::now() < granted.until);
+        granted.map_or(self.max, |granted| granted.count)
+    }
+
+    /// What the reserve is of: permits that are not granted yet may still be.
+    fn reserved_of(&self) -> usize {
+        self.current_max().max(self.max)
+    }
+
+    fn wished_reserve(&self) -> usize {
+        match self.reserve {
             Reserve::Always(reserve) => reserve,
             Reserve::WhenShared(reserve) => {
                 let is_shared = self.shared_at.is_some_and(|at| at.elapsed() < SHARED_FOR);
                 if is_shared { reserve } else { 0 }
             }
-        };
-        reserve.min(self.max.saturating_sub(1))
+        }
+    }
+
+    fn current_reserve(&self) -> usize {
+        let max = self.reserved_of().saturating_sub(1);
+        self.wished_reserve().min(max)
     }
 
     fn may_take(&self, user_id: &str) -> bool {
-        let free = self.max.saturating_sub(self.in_use);
-        free > 0 && (!self.by_user.contains_key(user_id) || free > self.current_reserve())
+        let free = self.reserved_of().saturating_sub(self.in_use);
+        self.in_use < self.current_max()
+            && (!self.by_user.contains_key(user_id) || free > self.current_reserve())
     }
 
     /// The index of the one who waits and comes next, if a permit may be given.
     fn next_waiting(&mut self) -> Option<usize> {
-        if self.in_use >= self.max {
+        if self.in_use >= self.current_max() {
             return None;
         }
         self.waiting.retain(|waiting| !waiting.grant.is_closed());
@@ -276,6 +346,32 @@ mod tests {
         permits.set_max(3);
         assert!(waits.now_or_never().is_some());
         drop(bob);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_granted_stands_for_the_maximum_for_a_while() {
+        let permits = FairPermits::new(2, Reserve::Always(0));
+        let until = Instant::now() + Duration::from_secs(10);
+        permits.set_granted(Some((1, until)), 3);
+        let one = permits.try_acquire("ann").expect("one");
+        let mut waits = Box::pin(permits.acquire("ann"));
+        assert!((&mut waits).now_or_never().is_none());
+        let expected = PermitUse {
+            in_use: 1,
+            waiting: 1,
+            reserve: 0,
+        };
+        assert_eq!(permits.usage(), expected);
+        let runs = permits.try_acquire_any("bob").expect("it runs anyway");
+        permits.set_granted(Some((3, until)), 3);
+        let two = waits.now_or_never().expect("granted");
+        assert_eq!(permits.free(), 0);
+        assert!(permits.try_acquire_any("bob").is_none(), "beyond the limit");
+        drop((one, runs));
+        assert_eq!(permits.free(), 2);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(permits.free(), 1, "the maximum itself");
+        drop(two);
     }
 
     #[tokio::test]

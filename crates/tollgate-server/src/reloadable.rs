@@ -13,7 +13,7 @@ use tollgate_upstream::{Channel, egress};
 use crate::cluster::live_nodes::LiveNodes;
 use crate::config::{Config, ModelPrice, SettingError, price_from_json};
 use crate::pricing::Prices;
-use crate::redis::NodeMessages;
+use crate::redis::NodeLinks;
 use crate::routing::{ConfiguredChannels, Routing};
 use crate::stored_channel::StoredChannel;
 
@@ -89,16 +89,15 @@ impl Reloadable {
     /// Gives each channel with a `max_concurrency` this node's share of it.
     pub fn apply_shares(&self, live_nodes: &LiveNodes) {
         for open in self.routing.channels() {
-            open.set_share(|max| live_nodes.share(max));
+            open.set_share(live_nodes);
         }
     }
 
-    /// Tells the other nodes of the channels' cooldowns, if there is a Redis.
-    pub fn share_cooldowns(&self, messages: Option<&Arc<NodeMessages>>) {
-        if let Some(messages) = messages {
-            for open in self.routing.channels() {
-                open.share_cooldowns(messages);
-            }
+    /// Shares the channels' cooldowns and permits with the other nodes.
+    pub fn connect(&self, links: &NodeLinks) {
+        for open in self.routing.channels() {
+            open.share_cooldowns(&links.messages);
+            open.share_permits(&links.permits);
         }
     }
 

@@ -32,7 +32,7 @@ use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
 use crate::oidc::OidcProvider;
 use crate::openapi;
-use crate::redis::{NodeMessages, RedisClient, SharedLimits};
+use crate::redis::{NodeLinks, RedisClient, SharedLimits};
 use crate::reloadable::ReloadableHandle;
 use crate::storage::data_dir;
 use crate::storage::files::FileStorage;
@@ -63,8 +63,8 @@ pub struct App {
     pub limits: RateLimiter,
     /// What nodes share and may lose; `None` without `limits.redis_url`.
     pub redis: Option<Arc<RedisClient>>,
-    /// What nodes tell each other; `None` without Redis, or if this node is alone.
-    pub messages: Option<Arc<NodeMessages>>,
+    /// What it shares with the other nodes; `None` without Redis, or if this node is alone.
+    pub links: Option<NodeLinks>,
     /// Memory for request bodies.
     pub body_budget: BodyBudget,
     /// Prometheus metrics.
@@ -144,15 +144,14 @@ impl App {
         let live_nodes = Arc::new(LiveNodes::new(!store.is_shared()));
         let metrics = Arc::new(Metrics::new());
         let redis = redis_client(&config, &metrics)?;
-        let new_messages = |redis| Arc::new(NodeMessages::new(Arc::clone(redis), node.clone()));
         let shared_redis = redis.as_ref().filter(|_| store.is_shared());
-        let messages = shared_redis.map(new_messages);
+        let links = shared_redis.map(|redis| NodeLinks::new(redis, &node, config.leases.ms()));
         let config_sync = ConfigSync::new(
             store.clone(),
             Arc::clone(&clock),
             egress.clone(),
             Arc::clone(&live_nodes),
-            messages.clone(),
+            links.clone(),
             file,
         )?;
         let config_sync = Arc::new(config_sync);
@@ -164,7 +163,7 @@ impl App {
             auth: Arc::new(Authenticator::new(store.clone(), Arc::clone(&clock))),
             limits,
             redis,
-            messages,
+            links,
             live_nodes,
             readiness,
             body_budget: BodyBudget::new(config.limits.body_memory_mb),
@@ -204,7 +203,7 @@ impl App {
             auth: shared.auth,
             limits: shared.limits,
             redis: shared.redis,
-            messages: shared.messages,
+            links: shared.links,
             body_budget: shared.body_budget,
             metrics: shared.metrics,
             clock: shared.clock,
@@ -256,7 +255,7 @@ struct Shared {
     auth: Arc<Authenticator>,
     limits: RateLimiter,
     redis: Option<Arc<RedisClient>>,
-    messages: Option<Arc<NodeMessages>>,
+    links: Option<NodeLinks>,
     body_budget: BodyBudget,
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
@@ -322,7 +321,7 @@ impl Shared {
             backlog: Backlog::new(&config.fairness),
             live_nodes: Arc::clone(&self.live_nodes),
             readiness: Arc::clone(&self.readiness),
-            messages: self.messages.clone(),
+            messages: self.links.as_ref().map(|links| Arc::clone(&links.messages)),
             signals: PoolSignals::new(config.workers, &config.fairness),
             settings: TaskSettings {
                 time_limits: config.time_limits,

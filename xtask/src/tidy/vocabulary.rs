@@ -71,6 +71,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "the function of the cipher's crate that encrypts",
     ),
     (
+        "crates/tollgate-server/src/chat/sealed_memory.rs",
+        "seal",
+        "the function of the cipher's crate that encrypts",
+    ),
+    (
         "crates/tollgate-sandbox/src/video/",
         "picture",
         "H.264's own term: picture parameter set",

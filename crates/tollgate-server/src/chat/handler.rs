@@ -267,11 +267,16 @@ impl ChannelFailover<'_> {
         let mut unsupported: Option<ChatErrorResponse> = None;
         let mut backoff = INITIAL_BACKOFF;
         let mut attempts = 0;
+        let mut has_borrowed = false;
         while attempts < MAX_ATTEMPTS && !(self.watch.is_gone() && attempts > 0) {
             let model = self.channel_model.clone();
             let model = model.as_str();
             let permit = match self.select(model, &tried) {
                 Selection::Permit(permit) => permit,
+                Selection::AllBusy if !has_borrowed && self.borrow(model, &tried).await => {
+                    has_borrowed = true;
+                    continue;
+                }
                 Selection::AllBusy if last_error.is_none() => {
                     return Err(ChatErrorResponse::all_channels_busy(
                         &self.conversation.model,
@@ -332,6 +337,7 @@ impl ChannelFailover<'_> {
                     tried.push(permit.tried_key());
                     last_error = Some(error);
                     attempts += 1;
+                    has_borrowed = false;
                 }
             }
         }
@@ -346,6 +352,14 @@ impl ChannelFailover<'_> {
             (None, None) => ChatErrorResponse::no_channel(&self.conversation.model),
         };
         Err(self.give_up(error).await)
+    }
+
+    /// Asks the other nodes for a permit on a channel that is full here. Returns whether there may be one now.
+    async fn borrow(&self, model: &str, tried: &[TriedKey]) -> bool {
+        let routing = &self.reloadable.routing;
+        let home = self.stored_at.as_ref().map(|home| home.channel.as_str());
+        let borrowing = routing.borrow_for_chat(model, tried, &self.key.user_id, home);
+        Box::pin(borrowing).await
     }
 
     /// The error if every channel is paused, by an operator or because its upstream asked for it for `left`.

@@ -73,7 +73,7 @@ impl SealedMemory {
             return;
         };
         let name = self.name(kind, user_id, id);
-        let Some(sealed) = self.seal(user_id, &name, text) else {
+        let Some(sealed) = self.encrypt(user_id, &name, text) else {
             return;
         };
         let redis = Arc::clone(&self.redis);
@@ -98,7 +98,7 @@ impl SealedMemory {
             let Some(Some(sealed)) = sealed.get(at) else {
                 return Found::Nothing;
             };
-            self.open(user_id, name, sealed)
+            self.decrypt(user_id, name, sealed)
                 .map_or(Found::OfAnother, Found::Text)
         });
         Some(found.collect())
@@ -125,7 +125,7 @@ impl SealedMemory {
     }
 
     /// Nonce and ciphertext; moved to another name, it cannot be opened.
-    fn seal(&self, user_id: &str, name: &str, text: &[u8]) -> Option<Vec<u8>> {
+    fn encrypt(&self, user_id: &str, name: &str, text: &[u8]) -> Option<Vec<u8>> {
         let nonce: [u8; NONCE_LEN] = rand::random();
         let mut bytes = text.to_vec();
         let key = self.user_key(user_id)?;
@@ -135,7 +135,7 @@ impl SealedMemory {
         Some([&nonce[..], &bytes].concat())
     }
 
-    fn open(&self, user_id: &str, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+    fn decrypt(&self, user_id: &str, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, ciphertext) = sealed.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut bytes = ciphertext.to_vec();
@@ -160,14 +160,14 @@ mod tests {
     fn an_entry_opens_for_its_user_under_its_name_and_secret_only() {
         let (here, other) = (memory("secret a"), memory("secret b"));
         let name = here.name(EntryKind::Signature, "ada", "call_1");
-        let sealed = here.seal("ada", &name, b"proof").unwrap();
+        let sealed = here.encrypt("ada", &name, b"proof").unwrap();
         assert!(!sealed.windows(5).any(|bytes| bytes == b"proof"));
         assert_eq!(
-            here.open("ada", &name, &sealed).as_deref(),
+            here.decrypt("ada", &name, &sealed).as_deref(),
             Some(&b"proof"[..])
         );
         assert_eq!(
-            memory("secret a").open("ada", &name, &sealed).as_deref(),
+            memory("secret a").decrypt("ada", &name, &sealed).as_deref(),
             Some(&b"proof"[..])
         );
         for (memory, user, name) in [
@@ -175,9 +175,9 @@ mod tests {
             (&here, "ada", "another"),
             (&other, "ada", name.as_str()),
         ] {
-            assert_eq!(memory.open(user, name, &sealed), None, "{user} {name}");
+            assert_eq!(memory.decrypt(user, name, &sealed), None, "{user} {name}");
         }
-        assert_eq!(here.open("ada", &name, &sealed[..4]), None);
+        assert_eq!(here.decrypt("ada", &name, &sealed[..4]), None);
     }
 
     #[test]

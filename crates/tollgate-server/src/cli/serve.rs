@@ -18,6 +18,7 @@ use super::{Common, Failed, first_writes, open_store};
 use crate::alerts::AlertSender;
 use crate::cluster::clock_sync::{self, ClockSync};
 use crate::cluster::node_inbox::LocalInbox;
+use crate::cluster::permit_sync;
 use crate::config::{Config, Overrides};
 use crate::http::server::Listener;
 use crate::http::tls::ServerTls;
@@ -258,6 +259,7 @@ async fn until_stopped(
 /// Gives back what this node has granted itself, and ends its heartbeat.
 async fn leave(app: &App) -> Result<(), StoreError> {
     let now = app.clock.now();
+    app.reloadable.current().routing.return_permits().await;
     app.store.return_all_grants(now).await?;
     app.store.end_node(&app.heartbeat.node, now).await
 }
@@ -377,8 +379,8 @@ fn start_redis_loops(app: &Arc<App>, redis: &Arc<RedisClient>, loops: &mut JoinS
         };
         loops.spawn(run_forever("shared limits", metrics(), never(), renew));
     }
-    if let Some(messages) = &app.messages {
-        let messages = Arc::clone(messages);
+    if let Some(links) = &app.links {
+        let messages = Arc::clone(&links.messages);
         let inbox = Arc::new(LocalInbox {
             reloadable: app.reloadable.clone(),
             tasks: Arc::clone(&app.tasks),
@@ -389,6 +391,9 @@ fn start_redis_loops(app: &Arc<App>, redis: &Arc<RedisClient>, loops: &mut JoinS
             async move { messages.run(&*inbox).await }
         };
         loops.spawn(run_forever("messages", metrics(), never(), follow));
+        let reloadable = app.reloadable.clone();
+        let adjust = move || permit_sync::run(reloadable.clone());
+        loops.spawn(run_forever("permits", metrics(), never(), adjust));
     }
 }
 

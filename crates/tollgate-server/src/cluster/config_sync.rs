@@ -11,7 +11,7 @@ use tollgate_upstream::egress;
 
 use super::live_nodes::LiveNodes;
 use crate::config::Config;
-use crate::redis::NodeMessages;
+use crate::redis::NodeLinks;
 use crate::reloadable::{Reloadable, ReloadableHandle};
 
 /// How often the version is read.
@@ -25,7 +25,7 @@ pub struct ConfigSync {
     reloadable: ReloadableHandle,
     live_nodes: Arc<LiveNodes>,
     /// `None` without Redis.
-    messages: Option<Arc<NodeMessages>>,
+    links: Option<NodeLinks>,
     /// Held while a configuration is read and applied: an older one never replaces a newer one.
     applying: Mutex<()>,
 }
@@ -40,19 +40,21 @@ impl ConfigSync {
         clock: Arc<dyn Clock>,
         egress: egress::Client,
         live_nodes: Arc<LiveNodes>,
-        messages: Option<Arc<NodeMessages>>,
+        links: Option<NodeLinks>,
         file: Arc<Config>,
     ) -> Result<Self, String> {
         let stored = Arc::new(StoredConfiguration::default());
         let reloadable = Reloadable::open(file, stored, &egress, None)?;
-        reloadable.share_cooldowns(messages.as_ref());
+        if let Some(links) = &links {
+            reloadable.connect(links);
+        }
         Ok(Self {
             store,
             clock,
             egress,
             reloadable: ReloadableHandle::new(reloadable),
             live_nodes,
-            messages,
+            links,
             applying: Mutex::new(()),
         })
     }
@@ -112,7 +114,9 @@ impl ConfigSync {
         }
         next.apply_pauses(self.clock.now());
         next.apply_shares(&self.live_nodes);
-        next.share_cooldowns(self.messages.as_ref());
+        if let Some(links) = &self.links {
+            next.connect(links);
+        }
         self.reloadable.replace(next);
         Ok(())
     }

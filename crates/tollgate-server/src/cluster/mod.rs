@@ -7,4 +7,5 @@ pub mod heartbeat;
 pub mod live_nodes;
 pub mod node_inbox;
 pub mod peers;
+pub mod permit_sync;
 pub mod readiness;

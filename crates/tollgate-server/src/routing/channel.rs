@@ -17,6 +17,7 @@ use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::providers;
 use crate::redis::NodeMessages;
 
+use super::borrowing::Borrowing;
 use super::health::{Availability, ChannelFailure, ChannelHealth, HealthReport};
 
 /// A channel, ready to be called.
@@ -30,6 +31,8 @@ pub struct OpenChannel {
     pub(super) health: Arc<ChannelHealth>,
     /// Tells other nodes of cooldowns; not set if there is no Redis.
     pub(super) messages: OnceLock<Arc<NodeMessages>>,
+    /// What this node may do of `max_concurrency`.
+    pub(super) borrowing: Borrowing,
     /// The chat models that the channel lists, by the clients' names.
     model_bindings: HashMap<String, Arc<ModelBinding>, RandomState>,
 }
@@ -122,6 +125,7 @@ impl OpenChannel {
                 .map(|open| Arc::clone(&open.health))
                 .unwrap_or_default(),
             messages: OnceLock::new(),
+            borrowing: Borrowing::default(),
             channel,
         }))
     }
@@ -141,13 +145,6 @@ impl OpenChannel {
         Some(self.permits.as_ref()?.in_use())
     }
 
-    /// Changes how many of the channel's `max_concurrency` calls this node may make.
-    pub fn set_share(&self, share_of: impl Fn(usize) -> usize) {
-        if let (Some(permits), Some(max)) = (&self.permits, self.channel.max_concurrency) {
-            permits.set_max(share_of(max as usize));
-        }
-    }
-
     /// Pauses the channel, so that it gets no new calls, or ends its pause.
     pub fn set_paused(&self, is_paused: bool) {
         self.health.set_paused(is_paused);
@@ -161,7 +158,7 @@ impl OpenChannel {
     /// Whether a call could get a permit now.
     pub(super) fn has_capacity(&self) -> bool {
         let permits = self.permits.as_ref();
-        permits.is_none_or(|permits| permits.free() > 0)
+        permits.is_none_or(|permits| permits.free() > 0 || self.may_borrow())
     }
 
     pub(super) fn availability(

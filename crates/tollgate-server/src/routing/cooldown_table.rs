@@ -111,10 +111,14 @@ impl CooldownTable {
         confirmed.collect()
     }
 
-    /// Lifts the cooldowns of `subjects` that held at `begun` already, but for those that the upstream asked for.
-    pub(super) fn lift_disproved(&mut self, subjects: &[Subject], begun: Instant) -> Vec<Decision> {
+    /// Lifts the cooldowns of `subjects` that held at `started` already, but for those that the upstream asked for.
+    pub(super) fn lift_disproved(
+        &mut self,
+        subjects: &[Subject],
+        started: Instant,
+    ) -> Vec<Decision> {
         self.lift(|subject, blocked| {
-            let held = blocked.since <= begun && !blocked.cooldown.is_requested;
+            let held = blocked.since <= started && !blocked.cooldown.is_requested;
             held && subjects.contains(subject)
         })
     }

@@ -246,19 +246,19 @@ impl ChannelHealth {
         is_own(of_key) || is_own(of_model)
     }
 
-    /// A request for `model` with the key of that index, begun at `begun`, was answered: lifts their cooldowns that held then, but
+    /// A request for `model` with the key of that index, started at `started`, was answered: lifts their cooldowns that held then, but
     /// for those that the upstream asked for.
     pub(super) fn lift_disproved(
         &self,
         model: &str,
         key: Option<usize>,
-        begun: Instant,
+        started: Instant,
     ) -> Vec<Decision> {
         let subjects = [
             Subject::Key(key.unwrap_or(0)),
             Subject::Model(model.to_owned()),
         ];
-        self.change_cooldowns(|cooldowns| cooldowns.lift_disproved(&subjects, begun))
+        self.change_cooldowns(|cooldowns| cooldowns.lift_disproved(&subjects, started))
     }
 
     /// Lifts all cooldowns; the circuit stays as it is.
@@ -433,6 +433,28 @@ mod tests {
         ));
         tokio::time::advance(pause).await;
         assert!(is_ready(health.availability(M, 0, &[], None, ADA)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_success_lifts_the_cooldowns_that_held_when_it_started() {
+        let health = ChannelHealth::default();
+        let earlier = Instant::now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        health.record_failure(M, Some(0), ADA, ChannelFailure::KeyRejected);
+        health.record_failure(M, Some(0), ADA, ChannelFailure::ModelNotFound);
+        assert!(health.has_own_cooldown(M, Some(0), ADA));
+        assert!(!health.has_own_cooldown(M, Some(0), BOB), "none for him");
+        assert_eq!(health.lift_disproved(M, Some(0), earlier), []);
+        let lifted = health.lift_disproved(M, Some(0), Instant::now());
+        assert_eq!(lifted.len(), 2);
+        assert!(is_ready(health.availability(M, 1, &[], None, ADA)));
+        // What the upstream asked for is kept.
+        let pause = ChannelFailure::RateLimited(Some(Duration::from_secs(9)));
+        health.record_failure(M, Some(0), ADA, pause);
+        assert!(!health.has_own_cooldown(M, Some(0), ADA));
+        assert_eq!(health.lift_disproved(M, Some(0), Instant::now()), []);
+        assert_eq!(health.lift_all().len(), 1);
+        assert!(is_ready(health.availability(M, 1, &[], None, ADA)));
     }
 
     #[tokio::test(start_paused = true)]

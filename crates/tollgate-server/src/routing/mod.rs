@@ -1,5 +1,6 @@
 //! Which channel serves a request: lower priority first, equal priorities by weight, failed channels cool down.
 
+mod borrowing;
 mod channel;
 mod circuit_breaker;
 mod cooldown;
@@ -12,6 +13,7 @@ mod shared_cooldowns;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tollgate_chat::provider_options::ProviderOption;
 use tollgate_core::TaskKind;
 use tollgate_media::ModelName;
@@ -142,6 +144,39 @@ impl Routing {
     fn known(&self, name: &str) -> Option<&Arc<OpenChannel>> {
         let mut all = self.channels.iter().chain(&self.deleted);
         all.find(|open| open.channel.name == name)
+    }
+
+    /// Keeps the channels' permits what is needed, with Redis; to be called often.
+    pub async fn adjust_permits(&self) {
+        join_all(self.channels.iter().map(|open| open.adjust_permits())).await;
+    }
+
+    /// Gives the channels' permits back to the other nodes.
+    pub async fn return_permits(&self) {
+        join_all(self.channels.iter().map(|open| open.return_permits())).await;
+    }
+
+    /// Asks the other nodes for a permit on a channel that could serve a user's chat with `model` but is at what this node may do;
+    /// one call to Redis at most. `only` is the channel that it must be, if any. Returns whether there may be one now.
+    pub async fn borrow_for_chat(
+        &self,
+        model: &str,
+        tried: &[TriedKey],
+        user_id: &str,
+        only: Option<&str>,
+    ) -> bool {
+        let is_ready = |open: &&Arc<OpenChannel>| {
+            if only.is_some_and(|only| only != open.channel.name) {
+                return false;
+            }
+            let availability = open.availability(model, tried, None, user_id);
+            matches!(availability, Availability::Ready(_)) && open.may_borrow()
+        };
+        let full = self.serving(model, Needs::Chat).filter(is_ready);
+        match full.min_by_key(|open| open.channel.priority) {
+            Some(open) => open.borrow().await,
+            None => false,
+        }
     }
 
     /// Whether any channel could take a call now.

@@ -16,6 +16,7 @@ mod raw;
 mod redis_server;
 mod secrets;
 mod setup;
+mod stalling_proxy;
 mod stream;
 mod temp_dir;
 pub(crate) mod webhook_receiver;
@@ -30,6 +31,7 @@ pub(crate) use postgres_server::PostgresServer;
 pub(crate) use raw::RawConnection;
 pub(crate) use redis_server::{RedisServer, wait_for_subscribers};
 pub(crate) use setup::Setup;
+pub(crate) use stalling_proxy::StallingProxy;
 pub(crate) use stream::{Event, Stream};
 pub(crate) use temp_dir::TempDir;
 

@@ -36,6 +36,11 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}/1", self.port)
     }
 
+    /// `HOST:PORT`.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     /// Starts the server, empty; returns when it responds.
     pub(crate) async fn start(&mut self) {
         let mut redis = Command::new("redis-server");

@@ -1,0 +1,261 @@
+//! A channel's `max_concurrency` over several nodes with Redis: a node has as many permits there as it needs, up to what the
+//! others do not have.
+//!
+//! Permits follow the calls: a node that needs more takes a few at once, and what it has not needed for a second it gives back.
+//! So most calls find a permit on their node, and no call makes more than one to Redis. While Redis is lost, each node has its share
+//! of the limit.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::channel::OpenChannel;
+use crate::cluster::live_nodes::LiveNodes;
+use crate::fair_permits::{FairPermits, PermitUse};
+use crate::redis::{ChannelPermits, GrantedPermits, PermitRequest, RedisUnavailable};
+
+/// How often one that has more than its share asks whether another node wants its own.
+const BORROWED_INTERVAL: Duration = Duration::from_millis(250);
+/// How long permits that are not needed are kept: between one and two of it.
+const KEPT_FOR: Duration = Duration::from_millis(750);
+/// How long a node that left permits to others takes no new ones.
+const YIELD_FOR: Duration = Duration::from_millis(150);
+/// How long a call that found no permit counts as one that wants one.
+const WANTED_FOR: Duration = Duration::from_secs(1);
+/// After Redis had no permit, how long calls do not ask for themselves, and how long the channel counts as full.
+const DENIED_FOR: Duration = Duration::from_millis(20);
+const FULL_FOR: Duration = Duration::from_millis(300);
+/// Pause after a call to Redis that failed.
+const FAILED_PAUSE: Duration = Duration::from_millis(500);
+
+/// A channel's permits on this node.
+#[derive(Default)]
+pub(super) struct Borrowing {
+    /// `None` without Redis, or if this node is alone.
+    permits: OnceLock<Arc<ChannelPermits>>,
+    state: Mutex<State>,
+    /// Held while Redis is asked, so that calls which need a permit at the same time ask once.
+    asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    share: usize,
+    kept: usize,
+    /// What this node has. `None` while it has its share because Redis is lost.
+    granted: Option<GrantedPermits>,
+    /// When Redis was asked last, and when it answered last.
+    asked_at: Option<Instant>,
+    answered_at: Option<Instant>,
+    /// When Redis had less than was needed.
+    denied_at: Option<Instant>,
+    wanted_at: Option<Instant>,
+    yielded_at: Option<Instant>,
+    /// The most calls at the same time since `peak_since`, and in the time before.
+    peaks: [usize; 2],
+    peak_since: Option<Instant>,
+}
+
+impl Borrowing {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenChannel {
+    /// Takes permits from Redis from now on.
+    pub fn share_permits(&self, permits: &Arc<ChannelPermits>) {
+        // Set before, if the channel was kept by a reload.
+        let _ = self.borrowing.permits.set(Arc::clone(permits));
+    }
+
+    /// Says how many of the channel's `max_concurrency` calls this node may make without Redis.
+    pub fn set_share(&self, live_nodes: &LiveNodes) {
+        let Some((permits, limit)) = self.limited() else {
+            return;
+        };
+        let share = live_nodes.share(limit);
+        let is_less_than_one = limit < live_nodes.count() as usize;
+        let mut state = self.borrowing.lock();
+        (state.share, state.kept) = (share, if is_less_than_one { 0 } else { share });
+        drop(state);
+        permits.set_max(share);
+    }
+
+    /// Whether another node's unused permits may be had.
+    pub(super) fn may_borrow(&self) -> bool {
+        let state = self.borrowing.lock();
+        let has_more = state
+            .granted
+            .is_some_and(|g| self.limited().is_some_and(|(_, limit)| g.count < limit));
+        has_more && !is_within(state.denied_at, FULL_FOR) && !is_within(state.yielded_at, YIELD_FOR)
+    }
+
+    /// Asks Redis for a permit, once, for a call that found none. Returns whether there may be one now.
+    pub(super) async fn borrow(&self) -> bool {
+        let (Some((permits, limit)), Some(redis)) = (self.limited(), self.borrowing.permits.get())
+        else {
+            return false;
+        };
+        self.borrowing.lock().wanted_at = Some(Instant::now());
+        let may_ask = |state: &State| {
+            let is_denied = is_within(state.denied_at, DENIED_FOR);
+            state.granted.is_some() && !is_denied && !is_within(state.yielded_at, YIELD_FOR)
+        };
+        if !may_ask(&self.borrowing.lock()) {
+            return false;
+        }
+        let _asking = self.borrowing.asking.lock().await;
+        let request = {
+            let state = self.borrowing.lock();
+            let needed = needed(&permits.usage(), true).min(limit);
+            if state.granted.is_some_and(|granted| granted.count >= needed) {
+                // Another call has asked meanwhile.
+                return true;
+            }
+            if !may_ask(&state) {
+                return false;
+            }
+            state.request(permits, limit, with_slack(needed))
+        };
+        self.ask(redis, permits, request).await
+    }
+
+    /// Compares the permits with what is needed, and asks Redis if they differ, or if it is time to.
+    pub(super) async fn adjust_permits(&self) {
+        let (Some((permits, limit)), Some(redis)) = (self.limited(), self.borrowing.permits.get())
+        else {
+            return;
+        };
+        if !redis.is_connected() {
+            self.borrowing.lock().granted = None;
+            permits.set_granted(None, limit);
+            return;
+        }
+        let Ok(_asking) = self.borrowing.asking.try_lock() else {
+            return;
+        };
+        let request = {
+            let mut state = self.borrowing.lock();
+            let usage = permits.usage();
+            state.note_peak(usage.in_use);
+            let wanted = state.due(&usage, limit, redis.lease());
+            wanted.map(|wanted| state.request(permits, limit, wanted))
+        };
+        if let Some(request) = request {
+            self.ask(redis, permits, request).await;
+        }
+    }
+
+    /// Returns whether there are as many as were needed.
+    async fn ask(
+        &self,
+        redis: &ChannelPermits,
+        permits: &FairPermits,
+        request: PermitRequest,
+    ) -> bool {
+        self.borrowing.lock().asked_at = Some(Instant::now());
+        let granted = redis.request(&self.channel.name, request).await;
+        let cap = self.borrowing.lock().note(request, granted);
+        permits.set_granted(cap, request.limit);
+        cap.is_some_and(|(count, _)| count > request.in_flight)
+    }
+
+    /// Gives all permits back: this node stops.
+    pub(super) async fn return_permits(&self) {
+        if let (Some((permits, limit)), Some(redis)) =
+            (self.limited(), self.borrowing.permits.get())
+        {
+            let request = self.borrowing.lock().request(permits, limit, 0);
+            let _ = redis.request(&self.channel.name, request).await;
+        }
+    }
+
+    fn limited(&self) -> Option<(&FairPermits, usize)> {
+        let limit = self.channel.max_concurrency? as usize;
+        Some((self.permits.as_ref()?, limit))
+    }
+}
+
+impl State {
+    fn request(&self, permits: &FairPermits, limit: usize, wanted: usize) -> PermitRequest {
+        PermitRequest {
+            limit,
+            in_flight: permits.in_use(),
+            wanted: wanted.min(limit),
+            share: self.share,
+            kept: self.kept,
+        }
+    }
+
+    fn note_peak(&mut self, in_use: usize) {
+        if !is_within(self.peak_since, KEPT_FOR) {
+            self.peaks = [0, self.peaks[0]];
+            self.peak_since = Some(Instant::now());
+        }
+        self.peaks[0] = self.peaks[0].max(in_use);
+    }
+
+    /// How many permits to ask for now. `None` if there is nothing to ask.
+    fn due(&self, usage: &PermitUse, limit: usize, lease: Duration) -> Option<usize> {
+        let Some(granted) = self.granted else {
+            // Redis is back: what this node has counts there from now on.
+            let may_ask = !is_within(self.asked_at, FAILED_PAUSE);
+            return may_ask.then_some(usage.in_use);
+        };
+        let is_wanted = usage.waiting > 0 || is_within(self.wanted_at, WANTED_FOR);
+        let needed = needed(usage, is_wanted).min(limit);
+        if needed > granted.count && !is_within(self.yielded_at, YIELD_FOR) {
+            return Some(with_slack(needed));
+        }
+        let used = self.peaks[0].max(self.peaks[1]);
+        let kept = match used + usage.waiting {
+            0 => 0,
+            used => with_slack(used + usage.reserve),
+        };
+        let is_old = |age: Duration| !is_within(self.answered_at, age);
+        let asks = granted.count > kept.max(needed)
+            || granted.yields
+            || (granted.count > self.share && is_old(BORROWED_INTERVAL))
+            || is_old(lease / 3);
+        asks.then(|| granted.count.min(kept.max(needed)))
+    }
+
+    /// Takes a reply over. Returns how many calls may be made until when; `None` if it is the share.
+    fn note(
+        &mut self,
+        request: PermitRequest,
+        granted: Result<GrantedPermits, RedisUnavailable>,
+    ) -> Option<(usize, Instant)> {
+        let now = Instant::now();
+        self.granted = granted.ok();
+        let granted = self.granted?;
+        self.answered_at = Some(now);
+        if granted.count < request.wanted && granted.count <= request.in_flight {
+            self.denied_at = Some(now);
+        }
+        if granted.yields {
+            self.yielded_at = Some(now);
+            return Some((granted.count.min(self.kept), granted.until));
+        }
+        Some((granted.count, granted.until))
+    }
+}
+
+/// Permits for the calls that run, those that wait, and the reserve for other users.
+fn needed(usage: &PermitUse, is_wanted: bool) -> usize {
+    let waiting = usage.waiting.max(usize::from(is_wanted));
+    match usage.in_use + waiting {
+        0 => 0,
+        calls => calls + usage.reserve,
+    }
+}
+
+fn with_slack(permits: usize) -> usize {
+    permits + permits / 4 + 1
+}
+
+fn is_within(at: Option<Instant>, time: Duration) -> bool {
+    at.is_some_and(|at| at.elapsed() < time)
+}

@@ -1,0 +1,246 @@
+//! The `max_concurrency` of a channel over three nodes with Redis: one node may use all of it, all together never more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tollgate_fakes::{Fake, Options, Provider, start};
+
+use crate::harness::*;
+
+on_postgres!(
+    one_node_may_use_the_limit_of_all,
+    all_nodes_together_keep_the_limit,
+    a_limit_below_the_number_of_nodes_is_kept,
+    permits_of_a_killed_node_come_back,
+    a_lost_redis_leaves_the_shares,
+);
+
+const LEASE_S: u64 = 4;
+const PATH: &str = "/v1/chat/completions";
+
+fn chat() -> Value {
+    let content = "one two three four five six seven eight";
+    json!({ "model": "gpt-4o", "stream": true, "messages": [{ "role": "user", "content": content }] })
+}
+
+/// Three nodes before a provider whose answers take a while.
+struct Nodes {
+    upstream: Arc<Fake>,
+    gateways: Vec<TestGateway>,
+    clients: Vec<Client>,
+}
+
+impl Nodes {
+    async fn start(redis: &RedisServer, limit: usize) -> Self {
+        let options = Options {
+            chunks: 4,
+            delay: Duration::from_millis(40),
+            ..Options::default()
+        };
+        let upstream = start(Provider::OpenAi, options).await.unwrap();
+        let config = format!(
+            "[[channel]]\nname = \"only\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"k\"]\nmax_concurrency = {limit}\n",
+            upstream.base_url()
+        );
+        let node = || {
+            let setup = Setup::new(Backend::Postgres).config(&config);
+            let setup = setup.env("TOLLGATE_LIMITS__REDIS_URL", redis.url());
+            setup.env("TOLLGATE_LEASES__SECONDS", LEASE_S.to_string())
+        };
+        let first = node().start().await;
+        let mut gateways = vec![first];
+        for _ in 0..2 {
+            let next = node().beside(&gateways[0]).start().await;
+            gateways.push(next);
+        }
+        let client = gateways[0].unlimited_client().await;
+        let at =
+            |gateway: &TestGateway| gateway.client(client.secret.clone(), client.key_id.clone());
+        let clients = gateways.iter().map(at).collect();
+        for gateway in &gateways {
+            until_true("each to know of all three", async || {
+                gateway.metric("tollgate_nodes").await > 2.5
+            })
+            .await;
+        }
+        Self {
+            upstream: Arc::new(upstream),
+            gateways,
+            clients,
+        }
+    }
+
+    /// `count` clients of each of these nodes chat one after the other until the load ends.
+    fn load(&self, nodes: &[usize], count: usize) -> Load {
+        let load = Load {
+            ends: Arc::default(),
+            answered: nodes.iter().map(|_| Arc::default()).collect(),
+            max_open: Arc::default(),
+            running: JoinSet::new(),
+        };
+        nodes.iter().enumerate().fold(load, |mut load, (at, node)| {
+            for _ in 0..count {
+                let client = self.clients[*node].clone();
+                let (ends, answered) = (Arc::clone(&load.ends), Arc::clone(&load.answered[at]));
+                load.running.spawn(async move {
+                    while !ends.load(Ordering::SeqCst) {
+                        let reply = client.post(PATH, &chat()).await;
+                        assert!([200, 503].contains(&reply.status), "{}", reply.status);
+                        if reply.status == 200 {
+                            answered.fetch_add(1, Ordering::SeqCst);
+                        } else {
+                            tokio::time::sleep(Duration::from_millis(10)).await;
+                        }
+                    }
+                });
+            }
+            load
+        })
+    }
+
+    /// Waits until so many calls are in flight.
+    async fn wait_for_open(&self, count: usize) {
+        let what = format!("{count} calls in flight");
+        until_true(&what, async || self.upstream.open_streams() == count).await;
+    }
+
+    async fn close(self) {
+        for gateway in self.gateways {
+            gateway.close().await;
+        }
+    }
+}
+
+/// Clients that chat.
+struct Load {
+    ends: Arc<AtomicBool>,
+    /// Of each node.
+    answered: Vec<Arc<AtomicUsize>>,
+    max_open: Arc<AtomicUsize>,
+    running: JoinSet<()>,
+}
+
+impl Load {
+    /// Looks at the provider all the time from now on.
+    fn watch(mut self, upstream: &Arc<Fake>) -> Self {
+        let (ends, max_open) = (Arc::clone(&self.ends), Arc::clone(&self.max_open));
+        let upstream = Arc::clone(upstream);
+        self.running.spawn(async move {
+            while !ends.load(Ordering::SeqCst) {
+                max_open.fetch_max(upstream.open_streams(), Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        self
+    }
+
+    /// Waits until each node has answered so many more.
+    async fn wait_for_answers(&self, count: usize) {
+        for answered in &self.answered {
+            let first = answered.load(Ordering::SeqCst);
+            let has_answered = async || answered.load(Ordering::SeqCst) >= first + count;
+            until_true("each node to answer", has_answered).await;
+        }
+    }
+
+    /// Ends it; the most calls at the same time.
+    async fn end(mut self) -> usize {
+        self.ends.store(true, Ordering::SeqCst);
+        while let Some(ended) = self.running.join_next().await {
+            ended.unwrap();
+        }
+        self.max_open.load(Ordering::SeqCst)
+    }
+}
+
+async fn one_node_may_use_the_limit_of_all(_: Backend) {
+    let Some(redis) = RedisServer::start_new().await else {
+        return;
+    };
+    let nodes = Nodes::start(&redis, 6).await;
+    // Its share would be 2.
+    let load = nodes.load(&[0], 12).watch(&nodes.upstream);
+    nodes.wait_for_open(6).await;
+    load.wait_for_answers(40).await;
+    assert_eq!(load.end().await, 6);
+    // Then another may.
+    let load = nodes.load(&[2], 12).watch(&nodes.upstream);
+    nodes.wait_for_open(6).await;
+    assert_eq!(load.end().await, 6);
+    nodes.close().await;
+}
+
+async fn all_nodes_together_keep_the_limit(_: Backend) {
+    let Some(redis) = RedisServer::start_new().await else {
+        return;
+    };
+    let nodes = Nodes::start(&redis, 6).await;
+    // One has all of it, and leaves the others their shares when they want them.
+    let first = nodes.load(&[0], 12).watch(&nodes.upstream);
+    nodes.wait_for_open(6).await;
+    let others = nodes.load(&[1, 2], 4).watch(&nodes.upstream);
+    others.wait_for_answers(20).await;
+    first.wait_for_answers(20).await;
+    let (first, others) = (first.end().await, others.end().await);
+    assert!(first <= 6 && others <= 6, "{first} {others}");
+    nodes.close().await;
+}
+
+async fn a_limit_below_the_number_of_nodes_is_kept(_: Backend) {
+    let Some(redis) = RedisServer::start_new().await else {
+        return;
+    };
+    let nodes = Nodes::start(&redis, 1).await;
+    let load = nodes.load(&[0, 1, 2], 2).watch(&nodes.upstream);
+    // They take turns.
+    load.wait_for_answers(3).await;
+    assert_eq!(load.end().await, 1);
+    nodes.close().await;
+}
+
+async fn permits_of_a_killed_node_come_back(_: Backend) {
+    let Some(redis) = RedisServer::start_new().await else {
+        return;
+    };
+    let mut nodes = Nodes::start(&redis, 6).await;
+    let load = nodes.load(&[1], 12);
+    nodes.wait_for_open(6).await;
+    load.end().await;
+    nodes.gateways[1].kill().await;
+    let load = nodes.load(&[0], 12).watch(&nodes.upstream);
+    nodes.wait_for_open(6).await;
+    assert_eq!(load.end().await, 6);
+    nodes.close().await;
+}
+
+async fn a_lost_redis_leaves_the_shares(_: Backend) {
+    let Some(mut redis) = RedisServer::start_new().await else {
+        return;
+    };
+    let nodes = Nodes::start(&redis, 6).await;
+    let load = nodes.load(&[0], 12);
+    nodes.wait_for_open(6).await;
+    redis.stop();
+    // What was borrowed ends with its calls.
+    nodes.wait_for_open(2).await;
+    load.end().await;
+    let load = nodes.load(&[0, 1, 2], 6).watch(&nodes.upstream);
+    load.wait_for_answers(10).await;
+    assert!(load.end().await <= 6);
+    redis.start().await;
+    let load = nodes.load(&[0], 12).watch(&nodes.upstream);
+    nodes.wait_for_open(6).await;
+    assert_eq!(load.end().await, 6);
+    join_all(
+        nodes
+            .clients
+            .iter()
+            .map(async |client| client.get("/readyz").await.expect(200)),
+    )
+    .await;
+    nodes.close().await;
+}
