@@ -171,6 +171,17 @@ impl FairPermits {
         self.change(|state| state.granted = granted);
     }
 
+    /// Gives no more permits than are in use now, until [`Self::set_granted`] says how many there are, and returns that number. Without
+    /// effect if none were granted, or once their time has passed.
+    pub fn freeze(&self) -> usize {
+        let mut state = self.lock();
+        let in_use = state.in_use;
+        if let Some(granted) = &mut state.granted {
+            granted.count = in_use;
+        }
+        in_use
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         let before = state.current_max();
@@ -369,6 +380,8 @@ mod tests {
         assert!(permits.try_acquire_any("bob").is_none(), "beyond the limit");
         drop((one, runs));
         assert_eq!(permits.free(), 2);
+        assert_eq!(permits.freeze(), 1);
+        assert_eq!(permits.free(), 0);
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(permits.free(), 1, "the maximum itself");
         drop(two);

@@ -267,16 +267,11 @@ impl ChannelFailover<'_> {
         let mut unsupported: Option<ChatErrorResponse> = None;
         let mut backoff = INITIAL_BACKOFF;
         let mut attempts = 0;
-        let mut has_borrowed = false;
         while attempts < MAX_ATTEMPTS && !(self.watch.is_gone() && attempts > 0) {
             let model = self.channel_model.clone();
             let model = model.as_str();
-            let permit = match self.select(model, &tried) {
+            let permit = match self.select(model, &tried).await {
                 Selection::Permit(permit) => permit,
-                Selection::AllBusy if !has_borrowed && self.borrow(model, &tried).await => {
-                    has_borrowed = true;
-                    continue;
-                }
                 Selection::AllBusy if last_error.is_none() => {
                     return Err(ChatErrorResponse::all_channels_busy(
                         &self.conversation.model,
@@ -337,7 +332,6 @@ impl ChannelFailover<'_> {
                     tried.push(permit.tried_key());
                     last_error = Some(error);
                     attempts += 1;
-                    has_borrowed = false;
                 }
             }
         }
@@ -354,14 +348,6 @@ impl ChannelFailover<'_> {
         Err(self.give_up(error).await)
     }
 
-    /// Asks the other nodes for a permit on a channel that is full here. Returns whether there may be one now.
-    async fn borrow(&self, model: &str, tried: &[TriedKey]) -> bool {
-        let routing = &self.reloadable.routing;
-        let home = self.stored_at.as_ref().map(|home| home.channel.as_str());
-        let borrowing = routing.borrow_for_chat(model, tried, &self.key.user_id, home);
-        Box::pin(borrowing).await
-    }
-
     /// The error if every channel is paused, by an operator or because its upstream asked for it for `left`.
     fn no_channel_ready(&self, model: &str, left: Duration) -> ChatErrorResponse {
         let name = &self.conversation.model;
@@ -372,23 +358,18 @@ impl ChannelFailover<'_> {
     }
 
     /// Selects a channel and key: the ones that store the conversation, or any that was not tried.
-    fn select(&self, model: &str, tried: &[TriedKey]) -> Selection {
-        let routing = &self.reloadable.routing;
-        let by_health = || routing.select_for_chat(model, tried, self.session, &self.key.user_id);
+    async fn select(&self, model: &str, tried: &[TriedKey]) -> Selection {
+        let (routing, user_id) = (&self.reloadable.routing, &self.key.user_id);
+        let by_health = || routing.select_for_chat(model, tried, self.session, user_id);
         let Some(home) = &self.stored_at else {
-            return by_health();
+            return by_health().await;
         };
-        let selected = routing.select_by_name(
-            &home.channel,
-            home.key.as_deref(),
-            model,
-            tried,
-            &self.key.user_id,
-        );
-        match selected {
+        let selected =
+            routing.select_by_name(&home.channel, home.key.as_deref(), model, tried, user_id);
+        match selected.await {
             // The configuration has lost that channel or key: another one's provider says whether it knows the stored response.
             Selection::None if tried.is_empty() && self.conversation.summary.thread.is_none() => {
-                by_health()
+                by_health().await
             }
             selected => selected,
         }

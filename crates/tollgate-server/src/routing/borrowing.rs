@@ -27,7 +27,7 @@ const WANTED_FOR: Duration = Duration::from_secs(1);
 const DENIED_FOR: Duration = Duration::from_millis(20);
 const FULL_FOR: Duration = Duration::from_millis(300);
 /// Pause after a call to Redis that failed.
-const FAILED_PAUSE: Duration = Duration::from_millis(500);
+const FAILED_PAUSE: Duration = Duration::from_millis(100);
 
 /// A channel's permits on this node.
 #[derive(Default)]
@@ -45,9 +45,11 @@ struct State {
     kept: usize,
     /// What this node has. `None` while it has its share because Redis is lost.
     granted: Option<GrantedPermits>,
-    /// When Redis was asked last, and when it answered last.
-    asked_at: Option<Instant>,
+    /// The calls in flight of a request to Redis that has no reply yet.
+    asked_with: Option<usize>,
+    /// When Redis answered last, and when it did not.
     answered_at: Option<Instant>,
+    failed_at: Option<Instant>,
     /// When Redis had less than was needed.
     denied_at: Option<Instant>,
     wanted_at: Option<Instant>,
@@ -98,24 +100,28 @@ impl OpenChannel {
         else {
             return false;
         };
-        self.borrowing.lock().wanted_at = Some(Instant::now());
-        let may_ask = |state: &State| {
-            let is_denied = is_within(state.denied_at, DENIED_FOR);
-            state.granted.is_some() && !is_denied && !is_within(state.yielded_at, YIELD_FOR)
+        let is_shared = {
+            let mut state = self.borrowing.lock();
+            state.wanted_at = Some(Instant::now());
+            state.granted.is_some()
         };
-        if !may_ask(&self.borrowing.lock()) {
+        if !is_shared {
             return false;
         }
         let _asking = self.borrowing.asking.lock().await;
         let request = {
-            let state = self.borrowing.lock();
+            let mut state = self.borrowing.lock();
+            state.settle_cancelled();
             let needed = needed(&permits.usage(), true).min(limit);
-            if state.granted.is_some_and(|granted| granted.count >= needed) {
-                // Another call has asked meanwhile.
-                return true;
-            }
-            if !may_ask(&state) {
+            let Some(granted) = state.granted else {
                 return false;
+            };
+            let may_ask = !is_within(state.denied_at, DENIED_FOR)
+                && !is_within(state.yielded_at, YIELD_FOR)
+                && !is_within(state.failed_at, FAILED_PAUSE);
+            // Others that asked meanwhile may have got enough.
+            if granted.count >= needed || !may_ask {
+                return permits.free() > 0;
             }
             state.request(permits, limit, with_slack(needed))
         };
@@ -138,6 +144,7 @@ impl OpenChannel {
         };
         let request = {
             let mut state = self.borrowing.lock();
+            state.settle_cancelled();
             let usage = permits.usage();
             state.note_peak(usage.in_use);
             let wanted = state.due(&usage, limit, redis.lease());
@@ -155,11 +162,10 @@ impl OpenChannel {
         permits: &FairPermits,
         request: PermitRequest,
     ) -> bool {
-        self.borrowing.lock().asked_at = Some(Instant::now());
         let granted = redis.request(&self.channel.name, request).await;
-        let cap = self.borrowing.lock().note(request, granted);
-        permits.set_granted(cap, request.limit);
-        cap.is_some_and(|(count, _)| count > request.in_flight)
+        let now_granted = self.borrowing.lock().note(request, granted);
+        permits.set_granted(now_granted, request.limit);
+        now_granted.is_some_and(|(count, _)| count > request.in_flight)
     }
 
     /// Gives all permits back: this node stops.
@@ -179,13 +185,24 @@ impl OpenChannel {
 }
 
 impl State {
-    fn request(&self, permits: &FairPermits, limit: usize, wanted: usize) -> PermitRequest {
+    fn request(&mut self, permits: &FairPermits, limit: usize, wanted: usize) -> PermitRequest {
+        // No call begins until the reply says how many may.
+        let in_flight = permits.freeze();
+        self.asked_with = Some(in_flight);
         PermitRequest {
             limit,
-            in_flight: permits.in_use(),
+            in_flight,
             wanted: wanted.min(limit),
             share: self.share,
             kept: self.kept,
+        }
+    }
+
+    /// A request to Redis that was dropped is one without reply.
+    fn settle_cancelled(&mut self) {
+        if let (Some(in_flight), Some(granted)) = (self.asked_with.take(), &mut self.granted) {
+            granted.count = in_flight;
+            self.answered_at = None;
         }
     }
 
@@ -199,10 +216,12 @@ impl State {
 
     /// How many permits to ask for now. `None` if there is nothing to ask.
     fn due(&self, usage: &PermitUse, limit: usize, lease: Duration) -> Option<usize> {
+        if is_within(self.failed_at, FAILED_PAUSE) {
+            return None;
+        }
         let Some(granted) = self.granted else {
             // Redis is back: what this node has counts there from now on.
-            let may_ask = !is_within(self.asked_at, FAILED_PAUSE);
-            return may_ask.then_some(usage.in_use);
+            return Some(usage.in_use);
         };
         let is_wanted = usage.waiting > 0 || is_within(self.wanted_at, WANTED_FOR);
         let needed = needed(usage, is_wanted).min(limit);
@@ -229,8 +248,22 @@ impl State {
         granted: Result<GrantedPermits, RedisUnavailable>,
     ) -> Option<(usize, Instant)> {
         let now = Instant::now();
-        self.granted = granted.ok();
-        let granted = self.granted?;
+        self.asked_with = None;
+        let granted = match granted {
+            Ok(granted) => granted,
+            // Whatever Redis has noted, it is no less than the calls in flight.
+            Err(RedisUnavailable::NoReply) => {
+                self.failed_at = Some(now);
+                let known = self.granted.as_mut()?;
+                known.count = request.in_flight;
+                return Some((known.count, known.until));
+            }
+            Err(RedisUnavailable::NotSent) => {
+                self.granted = None;
+                return None;
+            }
+        };
+        self.granted = Some(granted);
         self.answered_at = Some(now);
         if granted.count < request.wanted && granted.count <= request.in_flight {
             self.denied_at = Some(now);

@@ -23,15 +23,19 @@ pub enum Selection {
     None,
 }
 
+/// A channel that comes next, but is at what this node may do of its `max_concurrency`: more may be had of other nodes.
+pub(super) type NeedsPermit = Arc<OpenChannel>;
+
 /// Selects among `candidates`: ready channels by priority and weight; if all are cooling down, the one whose cooldown ends
-/// first, unless its upstream asked for the pause.
+/// first, unless its upstream asked for the pause. If `may_borrow`, a channel is not passed over before other nodes were asked.
 pub(super) fn select(
     candidates: Vec<&Arc<OpenChannel>>,
     model: &str,
     tried: &[TriedKey],
     session: Option<u64>,
     user_id: &str,
-) -> Selection {
+    may_borrow: bool,
+) -> Result<Selection, NeedsPermit> {
     let mut ready = Vec::with_capacity(candidates.len());
     let mut cooling_down: Option<(Cooldown, &Arc<OpenChannel>, Option<usize>)> = None;
     for open in candidates {
@@ -60,10 +64,13 @@ pub(super) fn select(
         let selected = select_by_weight(&ready, best, session);
         let (open, key) = ready.swap_remove(selected);
         if let Some(permit) = open.acquire(key, user_id) {
-            return Selection::Permit(permit);
+            return Ok(Selection::Permit(permit));
+        }
+        if may_borrow && open.may_borrow() {
+            return Err(Arc::clone(open));
         }
     }
-    match cooling_down {
+    Ok(match cooling_down {
         _ if any_ready => Selection::AllBusy,
         None => Selection::None,
         Some((cooldown, ..)) if cooldown.is_requested => {
@@ -73,7 +80,7 @@ pub(super) fn select(
             Some(permit) => Selection::Permit(permit.despite_cooldown(model, user_id)),
             None => Selection::AllBusy,
         },
-    }
+    })
 }
 
 /// The index of one of those with priority `best`: at random by weight, or always the same one for a session.

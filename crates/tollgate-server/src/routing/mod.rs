@@ -25,7 +25,7 @@ pub use failover::{Selection, session_hash};
 pub use health::{CooldownReport, HealthReport};
 
 use crate::config::Fairness;
-use failover::select;
+use failover::{NeedsPermit, select};
 use health::Availability;
 
 /// Name and kind of the channel that is used if none is configured.
@@ -156,29 +156,6 @@ impl Routing {
         join_all(self.channels.iter().map(|open| open.return_permits())).await;
     }
 
-    /// Asks the other nodes for a permit on a channel that could serve a user's chat with `model` but is at what this node may do;
-    /// one call to Redis at most. `only` is the channel that it must be, if any. Returns whether there may be one now.
-    pub async fn borrow_for_chat(
-        &self,
-        model: &str,
-        tried: &[TriedKey],
-        user_id: &str,
-        only: Option<&str>,
-    ) -> bool {
-        let is_ready = |open: &&Arc<OpenChannel>| {
-            if only.is_some_and(|only| only != open.channel.name) {
-                return false;
-            }
-            let availability = open.availability(model, tried, None, user_id);
-            matches!(availability, Availability::Ready(_)) && open.may_borrow()
-        };
-        let full = self.serving(model, Needs::Chat).filter(is_ready);
-        match full.min_by_key(|open| open.channel.priority) {
-            Some(open) => open.borrow().await,
-            None => false,
-        }
-    }
-
     /// Whether any channel could take a call now.
     pub fn has_capacity(&self) -> bool {
         self.channels.iter().any(|open| open.has_capacity())
@@ -238,17 +215,30 @@ impl Routing {
             .cloned()
     }
 
-    /// Selects a channel that runs tasks of that kind with `model`; the channels named in `tried` only if no other is left.
-    pub fn select_for_task(
+    /// Selects a channel that runs tasks of that kind with `model`; the channels named in `tried` only if no other is left. Other
+    /// nodes are asked for a permit before a channel is passed over that is full here: one call to Redis at most.
+    pub async fn select_for_task(
         &self,
         kind: TaskKind,
         model: &str,
         tried: &[String],
         user_id: &str,
     ) -> Selection {
+        let select = |may_borrow| self.select_task(kind, model, tried, user_id, may_borrow);
+        select_or_borrow(select).await
+    }
+
+    fn select_task(
+        &self,
+        kind: TaskKind,
+        model: &str,
+        tried: &[String],
+        user_id: &str,
+        may_borrow: bool,
+    ) -> Result<Selection, NeedsPermit> {
         let serving: Vec<&Arc<OpenChannel>> = self.serving(model, Needs::Task(kind)).collect();
         if serving.is_empty() {
-            return Selection::None;
+            return Ok(Selection::None);
         }
         let untried: Vec<_> = serving
             .iter()
@@ -260,9 +250,9 @@ impl Routing {
         } else {
             untried
         };
-        match select(candidates, model, &[], None, user_id) {
-            Selection::None | Selection::CoolingDown(_) => {
-                select(serving, model, &[], None, user_id)
+        match select(candidates, model, &[], None, user_id, may_borrow) {
+            Ok(Selection::None | Selection::CoolingDown(_)) => {
+                select(serving, model, &[], None, user_id, may_borrow)
             }
             selection => selection,
         }
@@ -328,16 +318,19 @@ impl Routing {
     }
 
     /// Selects a channel and key for a chat with `model`, leaving out those in `tried`. Requests of one `session` keep to one
-    /// channel and key while it is healthy, for the upstream's prompt cache.
-    pub fn select_for_chat(
+    /// channel and key while it is healthy, for the upstream's prompt cache. Other nodes are asked for a permit as for a task.
+    pub async fn select_for_chat(
         &self,
         model: &str,
         tried: &[TriedKey],
         session: Option<u64>,
         user_id: &str,
     ) -> Selection {
-        let candidates = self.serving(model, Needs::Chat).collect();
-        select(candidates, model, tried, session, user_id)
+        let select = |may_borrow| {
+            let candidates = self.serving(model, Needs::Chat).collect();
+            select(candidates, model, tried, session, user_id, may_borrow)
+        };
+        select_or_borrow(select).await
     }
 
     /// Whether any channel of a chat model stores conversations as threads.
@@ -351,7 +344,7 @@ impl Routing {
     }
 
     /// Selects the channel of that name with the key of that fingerprint, if it serves chats with `model` and was not tried.
-    pub fn select_by_name(
+    pub async fn select_by_name(
         &self,
         channel: &str,
         key_fingerprint: Option<&str>,
@@ -369,7 +362,11 @@ impl Routing {
         if open.is_paused() {
             return Selection::CoolingDown(Duration::ZERO);
         }
-        match open.acquire(key, user_id) {
+        let mut permit = open.acquire(key, user_id);
+        if permit.is_none() && open.may_borrow() && open.borrow().await {
+            permit = open.acquire(key, user_id);
+        }
+        match permit {
             None => Selection::AllBusy,
             Some(permit) if tried.contains(&permit.tried_key()) => Selection::None,
             Some(permit) => Selection::Permit(permit.despite_cooldown(model, user_id)),
@@ -408,5 +405,17 @@ impl Routing {
             .iter()
             .filter(move |c| offers(&c.provider))
             .filter(move |c| c.channel.upstream_model(model).is_some())
+    }
+}
+
+/// Selects; if a channel comes next that is full on this node, asks the other nodes for a permit on it, once, and selects again.
+async fn select_or_borrow(select: impl Fn(bool) -> Result<Selection, NeedsPermit>) -> Selection {
+    match select(true) {
+        Ok(selection) => selection,
+        Err(open) => {
+            // Boxed: it is rare, and would make every request's future larger.
+            Box::pin(open.borrow()).await;
+            select(false).unwrap_or(Selection::AllBusy)
+        }
     }
 }

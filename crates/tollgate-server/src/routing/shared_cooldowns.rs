@@ -164,8 +164,9 @@ mod tests {
     }
 
     /// The key with which a user's chat would be sent.
-    fn key_for(routing: &Routing, user: &str) -> Option<String> {
-        match routing.select_for_chat("gpt-5", &[], Some(0), user) {
+    async fn key_for(routing: &Routing, user: &str) -> Option<String> {
+        let selected = routing.select_for_chat("gpt-5", &[], Some(0), user);
+        match selected.await {
             Selection::Permit(permit) => permit.key().map(|key| key.expose().to_owned()),
             _ => None,
         }
@@ -179,30 +180,30 @@ mod tests {
         let there = routing_of(&["two", "one"]);
         let name = |index| there.channels()[0].cooldown_name(Subject::Key(index));
         let (two, one) = (name(0).unwrap(), name(1).unwrap());
-        assert_eq!(key_for(&routing, "ada").as_deref(), Some("one"));
+        assert_eq!(key_for(&routing, "ada").await.as_deref(), Some("one"));
         here.apply_cooldown(&one, Some(cooldown(Some("ada"))), false);
-        assert_eq!(key_for(&routing, "ada").as_deref(), Some("two"));
+        assert_eq!(key_for(&routing, "ada").await.as_deref(), Some("two"));
         assert_eq!(
-            key_for(&routing, "bob").as_deref(),
+            key_for(&routing, "bob").await.as_deref(),
             Some("one"),
             "no evidence"
         );
         here.apply_cooldown(&one, Some(cooldown(Some("bob"))), false);
-        assert_eq!(key_for(&routing, "eve").as_deref(), Some("two"));
+        assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("two"));
         here.apply_cooldown(&two, Some(cooldown(None)), false);
-        assert_eq!(key_for(&routing, "eve"), None);
+        assert_eq!(key_for(&routing, "eve").await, None);
         // Of one of its own, a node does not hear that it was lifted.
         here.apply_cooldown(&two, None, true);
-        assert_eq!(key_for(&routing, "eve"), None);
+        assert_eq!(key_for(&routing, "eve").await, None);
         here.apply_cooldown(&two, None, false);
-        assert_eq!(key_for(&routing, "eve").as_deref(), Some("two"));
+        assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("two"));
         // A channel of that name at another address is another channel.
         let elsewhere = CooldownName {
             address: "other".to_owned(),
             ..two
         };
         here.apply_cooldown(&elsewhere, Some(cooldown(None)), false);
-        assert_eq!(key_for(&routing, "eve").as_deref(), Some("two"));
+        assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("two"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -212,14 +213,14 @@ mod tests {
         let name = |index| open.cooldown_name(Subject::Key(index)).unwrap();
         open.apply_cooldown(&name(0), Some(cooldown(None)), false);
         open.replace_cooldowns(&[(name(0), cooldown(None))]);
-        assert_eq!(key_for(&routing, "eve").as_deref(), Some("two"));
+        assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("two"));
         open.replace_cooldowns(&[]);
-        assert_eq!(key_for(&routing, "eve").as_deref(), Some("one"));
+        assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("one"));
         let wait = super::super::health::ChannelFailure::RateLimited(Some(Duration::from_secs(9)));
         open.health.record_failure("gpt-5", Some(0), "eve", wait);
         open.replace_cooldowns(&[]);
-        assert_eq!(key_for(&routing, "eve").as_deref(), Some("two"));
+        assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("two"));
         open.lift_cooldowns();
-        assert_eq!(key_for(&routing, "eve").as_deref(), Some("one"));
+        assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("one"));
     }
 }

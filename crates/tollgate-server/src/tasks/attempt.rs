@@ -72,7 +72,8 @@ async fn acquire_channel(
     let failed_channels = failed_channels(run).await;
     let reloadable = context.reloadable.current();
     let routing = &reloadable.routing;
-    match routing.select_for_task(task.kind, &task.model, &failed_channels, &task.user_id) {
+    let selected = routing.select_for_task(task.kind, &task.model, &failed_channels, &task.user_id);
+    match selected.await {
         Selection::Permit(permit) => Ok(permit),
         Selection::AllBusy => {
             context.signals.report_full_channels();
