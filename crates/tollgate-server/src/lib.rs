@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod config;
 pub mod fair_permits;
 pub mod http;
+pub mod list_blocks;
 pub mod listener_role;
 pub mod logging;
 pub mod metrics;

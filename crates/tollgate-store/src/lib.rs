@@ -16,6 +16,7 @@ mod error;
 mod grants;
 mod keys;
 mod ledger;
+mod list_blocks;
 mod nodes;
 #[cfg(test)]
 mod query_plans;

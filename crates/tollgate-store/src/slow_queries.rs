@@ -79,6 +79,22 @@ impl Store {
     ) -> Result<Vec<Row>, StoreError> {
         Ok(self.slow_readers.query(sql, args, TIME_LIMIT).await?)
     }
+
+    /// Runs one of several queries that are to end together.
+    ///
+    /// # Errors
+    /// [`StoreError::QueryTimeout`] at that time, and after 5 seconds.
+    pub(crate) async fn query_slow_until(
+        &self,
+        sql: &'static Sql,
+        args: &[Value<'_>],
+        until: Instant,
+    ) -> Result<Vec<Row>, StoreError> {
+        let limit = until
+            .saturating_duration_since(Instant::now())
+            .min(TIME_LIMIT);
+        Ok(self.slow_readers.query(sql, args, limit).await?)
+    }
 }
 
 #[cfg(test)]

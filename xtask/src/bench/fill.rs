@@ -101,7 +101,7 @@ fn pay(db: &Connection, original: &str, count: u64) -> rusqlite::Result<()> {
 }
 
 /// The database file in a data directory, by its first bytes.
-fn database(data: &Path) -> Result<PathBuf, String> {
+pub(super) fn database(data: &Path) -> Result<PathBuf, String> {
     let entries = fs::read_dir(data).map_err(|e| format!("{}: {e}", data.display()))?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let found = paths.find(|path| {

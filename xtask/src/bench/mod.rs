@@ -6,6 +6,7 @@ mod bare;
 mod bench_gateway;
 mod chat;
 mod fill;
+mod lists;
 mod load;
 mod memory;
 mod nodes;
@@ -37,6 +38,12 @@ pub(crate) struct Options {
     /// How many stored tasks are many
     #[arg(long, default_value_t = 1_000_000)]
     tasks: u64,
+    /// How many chats and tasks are stored for the lists
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: u64,
+    /// On which databases lists are measured
+    #[arg(long, value_enum, default_value_t = lists::On::Both)]
+    database: lists::On,
     /// The program to measure, instead of building it
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -53,6 +60,8 @@ enum Part {
     Postgres,
     /// One, two and four nodes on one PostgreSQL; not part of a run of everything
     Nodes,
+    /// Lists, searches and sums with millions of rows; not part of a run of everything
+    Lists,
 }
 
 #[derive(clap::Args)]
@@ -87,7 +96,7 @@ pub(crate) fn run(options: Options) -> Outcome {
     if cfg!(debug_assertions) {
         return rerun_in_release();
     }
-    let binary = gateway::binary(options.binary)?;
+    let binary = gateway::binary(options.binary.clone())?;
     let wanted = |part| options.only.is_none_or(|only| only == part);
     let mut table = Table::default();
     if wanted(Part::Polls) {
@@ -112,6 +121,10 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
     if options.only == Some(Part::Nodes) {
         nodes::measure(&binary, options.seconds, &mut table)?;
+    }
+    if options.only == Some(Part::Lists) {
+        let Options { rows, seconds, .. } = options;
+        lists::measure(&binary, options.database, rows, seconds, &mut table)?;
     }
     table.print();
     match table.below() {

@@ -43,6 +43,22 @@ impl Table {
         );
     }
 
+    /// The median, the 99th percentile and the longest of some times in milliseconds, of which the second must not pass `target`.
+    pub(super) fn at_most_ms(
+        &mut self,
+        what: &str,
+        target: f64,
+        [median, most, longest]: [f64; 3],
+    ) {
+        self.0.push(Line {
+            what: format!("{what}, ms: median, 99 %, longest"),
+            measured: format!("{} {} {}", short(median), short(most), short(longest)),
+            target: format!("<= {}", short(target)),
+            meets_target: Some(most <= target),
+        });
+        self.progress();
+    }
+
     /// How many figures miss their target.
     pub(super) fn below(&self) -> usize {
         self.0

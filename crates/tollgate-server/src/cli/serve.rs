@@ -22,6 +22,7 @@ use crate::cluster::permit_sync;
 use crate::config::{Config, Overrides};
 use crate::http::server::Listener;
 use crate::http::tls::ServerTls;
+use crate::list_blocks;
 use crate::logging;
 use crate::otel::{self, Exporter, MetricsExporter, Snapshot};
 use crate::redis::RedisClient;
@@ -352,6 +353,11 @@ fn start_background_loops(
     let live_nodes = Arc::clone(&app.live_nodes);
     let roll_up = move || usage::run(store.clone(), Arc::clone(&clock), Arc::clone(&live_nodes));
     loops.spawn(run_forever("usage", metrics(), never(), roll_up));
+    let (store, clock) = (app.store.clone(), Arc::clone(&app.clock));
+    let live_nodes = Arc::clone(&app.live_nodes);
+    let build =
+        move || list_blocks::run(store.clone(), Arc::clone(&clock), Arc::clone(&live_nodes));
+    loops.spawn(run_forever("list blocks", metrics(), never(), build));
     let sync = move || {
         let clock_sync = Arc::clone(&clock_sync);
         async move { clock_sync.run().await }

@@ -8,6 +8,8 @@ use super::json::{amount_json, time_json};
 use super::{list_arg, one_of};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
+use crate::list_blocks::List;
+use crate::list_blocks::search::{RowQuery, Search};
 use crate::store::Store;
 
 macro_rules! select_chats {
@@ -16,24 +18,30 @@ macro_rules! select_chats {
          cache_write, output, reasoning, opened_at, closed_at, attempts, dropped FROM chats "
     };
 }
+/// The error code of a chat is the outcome of its last attempt, if it failed.
+macro_rules! chat_error_code {
+    (sqlite) => {
+        "CASE WHEN outcome = 'failed' THEN json_extract(NULLIF(attempts, ''), '$[#-1].outcome') END"
+    };
+    (postgres) => {
+        "CASE WHEN outcome = 'failed' THEN CAST(NULLIF(attempts, '') AS json) -> -1 ->> 'outcome' END"
+    };
+}
+pub(crate) use chat_error_code;
 macro_rules! list_chats {
-    ($database:ident $error_code:literal) => {
+    ($database:ident) => {
         concat!(
             select_chats!(),
-            "WHERE id >= $1 AND id < $2 AND id < $3 AND ",
-            one_of!($database "user_id" "$4"), " AND ", one_of!($database "key_id" "$5"), " AND ",
-            one_of!($database "model" "$6"), " AND ", one_of!($database "format" "$7"), " AND ",
-            one_of!($database "channel" "$8"), " AND ", one_of!($database "outcome" "$9"), " AND ",
-            one_of!($database "request_id" "$10"), " AND ", one_of!($database $error_code "$11"),
-            " ORDER BY id DESC LIMIT $12"
+            "WHERE id >= $1 AND id < $2 AND ",
+            one_of!($database "user_id" "$3"), " AND ", one_of!($database "key_id" "$4"), " AND ",
+            one_of!($database "model" "$5"), " AND ", one_of!($database "format" "$6"), " AND ",
+            one_of!($database "channel" "$7"), " AND ", one_of!($database "outcome" "$8"), " AND ",
+            one_of!($database "request_id" "$9"), " AND ", one_of!($database (chat_error_code!($database)) "$10"),
+            " ORDER BY id DESC LIMIT $11"
         )
     };
 }
-// The error code is the outcome of the last attempt of a chat that failed.
-const LIST_CHATS: Sql = Sql::per_database(
-    list_chats!(sqlite "CASE WHEN outcome = 'failed' THEN json_extract(NULLIF(attempts, ''), '$[#-1].outcome') END"),
-    list_chats!(postgres "CASE WHEN outcome = 'failed' THEN CAST(NULLIF(attempts, '') AS json) -> -1 ->> 'outcome' END"),
-);
+const LIST_CHATS: Sql = Sql::per_database(list_chats!(sqlite), list_chats!(postgres));
 const CHAT: Sql = Sql::both(concat!(select_chats!(), "WHERE id = $1"));
 
 /// Which chats to list.
@@ -153,25 +161,35 @@ impl Store {
             requests,
             codes,
         ] = lists.map(|list| list_arg(list.as_ref()));
-        let (from, to) = (
-            id::min_chat_id_at(filter.from),
-            id::min_chat_id_at(filter.to),
-        );
-        let args = args![
-            &from,
-            &to,
-            before.unwrap_or("~"),
-            users.as_ref(),
-            keys.as_ref(),
-            models.as_ref(),
-            formats.as_ref(),
-            channels.as_ref(),
-            outcomes.as_ref(),
-            requests.as_ref(),
-            codes.as_ref(),
-            limit as i64
-        ];
-        let mut rows = self.query_slow(&LIST_CHATS, args).await?;
+        let from = id::min_chat_id_at(filter.from);
+        let to = id::min_chat_id_at(filter.to);
+        let search = Search {
+            list: List::Chats,
+            from_id: &from,
+            to_id: before.map_or(to.as_str(), |before| before.min(&to)),
+            users: filter.user_ids.as_ref(),
+            keys: filter.key_ids.as_ref(),
+            models: filter.models.as_ref(),
+            channels: filter.channels.as_ref(),
+            outcomes: filter.outcomes.as_ref(),
+            error_codes: filter.error_codes.as_ref(),
+            kinds: filter.formats.as_ref(),
+            requests: filter.request_ids.as_ref(),
+        };
+        let query = RowQuery {
+            sql: &LIST_CHATS,
+            filters: args![
+                users.as_ref(),
+                keys.as_ref(),
+                models.as_ref(),
+                formats.as_ref(),
+                channels.as_ref(),
+                outcomes.as_ref(),
+                requests.as_ref(),
+                codes.as_ref(),
+            ],
+        };
+        let mut rows = search.rows(self, limit, &query).await?;
         Ok(rows
             .iter_mut()
             .map(ChatItem::read)

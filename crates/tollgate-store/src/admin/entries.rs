@@ -8,6 +8,8 @@ use super::{list_arg, one_of};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::refunds::refunded_id;
+use crate::list_blocks::List;
+use crate::list_blocks::search::{RowQuery, Search};
 use crate::store::Store;
 use crate::writer::batch::Batch;
 
@@ -17,7 +19,28 @@ macro_rules! listed_kinds {
         "kind NOT IN ('unlimited', 'limited', 'no_quota')"
     };
 }
-// A chat that was written at its end has the time of its end in its id, so its charge is found by the id.
+/// The charges of chats that were written at their end, as entries.
+macro_rules! select_charges {
+    () => {
+        "SELECT id AS ref, 'charge' AS kind, user_id, key_id, settled AS amount, CAST(NULL AS TEXT) AS note,
+                closed_at AS at, CAST(NULL AS TEXT) AS reference FROM chats "
+    };
+}
+/// The ids of a JSON array.
+macro_rules! in_ids {
+    (sqlite $parameter:literal) => {
+        concat!("IN (SELECT value FROM json_each(", $parameter, "))")
+    };
+    (postgres $parameter:literal) => {
+        concat!(
+            "= ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST(",
+            $parameter,
+            " AS TEXT) AS json))))"
+        )
+    };
+}
+// A chat that was written at its end has the time of its end in its id, so its charge is found by the id. Those with ids before $10 were
+// looked for before: $12 are their ids.
 macro_rules! list_entries {
     ($database:ident, $($users:tt)+) => {
         concat!(
@@ -27,12 +50,13 @@ macro_rules! list_entries {
             one_of!($database "key_id" "$7"), " AND ", one_of!($database "kind" "$8"), " AND ", listed_kinds!(),
             " ORDER BY at DESC, ref DESC, kind DESC LIMIT $9) l
              UNION ALL
-             SELECT * FROM (SELECT id AS ref, 'charge' AS kind, user_id, key_id, settled AS amount, CAST(NULL AS TEXT) AS note,
-                closed_at AS at, CAST(NULL AS TEXT) AS reference FROM chats
+             SELECT * FROM (", select_charges!(), "
                 WHERE held IS NULL AND settled <> 0 AND id >= $10 AND id < $11 AND closed_at >= $1 AND closed_at < $2
                 AND (closed_at, id, 'charge') < ($3, $4, $5) AND ", $($users)+, " AND ",
             one_of!($database "key_id" "$7"), " AND ", one_of!($database "'charge'" "$8"),
             " ORDER BY id DESC LIMIT $9) c
+             UNION ALL
+             ", select_charges!(), "WHERE id ", in_ids!($database "$12"), "
              UNION ALL
              SELECT * FROM (SELECT id AS ref, 'debt' AS kind, user_id, key_id, debt AS amount, CAST(NULL AS TEXT) AS note,
                 closed_at AS at, CAST(NULL AS TEXT) AS reference FROM chats
@@ -56,10 +80,24 @@ macro_rules! balance_at_end {
             "(SELECT balance FROM users WHERE id = $6)
              - COALESCE((SELECT CAST(SUM(", delta!(), ") AS BIGINT) FROM ledger WHERE user_id = $6 AND at >= $2), 0)
              + COALESCE((SELECT CAST(SUM(settled) AS BIGINT) FROM chats
-                         WHERE held IS NULL AND user_id = $6 AND id >= $11 AND closed_at >= $2), 0)"
+                         WHERE held IS NULL AND user_id = $6 AND id >= $13 AND closed_at >= $2), 0)"
         )
     };
 }
+macro_rules! old_charges {
+    ($database:ident) => {
+        concat!(
+            "SELECT id FROM chats WHERE id >= $1 AND id < $2 AND held IS NULL AND settled <> 0 AND closed_at >= $3 AND closed_at < $4
+             AND (closed_at, id, 'charge') < ($5, $6, $7) AND ",
+            one_of!($database "user_id" "$8"), " AND ", one_of!($database "key_id" "$9"), " ORDER BY id DESC LIMIT $10"
+        )
+    };
+}
+const OLD_CHARGES: Sql = Sql::per_database(old_charges!(sqlite), old_charges!(postgres));
+const LIST_ENTRIES_OF_USER: Sql = Sql::per_database(
+    list_entries!(sqlite, "user_id = $6"),
+    list_entries!(postgres, "user_id = $6"),
+);
 const LIST_ENTRIES: Sql = Sql::per_database(
     list_entries!(sqlite, one_of!(sqlite "user_id" "$6")),
     list_entries!(postgres, one_of!(postgres "user_id" "$6")),
@@ -77,6 +115,16 @@ macro_rules! user_entries {
     };
 }
 const USER_ENTRIES: Sql = Sql::per_database(user_entries!(sqlite), user_entries!(postgres));
+const OWNERS: Sql = Sql::per_database(
+    concat!(
+        "SELECT DISTINCT user_id FROM keys WHERE id ",
+        in_ids!(sqlite "$1")
+    ),
+    concat!(
+        "SELECT DISTINCT user_id FROM keys WHERE id ",
+        in_ids!(postgres "$1")
+    ),
+);
 const BY_REFERENCE: Sql = Sql::both(
     "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger WHERE reference = $1",
 );
@@ -188,6 +236,17 @@ pub struct EntryPosition {
     pub kind: String,
 }
 
+/// Whose entries a statement reads.
+#[derive(Clone, Copy)]
+enum EntriesOf<'a> {
+    /// Those of some users; `None`: of all.
+    Any(Option<&'a Vec<String>>),
+    /// Those of the only user in the list, in the order of an index.
+    User(&'a Vec<String>),
+    /// The same with the user's balance.
+    UserWithBalance(&'a Vec<String>),
+}
+
 /// The books.
 impl Store {
     /// Entries, newest first, after `after`.
@@ -197,10 +256,17 @@ impl Store {
         after: Option<&EntryPosition>,
         limit: usize,
     ) -> Result<Vec<Entry>, StoreError> {
-        let users = list_arg(filter.user_ids.as_ref());
-        let mut rows = self
-            .query_entries(&LIST_ENTRIES, filter, users.as_deref(), after, limit)
-            .await?;
+        // The entries of a key are those of its user, which have an index.
+        let owners = match (&filter.user_ids, &filter.key_ids) {
+            (None, Some(keys)) => Some(self.owners(keys).await?),
+            _ => None,
+        };
+        let users = filter.user_ids.as_ref().or(owners.as_ref());
+        let of = match users {
+            Some(users) if users.len() == 1 => EntriesOf::User(users),
+            _ => EntriesOf::Any(users),
+        };
+        let mut rows = self.query_entries(of, filter, after, limit).await?;
         Ok(rows.iter_mut().map(read_entry).collect::<Result<_, _>>()?)
     }
 
@@ -213,46 +279,101 @@ impl Store {
         after: Option<&EntryPosition>,
         limit: usize,
     ) -> Result<(Vec<Entry>, Amount), StoreError> {
+        let users = vec![user_id.to_owned()];
         let mut rows = self
-            .query_entries(&USER_ENTRIES, filter, Some(user_id), after, limit)
+            .query_entries(EntriesOf::UserWithBalance(&users), filter, after, limit)
             .await?;
         let balance = rows.first().map_or(Ok(Amount::ZERO), |row| row.amount(8))?;
         let entries = rows.iter_mut().map(read_entry).collect::<Result<_, _>>()?;
         Ok((entries, balance))
     }
 
+    /// The users whose keys these are.
+    async fn owners(&self, keys: &[String]) -> Result<Vec<String>, StoreError> {
+        let keys = serde_json::json!(keys).to_string();
+        let mut rows = self.query(&OWNERS, args![&keys]).await?;
+        Ok(rows
+            .iter_mut()
+            .map(|row| row.text(0))
+            .collect::<Result<_, _>>()?)
+    }
+
     async fn query_entries(
         &self,
-        sql: &'static Sql,
+        of: EntriesOf<'_>,
         filter: &EntryFilter,
-        users: Option<&str>,
         after: Option<&EntryPosition>,
         limit: usize,
     ) -> Result<Vec<Row>, StoreError> {
-        let lists = [&filter.key_ids, &filter.kinds].map(|list| list_arg(list.as_ref()));
-        let [keys, kinds] = lists;
+        let (users, sql) = match of {
+            EntriesOf::Any(users) => (users, &LIST_ENTRIES),
+            EntriesOf::User(users) => (Some(users), &LIST_ENTRIES_OF_USER),
+            EntriesOf::UserWithBalance(users) => (Some(users), &USER_ENTRIES),
+        };
+        let users_list = list_arg(users);
+        let users_arg = match of {
+            EntriesOf::Any(_) => users_list.as_deref(),
+            _ => users.and_then(|users| users.first()).map(String::as_str),
+        };
+        let keys = list_arg(filter.key_ids.as_ref());
+        let kinds = list_arg(filter.kinds.as_ref());
         let (at, object_id, kind) = match after {
             Some(after) => (after.at, after.object_id.as_str(), after.kind.as_str()),
             None => (i64::MAX, "~", "~"),
         };
-        let (from_id, to_id) = (
-            id::min_chat_id_at(filter.from),
-            id::min_chat_id_at(filter.to),
-        );
+        // No charge behind the position has a later time.
+        let to_id = id::min_chat_id_at(filter.to.min(at.saturating_add(1)));
+        let from_id = id::min_chat_id_at(filter.from);
+        let search = Search {
+            from_id: &from_id,
+            to_id: &to_id,
+            users,
+            keys: filter.key_ids.as_ref(),
+            ..Search::all(List::Chats)
+        };
+        let query = RowQuery {
+            sql: &OLD_CHARGES,
+            filters: args![
+                filter.from,
+                filter.to,
+                at,
+                object_id,
+                kind,
+                users_list.as_ref(),
+                keys.as_ref(),
+            ],
+        };
+        let has_charges =
+            (filter.kinds.as_ref()).is_none_or(|kinds| kinds.iter().any(|kind| kind == "charge"));
+        let (newest, mut charges) = match has_charges {
+            true => search.rows_in_blocks_only(self, limit, &query).await?,
+            false => (to_id.clone(), Vec::new()),
+        };
+        let charges = charges.iter_mut().map(|row| row.text(0));
+        let charges = serde_json::json!(charges.collect::<Result<Vec<_>, _>>()?).to_string();
+        // For the balance, which only the first page needs.
+        let end_id = match after {
+            Some(_) => "~".to_owned(),
+            None => id::min_chat_id_at(filter.to),
+        };
         let args = args![
             filter.from,
             filter.to,
             at,
             object_id,
             kind,
-            users,
+            users_arg,
             keys.as_ref(),
             kinds.as_ref(),
             limit as i64,
-            &from_id,
-            &to_id
+            &newest,
+            &to_id,
+            &charges,
+            &end_id
         ];
-        self.query_slow(sql, args).await
+        let has_balance = matches!(of, EntriesOf::UserWithBalance(_));
+        let count = args.len() - usize::from(!has_balance);
+        self.query_slow(sql, &args[..count]).await
     }
 }
 

@@ -25,6 +25,7 @@ pub use admins::{Admin, AdminPatch, AdminSignIn, NewAdmin};
 pub use alerts::{AlertPatch, NewAlert};
 pub use audits::AuditRecord;
 pub use budgets::{Budget, BudgetFilter, BudgetPatch, NewBudget};
+pub(crate) use chats::chat_error_code;
 pub use chats::{ChatFilter, ChatItem};
 pub use configuration::{
     ChannelPause, ConfigurationChange, ConfigurationKind, ConfigurationRow, ConfigurationWrite,
@@ -67,23 +68,26 @@ pub(crate) fn list_arg(values: Option<&Vec<String>>) -> Option<String> {
 
 /// A condition: the column has one of the values of a JSON array, or the parameter is null.
 macro_rules! one_of {
-    (sqlite $column:literal $parameter:literal) => {
+    ($database:ident $column:literal $parameter:literal) => {
+        $crate::admin::one_of!($database ($column) $parameter)
+    };
+    (sqlite ($($column:tt)+) $parameter:literal) => {
         concat!(
             "(",
             $parameter,
             " IS NULL OR ",
-            $column,
+            $($column)+,
             " IN (SELECT value FROM json_each(",
             $parameter,
             ")))"
         )
     };
-    (postgres $column:literal $parameter:literal) => {
+    (postgres ($($column:tt)+) $parameter:literal) => {
         concat!(
             "(CAST(",
             $parameter,
             " AS TEXT) IS NULL OR ",
-            $column,
+            $($column)+,
             " = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST(",
             $parameter,
             " AS TEXT) AS json)))))"

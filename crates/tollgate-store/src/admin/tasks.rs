@@ -12,6 +12,8 @@ use super::write::{
 use super::{list_arg, one_of};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
+use crate::list_blocks::List;
+use crate::list_blocks::search::{RowQuery, Search};
 use crate::store::Store;
 use crate::task_versions::TaskVersions;
 use crate::tasks::finish::{CancelOutcome, EndByForce};
@@ -30,19 +32,31 @@ macro_rules! select_tasks {
     };
 }
 macro_rules! list_tasks {
-    ($database:ident) => {
+    ($database:ident, $more:literal) => {
         concat!(
             select_tasks!(),
-            "WHERE t.id >= $1 AND t.id < $2 AND t.id < $3 AND ",
-            one_of!($database "t.user_id" "$4"), " AND ", one_of!($database "t.key_id" "$5"), " AND ",
-            one_of!($database "t.kind" "$6"), " AND ", one_of!($database "t.model" "$7"), " AND ",
-            one_of!($database "a.channel" "$8"), " AND ", one_of!($database "CAST(CASE WHEN q.started_at IS NULL THEN t.state ELSE 1 END AS TEXT)" "$9"), " AND ",
-            one_of!($database "t.error_code" "$10"), " AND ", one_of!($database "a.ticket" "$11"),
-            " ORDER BY t.id DESC LIMIT $12"
+            "WHERE t.id >= $1 AND t.id < $2 AND ",
+            one_of!($database "t.user_id" "$3"), " AND ", one_of!($database "t.key_id" "$4"), " AND ",
+            one_of!($database "t.kind" "$5"), " AND ", one_of!($database "t.model" "$6"), " AND ",
+            one_of!($database "a.channel" "$7"), " AND ", one_of!($database "CAST(CASE WHEN q.started_at IS NULL THEN t.state ELSE 1 END AS TEXT)" "$8"), " AND ",
+            one_of!($database "t.error_code" "$9"), " AND ", one_of!($database "a.ticket" "$10"), $more,
+            " ORDER BY t.id DESC LIMIT $11"
         )
     };
 }
-const LIST_TASKS: Sql = Sql::per_database(list_tasks!(sqlite), list_tasks!(postgres));
+const LIST_TASKS: Sql = Sql::per_database(list_tasks!(sqlite, ""), list_tasks!(postgres, ""));
+/// The same by way of the provider's names for jobs, which few tasks share.
+const LIST_TASKS_OF_JOBS: Sql = Sql::per_database(
+    list_tasks!(
+        sqlite,
+        " AND t.id IN (SELECT task_id FROM attempts WHERE ticket IN (SELECT value FROM json_each($10)))"
+    ),
+    list_tasks!(
+        postgres,
+        " AND t.id = ANY (ARRAY(SELECT task_id FROM attempts WHERE ticket = ANY (ARRAY(
+        SELECT json_array_elements_text(CAST(CAST($10 AS TEXT) AS json))))))"
+    ),
+);
 const TASK: Sql = Sql::both(concat!(select_tasks!(), "WHERE t.id = $1"));
 const ATTEMPTS: Sql = Sql::both(
     "SELECT number, channel, key_print, external_id, ticket, fence, outcome, error, started_at, ended_at FROM attempts
@@ -197,7 +211,7 @@ impl Store {
         before: Option<&str>,
         limit: usize,
     ) -> Result<Vec<TaskItem>, StoreError> {
-        let states = filter.states.as_ref().map(|states| {
+        let state_numbers = filter.states.as_ref().map(|states| {
             let numbers = states.iter().map(|state| state.number().to_string());
             numbers.collect::<Vec<_>>()
         });
@@ -207,31 +221,47 @@ impl Store {
             &filter.kinds,
             &filter.models,
             &filter.channels,
-            &states,
+            &state_numbers,
             &filter.error_codes,
             &filter.provider_job_ids,
         ];
         let [users, keys, kinds, models, channels, states, codes, jobs] =
             lists.map(|list| list_arg(list.as_ref()));
-        let (from, to) = (
-            id::min_task_id_at(filter.from),
-            id::min_task_id_at(filter.to),
-        );
-        let args = args![
-            &from,
-            &to,
-            before.unwrap_or("~"),
-            users.as_ref(),
-            keys.as_ref(),
-            kinds.as_ref(),
-            models.as_ref(),
-            channels.as_ref(),
-            states.as_ref(),
-            codes.as_ref(),
-            jobs.as_ref(),
-            limit as i64
-        ];
-        let mut rows = self.query_slow(&LIST_TASKS, args).await?;
+        let from = id::min_task_id_at(filter.from);
+        let to = id::min_task_id_at(filter.to);
+        let search = Search {
+            list: List::Tasks,
+            from_id: &from,
+            to_id: before.map_or(to.as_str(), |before| before.min(&to)),
+            users: filter.user_ids.as_ref(),
+            keys: filter.key_ids.as_ref(),
+            models: filter.models.as_ref(),
+            channels: filter.channels.as_ref(),
+            outcomes: state_numbers.as_ref(),
+            error_codes: filter.error_codes.as_ref(),
+            kinds: filter.kinds.as_ref(),
+            requests: None,
+        };
+        let query = RowQuery {
+            sql: match filter.provider_job_ids {
+                Some(_) => &LIST_TASKS_OF_JOBS,
+                None => &LIST_TASKS,
+            },
+            filters: args![
+                users.as_ref(),
+                keys.as_ref(),
+                kinds.as_ref(),
+                models.as_ref(),
+                channels.as_ref(),
+                states.as_ref(),
+                codes.as_ref(),
+                jobs.as_ref(),
+            ],
+        };
+        let mut rows = match filter.provider_job_ids {
+            Some(_) => search.rows_at_once(self, limit, &query).await?,
+            None => search.rows(self, limit, &query).await?,
+        };
         Ok(rows
             .iter_mut()
             .map(TaskItem::read)

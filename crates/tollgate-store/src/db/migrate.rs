@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0022_grants.sql"),
     include_str!("migrations/0023_cluster.sql"),
     include_str!("migrations/0024_queue.sql"),
+    include_str!("migrations/0025_list_blocks.sql"),
 ];
 
 /// The oldest program, by the schema version that it knows, that may work on a database of the newest schema beside programs of today. Raise it

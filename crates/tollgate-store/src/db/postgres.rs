@@ -260,14 +260,18 @@ impl Readers {
         Self::of_size(&config, READERS, Some(CONNECT_TIMEOUT))
     }
 
-    /// `connections` whose queries the server ends after `limit`.
+    /// `connections` whose queries the server ends after `limit`. Each is planned for its own parameters, because which rows it reads depends on
+    /// them; none is compiled, which takes longer than to read some thousand rows; none takes more than one processor from those that serve.
     pub(crate) fn slow(
         config: &Config,
         connections: usize,
         limit: Duration,
     ) -> Result<Self, DbError> {
-        let limit = format!("-c statement_timeout={}", limit.as_millis());
-        let config = with_options(config, &limit);
+        let options = format!(
+            "-c statement_timeout={} -c plan_cache_mode=force_custom_plan -c jit=off -c max_parallel_workers_per_gather=0",
+            limit.as_millis()
+        );
+        let config = with_options(config, &options);
         Self::of_size(&config, connections, None)
     }
 

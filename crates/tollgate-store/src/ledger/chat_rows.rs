@@ -9,6 +9,7 @@ use super::refunds::sealed_refund;
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat};
 use crate::db::{DbError, Row, Sql, Tx, Value, cells};
+use crate::list_blocks::{self, List};
 
 /// The columns in the order of [`chat_row`]; the values are appended.
 const INSERT_INTO_CHATS: &str =
@@ -161,6 +162,9 @@ pub(crate) fn insert_ended_chats(
     mut chats: Vec<EndedChat>,
 ) -> Result<(), DbError> {
     chats.sort_unstable_by(|a, b| a.chat.id.cmp(&b.chat.id));
+    if let Some(first) = chats.first() {
+        list_blocks::note_inserted(tx, List::Chats, &first.chat.id)?;
+    }
     let (groups, rest) = chats.as_chunks::<ROWS_PER_INSERT>();
     for group in groups {
         let mut cells = Vec::with_capacity(ROWS_PER_INSERT * COLUMNS);

@@ -18,6 +18,7 @@ use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat, SettleOutcome};
 use crate::chats::settle::ChatHold;
 use crate::db::{DbError, Sql, args};
+use crate::list_blocks::List;
 use crate::tail::TailEvent;
 use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
@@ -46,6 +47,7 @@ pub(crate) fn open_chat(
         parts_cost: chat.held_parts.nanos(),
         ..ChatAmounts::new(&chat.prices, max_tokens)?
     };
+    batch.note_inserted(List::Chats, &chat.id)?;
     batch.queue(&INSERT_CHAT, &chat_row(chat, &amounts, None, Some(node)))?;
     insert_entry(batch, &chat.id, "hold", account, held, chat.opened_at)?;
     Ok(Ok(held))

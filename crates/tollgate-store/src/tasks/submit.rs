@@ -8,6 +8,7 @@ use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::{Account, Rejection};
 use crate::ledger::charges::{Charge, open_charge};
+use crate::list_blocks::List;
 use crate::store::Store;
 use crate::tail::TailEvent;
 use crate::writer::batch::Batch;
@@ -188,6 +189,7 @@ impl Write for NewTask {
             return Ok(SubmitOutcome::Rejected(rejection));
         }
         // 4. Queue the task for a worker.
+        batch.note_inserted(List::Tasks, &self.id)?;
         batch.queue(
             batch.on_queue(&INSERT_TASK),
             args![

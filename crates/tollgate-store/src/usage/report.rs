@@ -1,5 +1,7 @@
 //! Sums over the hours and days, for charts.
 
+use std::time::{Duration, Instant};
+
 use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Amount, Millis, money};
 
@@ -35,6 +37,12 @@ macro_rules! usage {
 }
 const USAGE: Sql = Sql::per_database(usage!(sqlite), usage!(postgres));
 
+/// Periods that are read first, and by what more are read each time.
+const FIRST_PERIODS: i64 = 2;
+const PERIODS_GROWTH: i64 = 4;
+/// How long all queries of a report may take together.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+
 /// What to sum up, and by what.
 #[derive(Debug, Clone, Default)]
 pub struct UsageQuery {
@@ -62,24 +70,22 @@ pub struct UsageQuery {
     pub channels: Option<Vec<String>>,
 }
 
-impl UsageQuery {
-    /// Hours that begin after this time end after `from`.
-    fn after_hour(&self) -> Millis {
-        self.from.saturating_sub(HOUR)
-    }
+/// Hours that begin after this time end after `from`.
+fn after_hour(from: Millis) -> Millis {
+    from.saturating_sub(HOUR)
+}
 
-    /// When the first of the days begins whose sums are read in place of their hours, and when the last ends: all whose hours are all asked
-    /// for. Nothing (`to` twice) where hours are told apart.
-    fn whole_days(&self) -> [Millis; 2] {
-        let first = (self.after_hour().div_euclid(DAY) + 1).saturating_mul(DAY);
-        // The last hour of the last day begins before `to`.
-        let last = self.to.saturating_sub(1 + 23 * HOUR).div_euclid(DAY);
-        let end = (last + 1).saturating_mul(DAY);
-        let has_hours = self.period.is_some_and(|period| period % DAY != 0);
-        match has_hours || first >= end {
-            true => [self.to; 2],
-            false => [first, end],
-        }
+/// When the first of the days begins whose sums are read in place of their hours, and when the last ends: all whose hours are all in
+/// that time. Nothing (`to` twice) where hours are told apart.
+fn whole_days([from, to]: [Millis; 2], period: Option<Millis>) -> [Millis; 2] {
+    let first = (after_hour(from).div_euclid(DAY) + 1).saturating_mul(DAY);
+    // The last hour of the last day begins before `to`.
+    let last = to.saturating_sub(1 + 23 * HOUR).div_euclid(DAY);
+    let end = (last + 1).saturating_mul(DAY);
+    let has_hours = period.is_some_and(|period| period % DAY != 0);
+    match has_hours || first >= end {
+        true => [to; 2],
+        false => [first, end],
     }
 }
 
@@ -140,6 +146,44 @@ impl Store {
         after: Option<&UsagePosition>,
         limit: usize,
     ) -> Result<Vec<UsageRow>, StoreError> {
+        let first = UsagePosition {
+            period: i64::MAX,
+            names: Default::default(),
+        };
+        let after = after.unwrap_or(&first);
+        let until = Instant::now() + TIME_LIMIT;
+        let Some(length) = query.period else {
+            return self
+                .usage_between(query, [query.from, query.to], after, limit, until)
+                .await;
+        };
+        // The last periods come first, so those before them are read only if these have too few rows.
+        let mut rows = Vec::new();
+        let mut end = query.to.min(after.period.saturating_add(length));
+        let mut periods = FIRST_PERIODS;
+        while rows.len() < limit && end > query.from {
+            let begin = end.saturating_sub(1).div_euclid(length) - (periods - 1);
+            let begin = begin.saturating_mul(length).max(query.from);
+            let rest = limit - rows.len();
+            rows.extend(
+                self.usage_between(query, [begin, end], after, rest, until)
+                    .await?,
+            );
+            end = begin;
+            periods = periods.saturating_mul(PERIODS_GROWTH);
+        }
+        Ok(rows)
+    }
+
+    /// The sums of a part of the time that a query asks for. It begins and ends with a period, or with that time.
+    async fn usage_between(
+        &self,
+        query: &UsageQuery,
+        [from, to]: [Millis; 2],
+        after: &UsagePosition,
+        limit: usize,
+        until: Instant,
+    ) -> Result<Vec<UsageRow>, StoreError> {
         let lists = [
             &query.models,
             &query.user_ids,
@@ -147,23 +191,18 @@ impl Store {
             &query.channels,
         ];
         let [models, users, keys, channels] = lists.map(|list| list_arg(list.as_ref()));
-        let first = UsagePosition {
-            period: i64::MAX,
-            names: Default::default(),
-        };
-        let after = after.unwrap_or(&first);
         let [model, user, key, channel] = &after.names;
-        let [days_from, days_to] = query.whole_days();
+        let [days_from, days_to] = whole_days([from, to], query.period);
         let args = args![
             query.period.unwrap_or(0),
             query.by_model,
             query.by_user,
             query.by_key,
             query.by_channel,
-            query.after_hour(),
+            after_hour(from),
             days_from,
             days_to,
-            query.to,
+            to,
             models.as_ref(),
             users.as_ref(),
             keys.as_ref(),
@@ -175,7 +214,7 @@ impl Store {
             channel,
             limit as i64
         ];
-        let mut rows = self.query_slow(&USAGE, args).await?;
+        let mut rows = self.query_slow_until(&USAGE, args, until).await?;
         Ok(rows
             .iter_mut()
             .map(UsageRow::read)

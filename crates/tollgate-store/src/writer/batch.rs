@@ -3,6 +3,7 @@
 use crate::db::{DbError, Row, Sql, Tx, Value};
 use crate::ledger::balances::Balances;
 use crate::ledger::chat_rows::{EndedChat, insert_ended_chats};
+use crate::list_blocks::{self, List};
 use crate::tail::{PendingTail, TailRecorder};
 use crate::tasks::queue_table::{QueueSql, QueueState, QueueTable};
 use crate::usage::PendingUsage;
@@ -97,6 +98,11 @@ impl<'t, 'c> Batch<'t, 'c> {
         lists: Vec<Vec<Value<'static>>>,
     ) -> Result<Vec<u64>, DbError> {
         self.tx()?.execute_each(sql, lists).await
+    }
+
+    /// As [`list_blocks::note_inserted`], for one row.
+    pub(crate) fn note_inserted(&mut self, list: List, id: &str) -> Result<(), DbError> {
+        list_blocks::note_inserted(self.tx()?, list, id)
     }
 
     /// Writes the balances back: one update for each user and key, however many movements there were; the sums of usage, and the events of the live tail.

@@ -9,6 +9,7 @@ mod databases;
 mod debt;
 mod fixtures;
 mod grants;
+mod list_blocks;
 mod lost_commits;
 mod model;
 mod nodes;

@@ -1,0 +1,118 @@
+//! Blocks of ended chats and tasks, so that lists with filters read few rows however many are stored, and plain chats write no index for it.
+//!
+//! The rows of a list, in the order of their ids, are divided into blocks of 1024 (table `list_blocks`). `list_values` says which values occur
+//! together in a row, and in which blocks. [`build`] adds the next block some minutes after its rows were written, when all of them have
+//! ended: from then on they do not get other values. [`search`] reads the rows behind the last block, and before that the blocks in which a
+//! row with the wanted values can be. A row that comes late, with an id before the end of the last block, removes the blocks from its place
+//! on in its own transaction ([`note_inserted`]), and they are built again. So a list has exactly the rows that reading all of them would find.
+//!
+//! Values that a row loses (retention purges details) and rows that are deleted stay in their block: it is then read in vain.
+
+mod bloom;
+pub(crate) mod build;
+pub(crate) mod search;
+
+use tollgate_core::clock::{MINUTE, SECOND};
+use tollgate_core::{Clock as _, Millis, SystemClock, id};
+
+use crate::db::{DbError, Sql, Tx, args};
+
+/// Rows in a block.
+const BLOCK_ROWS: usize = 1024;
+/// Blocks whose values share the rows of `list_values`: the bits of two numbers.
+const GROUP_BLOCKS: i64 = 120;
+const HALF_GROUP: i64 = GROUP_BLOCKS / 2;
+
+/// Rows are put into blocks when they are so old.
+const BUILD_AFTER: Millis = 3 * MINUTE;
+/// A row that is so old when it is inserted may have an id that is within a block. Far less than [`BUILD_AFTER`], as the transaction is still to
+/// be committed and clocks differ a little.
+const LATE_AFTER: Millis = 10 * SECOND;
+
+/// The version counts what was added, and in the bits from this one on how often blocks were removed.
+const REMOVALS_SHIFT: u32 = 32;
+pub(crate) const COUNT_REMOVAL: Sql =
+    Sql::both("UPDATE meta SET value = value + 4294967296 WHERE name = 'list_blocks_version'");
+pub(crate) const REMOVE_BLOCKS_FROM: Sql =
+    Sql::both("DELETE FROM list_blocks WHERE list = $1 AND last_id >= $2");
+
+/// What is divided into blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Chats,
+    Tasks,
+}
+
+impl List {
+    /// As the tables name it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Chats => "chats",
+            Self::Tasks => "tasks",
+        }
+    }
+
+    /// The smallest id of a row of that time.
+    fn min_id_at(self, at: Millis) -> String {
+        match self {
+            Self::Chats => id::min_chat_id_at(at),
+            Self::Tasks => id::min_task_id_at(at),
+        }
+    }
+
+    /// The formats or kinds that have bits of their own in the column `kinds`.
+    fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Self::Chats => &[
+                "chat-completions",
+                "messages",
+                "generate-content",
+                "responses",
+            ],
+            Self::Tasks => &["image", "video", "speech"],
+        }
+    }
+
+    /// The bit of a format or kind; all others share one.
+    fn kind_bit(self, kind: &str) -> i64 {
+        let known = self.kinds().iter().position(|known| *known == kind);
+        1 << known.unwrap_or(self.kinds().len())
+    }
+}
+
+/// What every transaction that inserts rows does: `first_id` is the smallest of their ids. Costs a look at the clock, except for rows that come
+/// late.
+pub(crate) fn note_inserted(tx: &mut Tx<'_>, list: List, first_id: &str) -> Result<(), DbError> {
+    if first_id >= list.min_id_at(SystemClock.now() - LATE_AFTER).as_str() {
+        return Ok(());
+    }
+    // The version first: whoever builds blocks holds its row until they are on disk.
+    tx.queue(&COUNT_REMOVAL, args![])?;
+    tx.queue(&REMOVE_BLOCKS_FROM, args![list.name(), first_id])
+}
+
+/// The smallest id behind this one.
+fn id_after(id: &str) -> String {
+    // Ids have no control characters.
+    format!("{id}\u{1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_id_is_behind_an_id_and_before_all_others() {
+        for later in ["chat_a0", "chat_a-", "chat_a ", "chat_b", "chat_b0"] {
+            assert!(id_after("chat_a").as_str() < later);
+        }
+        assert!(id_after("chat_a").as_str() > "chat_a");
+    }
+
+    #[test]
+    fn kinds_that_nobody_knows_share_a_bit() {
+        assert_eq!(List::Chats.kind_bit("messages"), 2);
+        assert_eq!(List::Tasks.kind_bit("speech"), 4);
+        assert_eq!(List::Tasks.kind_bit("a"), List::Tasks.kind_bit("b"));
+    }
+}

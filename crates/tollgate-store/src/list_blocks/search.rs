@@ -1,0 +1,391 @@
+//! Reading a list with filters: the rows behind the last block, then the blocks in which a wanted row can be, the newest first.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::{GROUP_BLOCKS, HALF_GROUP, List, REMOVALS_SHIFT, bloom, id_after};
+use crate::admin::{list_arg, one_of};
+use crate::db::{Row, Sql, Value, args};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// How often a search is begun that meets removed blocks, before it reads all rows.
+const ATTEMPTS: usize = 3;
+/// How long all queries of a list may take together.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// The version; the last block; the first that ends behind the id $2, and the last that begins before the id $3.
+const BOUNDS: Sql = Sql::both(
+    "SELECT (SELECT value FROM meta WHERE name = 'list_blocks_version'), l.last_id,
+            COALESCE((SELECT number FROM list_blocks WHERE list = $1 AND first_id <= $2 ORDER BY first_id DESC LIMIT 1), 0),
+            COALESCE((SELECT number FROM list_blocks WHERE list = $1 AND first_id < $3 ORDER BY first_id DESC LIMIT 1), -1)
+     FROM list_blocks l WHERE l.list = $1 ORDER BY l.number DESC LIMIT 1",
+);
+const VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'list_blocks_version'");
+macro_rules! groups_with {
+    ($database:ident, $low:literal, $high:literal, $group_by:literal) => {
+        concat!(
+            "SELECT block_group, ", $low, ", ", $high, " FROM list_values
+             WHERE list = $1 AND block_group >= $2 AND block_group <= $3 AND ",
+            one_of!($database "user_id" "$4"), " AND ", one_of!($database "key_id" "$5"), " AND ",
+            one_of!($database "model" "$6"), " AND ", one_of!($database "channel" "$7"), " AND ",
+            one_of!($database "outcome" "$8"), " AND ", one_of!($database "error_code" "$9"), " AND kinds & $10 <> 0", $group_by
+        )
+    };
+}
+const GROUPS_WITH: Sql = Sql::per_database(
+    groups_with!(sqlite, "low", "high", ""),
+    groups_with!(
+        postgres,
+        "bit_or(low)",
+        "bit_or(high)",
+        " GROUP BY block_group"
+    ),
+);
+const BLOCKS: Sql = Sql::both(
+    "SELECT number, first_id, last_id FROM list_blocks WHERE list = $1 AND number >= $2 AND number <= $3 ORDER BY number",
+);
+const BLOCKS_WITH_REQUESTS: Sql = Sql::both(
+    "SELECT number, first_id, last_id, requests FROM list_blocks WHERE list = $1 AND number >= $2 AND number <= $3 ORDER BY number",
+);
+
+/// What a list is searched for. A filter that is `None` is not set.
+pub(crate) struct Search<'a> {
+    pub(crate) list: List,
+    /// Only ids from this one on.
+    pub(crate) from_id: &'a str,
+    /// Only ids before this one.
+    pub(crate) to_id: &'a str,
+    pub(crate) users: Option<&'a Vec<String>>,
+    pub(crate) keys: Option<&'a Vec<String>>,
+    pub(crate) models: Option<&'a Vec<String>>,
+    pub(crate) channels: Option<&'a Vec<String>>,
+    /// Of chats; of tasks, the numbers of their states.
+    pub(crate) outcomes: Option<&'a Vec<String>>,
+    pub(crate) error_codes: Option<&'a Vec<String>>,
+    /// Formats of chats, or kinds of tasks.
+    pub(crate) kinds: Option<&'a Vec<String>>,
+    pub(crate) requests: Option<&'a Vec<String>>,
+}
+
+/// Where the rows of a list are that are in blocks.
+struct Bounds {
+    /// How often blocks had been removed.
+    removals: i64,
+    /// The first id of the searched range that is behind all blocks.
+    newest: String,
+    /// The first and last block in which an id of the searched range can be.
+    numbers: [i64; 2],
+}
+
+/// A part of the blocks that are contiguous: the first and the last id in it.
+struct Range {
+    first_id: String,
+    last_id: String,
+    last_number: i64,
+}
+
+/// What reads the rows of a list.
+pub(crate) struct RowQuery<'a> {
+    /// Its first parameter is the first id that is wanted, the second is behind the last one, the last is how many rows it reads, the newest first.
+    pub(crate) sql: &'static Sql,
+    /// The parameters between these: it applies all filters itself.
+    pub(crate) filters: &'a [Value<'a>],
+}
+
+/// The queries of one search, which end at the same time limit.
+struct Scan<'a> {
+    store: &'a Store,
+    until: Instant,
+}
+
+impl<'a> Scan<'a> {
+    fn begin(store: &'a Store) -> Self {
+        Self {
+            store,
+            until: Instant::now() + TIME_LIMIT,
+        }
+    }
+
+    async fn query(&self, sql: &'static Sql, args: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        self.store.query_slow_until(sql, args, self.until).await
+    }
+
+    async fn read(
+        &self,
+        query: &RowQuery<'_>,
+        from_id: &str,
+        to_id: &str,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut args = Vec::with_capacity(query.filters.len() + 3);
+        args.extend([Value::from(from_id), Value::from(to_id)]);
+        args.extend(query.filters.iter().cloned());
+        args.push(Value::from(limit as i64));
+        self.query(query.sql, &args).await
+    }
+
+    /// How often blocks have been removed.
+    async fn removals(&self) -> Result<i64, StoreError> {
+        let rows = self.query(&VERSION, args![]).await?;
+        Ok(rows.first().map_or(Ok(0), |row| row.int(0))? >> REMOVALS_SHIFT)
+    }
+}
+
+impl Search<'_> {
+    /// All rows.
+    pub(crate) fn all(list: List) -> Self {
+        Self {
+            list,
+            from_id: "",
+            to_id: "~",
+            users: None,
+            keys: None,
+            models: None,
+            channels: None,
+            outcomes: None,
+            error_codes: None,
+            kinds: None,
+            requests: None,
+        }
+    }
+
+    fn has_filter(&self) -> bool {
+        let filters = [
+            self.users,
+            self.keys,
+            self.models,
+            self.channels,
+            self.outcomes,
+            self.error_codes,
+            self.kinds,
+            self.requests,
+        ];
+        filters.iter().any(Option::is_some)
+    }
+
+    /// At most `limit` rows, the newest first.
+    pub(crate) async fn rows(
+        &self,
+        store: &Store,
+        limit: usize,
+        query: &RowQuery<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let scan = Scan::begin(store);
+        for _ in 0..ATTEMPTS {
+            let Some(bounds) = self.bounds(&scan).await? else {
+                break;
+            };
+            let newest = bounds.newest.as_str();
+            let mut rows = match newest < self.to_id {
+                true => scan.read(query, newest, self.to_id, limit).await?,
+                false => Vec::new(),
+            };
+            let older = self.rows_in_blocks(&scan, &bounds, limit - rows.len(), query);
+            rows.extend(older.await?);
+            if scan.removals().await? == bounds.removals {
+                return Ok(rows);
+            }
+        }
+        scan.read(query, self.from_id, self.to_id, limit).await
+    }
+
+    /// [`Search::rows`], but only those in blocks, and the first id that is behind all blocks and in the searched range. The first id and no
+    /// rows if there are no blocks, or no filter is set.
+    pub(crate) async fn rows_in_blocks_only(
+        &self,
+        store: &Store,
+        limit: usize,
+        query: &RowQuery<'_>,
+    ) -> Result<(String, Vec<Row>), StoreError> {
+        let scan = Scan::begin(store);
+        for _ in 0..ATTEMPTS {
+            let Some(bounds) = self.bounds(&scan).await? else {
+                break;
+            };
+            let rows = self.rows_in_blocks(&scan, &bounds, limit, query).await?;
+            if scan.removals().await? == bounds.removals {
+                return Ok((bounds.newest, rows));
+            }
+        }
+        Ok((self.from_id.to_owned(), Vec::new()))
+    }
+
+    /// [`Search::rows`] without looking for blocks, for a query that does not read all rows of the range.
+    pub(crate) async fn rows_at_once(
+        &self,
+        store: &Store,
+        limit: usize,
+        query: &RowQuery<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        Scan::begin(store)
+            .read(query, self.from_id, self.to_id, limit)
+            .await
+    }
+
+    async fn rows_in_blocks(
+        &self,
+        scan: &Scan<'_>,
+        bounds: &Bounds,
+        limit: usize,
+        query: &RowQuery<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        // Frequent values are found in the newest group; for rare ones, few queries should reach back far.
+        let [first, mut last] = bounds.numbers;
+        let mut groups = 1;
+        while rows.len() < limit && last >= first {
+            let oldest = (last / GROUP_BLOCKS + 1 - groups) * GROUP_BLOCKS;
+            let part = [oldest.max(first), last];
+            for range in self.ranges(scan, part).await? {
+                if rows.len() >= limit {
+                    break;
+                }
+                let end = id_after(&range.last_id);
+                let from = range.first_id.as_str().max(self.from_id);
+                let to = end.as_str().min(self.to_id);
+                if from < to {
+                    rows.extend(scan.read(query, from, to, limit - rows.len()).await?);
+                }
+            }
+            last = part[0] - 1;
+            groups *= 2;
+        }
+        Ok(rows)
+    }
+
+    /// `None` if there are no blocks, or all rows are wanted.
+    async fn bounds(&self, scan: &Scan<'_>) -> Result<Option<Bounds>, StoreError> {
+        if !self.has_filter() {
+            return Ok(None);
+        }
+        let args = args![self.list.name(), self.from_id, self.to_id];
+        let mut rows = scan.query(&BOUNDS, args).await?;
+        let read = |row: &mut Row| -> Result<_, crate::db::DbError> {
+            Ok(Bounds {
+                removals: row.int(0)? >> REMOVALS_SHIFT,
+                newest: id_after(&row.text(1)?).max(self.from_id.to_owned()),
+                numbers: [row.int(2)?, row.int(3)?],
+            })
+        };
+        Ok(rows.first_mut().map(read).transpose()?)
+    }
+
+    /// The blocks among these in which there can be a wanted row, the newest first, joined where they are contiguous.
+    async fn ranges(&self, scan: &Scan<'_>, part: [i64; 2]) -> Result<Vec<Range>, StoreError> {
+        let groups = self.groups(scan, part).await?;
+        let mut ranges: Vec<Range> = Vec::new();
+        let sql = match self.requests {
+            Some(_) => &BLOCKS_WITH_REQUESTS,
+            None => &BLOCKS,
+        };
+        // Groups without any are not read; contiguous ones are read together.
+        for [first, last] in contiguous(groups.keys().copied()) {
+            let first = (first * GROUP_BLOCKS).max(part[0]);
+            let last = ((last + 1) * GROUP_BLOCKS - 1).min(part[1]);
+            let args = args![self.list.name(), first, last];
+            for mut row in scan.query(sql, args).await? {
+                let number = row.int(0)?;
+                let [low, high] = groups
+                    .get(&(number / GROUP_BLOCKS))
+                    .copied()
+                    .unwrap_or_default();
+                let place = number % GROUP_BLOCKS;
+                let bits = if place < HALF_GROUP { low } else { high };
+                let mut is_wanted = bits & (1 << (place % HALF_GROUP)) != 0;
+                if let Some(requests) = self.requests.filter(|_| is_wanted) {
+                    let filter = row.text(3)?;
+                    is_wanted = requests.iter().any(|id| bloom::may_contain(&filter, id));
+                }
+                if !is_wanted {
+                    continue;
+                }
+                let (first_id, last_id) = (row.text(1)?, row.text(2)?);
+                match ranges
+                    .last_mut()
+                    .filter(|range| range.last_number + 1 == number)
+                {
+                    Some(range) => (range.last_id, range.last_number) = (last_id, number),
+                    None => ranges.push(Range {
+                        first_id,
+                        last_id,
+                        last_number: number,
+                    }),
+                }
+            }
+        }
+        ranges.reverse();
+        Ok(ranges)
+    }
+
+    /// The groups of blocks among these in which there are wanted values, and the blocks of each.
+    async fn groups(
+        &self,
+        scan: &Scan<'_>,
+        [first, last]: [i64; 2],
+    ) -> Result<BTreeMap<i64, [i64; 2]>, StoreError> {
+        let filters = [
+            self.users,
+            self.keys,
+            self.models,
+            self.channels,
+            self.outcomes,
+            self.error_codes,
+        ];
+        let (first, last) = (first / GROUP_BLOCKS, last / GROUP_BLOCKS);
+        let bits = |kinds: &Vec<String>| {
+            let bits = kinds.iter().map(|kind| self.list.kind_bit(kind));
+            bits.fold(0, |all, bit| all | bit)
+        };
+        let kinds = self.kinds.map_or(-1, bits);
+        if filters.iter().all(Option::is_none) && kinds == -1 {
+            return Ok((first..=last).map(|group| (group, [-1, -1])).collect());
+        }
+        let [users, keys, models, channels, outcomes, codes] = filters.map(list_arg);
+        let args = args![
+            self.list.name(),
+            first,
+            last,
+            users.as_ref(),
+            keys.as_ref(),
+            models.as_ref(),
+            channels.as_ref(),
+            outcomes.as_ref(),
+            codes.as_ref(),
+            kinds
+        ];
+        let mut groups: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
+        for row in scan.query(&GROUPS_WITH, args).await? {
+            let [low, high] = groups.entry(row.int(0)?).or_default();
+            *low |= row.int(1)?;
+            *high |= row.int(2)?;
+        }
+        Ok(groups)
+    }
+}
+
+/// The first and last number of each run of numbers that follow each other.
+fn contiguous(numbers: impl Iterator<Item = i64>) -> Vec<[i64; 2]> {
+    let mut runs: Vec<[i64; 2]> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some([_, last]) if *last + 1 == number => *last = number,
+            _ => runs.push([number; 2]),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_follow_each_other_are_one_run() {
+        assert_eq!(
+            contiguous([1, 2, 3, 5, 8, 9].into_iter()),
+            [[1, 3], [5, 5], [8, 9]]
+        );
+        assert!(contiguous(std::iter::empty()).is_empty());
+    }
+}

@@ -1,0 +1,520 @@
+//! Lists with filters have exactly the rows that reading all of them would find, whatever blocks there are.
+
+use tollgate_core::clock::{DAY, MINUTE};
+use tollgate_core::{Millis, TaskState, id};
+use tollgate_store::{ChatFilter, ChatHold, EntryFilter, EntryPosition, Store, TaskFilter};
+
+use crate::databases::{Db, on_both};
+use crate::fixtures::{account, chat, chat_end, submit, task_at, tokens};
+
+on_both!(
+    lists_with_filters_find_what_reading_all_rows_finds,
+    a_row_that_comes_late_is_found,
+);
+
+/// When the first row was written: long before the test runs.
+const BEGIN: Millis = 1_600_000_000_000;
+/// Rows of each list: several blocks and a rest that is in none.
+const ROWS: u64 = 5000;
+/// When the rows are so old that all of them may be in blocks.
+const LATER: Millis = BEGIN + DAY;
+const QUERIES: usize = 150;
+
+/// Numbers that look random (`SplitMix64`).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    /// A small number mostly, seldom a large one: some values are frequent, some rare.
+    fn skewed(&mut self, end: u64) -> u64 {
+        let largest = self.below(end) + 1;
+        let largest = self.below(largest) + 1;
+        self.below(largest)
+    }
+
+    fn is_one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+}
+
+/// A chat or task, with what filters ask of it. Empty values are those that it does not have.
+#[derive(Clone)]
+struct Listed {
+    id: String,
+    at: Millis,
+    user: String,
+    key: String,
+    model: String,
+    channel: String,
+    outcome: String,
+    code: String,
+    kind: String,
+    /// Of a chat its request's, of a task that of its job at the provider.
+    name: String,
+    amount: i64,
+}
+
+impl Listed {
+    fn new(numbers: &mut Numbers, number: u64, is_chat: bool) -> Self {
+        // Several rows in a millisecond now and then.
+        let at = BEGIN
+            + i64::try_from(number).unwrap() * 500
+            + i64::try_from(numbers.below(3)).unwrap() * 250;
+        let user = numbers.skewed(40);
+        let outcomes: &[&str] = match is_chat {
+            true => &["done", "failed", "cut", "client_gone", "lost"],
+            false => &["2", "3", "4"],
+        };
+        let kinds: &[&str] = match is_chat {
+            true => &[
+                "chat-completions",
+                "messages",
+                "responses",
+                "generate-content",
+                "else",
+            ],
+            false => &["image", "video", "speech"],
+        };
+        let pick = |numbers: &mut Numbers, from: &[&str]| {
+            let at = numbers.skewed(from.len() as u64);
+            from[usize::try_from(at).unwrap()].to_owned()
+        };
+        // The last rows have partly not ended.
+        let is_open = number > ROWS - 100 && numbers.is_one_in(5);
+        let outcome = match is_open {
+            true => String::new(),
+            false => pick(numbers, outcomes),
+        };
+        let code = match outcome.as_str() {
+            "failed" | "3" => format!("code-{}", numbers.skewed(12)),
+            _ => String::new(),
+        };
+        Self {
+            id: if is_chat {
+                id::chat_id(at)
+            } else {
+                id::task_id(at)
+            },
+            at,
+            user: format!("user_{user}"),
+            key: format!("key_{user}_{}", numbers.skewed(3)),
+            model: format!("model-{}", numbers.skewed(30)),
+            channel: match numbers.is_one_in(9) {
+                true => String::new(),
+                false => format!("channel-{}", numbers.skewed(20)),
+            },
+            outcome,
+            code,
+            kind: pick(numbers, kinds),
+            name: match numbers.is_one_in(9) {
+                true => String::new(),
+                // Some share theirs.
+                false => format!("name_{}", numbers.below(ROWS)),
+            },
+            amount: i64::try_from(numbers.below(3)).unwrap(),
+        }
+    }
+
+    fn value(&self, filter: usize) -> &str {
+        let values = [
+            &self.user,
+            &self.key,
+            &self.model,
+            &self.channel,
+            &self.outcome,
+            &self.code,
+            &self.kind,
+            &self.name,
+        ];
+        values[filter]
+    }
+}
+
+const FILTERS: usize = 8;
+
+fn quoted(text: &str) -> String {
+    match text {
+        "" => "NULL".to_owned(),
+        text => format!("'{text}'"),
+    }
+}
+
+async fn insert(db: &Db, table: &str, rows: impl Iterator<Item = String>) {
+    let rows: Vec<_> = rows.collect();
+    for part in rows.chunks(500) {
+        db.batch(&format!("INSERT INTO {table} VALUES {}", part.join(", ")))
+            .await;
+    }
+}
+
+async fn insert_chats(db: &Db, rows: &[Listed]) {
+    let columns = "chats (id, user_id, key_id, model, format, streamed, request_id, input_price, cached_input_price, cache_write_price, \
+        output_price, reasoning_price, input, cached_input, cache_write, output, reasoning, estimated, settled, outcome, channel, attempts, \
+        opened_at, closed_at, seal)";
+    let cells = rows.iter().map(|row| {
+        let Listed { id, at, user, key, model, kind, name, amount, .. } = row;
+        let attempts = match row.code.as_str() {
+            "" => "[]".to_owned(),
+            code => format!(r#"[{{"outcome":"other"}},{{"outcome":"{code}"}}]"#),
+        };
+        let [settled, closed_at] = match row.outcome.as_str() {
+            "" => ["NULL".to_owned(), "NULL".to_owned()],
+            _ => [amount.to_string(), at.to_string()],
+        };
+        format!(
+            "('{id}', '{user}', '{key}', '{model}', '{kind}', 0, '{name}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {settled}, {}, {}, '{attempts}', \
+             {at}, {closed_at}, 0)",
+            quoted(&row.outcome),
+            quoted(&row.channel)
+        )
+    });
+    insert(db, columns, cells).await;
+}
+
+async fn insert_tasks(db: &Db, rows: &[Listed]) {
+    let columns = "tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at, fence, \
+        failed_attempts, job, adjustments, shown, error_code, cost, request_id)";
+    let cells = rows.iter().map(|row| {
+        let Listed { id, at, user, key, model, kind, .. } = row;
+        let state = if row.outcome.is_empty() { "0" } else { &row.outcome };
+        format!(
+            "('{id}', '{user}', '{key}', '{kind}', '', '{model}', {state}, 0, {at}, {at}, {at}, 0, 0, '{{}}', '[]', '{{}}', {}, 0, '')",
+            quoted(&row.code)
+        )
+    });
+    insert(db, columns, cells).await;
+    let columns = "charges (id, user_id, key_id, model, price, per, units, held, opened_at, seal)";
+    let cells = rows.iter().map(|row| {
+        let Listed {
+            id,
+            at,
+            user,
+            key,
+            model,
+            ..
+        } = row;
+        format!("('{id}', '{user}', '{key}', '{model}', 0, 1, 1, 0, {at}, 0)")
+    });
+    insert(db, columns, cells).await;
+    // An attempt before the last one, elsewhere, under another name.
+    let columns = "attempts (task_id, number, channel, fence, queued, ticket, started_at)";
+    let with_channel = rows.iter().filter(|row| !row.channel.is_empty());
+    let cells = with_channel.map(|row| {
+        let Listed { id, channel, name, at, .. } = row;
+        let name = quoted(name);
+        format!("('{id}', 1, 'channel-0', 1, 1, 'name_1', {at}), ('{id}', 2, '{channel}', 1, 1, {name}, {at})")
+    });
+    insert(db, columns, cells).await;
+}
+
+/// A random filter: of each member, the values that it allows, if it is set.
+type Filter = [Option<Vec<String>>; FILTERS];
+
+fn random_filter(numbers: &mut Numbers, rows: &[Listed]) -> Filter {
+    let mut filter = Filter::default();
+    let row = &rows[usize::try_from(numbers.below(rows.len() as u64)).unwrap()];
+    for (member, wanted) in filter.iter_mut().enumerate() {
+        if !numbers.is_one_in(4) {
+            continue;
+        }
+        let mut values = Vec::new();
+        for _ in 0..=numbers.skewed(3) {
+            let other = &rows[usize::try_from(numbers.below(rows.len() as u64)).unwrap()];
+            values.push(match numbers.below(4) {
+                0 => other.value(member).to_owned(),
+                1 => "nothing has this".to_owned(),
+                _ => row.value(member).to_owned(),
+            });
+        }
+        values.retain(|value| !value.is_empty());
+        *wanted = Some(values);
+    }
+    filter
+}
+
+/// A window of time, mostly with its ends within the rows.
+fn random_window(numbers: &mut Numbers) -> [Millis; 2] {
+    let mut time = || BEGIN + i64::try_from(numbers.below(ROWS * 500)).unwrap();
+    let (a, b) = (time(), time());
+    match numbers.below(3) {
+        0 => [0, LATER],
+        _ => [a.min(b), a.max(b)],
+    }
+}
+
+/// The ids that must be listed, the newest first.
+fn expected<'a>(
+    rows: &'a [Listed],
+    filter: &Filter,
+    [from, to]: [Millis; 2],
+    before: Option<&str>,
+) -> Vec<&'a str> {
+    let is_wanted = |row: &&Listed| {
+        let has_values = filter.iter().enumerate().all(|(member, values)| {
+            let value = row.value(member);
+            values.as_ref().is_none_or(|values| {
+                !value.is_empty() && values.iter().any(|wanted| wanted == value)
+            })
+        });
+        has_values
+            && (from..to).contains(&row.at)
+            && before.is_none_or(|before| row.id.as_str() < before)
+    };
+    let mut ids: Vec<_> = rows
+        .iter()
+        .filter(is_wanted)
+        .map(|row| row.id.as_str())
+        .collect();
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    ids
+}
+
+fn chat_filter(filter: &Filter, [from, to]: [Millis; 2]) -> ChatFilter {
+    let [
+        user_ids,
+        key_ids,
+        models,
+        channels,
+        outcomes,
+        error_codes,
+        formats,
+        request_ids,
+    ] = filter.clone();
+    ChatFilter {
+        from,
+        to,
+        user_ids,
+        key_ids,
+        models,
+        formats,
+        channels,
+        outcomes,
+        request_ids,
+        error_codes,
+    }
+}
+
+fn task_filter(filter: &Filter, [from, to]: [Millis; 2]) -> TaskFilter {
+    let [
+        user_ids,
+        key_ids,
+        models,
+        channels,
+        states,
+        error_codes,
+        kinds,
+        provider_job_ids,
+    ] = filter.clone();
+    let state = |number: &String| number.parse().ok().and_then(TaskState::from_number);
+    let states = states.map(|numbers| numbers.iter().filter_map(state).collect());
+    TaskFilter {
+        from,
+        to,
+        user_ids,
+        key_ids,
+        kinds,
+        models,
+        channels,
+        states,
+        error_codes,
+        provider_job_ids,
+    }
+}
+
+/// Compares pages of random searches.
+async fn compare(store: &Store, numbers: &mut Numbers, chats: &[Listed], tasks: &[Listed]) {
+    for _ in 0..QUERIES {
+        let window = random_window(numbers);
+        let limit = usize::try_from(1 + numbers.skewed(300)).unwrap();
+        for (rows, is_chat) in [(chats, true), (tasks, false)] {
+            let filter = random_filter(numbers, rows);
+            let mut before = match numbers.is_one_in(2) {
+                true => None,
+                false => Some(
+                    rows[usize::try_from(numbers.below(rows.len() as u64)).unwrap()]
+                        .id
+                        .clone(),
+                ),
+            };
+            // Two pages.
+            for _ in 0..2 {
+                let start = before.as_deref();
+                let listed: Vec<String> = match is_chat {
+                    true => {
+                        let filter = chat_filter(&filter, window);
+                        let page = store.admin_list_chats(&filter, start, limit);
+                        page.await
+                            .unwrap()
+                            .into_iter()
+                            .map(|chat| chat.id)
+                            .collect()
+                    }
+                    false => {
+                        let filter = task_filter(&filter, window);
+                        let page = store.admin_list_tasks(&filter, start, limit);
+                        page.await
+                            .unwrap()
+                            .into_iter()
+                            .map(|task| task.id)
+                            .collect()
+                    }
+                };
+                let mut all = expected(rows, &filter, window, start);
+                all.truncate(limit);
+                assert_eq!(listed, all, "{filter:?} {window:?} {start:?} {limit}");
+                before = listed.last().cloned();
+            }
+        }
+        compare_entries(store, numbers, chats, window, limit).await;
+    }
+}
+
+/// The entries of a key, or a user, which are charges of chats.
+async fn compare_entries(
+    store: &Store,
+    numbers: &mut Numbers,
+    chats: &[Listed],
+    window: [Millis; 2],
+    limit: usize,
+) {
+    let row = &chats[usize::try_from(numbers.below(chats.len() as u64)).unwrap()];
+    let mut filter = Filter::default();
+    filter[0] = Some(vec![row.user.clone()]);
+    if numbers.is_one_in(2) {
+        filter[1] = Some(vec![row.key.clone()]);
+    }
+    let charged: Vec<_> = chats
+        .iter()
+        .filter(|row| !row.outcome.is_empty() && row.amount != 0)
+        .cloned()
+        .collect();
+    let [from, to] = window;
+    let entries = EntryFilter {
+        from,
+        to,
+        user_ids: filter[0].clone(),
+        key_ids: filter[1].clone(),
+        kinds: None,
+    };
+    let mut after: Option<EntryPosition> = None;
+    for _ in 0..2 {
+        let page = store
+            .list_entries(&entries, after.as_ref(), limit)
+            .await
+            .unwrap();
+        let listed: Vec<_> = page.iter().map(|entry| entry.object_id.as_str()).collect();
+        let start = after.as_ref().map(|after| after.object_id.as_str());
+        let mut all = expected(&charged, &filter, window, start);
+        all.truncate(limit);
+        assert_eq!(listed, all, "{entries:?} {after:?} {limit}");
+        after = page.last().map(|entry| EntryPosition {
+            at: entry.at,
+            object_id: entry.object_id.clone(),
+            kind: entry.kind.clone(),
+        });
+    }
+}
+
+async fn build(store: &Store, now: Millis) {
+    while store.build_list_blocks(now).await.unwrap() {}
+}
+
+async fn blocks(db: &Db, list: &str) -> i64 {
+    db.number(&format!(
+        "SELECT COUNT(*) FROM list_blocks WHERE list = '{list}'"
+    ))
+    .await
+}
+
+async fn lists_with_filters_find_what_reading_all_rows_finds(db: &Db) {
+    let store = db.open().await;
+    let mut numbers = Numbers(7);
+    let chats: Vec<_> = (0..ROWS)
+        .map(|n| Listed::new(&mut numbers, n, true))
+        .collect();
+    let tasks: Vec<_> = (0..ROWS)
+        .map(|n| Listed::new(&mut numbers, n, false))
+        .collect();
+    insert_chats(db, &chats).await;
+    insert_tasks(db, &tasks).await;
+    compare(&store, &mut numbers, &chats, &tasks).await;
+    // Nothing is in a block until it is some minutes old, then only whole blocks of what has ended.
+    build(&store, BEGIN + MINUTE).await;
+    assert_eq!(blocks(db, "chats").await, 0);
+    build(&store, BEGIN + i64::try_from(ROWS).unwrap() * 250).await;
+    assert!((1..3).contains(&blocks(db, "chats").await));
+    compare(&store, &mut numbers, &chats, &tasks).await;
+    build(&store, LATER).await;
+    assert_eq!(
+        [blocks(db, "chats").await, blocks(db, "tasks").await],
+        [4, 4]
+    );
+    compare(&store, &mut numbers, &chats, &tasks).await;
+    // These rows have no checksum and no usage.
+    db.batch("DELETE FROM chats; DELETE FROM attempts; DELETE FROM charges; DELETE FROM tasks")
+        .await;
+}
+
+async fn a_row_that_comes_late_is_found(db: &Db) {
+    let store = db.open().await;
+    let mut numbers = Numbers(8);
+    let chats: Vec<_> = (0..ROWS)
+        .map(|n| Listed::new(&mut numbers, n, true))
+        .collect();
+    let tasks: Vec<_> = (0..ROWS)
+        .map(|n| Listed::new(&mut numbers, n, false))
+        .collect();
+    insert_chats(db, &chats).await;
+    insert_tasks(db, &tasks).await;
+    build(&store, LATER).await;
+    let ann = account(&store, "ann", "100").await;
+    let at = chats[2500].at;
+    let mut late = chat(&ann, "1", "1");
+    late.id = id::chat_id(at);
+    let chat_id = late.id.clone();
+    let end = tollgate_store::ChatEnd {
+        ended_at: at,
+        ..chat_end(tokens(500_000, 0))
+    };
+    store.settle_chat(late, &ChatHold::None, end).await.unwrap();
+    let task_id = submit(&store, task_at(&ann, 1, "0.1", at)).await;
+    let find = async || {
+        let users = Some(vec![ann.user_id.clone()]);
+        let chats = ChatFilter {
+            to: LATER,
+            user_ids: users.clone(),
+            ..ChatFilter::default()
+        };
+        let tasks = TaskFilter {
+            to: LATER,
+            user_ids: users,
+            ..TaskFilter::default()
+        };
+        let chats = store.admin_list_chats(&chats, None, 9).await.unwrap();
+        let tasks = store.admin_list_tasks(&tasks, None, 9).await.unwrap();
+        let ids = chats.into_iter().map(|chat| chat.id);
+        ids.chain(tasks.into_iter().map(|task| task.id))
+            .collect::<Vec<_>>()
+    };
+    let both = [chat_id, task_id];
+    assert_eq!(
+        [blocks(db, "chats").await, blocks(db, "tasks").await],
+        [2, 2]
+    );
+    assert_eq!(find().await, both);
+    // The task has not ended: its block is not built.
+    build(&store, LATER).await;
+    assert_eq!(
+        [blocks(db, "chats").await, blocks(db, "tasks").await],
+        [4, 2]
+    );
+    assert_eq!(find().await, both);
+    db.batch("DELETE FROM chats WHERE seal = 0").await;
+    db.batch("DELETE FROM attempts; DELETE FROM tasks WHERE family = ''; DELETE FROM charges WHERE seal = 0").await;
+}
