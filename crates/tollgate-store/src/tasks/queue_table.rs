@@ -6,6 +6,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tokio_postgres::Config;
 use tollgate_core::Millis;
 
 use super::shards::Shards;
@@ -155,22 +158,30 @@ impl Store {
         if !older.is_empty() {
             return Ok(false);
         }
-        let mut connection = postgres::Connection::open(config).await?;
-        let mut tx = Tx::Postgres(connection.begin().await?);
-        if let Tx::Postgres(pg) = &mut tx {
-            pg.script(LOCK_ALONE).await?;
-        }
-        // Another leader may have moved it meanwhile, or an older node have come.
-        let moved = tx.first(&HAS_MOVED, &[]).await?;
-        let moved = moved.map_or(Ok(0), |row| row.int(0))? != 0;
-        let older = tx.query(&OLDER_NODES, args![now, QUEUE_SCHEMA]).await?;
-        if !moved && older.is_empty() {
-            move_queue(&mut tx).await?;
-            tracing::info!("the state of unfinished tasks has moved to the table queue");
-        }
-        if let Tx::Postgres(pg) = tx {
-            pg.commit().await?;
-        }
+        let (config, runtime) = (config.clone(), Handle::current());
+        // A transaction stays on its thread.
+        let moved = spawn_blocking(move || runtime.block_on(move_unless_older(&config, now)));
+        let moved = moved.await;
+        moved.map_err(|e| StoreError::Broken(format!("the move ended: {e}")))??;
         Ok(self.queue_table().await? == QueueTable::Queue)
     }
+}
+
+/// Moves the state in a transaction, unless another leader has moved it meanwhile, or an older node has come.
+async fn move_unless_older(config: &Config, now: Millis) -> Result<(), DbError> {
+    let mut connection = postgres::Connection::open(config).await?;
+    let mut pg = connection.begin().await?;
+    pg.script(LOCK_ALONE).await?;
+    let mut tx = Tx::Postgres(pg);
+    let moved = tx.first(&HAS_MOVED, &[]).await?;
+    let moved = moved.map_or(Ok(0), |row| row.int(0))? != 0;
+    let older = tx.query(&OLDER_NODES, args![now, QUEUE_SCHEMA]).await?;
+    if !moved && older.is_empty() {
+        move_queue(&mut tx).await?;
+        tracing::info!("the state of unfinished tasks has moved to the table queue");
+    }
+    if let Tx::Postgres(pg) = tx {
+        pg.commit().await?;
+    }
+    Ok(())
 }
