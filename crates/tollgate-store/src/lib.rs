@@ -20,6 +20,7 @@ mod list_blocks;
 mod nodes;
 #[cfg(test)]
 mod query_plans;
+mod replica;
 mod retention;
 mod schema;
 mod slow_queries;

@@ -68,7 +68,6 @@ const QUEUE: &[&QueueSql] = &[
     &lease::RELEASE_LEASES,
     &lease::RENEW_LEASE,
     &lease::SET_PROGRESS,
-    &totals::UNFINISHED,
     &totals::UNFINISHED_OF_USER,
 ];
 
@@ -94,7 +93,6 @@ fn no_frequent_statement_scans_a_table() {
         // The indices of unfinished rows, the nodes and the list in a parameter are short.
         let is_short = |step: &str| {
             [
-                "SCAN queue",
                 "INDEX queue_due",
                 "INDEX queue_leased",
                 "INDEX callbacks_due",

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::db::{DbError, Row, Sql, Value, disk_reserve, postgres, sqlite};
 use crate::error::StoreError;
+use crate::replica::Replica;
 use crate::slow_queries::SlowReaders;
 use crate::writer::{Target, Write, Writer, WriterStats};
 
@@ -32,6 +33,7 @@ pub struct Store {
     pub(crate) writer: Writer,
     pub(crate) readers: Arc<Readers>,
     pub(crate) slow_readers: Arc<SlowReaders>,
+    pub(crate) replica: Option<Arc<Replica>>,
 }
 
 /// Connections for reading, and what opens another one.
@@ -75,6 +77,7 @@ impl Store {
             writer,
             readers: Arc::new(readers),
             slow_readers: Arc::new(slow_readers),
+            replica: None,
         })
     }
 

@@ -68,20 +68,16 @@ pub struct StoreTotals {
 impl Store {
     /// How many unfinished tasks a user has, counted up to `max`.
     pub async fn unfinished_tasks(&self, user_id: &str, max: u32) -> Result<u32, StoreError> {
-        let unfinished = UNFINISHED_OF_USER.on(self.queue_table().await?);
-        self.count_of_user(unfinished, user_id, max).await
+        let args = args![user_id, i64::from(max)];
+        let rows = self.query_queue(&UNFINISHED_OF_USER, args).await?;
+        read_count(&rows, max)
     }
 
     /// How many webhooks of a user's tasks wait to be delivered, counted up to `max`.
     pub async fn waiting_webhooks(&self, user_id: &str, max: u32) -> Result<u32, StoreError> {
-        self.count_of_user(&WAITING_WEBHOOKS_OF_USER, user_id, max)
-            .await
-    }
-
-    async fn count_of_user(&self, sql: &Sql, user_id: &str, max: u32) -> Result<u32, StoreError> {
         let args = args![user_id, i64::from(max)];
-        let count = self.first(sql, args, |row| row.int(0)).await?;
-        Ok(u32::try_from(count.unwrap_or(0)).unwrap_or(max))
+        let rows = self.query(&WAITING_WEBHOOKS_OF_USER, args).await?;
+        read_count(&rows, max)
     }
 
     /// The totals; an error if the database does not answer.
@@ -94,6 +90,12 @@ impl Store {
             _ => Err(StoreError::Broken("totals: no row".to_owned())),
         }
     }
+}
+
+/// The one number of a row, up to `max`.
+fn read_count(rows: &[Row], max: u32) -> Result<u32, StoreError> {
+    let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
+    Ok(u32::try_from(count).unwrap_or(max))
 }
 
 /// From the rows of [`UNFINISHED`] and [`SUMS`].

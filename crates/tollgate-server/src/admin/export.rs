@@ -65,6 +65,7 @@ const OF_ONE_NODE: &[&str] = &[
     "admin.tls.client_ca",
     "admin.tls.key",
     "data_dir",
+    "database.replica_url",
     "database.url",
     "listen",
     "metrics.listen",

@@ -239,10 +239,13 @@ fn database_location(config: &Config) -> DatabaseLocation {
 /// Opens the configured database, making the data directory where it is needed.
 async fn open_store(config: &Config) -> Result<Store, Failed> {
     crate::storage::data_dir::create(&config.data_dir)?;
-    Store::open(&database_location(config))
-        .await
-        .map_err(|e| match e {
-            StoreError::Setup(sentence) => Failed::from(sentence),
-            e => Failed::from(format!("cannot open the database: {e}")),
-        })
+    let opened = Store::open(&database_location(config)).await;
+    let with_replica = |store: Store| match &config.replica_url {
+        Some(url) => store.with_replica(url.expose()),
+        None => Ok(store),
+    };
+    opened.and_then(with_replica).map_err(|e| match e {
+        StoreError::Setup(sentence) => Failed::from(sentence),
+        e => Failed::from(format!("cannot open the database: {e}")),
+    })
 }

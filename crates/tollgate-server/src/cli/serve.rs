@@ -19,6 +19,7 @@ use crate::alerts::AlertSender;
 use crate::cluster::clock_sync::{self, ClockSync};
 use crate::cluster::node_inbox::LocalInbox;
 use crate::cluster::permit_sync;
+use crate::cluster::replica::ReplicaWatch;
 use crate::config::{Config, Overrides};
 use crate::http::server::Listener;
 use crate::http::tls::ServerTls;
@@ -305,6 +306,14 @@ fn start_background_loops(
         let heartbeat = Arc::clone(&heartbeat);
         async move { heartbeat.run().await }
     };
+    if app.config.replica_url.is_some() {
+        let replica = Arc::new(ReplicaWatch::new(app.store.clone(), metrics()));
+        let watch = move || {
+            let replica = Arc::clone(&replica);
+            async move { replica.run().await }
+        };
+        loops.spawn(run_forever("replica", metrics(), never(), watch));
+    }
     if app.store.is_shared() {
         let heartbeat = Arc::clone(&app.heartbeat);
         let return_grants = move || {

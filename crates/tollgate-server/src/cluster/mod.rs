@@ -9,3 +9,4 @@ pub mod node_inbox;
 pub mod peers;
 pub mod permit_sync;
 pub mod readiness;
+pub mod replica;

@@ -72,10 +72,42 @@ fn is_base_url(text: &str) -> bool {
     })
 }
 
-/// `sqlite:` (`None`) or `postgres://…`, which can hold a password: no error repeats it.
-pub(super) fn database_url<'de, D: Deserializer<'de>>(
+/// The database, and a replica of it.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct DatabaseSettings {
+    #[serde(deserialize_with = "database_url")]
+    pub(super) url: Option<Secret>,
+    #[serde(deserialize_with = "replica_url")]
+    pub(super) replica_url: Option<Secret>,
+}
+
+/// A replica only of PostgreSQL.
+pub(super) fn database<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Secret>, D::Error> {
+) -> Result<DatabaseSettings, D::Error> {
+    let settings = DatabaseSettings::deserialize(deserializer)?;
+    if settings.replica_url.is_some() && settings.url.is_none() {
+        return Err(D::Error::custom(
+            "has database.replica_url, but needs database.url of a PostgreSQL too",
+        ));
+    }
+    Ok(settings)
+}
+
+/// `postgres://…`.
+fn replica_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    let url = String::deserialize(deserializer)?;
+    match url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        true => Ok(Some(Secret::new(url))),
+        false => Err(D::Error::custom(
+            "takes postgres://USER:PASSWORD@HOST/DATABASE",
+        )),
+    }
+}
+
+/// `sqlite:` (`None`) or `postgres://…`, which can hold a password: no error repeats it.
+fn database_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.as_str() {
         "sqlite:" => Ok(None),

@@ -130,6 +130,8 @@ pub struct Config {
     pub drain_s: u64,
     /// A `postgres://` URL; `None` means SQLite in the data directory.
     pub database_url: Option<Secret>,
+    /// A `postgres://` URL of a streaming replica of that database.
+    pub replica_url: Option<Secret>,
     /// Non-public networks that client-given URLs may reach.
     pub allow_private_urls: Vec<IpNet>,
     /// How long things are kept.
@@ -189,7 +191,8 @@ struct Settings {
     chat: Chat,
     currency: Currency,
     data_dir: PathBuf,
-    database: DatabaseSettings,
+    #[serde(deserialize_with = "addresses::database")]
+    database: addresses::DatabaseSettings,
     demo: bool,
     #[serde(deserialize_with = "whole::<_, _, 0, 3_600>")]
     drain_s: u64,
@@ -226,7 +229,7 @@ impl Default for Settings {
             chat: Chat::default(),
             currency: Currency::default(),
             data_dir: PathBuf::from("./tollgate-data"),
-            database: DatabaseSettings::default(),
+            database: addresses::DatabaseSettings::default(),
             demo: true,
             drain_s: 30,
             expiry: Expiry::default(),
@@ -258,13 +261,6 @@ impl Default for Settings {
 struct SecretsSettings {
     #[serde(deserialize_with = "fields::long_secret")]
     key: Option<Secret>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct DatabaseSettings {
-    #[serde(deserialize_with = "addresses::database_url")]
-    url: Option<Secret>,
 }
 
 #[derive(Default, Deserialize)]
@@ -454,6 +450,7 @@ impl Config {
             demo: settings.demo,
             drain_s: settings.drain_s,
             database_url: settings.database.url,
+            replica_url: settings.database.replica_url,
             allow_private_urls: settings
                 .media
                 .allow_private_urls

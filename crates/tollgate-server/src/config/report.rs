@@ -109,7 +109,7 @@ impl Config {
             "chat": self.chat,
             "currency": self.currency.to_string(),
             "data_dir": self.data_dir,
-            "database": { "url": hidden(&self.database_url) },
+            "database": { "url": hidden(&self.database_url), "replica_url": hidden(&self.replica_url) },
             "demo": self.demo,
             "drain_s": self.drain_s,
             "expiry": self.expiry,

@@ -1,5 +1,7 @@
 //! What this node is among the others on its database.
 
+use std::sync::OnceLock;
+
 use prometheus::{Gauge, GaugeVec, Opts, Registry};
 use tollgate_core::{Millis, clock};
 
@@ -9,6 +11,8 @@ pub(super) struct ClusterMetrics {
     leader: Gauge,
     clock_offset: Gauge,
     not_ready: GaugeVec,
+    replica_up: OnceLock<Gauge>,
+    registry: Registry,
 }
 
 impl ClusterMetrics {
@@ -39,12 +43,24 @@ impl ClusterMetrics {
                 registry,
                 GaugeVec::new(not_ready, &["cause"]).expect("a good name"),
             ),
+            replica_up: OnceLock::new(),
+            registry: registry.clone(),
         }
     }
 
     pub(super) fn set_nodes(&self, count: u32, is_leader: bool) {
         self.nodes.set(f64::from(count));
         self.leader.set(f64::from(u8::from(is_leader)));
+    }
+
+    /// Registers the gauge when it is first set: there is none without a replica.
+    pub(super) fn set_replica_up(&self, is_up: bool) {
+        let gauge = self.replica_up.get_or_init(|| {
+            let help = "1 while the replica of the database is read";
+            let gauge = Gauge::with_opts(Opts::new("tollgate_replica_up", help));
+            super::register(&self.registry, gauge.expect("a good name"))
+        });
+        gauge.set(f64::from(u8::from(is_up)));
     }
 
     pub(super) fn set_clock_offset(&self, offset: Millis) {

@@ -280,6 +280,11 @@ impl Metrics {
         self.cluster.set_clock_offset(offset);
     }
 
+    /// Whether the replica of the database is read.
+    pub fn set_replica_up(&self, is_up: bool) {
+        self.cluster.set_replica_up(is_up);
+    }
+
     /// Whether `cause` keeps this node from being ready.
     pub fn set_not_ready(&self, cause: &str, is_so: bool) {
         self.cluster.set_not_ready(cause, is_so);

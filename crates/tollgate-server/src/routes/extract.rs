@@ -49,7 +49,11 @@ pub(super) async fn find_task(app: &App, caller: &Caller, task_id: &str) -> Resu
     if !id::is_task_id(task_id) {
         return Err(view::task_not_found());
     }
-    let task = app.store.task(task_id).await.map_err(errors::from_store)?;
+    let task = app
+        .store
+        .polled_task(task_id)
+        .await
+        .map_err(errors::from_store)?;
     task.filter(|task| task.user_id == caller.key.user_id)
         .ok_or_else(view::task_not_found)
 }

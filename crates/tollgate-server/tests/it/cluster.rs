@@ -15,6 +15,7 @@ on_postgres!(
     another_node_leads_when_the_leader_dies,
     without_redis_each_node_admits_its_share,
     what_a_full_node_leaves_is_taken_by_another,
+    a_node_without_its_replica_is_as_ready_as_before,
 );
 
 const OWNER: &str = "the-operators-own-admin-key-0123456789";
@@ -348,4 +349,27 @@ async fn what_a_full_node_leaves_is_taken_by_another(_: Backend) {
     a.terminate().await;
     b.terminate().await;
     a.close().await;
+}
+
+async fn a_node_without_its_replica_is_as_ready_as_before(_: Backend) {
+    let lost = "postgres://u:a-secret-password@127.0.0.1:1/d";
+    let setup = node().env("TOLLGATE_DATABASE__REPLICA_URL", lost);
+    let mut gateway = setup.start().await;
+    until_ready(&gateway).await;
+    let client = gateway.unlimited_client().await;
+    let id = client
+        .submit(&json!({ "model": IMAGE, "prompt": "a pier" }))
+        .await;
+    client.wait_for_end(&id).await;
+    let listed = owner_of(&gateway).get_json("/admin/v1/tasks").await;
+    assert_eq!(listed["data"][0]["id"], id.as_str());
+    assert!(gateway.metric("tollgate_replica_up").await < 0.5);
+    let records = gateway.cli_json(&["doctor"]).await;
+    let found = records.as_array().unwrap().iter();
+    let found = found.filter(|record| record["check"] == "replica");
+    let levels: Vec<&Value> = found.map(|record| &record["level"]).collect();
+    assert_eq!(levels, ["warn"], "{records}");
+    gateway.terminate().await;
+    assert!(!gateway.log().contains("a-secret-password"));
+    gateway.close().await;
 }

@@ -10,6 +10,7 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::list_blocks::List;
 use crate::list_blocks::search::{RowQuery, Search};
+use crate::replica::{CHAT_WRITE_TIME, Source};
 use crate::store::Store;
 
 macro_rules! select_chats {
@@ -141,6 +142,32 @@ impl Store {
         before: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ChatItem>, StoreError> {
+        let list = async |source, times, limit| {
+            self.list_chats_between(source, filter, times, before, limit)
+                .await
+        };
+        let Some(until) = self.replica_complete_until(CHAT_WRITE_TIME) else {
+            return list(Source::Primary, (filter.from, filter.to), limit).await;
+        };
+        // Chats of that age have ended, or are released as lost.
+        let until = until.clamp(filter.from, filter.to.max(filter.from));
+        let mut items = list(Source::Primary, (until, filter.to), limit).await?;
+        let left = limit - items.len().min(limit);
+        if left > 0 {
+            items.extend(list(Source::Replica, (filter.from, until), left).await?);
+        }
+        Ok(items)
+    }
+
+    /// Those with ids of these times.
+    async fn list_chats_between(
+        &self,
+        source: Source,
+        filter: &ChatFilter,
+        (from, to): (Millis, Millis),
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ChatItem>, StoreError> {
         let lists = [
             &filter.user_ids,
             &filter.key_ids,
@@ -161,8 +188,8 @@ impl Store {
             requests,
             codes,
         ] = lists.map(|list| list_arg(list.as_ref()));
-        let from = id::min_chat_id_at(filter.from);
-        let to = id::min_chat_id_at(filter.to);
+        let from = id::min_chat_id_at(from);
+        let to = id::min_chat_id_at(to);
         let search = Search {
             list: List::Chats,
             from_id: &from,
@@ -175,6 +202,7 @@ impl Store {
             error_codes: filter.error_codes.as_ref(),
             kinds: filter.formats.as_ref(),
             requests: filter.request_ids.as_ref(),
+            source,
         };
         let query = RowQuery {
             sql: &LIST_CHATS,

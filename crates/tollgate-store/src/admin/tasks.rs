@@ -14,6 +14,7 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::list_blocks::List;
 use crate::list_blocks::search::{RowQuery, Search};
+use crate::replica::{Source, TASK_WRITE_TIME};
 use crate::store::Store;
 use crate::task_versions::TaskVersions;
 use crate::tasks::finish::{CancelOutcome, EndByForce};
@@ -104,6 +105,8 @@ pub struct TaskFilter {
 pub struct TaskItem {
     /// Its id, which is its place in the list.
     pub id: String,
+    /// Whether it has ended.
+    is_final: bool,
     value: Value,
 }
 
@@ -139,7 +142,11 @@ impl TaskItem {
             "started_at": row.opt_int(13)?.map(time_json),
             "ended_at": row.opt_int(14)?.map(time_json),
         });
-        Ok(Self { id, value })
+        Ok(Self {
+            id,
+            is_final: state.is_final(),
+            value,
+        })
     }
 }
 
@@ -211,6 +218,35 @@ impl Store {
         before: Option<&str>,
         limit: usize,
     ) -> Result<Vec<TaskItem>, StoreError> {
+        let list = async |source, times, limit| {
+            self.list_tasks_between(source, filter, times, before, limit)
+                .await
+        };
+        let Some(until) = self.replica_complete_until(TASK_WRITE_TIME) else {
+            return list(Source::Primary, (filter.from, filter.to), limit).await;
+        };
+        let until = until.clamp(filter.from, filter.to.max(filter.from));
+        let mut items = list(Source::Primary, (until, filter.to), limit).await?;
+        let (older, left) = ((filter.from, until), limit - items.len().min(limit));
+        if left > 0 {
+            let mut ended = list(Source::Replica, older, left).await?;
+            if ended.iter().any(|item| !item.is_final) {
+                ended = list(Source::Primary, older, left).await?;
+            }
+            items.extend(ended);
+        }
+        Ok(items)
+    }
+
+    /// Those with ids of these times.
+    async fn list_tasks_between(
+        &self,
+        source: Source,
+        filter: &TaskFilter,
+        (from, to): (Millis, Millis),
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskItem>, StoreError> {
         let state_numbers = filter.states.as_ref().map(|states| {
             let numbers = states.iter().map(|state| state.number().to_string());
             numbers.collect::<Vec<_>>()
@@ -227,8 +263,8 @@ impl Store {
         ];
         let [users, keys, kinds, models, channels, states, codes, jobs] =
             lists.map(|list| list_arg(list.as_ref()));
-        let from = id::min_task_id_at(filter.from);
-        let to = id::min_task_id_at(filter.to);
+        let from = id::min_task_id_at(from);
+        let to = id::min_task_id_at(to);
         let search = Search {
             list: List::Tasks,
             from_id: &from,
@@ -241,6 +277,7 @@ impl Store {
             error_codes: filter.error_codes.as_ref(),
             kinds: filter.kinds.as_ref(),
             requests: None,
+            source,
         };
         let query = RowQuery {
             sql: match filter.provider_job_ids {

@@ -197,12 +197,17 @@ impl Store {
         request: &AdminRequest,
         change: C,
     ) -> AdminResult {
-        self.write(AdminWrite {
+        let written = self.write(AdminWrite {
             request: request.clone(),
             write_id: id::short_id("write_"),
             change,
-        })
-        .await
+        });
+        let written = written.await;
+        // A refund changes what has ended.
+        if let Some(replica) = &self.replica {
+            replica.note_change();
+        }
+        written
     }
 }
 

@@ -7,6 +7,7 @@ use super::{GROUP_BLOCKS, HALF_GROUP, List, REMOVALS_SHIFT, bloom, id_after};
 use crate::admin::{list_arg, one_of};
 use crate::db::{Row, Sql, Value, args};
 use crate::error::StoreError;
+use crate::replica::Source;
 use crate::store::Store;
 
 /// How often a search is begun that meets removed blocks, before it reads all rows.
@@ -66,6 +67,8 @@ pub(crate) struct Search<'a> {
     /// Formats of chats, or kinds of tasks.
     pub(crate) kinds: Option<&'a Vec<String>>,
     pub(crate) requests: Option<&'a Vec<String>>,
+    /// The database that is read.
+    pub(crate) source: Source,
 }
 
 /// Where the rows of a list are that are in blocks.
@@ -96,19 +99,25 @@ pub(crate) struct RowQuery<'a> {
 /// The queries of one search, which end at the same time limit.
 struct Scan<'a> {
     store: &'a Store,
+    source: Source,
     until: Instant,
 }
 
 impl<'a> Scan<'a> {
-    fn begin(store: &'a Store) -> Self {
+    fn begin(store: &'a Store, source: Source) -> Self {
         Self {
             store,
+            source,
             until: Instant::now() + TIME_LIMIT,
         }
     }
 
     async fn query(&self, sql: &'static Sql, args: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        self.store.query_slow_until(sql, args, self.until).await
+        match self.source {
+            Source::Primary => self.store.query_slow_until(sql, args, self.until).await,
+            // If it is lost between two queries, the rest comes from the primary, whose blocks are those or newer ones.
+            Source::Replica => self.store.query_slow_from(self.source, sql, args).await,
+        }
     }
 
     async fn read(
@@ -147,6 +156,7 @@ impl Search<'_> {
             error_codes: None,
             kinds: None,
             requests: None,
+            source: Source::Primary,
         }
     }
 
@@ -171,7 +181,7 @@ impl Search<'_> {
         limit: usize,
         query: &RowQuery<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let scan = Scan::begin(store);
+        let scan = Scan::begin(store, self.source);
         for _ in 0..ATTEMPTS {
             let Some(bounds) = self.bounds(&scan).await? else {
                 break;
@@ -198,7 +208,7 @@ impl Search<'_> {
         limit: usize,
         query: &RowQuery<'_>,
     ) -> Result<(String, Vec<Row>), StoreError> {
-        let scan = Scan::begin(store);
+        let scan = Scan::begin(store, self.source);
         for _ in 0..ATTEMPTS {
             let Some(bounds) = self.bounds(&scan).await? else {
                 break;
@@ -218,7 +228,7 @@ impl Search<'_> {
         limit: usize,
         query: &RowQuery<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        Scan::begin(store)
+        Scan::begin(store, self.source)
             .read(query, self.from_id, self.to_id, limit)
             .await
     }

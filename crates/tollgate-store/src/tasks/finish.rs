@@ -170,8 +170,7 @@ impl Store {
 
     /// Up to 100 unfinished tasks whose deadline was at `until` or before, the earliest first.
     pub async fn overdue_tasks(&self, until: Millis) -> Result<Vec<Task>, StoreError> {
-        let overdue = OVERDUE_TASKS.on(self.queue_table().await?);
-        let mut rows = self.query(overdue, args![until]).await?;
+        let mut rows = self.query_queue(&OVERDUE_TASKS, args![until]).await?;
         let tasks = rows.iter_mut().map(read_task);
         Ok(tasks.collect::<Result<_, _>>()?)
     }

@@ -161,9 +161,8 @@ impl Store {
         let table = self.queue_table().await?;
         let own_shards = self.writer.queue_state.own_shards();
         if table == QueueTable::Tasks || own_shards == Shards::ALL {
-            let next = NEXT_DUE_AT.on(table);
-            let at = self.first(next, &[], |row| row.opt_int(0)).await?;
-            return Ok(at.flatten());
+            let rows = self.query_queue(&NEXT_DUE_AT, &[]).await?;
+            return Ok(rows.first().map_or(Ok(None), |row| row.opt_int(0))?);
         }
         let mut first = None;
         for row in self.query(&NEXT_DUE, &[]).await? {

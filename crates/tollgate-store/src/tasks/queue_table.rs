@@ -6,14 +6,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
-use tokio_postgres::Config;
 use tollgate_core::Millis;
 
 use super::shards::Shards;
 use crate::db::migrate::{QUEUE_SCHEMA, move_queue};
-use crate::db::{DbError, Sql, Tx, args, postgres};
+use crate::db::{DbError, Row, Sql, Tx, Value, args, postgres};
 use crate::error::StoreError;
 use crate::store::{Readers, Store};
 
@@ -132,6 +129,22 @@ impl Store {
         own.store(shards.bits(), Ordering::Relaxed);
     }
 
+    /// Runs a query on a reader's connection. One that waited while the state moved, or that came just before, fails on the old columns: then it is run on
+    /// the table that leads now.
+    pub(crate) async fn query_queue(
+        &self,
+        sql: &QueueSql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let table = self.queue_table().await?;
+        let rows = self.query(sql.on(table), args).await;
+        let may_have_moved = table == QueueTable::Tasks && rows.is_err();
+        if may_have_moved && self.queue_table().await? == QueueTable::Queue {
+            return self.query(&sql.queue, args).await;
+        }
+        rows
+    }
+
     /// Which table leads now. Until the state has moved, it may do so before the next read.
     pub(crate) async fn queue_table(&self) -> Result<QueueTable, StoreError> {
         let state = &self.writer.queue_state;
@@ -158,30 +171,36 @@ impl Store {
         if !older.is_empty() {
             return Ok(false);
         }
-        let (config, runtime) = (config.clone(), Handle::current());
-        // A transaction stays on its thread.
-        let moved = spawn_blocking(move || runtime.block_on(move_unless_older(&config, now)));
-        let moved = moved.await;
-        moved.map_err(|e| StoreError::Broken(format!("the move ended: {e}")))??;
+        // A transaction of either database stays on one thread.
+        let (config, runtime) = (config.clone(), tokio::runtime::Handle::current());
+        let moved =
+            tokio::task::spawn_blocking(move || runtime.block_on(move_on_postgres(&config, now)));
+        moved
+            .await
+            .map_err(|e| StoreError::Broken(format!("the move of the queue ended: {e}")))??;
         Ok(self.queue_table().await? == QueueTable::Queue)
     }
 }
 
-/// Moves the state in a transaction, unless another leader has moved it meanwhile, or an older node has come.
-async fn move_unless_older(config: &Config, now: Millis) -> Result<(), DbError> {
+async fn move_on_postgres(config: &tokio_postgres::Config, now: Millis) -> Result<(), StoreError> {
     let mut connection = postgres::Connection::open(config).await?;
-    let mut pg = connection.begin().await?;
-    pg.script(LOCK_ALONE).await?;
-    let mut tx = Tx::Postgres(pg);
+    let mut tx = Tx::Postgres(connection.begin().await?);
+    if let Tx::Postgres(pg) = &mut tx {
+        pg.script(LOCK_ALONE).await?;
+    }
+    // Another leader may have moved it meanwhile, or an older node have come.
     let moved = tx.first(&HAS_MOVED, &[]).await?;
     let moved = moved.map_or(Ok(0), |row| row.int(0))? != 0;
     let older = tx.query(&OLDER_NODES, args![now, QUEUE_SCHEMA]).await?;
-    if !moved && older.is_empty() {
+    let moves = !moved && older.is_empty();
+    if moves {
         move_queue(&mut tx).await?;
-        tracing::info!("the state of unfinished tasks has moved to the table queue");
     }
     if let Tx::Postgres(pg) = tx {
         pg.commit().await?;
+    }
+    if moves {
+        tracing::info!("the state of unfinished tasks has moved to the table queue");
     }
     Ok(())
 }

@@ -92,6 +92,20 @@ impl Store {
         self.first(&TASK_BY_ID, args![id], read_task).await
     }
 
+    /// The same for somebody who polls it: an ended task may come from the replica.
+    pub async fn polled_task(&self, id: &str) -> Result<Option<Task>, StoreError> {
+        if let Some(replica) = self.fresh_replica()
+            && let Some(mut rows) = replica.query(&TASK_BY_ID, args![id]).await
+            && let Some(row) = rows.first_mut()
+        {
+            let task = read_task(row)?;
+            if task.state.is_final() {
+                return Ok(Some(task));
+            }
+        }
+        self.task(id).await
+    }
+
     /// A version of what [`Store::task`] returns: take it before reading the task; while it is unchanged, the record may be
     /// served from a cache. `None` if other processes change tasks too.
     pub fn task_version(&self, task_id: &str) -> Option<u64> {

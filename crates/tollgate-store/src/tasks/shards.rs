@@ -29,7 +29,7 @@ impl Shards {
                 .max_by_key(|(node, id)| (mix(*node ^ mix(u64::from(shard))), *id))
         };
         let owned = (0..SHARDS).filter(|shard| owner(*shard).is_some_and(|(_, id)| *id == own));
-        Self(owned.fold(0, |set, shard| set | 1 << shard))
+        Self(owned.fold(0, |set, shard| set | (1 << shard)))
     }
 
     /// As bits, the first shard in the lowest.
@@ -43,14 +43,14 @@ impl Shards {
 
     /// Whether a shard is among them.
     pub(crate) fn contains(self, shard: i64) -> bool {
-        u32::try_from(shard).is_ok_and(|shard| shard < SHARDS && self.0 >> shard & 1 == 1)
+        u32::try_from(shard).is_ok_and(|shard| shard < SHARDS && (self.0 >> shard) & 1 == 1)
     }
 
     /// The shard among them for the tasks of a user; among all if there are none.
     pub(crate) fn shard_of_user(self, user_id: &str) -> u32 {
         let set = if self.0 == 0 { u64::MAX } else { self.0 };
         let skipped = hash(user_id) % u64::from(set.count_ones());
-        let mut owned = (0..SHARDS).filter(|shard| set >> shard & 1 == 1);
+        let mut owned = (0..SHARDS).filter(|shard| (set >> shard) & 1 == 1);
         owned
             .nth(usize::try_from(skipped).unwrap_or(0))
             .unwrap_or(0)
@@ -67,9 +67,9 @@ fn hash(text: &str) -> u64 {
 
 /// Spreads the bits of a number (the last step of splitmix64).
 fn mix(number: u64) -> u64 {
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod postgres_outage;
 mod postgres_server;
 mod proxy;
 mod queue_move;
+mod replica;
 mod reservations;
 mod retention;
 mod scenarios;

@@ -35,15 +35,10 @@ impl Server {
         if let Some((user, group)) = run_as {
             chown(&folder.0, Some(user), Some(group)).unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
         let mut server = Self {
             bin,
             run_as,
-            port,
+            port: free_port(),
             running: None,
             folder,
         };
@@ -60,6 +55,44 @@ impl Server {
         assert!(initdb.status().unwrap().success(), "initdb");
         server.start();
         Some(server)
+    }
+
+    /// A streaming replica of this server, which runs.
+    pub(crate) fn start_replica(&self) -> Self {
+        let folder = Folder::new();
+        if let Some((user, group)) = self.run_as {
+            chown(&folder.0, Some(user), Some(group)).unwrap();
+        }
+        let mut replica = Self {
+            bin: self.bin.clone(),
+            run_as: self.run_as,
+            port: free_port(),
+            running: None,
+            folder,
+        };
+        let mut copy = replica.command("pg_basebackup");
+        copy.args(["--checkpoint=fast", "--no-sync", "--write-recovery-conf"])
+            .args(["--dbname", &self.url(), "--pgdata"])
+            .arg(replica.folder.0.join("data"));
+        assert!(copy.status().unwrap().success(), "pg_basebackup");
+        replica.start();
+        replica.wait_until_ready();
+        replica
+    }
+
+    /// Returns when the server answers queries: one that recovers takes connections before that.
+    pub(crate) fn wait_until_ready(&self) {
+        let started = Instant::now();
+        let port = self.port.to_string();
+        let is_ready = || {
+            let mut ask = self.command("pg_isready");
+            ask.args(["-h", "127.0.0.1", "-p", &port]);
+            ask.status().is_ok_and(|status| status.success())
+        };
+        while !is_ready() {
+            assert!(started.elapsed() < LIMIT, "postgres does not get ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -110,6 +143,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
 }
 
 /// The folder with the newest `initdb` and `postgres`.

@@ -1,9 +1,10 @@
 //! The checks of this machine, the database and the configuration itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate_core::{Clock as _, Millis, SystemClock};
-use tollgate_store::{Store, StoredConfiguration, inspect_database};
+use tollgate_store::{Store, StoreError, StoredConfiguration, inspect_database};
 use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::finding::Finding;
@@ -22,6 +23,9 @@ const MAX_CLOCK_DIFFERENCE: Millis = 5_000;
 pub(super) const UNUSABLE_CLOCK_DIFFERENCE: Millis = 60_000;
 /// Models that are named in one line.
 const MAX_NAMED: usize = 5;
+/// How often a replica is asked again that is behind, and the pause between.
+const REPLICA_CHECKS: u32 = 5;
+const REPLICA_PAUSE: Duration = Duration::from_millis(200);
 
 /// A clock to compare with: whose it is, and its time less this machine's in milliseconds.
 pub(super) struct ClockDifference {
@@ -146,6 +150,32 @@ pub(super) async fn read_reloadable(
             None
         }
     }
+}
+
+/// `None` without `database.replica_url`, or if the primary cannot be read as it is.
+pub(super) async fn check_replica(config: &Config, reads_database: bool) -> Option<Finding> {
+    let url = config.replica_url.as_ref().filter(|_| reads_database)?;
+    let action = "the gateway runs without it, on the primary alone; check `database.replica_url`: docs/scale.md#a-replica";
+    let check = async {
+        let store = Store::open(&database_location(config)).await?;
+        let store = store.with_replica(url.expose())?;
+        let mut found = store.check_replica().await;
+        // A replica that is a moment behind has reached the first position when it is asked again.
+        for _ in 0..REPLICA_CHECKS {
+            if matches!(found, Some(Ok(_)) | None) {
+                break;
+            }
+            tokio::time::sleep(REPLICA_PAUSE).await;
+            found = store.check_replica().await;
+        }
+        Ok::<_, StoreError>(found)
+    };
+    Some(match check.await {
+        Ok(Some(Ok(_))) => Finding::ok("replica", "it answers and follows the primary"),
+        Ok(Some(Err(why))) => Finding::warn("replica", format!("it is not read: {why}"), action),
+        Ok(None) => return None,
+        Err(e) => Finding::warn("replica", format!("it cannot be checked: {e}"), action),
+    })
 }
 
 /// `None` without `limits.redis_url`.

@@ -69,6 +69,7 @@ impl Doctor {
             }
             found.extend(providers::check_oidc(&config).await);
             found.extend(local::check_redis(&config).await);
+            found.extend(local::check_replica(&config, database.is_current).await);
         }
         found.push(local::check_clock(&clocks));
         found.extend(reloadable.as_ref().map(local::check_prices));

@@ -1,0 +1,47 @@
+//! Watches the replica of the database: the log and a metric say whether it is read. A node without it is ready all the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tollgate_core::Millis;
+use tollgate_store::Store;
+
+use crate::metrics::Metrics;
+
+/// Compares the replica with the primary, twice a second.
+pub struct ReplicaWatch {
+    store: Store,
+    metrics: Arc<Metrics>,
+    is_read: AtomicBool,
+}
+
+impl ReplicaWatch {
+    /// That of a store with a replica, which is not read yet.
+    pub fn new(store: Store, metrics: Arc<Metrics>) -> Self {
+        metrics.set_replica_up(false);
+        Self {
+            store,
+            metrics,
+            is_read: AtomicBool::new(false),
+        }
+    }
+
+    /// Never returns.
+    pub async fn run(&self) {
+        self.store.watch_replica(|found| self.note(found)).await;
+        std::future::pending().await
+    }
+
+    fn note(&self, found: &Result<Millis, String>) {
+        self.metrics.set_replica_up(found.is_ok());
+        let was_read = self.is_read.swap(found.is_ok(), Ordering::Relaxed);
+        match found {
+            Ok(_) if !was_read => tracing::info!("the replica of the database is read"),
+            Err(reason) if was_read => tracing::warn!(
+                reason,
+                "the replica of the database is not read any more; the primary is"
+            ),
+            _ => {}
+        }
+    }
+}

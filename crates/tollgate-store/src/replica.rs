@@ -1,0 +1,321 @@
+//! A streaming replica of the database (`database.replica_url`), which serves reads of what does not change any more: ended tasks, and the older part of
+//! lists of tasks and chats.
+//!
+//! A read may use it while it is fresh: [`Store::watch_replica`] has seen within [`MAX_AGE`] that it had replayed all that was committed up to a moment, and this
+//! process has refunded nothing since that moment. Money, unfinished tasks and what was written lately are read from the primary, and so is all that the replica does
+//! not answer.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tollgate_core::{Millis, clock};
+
+use crate::db::{DbError, Row, Sql, Value, postgres};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// How often the replica is compared with the primary.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// How old the moment may be up to which the replica is known to have everything.
+const MAX_AGE: Duration = Duration::from_secs(2);
+/// Positions of the primary that are remembered until the replica has reached them.
+const MAX_POSITIONS: usize = 16;
+/// How long a read of the replica may take before the primary is asked instead.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
+/// Reads that may take long: how many at a time, and how long.
+const SLOW_CONNECTIONS: usize = 3;
+const SLOW_LIMIT: Duration = Duration::from_secs(5);
+/// A task's row is committed within so long of the time in its id.
+pub(crate) const TASK_WRITE_TIME: Millis = 30 * clock::SECOND;
+/// The same for chats, which are written when they end.
+pub(crate) const CHAT_WRITE_TIME: Millis = clock::DAY;
+
+const POSITION: Sql = Sql::both(
+    "SELECT CAST(pg_current_wal_lsn() - '0/0' AS BIGINT), CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+);
+const REPLAYED: Sql = Sql::both(
+    "SELECT CAST(pg_last_wal_replay_lsn() - '0/0' AS BIGINT), CASE WHEN pg_is_in_recovery() THEN 1 ELSE 0 END",
+);
+// Of the server's data, which a streaming replica has in common with its primary, and of the database in it.
+const IDENTITY: Sql = Sql::both(
+    "SELECT CAST(system_identifier AS TEXT) || '/' || CAST(current_database() AS TEXT) FROM pg_control_system()",
+);
+
+/// The connections to a replica, and how far it is.
+pub(crate) struct Replica {
+    readers: postgres::Readers,
+    slow_readers: postgres::Readers,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Positions of the primary that the replica has not reached yet, and when each was read.
+    positions: VecDeque<Position>,
+    /// The last position that it has reached.
+    reached: Option<Position>,
+    /// When this process last changed what had ended.
+    changed_at: Option<Instant>,
+    /// Whether it was found to be a replica of this database.
+    is_known: bool,
+}
+
+/// A position in the primary's write-ahead log.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    bytes: i64,
+    read_at: Instant,
+    /// The same by the primary's clock.
+    time: Millis,
+}
+
+impl State {
+    /// The last position that the replica has reached, if it is recent.
+    fn fresh(&self, now: Instant) -> Option<Position> {
+        let reached = self.reached?;
+        let is_recent = now.saturating_duration_since(reached.read_at) <= MAX_AGE;
+        let is_later = self.changed_at.is_none_or(|at| at < reached.read_at);
+        (is_recent && is_later).then_some(reached)
+    }
+
+    fn note(&mut self, primary: Position, replayed: i64) {
+        if self.positions.len() == MAX_POSITIONS {
+            self.positions.pop_front();
+        }
+        self.positions.push_back(primary);
+        while let Some(first) = self.positions.front()
+            && first.bytes <= replayed
+        {
+            self.reached = self.positions.pop_front();
+        }
+    }
+
+    /// The replica does not answer, or is none.
+    fn lose(&mut self) {
+        self.positions.clear();
+        self.reached = None;
+        self.is_known = false;
+    }
+}
+
+impl Replica {
+    /// Connects when it is first used.
+    fn new(url: &str) -> Result<Self, StoreError> {
+        let in_setup = |e: DbError| StoreError::from(e).in_setup("database.replica_url");
+        let config = postgres::config(url).map_err(in_setup)?;
+        let slow = postgres::Readers::slow(&config, SLOW_CONNECTIONS, SLOW_LIMIT);
+        Ok(Self {
+            readers: postgres::Readers::new(&config).map_err(in_setup)?,
+            slow_readers: slow.map_err(in_setup)?,
+            state: Mutex::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it may be read: it has everything up to a recent moment.
+    fn is_fresh(&self) -> bool {
+        self.lock().fresh(Instant::now()).is_some()
+    }
+
+    /// This process has changed what had ended: it is read from the primary until the replica has it.
+    pub(crate) fn note_change(&self) {
+        self.lock().changed_at = Some(Instant::now());
+    }
+
+    /// Reads from the replica. `None` if it does not answer in time.
+    pub(crate) async fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Option<Vec<Row>> {
+        let rows = tokio::time::timeout(READ_TIMEOUT, self.readers.query(sql, args)).await;
+        self.answer(rows.unwrap_or(Err(DbError::QueryTimeout)))
+    }
+
+    /// The same for a query that may take long. `None` if the replica does not answer.
+    ///
+    /// # Errors
+    /// [`StoreError::QueryTimeout`] if the replica is well and the query takes too long: the primary would take as long.
+    pub(crate) async fn query_slow(
+        &self,
+        sql: &Sql,
+        args: &[Value<'_>],
+    ) -> Result<Option<Vec<Row>>, StoreError> {
+        let rows = tokio::time::timeout(SLOW_LIMIT, self.slow_readers.query(sql, args)).await;
+        match rows.unwrap_or(Err(DbError::QueryTimeout)) {
+            Err(DbError::QueryTimeout) if self.is_fresh() => Err(DbError::QueryTimeout.into()),
+            rows => Ok(self.answer(rows)),
+        }
+    }
+
+    fn answer(&self, rows: Result<Vec<Row>, DbError>) -> Option<Vec<Row>> {
+        rows.inspect_err(|e| {
+            // Until it was compared again, others need not wait for it.
+            self.lock().lose();
+            tracing::warn!(error = %e, "the replica does not answer; the primary is read");
+        })
+        .ok()
+    }
+
+    /// The rows of a query that has one, within a second.
+    async fn one(&self, sql: &Sql) -> Result<Row, String> {
+        let rows = tokio::time::timeout(READ_TIMEOUT, self.readers.query(sql, &[])).await;
+        let rows = rows.map_err(|_| "it does not answer within 1 s".to_owned())?;
+        let first = rows.map_err(|e| e.to_string())?.into_iter().next();
+        first.ok_or_else(|| "it answers without a row".to_owned())
+    }
+}
+
+/// Where rows are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Primary,
+    Replica,
+}
+
+/// The replica.
+impl Store {
+    /// The same store, which reads what does not change any more from a streaming replica of its PostgreSQL. [`Store::watch_replica`] has to run.
+    ///
+    /// # Errors
+    /// [`StoreError::Setup`] if the URL is wrong. A replica that does not answer is no error.
+    pub fn with_replica(mut self, url: &str) -> Result<Self, StoreError> {
+        self.replica = Some(Arc::new(Replica::new(url)?));
+        Ok(self)
+    }
+
+    /// The replica, while it may be read.
+    pub(crate) fn fresh_replica(&self) -> Option<&Replica> {
+        self.replica.as_deref().filter(|replica| replica.is_fresh())
+    }
+
+    /// Until when rows, by the time in their ids, may be read from the replica if they are committed within `write_time` of it. `None` if none may be.
+    pub(crate) fn replica_complete_until(&self, write_time: Millis) -> Option<Millis> {
+        let fresh = self.replica.as_ref()?.lock().fresh(Instant::now())?;
+        Some(fresh.time - write_time)
+    }
+
+    /// Runs a query that may take long on the replica, or on the primary if that is wanted or the replica does not answer.
+    pub(crate) async fn query_slow_from(
+        &self,
+        source: Source,
+        sql: &'static Sql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        if source == Source::Replica
+            && let Some(replica) = self.fresh_replica()
+            && let Some(rows) = replica.query_slow(sql, args).await?
+        {
+            return Ok(rows);
+        }
+        self.query_slow(sql, args).await
+    }
+
+    /// Compares the replica with the primary once. `None` without a replica; else how many milliseconds it is behind at most, or why it is not read.
+    pub async fn check_replica(&self) -> Option<Result<Millis, String>> {
+        let replica = self.replica.as_ref()?;
+        let compared = self.compare_replica(replica).await;
+        if compared.is_err() {
+            replica.lock().lose();
+        }
+        Some(compared.and_then(|behind| {
+            let behind = behind.ok_or_else(|| "it has not caught up yet".to_owned())?;
+            let ms = behind.as_millis();
+            if behind > MAX_AGE {
+                return Err(format!("it is {ms} ms behind"));
+            }
+            Ok(Millis::try_from(ms).unwrap_or(Millis::MAX))
+        }))
+    }
+
+    /// How far the replica is behind, at most; `None` if it has not reached any position yet.
+    ///
+    /// # Errors
+    /// Why it must not be read at all.
+    async fn compare_replica(&self, replica: &Replica) -> Result<Option<Duration>, String> {
+        let read_at = Instant::now();
+        let of_primary = async |sql: &Sql| {
+            let rows = self.query(sql, &[]).await.map_err(|e| e.to_string())?;
+            let first = rows.into_iter().next();
+            first.ok_or_else(|| "the primary answers without a row".to_owned())
+        };
+        let in_row = |e: DbError| e.to_string();
+        let position = of_primary(&POSITION).await?;
+        let position = Position {
+            bytes: position.int(0).map_err(in_row)?,
+            time: position.int(1).map_err(in_row)?,
+            read_at,
+        };
+        if !replica.lock().is_known {
+            let own = of_primary(&IDENTITY).await?.text(0).map_err(in_row)?;
+            let other = replica.one(&IDENTITY).await?.text(0).map_err(in_row)?;
+            if own != other {
+                return Err("it is a replica of another database".to_owned());
+            }
+            replica.lock().is_known = true;
+        }
+        let replayed = replica.one(&REPLAYED).await?;
+        if replayed.int(1).map_err(in_row)? == 0 {
+            return Err("it is no replica: it is not in recovery".to_owned());
+        }
+        let bytes = replayed.opt_int(0).map_err(in_row)?.unwrap_or_default();
+        let mut state = replica.lock();
+        state.note(position, bytes);
+        let reached = state.reached.map(|reached| reached.read_at);
+        Ok(reached.map(|at| read_at.saturating_duration_since(at)))
+    }
+
+    /// Compares the replica with the primary for ever, and calls `report` with each outcome. Returns at once without a replica.
+    pub async fn watch_replica(&self, report: impl Fn(&Result<Millis, String>)) {
+        while let Some(compared) = self.check_replica().await {
+            report(&compared);
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(bytes: i64, read_at: Instant) -> Position {
+        Position {
+            bytes,
+            read_at,
+            time: bytes,
+        }
+    }
+
+    #[test]
+    fn it_is_fresh_while_it_has_reached_a_recent_position() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut state = State::default();
+        assert!(state.fresh(start).is_none());
+        state.note(position(100, at(0)), 99);
+        assert!(state.fresh(at(0)).is_none());
+        // It has reached the first position, not the second.
+        state.note(position(200, at(500)), 150);
+        assert_eq!(state.fresh(at(2_000)).unwrap().bytes, 100);
+        assert!(state.fresh(at(2_001)).is_none());
+        state.note(position(300, at(1_000)), 300);
+        assert_eq!(state.fresh(at(3_000)).unwrap().bytes, 300);
+        // A change of this process, until a later position is reached.
+        state.changed_at = Some(at(1_200));
+        assert!(state.fresh(at(1_300)).is_none());
+        state.note(position(400, at(1_500)), 400);
+        assert_eq!(state.fresh(at(1_500)).unwrap().bytes, 400);
+        state.lose();
+        assert!(state.fresh(at(1_500)).is_none());
+    }
+
+    #[test]
+    fn positions_that_are_never_reached_are_forgotten() {
+        let start = Instant::now();
+        let mut state = State::default();
+        for n in 0..100 {
+            state.note(position(100 + n, start), 0);
+        }
+        assert_eq!(state.positions.len(), MAX_POSITIONS);
+    }
+}
