@@ -81,5 +81,5 @@ mod tests {
         assert!(may_contain(STORED, "req_a") && may_contain(STORED, "req_b"));
     }
 
-    const STORED: &str = "?";
+    const STORED: &str = "iI=[";
 }

@@ -15,14 +15,14 @@ use crate::writer::Write;
 use crate::writer::batch::Batch;
 
 /// Blocks that one write adds, so that others do not wait long behind it.
-const BLOCKS_PER_WRITE: usize = 4;
+const BLOCKS_PER_WRITE: usize = 12;
 
 /// A node of a version that does not know blocks does not remove them when a row of its comes late.
 const OLDER_NODES: Sql = Sql::both(
     "SELECT id FROM nodes WHERE alive_until > $1 AND started_at IS NOT NULL AND (schema_version IS NULL OR schema_version < $2) LIMIT 1",
 );
 
-const STATE: Sql = Sql::both(
+pub(crate) const STATE: Sql = Sql::both(
     "SELECT m.value, COALESCE(b.number, -1), COALESCE(b.last_id, '') FROM meta m
      LEFT JOIN (SELECT number, last_id FROM list_blocks WHERE list = $1 ORDER BY number DESC LIMIT 1) b ON 1 = 1
      WHERE m.name = 'list_blocks_version'",
@@ -38,15 +38,15 @@ macro_rules! next_chats {
         )
     };
 }
-const NEXT_CHATS: Sql = Sql::per_database(next_chats!(sqlite), next_chats!(postgres));
-const NEXT_TASKS: Sql = Sql::both(
+pub(crate) const NEXT_CHATS: Sql = Sql::per_database(next_chats!(sqlite), next_chats!(postgres));
+pub(crate) const NEXT_TASKS: Sql = Sql::both(
     "SELECT t.id, t.user_id, t.key_id, t.model,
             COALESCE((SELECT a.channel FROM attempts a WHERE a.task_id = t.id ORDER BY a.number DESC LIMIT 1), ''),
             CASE WHEN t.state < 2 THEN NULL ELSE CAST(t.state AS TEXT) END, COALESCE(t.error_code, ''), t.kind, ''
      FROM tasks t WHERE t.id > $1 AND t.id < $2 ORDER BY t.id LIMIT $3",
 );
 /// Nobody has added or removed blocks since they were read.
-const CLAIM_VERSION: Sql = Sql::both(
+pub(crate) const CLAIM_VERSION: Sql = Sql::both(
     "UPDATE meta SET value = value + 1 WHERE name = 'list_blocks_version' AND value = $1",
 );
 const INSERT_BLOCK: Sql = Sql::both(

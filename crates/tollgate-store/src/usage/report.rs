@@ -37,7 +37,11 @@ macro_rules! usage {
 }
 const USAGE: Sql = Sql::per_database(usage!(sqlite), usage!(postgres));
 
-/// Periods that are read first, and by what more are read each time.
+const LAST_HOUR: Sql = Sql::both(
+    "SELECT COALESCE(MAX(hour), 0) FROM (SELECT MAX(hour) AS hour FROM usage_hourly UNION ALL SELECT MAX(hour) FROM usage_pending) h",
+);
+
+/// Periods that are read first, and how many times more are read while they have no rows.
 const FIRST_PERIODS: i64 = 2;
 const PERIODS_GROWTH: i64 = 4;
 /// How long all queries of a report may take together.
@@ -160,7 +164,8 @@ impl Store {
         // The last periods come first, so those before them are read only if these have too few rows.
         let mut rows = Vec::new();
         let mut end = query.to.min(after.period.saturating_add(length));
-        let mut periods = FIRST_PERIODS;
+        end = end.min(self.last_usage_hour(until).await?.saturating_add(HOUR));
+        let (mut periods, mut periods_read) = (FIRST_PERIODS, 0);
         while rows.len() < limit && end > query.from {
             let begin = end.saturating_sub(1).div_euclid(length) - (periods - 1);
             let begin = begin.saturating_mul(length).max(query.from);
@@ -170,9 +175,20 @@ impl Store {
                     .await?,
             );
             end = begin;
-            periods = periods.saturating_mul(PERIODS_GROWTH);
+            periods_read += periods;
+            // As many as have the rest of the rows, if they are like those before.
+            periods = match i64::try_from(rows.len()) {
+                Ok(found @ 1..) => ((limit as i64 - found) * periods_read / found + 1).max(1),
+                _ => periods_read * PERIODS_GROWTH,
+            };
         }
         Ok(rows)
+    }
+
+    /// When the last hour begins in which there was anything; 0 if there is none.
+    async fn last_usage_hour(&self, until: Instant) -> Result<Millis, StoreError> {
+        let rows = self.query_slow_until(&LAST_HOUR, args![], until).await?;
+        Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
     }
 
     /// The sums of a part of the time that a query asks for. It begins and ends with a period, or with that time.

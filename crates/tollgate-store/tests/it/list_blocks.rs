@@ -95,6 +95,12 @@ impl Listed {
             "failed" | "3" => format!("code-{}", numbers.skewed(12)),
             _ => String::new(),
         };
+        let channel = match numbers.is_one_in(9) {
+            true => String::new(),
+            false => format!("channel-{}", numbers.skewed(20)),
+        };
+        // A task without a channel has no attempt.
+        let has_name = (is_chat || !channel.is_empty()) && !numbers.is_one_in(9);
         Self {
             id: if is_chat {
                 id::chat_id(at)
@@ -105,17 +111,14 @@ impl Listed {
             user: format!("user_{user}"),
             key: format!("key_{user}_{}", numbers.skewed(3)),
             model: format!("model-{}", numbers.skewed(30)),
-            channel: match numbers.is_one_in(9) {
-                true => String::new(),
-                false => format!("channel-{}", numbers.skewed(20)),
-            },
+            channel,
             outcome,
             code,
             kind: pick(numbers, kinds),
-            name: match numbers.is_one_in(9) {
-                true => String::new(),
-                // Some share theirs.
-                false => format!("name_{}", numbers.below(ROWS)),
+            // Some share theirs.
+            name: match has_name {
+                true => format!("name_{}", numbers.below(ROWS)),
+                false => String::new(),
             },
             amount: i64::try_from(numbers.below(3)).unwrap(),
         }

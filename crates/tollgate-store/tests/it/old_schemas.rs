@@ -8,6 +8,14 @@ use crate::databases::Db;
 /// several of them.
 const UNDO: &[(i64, &[&str])] = &[
     (
+        25,
+        &[
+            "DROP TABLE list_blocks",
+            "DROP TABLE list_values",
+            "DELETE FROM meta WHERE name = 'list_blocks_version'",
+        ],
+    ),
+    (
         24,
         &[
             "UPDATE tasks SET due_at = q.due, owner = q.owner, fence = q.fence, started_at = q.started_at, failed_attempts = q.failed_attempts,

@@ -19,11 +19,11 @@ INSERT INTO chats (id, user_id, key_id, model, format, streamed, request_id, inp
 SELECT 'chat_' || {time} || {random},
     CASE WHEN rare THEN 'user_rare' ELSE 'user_bench' || {six (k / 2)} END,
     CASE WHEN rare THEN 'key_rare' ELSE 'key_bench' || {six k} END,
-    CASE WHEN rare THEN 'rare-model' ELSE 'chat-model-' || (k + i / 400 % 4) % 10 END,
+    CASE WHEN rare THEN 'rare-model' ELSE 'chat-model-' || ((k + i / 400 % 4) % 10) END,
     CASE i % 4 WHEN 0 THEN 'messages' WHEN 1 THEN 'responses' ELSE 'chat-completions' END, i % 2, 'req_' || {random}, 1250000000, 125000000,
     1250000000, 10000000000, 10000000000, 200 + i % 100, 0, 0, 50 + i % 50, 0, 0, NULL, 1000000 + i % 1000, 0,
     CASE WHEN rare OR i % 100 = 13 THEN 'failed' WHEN i % 200 = 14 THEN 'client_gone' WHEN i % 200 = 15 THEN 'cut' ELSE 'done' END,
-    CASE WHEN rare THEN 'rare-channel' ELSE 'chat-channel-' || (k + i / 400 % 4) % 10 % 4 END, 'upstream-model',
+    CASE WHEN rare THEN 'rare-channel' ELSE 'chat-channel-' || ((k + i / 400 % 4) % 10 % 4) END, 'upstream-model',
     CASE WHEN rare THEN '[{"channel":"rare-channel","ms":120,"outcome":"rare_error"}]'
          WHEN i % 100 = 13 THEN '[{"channel":"chat-channel-1","ms":120,"outcome":"overloaded"}]' ELSE '[]' END,
     NULL, t - 900, t, 0
@@ -36,7 +36,7 @@ SELECT 'task_' || {time} || {random},
     CASE WHEN rare THEN 'user_rare' ELSE 'user_bench' || {six (k / 2)} END,
     CASE WHEN rare THEN 'key_rare' ELSE 'key_bench' || {six k} END,
     CASE i % 3 WHEN 0 THEN 'image' WHEN 1 THEN 'video' ELSE 'speech' END, 'bench',
-    CASE WHEN rare THEN 'rare-model' ELSE 'task-model-' || (k + i / 400 % 4) % 10 END,
+    CASE WHEN rare THEN 'rare-model' ELSE 'task-model-' || ((k + i / 400 % 4) % 10) END,
     CASE WHEN rare OR i % 50 = 13 THEN 3 WHEN i % 100 = 14 THEN 4 ELSE 2 END, 100, t, t + 50, t + 20000, t + 600000, t, 1, 0,
     '{"model":"bench","prompt":"a harbour at dawn, seen from the lighthouse, with boats that leave for the day","size":"1:1","n":1}', '[]',
     '{"seconds":5}', '{"files":[]}', CASE WHEN rare THEN 'rare_error' WHEN i % 50 = 13 THEN 'provider_error' END, NULL,
@@ -50,7 +50,7 @@ FROM tasks ORDER BY id;
 
 -- The provider's name for a task's work is the number in its request's place: job-0, job-1, …
 INSERT INTO attempts (task_id, number, channel, fence, queued, ticket, ticket_at, started_at, ended_at, outcome)
-SELECT id, 1, CASE WHEN model = 'rare-model' THEN 'rare-channel' ELSE 'task-channel-' || CAST(substr(model, 12) AS BIGINT) % 4 END, 1, 1,
+SELECT id, 1, CASE WHEN model = 'rare-model' THEN 'rare-channel' ELSE 'task-channel-' || (CAST(substr(model, 12) AS BIGINT) % 4) END, 1, 1,
     'job-' || ((created_at - {start}) * {tasks} / {span}) || '-' || substr(id, 31), created_at + 100, created_at + 50, ended_at,
     CASE WHEN state = 2 THEN 'done' ELSE 'failed' END
 FROM tasks ORDER BY id;

@@ -70,6 +70,10 @@ fn measure_on(
     note_seconds(table, &format!("{name}: {rows} rows are made, s"), began);
     let began = Instant::now();
     setup.gateway.environment("TOLLGATE_ADMIN__KEY", ADMIN_KEY);
+    // Nothing is purged meanwhile.
+    setup
+        .gateway
+        .environment("TOLLGATE_EXPIRY__TASKS_DAYS", "3650");
     setup.gateway.start()?;
     data::await_blocks(database, rows)?;
     note_seconds(table, &format!("{name}: blocks of all rows, s"), began);
