@@ -149,6 +149,7 @@ async fn make_from(
             model: &model,
             key: None,
             failed_attempts: 0,
+            trace: None,
             sink: &delivery,
             cancel: CancellationToken::new(),
         },

@@ -144,7 +144,7 @@ pub async fn ask(
         key: open.channel.api_keys.get(key),
         headers: &HeaderMap::new(),
         request_id: "channel-test",
-        traceparent: None,
+        trace: None,
         failed_attempts: 0,
         timeouts: ChatTimeouts {
             connect: config.time_limits.chat_connect,

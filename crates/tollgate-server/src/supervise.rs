@@ -57,6 +57,7 @@ mod tests {
     use tollgate_store::WriterStats;
 
     use super::*;
+    use crate::metrics::TextFormat;
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_ends_or_panics_is_restarted_until_it_is_told_to_stop() {
@@ -83,7 +84,7 @@ mod tests {
         };
         run_forever("test", Arc::clone(&metrics), stop, start).await;
         assert_eq!(starts.load(Ordering::Relaxed), 4);
-        let text = metrics.render(&WriterStats::default());
+        let text = metrics.render(&WriterStats::default(), TextFormat::Prometheus);
         let line = r#"tollgate_background_failures_total{job="test"} 3"#;
         assert!(text.contains(line), "{text}");
     }

@@ -75,6 +75,7 @@ pub use tasks::finish::{CancelOutcome, FinishOutcome, TaskEnd, TaskFinish};
 pub use tasks::record::{Task, TaskPage};
 pub use tasks::shards::{FOREIGN_DELAY, SHARDS, Shards};
 pub use tasks::submit::{IdempotencyRecord, NewTask, SubmitOutcome};
+pub use tasks::trace::{LastAttempt, TaskTraceRow};
 pub use totals::StoreTotals;
 pub use uploads::{NewUpload, UploadLimits, UploadRejection};
 pub use usage::report::{UsagePosition, UsageQuery, UsageRow};

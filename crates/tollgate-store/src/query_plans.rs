@@ -11,7 +11,7 @@ use crate::ledger::{budgets, charges, chat_rows, chats, grants, refunds, reserva
 use crate::list_blocks::{self, build};
 use crate::tail;
 use crate::tasks::queue_table::QueueSql;
-use crate::tasks::{claim, finish, lease, record, submit};
+use crate::tasks::{claim, finish, lease, record, submit, trace};
 use crate::usage::roll_up;
 use crate::{attempts, keys, nodes, retention, totals, uploads, users, webhook_secrets, webhooks};
 
@@ -46,6 +46,7 @@ const FREQUENT: &[&Sql] = statements! {
     record: TASK_BY_ID TASKS_OF_USER;
     submit: IDEMPOTENCY_RECORD TASK_EXISTS;
     tail: EVENTS_AFTER WATCHED_UNTIL;
+    trace: TASK_TRACE;
     totals: WAITING_WEBHOOKS_OF_USER;
     uploads: ADD_BYTES UPLOADED_BYTES;
     roll_up: IS_PENDING;

@@ -42,7 +42,7 @@ pub struct Channel {
     /// Whether the gateway fetches the files that chats name by URL, so that its server gets none of these URLs. `None`: if the
     /// server is on a private network.
     pub fetch_urls: Option<bool>,
-    /// Whether its server gets the `traceparent` of chats.
+    /// Whether its server gets `traceparent` and `tracestate` of chats and of requests that start tasks.
     pub trace_context: bool,
     /// Poll interval (`poll_ms`) that overrides the adapter's.
     pub poll: Option<Duration>,

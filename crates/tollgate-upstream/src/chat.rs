@@ -12,6 +12,7 @@ use tollgate_core::Secret;
 
 use crate::egress::{EgressError, ResponseBody};
 use crate::error::ProviderError;
+use crate::trace_headers::TraceHeaders;
 
 /// Sends chat requests to an upstream.
 #[async_trait]
@@ -68,8 +69,8 @@ pub struct ChatCall<'a> {
     pub headers: &'a HeaderMap,
     /// The request's id, for providers with a request-id header.
     pub request_id: &'a str,
-    /// The `traceparent` to send (W3C Trace Context). `None` for none.
-    pub traceparent: Option<&'a str>,
+    /// The place in a trace that the provider's server gets. `None` for none.
+    pub trace: Option<&'a TraceHeaders>,
     /// How many attempts at this request failed before.
     pub failed_attempts: u32,
     /// The timeouts of this call.

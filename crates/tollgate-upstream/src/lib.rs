@@ -22,6 +22,7 @@ mod registry;
 mod replicate;
 #[cfg(test)]
 mod test_tables;
+mod trace_headers;
 mod usage_report;
 mod xai;
 
@@ -34,4 +35,5 @@ pub use provider::{
     ResultSink, SpeechCall, SpeechProvider, Started, UsageReport, VideoCall, VideoProvider,
 };
 pub use registry::PROVIDERS;
+pub use trace_headers::TraceHeaders;
 pub use usage_report::{ReportedUsage, UsagePeriod};

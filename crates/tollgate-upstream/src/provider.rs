@@ -22,6 +22,7 @@ use crate::channel::{Channel, ChannelModel};
 use crate::chat::ChatProvider;
 use crate::egress;
 use crate::error::ProviderError;
+use crate::trace_headers::TraceHeaders;
 use crate::usage_report::{ReportedUsage, UsagePeriod};
 
 /// Settings that providers are opened with, beyond the channel itself.
@@ -190,6 +191,8 @@ pub struct Attempt<'a> {
     pub key: Option<&'a Secret>,
     /// How many attempts at this task have failed before this one. Interruptions do not count.
     pub failed_attempts: u32,
+    /// The place in a trace that the provider's server gets with the requests that create something. `None` for none.
+    pub trace: Option<&'a TraceHeaders>,
     /// Receives the results and the progress.
     pub sink: &'a dyn ResultSink,
     /// Fires when the task was cancelled, timed out or lost its lease.

@@ -104,6 +104,7 @@ impl Attempt {
                 model: &model,
                 key: None,
                 failed_attempts: self.failed_attempts,
+                trace: None,
                 sink: &recorded,
                 cancel: self.cancel.clone(),
             },
@@ -232,7 +233,7 @@ impl Chat {
             key: None,
             headers: &HeaderMap::new(),
             request_id: "req-1",
-            traceparent: None,
+            trace: None,
             failed_attempts: self.failed_attempts,
             timeouts: ChatTimeouts {
                 connect: Duration::from_secs(5),

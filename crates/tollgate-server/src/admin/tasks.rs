@@ -16,7 +16,7 @@ use super::refunds::unit_of_task;
 use super::reply::Reply;
 use super::scope::Scope;
 use crate::storage::file_name::media_type_of;
-use crate::tasks::cancel::cancel_at_provider;
+use crate::tasks::cancel::{cancel_at_provider, trace_forced_end};
 use crate::tasks::view::{self, View};
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[
@@ -169,6 +169,7 @@ async fn cancel(call: Call) -> Result<Reply, AdminError> {
     if is_first {
         app.pool.stop_task(&task.id);
         cancel_at_provider(&app.tasks, &task);
+        trace_forced_end(&app.tasks, &task, "cancelled");
         if task.callback_url.is_some() {
             app.tasks.webhook_due.notify_one();
         }

@@ -20,7 +20,7 @@ use crate::chat::part_charges;
 use crate::config::Currency;
 use crate::http::errors;
 use crate::http::request_notes::{RequestNotes, SettledChat};
-use crate::metrics::{ChatTimes, Metrics};
+use crate::metrics::{ChatTimes, EndedChat, Metrics};
 
 /// How often a settlement is tried while the database is away, and the pause between.
 const SETTLE_TRIES: u32 = 2;
@@ -302,7 +302,14 @@ impl Bill {
                 first_token: sent.first_piece_at.map(|at| at - sent.since),
                 total: Some(sent.since.elapsed()),
             });
-        metrics.chat_ended(channel, outcome, &charged.all, times);
+        metrics.chat_ended(&EndedChat {
+            channel,
+            model: &chat.model,
+            outcome,
+            tokens: &charged.all,
+            times,
+            span: self.notes.attempt_span(),
+        });
         if charged.estimated {
             metrics.chat_estimated(channel, &chat.model);
         }

@@ -409,7 +409,7 @@ impl ChannelFailover<'_> {
     ) -> Result<(UpstreamResponse, Vec<String>), ProviderError> {
         let channel = &permit.open.channel;
         let timeouts: ChatTimeouts = self.context.settings.timeouts(channel);
-        let traceparent = self.notes.begin_attempt(channel, &model.upstream_id);
+        let trace = self.notes.begin_attempt(channel, &model.upstream_id);
         let call = ChatCall {
             format: prepared.format,
             model: &model.upstream_id,
@@ -418,7 +418,7 @@ impl ChannelFailover<'_> {
             key: permit.key(),
             headers: prepared.headers.as_deref().unwrap_or(self.headers),
             request_id: self.request_id,
-            traceparent: traceparent.as_deref(),
+            trace: trace.as_ref(),
             failed_attempts,
             timeouts,
         };

@@ -174,6 +174,9 @@ fn start_telemetry(app: &Arc<App>) -> Telemetry {
     };
     let (client, started) = (app.egress.clone(), app.metrics.started());
     let metrics = MetricsExporter::new(settings, &node, client, started, Box::new(source));
+    if metrics.is_some() {
+        app.metrics.count_request_tokens();
+    }
     Telemetry {
         traces: traces.map(Arc::new),
         metrics: metrics.map(Arc::new),
@@ -188,8 +191,10 @@ async fn read_metrics(app: Arc<App>) -> Snapshot {
     let providers = channels
         .map(|open| (open.channel.name.clone(), open.channel.kind.clone()))
         .collect();
+    let (families, exemplars) = app.metrics.gather(app.store.stats());
     Snapshot {
-        families: app.metrics.gather(app.store.stats()),
+        families,
+        exemplars,
         providers,
     }
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use http::{Method, Uri};
 use tollgate_core::Amount;
 use tollgate_store::{ChatEnd, Key, NewChat};
-use tollgate_upstream::Channel;
+use tollgate_upstream::{Channel, TraceHeaders};
 
 use super::trace::RequestId;
 use crate::logging::{self, ChatSummary, RequestLine};
-use crate::otel::RequestSpan;
+use crate::otel::{RequestSpan, SpanContext};
 
 /// The notes of a request; clones share them.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ struct Notes {
     key: OnceLock<Arc<Key>>,
     chat: OnceLock<SettledChat>,
     response: OnceLock<ResponseNotes>,
-    span: OnceLock<RequestSpan>,
+    span: OnceLock<Box<RequestSpan>>,
 }
 
 /// A chat that was recorded.
@@ -67,13 +67,12 @@ impl RequestNotes {
 
     /// Notes the span of a request whose trace is sampled.
     pub(super) fn set_span(&self, span: RequestSpan) {
-        let _ = self.0.span.set(span);
+        let _ = self.0.span.set(Box::new(span));
     }
 
-    /// An attempt at a chat begins. Returns the `traceparent` for the provider, if the channel's gets it.
-    pub fn begin_attempt(&self, channel: &Channel, model: &str) -> Option<String> {
-        let traceparent = self.0.span.get()?.begin_attempt(channel, model);
-        channel.trace_context.then_some(traceparent)
+    /// An attempt at a chat begins. Returns what the provider gets of the trace; `None` if it is not sampled, or the channel passes none on.
+    pub fn begin_attempt(&self, channel: &Channel, model: &str) -> Option<TraceHeaders> {
+        self.0.span.get()?.begin_attempt(channel, model)
     }
 
     /// The attempt that began last has failed with this kind of error.
@@ -81,6 +80,11 @@ impl RequestNotes {
         if let Some(span) = self.0.span.get() {
             span.fail_attempt(error);
         }
+    }
+
+    /// The span of the attempt that began last. `None` if the request's trace is not sampled.
+    pub fn attempt_span(&self) -> Option<SpanContext> {
+        self.0.span.get().map(|span| span.attempt_context())
     }
 
     /// Notes the response: the request gets a line, a span or both.

@@ -30,7 +30,7 @@ pub use crate::http::request_notes::RequestNotes;
 use crate::http::request_notes::ResponseNotes;
 use crate::logging;
 use crate::metrics::{Metrics, RouteMetrics};
-use crate::otel::{RequestSpan, SpanContext};
+use crate::otel::{RequestSpan, SpanContext, TraceState};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id, in bytes, that is accepted from a client.
@@ -45,6 +45,7 @@ const NO_RESPONSE: u16 = 499;
 pub struct RequestId {
     text: HeaderValue,
     trace: Option<SpanContext>,
+    trace_state: Option<TraceState>,
 }
 
 impl RequestId {
@@ -58,7 +59,12 @@ impl RequestId {
         self.trace
     }
 
-    fn for_request<B>(request: &http::Request<B>, trace: Option<SpanContext>) -> Self {
+    /// The `tracestate` beside it. `None` if the caller sent none.
+    pub fn trace_state(&self) -> Option<&TraceState> {
+        self.trace_state.as_ref()
+    }
+
+    fn for_request<B>(request: &http::Request<B>, span: Option<&RequestSpan>) -> Self {
         let from_client = request
             .headers()
             .get(X_REQUEST_ID)
@@ -67,7 +73,8 @@ impl RequestId {
             || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));
         Self {
             text: from_client.cloned().unwrap_or_else(generate),
-            trace,
+            trace: span.map(RequestSpan::context),
+            trace_state: span.and_then(RequestSpan::state).cloned(),
         }
     }
 }
@@ -206,14 +213,14 @@ impl RequestTrace {
         let (headers, proxies) = (request.headers(), &context.trusted_proxies);
         let notes = RequestNotes::default();
         let span = RequestSpan::begin(headers, route);
-        let trace = span.as_ref().map(RequestSpan::context);
+        let request_id = RequestId::for_request(request, span.as_ref());
         if let Some(span) = span {
             notes.set_span(span);
         }
         Self {
             client: peer.map(|peer| client_address(peer.0.ip(), headers, proxies)),
             started: Instant::now(),
-            request_id: RequestId::for_request(request, trace),
+            request_id,
             notes,
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -242,7 +249,8 @@ impl RequestTrace {
         }
         let elapsed = self.started.elapsed();
         let status = response.status().as_u16();
-        self.route.count(status, elapsed.as_secs_f64());
+        let span = self.request_id.trace;
+        self.route.count(status, elapsed.as_secs_f64(), span);
         self.note_response(status);
     }
 

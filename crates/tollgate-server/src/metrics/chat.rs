@@ -1,17 +1,21 @@
 //! Numbers of chats.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use prometheus::{
-    CounterVec, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
-};
+use prometheus::{CounterVec, GaugeVec, IntCounter, IntCounterVec, Opts, Registry};
 use tollgate_core::Amount;
 use tollgate_store::{Reconciled, TokenCounts};
 
-use super::timings::new_histograms;
+use super::exemplars::{ExemplarStore, LinkedHistogram, LinkedHistograms};
+use crate::otel::SpanContext;
+
+/// The name of the times until the first piece of a stream.
+pub const FIRST_TOKEN_SECONDS: &str = "tollgate_chat_first_token_seconds";
+/// The name of the tokens of single chats.
+pub const REQUEST_TOKENS: &str = "tollgate_chat_request_tokens";
 
 /// Upper bounds of the buckets of the time to the first token, in seconds.
 const FIRST_TOKEN_BUCKETS: &[f64] = &[
@@ -22,6 +26,41 @@ const FIRST_TOKEN_BUCKETS: &[f64] = &[
 const SPEED_BUCKETS: &[f64] = &[
     5.0, 10.0, 20.0, 30.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1000.0,
 ];
+
+/// Upper bounds of the buckets of a chat's tokens: those that OpenTelemetry's conventions give for `gen_ai.client.token.usage`.
+const TOKEN_BUCKETS: &[f64] = &[
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+
+/// The end of a chat.
+#[derive(Debug, Clone, Copy)]
+pub struct EndedChat<'a> {
+    /// The channel that answered; empty if none did.
+    pub channel: &'a str,
+    /// The model as the client named it.
+    pub model: &'a str,
+    /// How it ended.
+    pub outcome: &'static str,
+    /// What is charged for.
+    pub tokens: &'a TokenCounts,
+    /// How long it took.
+    pub times: ChatTimes,
+    /// The span of the attempt that was answered. `None` if its trace is not sampled.
+    pub span: Option<SpanContext>,
+}
 
 /// The times of a chat, since its request was sent to the provider that answered.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,9 +76,11 @@ pub(super) struct ChatMetrics {
     /// The handles of each channel's outcomes.
     known: RwLock<HashMap<String, Vec<Arc<Ended>>, RandomState>>,
     ended: IntCounterVec,
-    first_token: HistogramVec,
-    speed: HistogramVec,
-    provider: HistogramVec,
+    first_token: LinkedHistograms,
+    speed: LinkedHistograms,
+    provider: LinkedHistograms,
+    /// Set if these are counted.
+    request_tokens: OnceLock<LinkedHistograms>,
     failures: IntCounterVec,
     tokens: IntCounterVec,
     estimated: IntCounterVec,
@@ -54,14 +95,21 @@ struct Ended {
     chats: IntCounter,
     input: IntCounter,
     output: IntCounter,
-    first_token: Histogram,
-    speed: Histogram,
-    provider: Histogram,
+    first_token: LinkedHistogram,
+    speed: LinkedHistogram,
+    provider: LinkedHistogram,
 }
 
 impl ChatMetrics {
     /// All at nothing, in `registry`; `provider` are the times of all requests, by channel and kind.
-    pub(super) fn new(registry: &Registry, provider: &HistogramVec) -> Self {
+    pub(super) fn new(
+        registry: &Registry,
+        exemplars: &ExemplarStore,
+        provider: &LinkedHistograms,
+    ) -> Self {
+        let histograms = |name, help: &str, bounds| {
+            LinkedHistograms::new(registry, exemplars, (name, help), &["channel"], bounds)
+        };
         let counters = |name: &str, help: &str, labels: &[&str]| {
             let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
             registry
@@ -98,20 +146,17 @@ impl ChatMetrics {
                 "Chats whose upstream reported more tokens than the request can have used",
                 &["channel", "model"],
             ),
-            first_token: new_histograms(
-                registry,
-                "tollgate_chat_first_token_seconds",
+            first_token: histograms(
+                FIRST_TOKEN_SECONDS,
                 "Time from sending a streamed chat to a provider until its first piece for the client",
-                &["channel"],
                 FIRST_TOKEN_BUCKETS,
             ),
-            speed: new_histograms(
-                registry,
+            speed: histograms(
                 "tollgate_chat_tokens_per_second",
                 "Output tokens of a streamed chat per second after its first piece",
-                &["channel"],
                 SPEED_BUCKETS,
             ),
+            request_tokens: OnceLock::new(),
             provider: provider.clone(),
             known: RwLock::default(),
             ended: counters(
@@ -136,30 +181,43 @@ impl ChatMetrics {
         self.failures.with_label_values(&[channel]).inc();
     }
 
-    pub(super) fn ended(
-        &self,
-        channel: &str,
-        outcome: &'static str,
-        units: &TokenCounts,
-        times: ChatTimes,
-    ) {
-        let ended = self.handles(channel, outcome);
+    /// Counts the tokens of single chats from now on, in `registry`.
+    pub(super) fn count_request_tokens(&self, registry: &Registry, exemplars: &ExemplarStore) {
+        self.request_tokens.get_or_init(|| {
+            let help = "Tokens of one chat, cached ones included in input and reasoning in output";
+            let labels = &["channel", "model", "direction"];
+            let texts = (REQUEST_TOKENS, help);
+            LinkedHistograms::new(registry, exemplars, texts, labels, TOKEN_BUCKETS)
+        });
+    }
+
+    pub(super) fn ended(&self, chat: &EndedChat<'_>) {
+        let (units, times, span) = (chat.tokens, chat.times, chat.span);
+        let ended = self.handles(chat.channel, chat.outcome);
         ended.chats.inc();
         let input = units.input + units.cached_input + units.cache_write;
         ended.input.inc_by(input);
         let output = units.output + units.reasoning;
         ended.output.inc_by(output);
+        // A chat that used no tokens was not answered.
+        if let Some(tokens) = self.request_tokens.get().filter(|_| input + output > 0) {
+            for (direction, count) in [("input", input), ("output", output)] {
+                let labels = [chat.channel, chat.model, direction];
+                tokens.observe(&labels, count as f64, span);
+            }
+        }
         if let Some(first_token) = times.first_token {
-            ended.first_token.observe(first_token.as_secs_f64());
+            ended.first_token.observe(first_token.as_secs_f64(), span);
         }
         // A chat that was cut or left says nothing about how long the whole takes.
-        let Some(total) = times.total.filter(|_| outcome == "done") else {
+        let Some(total) = times.total.filter(|_| chat.outcome == "done") else {
             return;
         };
-        ended.provider.observe(total.as_secs_f64());
+        ended.provider.observe(total.as_secs_f64(), span);
         let streaming = times.first_token.map(|first| total.saturating_sub(first));
         if let Some(streaming) = streaming.filter(|time| !time.is_zero() && output > 0) {
-            ended.speed.observe(output as f64 / streaming.as_secs_f64());
+            let speed = output as f64 / streaming.as_secs_f64();
+            ended.speed.observe(speed, span);
         }
     }
 
@@ -198,9 +256,9 @@ impl ChatMetrics {
                 chats: self.ended.with_label_values(&[channel, outcome]),
                 input: tokens("input"),
                 output: tokens("output"),
-                first_token: self.first_token.with_label_values(&[channel]),
-                speed: self.speed.with_label_values(&[channel]),
-                provider: self.provider.with_label_values(&[channel, "chat"]),
+                first_token: self.first_token.series(&[channel]),
+                speed: self.speed.series(&[channel]),
+                provider: self.provider.series(&[channel, "chat"]),
             });
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             let outcomes = known.entry(channel.to_owned()).or_default();

@@ -2,7 +2,10 @@
 
 mod chat;
 mod cluster;
+mod exemplars;
+mod open_metrics;
 mod redis;
+mod text_format;
 mod timings;
 
 use std::collections::HashMap;
@@ -13,18 +16,22 @@ use foldhash::fast::RandomState;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    Counter, Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts,
-    Registry, TextEncoder,
+    Counter, Encoder as _, Gauge, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
 };
 use tollgate_core::{Amount, Millis};
-use tollgate_store::{Reconciled, StoreTotals, TokenCounts, WriterStats};
+use tollgate_store::{Reconciled, StoreTotals, WriterStats};
 
 use chat::ChatMetrics;
-pub use chat::ChatTimes;
+pub use chat::{ChatTimes, EndedChat, FIRST_TOKEN_SECONDS, REQUEST_TOKENS};
 use cluster::ClusterMetrics;
+pub use exemplars::{Exemplar, Exemplars};
+use exemplars::{ExemplarStore, LinkedHistogram};
 pub use redis::RedisMetrics;
+pub use text_format::TextFormat;
 pub use timings::PROVIDER_SECONDS;
 use timings::Timings;
+
+use crate::otel::SpanContext;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: &[f64] = &[
@@ -36,6 +43,7 @@ type Routes = HashMap<String, HashMap<String, Arc<RouteMetrics>, RandomState>, R
 /// Every number.
 pub struct Metrics {
     registry: Registry,
+    exemplars: ExemplarStore,
     started: SystemTime,
     /// By method, then route.
     routes: RwLock<Routes>,
@@ -65,15 +73,15 @@ pub struct Metrics {
 pub struct RouteMetrics {
     /// By class of status, 1xx to 5xx.
     statuses: [IntCounter; 5],
-    latency: Histogram,
+    latency: LinkedHistogram,
 }
 
 impl RouteMetrics {
-    /// Counts a response.
-    pub fn count(&self, status: u16, seconds: f64) {
+    /// Counts a response; `span` is the request's, if its trace is sampled.
+    pub fn count(&self, status: u16, seconds: f64, span: Option<SpanContext>) {
         let class = usize::from(status / 100).clamp(1, 5) - 1;
         self.statuses[class].inc();
-        self.latency.observe(seconds);
+        self.latency.observe(seconds, span);
     }
 }
 
@@ -112,7 +120,8 @@ impl Metrics {
                 .const_label("version", env!("CARGO_PKG_VERSION")),
         );
         build.set(1.0);
-        let timings = Timings::new(&registry);
+        let exemplars = ExemplarStore::default();
+        let timings = Timings::new(&registry, &exemplars);
         Self {
             requests: counters(
                 "tollgate_http_requests_total",
@@ -143,7 +152,7 @@ impl Metrics {
                 "tollgate_callbacks_waiting",
                 "Callbacks that are still to be delivered",
             )),
-            chats: ChatMetrics::new(&registry, &timings.provider),
+            chats: ChatMetrics::new(&registry, &exemplars, &timings.provider),
             cluster: ClusterMetrics::new(&registry),
             timings,
             uploads: counter("tollgate_uploads_total", "Images uploaded"),
@@ -171,6 +180,7 @@ impl Metrics {
             ),
             routes: RwLock::default(),
             started: SystemTime::now(),
+            exemplars,
             registry,
         }
     }
@@ -189,17 +199,13 @@ impl Metrics {
         let routes = routes.entry(method.to_owned()).or_default();
         let made = routes.entry(route.to_owned()).or_insert_with(|| {
             let statuses = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-            let opts = HistogramOpts::new(
+            let texts = (
                 "tollgate_http_request_seconds",
                 "Time to the response's head",
-            )
-            .buckets(BUCKETS.to_vec())
-            .const_label("method", method)
-            .const_label("route", route);
-            let latency = Histogram::with_opts(opts).expect("a good name");
-            self.registry
-                .register(Box::new(latency.clone()))
-                .expect("new labels");
+            );
+            let labels = [("method", method), ("route", route)];
+            let (registry, exemplars) = (&self.registry, &self.exemplars);
+            let latency = LinkedHistogram::new(registry, exemplars, texts, &labels, BUCKETS);
             Arc::new(RouteMetrics {
                 statuses: statuses.map(|s| self.requests.with_label_values(&[method, route, s])),
                 latency,
@@ -214,15 +220,15 @@ impl Metrics {
         self.channel_error(channel, kind);
     }
 
-    /// A chat ended; `channel` is empty where none answered.
-    pub fn chat_ended(
-        &self,
-        channel: &str,
-        outcome: &'static str,
-        units: &TokenCounts,
-        times: ChatTimes,
-    ) {
-        self.chats.ended(channel, outcome, units, times);
+    /// A chat ended.
+    pub fn chat_ended(&self, chat: &EndedChat<'_>) {
+        self.chats.ended(chat);
+    }
+
+    /// Counts the tokens of single chats from now on, for those who collect metrics by OTLP.
+    pub fn count_request_tokens(&self) {
+        self.chats
+            .count_request_tokens(&self.registry, &self.exemplars);
     }
 
     /// An attempt failed on a channel; `kind` is the recorded name of the error's kind.
@@ -231,23 +237,28 @@ impl Metrics {
         self.timings.errors.with_label_values(&labels).inc();
     }
 
-    /// The first attempt at a task starts, so long after its submission.
-    pub fn task_started(&self, kind: &str, waited: Millis) {
-        let histogram = self.timings.queue_wait.with_label_values(&[kind]);
-        histogram.observe(seconds(waited));
+    /// The first attempt at a task starts, so long after its submission. `span` is where: the task's, if its trace is sampled.
+    pub fn task_started(&self, kind: &str, waited: Millis, span: Option<SpanContext>) {
+        let histograms = &self.timings.queue_wait;
+        histograms.observe(&[kind], seconds(waited), span);
     }
 
-    /// A provider ended its work on an attempt at a task.
-    pub fn provider_done(&self, channel: &str, kind: &str, took: Duration) {
-        let labels = [channel, kind];
-        let histogram = self.timings.provider.with_label_values(&labels);
-        histogram.observe(took.as_secs_f64());
+    /// A provider ended its work on an attempt at a task; `span` is the attempt's.
+    pub fn provider_done(
+        &self,
+        channel: &str,
+        kind: &str,
+        took: Duration,
+        span: Option<SpanContext>,
+    ) {
+        let histograms = &self.timings.provider;
+        histograms.observe(&[channel, kind], took.as_secs_f64(), span);
     }
 
-    /// The hold of a task was settled or released, so long after it was made.
-    pub fn task_settled(&self, kind: &str, held: Millis) {
-        let histogram = self.timings.held.with_label_values(&[kind]);
-        histogram.observe(seconds(held));
+    /// The hold of a task was settled or released, so long after it was made; `span` is the task's.
+    pub fn task_settled(&self, kind: &str, held: Millis, span: Option<SpanContext>) {
+        let histograms = &self.timings.held;
+        histograms.observe(&[kind], seconds(held), span);
     }
 
     /// The tokens of a chat were counted here.
@@ -351,17 +362,23 @@ impl Metrics {
         self.started
     }
 
-    /// Every metric as it stands, by name.
-    pub fn gather(&self, store: &WriterStats) -> Vec<MetricFamily> {
+    /// Every metric as it stands, by name, and the exemplars of its histograms.
+    pub fn gather(&self, store: &WriterStats) -> (Vec<MetricFamily>, Exemplars) {
         catch_up(&self.commits, store.commits());
         catch_up(&self.operations, store.operations());
-        self.registry.gather()
+        // First: a value is counted before it is an exemplar.
+        let exemplars = self.exemplars.snapshot();
+        (self.registry.gather(), exemplars)
     }
 
-    /// The text that Prometheus reads.
-    pub fn render(&self, store: &WriterStats) -> String {
+    /// The text that scrapers read.
+    pub fn render(&self, store: &WriterStats, format: TextFormat) -> String {
+        let (families, exemplars) = self.gather(store);
+        if format == TextFormat::OpenMetrics {
+            return open_metrics::write(&families, &exemplars);
+        }
         let mut text = Vec::new();
-        if let Err(e) = TextEncoder::new().encode(&self.gather(store), &mut text) {
+        if let Err(e) = TextEncoder::new().encode(&families, &mut text) {
             tracing::error!(error = %e, "cannot write the metrics");
         }
         String::from_utf8(text).unwrap_or_default()
@@ -399,17 +416,20 @@ fn catch_up(counter: &Counter, count: u64) {
 mod tests {
     use super::*;
     use tollgate_core::Amount;
+    use tollgate_store::TokenCounts;
 
     #[test]
     fn counts_and_renders() {
         let metrics = Metrics::new();
         metrics
             .route("GET", "/v1/tasks/{task_id}")
-            .count(200, 0.001);
+            .count(200, 0.001, None);
         metrics
             .route("GET", "/v1/tasks/{task_id}")
-            .count(404, 0.001);
-        metrics.route("POST", "/v1/tasks/batch").count(200, 0.1);
+            .count(404, 0.001, None);
+        metrics
+            .route("POST", "/v1/tasks/batch")
+            .count(200, 0.1, None);
         metrics.task_ended("imagen-4", "completed");
         metrics.set_totals(
             &StoreTotals {
@@ -428,15 +448,28 @@ mod tests {
             first_token: Some(Duration::from_millis(250)),
             total: Some(Duration::from_millis(1_250)),
         };
-        metrics.chat_ended("one", "done", &tokens, times);
-        metrics.chat_ended("one", "cut", &tokens, times);
-        metrics.chat_ended("one", "done", &tokens, ChatTimes::default());
+        let done = EndedChat {
+            channel: "one",
+            model: "gpt-5",
+            outcome: "done",
+            tokens: &tokens,
+            times,
+            span: None,
+        };
+        metrics.chat_ended(&done);
+        let outcome = "cut";
+        metrics.chat_ended(&EndedChat { outcome, ..done });
+        let times = ChatTimes::default();
+        metrics.count_request_tokens();
+        metrics.chat_ended(&EndedChat { times, ..done });
         metrics.chat_attempt_failed("one", "TimedOut");
-        metrics.task_started("image", 400);
-        metrics.task_settled("image", -5);
-        let text = metrics.render(&WriterStats::default());
+        metrics.task_started("image", 400, None);
+        metrics.task_settled("image", -5, None);
+        let text = metrics.render(&WriterStats::default(), TextFormat::Prometheus);
         for line in [
             r#"tollgate_chat_first_token_seconds_sum{channel="one"} 0.5"#,
+            r#"tollgate_chat_request_tokens_sum{channel="one",direction="output",model="gpt-5"} 90"#,
+            r#"tollgate_chat_request_tokens_count{channel="one",direction="input",model="gpt-5"} 1"#,
             r#"tollgate_chat_tokens_per_second_sum{channel="one"} 90"#,
             r#"tollgate_provider_seconds_sum{channel="one",kind="chat"} 1.25"#,
             r#"tollgate_channel_errors_total{channel="one",kind="TimedOut"} 1"#,

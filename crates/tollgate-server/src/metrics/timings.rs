@@ -1,6 +1,8 @@
 //! How long tasks wait, how long providers take, how long money is held; errors of channels by kind.
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{IntCounterVec, Opts, Registry};
+
+use super::exemplars::{ExemplarStore, LinkedHistograms};
 
 /// Upper bounds of the buckets of whole generations, in seconds.
 const LONG_BUCKETS: &[f64] = &[
@@ -13,20 +15,20 @@ pub const PROVIDER_SECONDS: &str = "tollgate_provider_seconds";
 /// Times of tasks and chats, and errors of channels.
 pub(super) struct Timings {
     /// By kind of task.
-    pub(super) queue_wait: HistogramVec,
+    pub(super) queue_wait: LinkedHistograms,
     /// By channel and kind of request.
-    pub(super) provider: HistogramVec,
+    pub(super) provider: LinkedHistograms,
     /// By kind of task.
-    pub(super) held: HistogramVec,
+    pub(super) held: LinkedHistograms,
     /// By channel and kind of error.
     pub(super) errors: IntCounterVec,
 }
 
 impl Timings {
     /// All at nothing, in `registry`.
-    pub(super) fn new(registry: &Registry) -> Self {
-        let long = |name: &str, help: &str, labels: &[&str]| {
-            new_histograms(registry, name, help, labels, LONG_BUCKETS)
+    pub(super) fn new(registry: &Registry, exemplars: &ExemplarStore) -> Self {
+        let long = |name, help: &str, labels| {
+            LinkedHistograms::new(registry, exemplars, (name, help), labels, LONG_BUCKETS)
         };
         let errors = Opts::new(
             "tollgate_channel_errors_total",
@@ -55,20 +57,4 @@ impl Timings {
             errors,
         }
     }
-}
-
-/// Registers histograms with labels; `buckets` are upper bounds.
-pub(super) fn new_histograms(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-    buckets: &[f64],
-) -> HistogramVec {
-    let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
-    let histograms = HistogramVec::new(opts, labels).expect("a good name");
-    registry
-        .register(Box::new(histograms.clone()))
-        .expect("a new name");
-    histograms
 }

@@ -31,21 +31,27 @@ impl SpanContext {
         let is_valid = context.trace_id != [0; 16] && context.span_id != [0; 8];
         is_valid.then_some((context, flags & 1 == 1))
     }
+
+    /// The trace's id as 32 lower-case hexadecimal digits.
+    pub fn trace_hex(&self) -> String {
+        hex(&self.trace_id)
+    }
+
+    /// The span's id as 16 lower-case hexadecimal digits.
+    pub fn span_hex(&self) -> String {
+        hex(&self.span_id)
+    }
 }
 
 impl fmt::Display for SpanContext {
     /// A `traceparent` that says that the trace is sampled.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("00-")?;
-        self.trace_id
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str("-")?;
-        self.span_id
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str("-01")
+        write!(f, "00-{}-{}-01", self.trace_hex(), self.span_hex())
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `2 * N` lower-case hexadecimal digits.

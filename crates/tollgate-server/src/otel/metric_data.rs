@@ -1,17 +1,17 @@
-//! The metrics of `/metrics` in the form of OTLP: the same counts under the same names, so that dashboards of both agree. Only times of providers have
-//! the name and attributes of OpenTelemetry's conventions for generative models.
+//! The metrics of `/metrics` in the form of OTLP: the same counts under the same names, so that dashboards of both agree. Only times of providers and
+//! tokens of single chats have the names and attributes of OpenTelemetry's conventions for generative models.
 
 use std::collections::HashMap;
 
 use prometheus::proto::{LabelPair, Metric as Source, MetricFamily, MetricType};
 
 use super::metrics_proto::{
-    Data, Gauge, Histogram, HistogramDataPoint, Metric, NumberDataPoint, Sum,
+    Data, Exemplar, Gauge, Histogram, HistogramDataPoint, Metric, NumberDataPoint, Sum,
 };
 use super::proto::{KeyValue, Value};
 use super::semconv;
-use super::span::key_value;
-use crate::metrics::PROVIDER_SECONDS;
+use super::span::{key_value, nanos};
+use crate::metrics::{self, Exemplars, FIRST_TOKEN_SECONDS, PROVIDER_SECONDS, REQUEST_TOKENS};
 
 /// OTLP's number of counts since the start of the process.
 const CUMULATIVE: i32 = 2;
@@ -22,6 +22,8 @@ pub(super) struct Points<'a> {
     pub(super) started: u64,
     /// When the points were read, in nanoseconds since 1970.
     pub(super) now: u64,
+    /// The exemplars of histograms.
+    pub(super) exemplars: &'a Exemplars,
     /// The kinds of providers by the names of their channels.
     pub(super) providers: &'a HashMap<String, String>,
 }
@@ -29,10 +31,10 @@ pub(super) struct Points<'a> {
 impl Points<'_> {
     /// A metric with all its points. `None` for a kind of metric that the gateway does not have.
     pub(super) fn metric(&self, family: &MetricFamily) -> Option<Metric> {
-        let is_provider_time = family.name() == PROVIDER_SECONDS;
-        let attributes = |labels: &[LabelPair]| match is_provider_time {
-            true => self.provider_attributes(labels),
-            false => labels
+        let conventional_name = conventional_name(family.name());
+        let attributes = |labels: &[LabelPair]| match conventional_name {
+            Some(_) => self.conventional_attributes(labels),
+            None => labels
                 .iter()
                 .map(|label| key_value((label.name(), label.value().into())))
                 .collect(),
@@ -56,18 +58,18 @@ impl Points<'_> {
             }),
             MetricType::HISTOGRAM => Data::Histogram(Histogram {
                 data_points: points
-                    .map(|point| self.histogram(point, attributes(point.get_label())))
+                    .map(|point| HistogramDataPoint {
+                        attributes: attributes(point.get_label()),
+                        exemplars: self.exemplars(family.name(), point.get_label()),
+                        ..self.histogram(point)
+                    })
                     .collect(),
                 aggregation_temporality: CUMULATIVE,
             }),
             MetricType::SUMMARY | MetricType::UNTYPED => return None,
         };
-        let name = match is_provider_time {
-            true => semconv::OPERATION_DURATION,
-            false => family.name(),
-        };
         Some(Metric {
-            name: name.to_owned(),
+            name: conventional_name.unwrap_or(family.name()).to_owned(),
             description: family.help().to_owned(),
             unit: unit(family.name()).to_owned(),
             data: Some(data),
@@ -83,7 +85,8 @@ impl Points<'_> {
         }
     }
 
-    fn histogram(&self, point: &Source, attributes: Vec<KeyValue>) -> HistogramDataPoint {
+    /// A point without attributes and exemplars.
+    fn histogram(&self, point: &Source) -> HistogramDataPoint {
         let histogram = point.get_histogram();
         let buckets = histogram.get_bucket().iter();
         let finite = buckets.filter(|bucket| bucket.upper_bound().is_finite());
@@ -102,35 +105,59 @@ impl Points<'_> {
             sum: Some(histogram.get_sample_sum()),
             bucket_counts,
             explicit_bounds,
-            attributes,
+            ..HistogramDataPoint::default()
         }
     }
 
-    /// The attributes of a provider's time: its labels are the channel, and the kind of request.
-    fn provider_attributes(&self, labels: &[LabelPair]) -> Vec<KeyValue> {
-        let mut attributes: Vec<(&str, Value)> = Vec::new();
+    fn exemplars(&self, name: &str, labels: &[LabelPair]) -> Vec<Exemplar> {
+        let exemplar = |found: &metrics::Exemplar| Exemplar {
+            time_unix_nano: nanos(found.at),
+            as_double: Some(found.value),
+            span_id: found.span.span_id.to_vec(),
+            trace_id: found.span.trace_id.to_vec(),
+        };
+        let found = self.exemplars.of(name, labels).iter().flatten();
+        found.map(exemplar).collect()
+    }
+
+    /// The attributes of the conventions for these labels. Without a kind of request they are a chat's.
+    fn conventional_attributes(&self, labels: &[LabelPair]) -> Vec<KeyValue> {
+        let kind = labels.iter().find(|label| label.name() == "kind");
+        let kind = kind.map_or("chat", LabelPair::value);
+        let mut attributes: Vec<(&str, Value)> = match kind {
+            "chat" => vec![(semconv::OPERATION_NAME, semconv::CHAT.into())],
+            output => vec![
+                (semconv::OPERATION_NAME, semconv::GENERATE_CONTENT.into()),
+                (semconv::OUTPUT_TYPE, output.into()),
+            ],
+        };
         for label in labels {
             match (label.name(), label.value()) {
-                ("kind", "chat") => {
-                    attributes.push((semconv::OPERATION_NAME, semconv::CHAT.into()));
-                }
-                ("kind", output) => attributes.extend([
-                    (
-                        semconv::OPERATION_NAME,
-                        Value::from(semconv::GENERATE_CONTENT),
-                    ),
-                    (semconv::OUTPUT_TYPE, output.into()),
-                ]),
-                (_, channel) => {
+                ("channel", channel) => {
                     attributes.push((semconv::CHANNEL, channel.into()));
                     // A channel that was deleted has no provider any more.
                     let provider = self.providers.get(channel).map(String::as_str);
-                    let provider = provider.unwrap_or(semconv::OTHER_PROVIDER);
+                    let provider = provider.map_or(semconv::OTHER_PROVIDER, semconv::provider);
                     attributes.push((semconv::provider_attribute(), provider.into()));
                 }
+                ("model", model) => attributes.push((semconv::REQUEST_MODEL, model.into())),
+                ("direction", direction) => {
+                    attributes.push((semconv::TOKEN_TYPE, direction.into()))
+                }
+                _ => {}
             }
         }
         attributes.into_iter().map(key_value).collect()
+    }
+}
+
+/// The name that OpenTelemetry's conventions have for a metric. `None` if they have none.
+fn conventional_name(name: &str) -> Option<&'static str> {
+    match name {
+        PROVIDER_SECONDS => Some(semconv::OPERATION_DURATION),
+        FIRST_TOKEN_SECONDS => Some(semconv::time_to_first_token()),
+        REQUEST_TOKENS => Some(semconv::TOKEN_USAGE),
+        _ => None,
     }
 }
 
@@ -140,6 +167,7 @@ fn unit(name: &str) -> &'static str {
     match name.rsplit('_').next() {
         Some("seconds") => "s",
         Some("bytes") => "By",
+        Some("tokens") => "{token}",
         _ => "",
     }
 }

@@ -17,6 +17,7 @@ use super::metrics_proto::{
 use super::proto::Resource;
 use super::span::nanos;
 use crate::config::Traces;
+use crate::metrics::Exemplars;
 
 /// The longest pause that a collector can ask for.
 const MAX_PAUSE: Duration = Duration::from_secs(600);
@@ -27,6 +28,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct Snapshot {
     /// Every metric.
     pub families: Vec<MetricFamily>,
+    /// The exemplars of the histograms.
+    pub exemplars: Exemplars,
     /// The kinds of providers by the names of their channels.
     pub providers: HashMap<String, String>,
 }
@@ -117,6 +120,7 @@ impl MetricsExporter {
         let points = Points {
             started: nanos(self.started),
             now: nanos(SystemTime::now()),
+            exemplars: &snapshot.exemplars,
             providers: &snapshot.providers,
         };
         let families = snapshot.families.iter();

@@ -114,6 +114,21 @@ pub(super) struct HistogramDataPoint {
     pub(super) bucket_counts: Vec<u64>,
     #[prost(double, repeated, tag = "7")]
     pub(super) explicit_bounds: Vec<f64>,
+    #[prost(message, repeated, tag = "8")]
+    pub(super) exemplars: Vec<Exemplar>,
     #[prost(message, repeated, tag = "9")]
     pub(super) attributes: Vec<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Exemplar {
+    #[prost(fixed64, tag = "2")]
+    pub(super) time_unix_nano: u64,
+    /// Of the oneof `value` the one member that is used: present even if it is 0.
+    #[prost(double, optional, tag = "3")]
+    pub(super) as_double: Option<f64>,
+    #[prost(bytes = "vec", tag = "4")]
+    pub(super) span_id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "5")]
+    pub(super) trace_id: Vec<u8>,
 }

@@ -12,6 +12,7 @@ mod request_span;
 mod semconv;
 mod span;
 mod task_span;
+mod trace_state;
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +22,8 @@ pub use context::SpanContext;
 pub use export::Exporter;
 pub use metrics_export::{MetricsExporter, Snapshot, SnapshotSource};
 pub use request_span::RequestSpan;
-pub use task_span::{EndedTask, TaskTrace};
+pub use task_span::{EndedTask, OpenAttempt, TaskTrace, system_time};
+pub use trace_state::TraceState;
 
 use crate::config::{Ratio, Traces};
 use crate::metrics::Metrics;
@@ -33,12 +35,15 @@ static TRACER: OnceLock<Tracer> = OnceLock::new();
 struct Tracer {
     sample_ratio: Ratio,
     queue: Arc<SpanQueue>,
-    /// The attribute that names a provider.
-    provider_attribute: &'static str,
 }
 
 fn tracer() -> Option<&'static Tracer> {
     TRACER.get()
+}
+
+/// Whether spans are recorded.
+pub fn is_on() -> bool {
+    tracer().is_some()
 }
 
 /// Starts to record spans if there is a collector; what is returned sends them. `node` is this process's name.
@@ -53,7 +58,6 @@ pub fn start(
     let tracer = Tracer {
         sample_ratio: settings.sample_ratio,
         queue: Arc::clone(&queue),
-        provider_attribute: semconv::provider_attribute(),
     };
     let _ = TRACER.set(tracer);
     Some(Exporter::new(

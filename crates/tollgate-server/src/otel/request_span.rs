@@ -4,13 +4,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName};
-use tollgate_upstream::Channel;
+use tollgate_upstream::{Channel, TraceHeaders};
 
 use super::context::SpanContext;
 use super::proto::Value;
 use super::semconv;
 use super::span::{EndedSpan, SpanKind};
-use super::{Tracer, tracer};
+use super::trace_state::TraceState;
+use super::tracer;
 use crate::logging::{ChatSummary, RequestLine};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -20,6 +21,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub struct RequestSpan {
     context: SpanContext,
     parent: Option<[u8; 8]>,
+    state: Option<TraceState>,
     route: String,
     started: SystemTime,
     attempts: Mutex<Vec<AttemptSpan>>,
@@ -55,6 +57,8 @@ impl RequestSpan {
                 span_id: rand::random(),
             },
             parent: parent.map(|parent| parent.span_id),
+            // Without a parent it belongs to nothing.
+            state: parent.and_then(|_| TraceState::from_headers(headers)),
             route: route.to_owned(),
             started: SystemTime::now(),
             attempts: Mutex::default(),
@@ -66,8 +70,13 @@ impl RequestSpan {
         self.context
     }
 
-    /// An attempt at a chat begins. Returns the `traceparent` for its provider.
-    pub fn begin_attempt(&self, channel: &Channel, model: &str) -> String {
+    /// The `tracestate` of the request's trace. `None` if the caller sent none.
+    pub fn state(&self) -> Option<&TraceState> {
+        self.state.as_ref()
+    }
+
+    /// An attempt at a chat begins. Returns what its provider gets of the trace; `None` if the channel passes none on.
+    pub fn begin_attempt(&self, channel: &Channel, model: &str) -> Option<TraceHeaders> {
         let attempt = AttemptSpan {
             span_id: rand::random(),
             started: SystemTime::now(),
@@ -82,7 +91,18 @@ impl RequestSpan {
             ..self.context
         };
         self.attempts().push(attempt);
-        context.to_string()
+        let traceparent = channel.trace_context.then(|| context.to_string())?;
+        TraceHeaders::new(&traceparent, self.state.as_ref().map(TraceState::as_str))
+    }
+
+    /// The span of the attempt that began last, or the request's if none did.
+    pub fn attempt_context(&self) -> SpanContext {
+        let attempts = self.attempts();
+        let span_id = attempts.last().map(|attempt| attempt.span_id);
+        SpanContext {
+            span_id: span_id.unwrap_or(self.context.span_id),
+            ..self.context
+        }
     }
 
     /// The attempt that began last has failed with this kind of error.
@@ -104,7 +124,7 @@ impl RequestSpan {
         for attempt in self.attempts().drain(..) {
             tracer
                 .queue
-                .push(self.attempt_span(tracer, attempt, line.chat.as_ref(), ended));
+                .push(self.attempt_span(attempt, line.chat.as_ref(), ended));
         }
         let mut attributes: Vec<(&'static str, Value)> = vec![
             (semconv::HTTP_REQUEST_METHOD, line.method.into()),
@@ -131,6 +151,7 @@ impl RequestSpan {
         }
         tracer.queue.push(EndedSpan {
             context: self.context,
+            trace_state: self.state.as_ref().map(TraceState::to_string),
             parent: self.parent,
             link: None,
             kind: SpanKind::Server,
@@ -144,14 +165,16 @@ impl RequestSpan {
 
     fn attempt_span(
         &self,
-        tracer: &Tracer,
         attempt: AttemptSpan,
         chat: Option<&ChatSummary<'_>>,
         ended: SystemTime,
     ) -> EndedSpan {
         let mut attributes: Vec<(&'static str, Value)> = vec![
             (semconv::OPERATION_NAME, semconv::CHAT.into()),
-            (tracer.provider_attribute, attempt.provider.as_str().into()),
+            (
+                semconv::provider_attribute(),
+                semconv::provider(&attempt.provider).into(),
+            ),
             (semconv::REQUEST_MODEL, attempt.model.as_str().into()),
             (semconv::CHANNEL, attempt.channel.as_str().into()),
         ];
@@ -165,6 +188,7 @@ impl RequestSpan {
                 span_id: attempt.span_id,
                 ..self.context
             },
+            trace_state: self.state.as_ref().map(TraceState::to_string),
             parent: Some(self.context.span_id),
             link: None,
             kind: SpanKind::Client,

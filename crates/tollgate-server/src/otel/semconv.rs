@@ -1,6 +1,8 @@
 //! Every name that spans and sent metrics use: OpenTelemetry's semantic conventions for HTTP and for generative models
 //! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>), and our own under `tollgate.`.
 
+use std::sync::LazyLock;
+
 pub(super) const SERVICE_NAME: &str = "service.name";
 pub(super) const SERVICE_VERSION: &str = "service.version";
 pub(super) const SERVICE_INSTANCE_ID: &str = "service.instance.id";
@@ -21,8 +23,13 @@ pub(super) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 pub(super) const CHAT: &str = "chat";
 pub(super) const GENERATE_CONTENT: &str = "generate_content";
 
+pub(super) const TOKEN_TYPE: &str = "gen_ai.token.type";
+
 /// A histogram of seconds: how long requests to providers take, by operation.
 pub(super) const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
+/// A histogram of tokens of single requests, by [`TOKEN_TYPE`]. What the conventions are to have in its place
+/// (`gen_ai.client.inference.*`) is in none of their releases yet.
+pub(super) const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
 
 pub(super) const REQUEST_ID: &str = "tollgate.request.id";
 pub(super) const KEY_ID: &str = "tollgate.key.id";
@@ -43,9 +50,35 @@ const LATEST_GEN_AI: &str = "gen_ai_latest_experimental";
 
 /// The attribute that names a provider: its name has changed in version 1.37 of the conventions.
 pub(super) fn provider_attribute() -> &'static str {
-    let opted = std::env::var(OPT_IN).unwrap_or_default();
-    match opted.split(',').any(|name| name.trim() == LATEST_GEN_AI) {
+    match uses_latest_names() {
         true => "gen_ai.provider.name",
         false => "gen_ai.system",
     }
+}
+
+/// The conventions' name for the provider of channels of this kind, if they have one.
+pub(super) fn provider(kind: &str) -> &str {
+    match kind {
+        // Of either of Google's endpoints.
+        "gemini" => "gcp.gen_ai",
+        "xai" if uses_latest_names() => "x_ai",
+        kind => kind,
+    }
+}
+
+/// A histogram of seconds: how long streams take until their first piece. Version 1.36 of the conventions has only the name for servers of models.
+pub(super) fn time_to_first_token() -> &'static str {
+    match uses_latest_names() {
+        true => "gen_ai.client.operation.time_to_first_chunk",
+        false => "gen_ai.server.time_to_first_token",
+    }
+}
+
+/// Whether the newest names were chosen when the process started.
+fn uses_latest_names() -> bool {
+    static OPTED: LazyLock<bool> = LazyLock::new(|| {
+        let opted = std::env::var(OPT_IN).unwrap_or_default();
+        opted.split(',').any(|name| name.trim() == LATEST_GEN_AI)
+    });
+    *OPTED
 }

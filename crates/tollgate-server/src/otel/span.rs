@@ -25,6 +25,8 @@ pub(super) enum SpanKind {
 #[derive(Debug)]
 pub(super) struct EndedSpan {
     pub(super) context: SpanContext,
+    /// The trace's `tracestate`. `None` if the caller sent none.
+    pub(super) trace_state: Option<String>,
     pub(super) parent: Option<[u8; 8]>,
     /// The span that caused this one.
     pub(super) link: Option<SpanContext>,
@@ -39,7 +41,14 @@ pub(super) struct EndedSpan {
 
 impl From<EndedSpan> for Span {
     fn from(span: EndedSpan) -> Self {
+        let trace_state = span.trace_state.unwrap_or_default();
+        let link = |context: SpanContext| Link {
+            trace_id: context.trace_id.to_vec(),
+            span_id: context.span_id.to_vec(),
+            trace_state: trace_state.clone(),
+        };
         Self {
+            links: span.link.map(link).into_iter().collect(),
             trace_id: span.context.trace_id.to_vec(),
             span_id: span.context.span_id.to_vec(),
             parent_span_id: span.parent.map(|id| id.to_vec()).unwrap_or_default(),
@@ -48,7 +57,7 @@ impl From<EndedSpan> for Span {
             start_time_unix_nano: nanos(span.started),
             end_time_unix_nano: nanos(span.ended),
             attributes: span.attributes.into_iter().map(key_value).collect(),
-            links: span.link.iter().map(link).collect(),
+            trace_state,
             status: span.error.map(|message| Status {
                 message,
                 code: STATUS_ERROR,
@@ -62,13 +71,6 @@ pub(super) fn key_value((key, value): (&str, Value)) -> KeyValue {
     KeyValue {
         key: key.to_owned(),
         value: Some(AnyValue { value: Some(value) }),
-    }
-}
-
-fn link(context: &SpanContext) -> Link {
-    Link {
-        trace_id: context.trace_id.to_vec(),
-        span_id: context.span_id.to_vec(),
     }
 }
 

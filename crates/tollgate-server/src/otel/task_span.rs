@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 use tollgate_core::{Amount, Millis, TaskKind};
-use tollgate_store::{LeasedTask, Task};
-use tollgate_upstream::Channel;
+use tollgate_store::{LeasedTask, Task, TaskTraceRow};
+use tollgate_upstream::{Channel, TraceHeaders};
 
 use super::context::SpanContext;
 use super::proto::Value;
@@ -17,6 +17,16 @@ use super::tracer;
 pub struct TaskTrace<'a> {
     task: &'a Task,
     submission: SpanContext,
+    state: Option<String>,
+}
+
+/// An attempt at a task of a sampled trace.
+#[derive(Debug, Clone)]
+pub struct OpenAttempt {
+    context: SpanContext,
+    started: SystemTime,
+    channel: String,
+    provider: String,
 }
 
 /// How a task ended.
@@ -31,20 +41,42 @@ pub struct EndedTask<'a> {
     pub error: Option<&'a str>,
 }
 
+impl OpenAttempt {
+    /// Its span.
+    pub fn context(&self) -> SpanContext {
+        self.context
+    }
+}
+
 impl<'a> TaskTrace<'a> {
-    /// The trace of a task. `None` if there are no traces, or its submission was in none.
+    /// The trace of a task in a worker. `None` if there are no traces, or its submission was in none.
     pub fn of(leased: &'a LeasedTask) -> Option<Self> {
+        Self::new(&leased.task, &leased.trace_context, &leased.trace_state)
+    }
+
+    /// The trace of a task that `row` is stored of.
+    pub fn stored(task: &'a Task, row: &TaskTraceRow) -> Option<Self> {
+        Self::new(task, &row.trace_context, &row.trace_state)
+    }
+
+    fn new(task: &'a Task, context: &Option<String>, state: &Option<String>) -> Option<Self> {
         tracer()?;
-        let (submission, is_sampled) = SpanContext::parse(leased.trace_context.as_deref()?)?;
-        is_sampled.then_some(Self {
-            task: &leased.task,
+        let (submission, is_sampled) = SpanContext::parse(context.as_deref()?)?;
+        is_sampled.then(|| Self {
+            task,
             submission,
+            state: state.clone(),
         })
     }
 
     /// The task's own span, known to every node that works on it.
-    fn context(&self) -> SpanContext {
-        let digest = Sha256::digest(&self.task.id);
+    pub fn context(&self) -> SpanContext {
+        self.span(&self.task.id)
+    }
+
+    /// The span of what has this name.
+    fn span(&self, name: &str) -> SpanContext {
+        let digest = Sha256::digest(name);
         let mut span_id = [0; 8];
         span_id.copy_from_slice(&digest[..8]);
         SpanContext {
@@ -53,28 +85,48 @@ impl<'a> TaskTrace<'a> {
         }
     }
 
-    /// An attempt on a channel has ended after `elapsed`, with this kind of error if it failed.
-    pub fn attempt_ended(&self, channel: &Channel, elapsed: Duration, error: Option<&str>) {
+    /// The attempt with this number, from 1, known to every node that works on it. It started at `started` on a channel of the kind
+    /// `provider`; `None` for a channel that is not configured any more.
+    pub fn attempt(
+        &self,
+        number: i64,
+        channel: &str,
+        provider: Option<&str>,
+        started: SystemTime,
+    ) -> OpenAttempt {
+        OpenAttempt {
+            context: self.span(&format!("{}/{number}", self.task.id)),
+            started,
+            channel: channel.to_owned(),
+            provider: provider.unwrap_or(semconv::OTHER_PROVIDER).to_owned(),
+        }
+    }
+
+    /// What the provider gets of an attempt's place in the trace. `None` if the channel passes none on.
+    pub fn headers(&self, channel: &Channel, attempt: &OpenAttempt) -> Option<TraceHeaders> {
+        let traceparent = channel.trace_context.then(|| attempt.context.to_string())?;
+        TraceHeaders::new(&traceparent, self.state.as_deref())
+    }
+
+    /// An attempt has ended, with this kind of error if it failed.
+    pub fn attempt_ended(&self, attempt: &OpenAttempt, error: Option<&str>) {
         let Some(tracer) = tracer() else { return };
-        let (task, ended) = (self.task, SystemTime::now());
         let mut attributes = self.attributes();
-        attributes.push((tracer.provider_attribute, channel.kind.as_str().into()));
-        attributes.push((semconv::CHANNEL, channel.name.as_str().into()));
+        let provider = semconv::provider(&attempt.provider);
+        attributes.push((semconv::provider_attribute(), provider.into()));
+        attributes.push((semconv::CHANNEL, attempt.channel.as_str().into()));
         if let Some(error) = error {
             attributes.push((semconv::ERROR_TYPE, error.into()));
         }
-        let task_span = self.context();
         tracer.queue.push(EndedSpan {
-            context: SpanContext {
-                span_id: rand::random(),
-                ..task_span
-            },
-            parent: Some(task_span.span_id),
+            context: attempt.context,
+            trace_state: self.state.clone(),
+            parent: Some(self.context().span_id),
             link: None,
             kind: SpanKind::Client,
-            name: format!("{} {}", semconv::GENERATE_CONTENT, task.model),
-            started: ended.checked_sub(elapsed).unwrap_or(ended),
-            ended,
+            name: format!("{} {}", semconv::GENERATE_CONTENT, self.task.model),
+            started: attempt.started,
+            ended: SystemTime::now(),
             attributes,
             error: error.map(str::to_owned),
         });
@@ -95,11 +147,12 @@ impl<'a> TaskTrace<'a> {
         }
         tracer.queue.push(EndedSpan {
             context: self.context(),
+            trace_state: self.state.clone(),
             parent: Some(self.submission.span_id),
             link: Some(self.submission),
             kind: SpanKind::Consumer,
             name: format!("task {}", self.task.model),
-            started: time(self.task.created_at),
+            started: system_time(self.task.created_at),
             ended: SystemTime::now(),
             attributes,
             error: end.error.map(str::to_owned),
@@ -121,6 +174,7 @@ impl<'a> TaskTrace<'a> {
     }
 }
 
-fn time(at: Millis) -> SystemTime {
+/// A time of the database as one of this machine.
+pub fn system_time(at: Millis) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(u64::try_from(at).unwrap_or(0))
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use tollgate_core::{ApiError, ErrorKind};
 
 use crate::http::reply::{self, ErrorResponse};
+use crate::metrics::TextFormat;
 use crate::state::App;
 
 /// How long `/readyz` waits for database and storage together. With a commit of the last second that it believes, it notices within 5 s.
@@ -74,7 +75,7 @@ pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Respons
     if !is_public && !is_admin(&app, &headers) {
         return Err(needs_admin_key());
     }
-    Ok(own_metrics(app).await)
+    Ok(own_metrics(app, headers).await)
 }
 
 /// `GET /metrics` of the admin listener: always with the admin key.
@@ -94,10 +95,15 @@ fn needs_admin_key() -> ErrorResponse {
 }
 
 /// `GET /metrics` of the listener of its own, which only the operator can reach: without a key.
-pub async fn own_metrics(app: State<Arc<App>>) -> Response {
+pub async fn own_metrics(app: State<Arc<App>>, headers: HeaderMap) -> Response {
     update_metrics(&app).await;
-    let text = app.metrics.render(app.store.stats());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+    let format = TextFormat::accepted_by(&headers);
+    let text = app.metrics.render(app.store.stats(), format);
+    let headers = [
+        (header::CONTENT_TYPE, format.content_type()),
+        (header::VARY, HeaderValue::from_static("accept")),
+    ];
+    (headers, text).into_response()
 }
 
 /// Brings the metrics of what the database knows up to date.

@@ -19,7 +19,7 @@ use crate::http::errors;
 use crate::http::reply::{self, ErrorResponse};
 use crate::routes::extract::{TaskId, find_task};
 use crate::state::App;
-use crate::tasks::cancel::cancel_at_provider;
+use crate::tasks::cancel::{cancel_at_provider, trace_forced_end};
 use crate::tasks::record_cache::{Record, Validity};
 use crate::tasks::view::{self, View};
 
@@ -183,6 +183,7 @@ pub async fn cancel(
         CancelOutcome::Cancelled => {
             app.pool.stop_task(&task.id);
             cancel_at_provider(&app.tasks, &task);
+            trace_forced_end(&app.tasks, &task, "cancelled");
             if task.callback_url.is_some() {
                 app.tasks.webhook_due.notify_one();
             }

@@ -1,6 +1,6 @@
 //! Starting an attempt at a task: a permit on a channel, the attempt's row in the store, the call to the provider.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tollgate_core::Millis;
 use tollgate_media::Job;
@@ -10,6 +10,7 @@ use tollgate_upstream::provider::{
 };
 use tollgate_upstream::{ProviderError, UpstreamErrorKind};
 
+use crate::otel::TaskTrace;
 use crate::routing::{ChannelPermit, Selection};
 use crate::tasks::inputs::Inputs;
 use crate::tasks::results::ResultStorage;
@@ -145,9 +146,12 @@ pub(super) async fn start(
     };
     match context.store.start_attempt(row).await {
         Ok(StartOutcome::Started(number)) => {
+            run.trace_attempt(number, &permit.open.channel, SystemTime::now());
             if number == 1 {
                 let waited = context.clock.now() - task.created_at;
-                context.metrics.task_started(task.kind.name(), waited);
+                let span = TaskTrace::of(&run.leased).map(|trace| trace.context());
+                let metrics = &context.metrics;
+                metrics.task_started(task.kind.name(), waited, span);
             }
             NewAttempt::Started(Attempt {
                 number,
@@ -203,12 +207,14 @@ impl ProviderCall<'_> {
         let (leased, permit) = (&self.run.leased, &self.attempt.permit);
         let model = permit.open.channel.model(&leased.task.model);
         let model = model.ok_or_else(unsupported)?;
+        let trace = self.run.trace_headers(&permit.open.channel);
         let attempt = ProviderAttempt {
             task_id: &leased.task.id,
             external_id: self.external_id,
             model: &model,
             key: permit.key(),
             failed_attempts: u32::try_from(leased.failed_attempts).unwrap_or(0),
+            trace: trace.as_ref(),
             sink: self.results,
             cancel: self.run.stop.child_token(),
         };

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use tollgate_core::Amount;
 use tollgate_store::Task;
 use tollgate_upstream::provider::QueueCall;
 
+use crate::otel::{self, EndedTask, TaskTrace};
 use crate::routing::ChannelPermit;
 use crate::tasks::context::TaskContext;
 use crate::tasks::results::RejectResults;
@@ -29,6 +31,38 @@ pub fn cancel_at_provider(context: &Arc<TaskContext>, task: &Task) {
         if let Some(permit) = permit {
             cancel_provider_job(&task, &permit, provider_job_id).await;
         }
+    });
+}
+
+/// Ends, in the background, the spans of a task that was ended with `error` without its worker.
+pub fn trace_forced_end(context: &Arc<TaskContext>, task: &Task, error: &'static str) {
+    if !otel::is_on() {
+        return;
+    }
+    let (context, task) = (Arc::clone(context), task.clone());
+    let closing = context.closing.clone();
+    closing.spawn(async move {
+        let Ok(Some(row)) = context.store.task_trace(&task.id).await else {
+            return;
+        };
+        let Some(trace) = TaskTrace::stored(&task, &row) else {
+            return;
+        };
+        let last = row.last_attempt.as_ref();
+        if let Some(last) = last.filter(|last| last.ended_with_task) {
+            let reloadable = context.reloadable.current();
+            let open = reloadable.routing.by_name(&last.channel);
+            let provider = open.map(|open| open.channel.kind.as_str());
+            let started = otel::system_time(last.started_at);
+            let attempt = trace.attempt(last.number, &last.channel, provider, started);
+            trace.attempt_ended(&attempt, Some(error));
+        }
+        trace.task_ended(&EndedTask {
+            channel: last.map(|last| last.channel.as_str()),
+            attempts: last.map_or(0, |last| last.number),
+            cost: Amount::ZERO,
+            error: Some(error),
+        });
     });
 }
 

@@ -70,10 +70,7 @@ pub(super) fn end_attempt(
     if let Some(error) = error.as_ref().filter(|e| !is_ours(e)) {
         metrics.channel_error(channel, error.kind.recorded_name());
     }
-    if let (Some(trace), Some(started_at)) = (TaskTrace::of(&run.leased), attempt.started_at) {
-        let error = error.as_ref().map(|e| e.kind.recorded_name());
-        trace.attempt_ended(&attempt.permit.open.channel, started_at.elapsed(), error);
-    }
+    run.end_attempt_span(error.as_ref().map(|e| e.kind.recorded_name()));
     let attempt_end = |outcome| AttemptEnd {
         number: attempt.number,
         outcome,
@@ -82,7 +79,8 @@ pub(super) fn end_attempt(
     if let Some((files, result)) = results.result() {
         if let Some(started_at) = attempt.started_at.filter(|_| is_completed) {
             let kind = run.leased.task.kind.name();
-            metrics.provider_done(channel, kind, started_at.elapsed());
+            let took = started_at.elapsed();
+            metrics.provider_done(channel, kind, took, run.attempt_span());
         }
         let outcome = match &error {
             None => "done",
@@ -198,7 +196,9 @@ async fn write(
                 let state = if completed { "completed" } else { "failed" };
                 context.metrics.task_ended(&task.family, state);
                 let held = now - task.created_at;
-                context.metrics.task_settled(task.kind.name(), held);
+                let span = TaskTrace::of(leased).map(|trace| trace.context());
+                let metrics = &context.metrics;
+                metrics.task_settled(task.kind.name(), held, span);
                 if task.callback_url.is_some() {
                     context.webhook_due.notify_one();
                 }

@@ -11,6 +11,7 @@ use tollgate_upstream::provider::{
 };
 use tollgate_upstream::{ProviderError, ResultSink, UpstreamErrorKind};
 
+use crate::otel;
 use crate::routing::ChannelPermit;
 use crate::tasks::attempt;
 use crate::tasks::cancel::cancel_provider_job;
@@ -240,6 +241,7 @@ pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Re
         );
         return Resumed::End(TurnEnd::Postpone(MISSING_CHANNEL_PAUSE));
     };
+    let started = otel::system_time(open.started_at);
     let mut attempt = Attempt {
         number: open.number,
         permit,
@@ -247,6 +249,7 @@ pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Re
         adjustments: adjustments_from_text(open),
     };
     if let Some(provider_job_id) = &open.provider_job_id {
+        run.trace_attempt(open.number, &attempt.permit.open.channel, started);
         return Resumed::Attempt(attempt, provider_job_id.clone());
     }
     let external_id = open.external_id.clone().unwrap_or_default();
@@ -255,7 +258,10 @@ pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Re
         Found::Accepted(provider_job_id) => {
             attempt.adjustments = results.adjustments();
             match record_provider_job(run, &attempt, &provider_job_id).await {
-                Ok(()) => Resumed::Attempt(attempt, provider_job_id),
+                Ok(()) => {
+                    run.trace_attempt(open.number, &attempt.permit.open.channel, started);
+                    Resumed::Attempt(attempt, provider_job_id)
+                }
                 Err(end) => Resumed::End(end),
             }
         }

@@ -16,7 +16,7 @@ use tollgate_store::{CancelOutcome, LeasedTask, Task, TaskClaim};
 use crate::config::Fairness;
 use crate::redis::NodeMessage;
 use crate::supervise::run_forever;
-use crate::tasks::cancel::cancel_at_provider;
+use crate::tasks::cancel::{cancel_at_provider, trace_forced_end};
 use crate::tasks::context::TaskContext;
 use crate::tasks::finish::time_limit_message;
 use crate::tasks::work_permit::WorkPermit;
@@ -345,6 +345,7 @@ impl WorkerPool {
                 context.metrics.task_ended(&task.family, "failed");
                 self.stop_task(&task.id);
                 cancel_at_provider(context, task);
+                trace_forced_end(context, task, "timeout");
                 if task.callback_url.is_some() {
                     context.webhook_due.notify_one();
                 }

@@ -15,6 +15,7 @@ use tollgate_store::{Charge, IdempotencyRecord, Key, NewTask, Rejection, SubmitO
 use crate::auth::caller::Caller;
 use crate::http::trace::RequestId;
 use crate::http::{errors, large_work};
+use crate::otel::TraceState;
 use crate::reloadable::Reloadable;
 use crate::tasks::context::TaskContext;
 use crate::tasks::{idempotency, inputs, moderation, view};
@@ -112,6 +113,7 @@ pub async fn submit(
         callback_url,
         request_id: request.request_id.as_str().to_owned(),
         trace_context: request.request_id.trace().map(|span| span.to_string()),
+        trace_state: request.request_id.trace_state().map(TraceState::to_string),
         charge,
         idempotency: idempotency_key.map(|key| key.into_record(&receipt)),
     };

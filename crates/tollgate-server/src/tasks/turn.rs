@@ -1,13 +1,15 @@
 //! The types that the steps of one turn share: a task in a worker, its attempt, and how the turn ends.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 use tollgate_core::{Adjustment, Millis};
 use tollgate_media::{AnyFamily, Job};
 use tollgate_store::{AttemptEnd, LeasedTask, TaskEnd};
+use tollgate_upstream::{Channel, TraceHeaders};
 
+use crate::otel::{OpenAttempt, SpanContext, TaskTrace};
 use crate::routing::ChannelPermit;
 use crate::tasks::context::TaskContext;
 use crate::tasks::progress::Progress;
@@ -43,9 +45,38 @@ pub(super) struct TaskRun {
     pub(super) progress: Arc<Progress>,
     /// The channel of the attempt that ended in this turn.
     pub(super) channel: OnceLock<String>,
+    /// The span of the attempt that this turn works on. Not set before there is one, and without a sampled trace.
+    pub(super) span: OnceLock<OpenAttempt>,
 }
 
 impl TaskRun {
+    /// This turn works on an attempt that started at `started`.
+    pub(super) fn trace_attempt(&self, number: i64, channel: &Channel, started: SystemTime) {
+        if let Some(trace) = TaskTrace::of(&self.leased) {
+            let (name, kind) = (&channel.name, &channel.kind);
+            let _ = self
+                .span
+                .set(trace.attempt(number, name, Some(kind), started));
+        }
+    }
+
+    /// The attempt that this turn worked on has ended, with this kind of error if it failed.
+    pub(super) fn end_attempt_span(&self, error: Option<&str>) {
+        if let (Some(span), Some(trace)) = (self.span.get(), TaskTrace::of(&self.leased)) {
+            trace.attempt_ended(span, error);
+        }
+    }
+
+    /// What the provider of `channel` gets of the attempt's place in its trace.
+    pub(super) fn trace_headers(&self, channel: &Channel) -> Option<TraceHeaders> {
+        TaskTrace::of(&self.leased)?.headers(channel, self.span.get()?)
+    }
+
+    /// The span of the attempt that this turn works on. `None` without a sampled trace.
+    pub(super) fn attempt_span(&self) -> Option<SpanContext> {
+        self.span.get().map(OpenAttempt::context)
+    }
+
     /// A new storage for the results of a call that makes up to `max_files` files.
     pub(super) fn result_storage(&self, max_files: u32) -> ResultStorage {
         let (kind, ttl) = (self.leased.task.kind, self.family.link_ttl());

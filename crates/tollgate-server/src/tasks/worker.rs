@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::{ErrorKind, crash};
 use tollgate_media::{AnyFamily, Job};
 use tollgate_store::LeasedTask;
+use tollgate_upstream::UpstreamErrorKind;
 use tollgate_upstream::provider::Started;
 
 use crate::routing::ChannelPermit;
@@ -42,6 +43,7 @@ pub async fn run(
         leased,
         family,
         channel: OnceLock::new(),
+        span: OnceLock::new(),
     };
     // Boxed: thousands of these wait at the same time, most of them at one small point of the story.
     let turn = tokio::time::timeout(timeout, Box::pin(run_turn(&run, work)));
@@ -189,6 +191,8 @@ async fn prepare_references(run: &TaskRun, job: &mut Job) -> Result<Inputs, Turn
 /// Fails the task because its deadline has passed, and cancels the work at the provider.
 fn time_out(run: &TaskRun) -> TurnEnd {
     let task = &run.leased.task;
+    let timed_out = UpstreamErrorKind::TimedOut.recorded_name();
+    run.end_attempt_span(Some(timed_out));
     cancel_at_provider(&run.context, task);
     let message = finish::time_limit_message(&run.context, task);
     TurnEnd::Finish(failure("timeout", message), None)

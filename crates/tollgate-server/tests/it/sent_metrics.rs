@@ -108,13 +108,13 @@ fn numbers(metric: &Metric) -> BTreeMap<String, f64> {
         .collect()
 }
 
-fn histogram(metric: &Metric) -> &[HistogramDataPoint] {
+fn histogram<'a>(metric: &'a Metric, unit: &str) -> &'a [HistogramDataPoint] {
     let Some(Data::Histogram(histogram)) = &metric.data else {
         panic!("{metric:?}");
     };
     let cumulative = AggregationTemporality::Cumulative;
     assert_eq!(histogram.aggregation_temporality(), cumulative);
-    assert_eq!(metric.unit, "s");
+    assert_eq!(metric.unit, unit, "{}", metric.name);
     &histogram.data_points
 }
 
@@ -161,7 +161,7 @@ async fn sent_metrics_are_those_of_the_metrics_page(backend: Backend) {
     }
     let is_sum = matches!(last["tollgate_chats_total"].data, Some(Data::Sum(_)));
     assert!(is_sum && matches!(last["tollgate_ledger_used"].data, Some(Data::Gauge(_))));
-    let requests = histogram(&last["tollgate_http_request_seconds"]).iter();
+    let requests = histogram(&last["tollgate_http_request_seconds"], "s").iter();
     let mut of_chats =
         requests.filter(|point| attributes(&point.attributes).get("route").unwrap() == CHATS);
     let (of_chats, None) = (of_chats.next().unwrap(), of_chats.next()) else {
@@ -187,7 +187,7 @@ async fn sent_metrics_are_those_of_the_metrics_page(backend: Backend) {
     }
     // Times of providers have the names of OpenTelemetry's conventions, and no other.
     assert!(!last.contains_key("tollgate_provider_seconds"));
-    let [times] = histogram(&last["gen_ai.client.operation.duration"]) else {
+    let [times] = histogram(&last["gen_ai.client.operation.duration"], "s") else {
         panic!("one channel");
     };
     let found = attributes(&times.attributes);
@@ -202,7 +202,30 @@ async fn sent_metrics_are_those_of_the_metrics_page(backend: Backend) {
         gateway.metric(&name).await.to_bits(),
         times.sum.unwrap().to_bits()
     );
+    check_token_usage(&gateway, last).await;
     gateway.close().await;
+}
+
+/// The tokens of three chats, by type, as the conventions name them.
+async fn check_token_usage(gateway: &TestGateway, last: &BTreeMap<String, Metric>) {
+    assert!(!last.contains_key("tollgate_chat_request_tokens"));
+    let points = histogram(&last["gen_ai.client.token.usage"], "{token}");
+    let types = points.iter().map(|point| {
+        let found = attributes(&point.attributes);
+        assert_eq!(found["gen_ai.operation.name"], "chat");
+        assert_eq!(found["gen_ai.system"], "sandbox");
+        assert_eq!(found["gen_ai.request.model"], "gpt-5");
+        assert_eq!((point.count, point.explicit_bounds.len()), (3, 14));
+        (found["gen_ai.token.type"].clone(), point.sum.unwrap())
+    });
+    let types: BTreeMap<String, f64> = types.collect();
+    assert_eq!(types.keys().collect::<Vec<_>>(), ["input", "output"]);
+    for (direction, tokens) in types {
+        let name =
+            format!("tollgate_chat_tokens_total{{channel=\"sandbox\",direction=\"{direction}\"}}");
+        assert!(tokens > 0.0);
+        assert_eq!(gateway.metric(&name).await.to_bits(), tokens.to_bits());
+    }
 }
 
 async fn a_busy_collector_is_asked_again_when_it_says_and_loses_no_counts(backend: Backend) {

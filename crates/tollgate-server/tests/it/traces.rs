@@ -12,9 +12,9 @@ use serde_json::json;
 use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
-on_both!(the_work_on_a_task_belongs_to_the_trace_of_its_submission);
 on_sqlite!(
     a_chat_is_a_span_with_its_attempts_as_children,
+    newer_names_are_used_if_they_are_asked_for,
     the_caller_decides_whether_a_trace_is_recorded,
 );
 
@@ -23,13 +23,13 @@ const CHATS: &str = "/v1/chat/completions";
 const TRACES: &str = "accept/v1/traces";
 const HEADER: &str = "authorization=Bearer collector-key-of-the-test";
 
-fn config(collector: &WebhookReceiver, more: &str) -> String {
+pub(crate) fn config(collector: &WebhookReceiver, more: &str) -> String {
     let endpoint = collector.url("accept");
     format!("[traces]\nendpoint = \"{endpoint}\"\nheaders = \"{HEADER}\"\n{more}")
 }
 
 /// Every span that the collector has.
-fn spans(collector: &WebhookReceiver) -> Vec<Span> {
+pub(crate) fn spans(collector: &WebhookReceiver) -> Vec<Span> {
     let mut spans = Vec::new();
     for post in collector.posts(TRACES) {
         assert_eq!(post.header("content-type"), "application/x-protobuf");
@@ -55,7 +55,7 @@ fn spans(collector: &WebhookReceiver) -> Vec<Span> {
 }
 
 /// The spans of a trace when there are so many, the first that began first.
-async fn trace(collector: &WebhookReceiver, id: &[u8], count: usize) -> Vec<Span> {
+pub(crate) async fn trace(collector: &WebhookReceiver, id: &[u8], count: usize) -> Vec<Span> {
     let mut found = until("the spans", async || {
         let mut found = spans(collector);
         found.retain(|span| span.trace_id == id);
@@ -73,7 +73,7 @@ async fn trace(collector: &WebhookReceiver, id: &[u8], count: usize) -> Vec<Span
 }
 
 /// The attributes of a span, as text.
-fn attributes(span: &Span) -> BTreeMap<&str, String> {
+pub(crate) fn attributes(span: &Span) -> BTreeMap<&str, String> {
     let text = |value: &AnyValue| match value {
         AnyValue::StringValue(text) => text.clone(),
         AnyValue::IntValue(number) => number.to_string(),
@@ -89,7 +89,7 @@ fn attributes(span: &Span) -> BTreeMap<&str, String> {
 }
 
 #[track_caller]
-fn check_attributes(span: &Span, expected: &[(&str, &str)]) {
+pub(crate) fn check_attributes(span: &Span, expected: &[(&str, &str)]) {
     let found = attributes(span);
     for (name, value) in expected {
         assert_eq!(
@@ -101,7 +101,7 @@ fn check_attributes(span: &Span, expected: &[(&str, &str)]) {
 }
 
 /// The bytes of hexadecimal digits.
-fn bytes(hex: &str) -> Vec<u8> {
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits = (0..hex.len()).step_by(2);
     digits
         .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
@@ -128,10 +128,16 @@ async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
         });
         let headers = [
             ("traceparent", traceparent.as_str()),
+            ("tracestate", "vendor=a:b, other=1"),
             ("x-request-id", "req-of-the-test"),
         ];
         client.post_with(CHATS, &body, &headers).await.expect(200);
         let found = trace(&collector, &bytes(&trace_id), 3).await;
+        assert!(
+            found
+                .iter()
+                .all(|span| span.trace_state == "vendor=a:b, other=1")
+        );
         let [request, failed, answered] = &found[..] else {
             unreachable!()
         };
@@ -189,6 +195,7 @@ async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
             post.header("traceparent"),
             format!("00-{trace_id}-{span_id}-01")
         );
+        assert_eq!(post.header("tracestate"), "vendor=a:b, other=1");
     }
     for post in collector.posts(TRACES) {
         let text = String::from_utf8_lossy(&post.bytes()).into_owned();
@@ -209,65 +216,65 @@ async fn the_caller_decides_whether_a_trace_is_recorded(backend: Backend) {
         format!("00-{left_out}-b7ad6b7169203331-00"),
         format!("00-{recorded}-b7ad6b7169203331-01"),
     ] {
-        let headers = [("traceparent", traceparent.as_str())];
+        // A list that is not valid is not passed on, and what it came with is.
+        let headers = [("traceparent", traceparent.as_str()), ("tracestate", "a")];
         client
             .send_with("GET", "/v1/models", &headers, "")
             .await
             .expect(200);
     }
-    trace(&collector, &bytes(&recorded), 1).await;
+    let found = trace(&collector, &bytes(&recorded), 1).await;
+    assert_eq!(found[0].trace_state, "");
     // Spans are sent in the order of their ends, and the rest at the end.
     gateway.close().await;
     assert_eq!(spans(&collector).len(), 1);
 }
 
-async fn the_work_on_a_task_belongs_to_the_trace_of_its_submission(backend: Backend) {
+async fn newer_names_are_used_if_they_are_asked_for(backend: Backend) {
     let collector = WebhookReceiver::start().await;
-    let prices = "[price.\"imagen-4.0-partner\"]\nper_image = 0.5\n";
-    let (gateway, client) = TestGateway::with_config(backend, &config(&collector, prices)).await;
-    for (trace_id, prompt, error) in [
-        ("5".repeat(32), "a mill", None),
-        ("6".repeat(32), "[[sandbox:fail]]", Some("provider_error")),
+    let upstream = WebhookReceiver::start().await;
+    let channels = format!(
+        "metrics_s = 1\n[[channel]]\nname = \"broken\"\nkind = \"gemini\"\nbase_url = \"{}\"\napi_keys = [\"upstream-key-1\"]\n\
+         models = [\"gpt-5\"]\n[[channel]]\nname = \"works\"\nkind = \"sandbox\"\nmodels = [\"gpt-5\"]\npriority = 1\n",
+        upstream.url("accept"),
+    );
+    for (trace_id, opt_in, provider, first_piece) in [
+        (
+            "7".repeat(32),
+            "http",
+            "gen_ai.system",
+            "gen_ai.server.time_to_first_token",
+        ),
+        (
+            "8".repeat(32),
+            "http, gen_ai_latest_experimental",
+            "gen_ai.provider.name",
+            "gen_ai.client.operation.time_to_first_chunk",
+        ),
     ] {
+        let setup = Setup::new(backend).config(&config(&collector, &channels));
+        let setup = setup.env("OTEL_SEMCONV_STABILITY_OPT_IN", opt_in);
+        let gateway = setup.start().await;
+        let client = gateway.unlimited_client().await;
         let traceparent = format!("00-{trace_id}-b7ad6b7169203331-01");
-        let body = json!({ "model": "imagen-4.0-partner", "prompt": prompt });
+        let body = json!({
+            "model": "gpt-5", "stream": true, "messages": [{ "role": "user", "content": "hello" }],
+        });
         let headers = [("traceparent", traceparent.as_str())];
-        let path = "/v1/images/generations";
-        let receipt = client
-            .post_with(path, &body, &headers)
-            .await
-            .expect(200)
-            .json();
-        let id = task_id(&receipt);
-        client.wait_for_end(&id).await;
+        client.post_with(CHATS, &body, &headers).await.expect(200);
         let found = trace(&collector, &bytes(&trace_id), 3).await;
-        let by_kind = |kind: SpanKind| found.iter().find(|span| span.kind() == kind).unwrap();
-        let submission = by_kind(SpanKind::Server);
-        let (task, attempt) = (by_kind(SpanKind::Consumer), by_kind(SpanKind::Client));
-        assert_eq!(task.parent_span_id, submission.span_id);
-        assert_eq!(
-            (task.links.len(), &task.links[0].span_id),
-            (1, &submission.span_id)
-        );
-        assert_eq!(attempt.parent_span_id, task.span_id);
-        let cost = if error.is_none() { "0.5" } else { "0" };
-        check_attributes(
-            task,
-            &[
-                ("tollgate.task.id", &id),
-                ("tollgate.cost", cost),
-                ("tollgate.attempts", "1"),
-            ],
-        );
-        check_attributes(
-            attempt,
-            &[("gen_ai.output.type", "image"), ("tollgate.task.id", &id)],
-        );
-        assert_eq!(
-            attributes(task).get("error.type").map(String::as_str),
-            error
-        );
-        assert_eq!(attempt.status.is_some(), error.is_some());
+        let named = |span: &Span| attributes(span).get(provider).cloned();
+        let names: Vec<_> = found.iter().map(named).collect();
+        let expected = [None, Some("gcp.gen_ai"), Some("sandbox")];
+        assert_eq!(names, expected.map(|name| name.map(str::to_owned)));
+        until_true("the times of the first pieces", async || {
+            let posts = collector.posts("accept/v1/metrics");
+            posts.iter().any(|post| {
+                let text = String::from_utf8_lossy(&post.bytes()).into_owned();
+                text.contains(first_piece) && text.contains(provider)
+            })
+        })
+        .await;
+        gateway.close().await;
     }
-    gateway.close().await;
 }

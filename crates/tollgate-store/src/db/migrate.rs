@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0023_cluster.sql"),
     include_str!("migrations/0024_queue.sql"),
     include_str!("migrations/0025_list_blocks.sql"),
+    include_str!("migrations/0026_tracestate.sql"),
 ];
 
 /// The oldest program, by the schema version that it knows, that may work on a database of the newest schema beside programs of today. Raise it

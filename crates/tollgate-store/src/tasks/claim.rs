@@ -66,7 +66,7 @@ macro_rules! due_tasks {
         concat!(
             "SELECT ",
             task_columns!(),
-            ", t.job, q.fence, q.failed_attempts, t.request_id, q.queued_attempt, t.trace_context
+            ", t.job, q.fence, q.failed_attempts, t.request_id, q.queued_attempt, t.trace_context, t.trace_state
              FROM queue q JOIN tasks t ON t.id = q.task_id
              WHERE q.due_at IS NOT NULL AND q.user_id = $1 AND q.key_id = $2 AND q.due_at <= $3
                AND (q.due_at <= $4 OR (CAST($5 AS BIGINT) >> CAST(q.shard AS INTEGER)) & 1 = 1)
@@ -88,7 +88,7 @@ pub(crate) const DUE_TASKS: Sql =
 const DUE_TASKS_IN_TASKS: Sql = Sql::both(concat!(
     "SELECT ",
     task_columns!(),
-    ", t.job, t.fence, t.failed_attempts, t.request_id, t.queued_attempt, t.trace_context
+    ", t.job, t.fence, t.failed_attempts, t.request_id, t.queued_attempt, t.trace_context, t.trace_state
      FROM tasks t LEFT JOIN queue q ON q.task_id = t.id
      WHERE t.state < 2 AND t.user_id = $1 AND t.key_id = $2 AND t.due_at <= $3 ORDER BY t.due_at LIMIT $4
      FOR UPDATE OF t SKIP LOCKED"
@@ -130,6 +130,8 @@ pub struct LeasedTask {
     pub request_id: String,
     /// The `traceparent` of that request. `None` if it was in no sampled trace.
     pub trace_context: Option<String>,
+    /// The `tracestate` beside it. `None` if the caller sent none.
+    pub trace_state: Option<String>,
     /// Whether a provider may have an attempt in its queue.
     pub(crate) has_queued_attempt: bool,
     /// The attempt of an earlier lease that is still in a provider's queue: poll it instead of starting another.
@@ -430,6 +432,7 @@ impl TaskClaim {
             failed_attempts: row.int(TASK_COLUMNS_COUNT + 2)?,
             request_id: row.text(TASK_COLUMNS_COUNT + 3)?,
             trace_context: row.opt_text(TASK_COLUMNS_COUNT + 5)?,
+            trace_state: row.opt_text(TASK_COLUMNS_COUNT + 6)?,
             has_queued_attempt,
             queued_attempt: None,
             task: read_task(&mut row)?,

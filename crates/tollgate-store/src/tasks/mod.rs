@@ -7,3 +7,4 @@ pub(crate) mod queue_table;
 pub(crate) mod record;
 pub(crate) mod shards;
 pub(crate) mod submit;
+pub(crate) mod trace;

@@ -31,16 +31,19 @@ const INSERT_TASK: QueueSql = QueueSql {
     // SQLite kept the column due_at; nothing reads it.
     queue: Sql::per_database(
         "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
-                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, 0, $10, $11, $12, $13, 0, $14, $15)",
+                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context,
+                            trace_state)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, 0, $10, $11, $12, $13, 0, $14, $15, $16)",
         "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at,
-                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, $10, $11, $12, $13, 0, $14, $15)",
+                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context,
+                            trace_state)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, $10, $11, $12, $13, 0, $14, $15, $16)",
     ),
     tasks: Sql::both(
         "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
-                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14, $15)",
+                            fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context,
+                            trace_state)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14, $15, $16)",
     ),
 };
 const ENQUEUE_TASK: Sql = Sql::both(
@@ -79,6 +82,8 @@ pub struct NewTask {
     pub request_id: String,
     /// The `traceparent` of the request. `None` if it is in no sampled trace.
     pub trace_context: Option<String>,
+    /// The `tracestate` beside it. `None` if the caller sent none.
+    pub trace_state: Option<String>,
     /// Its price.
     pub charge: Charge,
     /// From the `Idempotency-Key` header.
@@ -207,7 +212,8 @@ impl Write for NewTask {
                 &self.echoed_fields,
                 self.callback_url.as_ref(),
                 &self.request_id,
-                self.trace_context.as_ref()
+                self.trace_context.as_ref(),
+                self.trace_state.as_ref()
             ],
         )?;
         if batch.queue_table == QueueTable::Queue {

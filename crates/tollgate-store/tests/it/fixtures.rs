@@ -108,6 +108,7 @@ pub(crate) fn task_at(account: &TestAccount, units: u64, price: &str, now: Milli
         callback_url: None,
         request_id: "req_1".to_owned(),
         trace_context: None,
+        trace_state: None,
         charge: Charge {
             price: amount(price),
             units_per_price: 1,

@@ -17,8 +17,6 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-
 impl ProviderClient {
     /// Sends `call`'s body to `uri` with the provider's own `headers`.
     pub(crate) fn send_chat<'a, H>(
@@ -38,9 +36,8 @@ impl ProviderClient {
         headers.insert(ACCEPT, if call.stream { EVENT_STREAM } else { JSON });
         headers.insert(ACCEPT_ENCODING, IDENTITY);
         headers.extend(provider_headers);
-        let traceparent = call.traceparent.map(HeaderValue::from_str);
-        if let Some(Ok(value)) = traceparent {
-            headers.insert(TRACEPARENT, value);
+        if let Some(trace) = call.trace {
+            trace.insert_into(headers);
         }
         let timeouts = Timeouts {
             connect: Some(call.timeouts.connect),

@@ -15,6 +15,7 @@ use crate::channel::Channel;
 use crate::egress::{BodyParts, Client, EgressError, RequestBody, ResponseBody, Timeouts, body};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::Link;
+use crate::trace_headers::TraceHeaders;
 
 /// Default timeout: for accepting a job or answering a poll.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -117,6 +118,14 @@ impl HttpRequest {
             Some(key) => Ok(self.header(name, secret_value(prefix, key)?)),
             None => Ok(self),
         }
+    }
+
+    /// Adds the place in a trace that the server gets, if it gets one.
+    pub(crate) fn with_trace(mut self, trace: Option<&TraceHeaders>) -> Self {
+        if let Some(trace) = trace {
+            trace.insert_into(&mut self.headers);
+        }
+        self
     }
 
     /// Accepts a response of any type, such as audio.

@@ -54,6 +54,7 @@ impl Ark {
         .header(REQUEST_ID, request_id(&call.attempt))
         .with_timeout(TIMEOUT)
         .with_max_bytes(MAX_RESPONSE_BYTES)
+        .with_trace(call.attempt.trace)
         .creating();
         let response = self.client.send(request).await?;
         if !response.status.is_success() {

@@ -70,6 +70,7 @@ impl VideoProvider for Ark {
             .with_authorization("Bearer ", call.attempt.key)?
             .header(REQUEST_ID, request_id(&call.attempt))
             .with_timeout(SUBMIT_TIMEOUT)
+            .with_trace(call.attempt.trace)
             .creating();
         let response = self.client.send(request).await?;
         if !response.status.is_success() {

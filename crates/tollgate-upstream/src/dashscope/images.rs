@@ -36,6 +36,7 @@ impl DashScope {
         let url = [&self.base, SUBMIT].concat();
         let request = HttpRequest::post_body(url, JSON, slots.into_body(&body))
             .header(ASYNC, HeaderValue::from_static("enable"))
+            .with_trace(call.attempt.trace)
             .creating();
         self.send(request, call.attempt.key).await
     }

@@ -20,7 +20,7 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::mapped::{self, JobState, MappedQueue, Preset, Request};
-use crate::provider::{EnvironmentChannel, Link, Provider, Settings};
+use crate::provider::{Attempt, EnvironmentChannel, Link, Provider, Settings};
 
 pub(crate) const BASE_URL: &str = "https://queue.fal.run";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -77,13 +77,15 @@ impl MappedQueue for Fal {
         &self,
         request: Request,
         files: InlineFiles,
-        key: Option<&Secret>,
+        attempt: &Attempt<'_>,
     ) -> Result<String, ProviderError> {
         let id: Vec<String> = request.upstream.split('/').map(percent_encode).collect();
         let url = format!("{}/{}", self.base, id.join("/"));
         let body = files.into_body(&request.input);
-        let submission = HttpRequest::post_body(url, JSON, body).creating();
-        let submission = submission.with_authorization("Key ", key)?;
+        let submission = HttpRequest::post_body(url, JSON, body)
+            .with_authorization("Key ", attempt.key)?
+            .with_trace(attempt.trace)
+            .creating();
         let response = self.client.send(submission).await?;
         let urls = response::parse_submission(&self.client, &response)?;
         Ok(urls.relative_to(&self.base).to_job_id())

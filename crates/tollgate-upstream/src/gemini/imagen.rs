@@ -37,6 +37,7 @@ impl Gemini {
         }
         let request = HttpRequest::post(self.method(model, "predict"), &body(call))
             .with_timeout(IMAGE_TIMEOUT)
+            .with_trace(call.attempt.trace)
             .creating();
         let request = self.authorized(request, call.attempt.key).await?;
         let parsed = self

@@ -82,6 +82,7 @@ impl Gemini {
         let uri = self.method(model, "generateContent");
         let request = HttpRequest::post_body(uri, json, slots.into_body(&body))
             .with_timeout(IMAGE_TIMEOUT)
+            .with_trace(call.attempt.trace)
             .creating();
         let request = self.authorized(request, call.attempt.key).await?;
         let parsed = self

@@ -51,6 +51,7 @@ impl VideoProvider for Gemini {
         let uri = self.method(model, "predictLongRunning");
         let request = HttpRequest::post_body(uri, json, slots.into_body(&body))
             .with_timeout(SUBMIT)
+            .with_trace(call.attempt.trace)
             .creating();
         let request = self.authorized(request, call.attempt.key).await?;
         let response = self.client.send(request).await?;

@@ -8,7 +8,6 @@ use futures_util::stream::{self, StreamExt as _};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use tollgate_core::Secret;
 use tollgate_media::speech::SpeechJob;
 
 use super::client::Kling;
@@ -16,7 +15,7 @@ use super::task::State;
 use super::{errors, mp3, text_parts};
 use crate::adapter::{Adjustments, HttpRequest, percent_encode};
 use crate::error::{ProviderError, UpstreamErrorKind};
-use crate::provider::{Completed, Link, ResultData, SpeechCall, SpeechProvider, Started};
+use crate::provider::{Attempt, Completed, Link, ResultData, SpeechCall, SpeechProvider, Started};
 
 const PATH: &str = "/v1/audio/tts";
 /// Maximum number of characters of one call.
@@ -61,7 +60,7 @@ impl Kling {
             if let (Some(body), Some(settings)) = (body.as_object_mut(), settings.as_object()) {
                 body.extend(settings.clone());
             }
-            links.push(self.generate_part(&body, attempt.key).await?);
+            links.push(self.generate_part(&body, &attempt).await?);
         }
         let result = match links.len() {
             1 => links.pop().map(ResultData::Link),
@@ -105,12 +104,14 @@ impl Kling {
     async fn generate_part(
         &self,
         body: &Value,
-        key: Option<&Secret>,
+        attempt: &Attempt<'_>,
     ) -> Result<Link, ProviderError> {
+        let key = attempt.key;
         let url = [&self.base, PATH].concat();
         let request = || {
             HttpRequest::post(&url, body)
                 .with_timeout(CALL_TIME)
+                .with_trace(attempt.trace)
                 .creating()
         };
         let mut data = self.create(key, request).await?;

@@ -122,7 +122,9 @@ impl VideoProvider for Kling {
                 Endpoint::Newer => new_api::body(&video, &mut slots),
                 Endpoint::Text | Endpoint::Image => old_api::body(&video, &mut slots),
             };
-            HttpRequest::post_body(&url, JSON, slots.into_body(&body)).creating()
+            HttpRequest::post_body(&url, JSON, slots.into_body(&body))
+                .with_trace(attempt.trace)
+                .creating()
         };
         changes.report_to(attempt.sink);
         let sent = self.create(attempt.key, request).await;

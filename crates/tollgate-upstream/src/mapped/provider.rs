@@ -29,7 +29,7 @@ pub(crate) trait MappedQueue: Send + Sync + 'static {
         &self,
         request: Request,
         files: InlineFiles,
-        key: Option<&Secret>,
+        attempt: &Attempt<'_>,
     ) -> Result<String, ProviderError>;
 
     /// Polls a job once.
@@ -85,7 +85,7 @@ impl<Q: MappedQueue> MappedProvider<Q> {
         for (index, count) in (0..).zip(mapping.calls(fields)) {
             let mut files = InlineFiles::new();
             let request = mapping.request(fields, index, count, &mut files)?;
-            calls.push(self.0.submit(request, files, attempt.key));
+            calls.push(self.0.submit(request, files, attempt));
         }
         mapping.adjustments(fields).report_to(attempt.sink);
         submit_all(calls).await

@@ -32,6 +32,7 @@ impl SpeechProvider for Speech {
         let request = HttpRequest::post(self.0.url("/audio/speech"), &body)
             .with_authorization(BEARER, attempt.key)?
             .with_timeout(TIMEOUT)
+            .with_trace(attempt.trace)
             .accept_any();
         let work = async {
             match self.0.http.send_for_audio(request).await? {

@@ -76,6 +76,7 @@ impl VideoProvider for Videos {
         };
         let request = request
             .with_authorization(BEARER, call.attempt.key)?
+            .with_trace(call.attempt.trace)
             .creating();
         let response = client.http.send(request).await?;
         let json = response.json();

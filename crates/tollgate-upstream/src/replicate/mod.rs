@@ -18,7 +18,7 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::error::ProviderError;
 use crate::mapped::{self, JobState, MappedQueue, Preset, Request};
-use crate::provider::{EnvironmentChannel, Link, Provider, Settings};
+use crate::provider::{Attempt, EnvironmentChannel, Link, Provider, Settings};
 
 pub(crate) const BASE_URL: &str = "https://api.replicate.com/v1";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -75,7 +75,7 @@ impl MappedQueue for Replicate {
         &self,
         request: Request,
         files: InlineFiles,
-        key: Option<&Secret>,
+        attempt: &Attempt<'_>,
     ) -> Result<String, ProviderError> {
         let (path, version) = models::prediction_path(&request.upstream);
         let mut body = json!({ "input": request.input });
@@ -83,8 +83,10 @@ impl MappedQueue for Replicate {
             body["version"] = version.into();
         }
         let url = [&self.base, path.as_str()].concat();
-        let submission = HttpRequest::post_body(url, JSON, files.into_body(&body)).creating();
-        let submission = submission.with_authorization("Bearer ", key)?;
+        let submission = HttpRequest::post_body(url, JSON, files.into_body(&body))
+            .with_authorization("Bearer ", attempt.key)?
+            .with_trace(attempt.trace)
+            .creating();
         let response = self.client.send(submission).await?;
         response::parse_submission(&self.client, &response)
     }

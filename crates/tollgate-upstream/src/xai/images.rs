@@ -104,6 +104,7 @@ impl Images {
         let request = request
             .with_authorization(BEARER, attempt.key)?
             .with_timeout(TIMEOUT)
+            .with_trace(attempt.trace)
             .creating();
         let client = &self.0.http;
         let results = client

@@ -31,6 +31,7 @@ impl SpeechProvider for Speech {
         let request = HttpRequest::post(self.0.url("/tts"), &body)
             .with_authorization(BEARER, attempt.key)?
             .with_timeout(TIMEOUT)
+            .with_trace(attempt.trace)
             .accept_any();
         let work = async {
             match self.0.http.send_for_audio(request).await? {

@@ -48,6 +48,7 @@ impl VideoProvider for Videos {
         let url = client.url("/videos/generations");
         let request = HttpRequest::post_body(url, json, slots.into_body(&fields.into()))
             .with_authorization(BEARER, call.attempt.key)?
+            .with_trace(call.attempt.trace)
             .creating();
         let response = client.http.send(request).await?;
         let json = response.json();

@@ -16,7 +16,7 @@ use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{
     Attempt, Channel, FindCall, Found, ImageCall, InputFile, Link, PROVIDERS, Polled,
     ProviderEntry, ProviderError, QueueCall, ResultData, ResultSink, SpeechCall, Started,
-    UpstreamErrorKind, VideoCall,
+    TraceHeaders, UpstreamErrorKind, VideoCall,
 };
 
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef";
@@ -71,6 +71,8 @@ pub(crate) struct Adapter {
     pub(crate) key: Secret,
     /// How many attempts at the same task have failed.
     pub(crate) failed_attempts: u32,
+    /// What the provider's server is told of the trace.
+    pub(crate) trace: Option<TraceHeaders>,
     pub(crate) cancel: CancellationToken,
     pub(crate) sink: RecordingSink,
 }
@@ -89,6 +91,7 @@ impl Adapter {
             key: channel.api_keys[0].clone(),
             provider: (entry.open)(&Arc::new(channel), &Settings::default(), egress),
             failed_attempts: 0,
+            trace: None,
             cancel: CancellationToken::new(),
             sink: RecordingSink::default(),
         }
@@ -111,6 +114,7 @@ impl Adapter {
             model: &self.model,
             key: Some(&self.key),
             failed_attempts: self.failed_attempts,
+            trace: self.trace.as_ref(),
             sink: &self.sink,
             cancel: self.cancel.clone(),
         };

@@ -70,7 +70,7 @@ impl Chat {
             key: Some(&key),
             headers: &self.headers,
             request_id: "req-1",
-            traceparent: None,
+            trace: None,
             failed_attempts: 0,
             timeouts: self.timeouts,
         };

@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tollgate_core::{Secret, TaskKind};
-use tollgate_fakes::{Fake, Options, Provider};
+use tollgate_fakes::{Fake, Options, Provider, ReceivedRequest};
 use tollgate_media::Job;
 use tollgate_upstream::error::UpstreamErrorKind::{self, *};
-use tollgate_upstream::{Channel, Found, Polled, ProviderError, Started};
+use tollgate_upstream::{Channel, Found, Polled, ProviderError, Started, TraceHeaders};
 
 use crate::adapter::{Adapter, KEY, channel, error_kind};
 use crate::fakes::rejected_by;
@@ -180,6 +180,28 @@ async fn a_job_completes_and_delivers_its_result() {
         let results = adapter.sink.results().len();
         assert_eq!(results, 1, "{}", case.model);
         assert_eq!(rejected_by(&fake), [] as [&str; 0], "{}", case.model);
+    }
+}
+
+#[tokio::test]
+async fn the_request_that_starts_a_job_says_which_trace_it_belongs_to() {
+    const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const TRACESTATE: &str = "vendor=a:b,other=1";
+    for case in cases() {
+        for tracestate in [None, Some(TRACESTATE)] {
+            let (fake, mut adapter) = case.open(0).await;
+            adapter.trace = TraceHeaders::new(TRACEPARENT, tracestate);
+            case.start(&adapter, "a red boat").await.unwrap();
+            let requests = fake.requests();
+            let told = |request: &&ReceivedRequest| request.header("traceparent").is_some();
+            let mut told = requests.iter().filter(told);
+            let (Some(start), None) = (told.next(), told.next()) else {
+                panic!("{}: {requests:?}", case.model);
+            };
+            assert_eq!(start.method, "POST", "{}", case.model);
+            assert_eq!(start.header("traceparent"), Some(TRACEPARENT));
+            assert_eq!(start.header("tracestate"), tracestate);
+        }
     }
 }
 

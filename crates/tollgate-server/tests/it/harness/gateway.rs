@@ -313,11 +313,18 @@ impl TestGateway {
 
     /// A number of `/metrics`, by its name and labels as they stand there.
     pub(crate) async fn metric(&self, name: &str) -> f64 {
-        let operator = self.client(self.admin_key.clone(), String::new());
-        let text = operator.get("/metrics").await.expect(200).text();
+        let text = self.metrics_page("text/plain").await.text();
         let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(' ')?.to_owned());
         let value = text.lines().find_map(value);
         value.map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    /// The page of `/metrics` in a format that `accept` has.
+    pub(crate) async fn metrics_page(&self, accept: &str) -> Reply {
+        let operator = self.client(self.admin_key.clone(), String::new());
+        let headers = [("accept", accept)];
+        let page = operator.send_with("GET", "/metrics", &headers, "").await;
+        page.expect(200)
     }
 
     /// Waits until every task has ended.
