@@ -59,6 +59,7 @@ pub use chats::prices::{TokenCounts, TokenPrices};
 pub use chats::reconcile::{ChannelUsage, Reconciled};
 pub use chats::record::{ChatEnd, NewChat, SettleOutcome};
 pub use chats::settle::ChatHold;
+pub use db::schema_sql;
 pub use error::StoreError;
 pub use grants::GrantReservation;
 pub use keys::{Key, KeyLimits, NewKey};

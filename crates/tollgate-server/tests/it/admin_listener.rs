@@ -27,6 +27,7 @@ on_sqlite!(
     connections_without_a_certificate_of_the_authority_are_refused,
     a_changed_authority_counts_for_new_connections,
     the_service_managers_socket_of_operators_is_found_by_its_name,
+    connections_of_operators_are_counted_apart_and_drained,
 );
 
 const OWNER: &str = "the-owner-of-this-gateway";
@@ -375,5 +376,37 @@ async fn the_service_managers_socket_of_operators_is_found_by_its_name(backend: 
         .await
         .expect(200);
     client.get("/console/").await.expect(404);
+    gateway.close().await;
+}
+
+async fn connections_of_operators_are_counted_apart_and_drained(backend: Backend) {
+    const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n";
+    let setup = Setup::new(backend).env("TOLLGATE_LIMITS__MAX_CONNECTIONS", "1");
+    let mut gateway = setup.config(LISTEN).admin_key(OWNER).start().await;
+    let admin = admin_address(&gateway).await;
+    // Clients take up their only connection, and the reserve beside it.
+    let mut of_clients = Vec::new();
+    for _ in 0..40 {
+        of_clients.push(gateway.raw().await);
+    }
+    let mut of_operators = Vec::new();
+    for _ in 0..10 {
+        let mut connection = RawConnection::connect(&admin).await;
+        connection.write(HEALTH).await;
+        assert_eq!(connection.status().await, Some(200));
+        of_operators.push(connection);
+    }
+    drop(of_clients);
+    gateway.signal("TERM").await;
+    let is_draining = async || gateway.log().contains("draining");
+    until_true("the drain to begin", is_draining).await;
+    for connection in &mut of_operators {
+        connection.write(HEALTH).await;
+    }
+    for connection in &mut of_operators {
+        assert_eq!(connection.status().await, Some(200));
+    }
+    assert!(gateway.wait_for_exit().await.success());
+    gateway.start_server().await;
     gateway.close().await;
 }

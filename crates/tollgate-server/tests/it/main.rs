@@ -46,6 +46,7 @@ mod socket_activation;
 mod speech;
 mod startup;
 mod storage_faults;
+mod stored_databases;
 mod stress;
 mod task_traces;
 mod tasks;

@@ -155,33 +155,69 @@ fn check_compatible(version: i64, oldest: i64) -> Result<(), StoreError> {
     )))
 }
 
+/// The statements that make an empty database one of schema `version`: tests open databases that older programs left.
+pub fn schema_sql(version: usize, is_postgres: bool) -> String {
+    let replace = match is_postgres {
+        true => for_postgres,
+        false => for_sqlite,
+    };
+    let migrations = MIGRATIONS.iter().take(version).copied();
+    let scripts = std::iter::once(META).chain(migrations).map(replace);
+    scripts.collect::<Vec<_>>().join(";\n")
+}
+
 /// Runs a migration, with its placeholders replaced for the database.
 async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
     match tx {
-        Tx::Sqlite(open) => {
-            let text = text
-                .replace("BIGINT", "INTEGER")
-                .replace("{rows}", "STRICT")
-                .replace(
-                    "{seconds of t.shown}",
-                    "COALESCE(CAST(json_extract(t.shown, '$.seconds') AS INTEGER), 0)",
-                )
-                .replace("{clustered}", "STRICT, WITHOUT ROWID")
-                .replace("{updated in place}", "STRICT, WITHOUT ROWID");
-            open.script(&text)
-        }
-        Tx::Postgres(pg) => {
-            // Ids and cursors need byte order, whatever the collation of the database.
-            let text = text
-                .replace(" TEXT", " TEXT COLLATE \"C\"")
+        Tx::Sqlite(open) => open.script(&for_sqlite(text)),
+        Tx::Postgres(pg) => pg.script(&for_postgres(text)).await,
+    }
+}
+
+fn for_sqlite(text: &str) -> String {
+    text.replace("BIGINT", "INTEGER")
+        .replace("{rows}", "STRICT")
+        .replace(
+            "{seconds of t.shown}",
+            "COALESCE(CAST(json_extract(t.shown, '$.seconds') AS INTEGER), 0)",
+        )
+        .replace("{clustered}", "STRICT, WITHOUT ROWID")
+        .replace("{updated in place}", "STRICT, WITHOUT ROWID")
+}
+
+fn for_postgres(text: &str) -> String {
+    // Ids and cursors need byte order, whatever the collation of the database.
+    text.replace(" TEXT", " TEXT COLLATE \"C\"")
                 .replace("{rows}", "")
                 .replace(
                     "{seconds of t.shown}",
                     "COALESCE(CAST(substring(CAST(t.shown AS json) ->> 'seconds' from '^[0-9]{1,9}$') AS BIGINT), 0)",
                 )
                 .replace("{clustered}", "")
-                .replace("{updated in place}", "WITH (fillfactor = 50)");
-            pg.script(&text).await
-        }
+        .replace("{updated in place}", "WITH (fillfactor = 50)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest as _, Sha256};
+
+    /// The beginnings of the checksums of the migrations, in order.
+    const RELEASED: &[&str] = &[
+        "9677a55b", "1306d41c", "ff16f6bb", "4b2d3324", "c02b4cfd", "47457dc8", "eea7bcd8",
+        "1ac8c33e", "f8db9ff4", "b8feb8fa", "2b2a651d", "dbade6c0", "d95eb1df", "1bd39294",
+        "b63b0c76", "2d2191a0", "af2f446a", "b8524efb", "57480602", "7a37fa9d", "0722d3fb",
+        "e4e5ccfa", "7a53483f",
+    ];
+
+    #[test]
+    fn a_migration_that_databases_have_seen_does_not_change() {
+        let checksums = MIGRATIONS.iter().map(|text| {
+            let digest = Sha256::digest(text);
+            let digest = digest.iter().take(4);
+            digest.map(|byte| format!("{byte:02x}")).collect::<String>()
+        });
+        let checksums: Vec<String> = checksums.collect();
+        assert_eq!(checksums[..RELEASED.len()], *RELEASED);
     }
 }

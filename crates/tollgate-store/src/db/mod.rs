@@ -9,5 +9,6 @@ pub(crate) mod sqlite_copy;
 mod transaction;
 
 pub(crate) use migrate::known_schema_version;
+pub use migrate::schema_sql;
 pub(crate) use sql::{DbError, Row, Sql, Value, args, cells};
 pub(crate) use transaction::Tx;
