@@ -128,7 +128,7 @@ fn write_control(binary: &Path, root: &Path, version: &str, architecture: &str) 
 }
 
 /// The newest version of glibc whose symbols a program needs, such as `2.34`.
-fn newest_glibc(binary: &Path) -> Result<String, String> {
+pub(crate) fn newest_glibc(binary: &Path) -> Result<String, String> {
     let bytes = fs::read(binary).map_err(|e| format!("{}: {e}", binary.display()))?;
     let marker = b"GLIBC_2.";
     let starts = bytes.windows(marker.len()).enumerate();

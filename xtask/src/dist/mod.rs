@@ -1,6 +1,9 @@
 //! `cargo xtask dist`: builds the binary that is shipped: fat LTO and profile-guided optimisation (PGO), trained in the same run, with
 //! its list of packages and their checksums. The same commit, compiler and profile give the same bytes, wherever they are built.
 
+mod cross;
+mod reproducible;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +27,15 @@ pub(crate) struct Options {
     /// Take this recorded profile instead of training: with the profile of a release it gives the release's bytes
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
+    /// Build for this target, whose standard library and linker must be installed [default: this machine's]. Another one is not trained
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<String>,
+    /// Link for this version of glibc or newer, such as 2.31 for Debian 11 and Ubuntu 20.04, by `cargo zigbuild`
+    #[arg(long, value_name = "VERSION")]
+    glibc: Option<String>,
+    /// Build the commit twice, in copies in different folders, with the last recorded profile or that of --profile, and compare the bytes
+    #[arg(long, conflicts_with = "target")]
+    check_reproducible: bool,
 }
 
 /// Where sources and packages are, as the binary knows them.
@@ -35,6 +47,18 @@ const PROFILE: &str = "gateway.profdata";
 /// Builds an instrumented gateway, trains it with the bench's loads, builds again with the recorded profile, and writes
 /// `tollgate`, `gateway.profdata`, `tollgate.cdx.json` and `SHA256SUMS` to `target/dist`.
 pub(crate) fn run(options: &Options) -> Outcome {
+    let host = host_triple()?;
+    let glibc = options.glibc.as_deref();
+    if glibc.is_some() {
+        cross::check_zigbuild()?;
+    }
+    if options.check_reproducible {
+        return reproducible::check(options.profile.as_deref(), &host, glibc);
+    }
+    if let Some(triple) = options.target.as_ref().filter(|triple| **triple != host) {
+        return build_for(triple, glibc, options.profile.as_deref());
+    }
+    // The loads of the training are programs of ours.
     if cfg!(debug_assertions) {
         return bench::rerun_in_release();
     }
@@ -48,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
             fs::copy(given, &profile).map_err(|e| format!("{}: {e}", given.display()))?;
             None
         }
-        None => Some(train(&target, &profile, options.seconds)?),
+        None => Some(train(&target, &profile, glibc, options.seconds)?),
     };
 
     eprintln!("dist: building the optimised gateway");
@@ -56,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     // Cargo does not see that the profile changed.
     let _ = fs::remove_dir_all(&optimized);
     let flags = format!("-Cprofile-use={}", profile.display());
-    let binary = build(&optimized, &flags)?;
+    let binary = build(&repo::root(), &optimized, &flags, (&host, glibc))?;
     let symbol = read_probe_symbol(&binary)?;
     if measured_symbol.is_some_and(|measured| measured != symbol) {
         return Err(
@@ -72,15 +96,57 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(())
 }
 
+/// Builds for another kind of machine, on which nothing can be trained here: with a recorded profile if one is given, and writes `tollgate`,
+/// `tollgate.cdx.json` and `SHA256SUMS` to `target/dist/TRIPLE`.
+fn build_for(triple: &str, glibc: Option<&str>, profile: Option<&Path>) -> Outcome {
+    cross::check_installed(triple, glibc.is_some())?;
+    let target = gateway::target_folder().join("dist").join(triple);
+    create_folder(&target)?;
+    let flags = match profile {
+        Some(profile) => format!("-Cprofile-use={}", absolute(profile)?.display()),
+        None => String::new(),
+    };
+    eprintln!("dist: building for {triple}");
+    let binary = build(
+        &repo::root(),
+        &target.join("build"),
+        &flags,
+        (triple, glibc),
+    )?;
+    let shipped = target.join("tollgate");
+    fs::copy(&binary, &shipped).map_err(|e| format!("{}: {e}", shipped.display()))?;
+    let packages = target.join("tollgate.cdx.json");
+    sbom::write(&packages)?;
+    print!(
+        "{}",
+        write_checksums(&[shipped, packages], &target.join("SHA256SUMS"))?
+    );
+    Ok(())
+}
+
+fn absolute(file: &Path) -> Result<PathBuf, String> {
+    fs::canonicalize(file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
 /// Builds an instrumented gateway, runs the bench's loads against it and writes the merged `profile`. Returns the name of a function, as the
 /// profile has it.
-fn train(target: &Path, profile: &Path, seconds: u64) -> Result<Vec<u8>, String> {
+fn train(
+    target: &Path,
+    profile: &Path,
+    glibc: Option<&str>,
+    seconds: u64,
+) -> Result<Vec<u8>, String> {
     let llvm_profdata = find_llvm_profdata()?;
     eprintln!("dist: building the instrumented gateway");
     let instrumented = target.join("instrumented");
     let counters = target.join("counters");
     let flags = format!("-Cprofile-generate={}", counters.display());
-    let binary = build(&instrumented, &flags)?;
+    let binary = build(
+        &repo::root(),
+        &instrumented,
+        &flags,
+        (&host_triple()?, glibc),
+    )?;
     let measured_symbol = read_probe_symbol(&binary)?;
 
     eprintln!("dist: training it with the loads of `cargo xtask bench`");
@@ -95,12 +161,16 @@ fn train(target: &Path, profile: &Path, seconds: u64) -> Result<Vec<u8>, String>
     Ok(measured_symbol)
 }
 
-/// Builds `tollgate` with the profile `dist` and returns the path of the program. The target is named, because cargo then leaves build
+/// Builds `tollgate` of the sources in `source` with the profile `dist` and returns the path of the program. The target is named, because cargo then leaves build
 /// scripts and procedural macros without `rustflags`. It is the same profile every time: cargo hashes the profile's settings into the names of
 /// all functions, and LLVM finds a function's counters by its name.
-fn build(target: &Path, rustflags: &str) -> Result<PathBuf, String> {
-    let host = host_triple()?;
-    let paths = replaced_paths(target)?;
+fn build(
+    source: &Path,
+    target: &Path,
+    rustflags: &str,
+    (triple, glibc): (&str, Option<&str>),
+) -> Result<PathBuf, String> {
+    let paths = replaced_paths(source, target)?;
     let rust: Vec<String> = paths
         .iter()
         .map(|(path, replacement)| format!("--remap-path-prefix={path}={replacement}"))
@@ -117,30 +187,41 @@ fn build(target: &Path, rustflags: &str) -> Result<PathBuf, String> {
         )?;
     let mut cargo = Command::new("cargo");
     cargo
-        .current_dir(repo::root())
-        .args(["build", "--locked", "--profile", "dist"])
-        .args(["--package", "tollgate-server", "--target", &host])
+        .current_dir(source)
+        // Zig links for a version of glibc that is named behind the target.
+        .arg(if glibc.is_some() { "zigbuild" } else { "build" })
+        .args(["--locked", "--profile", "dist", "--package"])
+        .args(["tollgate-server", "--target"])
+        .arg(glibc.map_or(triple.to_owned(), |version| format!("{triple}.{version}")))
         .arg("--target-dir")
         .arg(target)
         .env("RUSTFLAGS", format!("{rustflags} {}", rust.join(" ")))
         .env("CFLAGS", c.join(" "))
-        .env("SOURCE_DATE_EPOCH", committed.trim());
+        .env("SOURCE_DATE_EPOCH", committed.trim())
+        .envs(match glibc {
+            Some(_) => None,
+            None => cross::linker_variable(triple),
+        });
     match cargo.status() {
-        Ok(status) if status.success() => Ok(target.join(host).join("dist/tollgate")),
+        Ok(status) if status.success() => {
+            let binary = target.join(triple).join("dist/tollgate");
+            cross::check_glibc(&binary, glibc)?;
+            Ok(binary)
+        }
         Ok(_) => Err("the build failed".to_owned()),
         Err(e) => Err(format!("cannot run cargo: {e}")),
     }
 }
 
 /// Folders of this machine, each with what stands for it in the binary. A later one wins where two fit.
-fn replaced_paths(target: &Path) -> Result<[(String, &'static str); 4], String> {
+fn replaced_paths(source: &Path, target: &Path) -> Result<[(String, &'static str); 4], String> {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.unwrap_or_else(|| Path::new(&home).join(".cargo"));
     let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let text = |path: &Path| path.display().to_string();
     Ok([
-        (text(&repo::root()), SOURCE),
+        (text(source), SOURCE),
         (text(target), "/target"),
         (text(&cargo_home), PACKAGES),
         (sysroot.trim().to_owned(), "/rust"),
@@ -247,7 +328,7 @@ mod tests {
         let folder = TempDir::new("paths").unwrap();
         let source = folder.path().join("main.rs");
         fs::write(&source, "fn main() { panic!(\"{}\", file!()) }").unwrap();
-        let paths = replaced_paths(folder.path()).unwrap();
+        let paths = replaced_paths(&repo::root(), folder.path()).unwrap();
         let mut rustc = Command::new("rustc");
         rustc.current_dir(folder.path()).arg(&source);
         for (path, replacement) in &paths {
