@@ -120,8 +120,7 @@ impl App {
     /// A sentence for the operator.
     pub fn build(
         config: Config,
-        address: SocketAddr,
-        admin_address: Option<SocketAddr>,
+        (address, admin_address): (SocketAddr, Option<SocketAddr>),
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, String> {
@@ -132,9 +131,7 @@ impl App {
             Some(key) => key.clone(),
             None => data_dir::read_or_create_admin_key(&config.data_dir)?,
         };
-        let public_url = config.client_url(&address.to_string());
-        let admin_address = admin_address.unwrap_or(address).to_string();
-        let console_url = config.console_url(&address.to_string(), &admin_address);
+        let [public_url, console_url] = config.urls(address, admin_address);
         let egress = egress::Client::new(ClientOptions {
             allow_private: config.allow_private_urls.clone(),
             ..ClientOptions::default()

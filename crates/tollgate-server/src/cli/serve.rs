@@ -68,13 +68,8 @@ impl Serve {
         let store = open_store(&config).await?;
         let steady = Arc::new(clock_sync::start(&store).await?);
         let clock: Arc<dyn Clock> = Arc::clone(&steady) as _;
-        let app = App::build(
-            config,
-            listeners.main.address(),
-            admin_address,
-            store,
-            clock,
-        )?;
+        let addresses = (listeners.main.address(), admin_address);
+        let app = App::build(config, addresses, store, clock)?;
         app.config_sync.refresh().await?;
         log_setup(&app);
         if let Some(redis) = &app.redis

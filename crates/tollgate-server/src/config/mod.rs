@@ -27,6 +27,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -500,8 +501,15 @@ impl Config {
         }
     }
 
+    /// Prefixes of the links that clients get, and of those to the console, of a gateway that listens on these addresses.
+    pub fn urls(&self, main: SocketAddr, admin: Option<SocketAddr>) -> [String; 2] {
+        let admin = admin.unwrap_or(main).to_string();
+        let main = main.to_string();
+        [self.client_url(&main), self.console_url(&main, &admin)]
+    }
+
     /// Prefix of the links that clients get, where the gateway listens on the address `main`.
-    pub fn client_url(&self, main: &str) -> String {
+    fn client_url(&self, main: &str) -> String {
         let url = self.public_url.clone();
         url.unwrap_or_else(|| format!("{}://{main}", self.scheme()))
     }

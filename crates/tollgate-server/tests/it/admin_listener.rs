@@ -24,7 +24,7 @@ on_sqlite!(
     operators_have_a_listener_of_their_own,
     the_first_admin_signs_in_at_the_listener_of_operators,
     sign_in_by_a_provider_leads_back_to_the_listener_of_the_pages,
-    connections_without_a_certificate_of_the_authority_are_refused,
+    connections_without_a_certificate_of_the_authority_are_rejected,
     a_changed_authority_counts_for_new_connections,
     the_service_managers_socket_of_operators_is_found_by_its_name,
     connections_of_operators_are_counted_apart_and_drained,
@@ -290,7 +290,7 @@ async fn start(backend: Backend, authority: &Authority) -> (TestGateway, Certifi
     (gateway, own.cert.der().clone())
 }
 
-async fn connections_without_a_certificate_of_the_authority_are_refused(backend: Backend) {
+async fn connections_without_a_certificate_of_the_authority_are_rejected(backend: Backend) {
     let (own, other) = (Authority::new(), Authority::new());
     let (mut gateway, server) = start(backend, &own).await;
     let (main, admin) = (gateway.address(), admin_address(&gateway).await);

@@ -22,7 +22,7 @@ pub(super) struct LeftOut {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ImportedChannel {
     pub(super) name: String,
-    pub(super) kind: &'static str,
+    pub(super) kind: String,
     /// `None` for the provider's own.
     pub(super) base_url: Option<String>,
     /// Keys, or `env:NAME`.
@@ -109,18 +109,17 @@ impl Imported {
 
     /// Makes names that the catalogue does not have aliases of chat models: of the provider's name if that is one, else of the first
     /// model of that provider.
-    pub(super) fn add_aliases(&mut self, catalogue: &Catalogue) {
+    pub(super) fn add_aliases(
+        &mut self,
+        catalogue: &Catalogue,
+        first_model: &BTreeMap<String, String>,
+    ) {
         let first = |start: &str| {
             let mut models = catalogue.chat_models();
             models.find(|model| model.starts_with(start))
         };
         for channel in &self.channels {
-            let family = match channel.kind {
-                "anthropic" => "claude-",
-                "gemini" => "gemini-",
-                "xai" => "grok-",
-                _ => "gpt-4o",
-            };
+            let family = first_model.get(&channel.kind);
             for (name, upstream) in &channel.models {
                 if catalogue.endpoint(name).is_some() {
                     continue;
@@ -128,7 +127,7 @@ impl Imported {
                 let is_chat = catalogue.chat_models().any(|model| model == upstream);
                 let like = match is_chat {
                     true => Some(upstream.as_str()),
-                    false => first(family),
+                    false => family.and_then(|family| first(family)),
                 };
                 if let Some(like) = like {
                     self.aliases.insert(name.clone(), like.to_owned());
@@ -192,7 +191,7 @@ fn write_channel(text: &mut String, channel: &ImportedChannel) {
         text,
         "\n[[channel]]\nname = {}\nkind = {}",
         quote(&channel.name),
-        quote(channel.kind)
+        quote(&channel.kind)
     );
     if let Some(url) = &channel.base_url {
         let _ = writeln!(text, "base_url = {}", quote(url));

@@ -3,128 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::channels::{Imported, ImportedChannel, ImportedPrice};
-
-/// What LiteLLM calls a provider, and where it is.
-struct Provider {
-    /// What `model` begins with.
-    prefix: &'static str,
-    kind: &'static str,
-    /// `None` for the kind's own.
-    base_url: Option<&'static str>,
-    /// What is appended to an `api_base` that does not end with it.
-    path: &'static str,
-    /// The variable with the key if there is none in the file.
-    variable: Option<&'static str>,
-}
-
-const fn openai_like(
-    prefix: &'static str,
-    base_url: &'static str,
-    variable: &'static str,
-) -> Provider {
-    Provider {
-        prefix,
-        kind: "openai",
-        base_url: Some(base_url),
-        path: "",
-        variable: Some(variable),
-    }
-}
-
-/// A server that the operator runs.
-const fn own_server(prefix: &'static str, path: &'static str) -> Provider {
-    Provider {
-        prefix,
-        kind: "openai",
-        base_url: None,
-        path,
-        variable: None,
-    }
-}
-
-const fn own_kind(prefix: &'static str, kind: &'static str, variable: &'static str) -> Provider {
-    Provider {
-        prefix,
-        kind,
-        base_url: None,
-        path: "",
-        variable: Some(variable),
-    }
-}
-
-const PROVIDERS: &[Provider] = &[
-    own_kind("openai", "openai", "OPENAI_API_KEY"),
-    own_kind("anthropic", "anthropic", "ANTHROPIC_API_KEY"),
-    own_kind("gemini", "gemini", "GEMINI_API_KEY"),
-    own_kind("xai", "xai", "XAI_API_KEY"),
-    // Its API of version 1 is OpenAI's, with deployments as models.
-    Provider {
-        prefix: "azure",
-        kind: "openai",
-        base_url: None,
-        path: "/openai/v1",
-        variable: Some("AZURE_API_KEY"),
-    },
-    openai_like(
-        "deepseek",
-        "https://api.deepseek.com/v1",
-        "DEEPSEEK_API_KEY",
-    ),
-    openai_like("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    openai_like("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    openai_like(
-        "openrouter",
-        "https://openrouter.ai/api/v1",
-        "OPENROUTER_API_KEY",
-    ),
-    openai_like(
-        "together_ai",
-        "https://api.together.xyz/v1",
-        "TOGETHERAI_API_KEY",
-    ),
-    openai_like(
-        "fireworks_ai",
-        "https://api.fireworks.ai/inference/v1",
-        "FIREWORKS_AI_API_KEY",
-    ),
-    openai_like(
-        "perplexity",
-        "https://api.perplexity.ai",
-        "PERPLEXITYAI_API_KEY",
-    ),
-    openai_like("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
-    openai_like("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
-    openai_like(
-        "nvidia_nim",
-        "https://integrate.api.nvidia.com/v1",
-        "NVIDIA_NIM_API_KEY",
-    ),
-    openai_like(
-        "dashscope",
-        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-        "DASHSCOPE_API_KEY",
-    ),
-    openai_like(
-        "volcengine",
-        "https://ark.cn-beijing.volces.com/api/v3",
-        "VOLCENGINE_API_KEY",
-    ),
-    own_server("hosted_vllm", ""),
-    own_server("openai_like", ""),
-    own_server("lm_studio", ""),
-    own_server("ollama_chat", "/v1"),
-    own_server("ollama", "/v1"),
-];
-
-/// Ids without a provider that LiteLLM knows.
-const BARE: &[(&str, &str)] = &[
-    ("gpt-", "openai"),
-    ("chatgpt-", "openai"),
-    ("o1", "openai"),
-    ("o3", "openai"),
-    ("o4", "openai"),
-    ("claude-", "anthropic"),
-];
+use super::targets::{Target, Targets};
 
 /// Members of `litellm_params` that are read here.
 const READ: &[&str] = &[
@@ -156,7 +35,7 @@ const PRICES: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// A sentence for the operator.
-pub(super) fn read(text: &str) -> Result<Imported, String> {
+pub(super) fn read(text: &str, targets: &Targets) -> Result<Imported, String> {
     let mut document: serde_norway::Value =
         serde_norway::from_str(text).map_err(|e| match e.location() {
             Some(at) => format!("line {}, column {}: it is not YAML", at.line(), at.column()),
@@ -177,7 +56,7 @@ pub(super) fn read(text: &str) -> Result<Imported, String> {
             Some(name) => format!("model_list[{at}] ({name})"),
             None => format!("model_list[{at}]"),
         };
-        if let Err(reason) = read_entry(&mut imported, &item, entry) {
+        if let Err(reason) = read_entry(&mut imported, targets, &item, entry) {
             imported.leave_out(item, reason);
         }
     }
@@ -190,7 +69,12 @@ pub(super) fn read(text: &str) -> Result<Imported, String> {
 }
 
 /// One entry of `model_list`. The error is why it is left out.
-fn read_entry(imported: &mut Imported, item: &str, entry: &Value) -> Result<(), String> {
+fn read_entry(
+    imported: &mut Imported,
+    targets: &Targets,
+    item: &str,
+    entry: &Value,
+) -> Result<(), String> {
     let name = text(entry, "model_name").ok_or("it has no model_name")?;
     let params = entry.get("litellm_params").and_then(Value::as_object);
     let params = params.ok_or("it has no litellm_params")?;
@@ -204,19 +88,19 @@ fn read_entry(imported: &mut Imported, item: &str, entry: &Value) -> Result<(), 
             mode => format!("the gateway has no API of the mode {mode}"),
         });
     }
-    let (provider, upstream) = find_provider(params)?;
+    let (target, upstream) = find_target(targets, params)?;
     if upstream.contains('*') || name.contains('*') {
         return Err("a channel lists its models: name them instead of a pattern".to_owned());
     }
-    let base_url = base_url(provider, params)?;
+    let address = param(params, "api_base").or_else(|| param(params, "base_url"));
+    let base_url = target.base_url(address.map(reference).as_deref())?;
     let price = read_price(imported, item, &[params, info]);
     let channel = ImportedChannel {
-        name: provider.prefix.replace('_', "-"),
-        kind: provider.kind,
-        only_chat_completions: provider.kind == "openai"
-            && !["openai", "azure"].contains(&provider.prefix),
+        name: target.name.replace('_', "-"),
+        kind: target.kind.clone(),
+        only_chat_completions: target.only_chat_completions,
         base_url,
-        api_keys: key(provider, params)?.into_iter().collect(),
+        api_keys: key(target, params)?.into_iter().collect(),
         models: vec![(name.to_owned(), upstream)],
         priority: whole(params, "order")?.unwrap_or(0),
         weight: u32::try_from(whole(params, "weight")?.unwrap_or(1))
@@ -250,26 +134,29 @@ fn param<'a>(params: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 }
 
 /// The provider, and the model as it calls it.
-fn find_provider(params: &Map<String, Value>) -> Result<(&'static Provider, String), String> {
+fn find_target<'a>(
+    targets: &'a Targets,
+    params: &Map<String, Value>,
+) -> Result<(&'a Target, String), String> {
     let model = param(params, "model").ok_or("litellm_params has no model")?;
-    let find = |prefix: &str| PROVIDERS.iter().find(|provider| provider.prefix == prefix);
+    let find = |name: &str| {
+        let found = targets.litellm.iter().find(|target| target.name == name);
+        found.ok_or_else(|| no_kind(name))
+    };
     if let Some(custom) = param(params, "custom_llm_provider") {
-        let provider = find(custom).ok_or_else(|| no_kind(custom))?;
-        let bare = model
-            .strip_prefix(custom)
-            .and_then(|rest| rest.strip_prefix('/'));
-        return Ok((provider, bare.unwrap_or(model).to_owned()));
+        let bare = model.strip_prefix(custom);
+        let bare = bare.and_then(|rest| rest.strip_prefix('/'));
+        return Ok((find(custom)?, bare.unwrap_or(model).to_owned()));
     }
-    if let Some((prefix, rest)) = model.split_once('/') {
-        let provider = find(prefix).ok_or_else(|| no_kind(prefix))?;
+    if let Some((name, rest)) = model.split_once('/') {
         // `responses/` names an API there; a channel has both.
         let rest = rest.strip_prefix("responses/").unwrap_or(rest);
-        return Ok((provider, rest.to_owned()));
+        return Ok((find(name)?, rest.to_owned()));
     }
-    let known = BARE.iter().find(|(start, _)| model.starts_with(start));
-    let provider = known.and_then(|(_, prefix)| find(prefix));
-    let provider = provider.ok_or("its model names no provider")?;
-    Ok((provider, model.to_owned()))
+    let mut bare = targets.bare.iter();
+    let known = bare.find(|(start, _)| model.starts_with(start.as_str()));
+    let (_, name) = known.ok_or("its model names no provider")?;
+    Ok((find(name)?, model.to_owned()))
 }
 
 fn no_kind(provider: &str) -> String {
@@ -286,54 +173,12 @@ fn reference(value: &str) -> String {
     }
 }
 
-fn base_url(provider: &Provider, params: &Map<String, Value>) -> Result<Option<String>, String> {
-    let written = param(params, "api_base").or_else(|| param(params, "base_url"));
-    let Some(written) = written else {
-        return match provider.base_url {
-            Some(url) => Ok(Some(url.to_owned())),
-            None if provider.variable.is_none() => Err("it has no api_base".to_owned()),
-            None if provider.prefix == "azure" => Err("it has no api_base".to_owned()),
-            None => Ok(None),
-        };
-    };
-    let reference = reference(written);
-    if reference.starts_with("env:") {
-        return match provider.path {
-            "" => Ok(Some(reference)),
-            path => Err(format!(
-                "its api_base comes from the environment: write base_url with {path} at its end"
-            )),
-        };
-    }
-    let url = reference.trim_end_matches('/');
-    match provider.prefix {
-        // Theirs may have the version and the path.
-        "anthropic" => {
-            let url = url.strip_suffix("/messages").unwrap_or(url);
-            Ok(Some(url.strip_suffix("/v1").unwrap_or(url).to_owned()))
-        }
-        "azure" => {
-            let parsed = url::Url::parse(url).map_err(|_| "its api_base is no URL")?;
-            let host = parsed.host_str().unwrap_or_default();
-            let is_azure = [".azure.com", ".azure.us", ".azure.cn"]
-                .iter()
-                .any(|end| host.ends_with(end));
-            match is_azure {
-                true => Ok(Some(format!("https://{host}{}", provider.path))),
-                false => Err("its api_base is no address of Azure: write base_url for its version 1 of the API".to_owned()),
-            }
-        }
-        _ if url.ends_with(provider.path) => Ok(Some(url.to_owned())),
-        _ => Ok(Some(format!("{url}{}", provider.path))),
-    }
-}
-
 /// The key, or the variable that LiteLLM reads without one. `None` for a server that needs none.
-fn key(provider: &Provider, params: &Map<String, Value>) -> Result<Option<String>, String> {
+fn key(target: &Target, params: &Map<String, Value>) -> Result<Option<String>, String> {
     match params.get("api_key") {
         Some(Value::String(key)) if !key.is_empty() => Ok(Some(reference(key))),
         None | Some(Value::Null | Value::String(_)) => {
-            Ok(provider.variable.map(|name| format!("env:{name}")))
+            Ok(target.variable.as_ref().map(|name| format!("env:{name}")))
         }
         Some(_) => Err("its api_key is not a text".to_owned()),
     }

@@ -4,6 +4,7 @@ mod channels;
 mod keys;
 mod litellm;
 mod one_api;
+mod targets;
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use super::new_file::write_new;
 use super::{Common, Failed};
 use crate::config::Config;
 use channels::{Imported, LeftOut};
+use targets::{Targets, Variant};
 
 #[derive(Args)]
 pub(super) struct Import {
@@ -50,13 +52,13 @@ impl Import {
         let Some(gateway) = self.from else {
             return keys::import(common, &text, self.check).await;
         };
-        let catalogue = Catalogue::new(&[])?;
+        let (catalogue, targets) = (Catalogue::new(&[])?, Targets::load()?);
         let mut imported = match gateway {
-            Gateway::Litellm => litellm::read(&text)?,
-            Gateway::NewApi => one_api::read(&text, one_api::Variant::NewApi)?,
-            Gateway::OneApi => one_api::read(&text, one_api::Variant::OneApi)?,
+            Gateway::Litellm => litellm::read(&text, &targets)?,
+            Gateway::NewApi => one_api::read(&text, &targets, Variant::NewApi)?,
+            Gateway::OneApi => one_api::read(&text, &targets, Variant::OneApi)?,
         };
-        imported.add_aliases(&catalogue);
+        imported.add_aliases(&catalogue, &targets.first_model);
         print(common, &imported, self.out.as_deref())
     }
 }

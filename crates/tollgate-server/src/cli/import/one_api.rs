@@ -1,101 +1,10 @@
-//! Channels of new-api and one-api: the rows of their table `channels` as JSON. The numbers of the types are in `constant/channel.go`
-//! of new-api and `relay/channeltype/define.go` of one-api.
+//! Channels of new-api and one-api: the rows of their table `channels` as JSON.
 
 use serde_json::{Map, Value};
 
 use super::channels::{Imported, ImportedChannel};
+use super::targets::{Target, Targets, Variant};
 
-/// Which of the two, whose types have different numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Variant {
-    NewApi,
-    OneApi,
-}
-
-/// Where a type of channel leads.
-struct Target {
-    /// The number of the type.
-    number: i64,
-    kind: &'static str,
-    /// `None` for the kind's own.
-    base_url: Option<&'static str>,
-    /// What the gateway appends to the address: ours has it.
-    path: &'static str,
-}
-
-const fn target(
-    number: i64,
-    kind: &'static str,
-    base_url: Option<&'static str>,
-    path: &'static str,
-) -> Target {
-    Target {
-        number,
-        kind,
-        base_url,
-        path,
-    }
-}
-
-/// Types that are the same in both.
-const BOTH: &[Target] = &[
-    target(1, "openai", None, "/v1"),
-    target(3, "openai", None, "/openai/v1"),
-    target(14, "anthropic", None, ""),
-    target(
-        17,
-        "openai",
-        Some("https://dashscope.aliyuncs.com"),
-        "/compatible-mode/v1",
-    ),
-    target(20, "openai", Some("https://openrouter.ai/api"), "/v1"),
-    target(24, "gemini", None, ""),
-    target(25, "openai", Some("https://api.moonshot.cn"), "/v1"),
-    target(31, "openai", Some("https://api.lingyiwanwu.com"), "/v1"),
-];
-const NEW_API: &[Target] = &[
-    target(4, "openai", Some("http://localhost:11434"), "/v1"),
-    target(
-        26,
-        "openai",
-        Some("https://open.bigmodel.cn"),
-        "/api/paas/v4",
-    ),
-    target(27, "openai", Some("https://api.perplexity.ai"), ""),
-    target(40, "openai", Some("https://api.siliconflow.cn"), "/v1"),
-    target(42, "openai", Some("https://api.mistral.ai"), "/v1"),
-    target(43, "openai", Some("https://api.deepseek.com"), "/v1"),
-    target(
-        45,
-        "openai",
-        Some("https://ark.cn-beijing.volces.com"),
-        "/api/v3",
-    ),
-    target(47, "openai", None, "/v1"),
-    target(48, "xai", None, "/v1"),
-    target(50, "kling", None, ""),
-    target(54, "ark", None, "/api/v3"),
-    target(55, "openai", None, "/v1"),
-    target(56, "replicate", None, "/v1"),
-];
-const ONE_API: &[Target] = &[
-    target(28, "openai", Some("https://api.mistral.ai"), "/v1"),
-    target(29, "openai", Some("https://api.groq.com/openai"), "/v1"),
-    target(30, "openai", Some("http://localhost:11434"), "/v1"),
-    target(32, "openai", Some("https://api.stepfun.com"), "/v1"),
-    target(36, "openai", Some("https://api.deepseek.com"), "/v1"),
-    target(39, "openai", Some("https://api.together.xyz"), "/v1"),
-    target(
-        40,
-        "openai",
-        Some("https://ark.cn-beijing.volces.com"),
-        "/api/v3",
-    ),
-];
-/// Types whose servers are known by their own address only.
-const WITHOUT_ADDRESS: &[i64] = &[3, 47];
-/// The type of channels of Azure in both.
-const AZURE: i64 = 3;
 /// Members that are settings without a place here, where they are set.
 const WITHOUT_PLACE: &[(&str, &str)] = &[
     (
@@ -115,7 +24,7 @@ const WITHOUT_PLACE: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// A sentence for the operator.
-pub(super) fn read(text: &str, variant: Variant) -> Result<Imported, String> {
+pub(super) fn read(text: &str, targets: &Targets, variant: Variant) -> Result<Imported, String> {
     let rows = read_rows(text)?;
     let priorities = rows.iter().filter_map(|row| row.get("priority")?.as_i64());
     let highest = priorities.max().unwrap_or(0);
@@ -126,7 +35,7 @@ pub(super) fn read(text: &str, variant: Variant) -> Result<Imported, String> {
             Some(id) => format!("channel {id} ({name})"),
             None => format!("channel {name}"),
         };
-        if let Err(reason) = read_row(&mut imported, &item, row, variant, highest) {
+        if let Err(reason) = read_row(&mut imported, &item, row, (targets, variant), highest) {
             imported.leave_out(item, reason);
         }
     }
@@ -172,7 +81,7 @@ fn read_row(
     imported: &mut Imported,
     item: &str,
     row: &Map<String, Value>,
-    variant: Variant,
+    (targets, variant): (&Targets, Variant),
     highest: i64,
 ) -> Result<(), String> {
     if row.get("status").and_then(Value::as_i64).unwrap_or(1) != 1 {
@@ -182,27 +91,22 @@ fn read_row(
         .get("type")
         .and_then(Value::as_i64)
         .ok_or("it has no type")?;
-    let own = match variant {
-        Variant::NewApi => NEW_API,
-        Variant::OneApi => ONE_API,
-    };
-    let mut targets = BOTH.iter().chain(own);
-    let target = targets.find(|target| target.number == number);
+    let target = targets.of_type(variant, number);
     let target = target.ok_or_else(|| {
         format!("there is no kind of channel for the type {number}: docs/channels.md has the kinds")
     })?;
-    let base_url = base_url(target, member(row, "base_url"))?;
+    let base_url = target.base_url(member(row, "base_url"))?;
     let models = models(row)?;
     let priority = row.get("priority").and_then(Value::as_i64).unwrap_or(0);
     let weight = row.get("weight").and_then(Value::as_i64).unwrap_or(1);
-    let api_keys = keys(imported, item, row, target.kind);
+    let api_keys = keys(imported, item, row, target);
     if api_keys.is_empty() {
         return Err("it has no key: export the column `key`".to_owned());
     }
     imported.add(ImportedChannel {
-        name: member(row, "name").unwrap_or(target.kind).to_owned(),
-        kind: target.kind,
-        only_chat_completions: target.kind == "openai" && ![1, AZURE, 55].contains(&number),
+        name: member(row, "name").unwrap_or(&target.kind).to_owned(),
+        kind: target.kind.clone(),
+        only_chat_completions: target.only_chat_completions,
         base_url,
         api_keys,
         models,
@@ -226,22 +130,6 @@ fn object(row: &Map<String, Value>, name: &str) -> Option<Map<String, Value>> {
         Value::Object(object) => Some(object.clone()),
         Value::String(text) => serde_json::from_str(text).ok(),
         _ => None,
-    }
-}
-
-fn base_url(target: &Target, written: Option<&str>) -> Result<Option<String>, String> {
-    let written = written.map(|url| url.trim_end_matches('/'));
-    if target.number == AZURE {
-        let url = written.and_then(|url| url::Url::parse(url).ok());
-        let host = url.as_ref().and_then(url::Url::host_str);
-        let host = host.ok_or("it has no base_url")?;
-        return Ok(Some(format!("https://{host}{}", target.path)));
-    }
-    match written.or(target.base_url) {
-        Some(url) if url.ends_with(target.path) => Ok(Some(url.to_owned())),
-        Some(url) => Ok(Some(format!("{url}{}", target.path))),
-        None if WITHOUT_ADDRESS.contains(&target.number) => Err("it has no base_url".to_owned()),
-        None => Ok(None),
     }
 }
 
@@ -280,7 +168,12 @@ fn models(row: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
 }
 
 /// The keys, one a line there, but those that are disabled.
-fn keys(imported: &mut Imported, item: &str, row: &Map<String, Value>, kind: &str) -> Vec<String> {
+fn keys(
+    imported: &mut Imported,
+    item: &str,
+    row: &Map<String, Value>,
+    target: &Target,
+) -> Vec<String> {
     let info = object(row, "channel_info").unwrap_or_default();
     let disabled = |at: usize| {
         let status = info.get("multi_key_status_list");
@@ -302,10 +195,7 @@ fn keys(imported: &mut Imported, item: &str, row: &Map<String, Value>, kind: &st
             );
             continue;
         }
-        keys.push(match kind {
-            "kling" => key.replacen('|', ":", 1),
-            _ => key.to_owned(),
-        });
+        keys.push(target.key(key));
     }
     keys
 }
