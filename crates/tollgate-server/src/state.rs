@@ -127,15 +127,9 @@ impl App {
         if let Some(storage) = config.storage_is_default() {
             data_dir::create(&storage)?;
         }
-        let admin_key = match &config.admin_key {
-            Some(key) => key.clone(),
-            None => data_dir::read_or_create_admin_key(&config.data_dir)?,
-        };
+        let admin_key = admin_key(&config)?;
         let [public_url, console_url] = config.urls(address, admin_address);
-        let egress = egress::Client::new(ClientOptions {
-            allow_private: config.allow_private_urls.clone(),
-            ..ClientOptions::default()
-        });
+        let egress = egress_client(&config);
         let file = Arc::new(config.clone());
         let node = id::short_id("node_");
         let live_nodes = Arc::new(LiveNodes::new(!store.is_shared()));
@@ -214,6 +208,20 @@ impl App {
             config,
         }))
     }
+}
+
+fn admin_key(config: &Config) -> Result<Secret, String> {
+    match &config.admin_key {
+        Some(key) => Ok(key.clone()),
+        None => data_dir::read_or_create_admin_key(&config.data_dir),
+    }
+}
+
+fn egress_client(config: &Config) -> egress::Client {
+    egress::Client::new(ClientOptions {
+        allow_private: config.allow_private_urls.clone(),
+        ..ClientOptions::default()
+    })
 }
 
 fn redis_client(config: &Config, metrics: &Metrics) -> Result<Option<Arc<RedisClient>>, String> {

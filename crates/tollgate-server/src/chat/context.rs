@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tollgate_chat::RequestSummary;
 use tollgate_core::Clock;
 use tollgate_upstream::{Channel, ChatTimeouts, egress};
 
@@ -9,6 +10,7 @@ use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
 use crate::chat::answer_memory::AnswerBudget;
 use crate::chat::billing::BillingContext;
+use crate::chat::error::ChatErrorResponse;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::stored_conversations::StoredConversations;
 use crate::config::Config;
@@ -42,6 +44,21 @@ pub struct ChatContext {
     pub billing: Arc<BillingContext>,
     /// The configuration of chats.
     pub settings: ChatSettings,
+}
+
+impl ChatContext {
+    /// Gets what other nodes know of the stored conversation that a request continues, if this one does not.
+    ///
+    /// # Errors
+    /// 404 if the stored response is another user's.
+    pub async fn fetch_stored(
+        &self,
+        user_id: &str,
+        summary: &RequestSummary,
+    ) -> Result<(), ChatErrorResponse> {
+        // Boxed: it is rare, and would make every request's future larger.
+        Box::pin(self.stored_conversations.fetch(user_id, summary)).await
+    }
 }
 
 /// The configuration of chats.

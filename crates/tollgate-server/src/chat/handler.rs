@@ -85,8 +85,7 @@ async fn try_handle(
 
     // 3. Check the model: in the catalogue, allowed for this key, served by some channel. Freeze the price, and find the most that
     //    this request can cost. The output that is held for is also its limit.
-    let stored = &context.stored_conversations;
-    Box::pin(stored.fetch(&key.user_id, &summary)).await?;
+    context.fetch_stored(&key.user_id, &summary).await?;
     let reloadable = context.reloadable.current();
     let unpriced = UnpricedRequest {
         endpoint,

@@ -24,8 +24,8 @@ pub(super) async fn quote(
     let named = summary.model.clone().unwrap_or_default();
     let model = model_in_path.map_or(named, str::to_owned);
     if let Some(caller) = request.caller {
-        let stored = &context.stored_conversations;
-        Box::pin(stored.fetch(&caller.key.user_id, &summary)).await?;
+        let user_id = &caller.key.user_id;
+        context.fetch_stored(user_id, &summary).await?;
     }
     let reloadable = context.reloadable.current();
     let unpriced = UnpricedRequest {

@@ -292,3 +292,96 @@ fn with_slack(permits: usize) -> usize {
 fn is_within(at: Option<Instant>, time: Duration) -> bool {
     at.is_some_and(|at| at.elapsed() < time)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    fn usage(in_use: usize, waiting: usize) -> PermitUse {
+        PermitUse {
+            in_use,
+            waiting,
+            reserve: 0,
+        }
+    }
+
+    fn request(in_flight: usize, wanted: usize) -> PermitRequest {
+        PermitRequest {
+            limit: 8,
+            in_flight,
+            wanted,
+            share: 2,
+            kept: 2,
+        }
+    }
+
+    fn granted(count: usize, yields: bool) -> Result<GrantedPermits, RedisUnavailable> {
+        Ok(GrantedPermits {
+            count,
+            yields,
+            until: Instant::now() + LEASE,
+        })
+    }
+
+    fn state() -> State {
+        State {
+            share: 2,
+            kept: 2,
+            ..State::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permits_follow_what_is_needed() {
+        let mut state = state();
+        let due = |state: &State, in_use, waiting| state.due(&usage(in_use, waiting), 8, LEASE);
+        assert_eq!(due(&state, 3, 0), Some(3), "what runs is told first");
+        state.note(request(3, 3), granted(4, false));
+        state.note_peak(3);
+        assert_eq!(due(&state, 3, 0), None);
+        assert_eq!(due(&state, 4, 1), Some(with_slack(5)));
+        // What is borrowed may be wanted by others.
+        tokio::time::advance(BORROWED_INTERVAL).await;
+        assert_eq!(due(&state, 3, 0), Some(4));
+        state.note(request(3, 4), granted(4, false));
+        // What was not needed for a while is given back.
+        for _ in 0..2 {
+            tokio::time::advance(KEPT_FOR).await;
+            state.note_peak(0);
+        }
+        assert_eq!(due(&state, 0, 0), Some(0));
+        state.note(request(0, 0), granted(0, false));
+        assert_eq!(due(&state, 0, 0), None);
+        tokio::time::advance(LEASE / 3).await;
+        assert_eq!(due(&state, 0, 0), Some(0), "its lease is renewed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_reply_no_more_calls_begin_than_are_in_flight() {
+        let mut state = state();
+        let count = |noted: Option<(usize, Instant)>| noted.map(|(count, _)| count);
+        let noted = state.note(request(5, 6), granted(6, false));
+        assert_eq!(count(noted), Some(6));
+        let noted = state.note(request(5, 6), granted(6, true));
+        assert_eq!(count(noted), Some(2), "the others want theirs");
+        assert_eq!(
+            state.due(&usage(5, 3), 8, LEASE),
+            Some(6),
+            "it asks for no more"
+        );
+        let noted = state.note(request(3, 6), Err(RedisUnavailable::NoReply));
+        assert_eq!(count(noted), Some(3));
+        assert_eq!(state.due(&usage(3, 3), 8, LEASE), None, "not at once");
+        tokio::time::advance(YIELD_FOR).await;
+        assert_eq!(state.due(&usage(3, 3), 8, LEASE), Some(with_slack(6)));
+        // One that was dropped is one without a reply.
+        state.note(request(3, 7), granted(7, false));
+        state.asked_with = Some(4);
+        state.settle_cancelled();
+        assert_eq!(state.due(&usage(4, 0), 8, LEASE), Some(4));
+        let noted = state.note(request(4, 4), Err(RedisUnavailable::NotSent));
+        assert_eq!(count(noted), None, "the share");
+    }
+}
