@@ -86,7 +86,7 @@ pub async fn keyed_metrics(
     if !is_admin(&app, &headers) {
         return Err(needs_admin_key());
     }
-    Ok(own_metrics(app).await)
+    Ok(own_metrics(app, headers).await)
 }
 
 fn needs_admin_key() -> ErrorResponse {
