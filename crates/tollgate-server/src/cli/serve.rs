@@ -358,6 +358,20 @@ fn start_background_loops(
         async move { alerts.run().await }
     };
     loops.spawn(run_forever("alerts", metrics(), never(), check));
+    start_sums_and_blocks(app, &mut loops);
+    let sync = move || {
+        let clock_sync = Arc::clone(&clock_sync);
+        async move { clock_sync.run().await }
+    };
+    loops.spawn(run_forever("clock", metrics(), never(), sync));
+    loops.spawn(run_forever("heartbeat", metrics(), never(), beat));
+    loops
+}
+
+/// Starts the loops that keep what lists and charts read in the database.
+fn start_sums_and_blocks(app: &App, loops: &mut JoinSet<()>) {
+    let never = CancellationToken::new;
+    let metrics = || Arc::clone(&app.metrics);
     let (store, clock) = (app.store.clone(), Arc::clone(&app.clock));
     let live_nodes = Arc::clone(&app.live_nodes);
     let roll_up = move || usage::run(store.clone(), Arc::clone(&clock), Arc::clone(&live_nodes));
@@ -367,13 +381,6 @@ fn start_background_loops(
     let build =
         move || list_blocks::run(store.clone(), Arc::clone(&clock), Arc::clone(&live_nodes));
     loops.spawn(run_forever("list blocks", metrics(), never(), build));
-    let sync = move || {
-        let clock_sync = Arc::clone(&clock_sync);
-        async move { clock_sync.run().await }
-    };
-    loops.spawn(run_forever("clock", metrics(), never(), sync));
-    loops.spawn(run_forever("heartbeat", metrics(), never(), beat));
-    loops
 }
 
 /// Keeps the connection to Redis and what is there of this node.
