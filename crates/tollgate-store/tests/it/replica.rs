@@ -179,11 +179,11 @@ fn another_server_is_not_taken_for_a_replica() {
     };
     let other = Server::new().unwrap();
     runtime().block_on(async {
-        let found = Pair::open(&primary, &other).await.store.check_replica();
-        let found = found.await.unwrap().unwrap_err();
+        let pair = Pair::open(&primary, &other).await;
+        let found = pair.store.check_replica().await.unwrap().unwrap_err();
         assert_eq!(found, "it is a replica of another database");
-        let found = Pair::open(&primary, &primary).await.store.check_replica();
-        let found = found.await.unwrap().unwrap_err();
+        let pair = Pair::open(&primary, &primary).await;
+        let found = pair.store.check_replica().await.unwrap().unwrap_err();
         assert_eq!(found, "it is no replica: it is not in recovery");
         let store = database_of(&primary).open().await;
         assert_eq!(store.check_replica().await, None);
