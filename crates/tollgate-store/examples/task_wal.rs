@@ -41,7 +41,9 @@ async fn main() -> Outcome<()> {
         leased.extend(store.claim_tasks("w", 64, NOW + 30_000, NOW).await?);
     }
     log.step("claim").await?;
-    try_join_all(leased.iter().map(|task| store.start_attempt(attempt(task)))).await?;
+    for some in leased.chunks(64) {
+        try_join_all(some.iter().map(|task| store.start_attempt(attempt(task)))).await?;
+    }
     log.step("start of an attempt").await?;
     for n in 1..=renewals {
         for some in leased.chunks(500) {
@@ -51,7 +53,9 @@ async fn main() -> Outcome<()> {
         }
     }
     log.step(&format!("{renewals} renewals")).await?;
-    try_join_all(leased.iter().map(|task| store.finish_task(finish(task)))).await?;
+    for some in leased.chunks(64) {
+        try_join_all(some.iter().map(|task| store.finish_task(finish(task)))).await?;
+    }
     log.step("end").await?;
     println!("{:>20} {:>8}", "sum", log.sum);
     let violations = store.audit().await?;
