@@ -154,6 +154,7 @@ async fn new_tasks(store: &Store, count: usize) -> Outcome<Vec<NewTask>> {
             callback_url: None,
             request_id: id::short_id("req_"),
             trace_context: None,
+            trace_state: None,
             charge: Charge {
                 price: Amount::from_nanos(40_000_000),
                 units_per_price: 1,

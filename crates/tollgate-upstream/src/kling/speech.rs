@@ -60,7 +60,7 @@ impl Kling {
             if let (Some(body), Some(settings)) = (body.as_object_mut(), settings.as_object()) {
                 body.extend(settings.clone());
             }
-            links.push(self.generate_part(&body, &attempt).await?);
+            links.push(self.generate_part(&body, attempt).await?);
         }
         let result = match links.len() {
             1 => links.pop().map(ResultData::Link),
