@@ -54,6 +54,7 @@ impl Server {
             .arg(server.folder.0.join("data"));
         assert!(initdb.status().unwrap().success(), "initdb");
         server.start();
+        server.wait_until_ready();
         Some(server)
     }
 
