@@ -21,6 +21,7 @@ use tollgate_upstream::{ProviderEntry, egress};
 /// The channel kind `sandbox`, for the server's list of providers.
 pub static PROVIDER: ProviderEntry = ProviderEntry {
     kind: "sandbox",
+    trace_names: ["sandbox"; 2],
     check: channel::no_options,
     base_url: |_| None,
     environment: None,

@@ -42,6 +42,8 @@ pub struct Settings {
 pub struct ProviderEntry {
     /// The channel kind in the configuration.
     pub kind: &'static str,
+    /// Its name in OpenTelemetry's conventions for generative models: as `gen_ai.system`, and as `gen_ai.provider.name`.
+    pub trace_names: [&'static str; 2],
     /// How `tollgate init` finds an account with it; `None` if it needs none.
     pub environment: Option<&'static EnvironmentChannel>,
     /// Checks the options of a channel and of its models. The error is a sentence that names the wrong one.

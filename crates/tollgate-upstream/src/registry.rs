@@ -8,6 +8,7 @@ use crate::{anthropic, ark, dashscope, fal, gemini, kling, openai, replicate, xa
 pub static PROVIDERS: &[ProviderEntry] = &[
     ProviderEntry {
         kind: "anthropic",
+        trace_names: ["anthropic"; 2],
         environment: Some(&anthropic::ENVIRONMENT),
         check: channel::no_options,
         base_url: |channel| base_url(channel, anthropic::BASE_URL),
@@ -16,6 +17,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "ark",
+        trace_names: ["ark"; 2],
         environment: Some(&ark::ENVIRONMENT),
         check: channel::no_options,
         base_url: |channel| base_url(channel, ark::BASE_URL),
@@ -24,6 +26,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "dashscope",
+        trace_names: ["dashscope"; 2],
         environment: Some(&dashscope::ENVIRONMENT),
         check: dashscope::check,
         base_url: |channel| base_url(channel, dashscope::BASE_URL),
@@ -32,6 +35,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "fal",
+        trace_names: ["fal"; 2],
         environment: Some(&fal::ENVIRONMENT),
         check: fal::check,
         base_url: |channel| base_url(channel, fal::BASE_URL),
@@ -41,6 +45,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "gemini",
+        trace_names: ["gcp.gen_ai"; 2],
         environment: Some(&gemini::ENVIRONMENT),
         check: gemini::check,
         base_url: gemini::base_url,
@@ -49,6 +54,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "kling",
+        trace_names: ["kling"; 2],
         environment: Some(&kling::ENVIRONMENT),
         check: kling::check,
         base_url: |channel| base_url(channel, kling::BASE_URL),
@@ -57,6 +63,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "openai",
+        trace_names: ["openai"; 2],
         environment: Some(&openai::ENVIRONMENT),
         check: openai::check,
         base_url: |channel| base_url(channel, openai::BASE_URL),
@@ -65,6 +72,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "replicate",
+        trace_names: ["replicate"; 2],
         environment: Some(&replicate::ENVIRONMENT),
         check: replicate::check,
         base_url: |channel| base_url(channel, replicate::BASE_URL),
@@ -74,6 +82,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
     },
     ProviderEntry {
         kind: "xai",
+        trace_names: ["xai", "x_ai"],
         environment: Some(&xai::ENVIRONMENT),
         check: xai::check,
         base_url: |channel| base_url(channel, xai::BASE_URL),

@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use crate::providers::provider_of_kind;
+
 pub(super) const SERVICE_NAME: &str = "service.name";
 pub(super) const SERVICE_VERSION: &str = "service.version";
 pub(super) const SERVICE_INSTANCE_ID: &str = "service.instance.id";
@@ -56,14 +58,11 @@ pub(super) fn provider_attribute() -> &'static str {
     }
 }
 
-/// The conventions' name for the provider of channels of this kind, if they have one.
+/// The conventions' name for the provider of channels of this kind.
 pub(super) fn provider(kind: &str) -> &str {
-    match kind {
-        // Of either of Google's endpoints.
-        "gemini" => "gcp.gen_ai",
-        "xai" if uses_latest_names() => "x_ai",
-        kind => kind,
-    }
+    provider_of_kind(kind).map_or(kind, |entry| {
+        entry.trace_names[usize::from(uses_latest_names())]
+    })
 }
 
 /// A histogram of seconds: how long streams take until their first piece. Version 1.36 of the conventions has only the name for servers of models.
