@@ -20,7 +20,7 @@ const TYPES: &[(&str, &str)] = &[
     ("svg", "image/svg+xml"),
 ];
 /// Where the files are served.
-const PREFIX: &str = "/assets/";
+const PREFIX: &str = "/console/assets/";
 /// What begins a module specifier in the code and what ends it.
 const SPECIFIERS: &[(&str, char)] = &[("\"./", '"'), ("\"../", '"')];
 

@@ -57,7 +57,7 @@ async function assetNames(folder = "") {
 
 async function page() {
   let text = await readFile(path.join(ASSETS, "index.html"), "utf8");
-  for (const name of await assetNames()) text = text.replaceAll(`{{${name}}}`, `/assets/${name}`);
+  for (const name of await assetNames()) text = text.replaceAll(`{{${name}}}`, `/console/assets/${name}`);
   return text.replace("{{modulepreload}}", "");
 }
 
@@ -103,8 +103,8 @@ export function startMock(port = 0) {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
     const body = chunks.length && request.headers["content-type"] === "application/json" ? JSON.parse(Buffer.concat(chunks)) : {};
-    if (url.pathname.startsWith("/assets/")) {
-      const name = path.join(ASSETS, path.normalize(url.pathname.slice("/assets/".length)));
+    if (url.pathname.startsWith("/console/assets/")) {
+      const name = path.join(ASSETS, path.normalize(url.pathname.slice("/console/assets/".length)));
       return send(200, await readFile(name).catch(() => ""), TYPES[path.extname(name)]);
     }
     if (/^\/(console|portal)\//.test(url.pathname)) return send(200, await page(), "text/html; charset=utf-8", { "content-security-policy": POLICY });

@@ -11,7 +11,7 @@ pub const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/index.html"));
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; \
      object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Every file that is served below `/assets/`.
+/// Every file that is served below `/console/assets/`.
 pub const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// A file that never changes under its name.
@@ -52,7 +52,7 @@ mod tests {
         let mut named = 0;
         for (text, begin) in texts
             .map(|text| (text, "\"./"))
-            .chain([(PAGE, "\"/assets/")])
+            .chain([(PAGE, "\"/console/assets/")])
         {
             for rest in text.split(begin).skip(1) {
                 let name = rest.split('"').next().expect("a part");

@@ -20,9 +20,9 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CONSOLE: &str = "/console/";
 const PORTAL: &str = "/portal/";
 
-/// The routes of the files that the pages of console and portal load.
+/// The routes of the files that the pages of console and portal load, on every listener.
 pub fn assets() -> Router<Arc<App>> {
-    Router::new().route("/assets/{name}", get(asset))
+    Router::new().route("/console/assets/{name}", get(asset))
 }
 
 /// The routes of the console, on a gateway that clients know as `public_url`.
@@ -99,7 +99,7 @@ async fn page(text: Bytes) -> Response {
     (PAGE_HEADERS, content_type, text).into_response()
 }
 
-/// `GET /assets/{name}`.
+/// `GET /console/assets/{name}`.
 async fn asset(
     uri: Uri,
     request_id: Extension<RequestId>,

@@ -107,7 +107,7 @@ async fn operators_have_a_listener_of_their_own(backend: Backend) {
     assert!(portal.contains("tollgate-console") && !portal.contains(&admin));
     let assets = portal
         .split('"')
-        .filter(|part| part.starts_with("/assets/"));
+        .filter(|part| part.starts_with("/console/assets/"));
     for asset in assets {
         for address in [&main, &admin] {
             let reply = client.fetch(&format!("http://{address}{asset}")).await;

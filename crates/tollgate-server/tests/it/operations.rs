@@ -193,7 +193,7 @@ async fn browsers_get_the_console_and_its_files(backend: Backend) {
         let text = page.text();
         let assets: Vec<&str> = text
             .split('"')
-            .filter(|part| part.starts_with("/assets/"))
+            .filter(|part| part.starts_with("/console/assets/"))
             .collect();
         assert!(assets.len() > 5, "{path}: {assets:?}");
         for asset in assets {
@@ -204,7 +204,9 @@ async fn browsers_get_the_console_and_its_files(backend: Backend) {
             assert_eq!(gzip.header("content-type"), plain.header("content-type"));
         }
     }
-    get("/assets/main.0.js", "accept", "*/*").await.expect(404);
+    get("/console/assets/main.0.js", "accept", "*/*")
+        .await
+        .expect(404);
     gateway.close().await;
 }
 
