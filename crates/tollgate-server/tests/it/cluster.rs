@@ -346,8 +346,9 @@ async fn what_a_full_node_leaves_is_taken_by_another(_: Backend) {
     assert!(a.query_number(&waited).await >= 2_000);
     assert_eq!(a.query_number(&started).await, 1);
     client.cancel(&slow).await.expect(200);
-    a.terminate().await;
     b.terminate().await;
+    b.close().await;
+    a.terminate().await;
     a.close().await;
 }
 

@@ -2,7 +2,9 @@
 
 use tollgate_core::clock::{DAY, MINUTE};
 use tollgate_core::{Millis, TaskState, id};
-use tollgate_store::{ChatFilter, ChatHold, EntryFilter, EntryPosition, Store, TaskFilter};
+use tollgate_store::{
+    ChatFilter, ChatHold, DatabaseLocation, EntryFilter, EntryPosition, Store, TaskFilter,
+};
 
 use crate::databases::{Db, on_both};
 use crate::fixtures::{account, chat, chat_end, submit, task_at, tokens};
@@ -181,17 +183,26 @@ async fn insert_chats(db: &Db, rows: &[Listed]) {
 }
 
 async fn insert_tasks(db: &Db, rows: &[Listed]) {
-    let columns = "tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at, fence, \
-        failed_attempts, job, adjustments, shown, error_code, cost, request_id)";
+    // The column is gone on PostgreSQL, and unused on SQLite.
+    let has_due_at = matches!(db.location, DatabaseLocation::Sqlite(_));
+    let [due_at, due] = if has_due_at {
+        [", due_at", ", 0"]
+    } else {
+        [""; 2]
+    };
+    let columns = format!(
+        "tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at{due_at}, fence, \
+         failed_attempts, job, adjustments, shown, error_code, cost, request_id)"
+    );
     let cells = rows.iter().map(|row| {
         let Listed { id, at, user, key, model, kind, .. } = row;
         let state = if row.outcome.is_empty() { "0" } else { &row.outcome };
         format!(
-            "('{id}', '{user}', '{key}', '{kind}', '', '{model}', {state}, 0, {at}, {at}, {at}, 0, 0, '{{}}', '[]', '{{}}', {}, 0, '')",
+            "('{id}', '{user}', '{key}', '{kind}', '', '{model}', {state}, 0, {at}, {at}{due}, 0, 0, '{{}}', '[]', '{{}}', {}, 0, '')",
             quoted(&row.code)
         )
     });
-    insert(db, columns, cells).await;
+    insert(db, &columns, cells).await;
     let columns = "charges (id, user_id, key_id, model, price, per, units, held, opened_at, seal)";
     let cells = rows.iter().map(|row| {
         let Listed {

@@ -123,6 +123,13 @@ fn script(rows: u64, now_ms: u64, is_sqlite: bool) -> String {
         ),
         false => format!("generate_series(CAST(0 AS BIGINT), {count} - 1) AS s(i)"),
     });
+    text = replace_each(&text, "{sqlite ", |part| {
+        if is_sqlite {
+            part.to_owned()
+        } else {
+            String::new()
+        }
+    });
     text = replace_each(&text, "{six ", |number| {
         format!("substr(CAST(1000000 + {number} AS TEXT), 2)")
     });

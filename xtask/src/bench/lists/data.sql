@@ -30,14 +30,14 @@ SELECT 'chat_' || {time} || {random},
 FROM (SELECT i, {start} + i * {span} / {chats} AS t, i * 2654435761 % 4294967296 % 400 AS k, i % ({chats} / 40) = {chats} / 80 AS rare
       FROM {series {chats}}) n;
 
-INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, started_at, ended_at, deadline_at, due_at, fence,
+INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, started_at, ended_at, deadline_at, {sqlite due_at,} fence,
     failed_attempts, job, adjustments, shown, result, error_code, error_message, cost, request_id)
 SELECT 'task_' || {time} || {random},
     CASE WHEN rare THEN 'user_rare' ELSE 'user_bench' || {six (k / 2)} END,
     CASE WHEN rare THEN 'key_rare' ELSE 'key_bench' || {six k} END,
     CASE i % 3 WHEN 0 THEN 'image' WHEN 1 THEN 'video' ELSE 'speech' END, 'bench',
     CASE WHEN rare THEN 'rare-model' ELSE 'task-model-' || ((k + i / 400 % 4) % 10) END,
-    CASE WHEN rare OR i % 50 = 13 THEN 3 WHEN i % 100 = 14 THEN 4 ELSE 2 END, 100, t, t + 50, t + 20000, t + 600000, t, 1, 0,
+    CASE WHEN rare OR i % 50 = 13 THEN 3 WHEN i % 100 = 14 THEN 4 ELSE 2 END, 100, t, t + 50, t + 20000, t + 600000, {sqlite t,} 1, 0,
     '{"model":"bench","prompt":"a harbour at dawn, seen from the lighthouse, with boats that leave for the day","size":"1:1","n":1}', '[]',
     '{"seconds":5}', '{"files":[]}', CASE WHEN rare THEN 'rare_error' WHEN i % 50 = 13 THEN 'provider_error' END, NULL,
     CASE WHEN rare OR i % 50 = 13 OR i % 100 = 14 THEN 0 ELSE 20000000 END, 'req_' || {random}

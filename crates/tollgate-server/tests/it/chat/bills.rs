@@ -363,8 +363,21 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
         std::fs::write(PAGE, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
     } else {
         assert_eq!(
-            found, table,
+            without_chance(found),
+            without_chance(&table),
             "docs/money.md: run this test with TOLLGATE_BLESS=1"
         );
     }
+}
+
+/// The table with the cells alike of which each run finds one or the other: how much a provider has generated when its client leaves depends on
+/// the machine, and the client may be charged for a little more.
+fn without_chance(table: &str) -> String {
+    let lines = table
+        .lines()
+        .map(|line| match line.contains("left by the client") {
+            true => line.replace("< 1", "1.00"),
+            false => line.to_owned(),
+        });
+    lines.collect::<Vec<_>>().join("\n")
 }
