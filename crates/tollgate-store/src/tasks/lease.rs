@@ -43,9 +43,11 @@ pub(crate) const POSTPONE_TASK: QueueSql = QueueSql {
     ),
 };
 // Tasks whose lease has expired are due as they are. Only tasks in progress have an owner.
+// A task whose lease has ended is due, and still its worker's until another claims it.
 pub(crate) const RELEASE_LEASES: QueueSql = QueueSql {
     queue: Sql::both(
-        "UPDATE queue SET due_at = $1, owner = NULL, lease_until = NULL WHERE due_at IS NULL AND owner = $2",
+        "UPDATE queue SET due_at = COALESCE(due_at, $1), owner = NULL, lease_until = NULL
+         WHERE owner = $2 AND (due_at IS NULL OR due_at <= $1)",
     ),
     tasks: Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2"),
 };

@@ -6,9 +6,9 @@ use tollgate_store::{CancelOutcome, FinishOutcome, SubmitOutcome};
 
 use crate::databases::{Db, on_both};
 use crate::fixtures::{
-    NOW, account, all, amount, begin, cancel, claim_tasks, delivered, enqueue, provider_job,
-    queued, start_attempt, submit, task, task_at, task_finish, unlimited_account, user_sums,
-    with_idempotency_key,
+    NOW, account, all, amount, begin, cancel, claim_tasks, delivered, enqueue, finish,
+    provider_job, queued, start_attempt, submit, task, task_at, task_finish, unlimited_account,
+    user_sums, with_idempotency_key,
 };
 
 on_both!(
@@ -18,6 +18,7 @@ on_both!(
     a_racing_cancellation_knows_the_provider_job_id_or_the_worker_fails,
     thousands_are_claimed_with_their_provider_job_ids,
     five_hundred_leases_are_renewed_in_one_commit,
+    a_worker_that_hands_back_also_gives_up_tasks_whose_lease_has_ended,
 );
 
 async fn concurrent_repeats_make_one_task(db: &Db) {
@@ -172,4 +173,23 @@ async fn five_hundred_leases_are_renewed_in_one_commit(db: &Db) {
     assert!(claim_tasks(&store, NOW + 499).await.is_empty());
     let next = store.claim_tasks("v", 999, NOW + 999, NOW + 500).await;
     assert_eq!(next.unwrap().len(), 497);
+}
+
+async fn a_worker_that_hands_back_also_gives_up_tasks_whose_lease_has_ended(db: &Db) {
+    let store = db.open().await;
+    let ann = unlimited_account(&store, "ann", None).await;
+    for _ in 0..3 {
+        submit(&store, task(&ann, 1, "0")).await;
+    }
+    let leased = store.claim_tasks("w", 3, NOW + 100, NOW).await.unwrap();
+    let later = NOW + 101;
+    let claimed = store.claim_tasks("v", 1, later + 100, later).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(store.release_leases(Some("w"), later).await, Ok(2));
+    for leased in leased {
+        let outcome = finish(&store, &leased, delivered(1), later).await;
+        assert_eq!(outcome, FinishOutcome::LeaseLost);
+    }
+    let again = store.claim_tasks("v", 3, later + 100, later).await.unwrap();
+    assert_eq!(again.len(), 2);
 }
