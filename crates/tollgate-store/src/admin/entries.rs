@@ -42,10 +42,10 @@ macro_rules! in_ids {
 // A chat that was written at its end has the time of its end in its id, so its charge is found by the id. Those with ids before $10 were
 // looked for before: $12 are their ids.
 macro_rules! list_entries {
-    ($database:ident, $($users:tt)+) => {
+    ($database:ident, $ledger:literal, $($users:tt)+) => {
         concat!(
             "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM (
-             SELECT * FROM (SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger
+             SELECT * FROM (SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ", $ledger, "
                 WHERE at >= $1 AND at < $2 AND (at, ref, kind) < ($3, $4, $5) AND ", $($users)+, " AND ",
             one_of!($database "key_id" "$7"), " AND ", one_of!($database "kind" "$8"), " AND ", listed_kinds!(),
             " ORDER BY at DESC, ref DESC, kind DESC LIMIT $9) l
@@ -95,19 +95,31 @@ macro_rules! old_charges {
 }
 const OLD_CHARGES: Sql = Sql::per_database(old_charges!(sqlite), old_charges!(postgres));
 const LIST_ENTRIES_OF_USER: Sql = Sql::per_database(
-    list_entries!(sqlite, "user_id = $6"),
-    list_entries!(postgres, "user_id = $6"),
+    list_entries!(sqlite, "ledger", "user_id = $6"),
+    list_entries!(postgres, "ledger", "user_id = $6"),
 );
 const LIST_ENTRIES: Sql = Sql::per_database(
-    list_entries!(sqlite, one_of!(sqlite "user_id" "$6")),
-    list_entries!(postgres, one_of!(postgres "user_id" "$6")),
+    list_entries!(sqlite, "ledger", one_of!(sqlite "user_id" "$6")),
+    list_entries!(postgres, "ledger", one_of!(postgres "user_id" "$6")),
 );
+/// Only charges: in the ledger, those of chats whose hold on disk was too small. There are few, and their references are those of chats; the
+/// limit keeps the database from reading all of the ledger in the order of time instead.
+macro_rules! charges_of_holds {
+    ($database:ident) => {
+        list_entries!(
+            $database,
+            "(SELECT * FROM ledger WHERE ref >= 'chat_' AND ref < 'chat`' AND kind = 'charge' LIMIT 9223372036854775807) charges",
+            one_of!($database "user_id" "$6")
+        )
+    };
+}
+const LIST_CHARGES: Sql = Sql::per_database(charges_of_holds!(sqlite), charges_of_holds!(postgres));
 // The balance comes last: parameters must first occur in ascending order.
 macro_rules! user_entries {
     ($database:ident) => {
         concat!(
             "SELECT e.*, b.balance FROM (",
-            list_entries!($database, "user_id = $6"),
+            list_entries!($database, "ledger", "user_id = $6"),
             ") e CROSS JOIN (SELECT ",
             balance_at_end!(),
             " AS balance) b ORDER BY e.at DESC, e.ref DESC, e.kind DESC"
@@ -305,7 +317,10 @@ impl Store {
         after: Option<&EntryPosition>,
         limit: usize,
     ) -> Result<Vec<Row>, StoreError> {
+        let is_charge = |kind: &String| kind == "charge";
+        let is_charges = (filter.kinds.as_ref()).is_some_and(|kinds| kinds.iter().all(is_charge));
         let (users, sql) = match of {
+            EntriesOf::Any(users) if is_charges => (users, &LIST_CHARGES),
             EntriesOf::Any(users) => (users, &LIST_ENTRIES),
             EntriesOf::User(users) => (Some(users), &LIST_ENTRIES_OF_USER),
             EntriesOf::UserWithBalance(users) => (Some(users), &USER_ENTRIES),
