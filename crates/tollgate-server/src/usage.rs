@@ -12,7 +12,7 @@ use crate::cluster::live_nodes::LiveNodes;
 
 /// Time between two roll-ups. Reports also read what is not rolled up yet.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time between two looks for days to which a node of an older version did not add.
+/// Time between two looks for sums to which a node of an older version did not add.
 const REPAIR_INTERVAL: Duration = Duration::from_mins(10);
 /// How far back these looks go, in milliseconds: after a start, and later.
 const REPAIRED_AT_START: i64 = 31 * DAY;
@@ -22,6 +22,7 @@ const REPAIRED_LATER: i64 = DAY;
 pub async fn run(store: Store, clock: Arc<dyn Clock>, live_nodes: Arc<LiveNodes>) {
     let mut next_repair = Instant::now();
     let mut repaired = REPAIRED_AT_START;
+    let mut has_all_totals = false;
     loop {
         tokio::time::sleep(INTERVAL).await;
         if !live_nodes.is_leader() {
@@ -30,17 +31,25 @@ pub async fn run(store: Store, clock: Arc<dyn Clock>, live_nodes: Arc<LiveNodes>
         if let Err(e) = store.roll_up_usage().await {
             tracing::warn!(error = %e, "usage was not rolled up: it will be tried again");
         }
-        if Instant::now() < next_repair {
+        if !has_all_totals {
+            match store.fill_usage_totals().await {
+                Ok(has_more) => has_all_totals = !has_more,
+                Err(e) => {
+                    tracing::warn!(error = %e, "totals of usage were not filled in: it will be tried again")
+                }
+            }
+        }
+        if !has_all_totals || Instant::now() < next_repair {
             continue;
         }
         next_repair = Instant::now() + REPAIR_INTERVAL;
-        match store.repair_usage_days(clock.now() - repaired).await {
+        match store.repair_usage_sums(clock.now() - repaired).await {
             Ok(true) => tracing::info!(
-                "usage by day was completed by what a node of an older version has added by hour"
+                "sums of usage were completed by what a node of an older version has added by hour"
             ),
             Ok(false) => {}
             Err(e) => {
-                tracing::warn!(error = %e, "usage by day was not compared with that by hour");
+                tracing::warn!(error = %e, "sums of usage were not compared with those by hour");
             }
         }
         repaired = REPAIRED_LATER;

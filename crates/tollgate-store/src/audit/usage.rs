@@ -55,4 +55,26 @@ pub(super) const CHECKS: &[Check] = &[
              HAVING SUM(cost) <> 0 OR SUM(requests) <> 0 OR SUM(tokens) <> 0 OR SUM(images) <> 0 OR SUM(seconds) <> 0 OR SUM(failed) <> 0",
         ),
     },
+    Check {
+        name: "usage_totals",
+        details: "cost in billionths, requests and tokens that the total of this period has beyond the sums of its hours, of this dimension and name",
+        sql: Sql::both(
+            "SELECT CAST(period_ms AS TEXT) || ' ' || CAST(begins_at AS TEXT) || ' ' || dimension || ' ' || name,
+                    CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT)
+             FROM (
+                SELECT period_ms, begins_at, dimension, name, cost, requests, tokens, images, seconds, failed FROM usage_totals
+                WHERE begins_at >= (SELECT value FROM meta WHERE name = 'usage_totals_from')
+                UNION ALL
+                SELECT p.period_ms, hour - hour % p.period_ms, d.dimension,
+                       CASE d.dimension WHEN 'model' THEN model WHEN 'user' THEN user_id WHEN 'key' THEN key_id WHEN 'channel' THEN channel ELSE '' END,
+                       -cost, -requests, -tokens, -images, -seconds, -failed
+                FROM usage_hourly
+                CROSS JOIN (SELECT 'all' AS dimension UNION ALL SELECT 'model' UNION ALL SELECT 'user' UNION ALL SELECT 'key'
+                            UNION ALL SELECT 'channel') d
+                CROSS JOIN (SELECT 3600000 AS period_ms UNION ALL SELECT 86400000) p
+                WHERE hour >= (SELECT value FROM meta WHERE name = 'usage_totals_from')
+             ) compared GROUP BY period_ms, begins_at, dimension, name
+             HAVING SUM(cost) <> 0 OR SUM(requests) <> 0 OR SUM(tokens) <> 0 OR SUM(images) <> 0 OR SUM(seconds) <> 0 OR SUM(failed) <> 0",
+        ),
+    },
 ];

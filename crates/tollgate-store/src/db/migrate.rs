@@ -33,6 +33,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0024_queue.sql"),
     include_str!("migrations/0025_list_blocks.sql"),
     include_str!("migrations/0026_tracestate.sql"),
+    include_str!("migrations/0027_usage_totals.sql"),
+    include_str!("migrations/0028_list_values_indexes.sql"),
 ];
 
 /// The oldest program, by the schema version that it knows, that may work on a database of the newest schema beside programs of today. Raise it
@@ -174,7 +176,14 @@ async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
     }
 }
 
+/// The beginning of a line that is not for SQLite.
+const ONLY_POSTGRES: &str = "{only postgres} ";
+
 fn for_sqlite(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    let text: String = lines
+        .filter(|line| !line.starts_with(ONLY_POSTGRES))
+        .collect();
     text.replace("BIGINT", "INTEGER")
         .replace("{rows}", "STRICT")
         .replace(
@@ -187,7 +196,7 @@ fn for_sqlite(text: &str) -> String {
 
 fn for_postgres(text: &str) -> String {
     // Ids and cursors need byte order, whatever the collation of the database.
-    text.replace(" TEXT", " TEXT COLLATE \"C\"")
+    text.replace(ONLY_POSTGRES, "").replace(" TEXT", " TEXT COLLATE \"C\"")
                 .replace("{rows}", "")
                 .replace(
                     "{seconds of t.shown}",

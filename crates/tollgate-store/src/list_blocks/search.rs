@@ -23,14 +23,26 @@ const BOUNDS: Sql = Sql::both(
      FROM list_blocks l WHERE l.list = $1 ORDER BY l.number DESC LIMIT 1",
 );
 const VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'list_blocks_version'");
+/// A condition: the column has one of the values of an array, or the parameter is null. On PostgreSQL the array is text of its own kind, of which the
+/// planner knows how many rows it finds, and so whether an index is worth it; on SQLite it is JSON.
+macro_rules! in_array {
+    (sqlite $column:literal $parameter:literal) => {
+        one_of!(sqlite $column $parameter)
+    };
+    (postgres $column:literal $parameter:literal) => {
+        concat!(
+            "(CAST(", $parameter, " AS TEXT) IS NULL OR ", $column, " = ANY (CAST(CAST(", $parameter, " AS TEXT) AS TEXT[])))"
+        )
+    };
+}
 macro_rules! groups_with {
     ($database:ident, $low:literal, $high:literal, $group_by:literal) => {
         concat!(
             "SELECT block_group, ", $low, ", ", $high, " FROM list_values
              WHERE list = $1 AND block_group >= $2 AND block_group <= $3 AND ",
-            one_of!($database "user_id" "$4"), " AND ", one_of!($database "key_id" "$5"), " AND ",
-            one_of!($database "model" "$6"), " AND ", one_of!($database "channel" "$7"), " AND ",
-            one_of!($database "outcome" "$8"), " AND ", one_of!($database "error_code" "$9"), " AND kinds & $10 <> 0", $group_by
+            in_array!($database "user_id" "$4"), " AND ", in_array!($database "key_id" "$5"), " AND ",
+            in_array!($database "model" "$6"), " AND ", in_array!($database "channel" "$7"), " AND ",
+            in_array!($database "outcome" "$8"), " AND ", in_array!($database "error_code" "$9"), " AND kinds & $10 <> 0", $group_by
         )
     };
 }
@@ -351,7 +363,11 @@ impl Search<'_> {
         if filters.iter().all(Option::is_none) && kinds == -1 {
             return Ok((first..=last).map(|group| (group, [-1, -1])).collect());
         }
-        let [users, keys, models, channels, outcomes, codes] = filters.map(list_arg);
+        let arg = match scan.store.is_shared() {
+            true => postgres_array,
+            false => list_arg,
+        };
+        let [users, keys, models, channels, outcomes, codes] = filters.map(arg);
         let args = args![
             self.list.name(),
             first,
@@ -374,6 +390,18 @@ impl Search<'_> {
     }
 }
 
+/// The values as the text of an array of PostgreSQL.
+fn postgres_array(values: Option<&Vec<String>>) -> Option<String> {
+    let quoted =
+        |value: &String| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
+    values.map(|values| {
+        format!(
+            "{{{}}}",
+            values.iter().map(quoted).collect::<Vec<_>>().join(",")
+        )
+    })
+}
+
 /// The first and last number of each run of numbers that follow each other.
 fn contiguous(numbers: impl Iterator<Item = i64>) -> Vec<[i64; 2]> {
     let mut runs: Vec<[i64; 2]> = Vec::new();
@@ -389,6 +417,18 @@ fn contiguous(numbers: impl Iterator<Item = i64>) -> Vec<[i64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_array_of_postgres_has_its_values_in_quotes() {
+        let values = ["a", "NULL", "", r#"b"c\d"#, "{e,f}"].map(str::to_owned);
+        let array = postgres_array(Some(&values.to_vec()));
+        assert_eq!(
+            array.as_deref(),
+            Some(r#"{"a","NULL","","b\"c\\d","{e,f}"}"#)
+        );
+        assert_eq!(postgres_array(Some(&Vec::new())).as_deref(), Some("{}"));
+        assert_eq!(postgres_array(None), None);
+    }
 
     #[test]
     fn numbers_that_follow_each_other_are_one_run() {

@@ -1,6 +1,7 @@
-//! What was used in each hour and day (tables `usage_hourly`, `usage_daily`). The transaction that ends tasks and chats, or refunds them, inserts their sums
-//! into `usage_pending`; the roll-up moves these to the hours and days in one transaction. So nothing is lost or added twice, whichever
-//! process dies and in whatever order transactions are committed. Reports read all three tables.
+//! What was used in each hour and day: by model, user, key and channel together (tables `usage_hourly`, `usage_daily`), and by each of these
+//! alone (`usage_totals`). The transaction that ends tasks and chats, or refunds them, inserts their sums into `usage_pending`; the roll-up adds
+//! these to the others in one transaction. So nothing is lost or added twice, whichever process dies and in whatever order transactions are
+//! committed. Reports read what is pending, too.
 
 pub(crate) mod report;
 pub(crate) mod roll_up;

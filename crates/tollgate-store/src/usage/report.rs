@@ -10,8 +10,32 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
 
+/// The hours and days of all models, users, keys and channels.
+macro_rules! sums_of_all {
+    () => {
+        "SELECT * FROM usage_hourly WHERE hour > $6 AND hour < $7
+                   UNION ALL SELECT * FROM usage_daily WHERE day >= $7 AND day < $8
+                   UNION ALL SELECT * FROM usage_hourly WHERE hour >= $8 AND hour < $9"
+    };
+}
+/// The hours and days of one dimension, in the same columns.
+macro_rules! sums_of_dimension {
+    ($dimension:literal $columns:literal) => {
+        concat!(
+            sums_of_dimension!("3600000" $dimension $columns), "begins_at > $6 AND begins_at < $7 UNION ALL ",
+            sums_of_dimension!("86400000" $dimension $columns), "begins_at >= $7 AND begins_at < $8 UNION ALL ",
+            sums_of_dimension!("3600000" $dimension $columns), "begins_at >= $8 AND begins_at < $9"
+        )
+    };
+    ($period_ms:literal $dimension:literal $columns:literal) => {
+        concat!(
+            "SELECT begins_at AS hour, ", $columns, ", cost, requests, tokens, images, seconds, failed FROM usage_totals
+             WHERE period_ms = ", $period_ms, " AND dimension = '", $dimension, "' AND "
+        )
+    };
+}
 macro_rules! usage {
-    ($database:ident) => {
+    ($database:ident $sums:expr) => {
         concat!(
             "SELECT period, model, user_id, key_id, channel, units, nanos, requests, tokens, images, seconds, failed FROM (
              SELECT COALESCE(hour - hour % NULLIF(CAST($1 AS BIGINT), 0), 0) AS period,
@@ -23,9 +47,7 @@ macro_rules! usage {
                     CAST(SUM(requests) AS BIGINT) AS requests, CAST(SUM(tokens) AS BIGINT) AS tokens,
                     CAST(SUM(images) AS BIGINT) AS images, CAST(SUM(seconds) AS BIGINT) AS seconds,
                     CAST(SUM(failed) AS BIGINT) AS failed
-             FROM (SELECT * FROM usage_hourly WHERE hour > $6 AND hour < $7
-                   UNION ALL SELECT * FROM usage_daily WHERE day >= $7 AND day < $8
-                   UNION ALL SELECT * FROM usage_hourly WHERE hour >= $8 AND hour < $9
+             FROM (", $sums, "
                    UNION ALL SELECT * FROM usage_pending WHERE hour > $6 AND hour < $9) hours WHERE ",
             one_of!($database "model" "$10"), " AND ", one_of!($database "user_id" "$11"), " AND ",
             one_of!($database "key_id" "$12"), " AND ", one_of!($database "channel" "$13"),
@@ -35,10 +57,32 @@ macro_rules! usage {
         )
     };
 }
-const USAGE: Sql = Sql::per_database(usage!(sqlite), usage!(postgres));
+macro_rules! usage_of_dimension {
+    ($dimension:literal $columns:literal) => {
+        Sql::per_database(
+            usage!(sqlite sums_of_dimension!($dimension $columns)),
+            usage!(postgres sums_of_dimension!($dimension $columns)),
+        )
+    };
+}
+const USAGE: Sql = Sql::per_database(
+    usage!(sqlite sums_of_all!()),
+    usage!(postgres sums_of_all!()),
+);
+const USAGE_IN_ALL: Sql =
+    usage_of_dimension!("all" "'' AS model, '' AS user_id, '' AS key_id, '' AS channel");
+/// Of models, users, keys and channels.
+const USAGE_OF_DIMENSIONS: [Sql; 4] = [
+    usage_of_dimension!("model" "name AS model, '' AS user_id, '' AS key_id, '' AS channel"),
+    usage_of_dimension!("user" "'' AS model, name AS user_id, '' AS key_id, '' AS channel"),
+    usage_of_dimension!("key" "'' AS model, '' AS user_id, name AS key_id, '' AS channel"),
+    usage_of_dimension!("channel" "'' AS model, '' AS user_id, '' AS key_id, name AS channel"),
+];
 
-const LAST_HOUR: Sql = Sql::both(
-    "SELECT COALESCE(MAX(hour), 0) FROM (SELECT MAX(hour) AS hour FROM usage_hourly UNION ALL SELECT MAX(hour) FROM usage_pending) h",
+/// The last hour, and from when on there are totals.
+const TIMES: Sql = Sql::both(
+    "SELECT COALESCE(MAX(hour), 0), (SELECT value FROM meta WHERE name = 'usage_totals_from')
+     FROM (SELECT MAX(hour) AS hour FROM usage_hourly UNION ALL SELECT MAX(hour) FROM usage_pending) h",
 );
 
 /// Periods that are read first, and how many times more are read while they have no rows.
@@ -72,6 +116,27 @@ pub struct UsageQuery {
     pub key_ids: Option<Vec<String>>,
     /// Only by these channels.
     pub channels: Option<Vec<String>>,
+}
+
+impl UsageQuery {
+    /// The statement that reads the fewest rows: sums of one dimension are stored where there are totals, others are made of the sums of all four.
+    fn sql(&self, has_totals: bool) -> &'static Sql {
+        if !has_totals {
+            return &USAGE;
+        }
+        let dimensions = [
+            self.by_model || self.models.is_some(),
+            self.by_user || self.user_ids.is_some(),
+            self.by_key || self.key_ids.is_some(),
+            self.by_channel || self.channels.is_some(),
+        ];
+        let mut used = (0..dimensions.len()).filter(|index| dimensions[*index]);
+        match (used.next(), used.next()) {
+            (None, _) => &USAGE_IN_ALL,
+            (Some(dimension), None) => &USAGE_OF_DIMENSIONS[dimension],
+            (Some(_), Some(_)) => &USAGE,
+        }
+    }
 }
 
 /// Hours that begin after this time end after `from`.
@@ -141,6 +206,14 @@ impl UsageRow {
     }
 }
 
+/// What all statements of one report have in common.
+struct UsagePart<'a> {
+    query: &'a UsageQuery,
+    sql: &'static Sql,
+    after: &'a UsagePosition,
+    until: Instant,
+}
+
 /// Usage.
 impl Store {
     /// Sums, the last period first, behind the position `after`.
@@ -156,24 +229,29 @@ impl Store {
         };
         let after = after.unwrap_or(&first);
         let until = Instant::now() + TIME_LIMIT;
+        let [last_hour, totals_from] = self.usage_times(until).await?;
+        let has_totals = totals_from == 0 || totals_from <= after_hour(query.from);
+        let part = UsagePart {
+            query,
+            sql: query.sql(has_totals),
+            after,
+            until,
+        };
         let Some(length) = query.period else {
             return self
-                .usage_between(query, [query.from, query.to], after, limit, until)
+                .usage_between(&part, [query.from, query.to], limit)
                 .await;
         };
         // The last periods come first, so those before them are read only if these have too few rows.
         let mut rows = Vec::new();
         let mut end = query.to.min(after.period.saturating_add(length));
-        end = end.min(self.last_usage_hour(until).await?.saturating_add(HOUR));
+        end = end.min(last_hour.saturating_add(HOUR));
         let (mut periods, mut periods_read) = (FIRST_PERIODS, 0);
         while rows.len() < limit && end > query.from {
             let begin = end.saturating_sub(1).div_euclid(length) - (periods - 1);
             let begin = begin.saturating_mul(length).max(query.from);
             let rest = limit - rows.len();
-            rows.extend(
-                self.usage_between(query, [begin, end], after, rest, until)
-                    .await?,
-            );
+            rows.extend(self.usage_between(&part, [begin, end], rest).await?);
             end = begin;
             periods_read += periods;
             // As many as have the rest of the rows, if they are like those before.
@@ -185,21 +263,23 @@ impl Store {
         Ok(rows)
     }
 
-    /// When the last hour begins in which there was anything; 0 if there is none.
-    async fn last_usage_hour(&self, until: Instant) -> Result<Millis, StoreError> {
-        let rows = self.query_slow_until(&LAST_HOUR, args![], until).await?;
-        Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
+    /// When the last hour begins in which there was anything, 0 if there is none; and from when on there are totals.
+    async fn usage_times(&self, until: Instant) -> Result<[Millis; 2], StoreError> {
+        let rows = self.query_slow_until(&TIMES, args![], until).await?;
+        match rows.first() {
+            Some(row) => Ok([row.int(0)?, row.int(1)?]),
+            None => Ok([0, Millis::MAX]),
+        }
     }
 
     /// The sums of a part of the time that a query asks for. It begins and ends with a period, or with that time.
     async fn usage_between(
         &self,
-        query: &UsageQuery,
+        part: &UsagePart<'_>,
         [from, to]: [Millis; 2],
-        after: &UsagePosition,
         limit: usize,
-        until: Instant,
     ) -> Result<Vec<UsageRow>, StoreError> {
+        let UsagePart { query, after, .. } = *part;
         let lists = [
             &query.models,
             &query.user_ids,
@@ -230,7 +310,7 @@ impl Store {
             channel,
             limit as i64
         ];
-        let mut rows = self.query_slow_until(&USAGE, args, until).await?;
+        let mut rows = self.query_slow_until(part.sql, args, part.until).await?;
         Ok(rows
             .iter_mut()
             .map(UsageRow::read)

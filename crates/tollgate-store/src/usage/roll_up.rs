@@ -1,5 +1,5 @@
-//! The roll-up: adds what is pending to the hours and the days. And the repair of days to which a program did not add that knows only hours:
-//! one before schema 19 that still runs while nodes are upgraded one by one.
+//! The roll-up: adds what is pending to the hours, the days and the totals of each dimension. And the repair of days and totals to which a program
+//! did not add that does not know them: one before schema 19 or 27 that still runs while nodes are upgraded one by one.
 
 use async_trait::async_trait;
 use tollgate_core::Millis;
@@ -29,15 +29,47 @@ macro_rules! add_to_sums {
         )
     };
 }
+/// The sums of a table's rows by hour and day for each dimension.
+macro_rules! totals_of {
+    ($from:literal) => {
+        concat!(
+            "SELECT p.period_ms, d.dimension, hour - hour % p.period_ms AS begins_at,
+                    CASE d.dimension WHEN 'model' THEN model WHEN 'user' THEN user_id WHEN 'key' THEN key_id WHEN 'channel' THEN channel
+                                     ELSE '' END AS name,
+                    CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(requests) AS BIGINT) AS requests, CAST(SUM(tokens) AS BIGINT) AS tokens,
+                    CAST(SUM(images) AS BIGINT) AS images, CAST(SUM(seconds) AS BIGINT) AS seconds, CAST(SUM(failed) AS BIGINT) AS failed
+             FROM ", $from, "
+             CROSS JOIN (SELECT 'all' AS dimension UNION ALL SELECT 'model' UNION ALL SELECT 'user' UNION ALL SELECT 'key'
+                         UNION ALL SELECT 'channel') d
+             CROSS JOIN (SELECT 3600000 AS period_ms UNION ALL SELECT 86400000) p
+             GROUP BY 1, 2, 3, 4"
+        )
+    };
+}
+macro_rules! add_to_totals {
+    ($from:literal) => {
+        concat!(
+            "INSERT INTO usage_totals (period_ms, dimension, begins_at, name, cost, requests, tokens, images, seconds, failed)
+             SELECT * FROM (", totals_of!($from), ") t WHERE true
+             ON CONFLICT (period_ms, dimension, begins_at, name) DO UPDATE SET
+                cost = usage_totals.cost + excluded.cost, requests = usage_totals.requests + excluded.requests,
+                tokens = usage_totals.tokens + excluded.tokens, images = usage_totals.images + excluded.images,
+                seconds = usage_totals.seconds + excluded.seconds, failed = usage_totals.failed + excluded.failed"
+        )
+    };
+}
 /// SQLite has one writer, so all statements see the same rows. PostgreSQL may commit rows between two statements, so there it is one.
 const ADD_TO_HOURS_SQLITE: Sql =
     Sql::both(add_to_sums!("usage_hourly" "hour" "hour" "usage_pending"));
 const ADD_TO_DAYS_SQLITE: Sql =
     Sql::both(add_to_sums!("usage_daily" "day" "hour - hour % 86400000" "usage_pending"));
+const ADD_TO_TOTALS_SQLITE: Sql = Sql::both(add_to_totals!("usage_pending"));
 const CLEAR_SQLITE: Sql = Sql::both("DELETE FROM usage_pending");
 const ROLL_UP_POSTGRES: Sql = Sql::both(concat!(
     "WITH taken AS (DELETE FROM usage_pending RETURNING *), days AS (",
     add_to_sums!("usage_daily" "day" "hour - hour % 86400000" "taken"),
+    "), totals AS (",
+    add_to_totals!("taken"),
     ") ",
     add_to_sums!("usage_hourly" "hour" "hour" "taken")
 ));
@@ -72,9 +104,31 @@ const SET_DAYS: Sql = Sql::both(concat!(
      WHERE usage_daily.cost <> excluded.cost OR usage_daily.requests <> excluded.requests"
 ));
 
+/// Whatever was left out is missing in the totals of all names, too.
+const TOTALS_DIFFER: Sql = Sql::both(
+    "SELECT h.hour FROM (SELECT hour, SUM(cost) AS cost, SUM(requests) AS requests FROM usage_hourly
+                         WHERE hour >= $1 AND hour >= (SELECT value FROM meta WHERE name = 'usage_totals_from') GROUP BY hour) h
+     LEFT JOIN usage_totals t ON t.period_ms = 3600000 AND t.dimension = 'all' AND t.begins_at = h.hour AND t.name = ''
+     WHERE t.name IS NULL OR t.cost <> h.cost OR t.requests <> h.requests LIMIT 1",
+);
+const SET_TOTALS: Sql = Sql::both(concat!(
+    "INSERT INTO usage_totals (period_ms, dimension, begins_at, name, cost, requests, tokens, images, seconds, failed)
+     SELECT * FROM (", totals_of!("(SELECT * FROM usage_hourly WHERE hour >= $1 AND hour < $2) hours"), ") h WHERE true
+     ON CONFLICT (period_ms, dimension, begins_at, name) DO UPDATE SET
+        cost = excluded.cost, requests = excluded.requests, tokens = excluded.tokens, images = excluded.images,
+        seconds = excluded.seconds, failed = excluded.failed
+     WHERE usage_totals.cost <> excluded.cost OR usage_totals.requests <> excluded.requests"
+));
+/// From when on the totals are complete, and the last hour before that.
+const TOTALS_STATE: Sql = Sql::both(
+    "SELECT value, (SELECT MAX(hour) FROM usage_hourly WHERE hour < value) FROM meta WHERE name = 'usage_totals_from'",
+);
+const SET_TOTALS_FROM: Sql =
+    Sql::both("UPDATE meta SET value = $1 WHERE name = 'usage_totals_from' AND value > $1");
+
 /// Rolling up.
 impl Store {
-    /// Adds what is pending to the hours and days. Several processes may call it at the same time: one of them does it, the others nothing.
+    /// Adds what is pending to the hours, days and totals. Several processes may call it at the same time: one of them does it, the others nothing.
     pub async fn roll_up_usage(&self) -> Result<(), StoreError> {
         if self.query(&IS_PENDING, args![]).await?.is_empty() {
             return Ok(());
@@ -83,30 +137,84 @@ impl Store {
         self.write(RollUp { is_shared }).await
     }
 
-    /// Sets the days since `since` to the sums of their hours, if there is one that differs; returns whether there was. Does nothing on a database
-    /// that only this process has.
-    pub async fn repair_usage_days(&self, since: Millis) -> Result<bool, StoreError> {
+    /// Sets the days and totals since `since` to the sums of their hours, if there is one that differs; returns whether there was. Does nothing on
+    /// a database that only this process has.
+    pub async fn repair_usage_sums(&self, since: Millis) -> Result<bool, StoreError> {
         let since = since - since.rem_euclid(DAY);
-        if !self.is_shared() || self.query(&DIFFERS, args![since]).await?.is_empty() {
+        if !self.is_shared() {
             return Ok(false);
         }
-        self.write(RepairDays { since }).await?;
-        Ok(true)
+        for sql in [&DIFFERS, &TOTALS_DIFFER] {
+            if !self.query(sql, args![since]).await?.is_empty() {
+                self.write(RepairSums { since }).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Fills in the totals of the last day before those that are complete, of a database that had usage before there were totals. Returns whether there
+    /// may be another day.
+    pub async fn fill_usage_totals(&self) -> Result<bool, StoreError> {
+        let rows = self.query_slow(&TOTALS_STATE, args![]).await?;
+        let Some(row) = rows.first() else {
+            return Ok(false);
+        };
+        let until = row.int(0)?;
+        let from = row.opt_int(1)?.map_or(0, |hour| hour - hour % DAY);
+        if until > 0 {
+            let is_shared = self.is_shared();
+            let fill = FillTotals {
+                is_shared,
+                from,
+                until,
+            };
+            self.write(fill).await?;
+        }
+        Ok(from > 0)
     }
 }
 
-struct RepairDays {
+struct RepairSums {
     since: Millis,
 }
 
 #[async_trait(?Send)]
-impl Write for RepairDays {
+impl Write for RepairSums {
     type Out = ();
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        // Nobody rolls up between reading the hours and writing the days.
+        // Nobody rolls up between reading the hours and writing the sums.
         batch.execute(&LOCK_POSTGRES, args![]).await?;
         batch.execute(&SET_DAYS, args![self.since]).await?;
+        batch
+            .execute(&SET_TOTALS, args![self.since, Millis::MAX])
+            .await?;
+        Ok(())
+    }
+}
+
+struct FillTotals {
+    is_shared: bool,
+    from: Millis,
+    until: Millis,
+}
+
+#[async_trait(?Send)]
+impl Write for FillTotals {
+    type Out = ();
+
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
+        let Self {
+            is_shared,
+            from,
+            until,
+        } = *self;
+        if is_shared {
+            batch.execute(&LOCK_POSTGRES, args![]).await?;
+        }
+        batch.execute(&SET_TOTALS, args![from, until]).await?;
+        batch.execute(&SET_TOTALS_FROM, args![from]).await?;
         Ok(())
     }
 }
@@ -123,6 +231,7 @@ impl Write for RollUp {
         if !self.is_shared {
             batch.execute(&ADD_TO_HOURS_SQLITE, args![]).await?;
             batch.execute(&ADD_TO_DAYS_SQLITE, args![]).await?;
+            batch.execute(&ADD_TO_TOTALS_SQLITE, args![]).await?;
             batch.execute(&CLEAR_SQLITE, args![]).await?;
             return Ok(());
         }

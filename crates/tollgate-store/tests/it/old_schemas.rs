@@ -7,6 +7,23 @@ use crate::databases::Db;
 /// What takes away what each migration added, the newest first. Those of the first versions stand together under 2: a view hangs on
 /// several of them.
 const UNDO: &[(i64, &[&str])] = &[
+    (
+        28,
+        &[
+            "DROP INDEX IF EXISTS list_values_by_user",
+            "DROP INDEX IF EXISTS list_values_by_key",
+            "DROP INDEX IF EXISTS list_values_by_model",
+            "DROP INDEX IF EXISTS list_values_by_channel",
+            "DROP INDEX IF EXISTS list_values_by_error_code",
+        ],
+    ),
+    (
+        27,
+        &[
+            "DROP TABLE usage_totals",
+            "DELETE FROM meta WHERE name = 'usage_totals_from'",
+        ],
+    ),
     (26, &["ALTER TABLE tasks DROP COLUMN trace_state"]),
     (
         25,

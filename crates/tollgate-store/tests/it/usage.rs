@@ -21,6 +21,7 @@ on_both!(
     rolling_up_side_by_side_counts_everything_once,
     days_without_what_an_older_node_rolled_up_are_repaired,
     sums_of_days_are_those_of_their_hours,
+    sums_of_one_dimension_are_those_of_two,
     a_changed_sum_is_a_violation,
     usage_of_earlier_versions_is_filled_in,
 );
@@ -243,19 +244,23 @@ async fn days_without_what_an_older_node_rolled_up_are_repaired(db: &Db) {
     .await;
     if matches!(db.location, DatabaseLocation::Sqlite(_)) {
         // Nobody else has it: it is not looked at.
-        assert_eq!(store.repair_usage_days(NOW).await, Ok(false));
-        db.raw(
-            "UPDATE usage_daily SET cost = 2 * cost, requests = 2 * requests, tokens = 2 * tokens",
-        )
-        .await;
+        assert_eq!(store.repair_usage_sums(NOW).await, Ok(false));
+        for table in ["usage_daily", "usage_totals"] {
+            db.raw(&format!(
+                "UPDATE {table} SET cost = 2 * cost, requests = 2 * requests, tokens = 2 * tokens"
+            ))
+            .await;
+        }
         return assert_clean(&store).await;
     }
     let violations = store.audit().await.unwrap();
-    assert!(violations.iter().any(|v| v.check == "usage_days"));
-    assert_eq!(store.repair_usage_days(NOW + DAY).await, Ok(false));
-    assert_eq!(store.repair_usage_days(NOW).await, Ok(true));
+    for check in ["usage_days", "usage_totals"] {
+        assert!(violations.iter().any(|v| v.check == check), "{check}");
+    }
+    assert_eq!(store.repair_usage_sums(NOW + DAY).await, Ok(false));
+    assert_eq!(store.repair_usage_sums(NOW).await, Ok(true));
     assert_clean(&store).await;
-    assert_eq!(store.repair_usage_days(NOW).await, Ok(false));
+    assert_eq!(store.repair_usage_sums(NOW).await, Ok(false));
 }
 
 /// Whatever the times: whole days are read from the sums of days, the rest from the hours.
@@ -309,6 +314,117 @@ async fn sums_of_days_are_those_of_their_hours(db: &Db) {
     }
 }
 
+/// Totals of one dimension are stored; those of two are made of the sums by all four.
+async fn sums_of_one_dimension_are_those_of_two(db: &Db) {
+    let store = node(db).await;
+    let ann = account(&store, "ann", "100").await;
+    let ben = account(&store, "ben", "100").await;
+    use_everything(&store, &ann).await;
+    let late = ChatEnd {
+        ended_at: NOW + DAY + 3 * HOUR,
+        ..chat_end(tokens(700_000, 1))
+    };
+    end_chat(&store, &ben, false, late).await;
+    compare_all_dimensions(&store, &ann).await;
+    store.roll_up_usage().await.unwrap();
+    end_chat(&store, &ben, false, chat_end(tokens(1_000, 7))).await;
+    compare_all_dimensions(&store, &ann).await;
+    assert_clean(&store).await;
+    // A database that an older version leaves has no totals; what ends from now on is added to those that are not complete.
+    drop(store);
+    undo_migrations(db, 26).await;
+    let store = node(db).await;
+    store.roll_up_usage().await.unwrap();
+    let from = "SELECT value FROM meta WHERE name = 'usage_totals_from'";
+    let mut days = vec![db.number(from).await];
+    loop {
+        compare_all_dimensions(&store, &ann).await;
+        assert_clean(&store).await;
+        if !store.fill_usage_totals().await.unwrap() {
+            break;
+        }
+        days.push(db.number(from).await);
+    }
+    let today = NOW - NOW % DAY;
+    assert_eq!(days, [i64::MAX, today + DAY, today]);
+    assert_eq!(db.number(from).await, 0);
+    assert_clean(&store).await;
+}
+
+async fn compare_all_dimensions(store: &Store, ann: &TestAccount) {
+    for (from, to) in [(0, i64::MAX), (NOW + HOUR, i64::MAX), (0, NOW + DAY)] {
+        for period in [None, Some(HOUR), Some(DAY)] {
+            for index in 0..5 {
+                compare_with_two_dimensions(store, [from, to], period, index, ann).await;
+            }
+        }
+    }
+}
+
+/// Compares the rows of the dimension at `index` (4: of none), of all names and of one, with those that have another dimension, too.
+async fn compare_with_two_dimensions(
+    store: &Store,
+    [from, to]: [Millis; 2],
+    period: Option<Millis>,
+    index: usize,
+    ann: &TestAccount,
+) {
+    let names = [
+        "gpt-5".to_owned(),
+        ann.user_id.clone(),
+        ann.key_id.clone(),
+        "main".to_owned(),
+    ];
+    for name in std::iter::once(None).chain(names.get(index).cloned().map(Some)) {
+        let only = |of: usize| (of == index).then(|| name.clone().map(|name| vec![name]));
+        let only = |of: usize| only(of).flatten();
+        let one = UsageQuery {
+            period,
+            by_model: index == 0,
+            by_user: index == 1,
+            by_key: index == 2,
+            by_channel: index == 3,
+            from,
+            to,
+            models: only(0),
+            user_ids: only(1),
+            key_ids: only(2),
+            channels: only(3),
+        };
+        let other = if index == 0 { 3 } else { 0 };
+        let mut two = one.clone();
+        two.by_model |= other == 0;
+        two.by_channel |= other == 3;
+        // Of no dimension: all four.
+        two.by_key |= index == 4;
+        let mut expected = BTreeMap::new();
+        for row in store.usage(&two, None, 1000).await.unwrap() {
+            let mut names = row.position.names.clone();
+            names[other].clear();
+            if index == 4 {
+                names = Default::default();
+            }
+            let sum = expected
+                .entry((row.position.period, names))
+                .or_insert((amount("0"), [0; 5]));
+            sum.0 = sum.0 + row.cost;
+            for (sum, count) in sum.1.iter_mut().zip(sums(&row).1) {
+                *sum += count;
+            }
+        }
+        let rows = store.usage(&one, None, 1000).await.unwrap();
+        let found: BTreeMap<_, _> = rows
+            .iter()
+            .map(|row| {
+                let position = (row.position.period, row.position.names.clone());
+                (position, (row.cost, sums(row).1))
+            })
+            .collect();
+        assert_eq!(found, expected, "{one:?}");
+        assert_eq!(found.len(), rows.len());
+    }
+}
+
 async fn a_changed_sum_is_a_violation(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "100").await;
@@ -357,6 +473,12 @@ async fn a_changed_sum_is_a_violation(db: &Db) {
             "images = images + 1",
             "images = images - 1",
             "usage_days",
+        ),
+        (
+            "usage_totals",
+            "seconds = seconds + 1",
+            "seconds = seconds - 1",
+            "usage_totals",
         ),
         (
             "usage_pending",

@@ -76,6 +76,31 @@ SELECT hour - hour % 86400000, model, user_id, key_id, channel, CAST(SUM(cost) A
     CAST(SUM(images) AS BIGINT), CAST(SUM(seconds) AS BIGINT), CAST(SUM(failed) AS BIGINT)
 FROM usage_hourly GROUP BY hour - hour % 86400000, model, user_id, key_id, channel ORDER BY 1, 2, 3, 4, 5;
 
+INSERT INTO usage_totals (period_ms, dimension, begins_at, name, cost, requests, tokens, images, seconds, failed)
+SELECT 3600000, 'all', hour, '', CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT), CAST(SUM(images) AS BIGINT),
+       CAST(SUM(seconds) AS BIGINT), CAST(SUM(failed) AS BIGINT)
+FROM usage_hourly GROUP BY hour;
+INSERT INTO usage_totals (period_ms, dimension, begins_at, name, cost, requests, tokens, images, seconds, failed)
+SELECT 3600000, 'model', hour, model, CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT), CAST(SUM(images) AS BIGINT),
+       CAST(SUM(seconds) AS BIGINT), CAST(SUM(failed) AS BIGINT)
+FROM usage_hourly GROUP BY hour, model;
+INSERT INTO usage_totals (period_ms, dimension, begins_at, name, cost, requests, tokens, images, seconds, failed)
+SELECT 3600000, 'user', hour, user_id, CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT), CAST(SUM(images) AS BIGINT),
+       CAST(SUM(seconds) AS BIGINT), CAST(SUM(failed) AS BIGINT)
+FROM usage_hourly GROUP BY hour, user_id;
+INSERT INTO usage_totals (period_ms, dimension, begins_at, name, cost, requests, tokens, images, seconds, failed)
+SELECT 3600000, 'key', hour, key_id, CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT), CAST(SUM(images) AS BIGINT),
+       CAST(SUM(seconds) AS BIGINT), CAST(SUM(failed) AS BIGINT)
+FROM usage_hourly GROUP BY hour, key_id;
+INSERT INTO usage_totals (period_ms, dimension, begins_at, name, cost, requests, tokens, images, seconds, failed)
+SELECT 3600000, 'channel', hour, channel, CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT), CAST(SUM(images) AS BIGINT),
+       CAST(SUM(seconds) AS BIGINT), CAST(SUM(failed) AS BIGINT)
+FROM usage_hourly GROUP BY hour, channel;
+INSERT INTO usage_totals (period_ms, dimension, begins_at, name, cost, requests, tokens, images, seconds, failed)
+SELECT 86400000, dimension, begins_at - begins_at % 86400000, name, CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT), CAST(SUM(images) AS BIGINT),
+       CAST(SUM(seconds) AS BIGINT), CAST(SUM(failed) AS BIGINT)
+FROM usage_totals GROUP BY dimension, begins_at - begins_at % 86400000, name;
+
 UPDATE users SET used = s.cost FROM (SELECT user_id, CAST(SUM(cost) AS BIGINT) AS cost FROM usage_daily GROUP BY user_id) s WHERE s.user_id = users.id;
 UPDATE keys SET used = s.cost FROM (SELECT key_id, CAST(SUM(cost) AS BIGINT) AS cost FROM usage_daily GROUP BY key_id) s WHERE s.key_id = keys.id;
 UPDATE users SET balance = balance - used WHERE id IN (SELECT user_id FROM usage_daily);
