@@ -12,6 +12,7 @@ mod memory;
 mod nodes;
 mod polls;
 mod postgres;
+mod results;
 mod stored;
 mod submit;
 mod table;
@@ -60,6 +61,8 @@ enum Part {
     Postgres,
     /// One, two and four nodes on one PostgreSQL; not part of a run of everything
     Nodes,
+    /// Large results through S3, beside curl; not part of a run of everything
+    Results,
     /// Lists, searches and sums with millions of rows; not part of a run of everything
     Lists,
 }
@@ -123,6 +126,9 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
     if options.only == Some(Part::Nodes) {
         nodes::measure(&binary, options.seconds, &mut table)?;
+    }
+    if options.only == Some(Part::Results) {
+        results::measure(&binary, &mut table)?;
     }
     if options.only == Some(Part::Lists) {
         let Options { rows, seconds, .. } = options;

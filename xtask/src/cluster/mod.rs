@@ -9,7 +9,7 @@ mod faults;
 mod link;
 mod network;
 mod probes;
-mod server;
+pub(crate) mod server;
 mod setup;
 
 use std::path::PathBuf;

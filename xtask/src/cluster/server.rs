@@ -14,11 +14,11 @@ use crate::process::{self, TempDir, free_port, signal};
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// The access key and its secret that the S3 server takes.
-pub(super) const S3_KEYS: (&str, &str) = ("cluster", "cluster-secret");
-pub(super) const BUCKET: &str = "tollgate";
+pub(crate) const S3_KEYS: (&str, &str) = ("cluster", "cluster-secret");
+pub(crate) const BUCKET: &str = "tollgate";
 
 /// A server of another project.
-pub(super) struct Server {
+pub(crate) struct Server {
     name: &'static str,
     program: PathBuf,
     arguments: Vec<String>,
@@ -42,7 +42,7 @@ impl Server {
     }
 
     /// Starts SeaweedFS as an S3 server with an empty bucket. `None` if it is not installed.
-    pub(super) fn start_s3() -> Result<Option<Self>, String> {
+    pub(crate) fn start_s3() -> Result<Option<Self>, String> {
         let Some(program) = find(&["weed"]) else {
             return Ok(None);
         };
@@ -98,7 +98,7 @@ impl Server {
     }
 
     /// Host and port.
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 

@@ -407,7 +407,7 @@ async fn compare_with_two_dimensions(
             let sum = expected
                 .entry((row.position.period, names))
                 .or_insert((amount("0"), [0; 5]));
-            sum.0 = sum.0 + row.cost;
+            sum.0 += row.cost;
             for (sum, count) in sum.1.iter_mut().zip(sums(&row).1) {
                 *sum += count;
             }
