@@ -19,7 +19,7 @@ macro_rules! select_keys {
          k.held - COALESCE((SELECT CAST(SUM(g.amount) AS BIGINT) FROM grants g WHERE g.user_id = k.user_id AND g.key_id = k.id), 0), \
          k.used, k.rpm, k.tpm, k.max_concurrency, \
          k.models, k.bare_envelope, k.expires_at, k.revoked_at, u.disabled_at, u.unlimited, u.rpm, u.tpm, u.max_concurrency, \
-         k.hash, k.hint, k.previous_valid_until, k.created_at, k.version, u.budgets + k.budgets \
+         k.hash, k.hint, k.previous_valid_until, k.created_at, k.version, u.budgets + k.budgets, k.trace_content \
          FROM keys k JOIN users u ON u.id = k.user_id"
     };
 }
@@ -31,8 +31,8 @@ pub(crate) const KEY_BY_ID: Sql = Sql::both(concat!(select_keys!(), " WHERE k.id
 const ALL_KEYS: Sql = Sql::both(concat!(select_keys!(), " ORDER BY k.created_at, k.id"));
 const INSERT_KEY: Sql = Sql::both(
     "INSERT INTO keys (id, user_id, label, hash, quota, held, used, rpm, tpm, max_concurrency, models, bare_envelope,
-                       expires_at, created_at, hint)
-     VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $8, $9, $10, $11, $12, $13)
+                       expires_at, created_at, hint, trace_content)
+     VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $8, $9, $10, $11, $12, $13, $14)
      ON CONFLICT DO NOTHING",
 );
 /// A key to create.
@@ -67,6 +67,8 @@ pub struct KeyLimits {
     pub expires_at: Option<Millis>,
     /// Whether chat responses come without the gateway's envelope (`--envelope none`).
     pub bare_envelope: bool,
+    /// Whether what its chats say is recorded in traces.
+    pub trace_content: bool,
 }
 
 /// A key, with what authentication needs of its user.
@@ -208,7 +210,8 @@ pub(crate) async fn insert_key(
         limits.bare_envelope,
         limits.expires_at,
         *now,
-        hint
+        hint,
+        limits.trace_content
     ];
     let inserted = batch.execute(&INSERT_KEY, args).await?;
     if let (1, Some(quota)) = (inserted, quota) {
@@ -250,6 +253,7 @@ pub(crate) fn read_key(row: &mut Row) -> Result<Key, DbError> {
                 .transpose()?,
             bare_envelope: row.int(11)? != 0,
             expires_at: row.opt_int(12)?,
+            trace_content: row.int(25)? != 0,
         },
         revoked_at: row.opt_int(13)?,
         user_disabled_at: row.opt_int(14)?,

@@ -8,7 +8,7 @@ import { Facts, Load, ObjectLink, PageHead, Time } from "../lib/elements.js";
 import { confirm } from "../lib/dialog.js";
 import { editObject, openForm, run, showSecret } from "../lib/forms.js";
 import { BudgetList } from "./budgets.js";
-import { keyFields, keyState } from "./keys.js";
+import { keyState, operatorKeyFields } from "./keys.js";
 
 /** Gives a key a new secret; the old one works for a time that is asked for. */
 export async function rotateKey(path) {
@@ -29,7 +29,7 @@ export function Key({ id }) {
   const path = `/keys/${encodeURIComponent(id)}`;
   return html`<${Load} deps=${[id]} load=${(signal) => get(path, {}, signal)}>${(key, again) => {
     const may = can("keys:write") && !key.revoked_at;
-    const edit = async () => (await run(() => editObject({ title: t("Edit key"), path, fields: keyFields() }))) && again();
+    const edit = async () => (await run(() => editObject({ title: t("Edit key"), path, fields: operatorKeyFields() }))) && again();
     const actions = html`
       <button type="button" disabled=${!may} onClick=${edit}>${t("Edit")}</button>
       <button type="button" disabled=${!may} onClick=${async () => (await rotateKey(path)) && again()}>${t("Rotate")}</button>
@@ -41,6 +41,7 @@ export function Key({ id }) {
         [t("Quota"), key.quota == null ? t("no quota") : money(key.quota)], [t("Used"), money(key.used)], [t("Held"), money(key.held)],
         [t("Requests per minute"), key.rpm ?? t("no limit")], [t("Tokens per minute"), key.tpm ?? t("no limit")], [t("Requests at the same time"), key.max_concurrency ?? t("no limit")],
         [t("Models"), key.models ? key.models.join(", ") : t("every model")], [t("Created"), html`<${Time} at=${key.created_at} />`], [t("Expires (UTC)"), html`<${Time} at=${key.expires_at} />`],
+        key.trace_content && [t("Traces record what its chats say"), t("Enabled")],
         key.previous_valid_until && [t("The old secret works until"), html`<${Time} at=${key.previous_valid_until} />`], ["id", html`<span class="id">${key.id}</span>`],
       ]} />
       ${can("users:read") && isServed("/budgets") && html`<h2>${t("Budgets")}</h2><${BudgetList} owner=${{ key_id: id }} />`}`;

@@ -18,6 +18,12 @@ export const keyFields = () => [
   { name: "expires_at", label: t("Expires (UTC)"), type: "time", nullable: true },
 ];
 
+/** The same with what only operators may set. */
+export const operatorKeyFields = () => [
+  ...keyFields(),
+  { name: "trace_content", label: t("Traces record what its chats say"), type: "switch", hint: t("Only traces that are sampled, and only if the gateway exports traces.") },
+];
+
 /** A word for what a key is: active, expired or revoked. */
 export function keyState(key) {
   if (key.revoked_at) return html`<${Badge} of="revoked" />`;
@@ -30,7 +36,7 @@ export function KeyList({ userId }) {
   const [made, setMade] = useState(0);
   const owner = userId ? [] : [{ name: "user_id", label: t("User id"), required: true }];
   const create = async () => {
-    const key = await createObject({ title: t("New key"), path: "/keys", fields: [...owner, ...keyFields()], fixed: userId ? { user_id: userId } : {} });
+    const key = await createObject({ title: t("New key"), path: "/keys", fields: [...owner, ...operatorKeyFields()], fixed: userId ? { user_id: userId } : {} });
     if (key) setMade((n) => n + 1);
   };
   const button = html`<button type="button" class=${userId ? "" : "primary"} disabled=${!can("keys:write")} onClick=${create}>${t("New key")}</button>`;

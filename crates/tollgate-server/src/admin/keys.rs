@@ -115,6 +115,7 @@ impl Listing for Keys {
             "max_concurrency",
             "models",
             "envelope",
+            "trace_content",
             "created_at",
             "expires_at",
             "revoked_at",
@@ -199,6 +200,8 @@ pub(crate) fn new_key(
             models: fields.optional("models", models)?,
             expires_at: fields.optional("expires_at", fields::time)?,
             bare_envelope: fields.optional("envelope", bare_envelope)?.unwrap_or(false),
+            // Whose traces the content is in decides: the operator.
+            trace_content: false,
         },
         now,
     })
@@ -208,7 +211,9 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
     let user_id = fields.required("user_id", fields::text)?;
     let secret = id::api_key();
-    let key = new_key(&mut fields, &secret, call.now)?;
+    let mut key = new_key(&mut fields, &secret, call.now)?;
+    let trace_content = fields.optional("trace_content", fields::flag)?;
+    key.limits.trace_content = trace_content.unwrap_or(false);
     let request = call.write(fields, READ_ONLY)?;
     let new = NewAdminKey { user_id, key };
     let result = call.app.store.admin_create_key(&request, new).await;
@@ -238,6 +243,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
         models: fields.nullable("models", models)?,
         expires_at: fields.nullable("expires_at", fields::time)?,
         bare_envelope: fields.patched("envelope", bare_envelope)?,
+        trace_content: fields.patched("trace_content", fields::flag)?,
     };
     let request = call.write(fields, &[READ_ONLY, &["user_id"]].concat())?;
     let if_match = call.if_match()?;

@@ -133,15 +133,15 @@ const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "key",
-        "id:string name:string user_id:string hint:string quota:amount? used:amount held:amount rpm:integer? tpm:integer? max_concurrency:integer? models:strings? envelope:standard|none created_at:time expires_at:time? revoked_at:time? previous_valid_until:time? version:integer secret?:string?",
+        "id:string name:string user_id:string hint:string quota:amount? used:amount held:amount rpm:integer? tpm:integer? max_concurrency:integer? models:strings? envelope:standard|none trace_content?:boolean created_at:time expires_at:time? revoked_at:time? previous_valid_until:time? version:integer secret?:string?",
     ),
     (
         "new_key",
-        "user_id:string name?:string quota?:amount? rpm?:integer? tpm?:integer? max_concurrency?:integer? models?:strings? envelope?:standard|none expires_at?:time? reason?:string",
+        "user_id:string name?:string quota?:amount? rpm?:integer? tpm?:integer? max_concurrency?:integer? models?:strings? envelope?:standard|none trace_content?:boolean expires_at?:time? reason?:string",
     ),
     (
         "key_patch",
-        "name?:string quota?:amount? rpm?:integer? tpm?:integer? max_concurrency?:integer? models?:strings? envelope?:standard|none expires_at?:time? reason?:string",
+        "name?:string quota?:amount? rpm?:integer? tpm?:integer? max_concurrency?:integer? models?:strings? envelope?:standard|none trace_content?:boolean expires_at?:time? reason?:string",
     ),
     ("action", "reason?:string"),
     ("rotation", "overlap_s?:integer reason?:string"),

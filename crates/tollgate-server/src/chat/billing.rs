@@ -21,6 +21,7 @@ use crate::config::Currency;
 use crate::http::errors;
 use crate::http::request_notes::{RequestNotes, SettledChat};
 use crate::metrics::{ChatTimes, EndedChat, Metrics};
+use crate::otel::ChatContent;
 
 /// How often a settlement is tried while the database is away, and the pause between.
 const SETTLE_TRIES: u32 = 2;
@@ -220,6 +221,11 @@ impl Bill {
     pub fn max_output(&self) -> u64 {
         let hides = self.in_flight.is_some_and(|sent| !sent.hidden.is_none());
         self.bounds.max_output(hides)
+    }
+
+    /// Records what the chat says. `None` if that is not recorded.
+    pub fn content(&self) -> Option<Arc<ChatContent>> {
+        self.notes.content()
     }
 
     /// The tasks that shutdown waits for.

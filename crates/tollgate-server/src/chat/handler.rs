@@ -30,6 +30,7 @@ use crate::chat::stream_watch::StreamWatch;
 use crate::chat::translate::{self, Conversation, PreparedRequest};
 use crate::http::request_notes::RequestNotes;
 use crate::http::{body, large_work};
+use crate::otel::ChatContent;
 use crate::reloadable::Reloadable;
 use crate::routing::{ChannelPermit, ModelBinding, Selection, TriedKey, session_hash};
 
@@ -112,8 +113,9 @@ async fn try_handle(
     let booked = &channel_model;
     let chat = new_chat(endpoint, &key, booked, is_stream, request_id, prices, now);
     let chat_id = chat.id.clone();
-    let permit = caller.take_permit();
-    let notes = request.notes.clone();
+    let (permit, notes) = (caller.take_permit(), request.notes.clone());
+    let content = || ChatContent::new(endpoint.format, &body.bytes, is_stream, json_array);
+    notes.record_content(&key, content);
     let bill = Bill::open(&context.billing, chat, bounds, needs_hold, permit, notes).await?;
 
     // 5. Try channels in turn until one begins to answer.
@@ -159,6 +161,7 @@ async fn send_answer(
     answer: ChannelAnswer,
     is_gone: bool,
 ) -> Result<Response, ChatErrorResponse> {
+    let content = bill.content();
     let mut response = match answer.response {
         UpstreamResponse::Complete(response, delivered, id) => {
             if let (Some(id), true) = (id, answer.is_stored) {
@@ -170,6 +173,9 @@ async fn send_answer(
             bill.delivered = delivered;
             bill.settle(if is_gone { "client_gone" } else { "done" })
                 .await?;
+            if let Some(content) = content {
+                content.push(&response);
+            }
             complete_response(endpoint, key, response)
         }
         UpstreamResponse::Stream(stream) => {
@@ -181,6 +187,7 @@ async fn send_answer(
                 endpoint,
                 user_id,
                 is_stored: answer.is_stored,
+                content,
             });
             event_stream(body, json_array)
         }

@@ -21,6 +21,7 @@ use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::read_on::AbandonedStream;
 use crate::chat::stream_watch::StreamWatch;
+use crate::otel::ChatContent;
 use crate::routing::ChannelPermit;
 
 /// Silence after which a keep-alive is sent. Some clients give up after 20 s.
@@ -86,6 +87,8 @@ pub struct StreamContext {
     pub user_id: String,
     /// Whether the provider stores the conversation, so that later requests can continue it.
     pub is_stored: bool,
+    /// Records what the client gets, if its key wants that.
+    pub content: Option<Arc<ChatContent>>,
 }
 
 impl StartedStream {
@@ -106,7 +109,11 @@ impl StartedStream {
             keep_alive_timer: None,
         })));
         Body::from_stream(stream::unfold(state, |mut state| async move {
-            let piece = state.0.as_mut()?.next_piece().await?;
+            let stream = state.0.as_mut()?;
+            let piece = stream.next_piece().await?;
+            if let Some(content) = &stream.context.content {
+                content.push(&piece);
+            }
             Some((Ok::<_, Infallible>(piece), state))
         }))
     }

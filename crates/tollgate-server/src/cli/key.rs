@@ -53,6 +53,9 @@ pub(super) struct Create {
     /// `none`: bare chat replies on the enveloped paths too
     #[arg(long, value_enum)]
     envelope: Option<Envelope>,
+    /// Traces hold what its chats say
+    #[arg(long)]
+    trace_content: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -98,6 +101,7 @@ impl Create {
             models: self.models,
             expires_at: self.expires.map(|t| t.as_millisecond()),
             bare_envelope: self.envelope.is_some(),
+            trace_content: self.trace_content,
         };
         let store = common.store().await?;
         let (key, secret) = create(&store, &self.user, &self.name, self.quota, limits).await?;

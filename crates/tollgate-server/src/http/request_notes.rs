@@ -12,7 +12,7 @@ use tollgate_upstream::{Channel, TraceHeaders};
 
 use super::trace::RequestId;
 use crate::logging::{self, ChatSummary, RequestLine};
-use crate::otel::{RequestSpan, SpanContext};
+use crate::otel::{ChatContent, RequestSpan, SpanContext};
 
 /// The notes of a request; clones share them.
 #[derive(Debug, Clone, Default)]
@@ -68,6 +68,18 @@ impl RequestNotes {
     /// Notes the span of a request whose trace is sampled.
     pub(super) fn set_span(&self, span: RequestSpan) {
         let _ = self.0.span.set(Box::new(span));
+    }
+
+    /// Has what a chat says recorded with its trace, if the API key wants it and the trace is sampled.
+    pub fn record_content(&self, key: &Key, content: impl FnOnce() -> ChatContent) {
+        if let Some(span) = self.0.span.get().filter(|_| key.limits.trace_content) {
+            span.set_content(content());
+        }
+    }
+
+    /// Records what the chat says. `None` if that is not recorded.
+    pub fn content(&self) -> Option<Arc<ChatContent>> {
+        self.0.span.get()?.content()
     }
 
     /// An attempt at a chat begins. Returns what the provider gets of the trace; `None` if it is not sampled, or the channel passes none on.

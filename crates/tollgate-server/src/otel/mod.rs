@@ -1,7 +1,9 @@
 //! OpenTelemetry: the traces of requests and tasks, and the metrics, sent to a collector by OTLP over HTTP. Spans say where time went, what it cost and on which
-//! channel; they have no content of requests and responses. Without a collector nothing is recorded: that is one check a request.
+//! channel; what requests and responses say is only in those of API keys with `trace_content`. Without a collector nothing is recorded: that is one check a
+//! request.
 
 mod collector;
+mod content;
 mod context;
 mod export;
 mod metric_data;
@@ -18,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use tollgate_upstream::egress;
 
+pub use content::ChatContent;
 pub use context::SpanContext;
 pub use export::Exporter;
 pub use metrics_export::{MetricsExporter, Snapshot, SnapshotSource};

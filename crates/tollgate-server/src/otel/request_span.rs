@@ -1,11 +1,12 @@
 //! The span of a request, and those of its attempts at providers.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName};
 use tollgate_upstream::{Channel, TraceHeaders};
 
+use super::content::ChatContent;
 use super::context::SpanContext;
 use super::proto::Value;
 use super::semconv;
@@ -25,6 +26,8 @@ pub struct RequestSpan {
     route: String,
     started: SystemTime,
     attempts: Mutex<Vec<AttemptSpan>>,
+    /// Set if the API key wants it.
+    content: OnceLock<Arc<ChatContent>>,
 }
 
 /// An attempt at a chat.
@@ -62,6 +65,7 @@ impl RequestSpan {
             route: route.to_owned(),
             started: SystemTime::now(),
             attempts: Mutex::default(),
+            content: OnceLock::new(),
         })
     }
 
@@ -73,6 +77,16 @@ impl RequestSpan {
     /// The `tracestate` of the request's trace. `None` if the caller sent none.
     pub fn state(&self) -> Option<&TraceState> {
         self.state.as_ref()
+    }
+
+    /// Has what a chat says recorded.
+    pub fn set_content(&self, content: ChatContent) {
+        let _ = self.content.set(Arc::new(content));
+    }
+
+    /// Records what the chat says. `None` if that is not recorded.
+    pub fn content(&self) -> Option<Arc<ChatContent>> {
+        self.content.get().cloned()
     }
 
     /// An attempt at a chat begins. Returns what its provider gets of the trace; `None` if the channel passes none on.
@@ -144,6 +158,9 @@ impl RequestSpan {
         }
         if let Some(chat) = &line.chat {
             add_chat(chat, &mut attributes);
+        }
+        if let Some(content) = self.content.get() {
+            attributes.extend(content.attributes());
         }
         let is_error = line.status >= 500;
         if is_error {

@@ -25,6 +25,10 @@ pub(super) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 pub(super) const CHAT: &str = "chat";
 pub(super) const GENERATE_CONTENT: &str = "generate_content";
 
+/// JSON text, as spans have no lists of objects. Newer than version 1.36, which has content in events alone.
+pub(super) const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
+pub(super) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+pub(super) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 pub(super) const TOKEN_TYPE: &str = "gen_ai.token.type";
 
 /// A histogram of seconds: how long requests to providers take, by operation.

@@ -7,13 +7,14 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use prost::Message as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
 on_sqlite!(
     a_chat_is_a_span_with_its_attempts_as_children,
+    what_chats_say_is_recorded_for_keys_that_want_it_alone,
     newer_names_are_used_if_they_are_asked_for,
     the_caller_decides_whether_a_trace_is_recorded,
 );
@@ -277,4 +278,51 @@ async fn newer_names_are_used_if_they_are_asked_for(backend: Backend) {
         .await;
         gateway.close().await;
     }
+}
+
+async fn what_chats_say_is_recorded_for_keys_that_want_it_alone(backend: Backend) {
+    let collector = WebhookReceiver::start().await;
+    let (gateway, silent) = TestGateway::with_config(backend, &config(&collector, "")).await;
+    gateway.user("open", &[]).await;
+    let open = gateway.key("open", &["--trace-content"]).await;
+    let chat = async |client: &Client, digit: &str, is_stream: bool, path: &str| {
+        let trace_id = digit.repeat(32);
+        let traceparent = format!("00-{trace_id}-b7ad6b7169203331-01");
+        let body = json!({
+            "model": "gpt-5", "stream": is_stream, "max_tokens": 50,
+            "messages": [{ "role": "user", "content": "privately told [[sandbox:say=secretly answered]]" }],
+        });
+        let headers = [("traceparent", traceparent.as_str())];
+        client.post_with(path, &body, &headers).await.expect(200);
+        let found = trace(&collector, &bytes(&trace_id), 2).await;
+        let request = found.iter().find(|s| s.kind() == SpanKind::Server).unwrap();
+        attributes(request)
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect::<BTreeMap<_, _>>()
+    };
+    for (digit, is_stream, path) in [
+        ("1", false, CHATS),
+        ("2", true, CHATS),
+        ("3", true, "/anthropic/v1/messages"),
+    ] {
+        let found = chat(&open, digit, is_stream, path).await;
+        let value = |name: &str| -> Value { serde_json::from_str(&found[name]).unwrap() };
+        let input = &value("gen_ai.input.messages")[0];
+        assert_eq!(input["role"], "user");
+        let text = input["parts"][0]["content"].as_str().unwrap();
+        assert!(text.starts_with("privately told"), "{text}");
+        let output = &value("gen_ai.output.messages")[0];
+        assert_eq!(output["role"], "assistant");
+        let said = json!([{ "type": "text", "content": "secretly answered" }]);
+        assert_eq!(output["parts"], said, "{path}");
+        assert_eq!(output["finish_reason"], "stop");
+    }
+    let found = chat(&silent, "4", true, CHATS).await;
+    assert!(
+        !found
+            .values()
+            .any(|value| value.contains("told") || value.contains("answered"))
+    );
+    gateway.close().await;
 }

@@ -20,8 +20,8 @@ use crate::writer::batch::Batch;
 
 const UPDATE_KEY: Sql = Sql::both(
     "UPDATE keys SET label = $1, quota = $2, rpm = $3, tpm = $4, max_concurrency = $5, models = $6, bare_envelope = $7,
-                     expires_at = $8, revoked_at = $9, hash = $10, hint = $11, version = version + 1
-     WHERE id = $12 AND version = $13",
+                     expires_at = $8, revoked_at = $9, hash = $10, hint = $11, trace_content = $12, version = version + 1
+     WHERE id = $13 AND version = $14",
 );
 const SET_PREVIOUS_HASH: Sql =
     Sql::both("UPDATE keys SET previous_hash = $1, previous_valid_until = $2 WHERE id = $3");
@@ -69,6 +69,8 @@ pub struct KeyPatch {
     pub expires_at: Option<Option<Millis>>,
     /// Whether chat responses come without the gateway's envelope.
     pub bare_envelope: Option<bool>,
+    /// Whether what its chats say is recorded in traces.
+    pub trace_content: Option<bool>,
 }
 
 /// Which keys to list.
@@ -83,7 +85,7 @@ pub struct KeyFilter {
 impl Key {
     /// As the admin API shows it.
     pub fn to_admin_json(&self) -> Value {
-        json!({
+        let mut shown = json!({
             "id": self.id,
             "name": self.label,
             "user_id": self.user_id,
@@ -101,7 +103,11 @@ impl Key {
             "revoked_at": opt_time_json(self.revoked_at),
             "previous_valid_until": opt_time_json(self.previous_valid_until),
             "version": self.version,
-        })
+        });
+        if self.limits.trace_content {
+            shown["trace_content"] = json!(true);
+        }
+        shown
     }
 
     /// As the trail shows it: without money, whose movements are in the books.
@@ -279,6 +285,7 @@ impl KeyPatch {
         }
         limits.expires_at = self.expires_at.unwrap_or(limits.expires_at);
         limits.bare_envelope = self.bare_envelope.unwrap_or(limits.bare_envelope);
+        limits.trace_content = self.trace_content.unwrap_or(limits.trace_content);
     }
 }
 
@@ -395,6 +402,7 @@ pub(super) fn update_key(
             edited.revoked_at,
             &edited.hash,
             &edited.hint,
+            edited.limits.trace_content,
             &key.id,
             key.version
         ],

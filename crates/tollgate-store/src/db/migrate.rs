@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0026_tracestate.sql"),
     include_str!("migrations/0027_usage_totals.sql"),
     include_str!("migrations/0028_list_values_indexes.sql"),
+    include_str!("migrations/0029_trace_content.sql"),
 ];
 
 /// The oldest program, by the schema version that it knows, that may work on a database of the newest schema beside programs of today. Raise it

@@ -94,6 +94,7 @@ async fn a_key_is_stored_and_found_by_its_hash(db: &Db) {
         models: Some(vec!["a".to_owned(), "b,\"c".to_owned()]),
         expires_at: Some(NOW + 100),
         bare_envelope: true,
+        trace_content: true,
     };
     let key = store.create_key(wanted.clone()).await.unwrap();
     assert_eq!((&key.id, &key.label), (&wanted.id, &wanted.label));

@@ -190,6 +190,7 @@ async fn create_key(store: &Store, checked: &Checked) -> Result<(), Failed> {
             models: line.models.clone().filter(|models| !models.is_empty()),
             expires_at: *expires_at,
             bare_envelope: false,
+            trace_content: false,
         },
         now: SystemClock.now(),
     };
