@@ -78,6 +78,14 @@ impl List {
         let known = self.kinds().iter().position(|known| *known == kind);
         1 << known.unwrap_or(self.kinds().len())
     }
+
+    /// All values of the column `kinds` with one of these bits, as the text of an array of PostgreSQL.
+    fn postgres_kinds(self, bits: i64) -> String {
+        let all = 1_i64 << (self.kinds().len() + 1);
+        let values = (1..all).filter(|value| value & bits != 0);
+        let values: Vec<_> = values.map(|value| value.to_string()).collect();
+        format!("{{{}}}", values.join(","))
+    }
 }
 
 /// What every transaction that inserts rows does: `first_id` is the smallest of their ids. Costs a look at the clock, except for rows that come
@@ -107,6 +115,14 @@ mod tests {
             assert!(id_after("chat_a").as_str() < later);
         }
         assert!(id_after("chat_a").as_str() > "chat_a");
+    }
+
+    #[test]
+    fn values_with_a_kind_are_all_that_have_its_bit() {
+        assert_eq!(
+            List::Tasks.postgres_kinds(4 | 8),
+            "{4,5,6,7,8,9,10,11,12,13,14,15}"
+        );
     }
 
     #[test]

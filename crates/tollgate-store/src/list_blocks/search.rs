@@ -35,6 +35,21 @@ macro_rules! in_array {
         )
     };
 }
+/// A condition: one of the kinds is among the column's bits, or all are wanted. On PostgreSQL the parameter is the array of all bits with such a kind.
+macro_rules! has_kind {
+    (sqlite $parameter:literal) => {
+        concat!("kinds & ", $parameter, " <> 0")
+    };
+    (postgres $parameter:literal) => {
+        concat!(
+            "(CAST(",
+            $parameter,
+            " AS TEXT) IS NULL OR kinds = ANY (CAST(CAST(",
+            $parameter,
+            " AS TEXT) AS BIGINT[])))"
+        )
+    };
+}
 macro_rules! groups_with {
     ($database:ident, $low:literal, $high:literal, $group_by:literal) => {
         concat!(
@@ -42,7 +57,7 @@ macro_rules! groups_with {
              WHERE list = $1 AND block_group >= $2 AND block_group <= $3 AND ",
             in_array!($database "user_id" "$4"), " AND ", in_array!($database "key_id" "$5"), " AND ",
             in_array!($database "model" "$6"), " AND ", in_array!($database "channel" "$7"), " AND ",
-            in_array!($database "outcome" "$8"), " AND ", in_array!($database "error_code" "$9"), " AND kinds & $10 <> 0", $group_by
+            in_array!($database "outcome" "$8"), " AND ", in_array!($database "error_code" "$9"), " AND ", has_kind!($database "$10"), $group_by
         )
     };
 }
@@ -359,15 +374,22 @@ impl Search<'_> {
             let bits = kinds.iter().map(|kind| self.list.kind_bit(kind));
             bits.fold(0, |all, bit| all | bit)
         };
-        let kinds = self.kinds.map_or(-1, bits);
-        if filters.iter().all(Option::is_none) && kinds == -1 {
+        let kinds = self.kinds.map(bits);
+        if filters.iter().all(Option::is_none) && kinds.is_none() {
             return Ok((first..=last).map(|group| (group, [-1, -1])).collect());
         }
-        let arg = match scan.store.is_shared() {
-            true => postgres_array,
-            false => list_arg,
+        let is_postgres = scan.store.is_shared();
+        let arg = if is_postgres {
+            postgres_array
+        } else {
+            list_arg
         };
         let [users, keys, models, channels, outcomes, codes] = filters.map(arg);
+        let with_kinds = kinds.map(|kinds| self.list.postgres_kinds(kinds));
+        let kinds = match is_postgres {
+            true => Value::from(with_kinds.as_ref()),
+            false => Value::from(kinds.unwrap_or(-1)),
+        };
         let args = args![
             self.list.name(),
             first,

@@ -15,7 +15,9 @@ const UNDO: &[(i64, &[&str])] = &[
             "DROP INDEX IF EXISTS list_values_by_key",
             "DROP INDEX IF EXISTS list_values_by_model",
             "DROP INDEX IF EXISTS list_values_by_channel",
+            "DROP INDEX IF EXISTS list_values_by_outcome",
             "DROP INDEX IF EXISTS list_values_by_error_code",
+            "DROP INDEX IF EXISTS list_values_by_kinds",
         ],
     ),
     (
