@@ -16,6 +16,7 @@ mod results;
 mod stored;
 mod submit;
 mod table;
+mod traces;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,8 @@ enum Part {
     Postgres,
     /// One, two and four nodes on one PostgreSQL; not part of a run of everything
     Nodes,
+    /// Chats without traces, and with few and all recorded; not part of a run of everything
+    Traces,
     /// Large results through S3, beside curl; not part of a run of everything
     Results,
     /// Lists, searches and sums with millions of rows; not part of a run of everything
@@ -126,6 +129,9 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
     if options.only == Some(Part::Nodes) {
         nodes::measure(&binary, options.seconds, &mut table)?;
+    }
+    if options.only == Some(Part::Traces) {
+        traces::measure(&binary, options.seconds, &mut table)?;
     }
     if options.only == Some(Part::Results) {
         results::measure(&binary, &mut table)?;
