@@ -115,7 +115,6 @@ impl Listing for Keys {
             "max_concurrency",
             "models",
             "envelope",
-            "trace_content",
             "created_at",
             "expires_at",
             "revoked_at",
