@@ -1,11 +1,12 @@
-//! Queries that may take long, such as the lists and sums of the admin API. They have connections and, on SQLite, threads of their own, run a
-//! few at a time and end at a time limit, so that they do not delay the requests of clients.
+//! Queries that may take long, such as the lists and sums of the admin API. They have connections and, on SQLite, threads of their own with a low
+//! priority, run a few at a time and end at a time limit, so that they do not delay the requests of clients.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::db::{DbError, Row, Sql, Value, postgres, sqlite};
 use crate::error::StoreError;
@@ -15,6 +16,8 @@ use crate::store::Store;
 const CONNECTIONS: usize = 3;
 /// How long one may take, waiting for a connection included.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// Added to the niceness of threads with slow queries: while all processors are busy, such a thread gets a tenth of what another gets.
+const NICENESS: i32 = 10;
 
 /// Connections for slow queries.
 pub(crate) enum SlowReaders {
@@ -51,12 +54,17 @@ impl SlowReaders {
                 let permit = permit.map_err(|_| DbError::QueryTimeout)?;
                 let (pool, args) = (Arc::clone(pool), args.iter().cloned());
                 let args: Vec<Value<'static>> = args.map(Value::into_owned).collect();
-                let query = tokio::task::spawn_blocking(move || {
+                let (sender, rows) = oneshot::channel();
+                let thread = thread::Builder::new().name("slow-query".to_owned());
+                let started = thread.spawn(move || {
                     let _permit = permit;
-                    pool.query_until(sql, &args, until)
+                    #[cfg(target_os = "linux")]
+                    let _ = rustix::process::nice(NICENESS);
+                    let _ = sender.send(pool.query_until(sql, &args, until));
                 });
-                let rows = query.await;
-                rows.map_err(|e| DbError::Failed(format!("a query ended: {e}")))?
+                started.map_err(|e| DbError::Failed(format!("cannot start a thread: {e}")))?;
+                let rows = rows.await;
+                rows.map_err(|_| DbError::Failed("a query ended without rows".to_owned()))?
             }
             // The server ends the query; the time limit here is for a server that does not answer.
             Self::Postgres(pool) => {

@@ -33,11 +33,10 @@ macro_rules! select_tasks {
     };
 }
 macro_rules! list_tasks {
-    ($database:ident, $more:literal) => {
+    ($database:ident, $users:expr, $more:literal) => {
         concat!(
             select_tasks!(),
-            "WHERE t.id >= $1 AND t.id < $2 AND ",
-            one_of!($database "t.user_id" "$3"), " AND ", one_of!($database "t.key_id" "$4"), " AND ",
+            "WHERE t.id >= $1 AND t.id < $2 AND ", $users, " AND ", one_of!($database "t.key_id" "$4"), " AND ",
             one_of!($database "t.kind" "$5"), " AND ", one_of!($database "t.model" "$6"), " AND ",
             one_of!($database "a.channel" "$7"), " AND ", one_of!($database "CAST(CASE WHEN q.started_at IS NULL THEN t.state ELSE 1 END AS TEXT)" "$8"), " AND ",
             one_of!($database "t.error_code" "$9"), " AND ", one_of!($database "a.ticket" "$10"), $more,
@@ -45,15 +44,25 @@ macro_rules! list_tasks {
         )
     };
 }
-const LIST_TASKS: Sql = Sql::per_database(list_tasks!(sqlite, ""), list_tasks!(postgres, ""));
+const LIST_TASKS: Sql = Sql::per_database(
+    list_tasks!(sqlite, one_of!(sqlite "t.user_id" "$3"), ""),
+    list_tasks!(postgres, one_of!(postgres "t.user_id" "$3"), ""),
+);
+/// The same of one user, whose tasks have an index in the order of the list.
+const LIST_TASKS_OF_USER: Sql = Sql::per_database(
+    list_tasks!(sqlite, "t.user_id = $3", ""),
+    list_tasks!(postgres, "t.user_id = $3", ""),
+);
 /// The same by way of the provider's names for jobs, which few tasks share.
 const LIST_TASKS_OF_JOBS: Sql = Sql::per_database(
     list_tasks!(
         sqlite,
+        one_of!(sqlite "t.user_id" "$3"),
         " AND t.id IN (SELECT task_id FROM attempts WHERE ticket IN (SELECT value FROM json_each($10)))"
     ),
     list_tasks!(
         postgres,
+        one_of!(postgres "t.user_id" "$3"),
         " AND t.id = ANY (ARRAY(SELECT task_id FROM attempts WHERE ticket = ANY (ARRAY(
         SELECT json_array_elements_text(CAST(CAST($10 AS TEXT) AS json))))))"
     ),
@@ -279,13 +288,18 @@ impl Store {
             requests: None,
             source,
         };
+        let one_user = match filter.user_ids.as_deref() {
+            Some([user]) if filter.provider_job_ids.is_none() => Some(user),
+            _ => None,
+        };
         let query = RowQuery {
-            sql: match filter.provider_job_ids {
-                Some(_) => &LIST_TASKS_OF_JOBS,
-                None => &LIST_TASKS,
+            sql: match (&filter.provider_job_ids, one_user) {
+                (Some(_), _) => &LIST_TASKS_OF_JOBS,
+                (None, Some(_)) => &LIST_TASKS_OF_USER,
+                (None, None) => &LIST_TASKS,
             },
             filters: args![
-                users.as_ref(),
+                one_user.or(users.as_ref()),
                 keys.as_ref(),
                 kinds.as_ref(),
                 models.as_ref(),
@@ -295,9 +309,11 @@ impl Store {
                 jobs.as_ref(),
             ],
         };
-        let mut rows = match filter.provider_job_ids {
-            Some(_) => search.rows_at_once(self, limit, &query).await?,
-            None => search.rows(self, limit, &query).await?,
+        let others = [&keys, &kinds, &models, &channels, &states, &codes];
+        let is_user_only = one_user.is_some() && others.iter().all(|list| list.is_none());
+        let mut rows = match is_user_only || filter.provider_job_ids.is_some() {
+            true => search.rows_at_once(self, limit, &query).await?,
+            false => search.rows(self, limit, &query).await?,
         };
         Ok(rows
             .iter_mut()

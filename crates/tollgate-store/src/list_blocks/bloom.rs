@@ -33,6 +33,16 @@ pub(super) fn may_contain(filter: &str, id: &str) -> bool {
     !cells.is_empty() && positions(id, cells.len() * BITS).all(is_set)
 }
 
+/// The length of the filter over a whole block whose rows all have ids.
+pub(super) const FULL_LENGTH: usize = super::BLOCK_ROWS * CHARACTERS_PER_ID;
+
+/// Where a filter of [`FULL_LENGTH`] has the bits of an id: the characters, from 0, and the bit of each, whose character is it less `'0'`.
+pub(super) fn places(id: &str) -> Vec<(i64, i64)> {
+    let places = positions(id, FULL_LENGTH * BITS);
+    let places = places.map(|at| ((at / BITS) as i64, 1 << (at % BITS)));
+    places.collect()
+}
+
 /// Which of `bits` an id sets.
 fn positions(id: &str, bits: usize) -> impl Iterator<Item = usize> {
     let hash = hash(id);
@@ -63,7 +73,11 @@ mod tests {
     fn what_was_added_is_found_and_little_else() {
         let ids: Vec<_> = (0..1024).map(|n| format!("req_{n}")).collect();
         let filter = write(ids.iter().map(String::as_str));
-        assert_eq!(filter.len(), 2048);
+        assert_eq!(filter.len(), FULL_LENGTH);
+        let is_set =
+            |(at, bit): (i64, i64)| (i64::from(filter.as_bytes()[at as usize]) - 48) & bit != 0;
+        assert!(places("req_7").into_iter().all(is_set));
+        assert!(!places("other_7").into_iter().all(is_set));
         assert!(ids.iter().all(|id| may_contain(&filter, id)));
         let others = (0..10_000).filter(|n| may_contain(&filter, &format!("other_{n}")));
         assert!(others.count() < 100);

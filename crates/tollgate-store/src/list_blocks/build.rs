@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use tollgate_core::Millis;
 
-use super::{BLOCK_ROWS, BUILD_AFTER, GROUP_BLOCKS, HALF_GROUP, List, bloom};
+use super::{BLOCK_ROWS, BUILD_AFTER, BUILD_AFTER_ALONE, GROUP_BLOCKS, HALF_GROUP, List, bloom};
 use crate::admin::chat_error_code;
 use crate::db::{DbError, Row, Sql, args, known_schema_version};
 use crate::error::StoreError;
@@ -49,6 +49,8 @@ pub(crate) const NEXT_TASKS: Sql = Sql::both(
 pub(crate) const CLAIM_VERSION: Sql = Sql::both(
     "UPDATE meta SET value = value + 1 WHERE name = 'list_blocks_version' AND value = $1",
 );
+const COUNT_CHATS: Sql = Sql::both("SELECT COUNT(*) FROM chats WHERE id > $1 AND id <= $2");
+const COUNT_TASKS: Sql = Sql::both("SELECT COUNT(*) FROM tasks WHERE id > $1 AND id <= $2");
 const INSERT_BLOCK: Sql = Sql::both(
     "INSERT INTO list_blocks (list, number, first_id, last_id, requests) VALUES ($1, $2, $3, $4, $5)",
 );
@@ -96,7 +98,13 @@ impl Store {
             return Ok(false);
         };
         let (version, last_number, last_id) = (state.int(0)?, state.int(1)?, state.text(2)?);
-        let end = list.min_id_at(now - BUILD_AFTER);
+        let is_alone = !self.is_shared();
+        let age = if is_alone {
+            BUILD_AFTER_ALONE
+        } else {
+            BUILD_AFTER
+        };
+        let end = list.min_id_at(now - age);
         let max_rows = BLOCKS_PER_WRITE * BLOCK_ROWS;
         let args = args![&last_id, &end, max_rows as i64];
         let mut rows = self.query_slow(next, args).await?;
@@ -112,7 +120,8 @@ impl Store {
             return Ok(false);
         }
         let was_full = ended.len() == max_rows;
-        let added = AddBlocks::new(list, version, last_number + 1, blocks);
+        let mut added = AddBlocks::new(list, version, last_number + 1, blocks);
+        added.counted_after = is_alone.then_some(last_id);
         Ok(self.write(added).await? && was_full)
     }
 }
@@ -152,6 +161,8 @@ impl EndedRow {
 struct AddBlocks {
     list: List,
     version: i64,
+    /// The id before the first row, where a row may have been committed since that is not among them.
+    counted_after: Option<String>,
     /// Number, first and last id, and request ids of each.
     blocks: Vec<(i64, [String; 3])>,
     /// Of each group of blocks, the rows of `list_values` as a JSON array.
@@ -198,9 +209,27 @@ impl AddBlocks {
         Self {
             list,
             version,
+            counted_after: None,
             blocks: described,
             values: values.collect(),
         }
+    }
+}
+
+impl AddBlocks {
+    /// Whether no other row is in between, if that is to be counted. Those that are committed later remove the blocks, as they come late.
+    async fn has_all_rows(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
+        let (Some(after), Some((_, [_, last_id, _]))) = (&self.counted_after, self.blocks.last())
+        else {
+            return Ok(true);
+        };
+        let sql = match self.list {
+            List::Chats => &COUNT_CHATS,
+            List::Tasks => &COUNT_TASKS,
+        };
+        let counted = batch.first(sql, args![after, last_id]).await?;
+        let counted = counted.map_or(Ok(0), |row| row.int(0))?;
+        Ok(counted == (self.blocks.len() * BLOCK_ROWS) as i64)
     }
 }
 
@@ -216,7 +245,9 @@ impl Write for AddBlocks {
     type Out = bool;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
-        if batch.execute(&CLAIM_VERSION, args![self.version]).await? == 0 {
+        if !self.has_all_rows(batch).await?
+            || batch.execute(&CLAIM_VERSION, args![self.version]).await? == 0
+        {
             return Ok(false);
         }
         let list = self.list.name();

@@ -1,7 +1,7 @@
 //! Blocks of ended chats and tasks, so that lists with filters read few rows however many are stored, and plain chats write no index for it.
 //!
 //! The rows of a list, in the order of their ids, are divided into blocks of 1024 (table `list_blocks`). `list_values` says which values occur
-//! together in a row, and in which blocks. [`build`] adds the next block some minutes after its rows were written, when all of them have
+//! together in a row, and in which blocks. [`build`] adds the next block some seconds or minutes after its rows were written, when all of them have
 //! ended: from then on they do not get other values. [`search`] reads the rows behind the last block, and before that the blocks in which a
 //! row with the wanted values can be. A row that comes late, with an id before the end of the last block, removes the blocks from its place
 //! on in its own transaction ([`note_inserted`]), and they are built again. So a list has exactly the rows that reading all of them would find.
@@ -23,8 +23,10 @@ const BLOCK_ROWS: usize = 1024;
 const GROUP_BLOCKS: i64 = 120;
 const HALF_GROUP: i64 = GROUP_BLOCKS / 2;
 
-/// Rows are put into blocks when they are so old.
+/// Rows are put into blocks when they are so old: where several nodes write, and where this process alone does, which counts the rows of a block
+/// and compares every row with the last block.
 const BUILD_AFTER: Millis = 3 * MINUTE;
+const BUILD_AFTER_ALONE: Millis = 5 * SECOND;
 /// A row that is so old when it is inserted may have an id that is within a block. Far less than [`BUILD_AFTER`], as the transaction is still to
 /// be committed and clocks differ a little.
 const LATE_AFTER: Millis = 10 * SECOND;
@@ -33,6 +35,8 @@ const LATE_AFTER: Millis = 10 * SECOND;
 const REMOVALS_SHIFT: u32 = 32;
 pub(crate) const COUNT_REMOVAL: Sql =
     Sql::both("UPDATE meta SET value = value + 4294967296 WHERE name = 'list_blocks_version'");
+pub(crate) const LAST_ID: Sql =
+    Sql::both("SELECT last_id FROM list_blocks WHERE list = $1 ORDER BY number DESC LIMIT 1");
 pub(crate) const REMOVE_BLOCKS_FROM: Sql =
     Sql::both("DELETE FROM list_blocks WHERE list = $1 AND last_id >= $2");
 
@@ -88,10 +92,21 @@ impl List {
     }
 }
 
-/// What every transaction that inserts rows does: `first_id` is the smallest of their ids. Costs a look at the clock, except for rows that come
-/// late.
+/// What every transaction that inserts rows does, before it inserts them: `first_id` is the smallest of their ids.
 pub(crate) fn note_inserted(tx: &mut Tx<'_>, list: List, first_id: &str) -> Result<(), DbError> {
-    if first_id >= list.min_id_at(SystemClock.now() - LATE_AFTER).as_str() {
+    let is_late = match tx {
+        // One process writes, so the last block is known.
+        Tx::Sqlite(open) => {
+            let last = open.query_repeated(&LAST_ID, args![list.name()])?;
+            match last.into_iter().next() {
+                Some(mut row) => row.text(0)?.as_str() >= first_id,
+                None => false,
+            }
+        }
+        // Costs a look at the clock, except for rows that come late.
+        Tx::Postgres(_) => first_id < list.min_id_at(SystemClock.now() - LATE_AFTER).as_str(),
+    };
+    if !is_late {
         return Ok(());
     }
     // The version first: whoever builds blocks holds its row until they are on disk.

@@ -77,6 +77,30 @@ const BLOCKS_WITH_REQUESTS: Sql = Sql::both(
     "SELECT number, first_id, last_id, requests FROM list_blocks WHERE list = $1 AND number >= $2 AND number <= $3 ORDER BY number",
 );
 
+macro_rules! bit_is_set {
+    ($at:literal $bit:literal) => {
+        concat!(
+            "(get_byte(cells, CAST(CAST(",
+            $at,
+            " AS BIGINT) AS INTEGER)) - 48) & CAST(",
+            $bit,
+            " AS BIGINT) <> 0"
+        )
+    };
+}
+/// On PostgreSQL, for one request: the blocks whose filter may have it, and those with a filter of another length. The filters, two kilobytes each, stay
+/// in the database.
+const BLOCKS_WITH_REQUEST: Sql = Sql::both(concat!(
+    "SELECT number, first_id, last_id, requests FROM (
+        SELECT number, first_id, last_id, requests, convert_to(requests, 'UTF8') AS cells FROM list_blocks
+        WHERE list = $1 AND number >= $2 AND number <= $3 OFFSET 0) b
+     WHERE octet_length(requests) <> 2048 OR (",
+    bit_is_set!("$4" "$5"), " AND ", bit_is_set!("$6" "$7"), " AND ", bit_is_set!("$8" "$9"), " AND ", bit_is_set!("$10" "$11"), " AND ",
+    bit_is_set!("$12" "$13"), " AND ", bit_is_set!("$14" "$15"), " AND ", bit_is_set!("$16" "$17"), " AND ", bit_is_set!("$18" "$19"),
+    ") ORDER BY number"
+));
+const _: () = assert!(bloom::FULL_LENGTH == 2048, "as the statement has it");
+
 /// What a list is searched for. A filter that is `None` is not set.
 pub(crate) struct Search<'a> {
     pub(crate) list: List,
@@ -312,7 +336,12 @@ impl Search<'_> {
     async fn ranges(&self, scan: &Scan<'_>, part: [i64; 2]) -> Result<Vec<Range>, StoreError> {
         let groups = self.groups(scan, part).await?;
         let mut ranges: Vec<Range> = Vec::new();
+        let places = match self.requests.map(Vec::as_slice) {
+            Some([request]) if scan.store.is_shared() => bloom::places(request),
+            _ => Vec::new(),
+        };
         let sql = match self.requests {
+            Some(_) if !places.is_empty() => &BLOCKS_WITH_REQUEST,
             Some(_) => &BLOCKS_WITH_REQUESTS,
             None => &BLOCKS,
         };
@@ -320,8 +349,13 @@ impl Search<'_> {
         for [first, last] in contiguous(groups.keys().copied()) {
             let first = (first * GROUP_BLOCKS).max(part[0]);
             let last = ((last + 1) * GROUP_BLOCKS - 1).min(part[1]);
-            let args = args![self.list.name(), first, last];
-            for mut row in scan.query(sql, args).await? {
+            let mut args = args![self.list.name(), first, last].to_vec();
+            args.extend(
+                places
+                    .iter()
+                    .flat_map(|(at, bit)| [Value::from(*at), Value::from(*bit)]),
+            );
+            for mut row in scan.query(sql, &args).await? {
                 let number = row.int(0)?;
                 let [low, high] = groups
                     .get(&(number / GROUP_BLOCKS))
