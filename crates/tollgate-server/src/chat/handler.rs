@@ -96,7 +96,6 @@ async fn try_handle(
         caller: Some(&caller),
         has_limit: key.needs_hold(),
     };
-    let priced = PricedRequest::new(&context, &reloadable, &unpriced, summary)?;
     let PricedRequest {
         channel_model,
         stored_at,
@@ -106,7 +105,7 @@ async fn try_handle(
         raw,
         summary,
         bounds,
-    } = priced;
+    } = PricedRequest::new(&context, &reloadable, &unpriced, summary)?;
 
     // 4. Count the estimated tokens against the limits, and hold that most.
     let request_id = request.request_id.as_str();
