@@ -9,7 +9,7 @@ use tollgate_store::Store;
 use crate::cluster::live_nodes::LiveNodes;
 
 /// Time between two looks for rows.
-const INTERVAL: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_secs(1);
 /// Pause between two blocks while there are more: after an upgrade, all that is stored.
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -16,8 +16,8 @@ use crate::store::Store;
 const CONNECTIONS: usize = 3;
 /// How long one may take, waiting for a connection included.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// Added to the niceness of threads with slow queries: while all processors are busy, such a thread gets a tenth of what another gets.
-const NICENESS: i32 = 10;
+/// Added to the niceness of threads with slow queries: while all processors are busy, such a thread gets a thirtieth of what another gets.
+const NICENESS: i32 = 15;
 
 /// Connections for slow queries.
 pub(crate) enum SlowReaders {

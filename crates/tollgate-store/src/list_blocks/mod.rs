@@ -26,7 +26,7 @@ const HALF_GROUP: i64 = GROUP_BLOCKS / 2;
 /// Rows are put into blocks when they are so old: where several nodes write, and where this process alone does, which counts the rows of a block
 /// and compares every row with the last block.
 const BUILD_AFTER: Millis = 3 * MINUTE;
-const BUILD_AFTER_ALONE: Millis = 5 * SECOND;
+const BUILD_AFTER_ALONE: Millis = SECOND;
 /// A row that is so old when it is inserted may have an id that is within a block. Far less than [`BUILD_AFTER`], as the transaction is still to
 /// be committed and clocks differ a little.
 const LATE_AFTER: Millis = 10 * SECOND;
