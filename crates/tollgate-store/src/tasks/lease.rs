@@ -46,8 +46,9 @@ pub(crate) const POSTPONE_TASK: QueueSql = QueueSql {
 // A task whose lease has ended is due, and still its worker's until another claims it.
 pub(crate) const RELEASE_LEASES: QueueSql = QueueSql {
     queue: Sql::both(
-        "UPDATE queue SET due_at = COALESCE(due_at, $1), owner = NULL, lease_until = NULL
-         WHERE owner = $2 AND (due_at IS NULL OR due_at <= $1)",
+        "UPDATE queue SET due_at = COALESCE(due_at, $1), owner = NULL, lease_until = NULL WHERE task_id IN (
+            SELECT task_id FROM queue WHERE due_at IS NULL AND owner = $2
+            UNION ALL SELECT task_id FROM queue WHERE due_at IS NOT NULL AND due_at <= $1 AND owner = $2)",
     ),
     tasks: Sql::both("UPDATE tasks SET due_at = $1, owner = NULL WHERE state < 2 AND owner = $2"),
 };
