@@ -10,6 +10,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use super::table::Table;
+
 /// Clock ticks of `/proc/PID/stat` per second: 100 on every Linux that we run on.
 const TICKS: u64 = 100;
 /// What is done before the measurement begins.
@@ -46,6 +48,15 @@ impl Measured {
     #[expect(clippy::cast_precision_loss, reason = "a mean")]
     pub(super) fn cpu_us(&self) -> f64 {
         self.cpu_seconds * 1e6 / self.requests.max(1) as f64
+    }
+
+    /// Notes the rate and the time on the processor of `what`.
+    pub(super) fn note(&self, what: &str, table: &mut Table) {
+        table.note(format!("{what}per second"), format!("{:.0}", self.rate()));
+        table.note(
+            format!("{what}CPU us each"),
+            format!("{:.1}", self.cpu_us()),
+        );
     }
 
     /// Both together.

@@ -39,14 +39,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
 /// Rates, time on the processor, and the ratio of the rates, which has a target.
 pub(super) fn compare(table: &mut Table, what: &str, target: f64, [ours, bare]: [Measured; 2]) {
     for (who, measured) in [("gateway", ours), ("bare axum", bare)] {
-        table.note(
-            format!("{what}{who}, per second"),
-            format!("{:.0}", measured.rate()),
-        );
-        table.note(
-            format!("{what}{who}, CPU us each"),
-            format!("{:.1}", measured.cpu_us()),
-        );
+        measured.note(&format!("{what}{who}, "), table);
     }
     table.at_least(
         &format!("{what}ratio of rates"),

@@ -26,15 +26,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
         let sums = load::around(&[&targets[0], &targets[1]], CONNECTIONS, seconds).await?;
         let [sqlite, postgres] = [&sums[0], &sums[1]];
         for (name, measured) in [("SQLite", sqlite), ("PostgreSQL", postgres)] {
-            let what = format!("plain chat, balance held, {name}: ");
-            table.note(
-                format!("{what}per second"),
-                format!("{:.0}", measured.rate()),
-            );
-            table.note(
-                format!("{what}CPU us each"),
-                format!("{:.1}", measured.cpu_us()),
-            );
+            measured.note(&format!("plain chat, balance held, {name}: "), table);
         }
         table.at_most(
             "plain chat, balance held: CPU on PostgreSQL beside SQLite",

@@ -43,14 +43,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
                 None => "plain chat, no traces: ".to_owned(),
                 Some(percent) => format!("plain chat, traces of {percent} %: "),
             };
-            table.note(
-                format!("{what}per second"),
-                format!("{:.0}", measured.rate()),
-            );
-            table.note(
-                format!("{what}CPU us each"),
-                format!("{:.1}", measured.cpu_us()),
-            );
+            measured.note(&what, table);
             table.note(
                 format!("{what}CPU beside none"),
                 format!("{:.3}", measured.cpu_us() / sums[0].cpu_us()),

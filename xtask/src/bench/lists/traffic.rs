@@ -50,15 +50,7 @@ pub(super) async fn measure(
     }
     let [alone, beside] = sums;
     for (what, measured) in [("alone", alone), ("beside lists", beside)] {
-        let what = format!("{name}: plain chat, {what}");
-        table.note(
-            format!("{what}, per second"),
-            format!("{:.0}", measured.rate()),
-        );
-        table.note(
-            format!("{what}, CPU us each"),
-            format!("{:.1}", measured.cpu_us()),
-        );
+        measured.note(&format!("{name}: plain chat, {what}, "), table);
     }
     let pages = pages.load(Ordering::Relaxed);
     table.note(
