@@ -50,7 +50,16 @@ pub fn min_chat_id_at(at: Millis) -> String {
 
 /// The creation time in a chat request id. `None` if `id` is not one.
 pub fn chat_id_time(id: &str) -> Option<Millis> {
-    let digits = id.strip_prefix(CHAT_PREFIX)?.get(..TIME_DIGITS)?;
+    id_time(CHAT_PREFIX, id)
+}
+
+/// The creation time in a task id, or in the beginning of one ([`min_task_id_at`]). `None` if `id` is not one.
+pub fn task_id_time(id: &str) -> Option<Millis> {
+    id_time(TASK_PREFIX, id)
+}
+
+fn id_time(prefix: &str, id: &str) -> Option<Millis> {
+    let digits = id.strip_prefix(prefix)?.get(..TIME_DIGITS)?;
     digits.bytes().try_fold(0, |time, digit| {
         let value = BASE32.iter().position(|known| *known == digit)?;
         Some(time << 5 | Millis::try_from(value).ok()?)
@@ -165,6 +174,9 @@ mod tests {
         assert!(is_task_id(&early) && is_task_id(&late));
         assert!(min_task_id_at(1_700_000_000_001) > early);
         assert!(min_task_id_at(1_700_000_000_001) <= late);
+        assert_eq!(task_id_time(&early), Some(1_700_000_000_000));
+        assert_eq!(task_id_time(&min_task_id_at(5)), Some(5));
+        assert_eq!(task_id_time(&chat_id(5)), None);
         assert!(!is_task_id("task_x"));
         assert!(!is_task_id(&early.replace("task_", "task-")));
     }

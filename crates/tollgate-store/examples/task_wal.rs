@@ -1,10 +1,11 @@
-//! How much write-ahead log PostgreSQL writes for a task: `cargo run -p tollgate-store --example task_wal -- postgres://… [TASKS [RENEWALS]]`, on an
-//! empty database that nobody else uses. Prints bytes per task for each step of its life, and how many renewals were heap-only (HOT).
+//! How much write-ahead log PostgreSQL writes for a task: `cargo run -p tollgate-store --example task_wal -- postgres://… [TASKS [RENEWALS [plain]]]`, on an
+//! empty database that nobody else uses; with `plain` without partitions. Prints bytes per task for each step of its life, and how many renewals were heap-only (HOT).
 
 use std::error::Error;
 
 use futures_util::future::try_join_all;
 use tokio_postgres::{Client, NoTls};
+use tollgate_core::clock::DAY;
 use tollgate_core::{Amount, TaskKind, id};
 use tollgate_store::{
     AttemptEnd, Charge, DatabaseLocation, Delivered, KeyLimits, LeasedTask, NewAttempt, NewKey,
@@ -14,6 +15,7 @@ use tollgate_store::{
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const NOW: i64 = 1_790_000_000_000;
+const RETENTION: i64 = 30 * DAY;
 /// A prompt of ordinary length.
 const PROMPT: &str = "A lighthouse on a cliff above a stormy sea at dusk, seen from a small boat below, painted in oil with broad strokes, warm \
                       light from its lamp room against blue clouds, gulls in the wind, spray on the rocks, no text";
@@ -26,7 +28,11 @@ async fn main() -> Outcome<()> {
         .ok_or("the first argument is a postgres:// URL")?;
     let tasks: usize = args.next().map_or(Ok(2_000), |n| n.parse())?;
     let renewals: usize = args.next().map_or(Ok(10), |n| n.parse())?;
+    let has_partitions = args.next().is_none();
     let store = Store::open(&DatabaseLocation::Postgres(url.clone())).await?;
+    if has_partitions {
+        store.maintain_partitions(RETENTION, NOW).await?;
+    }
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
     tokio::spawn(connection);
     client.batch_execute("CHECKPOINT").await?;
@@ -57,6 +63,14 @@ async fn main() -> Outcome<()> {
         try_join_all(some.iter().map(|task| store.finish_task(finish(task)))).await?;
     }
     log.step("end").await?;
+    if has_partitions {
+        let later = NOW + 4 * DAY + RETENTION;
+        store.maintain_partitions(RETENTION, later).await?;
+    } else {
+        while store.purge_expired(NOW + 5_000, NOW + 5_000).await? > 0 {}
+        log.client.batch_execute("VACUUM tasks, attempts").await?;
+    }
+    log.step("purge").await?;
     println!("{:>20} {:>8}", "sum", log.sum);
     let violations = store.audit().await?;
     (violations.is_empty())

@@ -18,6 +18,7 @@ mod keys;
 mod ledger;
 mod list_blocks;
 mod nodes;
+mod partitions;
 #[cfg(test)]
 mod query_plans;
 mod replica;

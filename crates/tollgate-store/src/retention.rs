@@ -46,13 +46,25 @@ pub(crate) const SET_CHATS_PURGED_UNTIL: Sql =
 /// Retention.
 impl Store {
     /// Purges some of the tasks that ended until `ended_until` with their attempts and webhooks, of the details of such chats, and of
-    /// the idempotency records older than a day. Returns the number of rows; call it until that is 0.
+    /// the idempotency records older than a day. Returns the number of rows; call it until that is 0. Tasks whose partition will be dropped are left
+    /// to that ([`Store::maintain_partitions`]).
+    ///
+    /// # Errors
+    /// The database's.
     pub async fn purge_expired(&self, ended_until: Millis, now: Millis) -> Result<u64, StoreError> {
-        self.write(Purge { ended_until, now }).await
+        let first_kept = self.first_id_kept(ended_until, now).await?;
+        let purge = Purge {
+            first_kept,
+            ended_until,
+            now,
+        };
+        self.write(purge).await
     }
 }
 
 struct Purge {
+    /// Tasks from this id on are kept.
+    first_kept: String,
     ended_until: Millis,
     now: Millis,
 }
@@ -62,8 +74,7 @@ impl Write for Purge {
     type Out = u64;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<u64, DbError> {
-        let first_kept = id::min_task_id_at(self.ended_until + 1);
-        let args = args![&first_kept, self.ended_until, PURGE_ROWS];
+        let args = args![&self.first_kept, self.ended_until, PURGE_ROWS];
         let tasks = batch.query(&OLD_TASKS, args).await?;
         let mut purged = tasks.len() as u64;
         for mut row in tasks {

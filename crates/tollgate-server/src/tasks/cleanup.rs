@@ -24,6 +24,9 @@ pub async fn run(context: Arc<TaskContext>) {
         if !is_leader {
             continue;
         }
+        if let Err(e) = context.store.maintain_partitions(record_ttl, now).await {
+            tracing::warn!(error = %e, "cannot maintain the partitions of tasks yet");
+        }
         loop {
             match context.store.purge_expired(now - record_ttl, now).await {
                 Ok(0) => break,

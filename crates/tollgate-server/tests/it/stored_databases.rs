@@ -20,6 +20,7 @@ macro_rules! stored {
 stored! {
     schema_1: 1, "0001.sql";
     schema_23: 23, "0023.sql";
+    schema_29: 29, "0029.sql";
 }
 
 const OWNER: &str = "owner-of-the-stored-database";

@@ -217,7 +217,8 @@ mod tests {
         "9677a55b", "1306d41c", "ff16f6bb", "4b2d3324", "c02b4cfd", "47457dc8", "eea7bcd8",
         "1ac8c33e", "f8db9ff4", "b8feb8fa", "2b2a651d", "dbade6c0", "d95eb1df", "1bd39294",
         "b63b0c76", "2d2191a0", "af2f446a", "b8524efb", "57480602", "7a37fa9d", "0722d3fb",
-        "e4e5ccfa", "7a53483f",
+        "e4e5ccfa", "7a53483f", "594f5c0e", "9a94c5b0", "0364abed", "b97558dd", "c0e32958",
+        "35f62f8f",
     ];
 
     #[test]

@@ -24,8 +24,9 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 const SESSION_SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '4s'; \
                       SET idle_in_transaction_session_timeout = '2s'; SET client_min_messages = warning";
 /// Settings of connections whose statements run all day. The table `queue` grows from nothing to many rows and back: a plan that was made while it was
-/// empty, and reads it as a whole, would be kept for too long. Plans without an index look so dear then that PostgreSQL would compile them.
-const PLAN_OPTIONS: &str = "-c enable_seqscan=off -c jit=off";
+/// empty, and reads it as a whole, would be kept for too long. Plans without an index look so dear then that PostgreSQL would compile them. A statement on
+/// a partitioned table would be planned again each time: PostgreSQL does not know that a kept plan, too, reads one partition only.
+const PLAN_OPTIONS: &str = "-c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan";
 /// Connections in the pool of readers.
 const READERS: usize = 8;
 

@@ -15,6 +15,7 @@ mod model;
 mod nodes;
 mod old_schemas;
 mod opening;
+mod partitions;
 mod postgres_outage;
 mod postgres_server;
 mod proxy;

@@ -302,7 +302,12 @@ impl Model {
                 self.accounts[who].revoked = true;
             }
             Step::Wait(by) => self.now += by,
-            Step::Purge => drop(self.store.purge_expired(self.now, self.now).await.unwrap()),
+            Step::Purge => {
+                let partitioned = self.store.maintain_partitions(0, self.now).await;
+                partitioned.unwrap();
+                let purged = self.store.purge_expired(self.now, self.now).await;
+                assert!(purged.is_ok(), "{purged:?}");
+            }
             Step::Chat(step) => self.chat(step).await,
         }
     }
