@@ -71,6 +71,12 @@ pub(super) fn linker_variable(triple: &str) -> Option<(String, PathBuf)> {
     Some((variable, find_linker(triple)?))
 }
 
+/// The variables that have this machine's compiler and linker used where `cargo zigbuild` would use zig's.
+pub(super) fn own_linker(host: &str) -> [(String, &'static str); 2] {
+    let compiler = format!("CC_{}", host.replace('-', "_"));
+    [(variable(host), "cc"), (compiler, "cc")]
+}
+
 /// `CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER`.
 fn variable(triple: &str) -> String {
     let triple = triple.to_uppercase().replace(['-', '.'], "_");

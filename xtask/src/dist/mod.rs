@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
             fs::copy(given, &profile).map_err(|e| format!("{}: {e}", given.display()))?;
             None
         }
-        None => Some(train(&target, &profile, options.seconds)?),
+        None => Some(train(&target, &profile, options.seconds, glibc)?),
     };
 
     eprintln!("dist: building the optimised gateway");
@@ -80,8 +80,14 @@ pub(crate) fn run(options: &Options) -> Outcome {
     // Cargo does not see that the profile changed.
     let _ = fs::remove_dir_all(&optimized);
     let flags = format!("-Cprofile-use={}", profile.display());
-    let binary = build(&repo::root(), &optimized, &flags, (&host, glibc))?;
-    let symbol = read_probe_symbol(&binary)?;
+    let linked = Linked {
+        triple: &host,
+        glibc,
+    };
+    let binary = build(&repo::root(), &optimized, &flags, &linked)?;
+    cross::check_glibc(&binary, glibc)?;
+    // The program itself may have no symbols: zig's linker leaves them out.
+    let symbol = read_probe_symbol(&library(&binary)?)?;
     if measured_symbol.is_some_and(|measured| measured != symbol) {
         return Err(
             "the two builds name their functions differently: the profile was not applied".into(),
@@ -107,12 +113,9 @@ fn build_for(triple: &str, glibc: Option<&str>, profile: Option<&Path>) -> Outco
         None => String::new(),
     };
     eprintln!("dist: building for {triple}");
-    let binary = build(
-        &repo::root(),
-        &target.join("build"),
-        &flags,
-        (triple, glibc),
-    )?;
+    let linked = Linked { triple, glibc };
+    let binary = build(&repo::root(), &target.join("build"), &flags, &linked)?;
+    cross::check_glibc(&binary, glibc)?;
     let shipped = target.join("tollgate");
     fs::copy(&binary, &shipped).map_err(|e| format!("{}: {e}", shipped.display()))?;
     let packages = target.join("tollgate.cdx.json");
@@ -131,19 +134,29 @@ fn absolute(file: &Path) -> Result<PathBuf, String> {
 /// Builds an instrumented gateway, runs the bench's loads against it and writes the merged `profile`. Returns the name of a function, as the
 /// profile has it.
 ///
-/// It is linked by this machine's linker, whatever links the shipped program: zig does not know how to link the runtime of the counters.
-fn train(target: &Path, profile: &Path, seconds: u64) -> Result<Vec<u8>, String> {
+/// It is linked by this machine's linker, whatever links the shipped program: zig does not know how to link the runtime of the counters. All else is the
+/// same, or functions would have other names.
+fn train(
+    target: &Path,
+    profile: &Path,
+    seconds: u64,
+    glibc: Option<&str>,
+) -> Result<Vec<u8>, String> {
     let llvm_profdata = find_llvm_profdata()?;
     eprintln!("dist: building the instrumented gateway");
     let instrumented = target.join("instrumented");
     let counters = target.join("counters");
     let flags = format!("-Cprofile-generate={}", counters.display());
-    let binary = build(
-        &repo::root(),
-        &instrumented,
-        &flags,
-        (&host_triple()?, None),
-    )?;
+    let host = host_triple()?;
+    let linked = Linked {
+        triple: &host,
+        glibc,
+    };
+    let mut cargo = cargo_build(&repo::root(), &instrumented, &flags, &linked)?;
+    if glibc.is_some() {
+        cargo.envs(cross::own_linker(&host));
+    }
+    let binary = run_build(&mut cargo, &instrumented, &host)?;
     let measured_symbol = read_probe_symbol(&binary)?;
 
     eprintln!("dist: training it with the loads of `cargo xtask bench`");
@@ -158,15 +171,33 @@ fn train(target: &Path, profile: &Path, seconds: u64) -> Result<Vec<u8>, String>
     Ok(measured_symbol)
 }
 
-/// Builds `tollgate` of the sources in `source` with the profile `dist` and returns the path of the program. The target is named, because cargo then leaves build
-/// scripts and procedural macros without `rustflags`. It is the same profile every time: cargo hashes the profile's settings into the names of
-/// all functions, and LLVM finds a function's counters by its name.
+/// For which machines a program is linked.
+#[derive(Clone, Copy)]
+struct Linked<'a> {
+    triple: &'a str,
+    /// The oldest glibc that it runs with; `None` for this machine's.
+    glibc: Option<&'a str>,
+}
+
+/// Builds `tollgate` of the sources in `source` with the profile `dist` and returns the path of the program.
 fn build(
     source: &Path,
     target: &Path,
     rustflags: &str,
-    (triple, glibc): (&str, Option<&str>),
+    linked: &Linked<'_>,
 ) -> Result<PathBuf, String> {
+    let mut cargo = cargo_build(source, target, rustflags, linked)?;
+    run_build(&mut cargo, target, linked.triple)
+}
+
+/// The command of [`build`]. The target is named, because cargo then leaves build scripts and procedural macros without `rustflags`. It is the same profile every
+/// time: cargo hashes the profile's settings into the names of all functions, and LLVM finds a function's counters by its name.
+fn cargo_build(
+    source: &Path,
+    target: &Path,
+    rustflags: &str,
+    linked: &Linked<'_>,
+) -> Result<Command, String> {
     let paths = replaced_paths(source, target)?;
     let rust: Vec<String> = paths
         .iter()
@@ -182,6 +213,7 @@ fn build(
                 .current_dir(repo::root())
                 .args(["log", "-1", "--format=%ct"]),
         )?;
+    let Linked { triple, glibc } = *linked;
     let mut cargo = Command::new("cargo");
     cargo
         .current_dir(source)
@@ -199,15 +231,28 @@ fn build(
             Some(_) => None,
             None => cross::linker_variable(triple),
         });
+    Ok(cargo)
+}
+
+/// Runs [`cargo_build`] and returns the path of the program.
+fn run_build(cargo: &mut Command, target: &Path, triple: &str) -> Result<PathBuf, String> {
     match cargo.status() {
-        Ok(status) if status.success() => {
-            let binary = target.join(triple).join("dist/tollgate");
-            cross::check_glibc(&binary, glibc)?;
-            Ok(binary)
-        }
+        Ok(status) if status.success() => Ok(target.join(triple).join("dist/tollgate")),
         Ok(_) => Err("the build failed".to_owned()),
         Err(e) => Err(format!("cannot run cargo: {e}")),
     }
+}
+
+/// The compiled library of [`PROBE_SYMBOL`], beside the program.
+fn library(program: &Path) -> Result<PathBuf, String> {
+    let folder = program.with_file_name("deps");
+    let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let found = paths.find(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libtollgate_core-") && name.ends_with(".rlib")
+    });
+    found.ok_or_else(|| format!("{}: no library of tollgate-core", folder.display()))
 }
 
 /// Folders of this machine, each with what stands for it in the binary. A later one wins where two fit.
@@ -225,21 +270,22 @@ fn replaced_paths(source: &Path, target: &Path) -> Result<[(String, &'static str
     ])
 }
 
-/// Merges the raw counters. `--sparse` leaves out functions that never ran: they are then optimised as without a profile, not for size.
-/// The mangled name, with its hash, of a function that both builds contain.
-fn read_probe_symbol(binary: &Path) -> Result<Vec<u8>, String> {
-    let bytes = fs::read(binary).map_err(|e| format!("{}: {e}", binary.display()))?;
+/// The mangled name, with its hash, of a function that both builds contain, in a program or a library.
+fn read_probe_symbol(file: &Path) -> Result<Vec<u8>, String> {
+    let bytes = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
     find_symbol(&bytes, PROBE_SYMBOL)
         .map(<[u8]>::to_vec)
-        .ok_or_else(|| format!("{}: no symbol {PROBE_SYMBOL}", binary.display()))
+        .ok_or_else(|| format!("{}: no symbol {PROBE_SYMBOL}", file.display()))
 }
 
+/// The name that begins with this, until the E behind its hash.
 fn find_symbol<'a>(bytes: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
     let start = memchr::memmem::find(bytes, prefix.as_bytes())?;
     let symbol = bytes.get(start..)?;
-    symbol.get(..memchr::memchr(0, symbol)?)
+    symbol.get(..=memchr::memchr(b'E', symbol.get(prefix.len()..)?)? + prefix.len())
 }
 
+/// Merges the raw counters. `--sparse` leaves out functions that never ran: they are then optimised as without a profile, not for size.
 fn merge_counters(llvm_profdata: &Path, counters: &Path, merged: &Path) -> Outcome {
     let mut command = Command::new(llvm_profdata);
     command.args(["merge", "--sparse", "--output"]).arg(merged);
@@ -295,13 +341,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_symbol_ends_at_its_zero_byte() {
-        let bytes = b"..\0_ZN1a1b17h0123E\0_ZN1c";
+    fn a_symbol_ends_behind_its_hash() {
+        let bytes = b"..\0_ZN1a1b17h0123E_ZN1cE.";
         assert_eq!(
             find_symbol(bytes, "_ZN1a1b17h"),
             Some(&b"_ZN1a1b17h0123E"[..])
         );
-        assert_eq!(find_symbol(bytes, "_ZN1c"), None);
+        assert_eq!(find_symbol(bytes, "_ZN1d"), None);
+        assert_eq!(find_symbol(b"_ZN1a1b17h0123", "_ZN1a1b17h"), None);
     }
 
     #[test]

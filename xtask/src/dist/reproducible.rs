@@ -6,7 +6,7 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{PROFILE, absolute, build, create_folder};
+use super::{Linked, PROFILE, absolute, build, create_folder, cross};
 use crate::process::output;
 use crate::{Outcome, gateway, repo};
 
@@ -52,7 +52,9 @@ pub(super) fn check(profile: Option<&Path>, triple: &str, glibc: Option<&str>) -
         // The profile is at the same path for both: it is part of what cargo hashes.
         let flags = format!("-Cprofile-use={}", profile.display());
         eprintln!("dist: build {} of 2, in {}", number + 1, folder.display());
-        let program = build(&source, &folder.join("target"), &flags, (triple, glibc))?;
+        let linked = Linked { triple, glibc };
+        let program = build(&source, &folder.join("target"), &flags, &linked)?;
+        cross::check_glibc(&program, glibc)?;
         let kept = root.join(format!("tollgate-{}", number + 1));
         fs::copy(&program, &kept).map_err(|e| format!("{}: {e}", kept.display()))?;
         let _ = fs::remove_dir_all(&folder);
