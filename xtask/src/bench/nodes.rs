@@ -1,5 +1,5 @@
-//! One, two and four nodes on one PostgreSQL, for the same load in all: what an operation costs the database must not grow with the nodes. Then plain
-//! chats of one busy user on three nodes. The server keeps its data in a temporary folder and does not wait for the disk.
+//! One, two and four nodes on one PostgreSQL, with the same load in all, and with the same load on each: what an operation costs the database must not grow
+//! with the nodes. Then plain chats of one busy user on three nodes. The server keeps its data in a temporary folder and does not wait for the disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
 use crate::process::TempDir;
 
 const NODES: [usize; 3] = [1, 2, 4];
-/// Of all nodes together.
+/// Of all nodes together, or of each.
 const CONNECTIONS: usize = 64;
 const USERS: usize = 16;
 /// Operations for each second of the database's processor, of four nodes beside one.
@@ -37,7 +37,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     let bin =
         postgres::find().ok_or_else(|| format!("there is no PostgreSQL: {HOW_TO_INSTALL}"))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
-    let mut submissions = Vec::new();
+    let (mut of_all, mut of_each) = (Vec::new(), Vec::new());
     for count in NODES {
         let server = Postgres::start(&bin)?;
         let files = TempDir::new("bench-files")?;
@@ -49,24 +49,30 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
         let nodes = start_nodes(binary, count, &shared)?;
         let name = |kind: &str| format!("{kind}, {count} nodes: ");
         runtime.block_on(async {
-            let cost = of_submissions(&nodes, &server, seconds).await?;
+            let shared = CONNECTIONS / count;
+            let cost = of_submissions(&nodes, &server, (shared, seconds)).await?;
             note(table, &name("submissions"), &cost);
-            submissions.push(cost.database_us);
+            of_all.push(cost.database_us);
+            let cost = of_submissions(&nodes, &server, (CONNECTIONS, seconds)).await?;
+            note(table, &name("submissions, 64 connections each"), &cost);
+            of_each.push(cost.database_us);
             let cost = of_polls(&nodes, &server, seconds).await?;
             note(table, &name("polls, unfinished"), &cost);
             Ok::<_, String>(())
         })?;
     }
-    table.at_least(
-        "submissions: per CPU second of PostgreSQL, 4 nodes beside 1",
-        KEPT,
-        submissions[0] / submissions[NODES.len() - 1],
-    );
+    for (load, costs) in [("in all", of_all), ("on each", of_each)] {
+        let what = format!(
+            "submissions: per CPU second of PostgreSQL, 4 nodes beside 1, same load {load}"
+        );
+        table.at_least(&what, KEPT, costs[0] / costs[NODES.len() - 1]);
+    }
     for count in [1, BUSY_NODES] {
         let server = Postgres::start(&bin)?;
         let nodes = start_chat_nodes(binary, count, &server.url())?;
         let targets: Result<Vec<Target>, String> = nodes.iter().map(Setup::held).collect();
-        let cost = runtime.block_on(run(&targets?, &server, seconds))?;
+        let load = (CONNECTIONS / count, seconds);
+        let cost = runtime.block_on(run(&targets?, &server, load))?;
         let what = format!("chats of one user, {count} nodes: ");
         note(table, &what, &cost);
     }
@@ -101,7 +107,7 @@ fn start_chat_nodes(binary: &Path, count: usize, url: &str) -> Result<Vec<Setup>
 async fn of_submissions(
     nodes: &[BenchGateway],
     server: &Postgres,
-    seconds: u64,
+    load: (usize, u64),
 ) -> Result<Cost, String> {
     let targets: Result<Vec<Target>, String> = nodes
         .iter()
@@ -114,7 +120,7 @@ async fn of_submissions(
             node.target(&requests)
         })
         .collect();
-    run(&targets?, server, seconds).await
+    run(&targets?, server, load).await
 }
 
 /// Every node polls its own task, which it has submitted.
@@ -126,14 +132,17 @@ async fn of_polls(nodes: &[BenchGateway], server: &Postgres, seconds: u64) -> Re
         let requests: Requests = Arc::new(move |_| poll.clone());
         targets.push(node.target(&requests)?);
     }
-    run(&targets, server, seconds).await
+    run(&targets, server, (CONNECTIONS / nodes.len(), seconds)).await
 }
 
-/// Puts the load on all nodes at the same time.
+/// Puts a load on all nodes at the same time: so many connections to each, for so many seconds.
 #[expect(clippy::cast_precision_loss, reason = "means")]
-async fn run(targets: &[Target], server: &Postgres, seconds: u64) -> Result<Cost, String> {
+async fn run(
+    targets: &[Target],
+    server: &Postgres,
+    (connections, seconds): (usize, u64),
+) -> Result<Cost, String> {
     let pid = server.pid().ok_or("postgres is not running")?;
-    let connections = CONNECTIONS / targets.len();
     let addresses = targets.iter().map(|target| target.address.clone());
     let commits = async || -> Result<u64, String> {
         let counts = addresses

@@ -3,6 +3,7 @@
 pub(crate) mod disk_reserve;
 pub(crate) mod migrate;
 pub(crate) mod postgres;
+mod rows;
 mod sql;
 pub(crate) mod sqlite;
 pub(crate) mod sqlite_copy;
@@ -10,5 +11,6 @@ mod transaction;
 
 pub(crate) use migrate::known_schema_version;
 pub use migrate::schema_sql;
+pub(crate) use rows::RowsSql;
 pub(crate) use sql::{DbError, Row, Sql, Value, args, cells};
 pub(crate) use transaction::Tx;

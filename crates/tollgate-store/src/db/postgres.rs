@@ -13,6 +13,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::rows::{Queued, RowsSql, merge};
 use super::sql::{DbError, Row, Sql, Value};
 
 /// Timeout of connecting.
@@ -137,13 +138,6 @@ pub(crate) struct Transaction<'c> {
     queued: Vec<Queued>,
 }
 
-/// A statement that waits to be sent, and how many rows it must change.
-struct Queued {
-    sql: &'static Sql,
-    args: Vec<Value<'static>>,
-    expected: Option<u64>,
-}
-
 impl Transaction<'_> {
     pub(crate) async fn query(
         &mut self,
@@ -175,9 +169,22 @@ impl Transaction<'_> {
         let args = args.iter().map(|a| a.clone().into_owned()).collect();
         self.queued.push(Queued {
             sql,
+            rows: None,
             args,
             expected,
         });
+    }
+
+    pub(crate) fn queue_row(
+        &mut self,
+        rows: &'static RowsSql,
+        args: &[Value<'_>],
+        expected: Option<u64>,
+    ) {
+        self.queue(&rows.one, args, expected);
+        if let Some(queued) = self.queued.last_mut() {
+            queued.rows = Some(rows);
+        }
     }
 
     pub(crate) async fn execute_each(
@@ -188,6 +195,7 @@ impl Transaction<'_> {
         self.flush().await?;
         let queued = lists.into_iter().map(|args| Queued {
             sql,
+            rows: None,
             args,
             expected: None,
         });
@@ -200,7 +208,7 @@ impl Transaction<'_> {
             return Ok(());
         }
         let queued = std::mem::take(&mut self.queued);
-        self.send(queued).await.map(drop)
+        self.send(merge(queued)).await.map(drop)
     }
 
     async fn send(&mut self, queued: Vec<Queued>) -> Result<Vec<u64>, DbError> {

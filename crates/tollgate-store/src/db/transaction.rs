@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::rows::{GROUP, RowsSql};
 use super::sql::{DbError, Row, Sql, Value, args, expect_changed};
 use super::{postgres, sqlite};
 
@@ -94,6 +95,59 @@ impl Tx<'_> {
             Self::Sqlite(open) => open.execute_repeated(sql, args).map(drop),
             Self::Postgres(tx) => {
                 tx.queue(sql, args, None);
+                Ok(())
+            }
+        }
+    }
+
+    /// [`Tx::queue`] of a statement that PostgreSQL runs together with others of its kind.
+    pub(crate) fn queue_row(
+        &mut self,
+        rows: &'static RowsSql,
+        args: &[Value<'_>],
+    ) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(open) => open.execute_repeated(&rows.one, args).map(drop),
+            Self::Postgres(tx) => {
+                tx.queue_row(rows, args, None);
+                Ok(())
+            }
+        }
+    }
+
+    /// Inserts rows: [`Tx::queue_row`] of each; SQLite, too, inserts several at once.
+    pub(crate) fn queue_rows<'v, const COLUMNS: usize>(
+        &mut self,
+        insertion: &'static RowsSql,
+        rows: impl Iterator<Item = [Value<'v>; COLUMNS]>,
+    ) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(open) => {
+                let rows: Vec<[Value<'v>; COLUMNS]> = rows.collect();
+                let (groups, rest) = rows.as_chunks::<GROUP>();
+                for group in groups {
+                    let sql = insertion.of_group(COLUMNS);
+                    open.execute_repeated(sql, group.as_flattened())?;
+                }
+                for row in rest {
+                    open.execute_repeated(&insertion.one, row)?;
+                }
+            }
+            Self::Postgres(tx) => rows.for_each(|row| tx.queue_row(insertion, &row, None)),
+        }
+        Ok(())
+    }
+
+    /// [`Tx::queue_row`] of a statement that must change exactly one row; anything else fails the batch.
+    pub(crate) fn queue_one_row(
+        &mut self,
+        rows: &'static RowsSql,
+        args: &[Value<'_>],
+    ) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(_) => self.queue_one(&rows.one, args),
+            Self::Postgres(tx) => {
+                tx.queue_row(rows, args, Some(1));
                 Ok(())
             }
         }

@@ -10,7 +10,7 @@ use super::account::{Account, Rejection};
 use super::budgets::{BudgetOwner, Budgets, LOAD_ALL_BUDGETS, LOAD_BUDGETS, LoadedBudget};
 use super::grants::SETTLE_GRANT;
 use super::reservations::{Headroom, Reservation, ReservationState, Reservations};
-use crate::db::{DbError, Sql, Tx, args};
+use crate::db::{DbError, RowsSql, Sql, Tx, args};
 
 macro_rules! user_columns {
     () => {
@@ -33,15 +33,33 @@ const LOAD_USERS: Sql = Sql::both(concat!(user_columns!(), of_ids!()));
 const LOAD_KEY: Sql = Sql::both(concat!(key_columns!(), "WHERE id = $1"));
 const LOAD_KEYS: Sql = Sql::both(concat!(key_columns!(), of_ids!()));
 // The guard: a movement that lowers what is available must leave at least 0 available, but for the debt that its chats record.
-const MOVE_USER: Sql = Sql::both(
+static MOVE_USER: RowsSql = RowsSql::update(
+    Sql::both(
     "UPDATE users SET balance = balance + CAST($1 AS BIGINT), held = held + CAST($2 AS BIGINT), used = used + CAST($3 AS BIGINT)
      WHERE id = $4 AND (unlimited = 1 OR CAST($1 AS BIGINT) + CAST($5 AS BIGINT) >= CAST($2 AS BIGINT)
                         OR balance + CAST($1 AS BIGINT) - held - CAST($2 AS BIGINT) + CAST($5 AS BIGINT) >= 0)",
+    ),
+    [
+        "UPDATE users SET balance = users.balance + m.balance, held = users.held + m.held, used = users.used + m.used FROM (VALUES ",
+        "(CAST($1 AS BIGINT), CAST($2 AS BIGINT), CAST($3 AS BIGINT), CAST($4 AS TEXT), CAST($5 AS BIGINT))",
+        ") AS m (balance, held, used, id, debt)
+         WHERE users.id = m.id AND (users.unlimited = 1 OR m.balance + m.debt >= m.held
+                                    OR users.balance + m.balance - users.held - m.held + m.debt >= 0)",
+    ],
 );
-const MOVE_KEY: Sql = Sql::both(
+static MOVE_KEY: RowsSql = RowsSql::update(
+    Sql::both(
     "UPDATE keys SET held = held + CAST($1 AS BIGINT), used = used + CAST($2 AS BIGINT)
      WHERE id = $3 AND (quota IS NULL OR CAST($1 AS BIGINT) + CAST($2 AS BIGINT) <= CAST($4 AS BIGINT)
                         OR held + CAST($1 AS BIGINT) + used + CAST($2 AS BIGINT) <= quota + CAST($4 AS BIGINT))",
+    ),
+    [
+        "UPDATE keys SET held = keys.held + m.held, used = keys.used + m.used FROM (VALUES ",
+        "(CAST($1 AS BIGINT), CAST($2 AS BIGINT), CAST($3 AS TEXT), CAST($4 AS BIGINT))",
+        ") AS m (held, used, id, debt)
+         WHERE keys.id = m.id AND (keys.quota IS NULL OR m.held + m.used <= m.debt
+                                   OR keys.held + m.held + keys.used + m.used <= keys.quota + m.debt)",
+    ],
 );
 
 #[derive(Debug)]
@@ -226,19 +244,19 @@ impl Balances {
         for (id, user) in &self.users {
             let [balance, held, used] = user.moved;
             if user.moved != [Amount::ZERO; 3] {
-                tx.queue_one(&MOVE_USER, args![balance, held, used, id, user.debt])?;
+                tx.queue_one_row(&MOVE_USER, args![balance, held, used, id, user.debt])?;
             }
             user.budgets.write_back(tx)?;
         }
         for (id, key) in &self.keys {
             let [held, used] = key.moved;
             if key.moved != [Amount::ZERO; 2] {
-                tx.queue_one(&MOVE_KEY, args![held, used, id, key.debt])?;
+                tx.queue_one_row(&MOVE_KEY, args![held, used, id, key.debt])?;
             }
             key.budgets.write_back(tx)?;
         }
         for (id, settled) in &self.settled_of_grants {
-            tx.queue_one(&SETTLE_GRANT, args![*settled, id])?;
+            tx.queue_one_row(&SETTLE_GRANT, args![*settled, id])?;
         }
         Ok(())
     }

@@ -6,15 +6,15 @@ use tollgate_core::{Amount, Millis, TaskKind, TaskState, money};
 use super::account::{Account, Rejection};
 use super::checksum::row_checksum;
 use super::entries::insert_entry;
-use crate::db::{DbError, Sql, args};
+use crate::db::{DbError, RowsSql, Sql, args};
 use crate::tail::TailEvent;
 use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 
-const OPEN_CHARGE: Sql = Sql::both(
+static OPEN_CHARGE: RowsSql = RowsSql::insert(Sql::both(
     "INSERT INTO charges (id, user_id, key_id, model, price, per, units, held, opened_at, seal)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-);
+));
 pub(crate) const READ_OPEN_CHARGE: Sql = Sql::both(
     "SELECT user_id, key_id, price, per, units, held, model FROM charges WHERE id = $1 AND closed_at IS NULL",
 );
@@ -116,7 +116,7 @@ pub(crate) fn open_charge(
     let args = args![
         id, user_id, key_id, model, price, per, units, held, now, checksum
     ];
-    batch.queue(&OPEN_CHARGE, args)?;
+    batch.queue_row(&OPEN_CHARGE, args)?;
     insert_entry(batch, id, "hold", account, held, now)?;
     Ok(Ok(held))
 }

@@ -1,6 +1,6 @@
 //! Rows of the table `chats`: the amounts of a chat request, their checksum, and inserting rows, several in one statement.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use tollgate_core::{Amount, money};
 
@@ -8,20 +8,19 @@ use super::checksum::row_checksum;
 use super::refunds::sealed_refund;
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat};
-use crate::db::{DbError, Row, Sql, Tx, Value, cells};
+use crate::db::{DbError, Row, RowsSql, Sql, Tx, Value, cells};
 use crate::list_blocks::{self, List};
 
-/// The columns in the order of [`chat_row`]; the values are appended.
-const INSERT_INTO_CHATS: &str =
+/// The columns in the order of [`chat_row`].
+pub(super) static INSERT_CHAT: RowsSql = RowsSql::insert(Sql::both(
     "INSERT INTO chats (id, user_id, key_id, model, format, streamed, request_id,
     input_price, cached_input_price, cache_write_price, output_price, reasoning_price,
     input, cached_input, cache_write, output, reasoning, estimated, held, settled, forgiven, debt, clamped, parts_cost, parts,
-    outcome, channel, upstream_model, attempts, dropped, node, opened_at, closed_at, seal) VALUES ";
+    outcome, channel, upstream_model, attempts, dropped, node, opened_at, closed_at, seal)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+            $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)",
+));
 const COLUMNS: usize = 34;
-pub(super) static INSERT_CHAT: LazyLock<Sql> = LazyLock::new(|| insert_statement(1));
-static INSERT_CHATS: LazyLock<Sql> = LazyLock::new(|| insert_statement(ROWS_PER_INSERT));
-/// Rows that [`INSERT_CHATS`] inserts.
-const ROWS_PER_INSERT: usize = 8;
 
 /// The columns that [`ChatAmounts::read`] reads, in its order.
 macro_rules! amount_columns {
@@ -165,36 +164,10 @@ pub(crate) fn insert_ended_chats(
     if let Some(first) = chats.first() {
         list_blocks::note_inserted(tx, List::Chats, &first.chat.id)?;
     }
-    let (groups, rest) = chats.as_chunks::<ROWS_PER_INSERT>();
-    for group in groups {
-        let mut cells = Vec::with_capacity(ROWS_PER_INSERT * COLUMNS);
-        for chat in group {
-            cells.extend(chat.row());
-        }
-        tx.queue(&INSERT_CHATS, &cells)?;
-    }
-    for chat in rest {
-        tx.queue(&INSERT_CHAT, &chat.row())?;
-    }
-    Ok(())
+    tx.queue_rows(&INSERT_CHAT, chats.iter().map(EndedChat::row))
 }
 
-/// The statement that inserts so many rows.
-fn insert_statement(rows: usize) -> Sql {
-    let mut text = INSERT_INTO_CHATS.to_owned();
-    for cell in 0..rows * COLUMNS {
-        let before = match (cell, cell % COLUMNS) {
-            (0, _) => "(",
-            (_, 0) => "), (",
-            _ => ", ",
-        };
-        text.push_str(&format!("{before}${}", cell + 1));
-    }
-    text.push(')');
-    Sql::both(text.leak())
-}
-
-/// The cells of a row, in the order of [`INSERT_INTO_CHATS`].
+/// The cells of a row, in the order of [`INSERT_CHAT`].
 pub(super) fn chat_row<'a>(
     chat: &'a NewChat,
     amounts: &ChatAmounts,

@@ -48,7 +48,7 @@ pub(crate) fn open_chat(
         ..ChatAmounts::new(&chat.prices, max_tokens)?
     };
     batch.note_inserted(List::Chats, &chat.id)?;
-    batch.queue(&INSERT_CHAT, &chat_row(chat, &amounts, None, Some(node)))?;
+    batch.queue_row(&INSERT_CHAT, &chat_row(chat, &amounts, None, Some(node)))?;
     insert_entry(batch, &chat.id, "hold", account, held, chat.opened_at)?;
     Ok(Ok(held))
 }

@@ -3,13 +3,13 @@
 use tollgate_core::{Amount, Millis};
 
 use super::account::{Account, Rejection};
-use crate::db::{DbError, Sql, args};
+use crate::db::{DbError, RowsSql, Sql, args};
 use crate::keys::Key;
 use crate::writer::batch::Batch;
 
-const INSERT_ENTRY: Sql = Sql::both(
+static INSERT_ENTRY: RowsSql = RowsSql::insert(Sql::both(
     "INSERT INTO ledger (ref, kind, user_id, key_id, amount, note, at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-);
+));
 
 /// An entry that concerns a user and none of its keys.
 pub(crate) struct UserEntry<'a> {
@@ -129,7 +129,7 @@ pub(super) fn insert_refund(
 ) -> Result<(), DbError> {
     let Account { user_id, key_id } = account;
     let note = Some(reason);
-    batch.queue(
+    batch.queue_row(
         &INSERT_ENTRY,
         args![reference, "refund", user_id, key_id, amount, note, now],
     )
@@ -148,7 +148,7 @@ fn insert_user_entry(
         now,
     } = entry;
     let no_key = None::<&str>;
-    batch.queue(
+    batch.queue_row(
         &INSERT_ENTRY,
         args![reference, kind, user_id, no_key, amount, note, now],
     )
@@ -164,7 +164,7 @@ fn insert(
 ) -> Result<(), DbError> {
     let Account { user_id, key_id } = account;
     let no_note = None::<&str>;
-    batch.queue(
+    batch.queue_row(
         &INSERT_ENTRY,
         args![reference, kind, user_id, key_id, amount, no_note, now],
     )

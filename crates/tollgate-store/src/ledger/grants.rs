@@ -8,7 +8,7 @@
 use tollgate_core::{Amount, Millis};
 
 use super::account::{Account, Rejection};
-use crate::db::{DbError, Sql, args};
+use crate::db::{DbError, RowsSql, Sql, args};
 use crate::writer::batch::Batch;
 
 /// The part of what is available that one grant may take: so that several nodes get one, and a submission or a large chat finds something left.
@@ -25,9 +25,16 @@ pub(crate) const RAISE_GRANT: Sql = Sql::both(
      WHERE id = $2 AND granted = $3",
 );
 /// Spends a part of a grant.
-pub(crate) const SETTLE_GRANT: Sql = Sql::both(
-    "UPDATE grants SET amount = amount - CAST($1 AS BIGINT), settled = settled + CAST($1 AS BIGINT)
-     WHERE id = $2 AND amount >= CAST($1 AS BIGINT)",
+pub(crate) static SETTLE_GRANT: RowsSql = RowsSql::update(
+    Sql::both(
+        "UPDATE grants SET amount = amount - CAST($1 AS BIGINT), settled = settled + CAST($1 AS BIGINT)
+         WHERE id = $2 AND amount >= CAST($1 AS BIGINT)",
+    ),
+    [
+        "UPDATE grants SET amount = grants.amount - m.cost, settled = grants.settled + m.cost FROM (VALUES ",
+        "(CAST($1 AS BIGINT), CAST($2 AS TEXT))",
+        ") AS m (cost, id) WHERE grants.id = m.id AND grants.amount >= m.cost",
+    ],
 );
 pub(crate) const LOWER_GRANT: Sql = Sql::both(
     "UPDATE grants SET amount = amount - CAST($1 AS BIGINT), released = released + CAST($1 AS BIGINT)

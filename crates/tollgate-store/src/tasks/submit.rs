@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, TaskKind, TaskState, clock};
 
-use super::queue_table::{QueueSql, QueueTable};
-use crate::db::{DbError, Sql, args};
+use super::queue_table::QueueTable;
+use crate::db::{DbError, RowsSql, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::{Account, Rejection};
 use crate::ledger::charges::{Charge, open_charge};
@@ -27,10 +27,9 @@ const PUT_IDEMPOTENCY_RECORD: Sql = Sql::both(
      ON CONFLICT (user_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, task_id = excluded.task_id,
                                               receipt = excluded.receipt, created_at = excluded.created_at",
 );
-const INSERT_TASK: QueueSql = QueueSql {
-    // SQLite kept the column due_at; nothing reads it.
-    queue: Sql::per_database(
-        "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
+// SQLite kept the column due_at; nothing reads it.
+static INSERT_TASK: RowsSql = RowsSql::insert(Sql::per_database(
+    "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
                             fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context,
                             trace_state)
          VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, 0, $10, $11, $12, $13, 0, $14, $15, $16)",
@@ -38,18 +37,18 @@ const INSERT_TASK: QueueSql = QueueSql {
                             fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context,
                             trace_state)
          VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, $10, $11, $12, $13, 0, $14, $15, $16)",
-    ),
-    tasks: Sql::both(
-        "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
+));
+/// As long as the state of unfinished tasks is in `tasks`.
+static INSERT_TASK_WITH_STATE: RowsSql = RowsSql::insert(Sql::both(
+    "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
                             fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context,
                             trace_state)
          VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $8, 0, 0, $10, $11, $12, $13, 0, $14, $15, $16)",
-    ),
-};
-const ENQUEUE_TASK: Sql = Sql::both(
+));
+static ENQUEUE_TASK: RowsSql = RowsSql::insert(Sql::both(
     "INSERT INTO queue (task_id, shard, user_id, key_id, due_at, fence, deadline_at, failed_attempts, progress)
      VALUES ($1, $2, $3, $4, $5, 0, $6, 0, 0)",
-);
+));
 
 /// A submission.
 #[derive(Debug, Clone)]
@@ -195,8 +194,12 @@ impl Write for NewTask {
         }
         // 4. Queue the task for a worker.
         batch.note_inserted(List::Tasks, &self.id)?;
-        batch.queue(
-            batch.on_queue(&INSERT_TASK),
+        let insert = match batch.queue_table {
+            QueueTable::Queue => &INSERT_TASK,
+            QueueTable::Tasks => &INSERT_TASK_WITH_STATE,
+        };
+        batch.queue_row(
+            insert,
             args![
                 &self.id,
                 &self.user_id,
@@ -226,7 +229,7 @@ impl Write for NewTask {
                 self.created_at,
                 self.deadline_at
             ];
-            batch.queue(&ENQUEUE_TASK, args)?;
+            batch.queue_row(&ENQUEUE_TASK, args)?;
         }
         batch.tail.add(&TailEvent {
             kind: "task",

@@ -12,12 +12,12 @@ use tollgate_core::clock::HOUR;
 use tollgate_core::{Amount, Millis};
 
 use crate::chats::record::{ChatEnd, NewChat};
-use crate::db::{DbError, Sql, Tx, args};
+use crate::db::{DbError, RowsSql, Sql, Tx, args};
 
-const INSERT_PENDING: Sql = Sql::both(
+static INSERT_PENDING: RowsSql = RowsSql::insert(Sql::both(
     "INSERT INTO usage_pending (hour, model, user_id, key_id, channel, cost, requests, tokens, images, seconds, failed)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-);
+));
 
 /// What is counted; cost in billionths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl PendingUsage {
                 sums.seconds,
                 sums.failed
             ];
-            tx.queue(&INSERT_PENDING, args)?;
+            tx.queue_row(&INSERT_PENDING, args)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The open transaction that the operations of a batch share, with the balances that they move.
 
-use crate::db::{DbError, Row, Sql, Tx, Value};
+use crate::db::{DbError, Row, RowsSql, Sql, Tx, Value};
 use crate::ledger::balances::Balances;
 use crate::ledger::chat_rows::{EndedChat, insert_ended_chats};
 use crate::list_blocks::{self, List};
@@ -80,6 +80,15 @@ impl<'t, 'c> Batch<'t, 'c> {
     /// As [`Tx::queue`].
     pub(crate) fn queue(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
         self.tx()?.queue(sql, args)
+    }
+
+    /// As [`Tx::queue_row`].
+    pub(crate) fn queue_row(
+        &mut self,
+        rows: &'static RowsSql,
+        args: &[Value<'_>],
+    ) -> Result<(), DbError> {
+        self.tx()?.queue_row(rows, args)
     }
 
     /// As [`Tx::queue_one`].
