@@ -6,6 +6,7 @@ mod bare;
 mod bench_gateway;
 mod chat;
 mod fill;
+mod limits;
 mod lists;
 mod load;
 mod memory;
@@ -62,6 +63,8 @@ enum Part {
     Postgres,
     /// One, two and four nodes on one PostgreSQL; not part of a run of everything
     Nodes,
+    /// Rate limits of three nodes, with Redis and without; not part of a run of everything
+    Limits,
     /// Chats without traces, and with few and all recorded; not part of a run of everything
     Traces,
     /// Large results through S3, beside curl; not part of a run of everything
@@ -129,6 +132,9 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
     if options.only == Some(Part::Nodes) {
         nodes::measure(&binary, options.seconds, &mut table)?;
+    }
+    if options.only == Some(Part::Limits) {
+        limits::measure(&binary, &mut table)?;
     }
     if options.only == Some(Part::Traces) {
         traces::measure(&binary, options.seconds, &mut table)?;

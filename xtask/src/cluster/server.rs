@@ -29,7 +29,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts Redis or Valkey, without persistence. `None` if neither is installed.
-    pub(super) fn start_redis() -> Result<Option<Self>, String> {
+    pub(crate) fn start_redis() -> Result<Option<Self>, String> {
         let Some(program) = find(&["redis-server", "valkey-server"]) else {
             return Ok(None);
         };

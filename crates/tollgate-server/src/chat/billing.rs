@@ -20,7 +20,7 @@ use crate::chat::part_charges;
 use crate::config::Currency;
 use crate::http::errors;
 use crate::http::request_notes::{RequestNotes, SettledChat};
-use crate::metrics::{ChatTimes, EndedChat, Metrics};
+use crate::metrics::{ChatHoldKind, ChatTimes, EndedChat, Metrics};
 use crate::otel::ChatContent;
 
 /// How often a settlement is tried while the database is away, and the pause between.
@@ -137,6 +137,15 @@ impl Bill {
         } else {
             ChatHold::None
         };
+        let place = match &hold {
+            ChatHold::None => None,
+            ChatHold::Reserved(_) => Some(ChatHoldKind::Memory),
+            ChatHold::Granted(_) => Some(ChatHoldKind::Grant),
+            ChatHold::Stored => Some(ChatHoldKind::Database),
+        };
+        if let Some(place) = place {
+            context.metrics.chat_held(place);
+        }
         Ok(Self {
             context: Arc::clone(context),
             chat: Some(chat),

@@ -147,6 +147,7 @@ impl Heartbeat {
             if let Err(e) = self.store.return_unused_grants(now).await {
                 tracing::warn!(error = %e, "cannot give back grants of this node");
             }
+            self.metrics.set_grants(self.store.count_grants());
         }
     }
 }

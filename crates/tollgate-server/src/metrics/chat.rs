@@ -83,10 +83,22 @@ pub(super) struct ChatMetrics {
     request_tokens: OnceLock<LinkedHistograms>,
     failures: IntCounterVec,
     tokens: IntCounterVec,
+    holds: [(ChatHoldKind, IntCounter); 3],
     estimated: IntCounterVec,
     clamped: IntCounterVec,
     debt: CounterVec,
     drift: GaugeVec,
+}
+
+/// Where the money of a chat is held while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatHoldKind {
+    /// In memory, of the balance: one process has the database.
+    Memory,
+    /// In memory, of a grant that this node has.
+    Grant,
+    /// In the database.
+    Database,
 }
 
 /// What counts chats of one channel with one outcome.
@@ -133,9 +145,21 @@ impl ChatMetrics {
         registry
             .register(Box::new(drift.clone()))
             .expect("a new name");
+        let holds = counters(
+            "tollgate_chat_holds_total",
+            "Chats whose worst case was held, by where",
+            &["place"],
+        );
+        let holds = [
+            (ChatHoldKind::Memory, "memory"),
+            (ChatHoldKind::Grant, "grant"),
+            (ChatHoldKind::Database, "database"),
+        ]
+        .map(|(kind, place)| (kind, holds.with_label_values(&[place])));
         Self {
             drift,
             debt,
+            holds,
             estimated: counters(
                 "tollgate_chat_estimated_total",
                 "Chats whose tokens were counted here because the upstream's count is missing",
@@ -227,6 +251,13 @@ impl ChatMetrics {
 
     pub(super) fn clamped(&self, channel: &str, model: &str) {
         self.clamped.with_label_values(&[channel, model]).inc();
+    }
+
+    pub(super) fn held(&self, place: ChatHoldKind) {
+        let counters = self.holds.iter();
+        for (_, count) in counters.filter(|(kind, _)| *kind == place) {
+            count.inc();
+        }
     }
 
     pub(super) fn debt(&self, model: &str, debt: Amount) {

@@ -11,6 +11,7 @@ pub(super) struct ClusterMetrics {
     leader: Gauge,
     clock_offset: Gauge,
     not_ready: GaugeVec,
+    grants: Gauge,
     replica_up: OnceLock<Gauge>,
     registry: Registry,
 }
@@ -39,6 +40,10 @@ impl ClusterMetrics {
                 "tollgate_clock_offset_seconds",
                 "How far the clock of this node is ahead of the database's",
             ),
+            grants: gauge(
+                "tollgate_grants",
+                "Grants that this node has: money that it serves chats from",
+            ),
             not_ready: super::register(
                 registry,
                 GaugeVec::new(not_ready, &["cause"]).expect("a good name"),
@@ -51,6 +56,10 @@ impl ClusterMetrics {
     pub(super) fn set_nodes(&self, count: u32, is_leader: bool) {
         self.nodes.set(f64::from(count));
         self.leader.set(f64::from(u8::from(is_leader)));
+    }
+
+    pub(super) fn set_grants(&self, count: usize) {
+        self.grants.set(count as f64);
     }
 
     /// Registers the gauge when it is first set: there is none without a replica.

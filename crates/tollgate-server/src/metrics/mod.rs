@@ -22,7 +22,7 @@ use tollgate_core::{Amount, Millis};
 use tollgate_store::{Reconciled, StoreTotals, WriterStats};
 
 use chat::ChatMetrics;
-pub use chat::{ChatTimes, EndedChat, FIRST_TOKEN_SECONDS, REQUEST_TOKENS};
+pub use chat::{ChatHoldKind, ChatTimes, EndedChat, FIRST_TOKEN_SECONDS, REQUEST_TOKENS};
 use cluster::ClusterMetrics;
 pub use exemplars::{Exemplar, Exemplars};
 use exemplars::{ExemplarStore, LinkedHistogram};
@@ -279,6 +279,16 @@ impl Metrics {
     /// A chat was charged more than there was.
     pub fn chat_debt(&self, model: &str, debt: Amount) {
         self.chats.debt(model, debt);
+    }
+
+    /// The worst case of a chat is held there.
+    pub fn chat_held(&self, place: ChatHoldKind) {
+        self.chats.held(place);
+    }
+
+    /// How many grants this node has.
+    pub fn set_grants(&self, count: usize) {
+        self.cluster.set_grants(count);
     }
 
     /// How many nodes are alive and ready, and whether this one leads.

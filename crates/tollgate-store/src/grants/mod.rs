@@ -100,6 +100,11 @@ impl Grants {
         (step, write)
     }
 
+    /// How many there are, those that end included.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().count()
+    }
+
     /// What running chats of this node have reserved of a user's balance and of a key's quota.
     pub(crate) fn reserved_amounts(&self, account: Account<'_>) -> [Amount; 2] {
         self.lock().reserved_amounts(account)

@@ -428,6 +428,10 @@ impl GrantsState {
         }
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.grants.len()
+    }
+
     /// The sums over the grants of a user and of a key.
     pub(super) fn reserved_amounts(&self, account: Account<'_>) -> [Amount; 2] {
         let mut sums = [Amount::ZERO; 2];

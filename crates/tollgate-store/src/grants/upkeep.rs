@@ -38,6 +38,11 @@ impl Store {
         }
     }
 
+    /// How many grants this process has.
+    pub fn count_grants(&self) -> usize {
+        self.writer.grants.count()
+    }
+
     /// Reserves `amount` from a grant of this node; `None` if the chat must be held in the database.
     pub(crate) async fn reserve_from_grant(
         &self,

@@ -19,6 +19,7 @@ on_sqlite!(
     browsers_are_allowed,
     unknown_paths_and_methods,
 );
+on_both!(where_the_money_of_chats_is_held_is_counted);
 
 const MODEL: &str = "gemini-2.5-flash";
 const SAY: &str = "[[sandbox:say=one two three]]";
@@ -30,6 +31,37 @@ fn request(format: Format, stream: bool, text: &str) -> ChatRequest {
 async fn send(client: &Client, format: Format, stream: bool, request: &ChatRequest) -> ChatReply {
     let reply = format.send(client, MODEL, stream, &request.body).await;
     reply.unwrap_or_else(|error| panic!("{format:?} {stream}: {error:?}"))
+}
+
+async fn where_the_money_of_chats_is_held_is_counted(backend: Backend) {
+    let price = "[price.\"gemini-2.5-flash\"]\ninput_per_million = 1\noutput_per_million = 1";
+    let gateway = Setup::new(backend).config(price).start().await;
+    let client = gateway.funded_client("10").await;
+    for _ in 0..3 {
+        let request = request(Format::Chat, false, SAY);
+        send(&client, Format::Chat, false, &request).await;
+    }
+    let held = async |place: &str| {
+        let name = format!("tollgate_chat_holds_total{{place=\"{place}\"}}");
+        gateway.metric(&name).await
+    };
+    let held = [
+        held("memory").await,
+        held("grant").await,
+        held("database").await,
+    ];
+    let expected = match backend {
+        Backend::Sqlite => [3.0, 0.0, 0.0],
+        // The first chat of a key does not wait for a grant.
+        Backend::Postgres => [0.0, 2.0, 1.0],
+    };
+    assert_eq!(held, expected);
+    // Grants are given back when no chat has needed them for some seconds.
+    until_true("no grant to be left", async || {
+        gateway.metric("tollgate_grants").await < 0.5
+    })
+    .await;
+    gateway.close().await;
 }
 
 async fn every_format_complete_and_streamed(backend: Backend) {
