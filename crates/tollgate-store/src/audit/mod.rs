@@ -59,7 +59,7 @@ impl Store {
             }
             Readers::Postgres { config, .. } => {
                 let mut connection = postgres::Connection::open(config).await?;
-                let mut tx = Tx::Postgres(connection.begin_snapshot().await?);
+                let mut tx = Tx::Postgres(connection.begin_snapshot());
                 Ok(check_all(&mut tx, progress).await?)
             }
         }

@@ -100,25 +100,23 @@ impl Connection {
     }
 
     /// Begins a read-write transaction.
-    pub(crate) async fn begin(&mut self) -> Result<Transaction<'_>, DbError> {
+    pub(crate) fn begin(&mut self) -> Transaction<'_> {
         // Not left to the server's default: a statement that waited for a lock must see what the other
         // transaction committed.
         self.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-            .await
     }
 
     /// Begins a read-only transaction on one snapshot.
-    pub(crate) async fn begin_snapshot(&mut self) -> Result<Transaction<'_>, DbError> {
+    pub(crate) fn begin_snapshot(&mut self) -> Transaction<'_> {
         self.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            .await
     }
 
-    async fn begin_with(&mut self, begin: &str) -> Result<Transaction<'_>, DbError> {
-        self.client.batch_execute(begin).await.map_err(db_error)?;
-        Ok(Transaction {
+    fn begin_with(&mut self, begin: &'static str) -> Transaction<'_> {
+        Transaction {
             conn: self,
+            begin: Some(begin),
             queued: Vec::new(),
-        })
+        }
     }
 
     async fn statement(&mut self, sql: &Sql) -> Result<Statement, DbError> {
@@ -135,8 +133,13 @@ impl Connection {
 /// An open transaction. If it is dropped without [`Transaction::commit`] or a rollback, the connection must be discarded.
 pub(crate) struct Transaction<'c> {
     conn: &'c mut Connection,
+    /// Sent with the first statement, so that it costs no round trip of its own.
+    begin: Option<&'static str>,
     queued: Vec<Queued>,
 }
+
+/// A query with its parameters.
+pub(crate) type Query<'q> = (&'q Sql, &'q [Value<'q>]);
 
 impl Transaction<'_> {
     pub(crate) async fn query(
@@ -144,14 +147,23 @@ impl Transaction<'_> {
         sql: &Sql,
         args: &[Value<'_>],
     ) -> Result<Vec<Row>, DbError> {
-        self.flush().await?;
-        let statement = self.conn.statement(sql).await?;
-        rows(&self.conn.client, &statement, args).await
+        let rows = self.query_all(&[(sql, args)]).await?;
+        Ok(rows.into_iter().next().unwrap_or_default())
+    }
+
+    /// Runs queries in one round trip, in their order, and returns the rows of each.
+    pub(crate) async fn query_all(
+        &mut self,
+        queries: &[Query<'_>],
+    ) -> Result<Vec<Vec<Row>>, DbError> {
+        let queued = merge(std::mem::take(&mut self.queued));
+        Ok(self.exchange(queued, queries).await?.1)
     }
 
     pub(crate) async fn execute(&mut self, sql: &Sql, args: &[Value<'_>]) -> Result<u64, DbError> {
         self.flush().await?;
         let statement = self.conn.statement(sql).await?;
+        self.send_begin().await?;
         self.conn
             .client
             .execute_raw(&statement, args.iter().map(Parameter))
@@ -159,9 +171,22 @@ impl Transaction<'_> {
             .map_err(db_error)
     }
 
+    async fn send_begin(&mut self) -> Result<(), DbError> {
+        match self.begin.take() {
+            Some(begin) => self
+                .conn
+                .client
+                .batch_execute(begin)
+                .await
+                .map_err(db_error),
+            None => Ok(()),
+        }
+    }
+
     /// Runs several statements separated by semicolons.
     pub(crate) async fn script(&mut self, text: &str) -> Result<(), DbError> {
         self.flush().await?;
+        self.send_begin().await?;
         self.conn.client.batch_execute(text).await.map_err(db_error)
     }
 
@@ -199,50 +224,78 @@ impl Transaction<'_> {
             args,
             expected: None,
         });
-        self.send(queued.collect()).await
+        Ok(self.exchange(queued.collect(), &[]).await?.0)
     }
 
-    /// Sends the queued statements in one round trip. The server runs them in order.
+    /// Sends the queued statements in one round trip.
     pub(crate) async fn flush(&mut self) -> Result<(), DbError> {
         if self.queued.is_empty() {
             return Ok(());
         }
-        let queued = std::mem::take(&mut self.queued);
-        self.send(merge(queued)).await.map(drop)
+        let queued = merge(std::mem::take(&mut self.queued));
+        self.exchange(queued, &[]).await.map(drop)
     }
 
-    async fn send(&mut self, queued: Vec<Queued>) -> Result<Vec<u64>, DbError> {
-        let mut ready = Vec::with_capacity(queued.len());
-        for one in queued {
-            ready.push((self.conn.statement(one.sql).await?, one));
+    /// Sends statements and then queries in one round trip, after `BEGIN` if that was not sent yet. The server runs them in order. Returns how many rows
+    /// each statement changed, and the rows of each query.
+    async fn exchange(
+        &mut self,
+        queued: Vec<Queued>,
+        queries: &[Query<'_>],
+    ) -> Result<(Vec<u64>, Vec<Vec<Row>>), DbError> {
+        let mut statements = Vec::with_capacity(queued.len() + queries.len());
+        let sent = queued.iter().map(|one| one.sql);
+        for sql in sent.chain(queries.iter().map(|(sql, _)| *sql)) {
+            statements.push(self.conn.statement(sql).await?);
         }
+        let (for_queued, for_queries) = statements.split_at(queued.len());
+        let begin = self.begin.take();
         let client = &self.conn.client;
-        let mut answers = Vec::with_capacity(ready.len());
-        for (statement, one) in &ready {
+        // The first poll of each sends it, so they go out in this order.
+        let mut begun = begin.map(|begin| Box::pin(client.batch_execute(begin)));
+        let begun_early = match &mut begun {
+            Some(begun) => Some(futures_util::poll!(begun)),
+            None => None,
+        };
+        let mut answers = Vec::with_capacity(queued.len());
+        for (statement, one) in for_queued.iter().zip(&queued) {
             let args = one.args.iter().map(Parameter);
             let mut answer = Box::pin(client.execute_raw(statement, args));
-            // The first poll sends a statement: they go out in the order of the queue.
             let early = futures_util::poll!(&mut answer);
             answers.push((answer, early));
         }
-        let mut counts = Vec::with_capacity(ready.len());
-        for ((answer, early), (_, one)) in answers.into_iter().zip(&ready) {
-            let result = match early {
-                Poll::Ready(result) => result,
-                Poll::Pending => answer.await,
-            };
-            let changed = result.map_err(db_error)?;
+        let mut read = Vec::with_capacity(queries.len());
+        for (statement, (_, args)) in for_queries.iter().zip(queries) {
+            let mut answer = Box::pin(rows(client, statement, args));
+            let early = futures_util::poll!(&mut answer);
+            read.push((answer, early));
+        }
+        if let Some(begun) = begun {
+            finish(begun, begun_early.unwrap_or(Poll::Pending))
+                .await
+                .map_err(db_error)?;
+        }
+        let mut counts = Vec::with_capacity(queued.len());
+        for ((answer, early), one) in answers.into_iter().zip(&queued) {
+            let changed = finish(answer, early).await.map_err(db_error)?;
             if let Some(expected) = one.expected {
                 super::sql::expect_changed(expected, changed, one.sql)?;
             }
             counts.push(changed);
         }
-        Ok(counts)
+        let mut found = Vec::with_capacity(queries.len());
+        for (answer, early) in read {
+            found.push(finish(answer, early).await?);
+        }
+        Ok((counts, found))
     }
 
     /// Commits. After an `Unavailable` error it is unknown whether the commit happened.
     pub(crate) async fn commit(mut self) -> Result<(), DbError> {
         self.flush().await?;
+        if self.begin.is_some() {
+            return Ok(());
+        }
         self.conn
             .client
             .batch_execute("COMMIT")
@@ -252,11 +305,22 @@ impl Transaction<'_> {
 
     /// Rolls back.
     pub(crate) async fn roll_back(self) -> Result<(), DbError> {
+        if self.begin.is_some() {
+            return Ok(());
+        }
         self.conn
             .client
             .batch_execute("ROLLBACK")
             .await
             .map_err(db_error)
+    }
+}
+
+/// The outcome of a future that was polled once.
+async fn finish<F: Future + Unpin>(future: F, early: Poll<F::Output>) -> F::Output {
+    match early {
+        Poll::Ready(output) => output,
+        Poll::Pending => future.await,
     }
 }
 

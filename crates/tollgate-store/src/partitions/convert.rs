@@ -59,7 +59,7 @@ pub(super) async fn run(
         }
     };
     for (table, _) in TABLES {
-        let mut tx = connection.begin().await?;
+        let mut tx = connection.begin();
         tx.script(&format!("ALTER TABLE {table} VALIDATE CONSTRAINT {NAME}"))
             .await?;
         tx.commit().await?;
@@ -68,7 +68,7 @@ pub(super) async fn run(
     let script = include_str!("convert.sql")
         .replace("{bound}", &bound)
         .replace("{day}", &day);
-    let mut tx = connection.begin().await?;
+    let mut tx = connection.begin();
     tx.script(LIMITS).await?;
     tx.script(&script).await?;
     tx.commit().await?;
@@ -81,7 +81,7 @@ pub(super) async fn run(
 
 /// The bound in the constraints, if there are any.
 async fn read_bound(connection: &mut postgres::Connection) -> Result<Option<String>, StoreError> {
-    let mut tx = connection.begin_snapshot().await?;
+    let mut tx = connection.begin_snapshot();
     let mut rows = tx.query(&BOUND, &[]).await?;
     tx.commit().await?;
     Ok(rows.first_mut().map(|row| row.text(0)).transpose()?)
@@ -92,7 +92,7 @@ async fn change(
     connection: &mut postgres::Connection,
     statement: impl Fn((&str, &str)) -> String,
 ) -> Result<(), StoreError> {
-    let mut tx = connection.begin().await?;
+    let mut tx = connection.begin();
     tx.script(LIMITS).await?;
     for table in TABLES {
         tx.script(&statement(table)).await?;

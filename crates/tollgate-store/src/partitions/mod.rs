@@ -175,7 +175,7 @@ async fn run_round(
 
 /// The partitions in the order of their ids; none if the tables are not partitioned.
 async fn list(connection: &mut postgres::Connection) -> Result<Vec<Partition>, StoreError> {
-    let mut tx = connection.begin_snapshot().await?;
+    let mut tx = connection.begin_snapshot();
     let mut rows = tx.query(&PARTITIONS, &[]).await?;
     tx.commit().await?;
     Ok(read_partitions(&mut rows)?)
@@ -192,7 +192,7 @@ async fn add(
         .replace("{from}", &last.until)
         .replace("{until}", &id::min_task_id_at(until))
         .replace("{day}", &day_name(until));
-    let mut tx = connection.begin().await?;
+    let mut tx = connection.begin();
     tx.script(LIMITS).await?;
     tx.script(&script).await?;
     tx.commit().await?;
@@ -207,14 +207,14 @@ async fn drop_if_expired(
     ended_until: Millis,
 ) -> Result<(), StoreError> {
     let (suffix, ends_at) = (&partition.suffix, partition.ends_at());
-    let mut tx = connection.begin_snapshot().await?;
+    let mut tx = connection.begin_snapshot();
     let of_partition = args![&partition.from, &partition.until, ended_until];
     let kept = tx.query(&NOT_EXPIRED, of_partition).await?;
     tx.commit().await?;
     if !kept.is_empty() {
         return Ok(());
     }
-    let mut tx = connection.begin().await?;
+    let mut tx = connection.begin();
     tx.script(LIMITS).await?;
     tx.script("LOCK TABLE ONLY tasks, ONLY attempts, ONLY callbacks, ONLY callback_tries IN ACCESS EXCLUSIVE MODE")
         .await?;

@@ -184,7 +184,7 @@ impl Store {
 
 async fn move_on_postgres(config: &tokio_postgres::Config, now: Millis) -> Result<(), StoreError> {
     let mut connection = postgres::Connection::open(config).await?;
-    let mut tx = Tx::Postgres(connection.begin().await?);
+    let mut tx = Tx::Postgres(connection.begin());
     if let Tx::Postgres(pg) = &mut tx {
         pg.script(LOCK_ALONE).await?;
     }

@@ -118,7 +118,7 @@ impl Link {
 async fn migrate_postgres(connection: &mut postgres::Connection) -> Result<(), StoreError> {
     let mut tries = 1;
     loop {
-        let mut tx = Tx::Postgres(connection.begin().await?);
+        let mut tx = Tx::Postgres(connection.begin());
         match migrate(&mut tx).await {
             Ok(()) => {
                 if let Tx::Postgres(tx) = tx {
@@ -174,7 +174,7 @@ async fn commit_postgres(
         Some(conn) => conn,
         None => postgres::Connection::open(config).await?,
     };
-    let tx = conn.begin().await?;
+    let tx = conn.begin();
     let (is_usable, result) = commit_in_transaction(tx, jobs, memory, commit_in_doubt).await;
     if is_usable {
         *connection = Some(conn);
