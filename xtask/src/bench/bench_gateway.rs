@@ -2,6 +2,7 @@
 //! so that what is measured is not image generation; and what every part of the bench asks
 //! of it.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::load::{Answer, Connection, Requests, Target, request};
 use crate::gateway::Gateway;
+use crate::process::TempDir;
 
 const SETTINGS: &str = r#"
 drain_s = 1
@@ -51,15 +53,19 @@ impl BenchGateway {
         users: usize,
     ) -> Result<Self, String> {
         let gateway = start(binary, environment)?;
-        let mut keys = Vec::new();
-        for number in 0..users {
-            let user = format!("bench{number}");
+        let keys: Vec<String> = (0..users)
+            .map(|number| format!("sk-{number:048}"))
+            .collect();
+        let rows = keys.iter().enumerate().map(|(number, key)| {
             // Plenty, not unlimited: the guard on the balance is part of what is measured.
-            gateway.record(&["user", "create", &user, "--balance", "1000000"])?;
-            let key = gateway.record(&["key", "create", "--user", &user])?;
-            let key = key["key"].as_str().ok_or("`key create` printed no key")?;
-            keys.push(key.to_owned());
-        }
+            let row = json!({"user": format!("bench{number}"), "balance": 1_000_000, "key": key});
+            format!("{row}\n")
+        });
+        let folder = TempDir::new("bench-keys")?;
+        let file = folder.path().join("keys.jsonl");
+        fs::write(&file, rows.collect::<String>())
+            .map_err(|e| format!("{}: {e}", file.display()))?;
+        gateway.record(&["import", &file.to_string_lossy()])?;
         // The running server sees it within a second.
         std::thread::sleep(Duration::from_secs(1));
         Ok(Self {
