@@ -2,6 +2,7 @@
 //! with the nodes. As many nodes with a server each show what the same number of processes on these processors costs without anything in common. Then plain
 //! chats of one busy user on three nodes. The server keeps its data in a temporary folder and does not wait for the disk.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ const NODES: [usize; 3] = [1, 2, 4];
 /// Of all nodes together, or of each.
 const CONNECTIONS: usize = 64;
 /// With so many, nodes seldom wait for a row that another has locked. One user is measured as well.
-const USERS: usize = 1_000;
+const USERS: usize = 10_000;
 /// Operations for each second of the database's processor, of four nodes beside one.
 const KEPT: f64 = 0.9;
 const BUSY_NODES: usize = 3;
@@ -150,9 +151,11 @@ async fn of_submissions(
         .iter()
         .map(|node| {
             let orders = node.submissions();
+            // Each node has its own order of users.
+            let hasher = RandomState::new();
             let requests: Requests = Arc::new(move |number| {
-                let at = usize::try_from(number).unwrap_or(0) % orders.len();
-                orders[at].clone()
+                let at = hasher.hash_one(number) % orders.len() as u64;
+                orders[usize::try_from(at).unwrap_or(0)].clone()
             });
             node.target(&requests)
         })
