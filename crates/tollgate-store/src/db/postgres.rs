@@ -252,9 +252,9 @@ impl Transaction<'_> {
         let begin = self.begin.take();
         let client = &self.conn.client;
         // The first poll of each sends it, so they go out in this order.
-        let mut begun = begin.map(|begin| Box::pin(client.batch_execute(begin)));
-        let begun_early = match &mut begun {
-            Some(begun) => Some(futures_util::poll!(begun)),
+        let mut started = begin.map(|begin| Box::pin(client.batch_execute(begin)));
+        let started_early = match &mut started {
+            Some(started) => Some(futures_util::poll!(started)),
             None => None,
         };
         let mut answers = Vec::with_capacity(queued.len());
@@ -270,8 +270,8 @@ impl Transaction<'_> {
             let early = futures_util::poll!(&mut answer);
             read.push((answer, early));
         }
-        if let Some(begun) = begun {
-            finish(begun, begun_early.unwrap_or(Poll::Pending))
+        if let Some(started) = started {
+            finish(started, started_early.unwrap_or(Poll::Pending))
                 .await
                 .map_err(db_error)?;
         }
