@@ -20,7 +20,7 @@ const NODES: [usize; 3] = [1, 2, 4];
 /// Of all nodes together, or of each.
 const CONNECTIONS: usize = 64;
 /// With so many, nodes seldom wait for a row that another has locked. One user is measured as well.
-const USERS: usize = 10_000;
+const USERS: usize = 1_000;
 /// Operations for each second of the database's processor, of four nodes beside one.
 const KEPT: f64 = 0.9;
 const BUSY_NODES: usize = 3;
