@@ -9,6 +9,7 @@
 //! `(ref, kind)` makes each movement of a charge happen at most once. What was spent of a budget is counted with each movement ([`budgets`]).
 
 pub(crate) mod account;
+mod balance_rows;
 pub(crate) mod balances;
 pub(crate) mod budgets;
 pub(crate) mod charges;
