@@ -1,5 +1,6 @@
 //! Background loops of the process: one that ends or panics is restarted, and says so in the log and the metrics.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,16 +16,30 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// A loop that ran this long starts again with the first pause.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
+/// Starts a loop.
+type Start<'a> = dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync + 'a;
+
 /// Runs a loop until it returns after `stop` has fired; before that, and whenever it panics, it is started again. Dropping the
 /// future stops the loop.
-pub async fn run_forever<Loop>(
+pub fn run_forever<'a, Loop>(
     name: &'static str,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
-    start: impl Fn() -> Loop,
-) where
+    start: impl Fn() -> Loop + Send + Sync + 'a,
+) -> impl Future<Output = ()> + Send + 'a
+where
     Loop: Future<Output = ()> + Send + 'static,
 {
+    // Behind a pointer: the code below is compiled once, not once for each loop.
+    restart_forever(name, metrics, stop, Box::new(move || Box::pin(start())))
+}
+
+async fn restart_forever(
+    name: &'static str,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+    start: Box<Start<'_>>,
+) {
     let mut pause = FIRST_PAUSE;
     loop {
         let started = Instant::now();
@@ -60,7 +75,7 @@ mod tests {
     use crate::metrics::TextFormat;
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_that_ends_or_panics_is_restarted_until_it_is_told_to_stop() {
+    async fn a_loop_that_ends_or_panics_is_restarted_until_it_is_stopped() {
         let (metrics, stop) = (Arc::new(Metrics::new()), CancellationToken::new());
         let starts = Arc::new(AtomicU32::new(0));
         let start = {
