@@ -226,7 +226,8 @@ fn egress_client(config: &Config) -> egress::Client {
 
 fn redis_client(config: &Config, metrics: &Metrics) -> Result<Option<Arc<RedisClient>>, String> {
     let url = config.limits.redis_url.as_ref();
-    let client = url.map(|url| RedisClient::new(url, metrics.register_redis()));
+    let timeout = config.limits.redis_timeout;
+    let client = url.map(|url| RedisClient::new(url, timeout, metrics.register_redis()));
     Ok(client.transpose()?.map(Arc::new))
 }
 

@@ -152,7 +152,12 @@ mod tests {
 
     fn memory(secrets_key: &str) -> SealedMemory {
         let url = Secret::new("redis://127.0.0.1:1");
-        let redis = RedisClient::new(&url, Metrics::new().register_redis()).unwrap();
+        let redis = RedisClient::new(
+            &url,
+            Duration::from_secs(1),
+            Metrics::new().register_redis(),
+        )
+        .unwrap();
         SealedMemory::new(Arc::new(redis), &Secret::new(secrets_key))
     }
 

@@ -14,7 +14,7 @@ use tollgate_upstream::Channel;
 use tollgate_upstream::channel::{ChannelModel, ChannelTimeLimits};
 
 use super::addresses;
-use super::fields::{optional_seconds, optional_whole, whole};
+use super::fields::{integer, optional_integer, optional_seconds};
 use crate::providers;
 
 const MAX_NAME: usize = 64;
@@ -35,11 +35,11 @@ pub(super) struct ChannelSettings {
     admin_key: Option<String>,
     #[serde(default, deserialize_with = "models")]
     models: Vec<ChannelModel>,
-    #[serde(default, deserialize_with = "whole::<_, _, -1_000_000, 1_000_000>")]
+    #[serde(default, deserialize_with = "integer::<_, _, -1_000_000, 1_000_000>")]
     priority: i64,
-    #[serde(default = "one", deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    #[serde(default = "one", deserialize_with = "integer::<_, _, 1, 1_000_000>")]
     weight: u32,
-    #[serde(default, deserialize_with = "optional_whole::<_, _, 1, 1_000_000>")]
+    #[serde(default, deserialize_with = "optional_integer::<_, _, 1, 1_000_000>")]
     max_concurrency: Option<u32>,
     #[serde(default, deserialize_with = "formats")]
     apis: Option<Vec<String>>,
@@ -57,7 +57,7 @@ pub(super) struct ChannelSettings {
     fetch_urls: Option<bool>,
     #[serde(default)]
     trace_context: bool,
-    #[serde(default, deserialize_with = "optional_whole::<_, _, 10, 3_600_000>")]
+    #[serde(default, deserialize_with = "optional_integer::<_, _, 10, 3_600_000>")]
     poll_ms: Option<u64>,
     #[serde(default)]
     options: Map<String, Json>,

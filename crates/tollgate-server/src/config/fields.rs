@@ -41,9 +41,9 @@ impl<'de> Deserialize<'de> for Digits {
 
 /// A whole number from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Whole<const MIN: i64, const MAX: i64>(pub(super) i64);
+pub(super) struct BoundedInteger<const MIN: i64, const MAX: i64>(pub(super) i64);
 
-impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Digits(text) = Digits::deserialize(deserializer)?;
         let number = text.parse().ok().filter(|n| (MIN..=MAX).contains(n));
@@ -56,31 +56,31 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
 }
 
 /// A whole number from `MIN` to `MAX`, as a `T` that has room for it.
-pub(super) fn whole<'de, D, T, const MIN: i64, const MAX: i64>(
+pub(super) fn integer<'de, D, T, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<i64>,
 {
-    let Whole(number) = Whole::<MIN, MAX>::deserialize(deserializer)?;
+    let BoundedInteger(number) = BoundedInteger::<MIN, MAX>::deserialize(deserializer)?;
     T::try_from(number).map_err(|_| D::Error::custom("is too large for this machine"))
 }
 
 /// The same for a setting without a default.
-pub(super) fn optional_whole<'de, D, T, const MIN: i64, const MAX: i64>(
+pub(super) fn optional_integer<'de, D, T, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<i64>,
 {
-    whole::<D, T, MIN, MAX>(deserializer).map(Some)
+    integer::<D, T, MIN, MAX>(deserializer).map(Some)
 }
 
 /// Seconds, at least 1.
 pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    whole::<D, u64, 1, MAX_S>(deserializer).map(Duration::from_secs)
+    integer::<D, u64, 1, MAX_S>(deserializer).map(Duration::from_secs)
 }
 
 /// Seconds, at least 1, of a setting without a default.
@@ -92,7 +92,17 @@ pub(super) fn optional_seconds<'de, D: Deserializer<'de>>(
 
 /// Milliseconds, at most a day.
 pub(super) fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    whole::<D, u64, 0, DAY_MS>(deserializer).map(Duration::from_millis)
+    millis_within::<D, 0, DAY_MS>(deserializer)
+}
+
+/// Milliseconds from `MIN` to `MAX`.
+pub(super) fn millis_within<'de, D, const MIN: i64, const MAX: i64>(
+    deserializer: D,
+) -> Result<Duration, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    integer::<D, u64, MIN, MAX>(deserializer).map(Duration::from_millis)
 }
 
 /// A duration as whole seconds.

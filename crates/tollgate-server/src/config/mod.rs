@@ -58,7 +58,7 @@ use channels::ChannelSettings;
 use checks::{check_channel_names, check_price_keys};
 use deserializer::{Error, deserialize};
 use document::{Table, Variables};
-use fields::{optional_whole, whole};
+use fields::{integer, optional_integer};
 use report::SettingOrigins;
 use storage::StorageLocation;
 use url::Url;
@@ -195,7 +195,7 @@ struct Settings {
     #[serde(deserialize_with = "addresses::database")]
     database: addresses::DatabaseSettings,
     demo: bool,
-    #[serde(deserialize_with = "whole::<_, _, 0, 3_600>")]
+    #[serde(deserialize_with = "integer::<_, _, 0, 3_600>")]
     drain_s: u64,
     expiry: Expiry,
     fairness: Fairness,
@@ -289,7 +289,7 @@ struct ModelSettings {
 struct StorageSettings {
     #[serde(deserialize_with = "storage::storage_url")]
     url: StorageLocation,
-    #[serde(deserialize_with = "optional_whole::<_, _, 0, 1_000_000_000>")]
+    #[serde(deserialize_with = "optional_integer::<_, _, 0, 1_000_000_000>")]
     reserve_mb: Option<u64>,
     /// Of S3, if the URL has none.
     #[serde(deserialize_with = "storage::endpoint")]

@@ -43,7 +43,7 @@ impl Default for Traces {
 
 /// Whole seconds, at most a day.
 fn metrics_interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    fields::whole::<D, u64, 0, DAY_S>(deserializer).map(Duration::from_secs)
+    fields::integer::<D, u64, 0, DAY_S>(deserializer).map(Duration::from_secs)
 }
 
 /// `NAME=VALUE,…`, which no error repeats: values are keys.

@@ -11,7 +11,9 @@ use tollgate_core::{Millis, Secret, TaskKind};
 use tollgate_store::RateLimits;
 
 use super::addresses;
-use super::fields::{DAY_S, MAX_S, as_millis, as_seconds, millis, optional_whole, seconds, whole};
+use super::fields::{
+    DAY_S, MAX_S, as_millis, as_seconds, integer, millis, millis_within, optional_integer, seconds,
+};
 
 /// More tokens than any model generates.
 const MAX_TOKENS: i64 = 100_000_000;
@@ -21,14 +23,14 @@ const MAX_RATE: i64 = u32::MAX as i64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expiry {
-    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
     images_s: i64,
-    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
     long_s: i64,
-    #[serde(deserialize_with = "whole::<_, _, 0, { MAX_S / DAY_S }>")]
+    #[serde(deserialize_with = "integer::<_, _, 0, { MAX_S / DAY_S }>")]
     tasks_days: i64,
     /// Stands for `tasks_days`.
-    #[serde(deserialize_with = "optional_whole::<_, _, 0, MAX_S>")]
+    #[serde(deserialize_with = "optional_integer::<_, _, 0, MAX_S>")]
     tasks_s: Option<i64>,
 }
 
@@ -64,11 +66,11 @@ impl Expiry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeLimits {
-    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
     image_s: i64,
-    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
     video_s: i64,
-    #[serde(deserialize_with = "whole::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
     speech_s: i64,
     /// Connect timeout of a chat's upstream, name resolution and TLS included.
     #[serde(
@@ -122,7 +124,7 @@ impl TimeLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Leases {
-    #[serde(deserialize_with = "whole::<_, _, 1, 3_600>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 3_600>")]
     seconds: i64,
 }
 
@@ -144,16 +146,16 @@ impl Leases {
 #[serde(default, deny_unknown_fields)]
 pub struct Workers {
     /// Permits for tasks that are worked on within a call; at least 1.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_024>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
     pub calls: usize,
     /// Permits for tasks that wait in providers' queues; at least 1. Further tasks wait in the gateway's own queue.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000>")]
     pub open: usize,
     /// Results downloaded at the same time; at least 1.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_024>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
     pub downloads: usize,
     /// Tasks whose references are fetched at the same time, at least 1; they need no permit of `calls`.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_024>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
     pub fetches: usize,
 }
 
@@ -173,16 +175,16 @@ impl Default for Workers {
 #[serde(default, deny_unknown_fields)]
 pub struct Fairness {
     /// Percent of the permits of workers, fetches and channels that are kept for users who have none, 0 to 90.
-    #[serde(deserialize_with = "whole::<_, _, 0, 90>")]
+    #[serde(deserialize_with = "integer::<_, _, 0, 90>")]
     pub reserve_percent: usize,
     /// Unfinished tasks of one user; a further submission is rejected with 429.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000_000>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000_000>")]
     pub unfinished_tasks: u32,
     /// Webhooks of one user that wait to be delivered; a further submission with a `callback_url` is rejected with 429.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000_000>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000_000>")]
     pub waiting_webhooks: u32,
     /// MB (of 1,048,576 bytes) of uploads of one user that have not expired; a further upload is rejected with 429.
-    #[serde(deserialize_with = "whole::<_, _, 20, 1_000_000_000>")]
+    #[serde(deserialize_with = "integer::<_, _, 20, 1_000_000_000>")]
     pub upload_mb: u64,
     /// Weights of users by name, 1 to 1000; 1 for all others. A user of weight 2 has twice the share of the workers.
     pub weights: BTreeMap<String, Weight>,
@@ -191,7 +193,7 @@ pub struct Fairness {
 /// The weight of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct Weight(#[serde(deserialize_with = "whole::<_, _, 1, 1_000>")] pub u32);
+pub struct Weight(#[serde(deserialize_with = "integer::<_, _, 1, 1_000>")] pub u32);
 
 impl Default for Fairness {
     fn default() -> Self {
@@ -218,32 +220,39 @@ impl Fairness {
 pub struct Limits {
     /// Open connections, at least 1, as far as the limit of open files allows; on a few further ones only health checks and
     /// operators are served.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000>")]
     pub max_connections: usize,
     /// Open connections of one client address, at least 1; further ones are rejected with 429.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000>")]
     pub connections_per_address: usize,
     /// Networks of proxies, whose connections are those of many clients.
     pub(super) trusted_proxies: Vec<addresses::Network>,
     /// Whether connections of those proxies begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
     /// MiB of request bodies in memory, at least 1.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_048_576>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, 1_048_576>")]
     pub body_memory_mb: usize,
-    #[serde(deserialize_with = "optional_whole::<_, _, 1, MAX_RATE>")]
+    #[serde(deserialize_with = "optional_integer::<_, _, 1, MAX_RATE>")]
     rpm: Option<u32>,
-    #[serde(deserialize_with = "optional_whole::<_, _, 1, MAX_RATE>")]
+    #[serde(deserialize_with = "optional_integer::<_, _, 1, MAX_RATE>")]
     tpm: Option<u32>,
-    #[serde(deserialize_with = "optional_whole::<_, _, 1, MAX_RATE>")]
+    #[serde(deserialize_with = "optional_integer::<_, _, 1, MAX_RATE>")]
     max_concurrency: Option<u32>,
     /// MB (of 1,048,576 bytes) of uploads of all users that have not expired.
-    #[serde(deserialize_with = "optional_whole::<_, _, 20, 1_000_000_000>")]
+    #[serde(deserialize_with = "optional_integer::<_, _, 20, 1_000_000_000>")]
     pub upload_mb: Option<u64>,
     /// How limits hold while Redis is lost; without effect if none is configured.
     pub on_redis_loss: OnRedisLoss,
     /// Redis or Valkey, at which several nodes count rate limits together; `None`: each counts for itself.
     #[serde(deserialize_with = "addresses::redis_url", skip_serializing)]
     pub redis_url: Option<Secret>,
+    /// The longest that a call to Redis may take, 5 to 5,000 milliseconds.
+    #[serde(
+        rename = "redis_timeout_ms",
+        deserialize_with = "millis_within::<_, 5, 5_000>",
+        serialize_with = "as_millis"
+    )]
+    pub redis_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -260,6 +269,7 @@ impl Default for Limits {
             upload_mb: None,
             on_redis_loss: OnRedisLoss::default(),
             redis_url: None,
+            redis_timeout: Duration::from_millis(50),
         }
     }
 }
@@ -325,7 +335,7 @@ impl<'de> Deserialize<'de> for OnRedisLoss {
 #[serde(default, deny_unknown_fields)]
 pub struct Chat {
     /// Output tokens that a request without a cap is held for, and the cap sent to upstreams that require one; at least 1.
-    #[serde(deserialize_with = "whole::<_, _, 1, MAX_TOKENS>")]
+    #[serde(deserialize_with = "integer::<_, _, 1, MAX_TOKENS>")]
     pub default_max_tokens: u64,
 }
 

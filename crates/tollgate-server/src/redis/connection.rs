@@ -14,8 +14,6 @@ use tollgate_core::Secret;
 
 use crate::metrics::RedisMetrics;
 
-/// The longest that a call may take.
-const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 /// The longest that a new connection may take, with name resolution, TLS and authentication.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Failed calls in a row after which the connection is given up.
@@ -40,6 +38,8 @@ pub enum RedisUnavailable {
 /// The connection of this process.
 pub struct RedisClient {
     client: Client,
+    /// The longest that a call may take.
+    call_timeout: Duration,
     state: RwLock<State>,
     failures: Mutex<Failures>,
     metrics: RedisMetrics,
@@ -77,15 +77,20 @@ pub fn check_url(url: &str) -> Result<(), &'static str> {
 }
 
 impl RedisClient {
-    /// A client that is not connected yet.
+    /// A client that is not connected yet, whose calls may take `call_timeout`.
     ///
     /// # Errors
     /// As [`check_url`].
-    pub fn new(url: &Secret, metrics: RedisMetrics) -> Result<Self, String> {
+    pub fn new(
+        url: &Secret,
+        call_timeout: Duration,
+        metrics: RedisMetrics,
+    ) -> Result<Self, String> {
         check_url(url.expose())?;
         let client = Client::open(url.expose());
         Ok(Self {
             client: client.map_err(|_| "limits.redis_url cannot be used".to_owned())?,
+            call_timeout,
             state: RwLock::default(),
             failures: Mutex::default(),
             metrics,
@@ -171,7 +176,7 @@ impl RedisClient {
             return Err(RedisUnavailable::NotSent);
         };
         let started = Instant::now();
-        let reply = timeout(CALL_TIMEOUT, command(connection)).await;
+        let reply = timeout(self.call_timeout, command(connection)).await;
         let reply = reply.unwrap_or_else(|_| Err((ErrorKind::Io, "timed out").into()));
         self.metrics.call_ended(started.elapsed(), reply.is_ok());
         match reply {

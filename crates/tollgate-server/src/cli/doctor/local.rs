@@ -182,7 +182,11 @@ pub(super) async fn check_replica(config: &Config, reads_database: bool) -> Opti
 pub(super) async fn check_redis(config: &Config) -> Option<Finding> {
     let url = config.limits.redis_url.as_ref()?;
     let action = "the gateway runs without it: limits.on_redis_loss applies; check `limits.redis_url`: docs/redis.md";
-    let client = RedisClient::new(url, Metrics::new().register_redis());
+    let client = RedisClient::new(
+        url,
+        config.limits.redis_timeout,
+        Metrics::new().register_redis(),
+    );
     let version = match client {
         Ok(client) => client.check().await,
         Err(e) => Err(e),

@@ -39,7 +39,7 @@ impl TwoNodes {
             let setup = Setup::new(Backend::Postgres)
                 .config(config)
                 .admin_key(OWNER);
-            let setup = setup.env("TOLLGATE_LIMITS__REDIS_URL", redis.url());
+            let setup = setup.redis(redis.url());
             setup.env("TOLLGATE_SECRETS__KEY", SECRET)
         };
         let a = node().start().await;
@@ -130,7 +130,7 @@ async fn a_cooldown_holds_on_other_nodes(_: Backend) {
     let setup = Setup::new(Backend::Postgres)
         .config(&config)
         .admin_key(OWNER);
-    let setup = setup.env("TOLLGATE_LIMITS__REDIS_URL", nodes.redis.url());
+    let setup = setup.redis(nodes.redis.url());
     let setup = setup.env("TOLLGATE_SECRETS__KEY", SECRET);
     let late = setup.beside(&nodes.a).start().await;
     nodes.wait_for_cooldowns(&late, 1).await;
@@ -156,8 +156,8 @@ async fn a_cooldown_of_one_user_needs_evidence_on_other_nodes(_: Backend) {
     let before = nodes.a.metric(received).await;
     assert_eq!(chat(&second).await, 429);
     assert_eq!(count(&upstream), 1, "not for another user");
-    let is_told = async || nodes.a.metric(received).await > before;
-    until_true("the first node to be told", is_told).await;
+    let has_received = async || nodes.a.metric(received).await > before;
+    until_true("the first node to be told", has_received).await;
     let (third_at_a, third_at_b) = nodes.other_user().await;
     for client in [&third_at_a, &third_at_b] {
         assert_eq!(chat(client).await, 429);

@@ -43,6 +43,12 @@ impl Setup {
         self
     }
 
+    /// Counts limits at that Redis. Calls may take long: on a busy machine they do.
+    pub(crate) fn redis(self, url: impl Into<String>) -> Self {
+        self.env("TOLLGATE_LIMITS__REDIS_URL", url)
+            .env("TOLLGATE_LIMITS__REDIS_TIMEOUT_MS", "1000")
+    }
+
     /// Where to listen, if not on a free port of loopback.
     pub(crate) fn listen(mut self, address: &str) -> Self {
         address.clone_into(&mut self.listen);

@@ -27,7 +27,9 @@ impl Nodes {
         let proxy = StallingProxy::start(redis.address()).await;
         let node = |url: String| {
             let setup = Setup::new(Backend::Postgres).config(PRICES);
-            let setup = setup.env("TOLLGATE_LIMITS__REDIS_URL", url);
+            let setup = setup.redis(url);
+            // Calls over a connection that stalls end soon.
+            let setup = setup.env("TOLLGATE_LIMITS__REDIS_TIMEOUT_MS", "250");
             setup.env("TOLLGATE_LEASES__SECONDS", "4")
         };
         let behind_proxy = format!("redis://{}/1", proxy.address());

@@ -40,7 +40,7 @@ struct Nodes {
 
 fn node(redis: &RedisServer, on_loss: &str) -> Setup {
     let setup = Setup::new(Backend::Postgres);
-    let setup = setup.env("TOLLGATE_LIMITS__REDIS_URL", redis.url());
+    let setup = setup.redis(redis.url());
     let setup = setup.env("TOLLGATE_LIMITS__ON_REDIS_LOSS", on_loss);
     setup.env("TOLLGATE_LEASES__SECONDS", LEASE_S.to_string())
 }

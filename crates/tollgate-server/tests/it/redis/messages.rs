@@ -11,7 +11,7 @@ use crate::harness::*;
 on_postgres!(
     a_cancellation_reaches_another_node_at_once,
     a_busy_node_wakes_another,
-    a_broken_subscription_is_made_again,
+    a_broken_subscription_is_renewed,
     a_lost_redis_loses_no_task_and_no_money,
 );
 
@@ -21,7 +21,7 @@ const SENT: &str = "tollgate_redis_messages_total{direction=\"sent\"}";
 
 fn node(redis: &RedisServer, lease_s: u64, workers: u32) -> Setup {
     let setup = Setup::new(Backend::Postgres).config(PRICES);
-    let setup = setup.env("TOLLGATE_LIMITS__REDIS_URL", redis.url());
+    let setup = setup.redis(redis.url());
     let setup = setup.env("TOLLGATE_WORKERS__CALLS", workers.to_string());
     setup.env("TOLLGATE_LEASES__SECONDS", lease_s.to_string())
 }
@@ -110,7 +110,7 @@ async fn a_busy_node_wakes_another(_: Backend) {
     nodes.close(12).await;
 }
 
-async fn a_broken_subscription_is_made_again(_: Backend) {
+async fn a_broken_subscription_is_renewed(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };

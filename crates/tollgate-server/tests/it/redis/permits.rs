@@ -48,7 +48,7 @@ impl Nodes {
         );
         let node = || {
             let setup = Setup::new(Backend::Postgres).config(&config);
-            let setup = setup.env("TOLLGATE_LIMITS__REDIS_URL", redis.url());
+            let setup = setup.redis(redis.url());
             setup.env("TOLLGATE_LEASES__SECONDS", LEASE_S.to_string())
         };
         let first = node().start().await;
