@@ -4,7 +4,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rusqlite::types::Value;
+use tokio::sync::OnceCell;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+use super::command::{run_command, tollgate};
+use super::temp_dir::TempDir;
 
 /// Names the server; its user may create databases.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
@@ -32,15 +36,39 @@ impl Database {
         let server = std::env::var(VARIABLE).unwrap();
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("gateway_{}_{n}", std::process::id());
+        let template = template(&server).await;
         query(&server, &format!("DROP DATABASE IF EXISTS {name}")).await;
-        query(&server, &format!("CREATE DATABASE {name}")).await;
+        let create = format!("CREATE DATABASE {name} TEMPLATE {template}");
+        query(&server, &create).await;
         Self { server, name }
     }
 
     pub(super) fn url(&self) -> String {
-        let (base, _) = self.server.rsplit_once('/').expect("a URL with a database");
-        format!("{base}/{}", self.name)
+        url(&self.server, &self.name)
     }
+}
+
+fn url(server: &str, database: &str) -> String {
+    let (base, _) = server.rsplit_once('/').expect("a URL with a database");
+    format!("{base}/{database}")
+}
+
+/// A database with today's tables: copying it takes less time than making them. A later run of the tests makes it anew.
+async fn template(server: &str) -> &'static str {
+    const NAME: &str = "gateway_template";
+    static MIGRATED: OnceCell<()> = OnceCell::const_new();
+    MIGRATED
+        .get_or_init(async || {
+            query(server, &format!("DROP DATABASE IF EXISTS {NAME}")).await;
+            query(server, &format!("CREATE DATABASE {NAME}")).await;
+            let folder = TempDir::new();
+            let mut command = tollgate(&["user", "list"], folder.path());
+            command.env("TOLLGATE_DATABASE__URL", url(server, NAME));
+            let output = run_command(&mut command).await;
+            assert_eq!(output.code, 0, "{output:?}");
+        })
+        .await;
+    NAME
 }
 
 impl Drop for Database {
