@@ -16,9 +16,8 @@ use crate::repo;
 /// `cargo xtask fuzz`), not for whoever changed something else.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 
-/// Tests that run at the same time: most of them wait for a gateway, so more than there are processors. With eight of them calls to Redis took longer
-/// than the 50 ms that they may.
-const THREADS: (&str, &str) = ("RUST_TEST_THREADS", "5");
+/// Tests that run at the same time: most of them wait for a gateway, so more than there are processors.
+const THREADS: (&str, &str) = ("RUST_TEST_THREADS", "8");
 
 /// Where the tests look for their PostgreSQL server.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
