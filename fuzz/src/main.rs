@@ -144,11 +144,11 @@ fn run_one(name: &str, options: &Options) -> Result<(), String> {
         }
         let cuts = rng.random();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(&input, cuts))) {
-            let said = panic.downcast_ref::<String>().cloned();
-            let said = said.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+            let message = panic.downcast_ref::<String>().cloned();
+            let message = message.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
             let path = save(name, "panic", &input)?;
-            let said = said.unwrap_or_default();
-            return Err(format!("{name}: {said} on {}", path.display()));
+            let message = message.unwrap_or_default();
+            return Err(format!("{name}: {message} on {}", path.display()));
         }
     }
     let peak = peak_mib().unwrap_or(0);

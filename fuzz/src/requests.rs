@@ -97,15 +97,15 @@ fn form(runtime: &Runtime, input: &[u8], cuts: u64) {
         let read = read_json_or_form(&headers, body, budget.of_user("user"));
         runtime.block_on(read).map(|read| read.value)
     };
-    let whole = read(Body::from(Bytes::copy_from_slice(input)));
+    let in_one_piece = read(Body::from(Bytes::copy_from_slice(input)));
     let in_pieces = read(body(input, cuts));
     assert_eq!(
-        whole.is_ok(),
+        in_one_piece.is_ok(),
         in_pieces.is_ok(),
         "the cut decides about the form"
     );
-    if let (Ok(whole), Ok(in_pieces)) = (whole, in_pieces) {
-        assert_eq!(whole, in_pieces, "the cut changes the fields");
+    if let (Ok(in_one_piece), Ok(in_pieces)) = (in_one_piece, in_pieces) {
+        assert_eq!(in_one_piece, in_pieces, "the cut changes the fields");
     }
 }
 

@@ -98,9 +98,9 @@ fn lay_out(binary: &Path, root: &Path) -> Outcome {
         // Without name and time, so that the bytes are the same.
         output(Command::new("gzip").arg("-9n").arg(&file))?;
     }
-    for (shell, place) in COMPLETIONS {
+    for (shell, path) in COMPLETIONS {
         let text = output(Command::new(binary).args(["completions", shell]))?;
-        write(&root.join(place), &text, 0o644)?;
+        write(&root.join(path), &text, 0o644)?;
     }
     Ok(())
 }

@@ -137,9 +137,9 @@ impl Gateway {
         let mut server = command
             .spawn()
             .map_err(|e| format!("cannot start the gateway: {e}"))?;
-        let said = server.stdout.take().map(listen_to);
+        let lines = server.stdout.take().map(listen_to);
         self.server = Some(server);
-        let listening = said.and_then(|said| said.recv_timeout(START_LIMIT).ok());
+        let listening = lines.and_then(|lines| lines.recv_timeout(START_LIMIT).ok());
         match listening {
             Some(when) => Ok(when - began),
             None => Err(format!(
@@ -242,13 +242,13 @@ impl Drop for Gateway {
 
 /// Sends the moment at which the process says that it listens; reads on, so that it can write on.
 fn listen_to(stdout: std::process::ChildStdout) -> mpsc::Receiver<Instant> {
-    let (tell, said) = mpsc::channel();
+    let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             if line.starts_with("listening on ") {
-                let _ = tell.send(Instant::now());
+                let _ = sender.send(Instant::now());
             }
         }
     });
-    said
+    lines
 }

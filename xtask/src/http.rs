@@ -92,7 +92,7 @@ impl Client {
         }
         let request = request.body(Full::new(to_send.body));
         let request = request.map_err(|e| format!("{}: {e}", to_send.url))?;
-        let whole = async {
+        let exchange = async {
             let response = self.0.request(request).await.map_err(|e| e.to_string())?;
             let (head, body) = response.into_parts();
             let body = body.collect().await.map_err(|e| e.to_string())?;
@@ -102,7 +102,7 @@ impl Client {
                 body: body.to_bytes(),
             })
         };
-        let answer = timeout(LIMIT, whole).await;
+        let answer = timeout(LIMIT, exchange).await;
         answer.unwrap_or_else(|_| Err(format!("no answer from {} within {LIMIT:?}", to_send.url)))
     }
 }

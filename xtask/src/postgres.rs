@@ -205,9 +205,9 @@ impl Postgres {
         if TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             return false;
         }
-        let mut ask = self.command("psql");
-        ask.arg(self.url()).args(["-X", "-q", "-c", "select 1"]);
-        match ask.stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        let mut probe = self.command("psql");
+        probe.arg(self.url()).args(["-X", "-q", "-c", "select 1"]);
+        match probe.stdout(Stdio::null()).stderr(Stdio::null()).status() {
             Ok(status) => status.success(),
             Err(e) => e.kind() == io::ErrorKind::NotFound,
         }

@@ -12,7 +12,7 @@ use std::{env, fs, process};
 use crate::Outcome;
 
 /// How much of what a failed command wrote is repeated, in bytes.
-const SAID: usize = 4000;
+const MAX_MESSAGE: usize = 4000;
 
 /// A new folder for one run, removed with all that is in it when dropped.
 pub(crate) struct TempDir {
@@ -31,8 +31,8 @@ impl TempDir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("tollgate-{purpose}-{}-{number}", process::id()));
-        let made = fs::DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|e| format!("cannot make the folder {}: {e}", path.display()))?;
+        let created = fs::DirBuilder::new().mode(0o700).create(&path);
+        created.map_err(|e| format!("cannot make the folder {}: {e}", path.display()))?;
         Ok(Self { path, keep: false })
     }
 
@@ -108,8 +108,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = [&*output.stderr, &*output.stdout].concat();
-    let said = String::from_utf8_lossy(&said[..said.len().min(SAID)]).into_owned();
+    let message = [&*output.stderr, &*output.stdout].concat();
+    let message = String::from_utf8_lossy(&message[..message.len().min(MAX_MESSAGE)]).into_owned();
     let status = output.status;
-    Err(format!("{name} ended with {status}: {}", said.trim()))
+    Err(format!("{name} ended with {status}: {}", message.trim()))
 }

@@ -16,7 +16,7 @@ use crate::{FORMATS, Format, InvalidRequest, Target, WrittenRequest};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Its values arrive as they are, perhaps under another name.
-    Carried,
+    Supported,
     /// Something else says the same.
     Changed,
     /// The request is answered with 400 that names the field.
@@ -182,7 +182,7 @@ pub fn dropped_names() -> Vec<String> {
 
 /// The page docs/chat/fields.md, without its first line.
 pub fn page() -> String {
-    let mut text = "# Fields in other formats\n\nWhat becomes of a client's field when its model is served through another format: **carried** (perhaps under another name), **changed** \
+    let mut text = "# Fields in other formats\n\nWhat becomes of a client's field when its model is served through another format: **supported** (perhaps under another name), **changed** \
 (something else says the same), **rejected** (400 that names the field), **dropped** (named in `x-tollgate-dropped`, 400 with \
 `x-tollgate-strict: true`), **implied** (it says what is so anyway). Found for a model that takes everything; what single models do not \
 take is on [their providers' pages](../channels.md). Fields that are not here and that no format knows are dropped.\n"
@@ -265,12 +265,12 @@ fn fate(client: &dyn Format, to: &dyn Format, request: &Value) -> Fate {
     let sent: Vec<String> = leaves(&serde_json::from_slice(&after.body).unwrap_or_default());
     let given = leaves(request);
     let known = leaves(&base);
-    let is_carried = given
+    let is_supported = given
         .iter()
         .filter(|leaf| !known.contains(leaf))
         .all(|leaf| sent.contains(leaf));
-    match is_carried && given.len() > known.len() {
-        true => Fate::Carried,
+    match is_supported && given.len() > known.len() {
+        true => Fate::Supported,
         false => Fate::Changed,
     }
 }

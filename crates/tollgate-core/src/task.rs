@@ -102,8 +102,9 @@ impl TaskState {
 pub struct Adjustment {
     /// The request field, such as `n`.
     pub field: String,
-    /// The value that the client sent.
-    pub asked: Value,
+    /// The value that the client sent; `asked` in JSON.
+    #[serde(rename = "asked")]
+    pub requested: Value,
     /// The value used instead; `null` if the field is ignored.
     pub used: Value,
     /// The reason, as one short sentence.
@@ -111,16 +112,16 @@ pub struct Adjustment {
 }
 
 impl Adjustment {
-    /// An adjustment of `field` from `asked` to `used` for the reason `why`.
+    /// An adjustment of `field` from `requested` to `used` for the reason `why`.
     pub fn new(
         field: impl Into<String>,
-        asked: impl Into<Value>,
+        requested: impl Into<Value>,
         used: impl Into<Value>,
         why: impl Into<String>,
     ) -> Self {
         Self {
             field: field.into(),
-            asked: asked.into(),
+            requested: requested.into(),
             used: used.into(),
             why: why.into(),
         }

@@ -49,7 +49,7 @@ struct Arguments {
     result_bytes: Option<u64>,
     /// Milliseconds until links to results expire; without it they never do.
     #[arg(long)]
-    link_life_ms: Option<u64>,
+    link_ttl_ms: Option<u64>,
     /// Where clients reach it, for links to results: http://host:port.
     #[arg(long)]
     public_url: Option<String>,
@@ -78,7 +78,7 @@ async fn main() -> std::io::Result<()> {
         work: Duration::from_millis(arguments.work_ms),
         polls: arguments.polls,
         result_bytes: arguments.result_bytes,
-        link_ttl: arguments.link_life_ms.map(Duration::from_millis),
+        link_ttl: arguments.link_ttl_ms.map(Duration::from_millis),
         public_url: arguments.public_url,
         files_address: arguments
             .files_port

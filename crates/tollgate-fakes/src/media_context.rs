@@ -165,7 +165,7 @@ impl<'a> MediaContext<'a> {
         let mut link = Link::new(recipe);
         link.bytes = plan.bytes;
         link.later.clone_from(&plan.later);
-        link.expires = self.shared.options.link_ttl.map(|life| self.now + life);
+        link.expires = self.shared.options.link_ttl.map(|ttl| self.now + ttl);
         self.shared.files().add(name, link);
         address
     }
@@ -228,6 +228,6 @@ impl<'a> MediaContext<'a> {
     /// Whether the result of a task that has ended is still there.
     pub(crate) fn is_kept(&self, task: &Task) -> bool {
         let age = task.changed_at().elapsed().unwrap_or_default();
-        self.link_ttl().is_none_or(|life| age < life)
+        self.link_ttl().is_none_or(|ttl| age < ttl)
     }
 }

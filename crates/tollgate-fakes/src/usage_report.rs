@@ -56,14 +56,14 @@ pub(crate) fn answer(shared: &Shared, request: &ReceivedRequest) -> Option<OrRej
         return Some(Err(Box::new(rejection)));
     };
     let skipped = parameter(request, "page").and_then(|page| page.parse::<i64>().ok());
-    let asked = from + skipped.unwrap_or(0);
+    let day = from + skipped.unwrap_or(0);
     let today = clock::milliseconds(SystemTime::now()) as i64 / 1_000 / SECONDS_OF_DAY;
-    let billed = match asked == today {
+    let billed = match day == today {
         true => billed_by_model(shared),
         false => BTreeMap::new(),
     };
-    let has_more = asked + 1 < until;
-    let next_page = has_more.then(|| (asked + 1 - from).to_string());
+    let has_more = day + 1 < until;
+    let next_page = has_more.then(|| (day + 1 - from).to_string());
     let results = billed.iter().map(|(model, (requests, tokens))| match is_openai {
         true => json!({
             "object": "organization.usage.completions.result", "model": model, "num_model_requests": requests,
@@ -77,7 +77,7 @@ pub(crate) fn answer(shared: &Shared, request: &ReceivedRequest) -> Option<OrRej
         }),
     });
     let results: Vec<Value> = results.collect();
-    let start = asked * SECONDS_OF_DAY;
+    let start = day * SECONDS_OF_DAY;
     let bucket = match is_openai {
         true => {
             json!({"object": "bucket", "start_time": start, "end_time": start + SECONDS_OF_DAY, "results": results})

@@ -69,8 +69,8 @@ struct Folder {
 
 #[async_trait::async_trait]
 impl ResultSink for Folder {
-    async fn deliver(&self, made: ResultData) -> Result<(), ProviderError> {
-        let ResultData::Bytes(bytes) = made else {
+    async fn deliver(&self, result: ResultData) -> Result<(), ProviderError> {
+        let ResultData::Bytes(bytes) = result else {
             panic!("the sandbox hands its images over whole");
         };
         println!("   {} bytes", bytes.len());

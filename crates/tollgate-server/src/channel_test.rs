@@ -71,10 +71,10 @@ fn parse_http_date(text: &str) -> Option<Millis> {
 pub fn tested_model(
     catalogue: &Catalogue,
     open: &OpenChannel,
-    asked: Option<&str>,
+    requested: Option<&str>,
 ) -> Result<String, String> {
     let name = &open.channel.name;
-    if let Some(model) = asked {
+    if let Some(model) = requested {
         let known = catalogue.check_chat_model(model);
         known.map_err(|e| e.to_string())?;
         return match open.channel.upstream_model(model) {
@@ -101,7 +101,7 @@ pub fn tested_model(
 ///
 /// # Errors
 /// What failed.
-pub async fn ask(
+pub async fn send_test_request(
     config: &Config,
     open: &OpenChannel,
     model: &str,

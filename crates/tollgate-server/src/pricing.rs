@@ -72,11 +72,11 @@ impl Prices {
     pub fn charge(
         &self,
         model: ModelName<'_>,
-        facts: &PriceFactors,
+        factors: &PriceFactors,
         units: Units,
     ) -> Result<Charge, ApiError> {
         let price = self.find(model).unwrap_or(&FREE);
-        let charge = price.charge(facts, units);
+        let charge = price.charge(factors, units);
         if charge.cost(charge.units).is_none() {
             tracing::error!(model = model.own, price = %charge.price, "the price of a submission is too large");
             return Err(ApiError::new(

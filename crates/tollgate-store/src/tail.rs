@@ -241,9 +241,9 @@ impl FromStr for TailPosition {
         let source = |part: &str| {
             let mut parts = part.split('.');
             let (source, seq, index) = (parts.next()?, parts.next()?, parts.next()?);
-            let is_whole = parts.next().is_none() && !source.is_empty();
+            let is_complete = parts.next().is_none() && !source.is_empty();
             let position = (seq.parse().ok()?, index.parse().ok()?);
-            is_whole.then(|| (source.to_owned(), position))
+            is_complete.then(|| (source.to_owned(), position))
         };
         Ok(Self {
             at: at.ok_or(InvalidPosition)?,
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!("17~a1.3.2".parse(), Ok(position.clone()));
         assert!(!position.is_before(&row(3), 2) && position.is_before(&row(3), 3));
         assert!(!position.is_before(&row(2), 9) && position.is_before(&row(4), 0));
-        for bad in [
+        for invalid in [
             "",
             "x",
             "17~",
@@ -375,7 +375,11 @@ mod tests {
             "17~a.x.1",
             "1,2",
         ] {
-            assert_eq!(bad.parse::<TailPosition>(), Err(InvalidPosition), "{bad}");
+            assert_eq!(
+                invalid.parse::<TailPosition>(),
+                Err(InvalidPosition),
+                "{invalid}"
+            );
         }
     }
 

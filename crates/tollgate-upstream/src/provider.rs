@@ -70,7 +70,7 @@ pub struct EnvironmentChannel {
 pub struct FieldSupport {
     /// The family's name.
     pub family: &'static str,
-    /// Every field of the family with the upstream's field for it, or `not carried: …`.
+    /// Every field of the family with the upstream's field for it, or `not supported: …`.
     pub fields: &'static [(&'static str, &'static str)],
 }
 

@@ -125,7 +125,7 @@ impl BenchGateway {
         let (id, _) = self.submit(&order(&self.key, "a harbour at dawn")).await?;
         let began = Instant::now();
         while began.elapsed() < FINISH_LIMIT {
-            let answer = self.ask(&self.poll(&id)).await?;
+            let answer = self.send(&self.poll(&id)).await?;
             let record: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             match record["data"]["status"].as_str() {
                 Some("completed") => return Ok(id),
@@ -138,7 +138,7 @@ impl BenchGateway {
 
     /// Submits; returns task id and receipt.
     pub(super) async fn submit(&self, order: &[u8]) -> Result<(String, Answer), String> {
-        let answer = self.ask(order).await?;
+        let answer = self.send(order).await?;
         let receipt: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         match receipt["data"][0]["task_id"].as_str() {
             Some(id) => Ok((id.to_owned(), answer)),
@@ -147,8 +147,8 @@ impl BenchGateway {
     }
 
     /// One request on a connection of its own.
-    pub(super) async fn ask(&self, request: &[u8]) -> Result<Answer, String> {
-        ask(&self.gateway.address(), request).await
+    pub(super) async fn send(&self, request: &[u8]) -> Result<Answer, String> {
+        send(&self.gateway.address(), request).await
     }
 
     /// How many commits the store has made so far.
@@ -172,7 +172,7 @@ fn order(key: &str, prompt: &str) -> Vec<u8> {
     request("POST", "/v1/images/generations", key, &body.to_string())
 }
 
-async fn ask(address: &str, request: &[u8]) -> Result<Answer, String> {
+async fn send(address: &str, request: &[u8]) -> Result<Answer, String> {
     let mut connection = Connection::open(address).await?;
     connection.send(request).await?;
     connection.answer().await
@@ -180,7 +180,7 @@ async fn ask(address: &str, request: &[u8]) -> Result<Answer, String> {
 
 /// How many commits the store of the gateway at an address has made so far.
 pub(super) async fn commits(address: &str) -> Result<u64, String> {
-    let answer = ask(address, &request("GET", "/metrics", "", "")).await?;
+    let answer = send(address, &request("GET", "/metrics", "", "")).await?;
     let text = String::from_utf8_lossy(&answer.body);
     metric(&text, COMMITS).ok_or_else(|| format!("{COMMITS} is not in GET /metrics"))
 }

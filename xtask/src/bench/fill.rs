@@ -39,20 +39,20 @@ pub(super) fn copy_id(original: &str, number: u64) -> String {
 /// does not run.
 pub(super) fn fill(data: &Path, original: &str, count: u64) -> Result<(), String> {
     let path = database(data)?;
-    let wrong = |e: rusqlite::Error| format!("cannot fill {}: {e}", path.display());
-    let mut connection = Connection::open(&path).map_err(wrong)?;
+    let failed = |e: rusqlite::Error| format!("cannot fill {}: {e}", path.display());
+    let mut connection = Connection::open(&path).map_err(failed)?;
     connection
         .execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -500000;")
-        .map_err(wrong)?;
-    let transaction = connection.transaction().map_err(wrong)?;
+        .map_err(failed)?;
+    let transaction = connection.transaction().map_err(failed)?;
     for (table, column) in TABLES {
-        copy(&transaction, table, column, original, count).map_err(wrong)?;
+        copy(&transaction, table, column, original, count).map_err(failed)?;
     }
-    pay(&transaction, original, count).map_err(wrong)?;
-    transaction.commit().map_err(wrong)?;
+    pay(&transaction, original, count).map_err(failed)?;
+    transaction.commit().map_err(failed)?;
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-        .map_err(wrong)?;
+        .map_err(failed)?;
     // What the system has yet to write must not slow down what is measured next.
     let written = fs::File::open(&path).and_then(|file| file.sync_all());
     written.map_err(|e| format!("cannot write {}: {e}", path.display()))
@@ -70,8 +70,8 @@ fn copy(
     let width = select.column_count();
     let rows = select.query_map([original], |row| (0..width).map(|at| row.get(at)).collect())?;
     let mut rows = rows.collect::<rusqlite::Result<Vec<Vec<Value>>>>()?;
-    let places = vec!["?"; width].join(", ");
-    let mut insert = db.prepare(&format!("INSERT INTO {table} VALUES ({places})"))?;
+    let placeholders = vec!["?"; width].join(", ");
+    let mut insert = db.prepare(&format!("INSERT INTO {table} VALUES ({placeholders})"))?;
     for number in 0..count {
         let id = copy_id(original, number);
         for row in &mut rows {

@@ -160,7 +160,7 @@ async fn times(binary: &Path, redis: &str) -> Result<[Vec<f64>; 2], String> {
     for number in 0..TIMED + WARM_UP {
         for (_, connection, bytes, times) in &mut sides {
             let began = Instant::now();
-            connection.ask(bytes).await?;
+            connection.exchange(bytes).await?;
             if number >= WARM_UP {
                 times.push(began.elapsed().as_secs_f64() * 1e3);
             }

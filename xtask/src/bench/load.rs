@@ -152,7 +152,7 @@ async fn pour(
             let mut answered = 0;
             while Instant::now() < until {
                 let request = requests(number.fetch_add(1, Ordering::Relaxed));
-                connection.ask(&request).await?;
+                connection.exchange(&request).await?;
                 answered += 1;
             }
             Ok::<u64, String>(answered)
@@ -195,13 +195,13 @@ impl Connection {
     }
 
     /// Sends a request and reads past its answer, which must be 200.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> Result<(), String> {
+    pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<(), String> {
         self.send(request).await?;
         let (head, length) = self.receive().await?;
         if !self.buffer.starts_with(b"HTTP/1.1 200") {
             let end = (head + length).min(600);
-            let said = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
-            return Err(format!("not 200: {said}"));
+            let response = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
+            return Err(format!("not 200: {response}"));
         }
         self.buffer.clear();
         Ok(())

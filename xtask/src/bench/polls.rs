@@ -21,7 +21,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
         let (unfinished, receipt) = subject.submit(&subject.submission()).await?;
         for (name, id) in [("finished", finished), ("unfinished", unfinished)] {
             let poll = subject.poll(&id);
-            let bare = Bare::start(&subject.ask(&poll).await?, &receipt)?;
+            let bare = Bare::start(&subject.send(&poll).await?, &receipt)?;
             let requests: Requests = Arc::new(move |_| poll.clone());
             let targets = [&subject.target(&requests)?, &bare.target(&requests)];
             let measured = load::beside(targets, CONNECTIONS, seconds).await?;

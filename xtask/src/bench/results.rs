@@ -231,14 +231,14 @@ async fn download(gateway: &Gateway, urls: &[String], table: &mut Table) -> Resu
 /// Reads a file to its end and keeps nothing; returns how much that was.
 async fn size_of(address: &str, url: &str) -> Result<usize, String> {
     let path = url.find("/files/").map_or(url, |at| &url[at..]);
-    let wrong = |e: std::io::Error| format!("{url}: {e}");
-    let mut stream = TcpStream::connect(address).await.map_err(wrong)?;
+    let failed = |e: std::io::Error| format!("{url}: {e}");
+    let mut stream = TcpStream::connect(address).await.map_err(failed)?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(wrong)?;
+    stream.write_all(request.as_bytes()).await.map_err(failed)?;
     let mut buffer = vec![0; CHUNK.len()];
     let mut size = 0;
     loop {
-        match stream.read(&mut buffer).await.map_err(wrong)? {
+        match stream.read(&mut buffer).await.map_err(failed)? {
             0 => return Ok(size),
             read => size += read,
         }
@@ -262,9 +262,9 @@ fn curl_ms_per_mb(source: &str, s3: &str) -> Result<[f64; 2], String> {
             format!("for i in $(seq {CURL_TRANSFERS}); do {transfer} || exit 1; done; times");
         let mut bash = Command::new("bash");
         bash.current_dir(folder.path()).args(["-c", &script]);
-        let said = output(&mut bash)?;
+        let printed = output(&mut bash)?;
         // The second line is what the shell's children took: user, system.
-        let line = said.lines().nth(1).unwrap_or_default();
+        let line = printed.lines().nth(1).unwrap_or_default();
         let seconds: f64 = line.split_whitespace().filter_map(seconds).sum();
         *time = 1e3 * seconds / (CURL_TRANSFERS * MEGABYTES) as f64;
     }

@@ -38,13 +38,13 @@ pub(super) fn measure(
     let what = |what: &str| format!("{} stored tasks: {what}", many.count);
     table.at_most(&what("start, s"), START_TARGET, many.started.as_secs_f64());
     runtime.block_on(async {
-        let asked = [many.polls(FEW), few.polls(FEW)];
+        let requests = [many.polls(FEW), few.polls(FEW)];
         let polls = what(&format!("polls of {FEW} of them"));
         ratio(
             table,
             &polls,
             [&many, &few],
-            &asked,
+            &requests,
             polls::CONNECTIONS,
             seconds,
         )
@@ -55,13 +55,13 @@ pub(super) fn measure(
             what("polls of any of them, per second"),
             format!("{:.0}", all.rate()),
         );
-        let asked = [many.submissions(), few.submissions()];
+        let requests = [many.submissions(), few.submissions()];
         let submissions = what("submissions");
         ratio(
             table,
             &submissions,
             [&many, &few],
-            &asked,
+            &requests,
             submit::CONNECTIONS,
             seconds,
         )

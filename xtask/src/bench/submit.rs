@@ -23,7 +23,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     runtime.block_on(async {
         let order = subject.submission();
         let (id, receipt) = subject.submit(&order).await?;
-        let bare = Bare::start(&subject.ask(&subject.poll(&id)).await?, &receipt)?;
+        let bare = Bare::start(&subject.send(&subject.poll(&id)).await?, &receipt)?;
         let requests: Requests = Arc::new(move |_| order.clone());
 
         let (one, each) = counted(&subject, 1, seconds, &requests).await?;

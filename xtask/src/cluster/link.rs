@@ -166,7 +166,7 @@ mod tests {
         address
     }
 
-    async fn ask(connection: &mut TcpStream) -> Option<u8> {
+    async fn exchange_byte(connection: &mut TcpStream) -> Option<u8> {
         connection.write_u8(0).await.ok()?;
         connection.read_u8().await.ok()
     }
@@ -178,24 +178,24 @@ mod tests {
         let link = Link::open(runtime.handle(), "127.0.0.1", &first).unwrap();
         runtime.block_on(async {
             let mut connection = TcpStream::connect(link.address()).await.unwrap();
-            assert_eq!(ask(&mut connection).await, Some(1));
+            assert_eq!(exchange_byte(&mut connection).await, Some(1));
             link.set(Traffic::Stalls).unwrap();
-            let stalled = timeout(Duration::from_millis(100), ask(&mut connection)).await;
+            let stalled = timeout(Duration::from_millis(100), exchange_byte(&mut connection)).await;
             assert!(stalled.is_err());
             // What was sent meanwhile arrives late.
             link.set(Traffic::Passes).unwrap();
             assert_eq!(connection.read_u8().await.ok(), Some(1));
             link.set(Traffic::IsCut).unwrap();
-            assert_eq!(ask(&mut connection).await, None);
+            assert_eq!(exchange_byte(&mut connection).await, None);
             let mut rejected = TcpStream::connect(link.address()).await.unwrap();
-            assert_eq!(ask(&mut rejected).await, None);
+            assert_eq!(exchange_byte(&mut rejected).await, None);
             link.set(Traffic::Passes).unwrap();
             let mut before = TcpStream::connect(link.address()).await.unwrap();
-            assert_eq!(ask(&mut before).await, Some(1));
+            assert_eq!(exchange_byte(&mut before).await, Some(1));
             link.lead_to(&second).unwrap();
-            assert_eq!(ask(&mut before).await, None);
+            assert_eq!(exchange_byte(&mut before).await, None);
             let mut after = TcpStream::connect(link.address()).await.unwrap();
-            assert_eq!(ask(&mut after).await, Some(2));
+            assert_eq!(exchange_byte(&mut after).await, Some(2));
         });
     }
 }

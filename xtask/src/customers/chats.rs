@@ -93,8 +93,8 @@ fn usage(answer: &HttpResponse, stream: bool) -> Option<[i64; 2]> {
 impl ChatCosts {
     /// Whether `used` of an account is what its tasks and chats cost.
     pub(super) fn allows(&self, used: i64, tasks: i64) -> bool {
-        let least = tasks + self.known;
-        (least..=least + self.at_most_more).contains(&used)
+        let min = tasks + self.known;
+        (min..=min + self.at_most_more).contains(&used)
     }
 }
 

@@ -230,8 +230,8 @@ impl Customer {
 
     async fn ended(&mut self, id: &str, promise: &Promise, record: &Value, end: End) {
         self.observations.seen(id, record);
-        if let Some(wrong) = check_record(&promise.submission, promise.cancel, record) {
-            self.observations.violation(format!("task {id} {wrong}"));
+        if let Some(mismatch) = check_record(&promise.submission, promise.cancel, record) {
+            self.observations.violation(format!("task {id} {mismatch}"));
         }
         let End::Completed(links) = end else { return };
         let links: Vec<String> = links
@@ -367,13 +367,13 @@ pub(super) async fn check_image(
     url: &str,
     submission: &Submission,
 ) {
-    let wrong = match download(client, url).await {
+    let mismatch = match download(client, url).await {
         Ok(answer) => check_image_file(submission, &answer),
         Err(e) => Some(e),
     };
     count(&observations.counts.downloads);
-    if let Some(wrong) = wrong {
-        observations.violation(format!("image {url} {wrong}"));
+    if let Some(mismatch) = mismatch {
+        observations.violation(format!("image {url} {mismatch}"));
     }
 }
 

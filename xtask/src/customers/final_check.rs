@@ -42,8 +42,8 @@ pub(crate) async fn check(
     check_uploads(service, client, observations).await;
     for (at, (account, records)) in service.accounts.iter().zip(&records).enumerate() {
         let chats = observations.chats_of(at);
-        if let Err(wrong) = check_money(service, client, account, records, chats).await {
-            observations.violation(format!("user {}: {wrong}", account.user));
+        if let Err(mismatch) = check_money(service, client, account, records, chats).await {
+            observations.violation(format!("user {}: {mismatch}", account.user));
         }
     }
     waited
@@ -120,8 +120,8 @@ async fn check_promises(
                 continue;
             }
         };
-        if let Some(wrong) = check_record(&promise.submission, promise.cancel, &record) {
-            observations.violation(format!("task {id} {wrong}"));
+        if let Some(mismatch) = check_record(&promise.submission, promise.cancel, &record) {
+            observations.violation(format!("task {id} {mismatch}"));
         }
         if record["cost"] != listed["cost"] || record["status"] != listed["status"] {
             observations.violation(format!("task {id} is listed as {listed} and is {record}"));

@@ -93,8 +93,8 @@ pub(super) fn check_record(
 
 /// An `expires_at` of a record that is not a day after the task, more or less.
 fn expired(record: &Value) -> Option<&Value> {
-    let made = record["created_at"].as_i64()?;
-    let day = made + 80_000..made + 300_000;
+    let created_at = record["created_at"].as_i64()?;
+    let day = created_at + 80_000..created_at + 300_000;
     let images = record["result"]["images"].as_array()?.iter();
     let mut ends = images.map(|image| &image["expires_at"]);
     ends.find(|end| end.as_i64().is_none_or(|end| !day.contains(&end)))
@@ -123,8 +123,8 @@ pub(super) fn check_image_file(submission: &Submission, answer: &HttpResponse) -
         Err(e) => Some(format!("does not decode: {e}")),
         Ok(image) => {
             let size = (image.width(), image.height());
-            let wrong = submission.size.is_some_and(|expected| expected != size);
-            wrong.then(|| format!("is {size:?} and must be {:?}", submission.size))
+            let differs = submission.size.is_some_and(|expected| expected != size);
+            differs.then(|| format!("is {size:?} and must be {:?}", submission.size))
         }
     }
 }

@@ -86,8 +86,8 @@ impl Environment {
 
     fn install_python(&self, versions: &Path) -> Outcome {
         let mut venv = Command::new("python3");
-        let made = output(venv.args(["-m", "venv"]).arg(self.folder()));
-        made.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))?;
+        let created = output(venv.args(["-m", "venv"]).arg(self.folder()));
+        created.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))?;
         let mut pip = Command::new(self.program());
         pip.args(["-m", "pip", "install", "--quiet"]);
         pip.args(["--disable-pip-version-check", "--requirement"]);

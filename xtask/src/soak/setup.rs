@@ -102,8 +102,8 @@ impl Setup {
         if let Some(mut disk) = self.disk() {
             disk.keep();
         }
-        let places = (0..self.count()).map(|at| self.node(at).keep().display().to_string());
-        places.collect::<Vec<_>>().join(" ")
+        let folders = (0..self.count()).map(|at| self.node(at).keep().display().to_string());
+        folders.collect::<Vec<_>>().join(" ")
     }
 
     /// The end of the first gateway's log.

@@ -153,8 +153,8 @@ impl Codes<'_> {
             && let Lit::Str(text) = &literal.lit
             && is_code(&text.value())
         {
-            let place = (self.path.to_owned(), text.span().start().line);
-            self.found.insert(text.value(), place);
+            let location = (self.path.to_owned(), text.span().start().line);
+            self.found.insert(text.value(), location);
         }
     }
 

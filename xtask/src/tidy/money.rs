@@ -114,7 +114,7 @@ mod tests {
     use crate::tidy;
 
     #[test]
-    fn statements_that_move_money_are_told_from_those_that_do_not() {
+    fn statements_that_move_money_are_recognised() {
         let moving = [
             "update users set name = ?1, balance = balance - ?2 where id = ?3",
             "UPDATE keys SET used=?1",

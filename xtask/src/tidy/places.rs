@@ -25,10 +25,10 @@ const HOSTS: &[(&str, &str)] = &[
 const LOCK_FILE: &str = "Cargo.lock";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
-    let whole = |(a, b): &(&str, &str)| format!("{a}{b}");
-    let mut folders: Vec<String> = FOLDERS.iter().map(whole).collect();
+    let joined = |(a, b): &(&str, &str)| format!("{a}{b}");
+    let mut folders: Vec<String> = FOLDERS.iter().map(joined).collect();
     folders.push(repo::root().display().to_string());
-    let hosts: Vec<String> = HOSTS.iter().map(whole).collect();
+    let hosts: Vec<String> = HOSTS.iter().map(joined).collect();
     let mut found = Vec::new();
     for file in subject.tree.files.iter().filter(|f| f.path != LOCK_FILE) {
         for (at, line) in file.text.lines().enumerate() {

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_go_only_to_the_vendor_that_made_them() {
+    fn signatures_go_only_to_the_vendor_that_created_them() {
         assert_eq!(for_upstream(Some(&Opaque::new("gemini", "x"))), Some("x"));
         assert_eq!(for_upstream(Some(&Opaque::new("anthropic", "x"))), None);
         assert_eq!(for_upstream(None), None);

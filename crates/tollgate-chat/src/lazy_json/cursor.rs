@@ -260,7 +260,7 @@ fn special_byte_mask(eight: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let eight = u64::from_le_bytes(eight);
-    let below = |bytes: u64, least: u64| bytes.wrapping_sub(ONES * least) & !bytes & HIGH;
+    let below = |bytes: u64, min: u64| bytes.wrapping_sub(ONES * min) & !bytes & HIGH;
     let is = |byte: u8| below(eight ^ (ONES * u64::from(byte)), 1);
     below(eight, 0x20) | is(b'"') | is(b'\\')
 }

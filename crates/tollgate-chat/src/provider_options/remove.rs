@@ -55,15 +55,15 @@ fn remove_tools(request: &mut Value, options: &[&FoundOption]) -> Result<(), Inv
     for found in options.iter().rev().filter(|found| found.is_tool()) {
         // `tools[2]`, or `tools[1].tools[2]` within a namespace.
         let pointer = format!("/{}", found.field.replace(['.', '['], "/").replace(']', ""));
-        let (list, place) = pointer.rsplit_once('/').unwrap_or_default();
+        let (list, index) = pointer.rsplit_once('/').unwrap_or_default();
         let list = request.pointer_mut(list).and_then(Value::as_array_mut);
-        let (Some(list), Ok(place)) = (list, place.parse::<usize>()) else {
+        let (Some(list), Ok(index)) = (list, index.parse::<usize>()) else {
             continue;
         };
-        if place >= list.len() {
+        if index >= list.len() {
             continue;
         }
-        let tool = list.remove(place);
+        let tool = list.remove(index);
         let is_last = list.is_empty();
         if is_last || is_forced(&request["tool_choice"], &tool) {
             return Err(found.not_available());

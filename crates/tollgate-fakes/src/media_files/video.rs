@@ -83,8 +83,8 @@ impl VideoFile {
     fn samples(self, length: u32, at: u32) -> Vec<u8> {
         let frames = self.frames();
         let entry = self.entry();
-        let mut places = words(&[0, frames]);
-        places.extend(words(&vec![at; frames as usize]));
+        let mut offsets = words(&[0, frames]);
+        offsets.extend(words(&vec![at; frames as usize]));
         boxed(
             b"stbl",
             &[
@@ -92,7 +92,7 @@ impl VideoFile {
                 &boxed(b"stts", &[&words(&[0, 1, frames, 1])]),
                 &boxed(b"stsc", &[&words(&[0, 1, 1, 1, 1])]),
                 &boxed(b"stsz", &[&words(&[0, length, frames])]),
-                &boxed(b"stco", &[&places]),
+                &boxed(b"stco", &[&offsets]),
             ],
         )
     }

@@ -128,7 +128,7 @@ fn of_values(name: &str, values: &[&Value]) -> Option<Value> {
         ("upper", _) => json!(text(0).to_uppercase()),
         ("bytes", _) => json!(text(0).as_bytes()),
         ("cut", [_, count]) => json!(text(0).get(..count.as_u64()? as usize)?),
-        ("made_of", _) => json!(made_of(text(0), text(1))),
+        ("made_of", _) => json!(consists_of(text(0), text(1))),
         ("hash", _) => json!(format!("{:016x}", hash(text(0)))),
         ("encode", _) => json!(encoding::encode(text(0).as_bytes())),
         ("pieces", [_, count]) => json!(pieces(text(0), count.as_u64()? as usize)),
@@ -241,11 +241,11 @@ fn of_objects(name: &str, values: &[&Value]) -> Option<Value> {
 
 /// Letters, digits, `_` and `-`, at least one of them.
 pub(crate) fn is_name(text: &str) -> bool {
-    made_of(text, "_-")
+    consists_of(text, "_-")
 }
 
 /// Letters, digits and other characters, at least one of them.
-fn made_of(text: &str, others: &str) -> bool {
+fn consists_of(text: &str, others: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     !text.is_empty() && text.chars().all(legal)
 }

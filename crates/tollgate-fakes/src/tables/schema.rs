@@ -120,7 +120,7 @@ impl Schema {
 
     pub(crate) fn check(&self, value: &Value, path: &JsonPath, schemas: &Schemas) -> Fit {
         let Some(object) = value.as_object() else {
-            return wrong_type("an object", value, path);
+            return type_mismatch("an object", value, path);
         };
         for (key, value) in object {
             match self.field(key, path.style, schemas) {
@@ -185,7 +185,7 @@ impl Kind {
             return Ok(());
         }
         if !self.has_type_of(value) {
-            return wrong_type(self.expects(), value, path);
+            return type_mismatch(self.expects(), value, path);
         }
         match (self, value) {
             (Self::String(max), Value::String(text)) => {
@@ -193,7 +193,7 @@ impl Kind {
             }
             (Self::Int(low, high), _) => match integer(value, path.style) {
                 Some(n) => range(n as f64, *low, *high, path),
-                None => wrong_type("an integer", value, path),
+                None => type_mismatch("an integer", value, path),
             },
             (Self::Number(low, high), _) => {
                 range(value.as_f64().unwrap_or_default(), *low, *high, path)
@@ -216,7 +216,7 @@ impl Kind {
             }
             (Self::Either(kinds), _) => match kinds.iter().find(|kind| kind.has_type_of(value)) {
                 Some(kind) => kind.check(value, path, schemas),
-                None => wrong_type(kinds[0].expects(), value, path),
+                None => type_mismatch(kinds[0].expects(), value, path),
             },
             _ => Ok(()),
         }
@@ -274,7 +274,7 @@ fn integer(value: &Value, style: PathStyle) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().and_then(round))
 }
 
-fn wrong_type(expected: &'static str, value: &Value, path: &JsonPath) -> Fit {
+fn type_mismatch(expected: &'static str, value: &Value, path: &JsonPath) -> Fit {
     let given = match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

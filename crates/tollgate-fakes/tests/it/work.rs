@@ -90,16 +90,16 @@ async fn hanging_at_each_step() {
 #[tokio::test]
 async fn links_that_fail() {
     let client = start(Options::default()).await;
-    let whole = client.fetch(&link(&client, "a video").await).await.bytes();
+    let complete = client.fetch(&link(&client, "a video").await).await.bytes();
     let cut = client
         .fetch(&link(&client, "[[fake:no-end@file]]").await)
         .await;
-    assert_eq!((cut.status, cut.bytes().len()), (200, whole.len() / 2));
+    assert_eq!((cut.status, cut.bytes().len()), (200, complete.len() / 2));
     let broken = client
         .fetch(&link(&client, "[[fake:reset-mid-body@file]]").await)
         .await;
-    assert!(broken.error.is_some() && broken.bytes().len() < whole.len());
-    assert_eq!(broken.header("content-length"), whole.len().to_string());
+    assert!(broken.error.is_some() && broken.bytes().len() < complete.len());
+    assert_eq!(broken.header("content-length"), complete.len().to_string());
     let gone = client
         .fetch(&link(&client, "[[fake:status=404@file]]").await)
         .await;

@@ -127,14 +127,14 @@ fn no_last_frame(draft: &mut Draft<'_>) -> Result<(), ApiError> {
         return Ok(());
     }
     if let Some(last) = draft.inputs.pop() {
-        let asked = match &last.source {
+        let requested = match &last.source {
             InputSource::Url(url) => clip_json(&Value::from(url.as_str())),
             InputSource::Data { .. } => "image data".into(),
         };
         let why = "this model does not support a last frame";
         draft
             .adjustments
-            .push(Adjustment::new(last.field, asked, Value::Null, why));
+            .push(Adjustment::new(last.field, requested, Value::Null, why));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) fn check_cases(name: &str, mut run: impl FnMut(&Value) -> Value) {
     let mut real = String::new();
     let mut behaviour = Value::Null;
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for line in read(name).lines() {
         let row: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"));
         let found = match row.get("behaviour") {
@@ -21,13 +21,13 @@ pub(crate) fn check_cases(name: &str, mut run: impl FnMut(&Value) -> Value) {
             None => run(&row),
         };
         if found != row {
-            wrong.push(format!("{behaviour}\n  expected {row}\n  got      {found}"));
+            mismatches.push(format!("{behaviour}\n  expected {row}\n  got      {found}"));
         }
         real += &format!("{found}\n");
     }
-    let first = wrong.iter().take(5).cloned().collect::<Vec<_>>();
-    let bad = format!("{name}: {} differ:\n{}", wrong.len(), first.join("\n"));
-    assert!(wrong.is_empty() || bless(name, &real), "{bad}");
+    let first = mismatches.iter().take(5).cloned().collect::<Vec<_>>();
+    let bad = format!("{name}: {} differ:\n{}", mismatches.len(), first.join("\n"));
+    assert!(mismatches.is_empty() || bless(name, &real), "{bad}");
 }
 
 /// Compares with a golden file.
@@ -52,9 +52,9 @@ fn path(name: &str) -> PathBuf {
 
 /// Writes the file if that is asked for.
 fn bless(name: &str, text: &str) -> bool {
-    let asked = std::env::var_os("TOLLGATE_BLESS").is_some();
-    if asked {
+    let is_blessing = std::env::var_os("TOLLGATE_BLESS").is_some();
+    if is_blessing {
         fs::write(path(name), text).unwrap();
     }
-    asked
+    is_blessing
 }

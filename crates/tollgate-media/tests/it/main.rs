@@ -55,7 +55,7 @@ fn with_prompt(body: &Value) -> Value {
 /// The adjustments as `[field, asked, used]`.
 fn adjustment_values(adjustments: &[Adjustment]) -> Value {
     let all = adjustments.iter();
-    all.map(|a| json!([a.field, a.asked, a.used])).collect()
+    all.map(|a| json!([a.field, a.requested, a.used])).collect()
 }
 
 /// The metadata of a PNG with alpha of that size.

@@ -55,8 +55,8 @@ fn size_in(data: &str) -> Option<String> {
     let read = |data: &[u8]| {
         let bytes = STANDARD.decode(data).ok()?;
         let length = bytes.len() as u64;
-        let facts = ImageMetadata::read(Cursor::new(bytes), length).ok()?;
-        Some(format!("{}x{}", facts.size.width, facts.size.height))
+        let metadata = ImageMetadata::read(Cursor::new(bytes), length).ok()?;
+        Some(format!("{}x{}", metadata.size.width, metadata.size.height))
     };
     let data = data.as_bytes();
     let head = data.get(..HEAD).and_then(read);

@@ -155,12 +155,12 @@ impl Generator<'_> {
 
     /// A few sentences that quote the request.
     fn prose(&self, seed: u64) -> String {
-        let said = text::excerpt(self.message);
+        let excerpt = text::excerpt(self.message);
         let given = text::excerpt(&self.tool_results());
-        let opening = match (said.as_str(), given.as_str()) {
+        let opening = match (excerpt.as_str(), given.as_str()) {
             ("", "") => "There is no text in your message.".to_owned(),
             ("", given) => format!("The tool gave back “{given}”."),
-            (said, _) => format!("You said “{said}”."),
+            (excerpt, _) => format!("You said “{excerpt}”."),
         };
         let mut prose = vec![opening];
         prose.extend(images::sentence(self.request));

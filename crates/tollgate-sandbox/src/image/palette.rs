@@ -124,9 +124,9 @@ impl Palette {
 
     /// The layer colour at `depth` from 0 (far) to 1 (near).
     pub(super) fn layer(&self, depth: f32) -> Colour {
-        let place = depth.clamp(0.0, 1.0) * 4.0;
-        let below = (place as usize).min(3);
-        self.layers[below].mix(self.layers[below + 1], place - below as f32)
+        let position = depth.clamp(0.0, 1.0) * 4.0;
+        let below = (position as usize).min(3);
+        self.layers[below].mix(self.layers[below + 1], position - below as f32)
     }
 }
 

@@ -53,9 +53,9 @@ impl Espeak {
     /// Looks for the program in `PATH`. `None` if it is not there.
     pub fn find() -> Option<Self> {
         let path = std::env::var_os("PATH")?;
-        let places = std::env::split_paths(&path).filter(|place| place.is_absolute());
-        let program = places
-            .map(|place| place.join(PROGRAM))
+        let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+        let program = folders
+            .map(|folder| folder.join(PROGRAM))
             .find(|file| can_run(file))?;
         Some(Self { program })
     }

@@ -191,7 +191,7 @@ pub(super) fn pronounce(text: &str, language: Option<&str>) -> Vec<Word> {
         if is_syllable {
             words.push(syllable(character));
         } else if let Some(digit) = character.to_digit(10) {
-            words.push(spoken_digit(digit as usize, chinese));
+            words.push(digit_word(digit as usize, chinese));
         } else if let Some(last) = words.last_mut() {
             last.pause = last.pause.max(pause_after(character));
         }
@@ -241,7 +241,7 @@ fn syllable(character: char) -> Word {
     word(phonemes, tone)
 }
 
-fn spoken_digit(digit: usize, chinese: bool) -> Word {
+fn digit_word(digit: usize, chinese: bool) -> Word {
     if chinese {
         let (phonemes, tone) = CHINESE_DIGITS[digit];
         word(phonemes.to_owned(), tone)

@@ -107,15 +107,15 @@ impl Taps {
 
     /// The taps around `position`: a Catmull-Rom spline, which keeps unmoved pixels unchanged.
     fn at(position: f64) -> Self {
-        let whole = position.floor();
-        let t = position - whole;
+        let floor = position.floor();
+        let t = position - floor;
         let one = f64::from(1 << WEIGHT_BITS);
         let weight = |value: f64| (value * one / 2.0).round() as i32;
         let before = weight(t * (t * (2.0 - t) - 1.0));
         let second = weight(t * (t * (4.0 - 3.0 * t) + 1.0));
         let after = weight(t * t * (t - 1.0));
         Self {
-            first: whole as isize - 1,
+            first: floor as isize - 1,
             weights: [
                 before,
                 (1 << WEIGHT_BITS) - before - second - after,

@@ -106,16 +106,14 @@ pub fn encode_clip(
 
 fn validate(spec: &ClipSpec<'_>) -> io::Result<()> {
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    for (name, value, least, most) in [
+    for (name, value, min, max) in [
         ("width", spec.width, 16, MAX_SIDE),
         ("height", spec.height, 16, MAX_SIDE),
         ("seconds", spec.seconds, 1, MAX_SECONDS),
         ("fps", spec.fps, 1, MAX_FPS),
     ] {
-        if !(least..=most).contains(&value) {
-            return refuse(format!(
-                "{name} of a video is {least} to {most}, not {value}"
-            ));
+        if !(min..=max).contains(&value) {
+            return refuse(format!("{name} of a video is {min} to {max}, not {value}"));
         }
     }
     let (width, height) = (spec.width, spec.height);

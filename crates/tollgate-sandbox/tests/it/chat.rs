@@ -274,8 +274,8 @@ async fn failure_directives_give_the_documented_errors() {
 #[tokio::test]
 async fn cut_breaks_the_stream_off_after_n_content_events() {
     for format in FORMATS {
-        let whole = chat_call(*format, true, &saying("[[sandbox:say=one two three four]]"));
-        let (all, cut_off) = pieces(&whole).await;
+        let uncut = chat_call(*format, true, &saying("[[sandbox:say=one two three four]]"));
+        let (all, cut_off) = pieces(&uncut).await;
         assert!(!cut_off);
         for cut in 0..4 {
             let message = format!("[[sandbox:say=one two three four]][[sandbox:cut={cut}]]");

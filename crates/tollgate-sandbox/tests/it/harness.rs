@@ -138,8 +138,8 @@ struct RecordedResults {
 
 #[async_trait]
 impl ResultSink for RecordedResults {
-    async fn deliver(&self, made: ResultData) -> Result<(), ProviderError> {
-        let ResultData::Bytes(bytes) = made else {
+    async fn deliver(&self, result: ResultData) -> Result<(), ProviderError> {
+        let ResultData::Bytes(bytes) = result else {
             panic!("the sandbox hands its images over whole");
         };
         let found = ImageMetadata::read(Cursor::new(&bytes), bytes.len() as u64);

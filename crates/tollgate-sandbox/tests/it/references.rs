@@ -117,9 +117,12 @@ async fn inpainted(
 async fn a_mask_scales_with_its_reference_and_changes_nothing_without_holes() {
     let green = [10, 200, 30, 255];
     let mut mask = solid(50, 50, [0, 0, 0, 255]);
-    let whole = pattern(64, 64, 255);
+    let complete = pattern(64, 64, 255);
     let opaque = solid(64, 64, [0, 0, 0, 255]);
-    assert_eq!(inpainted("whole", &whole, &opaque, (64, 64)).await, whole);
+    assert_eq!(
+        inpainted("whole", &complete, &opaque, (64, 64)).await,
+        complete
+    );
     mask.put_pixel(0, 0, Rgba([0, 0, 0, 0]));
     let result = inpainted("scaled", &solid(50, 50, green), &mask, (200, 100)).await;
     for (x, y, pixel) in result.enumerate_pixels() {
@@ -146,8 +149,8 @@ async fn every_input_format_is_read() {
 #[tokio::test]
 async fn broken_files_are_rejected_with_the_name_of_their_field() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let whole = make(&job("Whole", 64, 64)).await.bytes;
-    let mut huge = whole.to_vec();
+    let complete = make(&job("Whole", 64, 64)).await.bytes;
+    let mut huge = complete.to_vec();
     // The header of a PNG that claims 60000 x 60000 pixels, its checksum mended.
     huge[16..24].copy_from_slice(&[0, 0, 0xea, 0x60, 0, 0, 0xea, 0x60]);
     let sum = crc(&huge[12..29]);
@@ -155,8 +158,8 @@ async fn broken_files_are_rejected_with_the_name_of_their_field() {
     for (name, bytes) in [
         ("empty", &[][..]),
         ("text", b"<svg/>"),
-        ("cut", &whole[..whole.len() / 2]),
-        ("header", &whole[..33]),
+        ("cut", &complete[..complete.len() / 2]),
+        ("header", &complete[..33]),
         ("huge", &huge),
     ] {
         let path = folder.join(format!("broken-{name}"));

@@ -17,7 +17,7 @@ use super::error::AdminError;
 use super::fields::{self, Fields};
 use super::reply::Reply;
 use super::scope::Scope;
-use crate::channel_test::{ask, reach, tested_model};
+use crate::channel_test::{reach, send_test_request, tested_model};
 use crate::provider_keys::StoredKey;
 use crate::reloadable::Reloadable;
 use crate::routing::{OpenChannel, key_fingerprint};
@@ -259,7 +259,9 @@ async fn test_channel(call: &Call, reloadable: &Reloadable, open: &OpenChannel) 
     };
     let tests = (0..open.channel.api_keys.len().max(1)).map(async |key| {
         let started = Instant::now();
-        let error = ask(&app.config, open, &model, key).await.err();
+        let error = send_test_request(&app.config, open, &model, key)
+            .await
+            .err();
         result(Some(key), Some(&model), started, error)
     });
     join_all(tests).await

@@ -225,7 +225,7 @@ mod tests {
         for good in ["0", "12.5", "-3", "999999999.999999999", "0.000000001"] {
             assert!(amount("amount", &json!(good)).is_ok(), "{good}");
         }
-        for bad in [
+        for invalid in [
             json!(1),
             json!("1e3"),
             json!("+1"),
@@ -237,7 +237,7 @@ mod tests {
             json!("1 "),
             json!(null),
         ] {
-            assert!(amount("amount", &bad).is_err(), "{bad}");
+            assert!(amount("amount", &invalid).is_err(), "{invalid}");
         }
     }
 
@@ -245,8 +245,8 @@ mod tests {
     fn times_are_rfc_3339() {
         assert_eq!(parse_time("at", "1970-01-01T00:00:01Z"), Ok(1000));
         assert_eq!(parse_time("at", "1970-01-01T01:00:00.5+01:00"), Ok(500));
-        for bad in ["", "1970-01-01", "yesterday", "1970-01-01T00:00:00", "0"] {
-            assert!(parse_time("at", bad).is_err(), "{bad}");
+        for invalid in ["", "1970-01-01", "yesterday", "1970-01-01T00:00:00", "0"] {
+            assert!(parse_time("at", invalid).is_err(), "{invalid}");
         }
     }
 

@@ -137,14 +137,14 @@ impl Bill {
         } else {
             ChatHold::None
         };
-        let place = match &hold {
+        let kind = match &hold {
             ChatHold::None => None,
             ChatHold::Reserved(_) => Some(ChatHoldKind::Memory),
             ChatHold::Granted(_) => Some(ChatHoldKind::Grant),
             ChatHold::Stored => Some(ChatHoldKind::Database),
         };
-        if let Some(place) = place {
-            context.metrics.chat_held(place);
+        if let Some(kind) = kind {
+            context.metrics.chat_held(kind);
         }
         Ok(Self {
             context: Arc::clone(context),

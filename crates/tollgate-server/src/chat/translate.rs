@@ -122,11 +122,11 @@ impl Conversation {
                 .await?;
         }
         let adds_reasoning = model.reasoning.is_some() && !self.summary.has_reasoning_settings;
-        let is_unasked = self.sends_unasked_thoughts(endpoint, binding);
+        let is_unrequested = self.sends_unrequested_thoughts(endpoint, binding);
         let other_api = self.needs_other_api(same, binding);
         let fetches_all = self.summary.attachments > 0 && channel.0.fetches_urls();
         let has_urls = fetches_all && memchr::memmem::find(&self.raw, b"://").is_some();
-        let must_rewrite = adds_reasoning || is_unasked || other_api || has_urls;
+        let must_rewrite = adds_reasoning || is_unrequested || other_api || has_urls;
         if let (Some(format), true, false) = (same, self.summary.is_native, must_rewrite) {
             return self.forward(format, &target, channel.0, binding, not_forwarded);
         }
@@ -211,11 +211,11 @@ impl Conversation {
     /// for.
     fn check_dropped(&self, dropped: &[String]) -> Result<(), ChatErrorResponse> {
         if let (true, Some(first)) = (self.strict, dropped.first()) {
-            let why = "cannot be carried to the model's provider, and `x-tollgate-strict` is set";
+            let why = "is not supported by the model's provider, and `x-tollgate-strict` is set";
             return Err(InvalidRequest::new(first, why).into());
         }
         if let Some(priced) = self.options.priced_and_dropped(dropped) {
-            let why = "has a price, and cannot be carried to the model's provider";
+            let why = "has a price, and is not supported by the model's provider";
             return Err(InvalidRequest::new(&priced.field, why).into());
         }
         Ok(())
@@ -278,7 +278,7 @@ impl Conversation {
 
     /// Whether the model's server sends thoughts to clients of its own format that did not ask for them, as DeepSeek's does.
     /// The vendors' own paths pass them on.
-    fn sends_unasked_thoughts(&self, endpoint: Endpoint, binding: &ModelBinding) -> bool {
+    fn sends_unrequested_thoughts(&self, endpoint: Endpoint, binding: &ModelBinding) -> bool {
         !endpoint.bare
             && endpoint.format.name() == "chat-completions"
             && binding.model.traits.requires_past_reasoning

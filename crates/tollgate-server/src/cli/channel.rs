@@ -9,7 +9,7 @@ use tollgate_upstream as upstream;
 use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::{Common, Failed};
-use crate::channel_test::{ask, tested_model};
+use crate::channel_test::{send_test_request, tested_model};
 use crate::config::{Config, Overrides};
 use crate::routing::Routing;
 
@@ -85,14 +85,14 @@ async fn test(
     let mut lines = Vec::new();
     for key in 0..keys.max(1) {
         let started = Instant::now();
-        let said = ask(config, open, &model, key).await;
+        let outcome = send_test_request(config, open, &model, key).await;
         let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let whose = if keys > 1 {
             format!(" with key {}", key + 1)
         } else {
             String::new()
         };
-        let (record, line) = match said {
+        let (record, line) = match outcome {
             Ok((text, tokens)) => (
                 json!({ "key": key + 1, "ok": true, "model": model, "text": text, "tokens": tokens, "ms": ms }),
                 format!("{name}{whose}: {model} answered in {ms} ms ({tokens} tokens): {text:?}"),

@@ -190,12 +190,12 @@ impl Gateway {
 }
 
 fn rejected(status: StatusCode, answer: &Value) -> Failed {
-    let said = answer["error"]["message"]
+    let message = answer["error"]["message"]
         .as_str()
         .or_else(|| answer["message"].as_str());
     Failed::from(format!(
         "the gateway says {status}: {}",
-        said.unwrap_or("nothing more")
+        message.unwrap_or("nothing more")
     ))
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollgate_media::{Catalogue, Endpoint};
 
 use super::client::{Gateway, Target};
-use super::made::{self, given};
+use super::generation::{self, given};
 use super::{Common, Failed};
 
 #[derive(Args)]
@@ -44,7 +44,7 @@ impl Image {
         let gateway = self.target.open()?;
         let body = self.body(&gateway).await?;
         let path = endpoint(&self.model).path();
-        made::made(
+        generation::generate_and_save(
             &gateway,
             path,
             &body,

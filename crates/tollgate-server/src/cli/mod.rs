@@ -10,13 +10,13 @@ mod client;
 mod completions;
 mod doctor;
 mod first_writes;
+mod generation;
 mod health;
 mod image;
 mod import;
 mod init;
 mod key;
 mod listeners;
-mod made;
 mod manual;
 mod new_file;
 mod reconcile;
@@ -28,6 +28,7 @@ mod video;
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -106,13 +107,13 @@ enum Command {
     Image(Box<image::Image>),
     /// Make a video on any gateway and save it
     Video(Box<video::Video>),
-    /// Have a text spoken on any gateway and save the sound
+    /// Make speech of a text on any gateway and save the audio
     Speech(Box<speech::Speech>),
     /// Chat with a model on any gateway; the reply is printed as it comes
     Chat(Box<chat::Chat>),
 }
 
-/// A command that did not succeed: one sentence for the person who gave it, or nothing where it has spoken already.
+/// A command that did not succeed, with one sentence for stderr. `None` if it has printed its error already.
 pub(crate) struct Failed(Option<String>);
 
 impl<E: std::fmt::Display> From<E> for Failed {
@@ -122,7 +123,7 @@ impl<E: std::fmt::Display> From<E> for Failed {
 }
 
 impl Failed {
-    /// The command has printed what there is to say.
+    /// A failure that the command has printed already.
     pub(crate) fn silently() -> Self {
         Self(None)
     }
@@ -141,13 +142,15 @@ pub fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let result = runtime.block_on(dispatch(cli));
-    // What still runs on blocking threads (a image being drawn) is not waited for.
+    // Behind a pointer: the runtime's own code is compiled once for it, not once for each place that polls it.
+    let command: Pin<Box<dyn Future<Output = _>>> = Box::pin(dispatch(cli));
+    let result = runtime.block_on(command);
+    // What still runs on blocking threads, such as an image that is generated, is not waited for.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failed(said)) => {
-            if let Some(sentence) = said {
+        Err(Failed(sentence)) => {
+            if let Some(sentence) = sentence {
                 complain(&sentence);
             }
             ExitCode::FAILURE
@@ -156,7 +159,7 @@ pub fn run() -> ExitCode {
 }
 
 fn complain(sentence: &str) {
-    // A closed stderr is nobody to complain to.
+    // If stderr is closed, there is no other place for it.
     let _ = writeln!(std::io::stderr(), "tollgate: {sentence}");
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollgate_media::Endpoint;
 
 use super::client::Target;
-use super::made::{self, given};
+use super::generation::{self, given};
 use super::{Common, Failed};
 
 #[derive(Args)]
@@ -38,7 +38,7 @@ impl Speech {
         let gateway = self.target.open()?;
         let path = Endpoint::AudioSpeech.path();
         let output = self.output.as_deref();
-        made::made(&gateway, path, &self.body(), output, "speech", common).await
+        generation::generate_and_save(&gateway, path, &self.body(), output, "speech", common).await
     }
 
     fn body(&self) -> Value {

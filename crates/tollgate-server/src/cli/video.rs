@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollgate_media::Endpoint;
 
 use super::client::{Gateway, Target};
-use super::made::{self, given};
+use super::generation::{self, given};
 use super::{Common, Failed};
 
 #[derive(Args)]
@@ -45,7 +45,7 @@ impl Video {
         let body = self.body(&gateway).await?;
         let path = Endpoint::VideoGenerations.path();
         let output = self.output.as_deref();
-        made::made(&gateway, path, &body, output, "video", common).await
+        generation::generate_and_save(&gateway, path, &body, output, "video", common).await
     }
 
     async fn body(&self, gateway: &Gateway) -> Result<Value, Failed> {

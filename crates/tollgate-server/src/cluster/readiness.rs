@@ -73,15 +73,15 @@ impl Readiness {
     pub fn set(&self, cause: Cause, reason: Option<String>) {
         self.metrics.set_not_ready(cause.name(), reason.is_some());
         let mut reasons = self.lock();
-        let was_wrong = reasons.contains_key(&cause);
+        let was_failing = reasons.contains_key(&cause);
         match reason {
             Some(reason) => {
-                if !was_wrong {
+                if !was_failing {
                     tracing::error!(cause = cause.name(), reason, "this node is not ready");
                 }
                 reasons.insert(cause, reason);
             }
-            None if was_wrong => {
+            None if was_failing => {
                 reasons.remove(&cause);
                 tracing::info!(cause = cause.name(), "this is right again");
             }

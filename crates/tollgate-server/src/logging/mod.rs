@@ -71,8 +71,8 @@ impl Clock {
     fn write(&mut self, now: Timestamp, out: &mut Vec<u8>) -> io::Result<()> {
         let (second, nanos) = (now.as_second(), now.subsec_nanosecond());
         if self.text.is_empty() || self.second != second {
-            let whole = format!("{:.1}", Timestamp::from_second(second).unwrap_or(now));
-            self.text = whole.trim_end_matches("0Z").to_owned();
+            let formatted = format!("{:.1}", Timestamp::from_second(second).unwrap_or(now));
+            self.text = formatted.trim_end_matches("0Z").to_owned();
             self.second = second;
         }
         out.extend(self.text.as_bytes());

@@ -282,7 +282,7 @@ impl ChatMetrics {
         drop(known);
         found.unwrap_or_else(|| {
             let tokens = |direction| self.tokens.with_label_values(&[channel, direction]);
-            let made = Arc::new(Ended {
+            let counters = Arc::new(Ended {
                 outcome,
                 chats: self.ended.with_label_values(&[channel, outcome]),
                 input: tokens("input"),
@@ -295,9 +295,9 @@ impl ChatMetrics {
             let outcomes = known.entry(channel.to_owned()).or_default();
             // Two at once: both count alike, one is remembered.
             if outcomes.iter().all(|ended| ended.outcome != outcome) {
-                outcomes.push(Arc::clone(&made));
+                outcomes.push(Arc::clone(&counters));
             }
-            made
+            counters
         })
     }
 }

@@ -197,7 +197,7 @@ impl Metrics {
         drop(routes);
         let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
         let routes = routes.entry(method.to_owned()).or_default();
-        let made = routes.entry(route.to_owned()).or_insert_with(|| {
+        let counters = routes.entry(route.to_owned()).or_insert_with(|| {
             let statuses = ["1xx", "2xx", "3xx", "4xx", "5xx"];
             let texts = (
                 "tollgate_http_request_seconds",
@@ -211,7 +211,7 @@ impl Metrics {
                 latency,
             })
         });
-        Arc::clone(made)
+        Arc::clone(counters)
     }
 
     /// An attempt at a chat failed on a channel; `kind` is the recorded name of the error's kind.
@@ -282,8 +282,8 @@ impl Metrics {
     }
 
     /// The worst case of a chat is held there.
-    pub fn chat_held(&self, place: ChatHoldKind) {
-        self.chats.held(place);
+    pub fn chat_held(&self, kind: ChatHoldKind) {
+        self.chats.held(kind);
     }
 
     /// How many grants this node has.

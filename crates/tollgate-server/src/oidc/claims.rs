@@ -206,7 +206,7 @@ mod tests {
                 "{good}"
             );
         }
-        for bad in [
+        for invalid in [
             json!({ "iss": "https://id.example/" }),
             json!({ "iss": null }),
             json!({ "aud": "other" }),
@@ -229,8 +229,8 @@ mod tests {
             json!({ "sub": "" }),
             json!({ "sub": "x".repeat(256) }),
         ] {
-            let result = check(&changed(&bad), &settings(), "n", now);
-            assert!(result.is_err(), "{bad}");
+            let result = check(&changed(&invalid), &settings(), "n", now);
+            assert!(result.is_err(), "{invalid}");
         }
     }
 

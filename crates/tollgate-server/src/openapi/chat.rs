@@ -106,8 +106,7 @@ fn named(description: &str) -> Value {
 
 /// The schemas of the requests: the documented fields; further fields of the vendors are accepted too.
 pub(super) fn schemas() -> Value {
-    let number =
-        |least: f64, most: f64| json!({ "type": "number", "minimum": least, "maximum": most });
+    let number = |min: f64, max: f64| json!({ "type": "number", "minimum": min, "maximum": max });
     let count = || json!({ "type": "integer", "minimum": 1 });
     let flag = || json!({ "type": "boolean", "default": false });
     let list = || json!({ "type": "array", "items": { "type": "object" } });

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_recorded_as_far_as_it_came() {
+    fn a_stream_is_recorded_as_far_as_it_was_received() {
         let request = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "x" }] });
         let chunk = |text: &str| {
             let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });

@@ -78,9 +78,9 @@ impl MetricsExporter {
                         error = error.message,
                         "the collector took no metrics: the next message has their counts too"
                     );
-                    let asked = error.retry_after.map(|pause| pause.min(MAX_PAUSE));
+                    let requested_pause = error.retry_after.map(|pause| pause.min(MAX_PAUSE));
                     // Not at once, whatever it says.
-                    asked.map_or(self.interval, |pause| pause.max(Duration::from_secs(1)))
+                    requested_pause.map_or(self.interval, |pause| pause.max(Duration::from_secs(1)))
                 }
             };
         }

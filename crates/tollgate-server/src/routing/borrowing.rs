@@ -46,7 +46,7 @@ struct State {
     /// What this node has. `None` while it has its share because Redis is lost.
     granted: Option<GrantedPermits>,
     /// The calls in flight of a request to Redis that has no reply yet.
-    asked_with: Option<usize>,
+    requested_with: Option<usize>,
     /// When Redis answered last, and when it did not.
     answered_at: Option<Instant>,
     failed_at: Option<Instant>,
@@ -116,16 +116,16 @@ impl OpenChannel {
             let Some(granted) = state.granted else {
                 return false;
             };
-            let may_ask = !is_within(state.denied_at, DENIED_FOR)
+            let may_request = !is_within(state.denied_at, DENIED_FOR)
                 && !is_within(state.yielded_at, YIELD_FOR)
                 && !is_within(state.failed_at, FAILED_PAUSE);
             // Others that asked meanwhile may have got enough.
-            if granted.count >= needed || !may_ask {
+            if granted.count >= needed || !may_request {
                 return permits.free() > 0;
             }
             state.request(permits, limit, with_slack(needed))
         };
-        self.ask(redis, permits, request).await
+        self.request_more(redis, permits, request).await
     }
 
     /// Compares the permits with what is needed, and asks Redis if they differ, or if it is time to.
@@ -151,12 +151,12 @@ impl OpenChannel {
             wanted.map(|wanted| state.request(permits, limit, wanted))
         };
         if let Some(request) = request {
-            self.ask(redis, permits, request).await;
+            self.request_more(redis, permits, request).await;
         }
     }
 
     /// Returns whether there are as many as were needed.
-    async fn ask(
+    async fn request_more(
         &self,
         redis: &ChannelPermits,
         permits: &FairPermits,
@@ -188,7 +188,7 @@ impl State {
     fn request(&mut self, permits: &FairPermits, limit: usize, wanted: usize) -> PermitRequest {
         // No call begins until the reply says how many may.
         let in_flight = permits.freeze();
-        self.asked_with = Some(in_flight);
+        self.requested_with = Some(in_flight);
         PermitRequest {
             limit,
             in_flight,
@@ -200,7 +200,7 @@ impl State {
 
     /// A request to Redis that was dropped is one without reply.
     fn settle_cancelled(&mut self) {
-        if let (Some(in_flight), Some(granted)) = (self.asked_with.take(), &mut self.granted) {
+        if let (Some(in_flight), Some(granted)) = (self.requested_with.take(), &mut self.granted) {
             granted.count = in_flight;
             self.answered_at = None;
         }
@@ -248,7 +248,7 @@ impl State {
         granted: Result<GrantedPermits, RedisUnavailable>,
     ) -> Option<(usize, Instant)> {
         let now = Instant::now();
-        self.asked_with = None;
+        self.requested_with = None;
         let granted = match granted {
             Ok(granted) => granted,
             // Whatever Redis has noted, it is no less than the calls in flight.
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(state.due(&usage(3, 3), 8, LEASE), Some(with_slack(6)));
         // One that was dropped is one without a reply.
         state.note(request(3, 7), granted(7, false));
-        state.asked_with = Some(4);
+        state.requested_with = Some(4);
         state.settle_cancelled();
         assert_eq!(state.due(&usage(4, 0), 8, LEASE), Some(4));
         let noted = state.note(request(4, 4), Err(RedisUnavailable::NotSent));

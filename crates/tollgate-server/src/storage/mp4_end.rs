@@ -74,8 +74,8 @@ fn last_place(mut boxes: &[u8], depth: u32) -> u64 {
         let size = usize::try_from(size).unwrap_or(usize::MAX).min(boxes.len());
         let content = &boxes[(header as usize).min(size)..size];
         last = last.max(match &name {
-            b"stco" => places::<4>(content),
-            b"co64" => places::<8>(content),
+            b"stco" => offsets::<4>(content),
+            b"co64" => offsets::<8>(content),
             name if depth > 0 && CONTAINERS.contains(&name) => last_place(content, depth - 1),
             _ => 0,
         });
@@ -85,9 +85,9 @@ fn last_place(mut boxes: &[u8], depth: u32) -> u64 {
 }
 
 /// The largest of the places of `N` bytes in a box of places: a version, flags, their number, and then they.
-fn places<const N: usize>(content: &[u8]) -> u64 {
-    let places = content.get(8..).unwrap_or_default().chunks_exact(N);
-    let numbers = places.map(|place| place.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)));
+fn offsets<const N: usize>(content: &[u8]) -> u64 {
+    let offsets = content.get(8..).unwrap_or_default().chunks_exact(N);
+    let numbers = offsets.map(|offset| offset.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)));
     numbers.max().unwrap_or(0)
 }
 
@@ -101,9 +101,9 @@ mod tests {
     }
 
     /// An index whose frames begin at these places.
-    fn index(places: &[u32]) -> Vec<u8> {
-        let mut table = [0, places.len() as u32].map(u32::to_be_bytes).concat();
-        table.extend(places.iter().flat_map(|place| place.to_be_bytes()));
+    fn index(offsets: &[u32]) -> Vec<u8> {
+        let mut table = [0, offsets.len() as u32].map(u32::to_be_bytes).concat();
+        table.extend(offsets.iter().flat_map(|offset| offset.to_be_bytes()));
         let mut inner = a_box(b"stco", &table);
         for name in [b"stbl", b"minf", b"mdia", b"trak", b"moov"] {
             inner = a_box(name, &inner);

@@ -31,7 +31,7 @@ async fn prepare(backend: Backend, provider: Provider, model: &str) -> (TestGate
 #[track_caller]
 fn check_adjustments(record: &Value, expected: &[(&str, Value, Value)]) {
     assert_eq!(status(record), "completed", "{record}");
-    let adjustment = |(field, asked, used): &(&str, Value, Value)| json!({ "field": field, "asked": asked, "used": used, "why": "<string>" });
+    let adjustment = |(field, requested, used): &(&str, Value, Value)| json!({ "field": field, "asked": requested, "used": used, "why": "<string>" });
     let expected: Vec<Value> = expected.iter().map(adjustment).collect();
     assert_shape(&record["adjustments"], expected.into());
 }

@@ -53,7 +53,7 @@ async fn clients_of_another_gateway_keep_their_keys(backend: Backend) {
 async fn a_file_with_a_mistake_changes_nothing(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     let good = json!({ "user": "ann", "key": KEY });
-    for (bad, words) in [
+    for (invalid, words) in [
         (
             json!({ "user": "bob" }),
             "line 2: it takes either key or sha256",
@@ -89,7 +89,7 @@ async fn a_file_with_a_mistake_changes_nothing(backend: Backend) {
         (json!([HASHED]), "line 2: "),
         (good.clone(), "line 2: its key stands in another line too"),
     ] {
-        let file = write(&gateway, &[good.clone(), bad]);
+        let file = write(&gateway, &[good.clone(), invalid]);
         let output = gateway.cli(&["import", &file]).await;
         assert_eq!(output.code, 1);
         assert!(

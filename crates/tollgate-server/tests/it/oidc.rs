@@ -13,7 +13,7 @@ on_both!(
 on_sqlite!(
     an_account_is_matched_with_a_user_of_its_name_once,
     a_session_is_fresh_again_after_the_providers_password,
-    an_answer_counts_once_and_only_in_the_browser_that_asked,
+    a_sign_in_counts_once_and_only_in_the_browser_that_started_it,
     new_keys_of_the_provider_are_read,
     requests_that_no_page_makes_are_rejected,
 );
@@ -314,7 +314,10 @@ async fn a_session_is_fresh_again_after_the_providers_password(backend: Backend)
         |word: &str| format!("/console/signed-in?error={word}&next=%2Fconsole%2Fsigned-in");
     assert_eq!(ann.sign_in(&provider, again).await, failed("not_fresh"));
     assert_eq!(
-        (provider.asked("prompt"), provider.asked("max_age")),
+        (
+            provider.authorize_query("prompt"),
+            provider.authorize_query("max_age")
+        ),
         ("login".to_owned(), "0".to_owned())
     );
     let mut old = claims.clone();
@@ -336,7 +339,7 @@ async fn a_session_is_fresh_again_after_the_providers_password(backend: Backend)
     gateway.close().await;
 }
 
-async fn an_answer_counts_once_and_only_in_the_browser_that_asked(backend: Backend) {
+async fn a_sign_in_counts_once_and_only_in_the_browser_that_started_it(backend: Backend) {
     let (provider, gateway, _) = gateway(backend, ROLES).await;
     provider.set_account(account("1", "ann", json!(["admins"])));
     let mut ann = Browser::new(&gateway);

@@ -202,7 +202,7 @@ async fn a_session_begins_with_a_key_and_ends_with_it(backend: Backend) {
     let foreign = gateway.anonymous();
     let foreign = foreign.send_with("POST", "/v1/me/session", &headers, body.to_string());
     assert_eq!(foreign.await.status, 403);
-    let wrong = browse(
+    let wrong_password = browse(
         &gateway,
         "POST",
         "/session",
@@ -210,7 +210,7 @@ async fn a_session_begins_with_a_key_and_ends_with_it(backend: Backend) {
         &json!({ "api_key": "sk-wrong" }),
     )
     .await;
-    assert_eq!(wrong.status, 401);
+    assert_eq!(wrong_password.status, 401);
     let unknown = browse(&gateway, "POST", "/session", "", &json!({ "key": secret })).await;
     assert_eq!(unknown.status, 400);
     let signed_in = browse(&gateway, "POST", "/session", "", &body)
@@ -425,10 +425,10 @@ async fn nobody_sees_what_belongs_to_another_user(backend: Backend) {
 
 async fn failed_sign_ins_are_throttled(backend: Backend) {
     let (gateway, _, client) = gateway(backend).await;
-    let wrong = json!({ "api_key": "sk-wrong" });
+    let wrong_password = json!({ "api_key": "sk-wrong" });
     for _ in 0..20 {
         assert_eq!(
-            browse(&gateway, "POST", "/session", "", &wrong)
+            browse(&gateway, "POST", "/session", "", &wrong_password)
                 .await
                 .status,
             401

@@ -13,7 +13,7 @@ use crate::harness::*;
 
 on_both!(
     files_are_stored_and_served_from_the_bucket,
-    results_wait_for_the_bucket_and_are_made_once,
+    results_wait_for_the_bucket_and_are_generated_once,
 );
 on_sqlite!(
     uploads_outlive_short_faults_and_end_in_clear_errors,
@@ -203,7 +203,7 @@ async fn downloads_are_resumed_or_broken_off(backend: Backend) {
     gateway.close().await;
 }
 
-async fn results_wait_for_the_bucket_and_are_made_once(backend: Backend) {
+async fn results_wait_for_the_bucket_and_are_generated_once(backend: Backend) {
     let fake = start(Provider::OpenAi, Options::default()).await.unwrap();
     let config = format!(
         "[[channel]]\nname = \"up\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"sk-fake\"]\n\

@@ -18,9 +18,9 @@ use crate::harness::*;
 
 on_both!(sent_metrics_are_those_of_the_metrics_page);
 on_sqlite!(
-    a_busy_collector_is_asked_again_when_it_says_and_loses_no_counts,
+    a_busy_collector_is_retried_after_its_pause_and_loses_no_counts,
     a_collector_that_hangs_or_is_down_delays_nothing,
-    metrics_are_sent_only_if_they_are_asked_for,
+    metrics_are_sent_only_if_they_are_configured,
 );
 
 const CHATS: &str = "/v1/chat/completions";
@@ -228,7 +228,7 @@ async fn check_token_usage(gateway: &TestGateway, last: &BTreeMap<String, Metric
     }
 }
 
-async fn a_busy_collector_is_asked_again_when_it_says_and_loses_no_counts(backend: Backend) {
+async fn a_busy_collector_is_retried_after_its_pause_and_loses_no_counts(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     // An interval that is longer than the pause that the collector asks for.
     let config = config(&collector.url("busy/2"), 2);
@@ -270,7 +270,7 @@ async fn a_collector_that_hangs_or_is_down_delays_nothing(backend: Backend) {
     gateway.close().await;
 }
 
-async fn metrics_are_sent_only_if_they_are_asked_for(backend: Backend) {
+async fn metrics_are_sent_only_if_they_are_configured(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let (gateway, client) =
         TestGateway::with_config(backend, &config(&collector.url("accept"), 0)).await;

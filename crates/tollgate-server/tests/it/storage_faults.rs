@@ -14,9 +14,9 @@ use crate::harness::{
     Backend, Setup, TestGateway, on_both, on_sqlite, status, task_id, until, until_true,
 };
 
-on_both!(results_wait_for_the_storage_and_are_made_once);
+on_both!(results_wait_for_the_storage_and_are_generated_once);
 on_sqlite!(
-    submissions_with_files_are_told_to_come_back,
+    submissions_with_files_get_a_retry_after,
     a_full_disk_at_the_start_leaves_reads,
 );
 
@@ -69,7 +69,7 @@ fn submissions(fake: &Fake) -> usize {
     requests.iter().filter(|seen| seen.method == "POST").count()
 }
 
-async fn results_wait_for_the_storage_and_are_made_once(backend: Backend) {
+async fn results_wait_for_the_storage_and_are_generated_once(backend: Backend) {
     let (gate, images, videos) = gateway(backend).await;
     let client = gate.user_client("customer", &["--balance", "100"]).await;
     let folder = TemporaryFolder::take_away(&gate);
@@ -109,7 +109,7 @@ async fn results_wait_for_the_storage_and_are_made_once(backend: Backend) {
     gate.close().await;
 }
 
-async fn submissions_with_files_are_told_to_come_back(backend: Backend) {
+async fn submissions_with_files_get_a_retry_after(backend: Backend) {
     let gate = Setup::new(backend).config(PRICES).start().await;
     let client = gate.user_client("customer", &["--balance", "100"]).await;
     let folder = TemporaryFolder::take_away(&gate);

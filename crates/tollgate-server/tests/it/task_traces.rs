@@ -59,13 +59,15 @@ impl CallersTrace {
 }
 
 /// The headers of the requests of a fake that have any.
-fn told(fake: &Fake) -> Vec<(Option<String>, Option<String>)> {
+fn trace_headers(fake: &Fake) -> Vec<(Option<String>, Option<String>)> {
     let requests = fake.requests().into_iter();
     let headers = requests.map(|request| {
         let header = |name| request.header(name).map(str::to_owned);
         (header("traceparent"), header("tracestate"))
     });
-    headers.filter(|told| *told != (None, None)).collect()
+    headers
+        .filter(|trace_headers| *trace_headers != (None, None))
+        .collect()
 }
 
 /// A channel to a fake that serves one model.
@@ -175,7 +177,7 @@ async fn a_provider_of_tasks_gets_the_place_of_its_attempt_in_the_trace(backend:
     let (gateway, client) = TestGateway::with_config(backend, &config).await;
     let text = json!({ "model": "native-v3", "input": "hello" });
     let prompt = |model: &str| json!({ "model": model, "prompt": "a red boat" });
-    for (digit, fake, path, body, is_told) in [
+    for (digit, fake, path, body, gets_trace) in [
         (
             'a',
             &image.0,
@@ -199,11 +201,11 @@ async fn a_provider_of_tasks_gets_the_place_of_its_attempt_in_the_trace(backend:
         assert_eq!(status(&record), "completed", "{record}");
         let found = trace(&collector, &bytes(&callers.id), 3).await;
         let attempt = only(&found, SpanKind::Client);
-        let expected = match is_told {
+        let expected = match gets_trace {
             true => vec![callers.headers_of(attempt)],
             false => Vec::new(),
         };
-        assert_eq!(told(fake), expected, "{path}");
+        assert_eq!(trace_headers(fake), expected, "{path}");
     }
     gateway.close().await;
 }
@@ -223,7 +225,7 @@ async fn an_attempt_that_another_process_ends_is_one_span(backend: Backend) {
     let task = only(&found, SpanKind::Consumer);
     let attempt = only(&found, SpanKind::Client);
     assert_eq!(attempt.parent_span_id, task.span_id);
-    assert_eq!(told(&fake), [callers.headers_of(attempt)]);
+    assert_eq!(trace_headers(&fake), [callers.headers_of(attempt)]);
     // It began in the process before: its polls took two seconds, the last of them in this one.
     let took = attempt.end_time_unix_nano - attempt.start_time_unix_nano;
     assert!(took > 1_900_000_000, "{took}");

@@ -15,7 +15,7 @@ use crate::harness::*;
 on_sqlite!(
     a_chat_is_a_span_with_its_attempts_as_children,
     what_chats_say_is_recorded_for_keys_that_want_it_alone,
-    newer_names_are_used_if_they_are_asked_for,
+    newer_names_are_used_if_they_are_requested,
     the_caller_decides_whether_a_trace_is_recorded,
 );
 
@@ -231,7 +231,7 @@ async fn the_caller_decides_whether_a_trace_is_recorded(backend: Backend) {
     assert_eq!(spans(&collector).len(), 1);
 }
 
-async fn newer_names_are_used_if_they_are_asked_for(backend: Backend) {
+async fn newer_names_are_used_if_they_are_requested(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let upstream = WebhookReceiver::start().await;
     let channels = format!(
@@ -314,8 +314,8 @@ async fn what_chats_say_is_recorded_for_keys_that_want_it_alone(backend: Backend
         assert!(text.starts_with("privately told"), "{text}");
         let output = &value("gen_ai.output.messages")[0];
         assert_eq!(output["role"], "assistant");
-        let said = json!([{ "type": "text", "content": "secretly answered" }]);
-        assert_eq!(output["parts"], said, "{path}");
+        let content = json!([{ "type": "text", "content": "secretly answered" }]);
+        assert_eq!(output["parts"], content, "{path}");
         assert_eq!(output["finish_reason"], "stop");
     }
     let found = chat(&silent, "4", true, CHATS).await;

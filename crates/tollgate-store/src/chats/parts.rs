@@ -116,10 +116,14 @@ mod tests {
             (vec![part(1, 1, 0)], None),
         ] {
             let cost = cost.map(Amount::from_nanos);
-            let made = ChatParts::new(&parts);
-            assert_eq!(made.as_ref().map(ChatParts::cost), cost, "{parts:?}");
-            if let Some(made) = made {
-                assert_eq!(cost_of_column(made.column()), cost, "{parts:?}");
+            let parts_with_cost = ChatParts::new(&parts);
+            assert_eq!(
+                parts_with_cost.as_ref().map(ChatParts::cost),
+                cost,
+                "{parts:?}"
+            );
+            if let Some(parts_with_cost) = parts_with_cost {
+                assert_eq!(cost_of_column(parts_with_cost.column()), cost, "{parts:?}");
             }
         }
         assert_eq!(cost_of_column("[[1]]"), None);

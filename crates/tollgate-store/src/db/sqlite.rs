@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_apart_from_a_database_that_is_away() {
+    fn a_full_disk_and_a_database_that_is_away_are_different_errors() {
         let conn = Connection::open_in_memory().unwrap();
         script(&conn, "CREATE TABLE t (x BLOB); PRAGMA max_page_count = 4").unwrap();
         let written = script(&conn, "INSERT INTO t VALUES (zeroblob(1000000))");

@@ -16,7 +16,7 @@
 //! - **A chat ends**: its charge and what it takes from the grant are one write. What it reserved and did not cost is free again.
 //! - **Refill**: below half of what the key needs for about two seconds, the grant is raised beside the chats.
 //! - **Return**: a grant that was idle for [`IDLE`] is closed; one that is far too large is lowered. A node that finds too little available for a
-//!   request asks the other nodes for their grants of that user, and then holds in the database for [`ASKED`].
+//!   request asks the other nodes for their grants of that user, and then holds in the database for [`DENIED_FOR`].
 //! - **A node that dies**: others release its grants as they release its holds, once its heartbeat has expired.
 //! - **A node that sleeps** and wakes up after that still has its grants in memory. So a chat begins on a grant only while the last confirmed
 //!   heartbeat is younger than half the lease, by the monotonic clock and by the wall clock; and after a longer gap all grants are retired. A chat
@@ -41,7 +41,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// A grant from which no chat has begun for so long is closed.
 const IDLE: Duration = Duration::from_secs(3);
 /// For so long a user whose grants another node asked for, or for whom too little is available, gets none.
-const ASKED: Duration = Duration::from_secs(3);
+const DENIED_FOR: Duration = Duration::from_secs(3);
 
 /// All grants of this process.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 use tollgate_core::{Amount, Millis, id};
 
-use super::{ASKED, GrantWrite, IDLE, QUIET};
+use super::{DENIED_FOR, GrantWrite, IDLE, QUIET};
 use crate::ledger::account::Account;
 use crate::ledger::grants::{GrantRaise, NewGrant};
 
@@ -219,8 +219,8 @@ impl GrantsState {
             let open = NewGrant {
                 id: id::short_id("grant_"),
                 node,
-                least: amount,
-                most: need,
+                min: amount,
+                max: need,
                 at,
             };
             let wait = Step::Wait(Arc::clone(&key.changed));
@@ -228,12 +228,12 @@ impl GrantsState {
         };
         let is_covered = grant.free >= amount;
         let may_raise = !key.is_changing && !is_without;
-        let raise = |grant: &Grant, least: Amount| {
+        let raise = |grant: &Grant, min: Amount| {
             let raise = GrantRaise {
                 id: grant_id.clone(),
                 granted: grant.granted,
-                least,
-                most: need.max(least),
+                min,
+                max: need.max(min),
                 at,
             };
             Some(GrantWrite::Raise(raise))
@@ -301,7 +301,7 @@ impl GrantsState {
 
     /// A user gets no grants for a while.
     pub(super) fn leave_without(&mut self, user_id: &str) {
-        let until = Instant::now() + ASKED;
+        let until = Instant::now() + DENIED_FOR;
         self.without.insert(user_id.to_owned(), until);
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tollgate_core::{Amount, Millis};
 
-use super::writes::{AskForGrants, CloseOrphanedGrant, GiveGrant, ReturnGrant};
+use super::writes::{CloseOrphanedGrant, GiveGrant, RequestGrants, ReturnGrant};
 use super::{GrantReservation, GrantStep, GrantWrite};
 use crate::db::{Sql, args};
 use crate::error::StoreError;
@@ -18,7 +18,7 @@ const WAITS: usize = 2;
 const RECLAIM_TIMEOUT: Duration = Duration::from_millis(1_500);
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(crate) const ASKED_GRANTS: Sql =
+pub(crate) const REQUESTED_GRANTS: Sql =
     Sql::both("SELECT id FROM grants WHERE node = $1 AND asked_at IS NOT NULL");
 pub(crate) const GRANTS_OF_USER: Sql =
     Sql::both("SELECT id FROM grants WHERE user_id = $1 AND amount > 0 LIMIT 1");
@@ -103,7 +103,7 @@ impl Store {
     pub async fn return_unused_grants(&self, now: Millis) -> Result<(), StoreError> {
         let node = self.writer.grants.lock().node_with_grants();
         if let Some(node) = node {
-            for mut row in self.query(&ASKED_GRANTS, args![&node]).await? {
+            for mut row in self.query(&REQUESTED_GRANTS, args![&node]).await? {
                 let mut state = self.writer.grants.lock();
                 let user = state.user_of(&row.text(0)?);
                 user.iter().for_each(|user| state.retire_of_user(user));
@@ -160,7 +160,7 @@ impl Store {
         self.writer.grants.lock().retire_of_user(user_id);
         self.write_returns(now).await?;
         let user_id = user_id.to_owned();
-        self.write(AskForGrants { user_id, now }).await?;
+        self.write(RequestGrants { user_id, now }).await?;
         let started = Instant::now();
         while has_grants().await? && started.elapsed() < RECLAIM_TIMEOUT {
             tokio::time::sleep(RECLAIM_INTERVAL).await;

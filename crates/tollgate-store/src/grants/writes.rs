@@ -11,7 +11,7 @@ use crate::ledger::grants::{close_grant, lower_grant, open_grant, raise_grant};
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
-const ASK_FOR_GRANTS: Sql = Sql::both(
+const REQUEST_GRANTS: Sql = Sql::both(
     "UPDATE grants SET asked_at = COALESCE(asked_at, CAST($1 AS BIGINT)) WHERE user_id = $2",
 );
 
@@ -105,13 +105,13 @@ impl Write for CloseOrphanedGrant {
 }
 
 /// Asks all nodes to give back their grants of a user. The user's row is locked first, as by all who change grants.
-pub(super) struct AskForGrants {
+pub(super) struct RequestGrants {
     pub(super) user_id: String,
     pub(super) now: Millis,
 }
 
 #[async_trait(?Send)]
-impl Write for AskForGrants {
+impl Write for RequestGrants {
     type Out = ();
 
     fn accounts(&self) -> AccountIds<'_> {
@@ -119,6 +119,6 @@ impl Write for AskForGrants {
     }
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        batch.queue(&ASK_FOR_GRANTS, args![self.now, &self.user_id])
+        batch.queue(&REQUEST_GRANTS, args![self.now, &self.user_id])
     }
 }

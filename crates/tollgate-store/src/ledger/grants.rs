@@ -54,13 +54,13 @@ pub(crate) struct NewGrant {
     /// The node that will serve chats from it.
     pub(crate) node: String,
     /// Below this it is of no use.
-    pub(crate) least: Amount,
+    pub(crate) min: Amount,
     /// What the node could use.
-    pub(crate) most: Amount,
+    pub(crate) max: Amount,
     pub(crate) at: Millis,
 }
 
-/// Opens a grant of `least` to `most`, but no more than a quarter of what is available. Returns its amount.
+/// Opens a grant of `min` to `max`, but no more than a quarter of what is available. Returns its amount.
 pub(crate) async fn open_grant(
     batch: &mut Batch<'_, '_>,
     account: Account<'_>,
@@ -71,7 +71,7 @@ pub(crate) async fn open_grant(
     {
         return Ok(Ok(row.amount(0)?));
     }
-    let amount = match hold_share(batch, account, new.least, new.most, new.at)? {
+    let amount = match hold_share(batch, account, new.min, new.max, new.at)? {
         Ok(amount) => amount,
         Err(rejection) => return Ok(Err(rejection)),
     };
@@ -89,20 +89,20 @@ pub(crate) struct GrantRaise {
     pub(crate) id: String,
     pub(crate) granted: Amount,
     /// Below this it is of no use.
-    pub(crate) least: Amount,
+    pub(crate) min: Amount,
     /// What the node could use.
-    pub(crate) most: Amount,
+    pub(crate) max: Amount,
     pub(crate) at: Millis,
 }
 
-/// Raises a grant by `least` to `most`, but no more than a quarter of what is available. Returns by how much; `None` if the grant was released,
+/// Raises a grant by `min` to `max`, but no more than a quarter of what is available. Returns by how much; `None` if the grant was released,
 /// or has changed otherwise than its node knows.
 pub(crate) async fn raise_grant(
     batch: &mut Batch<'_, '_>,
     account: Account<'_>,
     raise: &GrantRaise,
 ) -> Result<Result<Option<Amount>, Rejection>, DbError> {
-    let amount = match hold_share(batch, account, raise.least, raise.most, raise.at)? {
+    let amount = match hold_share(batch, account, raise.min, raise.max, raise.at)? {
         Ok(amount) => amount,
         Err(rejection) => return Ok(Err(rejection)),
     };
@@ -154,20 +154,20 @@ pub(crate) async fn close_grant(
     Ok(true)
 }
 
-/// Holds the largest of some amounts between `least` and `most` of which [`SHARE`] times as much is available.
+/// Holds the largest of some amounts between `min` and `max` of which [`SHARE`] times as much is available.
 fn hold_share(
     batch: &mut Batch<'_, '_>,
     account: Account<'_>,
-    least: Amount,
-    most: Amount,
+    min: Amount,
+    max: Amount,
     at: Millis,
 ) -> Result<Result<Amount, Rejection>, DbError> {
     for halving in 0..=HALVINGS {
-        let amount = Amount::from_nanos(most.nanos() >> halving).max(least);
+        let amount = Amount::from_nanos(max.nanos() >> halving).max(min);
         let needed = Amount::from_nanos(amount.nanos().saturating_mul(SHARE));
         match batch.balances.hold_out_of(account, amount, needed, at)? {
             Ok(()) => return Ok(Ok(amount)),
-            Err(rejection) if amount == least || halving == HALVINGS => return Ok(Err(rejection)),
+            Err(rejection) if amount == min || halving == HALVINGS => return Ok(Err(rejection)),
             Err(_) => {}
         }
     }

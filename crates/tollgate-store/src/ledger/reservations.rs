@@ -80,10 +80,10 @@ impl Headroom {
         key: [Option<Amount>; 2],
         key_held: Amount,
     ) -> Self {
-        let least = |limits: [Option<Amount>; 2]| limits.into_iter().flatten().min();
+        let smallest = |limits: [Option<Amount>; 2]| limits.into_iter().flatten().min();
         Self {
-            user: least(user).map(|left| left - held),
-            key: least(key).map(|left| left - key_held),
+            user: smallest(user).map(|left| left - held),
+            key: smallest(key).map(|left| left - key_held),
         }
     }
 

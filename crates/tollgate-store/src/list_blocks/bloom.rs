@@ -37,10 +37,10 @@ pub(super) fn may_contain(filter: &str, id: &str) -> bool {
 pub(super) const FULL_LENGTH: usize = super::BLOCK_ROWS * CHARACTERS_PER_ID;
 
 /// Where a filter of [`FULL_LENGTH`] has the bits of an id: the characters, from 0, and the bit of each, whose character is it less `'0'`.
-pub(super) fn places(id: &str) -> Vec<(i64, i64)> {
-    let places = positions(id, FULL_LENGTH * BITS);
-    let places = places.map(|at| ((at / BITS) as i64, 1 << (at % BITS)));
-    places.collect()
+pub(super) fn bit_positions(id: &str) -> Vec<(i64, i64)> {
+    let bit_positions = positions(id, FULL_LENGTH * BITS);
+    let bit_positions = bit_positions.map(|at| ((at / BITS) as i64, 1 << (at % BITS)));
+    bit_positions.collect()
 }
 
 /// Which of `bits` an id sets.
@@ -76,8 +76,8 @@ mod tests {
         assert_eq!(filter.len(), FULL_LENGTH);
         let is_set =
             |(at, bit): (i64, i64)| (i64::from(filter.as_bytes()[at as usize]) - 48) & bit != 0;
-        assert!(places("req_7").into_iter().all(is_set));
-        assert!(!places("other_7").into_iter().all(is_set));
+        assert!(bit_positions("req_7").into_iter().all(is_set));
+        assert!(!bit_positions("other_7").into_iter().all(is_set));
         assert!(ids.iter().all(|id| may_contain(&filter, id)));
         let others = (0..10_000).filter(|n| may_contain(&filter, &format!("other_{n}")));
         assert!(others.count() < 100);

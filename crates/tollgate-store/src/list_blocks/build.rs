@@ -235,8 +235,8 @@ impl AddBlocks {
 
 /// Which of the two halves of its group a block is in, and its place there.
 fn place_in_group(number: i64) -> [i64; 2] {
-    let place = number % GROUP_BLOCKS;
-    [place / HALF_GROUP, place % HALF_GROUP]
+    let position = number % GROUP_BLOCKS;
+    [position / HALF_GROUP, position % HALF_GROUP]
 }
 
 #[async_trait(?Send)]

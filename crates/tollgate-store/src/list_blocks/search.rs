@@ -336,12 +336,12 @@ impl Search<'_> {
     async fn ranges(&self, scan: &Scan<'_>, part: [i64; 2]) -> Result<Vec<Range>, StoreError> {
         let groups = self.groups(scan, part).await?;
         let mut ranges: Vec<Range> = Vec::new();
-        let places = match self.requests.map(Vec::as_slice) {
-            Some([request]) if scan.store.is_shared() => bloom::places(request),
+        let bit_positions = match self.requests.map(Vec::as_slice) {
+            Some([request]) if scan.store.is_shared() => bloom::bit_positions(request),
             _ => Vec::new(),
         };
         let sql = match self.requests {
-            Some(_) if !places.is_empty() => &BLOCKS_WITH_REQUEST,
+            Some(_) if !bit_positions.is_empty() => &BLOCKS_WITH_REQUEST,
             Some(_) => &BLOCKS_WITH_REQUESTS,
             None => &BLOCKS,
         };
@@ -351,7 +351,7 @@ impl Search<'_> {
             let last = ((last + 1) * GROUP_BLOCKS - 1).min(part[1]);
             let mut args = args![self.list.name(), first, last].to_vec();
             args.extend(
-                places
+                bit_positions
                     .iter()
                     .flat_map(|(at, bit)| [Value::from(*at), Value::from(*bit)]),
             );
@@ -361,9 +361,9 @@ impl Search<'_> {
                     .get(&(number / GROUP_BLOCKS))
                     .copied()
                     .unwrap_or_default();
-                let place = number % GROUP_BLOCKS;
-                let bits = if place < HALF_GROUP { low } else { high };
-                let mut is_wanted = bits & (1 << (place % HALF_GROUP)) != 0;
+                let position = number % GROUP_BLOCKS;
+                let bits = if position < HALF_GROUP { low } else { high };
+                let mut is_wanted = bits & (1 << (position % HALF_GROUP)) != 0;
                 if let Some(requests) = self.requests.filter(|_| is_wanted) {
                     let filter = row.text(3)?;
                     is_wanted = requests.iter().any(|id| bloom::may_contain(&filter, id));

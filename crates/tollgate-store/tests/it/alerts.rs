@@ -68,8 +68,8 @@ async fn balances_debts_and_budgets_fire_once_per_crossing(db: &Db) {
     assert_eq!(check(&store, &debt, NOW).await, 1);
     assert_eq!(check(&store, &half, NOW).await, 1);
     assert_eq!(check(&store, &half, NOW).await, 0, "once");
-    let said = claim(&store, NOW).await;
-    let find = |kind: &str| said.iter().find(|body| body["type"] == kind).unwrap();
+    let events = claim(&store, NOW).await;
+    let find = |kind: &str| events.iter().find(|body| body["type"] == kind).unwrap();
     assert_eq!(find("low_balance")["data"]["balance"], "0.4");
     assert_eq!(find("debt")["data"]["debt"], "0.1");
     let of_budget = find("budget");
@@ -191,8 +191,8 @@ async fn queue_circuits_audits_and_webhooks_fire_once(db: &Db) {
         1,
         "one for each receiver"
     );
-    let said = claim(&store, NOW + HOUR).await;
-    let given_up = said
+    let events = claim(&store, NOW + HOUR).await;
+    let given_up = events
         .iter()
         .find(|body| body["type"] == "webhook_given_up")
         .unwrap();

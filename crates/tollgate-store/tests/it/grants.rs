@@ -382,7 +382,7 @@ async fn nodes_with_grants_never_overdraw(db: &Db, proxy: &Proxy, first: &Store)
             paid
         }
     });
-    let trouble = {
+    let faults = {
         let sleeper = nodes[1].clone();
         async move {
             for _ in 0..10 {
@@ -397,7 +397,7 @@ async fn nodes_with_grants_never_overdraw(db: &Db, proxy: &Proxy, first: &Store)
             }
         }
     };
-    let (paid, ()) = tokio::join!(all(callers), trouble);
+    let (paid, ()) = tokio::join!(all(callers), faults);
     for running in running {
         running.store(false, Ordering::Relaxed);
     }

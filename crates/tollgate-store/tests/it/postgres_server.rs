@@ -86,9 +86,9 @@ impl Server {
         let started = Instant::now();
         let port = self.port.to_string();
         let is_ready = || {
-            let mut ask = self.command("pg_isready");
-            ask.args(["-h", "127.0.0.1", "-p", &port]);
-            ask.status().is_ok_and(|status| status.success())
+            let mut probe = self.command("pg_isready");
+            probe.args(["-h", "127.0.0.1", "-p", &port]);
+            probe.status().is_ok_and(|status| status.success())
         };
         while !is_ready() {
             assert!(started.elapsed() < LIMIT, "postgres does not get ready");

@@ -24,32 +24,32 @@ impl Adjustments {
         supported: &[&str],
     ) -> Self {
         let mut adjustments = Self::default();
-        for (field, asked) in requested_fields(job) {
+        for (field, requested) in requested_fields(job) {
             if !supported.contains(&field.as_str()) {
-                adjustments.drop_field(&field, asked, "the provider has no such field");
+                adjustments.drop_field(&field, requested, "the provider has no such field");
             }
         }
         adjustments
     }
 
-    /// Records that `used` is sent in place of `asked`, unless they are equal or the field has an adjustment already.
+    /// Records that `used` is sent in place of `requested`, unless they are equal or the field has an adjustment already.
     pub(crate) fn replace_value(
         &mut self,
         field: &str,
-        asked: impl Into<Value>,
+        requested: impl Into<Value>,
         used: impl Into<Value>,
         why: &str,
     ) {
-        let (asked, used) = (asked.into(), used.into());
+        let (requested, used) = (requested.into(), used.into());
         let is_new = !self.0.iter().any(|adjustment| adjustment.field == field);
-        if asked != used && is_new {
-            self.0.push(Adjustment::new(field, asked, used, why));
+        if requested != used && is_new {
+            self.0.push(Adjustment::new(field, requested, used, why));
         }
     }
 
     /// Records that the field is not sent.
-    pub(crate) fn drop_field(&mut self, field: &str, asked: impl Into<Value>, why: &str) {
-        self.replace_value(field, asked, Value::Null, why);
+    pub(crate) fn drop_field(&mut self, field: &str, requested: impl Into<Value>, why: &str) {
+        self.replace_value(field, requested, Value::Null, why);
     }
 
     /// Records that the ratio `used` is sent if the job has another ratio `named`, or another `size`.
@@ -76,7 +76,7 @@ impl Adjustments {
     /// As `field: asked → used`.
     #[cfg(test)]
     pub(crate) fn shown(&self) -> Vec<String> {
-        let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.asked, a.used);
+        let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.requested, a.used);
         self.0.iter().map(text).collect()
     }
 }

@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn a_known_ratio_is_kept_and_others_become_the_nearest() {
         const KNOWN: &[&str] = &["1:1", "16:9", "9:16"];
-        for (asked, size, expected) in [
+        for (requested, size, expected) in [
             (Some("16:9"), (100, 100), "16:9"),
             (Some("21:9"), (2100, 900), "16:9"),
             (None, (900, 1000), "1:1"),
@@ -43,9 +43,9 @@ mod tests {
         ] {
             let size = Some(PixelSize::new(size.0, size.1));
             assert_eq!(
-                nearest_ratio(asked, size, KNOWN),
+                nearest_ratio(requested, size, KNOWN),
                 Some(expected),
-                "{asked:?} {size:?}"
+                "{requested:?} {size:?}"
             );
         }
         assert_eq!(nearest_ratio(Some("2:1"), None, KNOWN), None);

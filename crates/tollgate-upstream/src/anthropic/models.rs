@@ -8,7 +8,7 @@ use crate::chat::ChatModel;
 const THINKING: &str = "-thinking";
 
 /// The smallest budget for thinking.
-const LEAST_BUDGET: u32 = 1_024;
+const MIN_BUDGET: u32 = 1_024;
 
 /// Major number times 100 and minor number: `claude-opus-4-1-20250805` is 401, `claude-3-7-sonnet-latest` 307.
 type Generation = u32;
@@ -39,7 +39,7 @@ fn stranger(id: &str) -> ChatModel {
         upstream_id: id.to_owned(),
         traits: ModelCapabilities {
             thinking: ReasoningControl::Budget {
-                min: LEAST_BUDGET,
+                min: MIN_BUDGET,
                 max: 32_768,
                 can_disable: true,
             },
@@ -65,9 +65,9 @@ fn traits(id: &str) -> ModelCapabilities {
         thinking: match generation {
             ..=306 => ReasoningControl::Unsupported,
             307..=405 => ReasoningControl::Budget {
-                min: LEAST_BUDGET,
+                min: MIN_BUDGET,
                 // A budget must leave room for an answer below the cap.
-                max: u32::try_from(max_output).unwrap_or(u32::MAX) - LEAST_BUDGET,
+                max: u32::try_from(max_output).unwrap_or(u32::MAX) - MIN_BUDGET,
                 can_disable: true,
             },
             // From 5.1 on some refuse `disabled`; the least effort is understood by all.

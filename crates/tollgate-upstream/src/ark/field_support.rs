@@ -33,7 +33,7 @@ const DURATION: Field = ("duration", "the same");
 const FRAME: Field = ("size", "`ratio` and `resolution`");
 const RATIO: Field = (
     "aspect_ratio",
-    "`ratio`; not carried beside a first frame, which decides",
+    "`ratio`; not supported beside a first frame, which decides",
 );
 const TIER: Field = ("resolution", "the same");
 

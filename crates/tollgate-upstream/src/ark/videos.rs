@@ -275,20 +275,20 @@ fn content(
 /// The tier. Of models that do not have it with these images nobody gets, and pays for, a lower one: the families refuse
 /// it, so only a model id of the operator's choice leads here.
 fn resolution(job: &VideoJob, model: &str) -> Result<Option<String>, ProviderError> {
-    let Some(asked) = job.size.resolution.as_deref().map(str::to_lowercase) else {
+    let Some(requested) = job.size.resolution.as_deref().map(str::to_lowercase) else {
         return Ok(None);
     };
     let has_references = job.image_use == Some(ImageUse::References);
     let is_lite_of_references = model.contains("-lite-") && has_references;
     let is_fast = model.contains("seedance-2-0-fast");
-    if asked == "1080p" && (is_lite_of_references || is_fast) {
+    if requested == "1080p" && (is_lite_of_references || is_fast) {
         let message = format!("the channel's {model} makes no 1080p of this");
         return Err(ProviderError::new(
             UpstreamErrorKind::UnsupportedByChannel,
             message,
         ));
     }
-    Ok(Some(asked))
+    Ok(Some(requested))
 }
 
 /// The ratios of every generation.
@@ -368,8 +368,8 @@ mod tests {
     #[test]
     fn task_ids_are_plain_words() {
         assert!(is_task_id("cgt-20261121-abcde"));
-        for bad in ["", "a/b", "..", "a?b", "a b", "猫"] {
-            assert!(!is_task_id(bad), "{bad}");
+        for invalid in ["", "a/b", "..", "a?b", "a b", "猫"] {
+            assert!(!is_task_id(invalid), "{invalid}");
         }
     }
 }

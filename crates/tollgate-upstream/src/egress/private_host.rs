@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_of_private_networks_are_told_from_public_ones() {
+    fn hosts_of_private_networks_are_recognised() {
         for (url, expected) in [
             ("http://127.0.0.1:8000/v1", true),
             ("http://10.1.2.3/v1", true),

@@ -14,7 +14,7 @@ const SIZE: (&str, &str) = ("size", "`imageConfig.aspectRatio`");
 const N: (&str, &str) = ("n", "that many calls, up to four at a time");
 const FALLBACK: (&str, &str) = (
     "official_fallback",
-    "not carried: it decides which channels are asked",
+    "not supported: it decides which channels are asked",
 );
 const REFERENCES: (&str, &str) = ("image_urls", "`inlineData` parts before the text");
 const TIER: (&str, &str) = ("resolution", "`imageConfig.imageSize`");
@@ -27,7 +27,7 @@ pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[
         &[
             PROMPT,
             SIZE,
-            ("resolution", "not carried: the model has one tier"),
+            ("resolution", "not supported: the model has one tier"),
             N,
             FALLBACK,
             REFERENCES,
@@ -62,8 +62,8 @@ pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[
                 "size",
                 "`parameters.aspectRatio`, or `imageConfig.aspectRatio`",
             ),
-            ("image", "not carried: refused before"),
-            ("image_urls", "not carried: refused before"),
+            ("image", "not supported: refused before"),
+            ("image_urls", "not supported: refused before"),
         ],
     ),
     gemini(

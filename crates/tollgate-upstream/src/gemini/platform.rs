@@ -76,16 +76,16 @@ fn developer(channel: &Channel, base: Option<&str>) -> Result<String, String> {
     Ok(format!("{}/{version}", base.unwrap_or(DEVELOPER)))
 }
 
-/// `whole` is a base URL that names project and location itself.
-fn agent_platform(channel: &Channel, whole: Option<&str>) -> Result<String, String> {
-    if let Some(whole) = whole {
+/// `base_url` is a base URL that names project and location itself.
+fn agent_platform(channel: &Channel, base_url: Option<&str>) -> Result<String, String> {
+    if let Some(base_url) = base_url {
         let [project, location] = [text(channel, "project")?, text(channel, "location")?];
         if project.or(location).is_some() {
             return Err(format!(
                 "options `project` and `location` have no effect beside a base_url with {PUBLISHER}"
             ));
         }
-        return Ok(whole.to_owned());
+        return Ok(base_url.to_owned());
     }
     let version = text(channel, "version")?.unwrap_or("v1");
     let location = text(channel, "location")?.unwrap_or(LOCATION);

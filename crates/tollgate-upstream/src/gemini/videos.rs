@@ -217,10 +217,10 @@ fn body(
         "negativePrompt",
         job.negative_prompt.clone().map(Value::from),
     );
-    let asked = job.person_generation.as_deref();
-    let used = asked.map(|asked| allowed_people(asked, surface, !images.is_empty()));
+    let requested = job.person_generation.as_deref();
+    let used = requested.map(|requested| allowed_people(requested, surface, !images.is_empty()));
     let why = "beside a first frame the provider allows no more";
-    changes.replace_value("person_generation", asked, used, why);
+    changes.replace_value("person_generation", requested, used, why);
     set("personGeneration", used.map(Value::from));
     if surface == Surface::AgentPlatform {
         set("seed", job.seed.map(Value::from));
@@ -231,10 +231,10 @@ fn body(
 }
 
 /// Which people may appear. With a first frame the Developer API allows no more than adults.
-fn allowed_people(asked: &str, surface: Surface, has_image: bool) -> &str {
-    match (asked, surface) {
+fn allowed_people(requested: &str, surface: Surface, has_image: bool) -> &str {
+    match (requested, surface) {
         ("allow_all", Surface::Developer) if has_image => "allow_adult",
-        (asked, _) => asked,
+        (requested, _) => requested,
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
         assert!(is_operation(long) && is_operation("models/veo-3.1/operations/a_b"));
         assert_eq!(operation_model(long), Some("veo-3.1-generate-001"));
         assert_eq!(operation_model("operations/x"), None);
-        for bad in [
+        for invalid in [
             "",
             "models/x",
             "operations/../../x",
@@ -258,7 +258,7 @@ mod tests {
             "operations//x",
             "operations/x y",
         ] {
-            assert!(!is_operation(bad), "{bad}");
+            assert!(!is_operation(invalid), "{invalid}");
         }
     }
 }

@@ -66,8 +66,8 @@ fn token(access: &str, secret: &str, now: i64) -> String {
 
 fn seconds(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH);
-    let whole = since.as_ref().map_or(0, Duration::as_secs);
-    i64::try_from(whole).unwrap_or(i64::MAX / 2)
+    let seconds = since.as_ref().map_or(0, Duration::as_secs);
+    i64::try_from(seconds).unwrap_or(i64::MAX / 2)
 }
 
 #[cfg(test)]

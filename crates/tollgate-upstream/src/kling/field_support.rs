@@ -18,10 +18,10 @@ pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[FieldSupport {
             "language",
             "`voice_language`; without one `zh` or `en` by the text's script",
         ),
-        ("instructions", "not carried: the provider takes none"),
+        ("instructions", "not supported: the provider takes none"),
         (
             "external_task_id",
-            "not carried: the gateway's own records have it",
+            "not supported: the gateway's own records have it",
         ),
     ],
 }];

@@ -26,10 +26,10 @@ pub(super) fn split(text: &str, most: usize) -> Vec<&str> {
 fn cut(text: &str, limit: usize) -> usize {
     let is_blank_at = |at: usize| text[at..].chars().next().is_none_or(char::is_whitespace);
     let behind = |at: usize, c: char| at + c.len_utf8();
-    let last = |is_place: &dyn Fn(usize, char) -> bool| {
+    let last = |is_break: &dyn Fn(usize, char) -> bool| {
         let within = text[..limit].char_indices().rev();
-        let mut places = within.filter(|(at, c)| is_place(*at, *c));
-        places.next().map(|(at, c)| behind(at, c))
+        let mut breaks = within.filter(|(at, c)| is_break(*at, *c));
+        breaks.next().map(|(at, c)| behind(at, c))
     };
     last(&|at, c| {
         ENDS.contains(&c) || (ENDS_BEFORE_BLANK.contains(&c) && is_blank_at(behind(at, c)))

@@ -23,7 +23,7 @@ impl Mapping {
     }
 
     fn adjust(&self, job: &JobFields<'_>, source: &str, adjustments: &mut Adjustments) {
-        let Some(asked) = job.requested(source) else {
+        let Some(requested) = job.requested(source) else {
             return;
         };
         let field = request_field(job, source);
@@ -37,7 +37,7 @@ impl Mapping {
         {
             return;
         }
-        let is_set = is_set_by_client(job, source, &asked);
+        let is_set = is_set_by_client(job, source, &requested);
         let always = self.constants.get(field);
         match (
             converted
@@ -46,19 +46,19 @@ impl Mapping {
             always,
         ) {
             (Some(Value::Null), _) if is_set => {
-                adjustments.drop_field(field, asked, "the channel's model has no such value");
+                adjustments.drop_field(field, requested, "the channel's model has no such value");
             }
             (Some(Value::Null), _) => {}
             (Some(near), _) => {
                 let why = "the nearest that the channel's model takes";
-                adjustments.replace_value(field, asked, near, why);
+                adjustments.replace_value(field, requested, near, why);
             }
             (None, Some(always)) => {
                 let why = "the channel always asks for this";
-                adjustments.replace_value(field, asked, always.clone(), why);
+                adjustments.replace_value(field, requested, always.clone(), why);
             }
             (None, None) if is_set => {
-                adjustments.drop_field(field, asked, "the channel's model has no such field");
+                adjustments.drop_field(field, requested, "the channel's model has no such field");
             }
             (None, None) => {}
         }
@@ -86,7 +86,7 @@ fn request_field<'s>(job: &JobFields<'_>, source: &'s str) -> &'s str {
 }
 
 /// Whether the client must have set the field: without it the job would have another value.
-fn is_set_by_client(job: &JobFields<'_>, source: &str, asked: &Value) -> bool {
+fn is_set_by_client(job: &JobFields<'_>, source: &str, requested: &Value) -> bool {
     let default = match (source, job.family) {
         (SIZE, Some(family)) => default_size(family, job).map(Value::from),
         (RESOLUTION, Some(family)) => default_tier(family).map(Value::from),
@@ -97,7 +97,7 @@ fn is_set_by_client(job: &JobFields<'_>, source: &str, asked: &Value) -> bool {
                 .contains_key(source.strip_prefix(EXTRA).unwrap_or(source));
         }
     };
-    default.is_some_and(|default| default != *asked)
+    default.is_some_and(|default| default != *requested)
 }
 
 /// The default ratio or pixels of a family. `None` if they follow an image.

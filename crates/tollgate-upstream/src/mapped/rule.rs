@@ -440,14 +440,14 @@ mod tests {
             between: Some([number("0.5"), number("2")]),
             ..rule(ValueForm::Plain, &[])
         };
-        for (asked, expected) in [
+        for (requested, expected) in [
             (json!(0.25), Converted::near(json!(0.5), 0.5)),
             (json!(0.5), Converted::same(json!(0.5))),
             (json!(1.25), Converted::same(json!(1.25))),
             (json!(2), Converted::same(json!(2))),
             (json!(4.0), Converted::near(json!(2), 2)),
         ] {
-            assert_eq!(speed.named(&asked), expected, "{asked}");
+            assert_eq!(speed.named(&requested), expected, "{requested}");
         }
     }
 

@@ -107,8 +107,8 @@ impl Images {
         }
         // Some give a path of their own.
         let base = Url::parse(&self.0.base).ok();
-        let whole = base.and_then(|base| base.join(url).ok());
-        let url = whole.as_ref().map_or(url, Url::as_str);
+        let absolute = base.and_then(|base| base.join(url).ok());
+        let url = absolute.as_ref().map_or(url, Url::as_str);
         let link = self.0.http.link(&self.0.base, url, key.clone());
         ListedResult::Separate(ResultData::Link(link))
     }

@@ -115,17 +115,25 @@ mod tests {
 
     #[test]
     fn sizes_become_the_nearest_legal_ones() {
-        for (takes_any, asked, expected) in rows::<(bool, String, String)>("gpt_sizes") {
+        for (takes_any, requested, expected) in rows::<(bool, String, String)>("gpt_sizes") {
             let model = if takes_any { NEW } else { OLD };
-            assert_eq!(image_size(model, size(&asked)), size(&expected), "{asked}");
+            assert_eq!(
+                image_size(model, size(&requested)),
+                size(&expected),
+                "{requested}"
+            );
         }
-        for (id, asked, expected) in [
+        for (id, requested, expected) in [
             ("sora-2", "1280x720", "1280x720"),
             ("sora-2", "1080x1920", "720x1280"),
             ("sora-2", "1792x1024", "1280x720"),
             ("sora-2-pro", "1920x1080", "1792x1024"),
         ] {
-            assert_eq!(video_size(id, size(asked)), size(expected), "{id} {asked}");
+            assert_eq!(
+                video_size(id, size(requested)),
+                size(expected),
+                "{id} {requested}"
+            );
         }
     }
 
@@ -147,10 +155,10 @@ mod tests {
                 Sizes::PixelRange(_) => panic!("{name} has a table"),
             };
             assert!(!all.is_empty());
-            for asked in all {
-                let remapped = REMAPPED.iter().any(|(from, _)| *from == asked);
-                assert_eq!(is_free(asked), !remapped, "{name} {asked}");
-                assert!(is_free(image_size(NEW, asked)), "{name} {asked}");
+            for requested in all {
+                let remapped = REMAPPED.iter().any(|(from, _)| *from == requested);
+                assert_eq!(is_free(requested), !remapped, "{name} {requested}");
+                assert!(is_free(image_size(NEW, requested)), "{name} {requested}");
             }
         }
     }

@@ -53,11 +53,11 @@ pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
             ("language", "`language`, else `auto`"),
             (
                 "instructions",
-                "not carried: the upstream has no such field",
+                "not supported: the upstream has no such field",
             ),
             (
                 "external_task_id",
-                "not carried: it is for the gateway's own records",
+                "not supported: it is for the gateway's own records",
             ),
         ],
     },

@@ -23,7 +23,7 @@ const MOST_PER_CALL: u32 = 10;
 /// Images of one call to a model that generates fewer, as in the public clients.
 const FEW_PER_CALL: u32 = 3;
 /// Maximum number of references of one call, as in the public clients.
-const MOST_REFERENCES: usize = 3;
+const MAX_REFERENCES: usize = 3;
 /// How long the images may take.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -37,7 +37,7 @@ impl ImageProvider for Images {
         if call.mask.is_some() {
             return Err(unsupported("the upstream takes no masks"));
         }
-        if call.references.len() > MOST_REFERENCES {
+        if call.references.len() > MAX_REFERENCES {
             return Err(unsupported("the upstream takes at most 3 reference images"));
         }
         let attempt = &call.attempt;

@@ -19,7 +19,7 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{PollInterval, Polled, Queue, QueueCall, Started, VideoCall, VideoProvider};
 
 /// Maximum number of references of a video.
-const MOST_REFERENCES: usize = 7;
+const MAX_REFERENCES: usize = 7;
 /// Maximum length of a video with references, in seconds.
 const LONGEST_WITH_REFERENCES: u32 = 10;
 /// The timeout of a poll.
@@ -126,7 +126,7 @@ fn role(job: &VideoJob, count: usize) -> Result<Role, ProviderError> {
         |message: &str| ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message);
     match (job.image_use, count) {
         (_, 0) => Ok(Role::None),
-        (_, count) if count > MOST_REFERENCES => {
+        (_, count) if count > MAX_REFERENCES => {
             Err(unsupported("the upstream takes at most 7 reference images"))
         }
         (Some(ImageUse::FirstAndLast), _) => Err(unsupported("the upstream takes no last frame")),

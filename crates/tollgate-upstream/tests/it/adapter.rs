@@ -286,7 +286,7 @@ impl ResultSink for RecordingSink {
     }
 
     fn record_adjustment(&self, a: Adjustment) {
-        let text = format!("{}: {} → {}", a.field, a.asked, a.used);
+        let text = format!("{}: {} → {}", a.field, a.requested, a.used);
         self.adjustments.lock().unwrap().push(text);
     }
 }

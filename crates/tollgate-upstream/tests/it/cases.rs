@@ -107,8 +107,8 @@ fn read(kind: &str) -> Vec<(usize, Case)> {
     let mut cases: Vec<(usize, Map<String, Value>)> = Vec::new();
     let (mut defaults, mut above) = (Map::new(), Map::new());
     for (at, line) in text.lines().enumerate() {
-        let place = || format!("{kind}.jsonl:{}", at + 1);
-        match serde_json::from_str(line).unwrap_or_else(|e| panic!("{}: {e}", place())) {
+        let location = || format!("{kind}.jsonl:{}", at + 1);
+        match serde_json::from_str(line).unwrap_or_else(|e| panic!("{}: {e}", location())) {
             Value::Array(row) => cases.push((at + 1, with_row(above.clone(), &row))),
             Value::Object(object) => match object.get("defaults") {
                 Some(Value::Object(changed)) => defaults = changed.clone(),
@@ -120,7 +120,7 @@ fn read(kind: &str) -> Vec<(usize, Case)> {
                     }
                 }
             },
-            _ => panic!("{}: no object and no array", place()),
+            _ => panic!("{}: no object and no array", location()),
         }
     }
     let case = |(line, case)| match serde_json::from_value(Value::Object(case)) {
@@ -388,7 +388,7 @@ fn shown(result: &Delivered, server: &FixtureServer) -> String {
 
 /// Runs the cases of a file and shows all that went wrong.
 async fn run(kind: &str) {
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for (line, case) in read(kind) {
         let (actual, expected) = match case.check {
             true => case.check_options(kind),
@@ -396,12 +396,12 @@ async fn run(kind: &str) {
         };
         if actual != expected {
             let name = &case.name;
-            wrong.push(format!(
+            mismatches.push(format!(
                 "{kind}.jsonl:{line}: {name}\n  expected {expected}\n  actual   {actual}"
             ));
         }
     }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(mismatches.is_empty(), "\n{}", mismatches.join("\n"));
 }
 
 /// A test of each provider's cases.

@@ -193,9 +193,9 @@ async fn the_request_that_starts_a_job_says_which_trace_it_belongs_to() {
             adapter.trace = TraceHeaders::new(TRACEPARENT, tracestate);
             case.start(&adapter, "a red boat").await.unwrap();
             let requests = fake.requests();
-            let told = |request: &&ReceivedRequest| request.header("traceparent").is_some();
-            let mut told = requests.iter().filter(told);
-            let (Some(start), None) = (told.next(), told.next()) else {
+            let has_trace = |request: &&ReceivedRequest| request.header("traceparent").is_some();
+            let mut has_trace = requests.iter().filter(has_trace);
+            let (Some(start), None) = (has_trace.next(), has_trace.next()) else {
                 panic!("{}: {requests:?}", case.model);
             };
             assert_eq!(start.method, "POST", "{}", case.model);

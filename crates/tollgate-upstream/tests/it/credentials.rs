@@ -32,7 +32,7 @@ fn speech(text: &str) -> Job {
 }
 
 /// Speech that Kling has finished.
-fn spoken(url: &str) -> Reply {
+fn speech_reply(url: &str) -> Reply {
     let result = json!({ "audios": [{ "id": "a-1", "url": url, "duration": "1.5" }] });
     let data = json!({ "task_id": "t-1", "task_status": "succeed", "task_result": result });
     reply_json(
@@ -63,7 +63,7 @@ async fn klings_tokens_follow_the_providers_clock() {
     let later = SystemTime::now() + Duration::from_secs(7200);
     let server = FixtureServer::start(move |_| {
         if requests.fetch_add(1, Ordering::Relaxed) > 0 {
-            return spoken("https://cdn.example/a.mp3");
+            return speech_reply("https://cdn.example/a.mp3");
         }
         let rejected = json!({ "code": 1004, "message": "expired", "request_id": "r" });
         let date = httpdate::fmt_http_date(later);
@@ -133,7 +133,7 @@ async fn long_speech(
         let body = request.json();
         let starts = |word: &&str| body["text"].as_str().unwrap().starts_with(word);
         let number = ["One", "Two", "Three"].iter().position(starts).unwrap();
-        spoken(&format!("http://{}/files/{number}", request.header("host")))
+        speech_reply(&format!("http://{}/files/{number}", request.header("host")))
     })
     .await;
     let adapter = Adapter::open(channel("kling", server.url(""), "native-v3"));

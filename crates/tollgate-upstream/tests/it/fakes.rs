@@ -151,17 +151,17 @@ impl Case {
 
 #[tokio::test]
 async fn every_job_is_accepted_and_completed() {
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for (at, case) in cases().iter().enumerate() {
         for model in &case.models {
             let (actual, expected) = case.run(model).await;
             if actual != expected {
-                wrong.push(format!(
+                mismatches.push(format!(
                     "fakes.jsonl:{}: {model}\n  expected {expected}\n  actual   {actual}",
                     at + 1
                 ));
             }
         }
     }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(mismatches.is_empty(), "\n{}", mismatches.join("\n"));
 }

@@ -194,7 +194,7 @@ async fn a_connection_that_the_server_announces_to_close_is_not_reused() {
 }
 
 #[tokio::test]
-async fn a_connection_that_an_error_came_over_is_not_reused() {
+async fn a_connection_is_not_reused_after_an_error() {
     const ERRORS: [&str; 3] = [
         "HTTP/1.1 429 Too Many Requests\r\ncontent-length: 4\r\n\r\nbusy",
         "HTTP/1.1 500 Internal Server Error\r\ntransfer-encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",

@@ -107,10 +107,10 @@ impl Answers {
         let is_stream = memchr::memmem::find(&body, b"\"stream\":true").is_some();
         let has = |word: &str| memchr::memmem::find(&body, word.as_bytes()).is_some();
         if path.ends_with("/messages") {
-            return whole(self.message.clone());
+            return complete_response(self.message.clone());
         }
         if !is_stream {
-            return whole(self.completion.clone());
+            return complete_response(self.completion.clone());
         }
         let pieces = Pieces {
             chunk: self.chunk.clone(),
@@ -180,7 +180,7 @@ fn paced() -> Interval {
     pace
 }
 
-fn whole(body: Bytes) -> Response<Body> {
+fn complete_response(body: Bytes) -> Response<Body> {
     let mut response = Response::new(Full::new(body).boxed_unsync());
     response.headers_mut().insert(
         header::CONTENT_TYPE,

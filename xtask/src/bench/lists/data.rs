@@ -36,15 +36,15 @@ impl Database {
     fn run(&self, script: &str) -> Result<(), String> {
         match self {
             Self::Sqlite(path) => {
-                let wrong = |e: rusqlite::Error| format!("cannot fill {}: {e}", path.display());
-                let connection = Connection::open(path).map_err(wrong)?;
+                let failed = |e: rusqlite::Error| format!("cannot fill {}: {e}", path.display());
+                let connection = Connection::open(path).map_err(failed)?;
                 connection
                     .execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -500000; PRAGMA temp_store = MEMORY; BEGIN;")
-                    .map_err(wrong)?;
-                connection.execute_batch(script).map_err(wrong)?;
+                    .map_err(failed)?;
+                connection.execute_batch(script).map_err(failed)?;
                 connection
                     .execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE);")
-                    .map_err(wrong)?;
+                    .map_err(failed)?;
                 let written = fs::File::open(path).and_then(|file| file.sync_all());
                 written.map_err(|e| format!("cannot write {}: {e}", path.display()))
             }

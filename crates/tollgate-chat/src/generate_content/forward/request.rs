@@ -33,7 +33,7 @@ fn needs_rewrite(body: &[u8], summary: &RequestSummary, target: &Target<'_>) -> 
         && !has("\"thoughtSignature\"")
         && !has("\"thought_signature\"");
     let forced = !capabilities.supports_forced_tools && (has("\"ANY\"") || has("\"any\""));
-    let asks_settings = capabilities.sampling != SamplingSupport::All
+    let requests_settings = capabilities.sampling != SamplingSupport::All
         || !capabilities.supports_tools_with_json
         || (summary.has_reasoning_settings
             && !matches!(capabilities.thinking, ReasoningControl::Effort { .. }));
@@ -41,7 +41,7 @@ fn needs_rewrite(body: &[u8], summary: &RequestSummary, target: &Target<'_>) -> 
         || too_long
         || unsigned
         || forced
-        || (asks_settings
+        || (requests_settings
             && request_summary::generation_config(body)
                 .is_some_and(|config| has_unsupported_settings(&config, target, has)))
 }

@@ -47,9 +47,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// The range of `part` in `whole`. `part` must be a slice of `whole`.
-pub(crate) fn span(whole: &[u8], part: &str) -> Range<usize> {
-    let from = part.as_ptr() as usize - whole.as_ptr() as usize;
+/// The range of `part` in `document`. `part` must be a slice of `document`.
+pub(crate) fn span(document: &[u8], part: &str) -> Range<usize> {
+    let from = part.as_ptr() as usize - document.as_ptr() as usize;
     from..from + part.len()
 }
 

@@ -157,7 +157,7 @@ fn check_block_types(
     if role == Role::System {
         return check_text_only(content, path);
     }
-    let (wrong, owner): (&[&str], _) = match role {
+    let (forbidden, owner): (&[&str], _) = match role {
         Role::Assistant => (&["tool_result"], "user"),
         _ => (&["tool_use", "thinking", "redacted_thinking"], "assistant"),
     };
@@ -166,7 +166,7 @@ fn check_block_types(
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        if wrong.contains(&kind) {
+        if forbidden.contains(&kind) {
             let why = format!("must not be `{kind}` here: it is allowed in {owner} turns only");
             return Err(JsonPath::Member(&JsonPath::Item(path, index), "type").invalid(why));
         }

@@ -84,9 +84,9 @@ pub(crate) fn integer(
     max: Option<u64>,
 ) -> Result<Option<u64>, InvalidRequest> {
     let Some(value) = value else { return Ok(None) };
-    let is_whole = value.get().bytes().all(|b| b.is_ascii_digit());
+    let is_complete = value.get().bytes().all(|b| b.is_ascii_digit());
     match value.get().parse::<u64>() {
-        Ok(number) if is_whole && number >= min && max.is_none_or(|max| number <= max) => {
+        Ok(number) if is_complete && number >= min && max.is_none_or(|max| number <= max) => {
             Ok(Some(number))
         }
         _ => {

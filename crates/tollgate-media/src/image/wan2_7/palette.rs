@@ -113,15 +113,15 @@ fn is_hex(text: &str) -> bool {
 /// `25%`, `25.5%` or `25.50%` in hundredths of a percent, above 0 and at most 100%.
 fn parse_hundredths(text: &str) -> Option<u32> {
     let number = text.strip_suffix('%')?;
-    let (whole, decimals) = match number.split_once('.') {
+    let (integer, decimals) = match number.split_once('.') {
         Some((_, "")) => return None,
         Some(parts) => parts,
         None => (number, "0"),
     };
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(decimals) || whole.len() > 3 || decimals.len() > 2 {
+    if !digits(integer) || !digits(decimals) || integer.len() > 3 || decimals.len() > 2 {
         return None;
     }
-    let value: u32 = format!("{whole}{decimals:0<2}").parse().ok()?;
+    let value: u32 = format!("{integer}{decimals:0<2}").parse().ok()?;
     (1..=FULL_SHARE).contains(&value).then_some(value)
 }

@@ -104,13 +104,13 @@ impl Shaper<'_> {
             return;
         }
         let em = f32::from(shaper.units_per_em().max(1));
-        for (info, place) in buffer.glyph_infos().iter().zip(buffer.glyph_positions()) {
-            let advance = place.x_advance as f32 / em;
+        for (info, position) in buffer.glyph_infos().iter().zip(buffer.glyph_positions()) {
+            let advance = position.x_advance as f32 / em;
             piece.glyphs.push(Glyph {
                 font,
                 id: GlyphId::new(info.glyph_id),
-                x: piece.width + place.x_offset as f32 / em,
-                y: place.y_offset as f32 / em,
+                x: piece.width + position.x_offset as f32 / em,
+                y: position.y_offset as f32 / em,
                 advance,
             });
             piece.width += advance;

@@ -102,11 +102,11 @@ fn read_entry(
         base_url,
         api_keys: key(target, params)?.into_iter().collect(),
         models: vec![(name.to_owned(), upstream)],
-        priority: whole(params, "order")?.unwrap_or(0),
-        weight: u32::try_from(whole(params, "weight")?.unwrap_or(1))
+        priority: integer(params, "order")?.unwrap_or(0),
+        weight: u32::try_from(integer(params, "weight")?.unwrap_or(1))
             .map_err(|_| "weight is negative")?
             .max(1),
-        max_concurrency: whole(params, "max_parallel_requests")?
+        max_concurrency: integer(params, "max_parallel_requests")?
             .and_then(|max| u32::try_from(max).ok())
             .filter(|max| *max > 0),
     };
@@ -184,7 +184,7 @@ fn key(target: &Target, params: &Map<String, Value>) -> Result<Option<String>, S
     }
 }
 
-fn whole(params: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
+fn integer(params: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
     match params.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value
@@ -198,11 +198,11 @@ fn whole(params: &Map<String, Value>, name: &str) -> Result<Option<i64>, String>
 fn read_price(
     imported: &mut Imported,
     item: &str,
-    places: &[&Map<String, Value>],
+    sources: &[&Map<String, Value>],
 ) -> ImportedPrice {
     let mut price = ImportedPrice::new();
     for (theirs, ours) in PRICES {
-        let Some(value) = places.iter().find_map(|place| place.get(*theirs)) else {
+        let Some(value) = sources.iter().find_map(|source| source.get(*theirs)) else {
             continue;
         };
         match value.as_f64().filter(|cost| (0.0..1.0).contains(cost)) {

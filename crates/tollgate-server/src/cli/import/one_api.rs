@@ -6,7 +6,7 @@ use super::channels::{Imported, ImportedChannel};
 use super::targets::{Target, Targets, Variant};
 
 /// Members that are settings without a place here, where they are set.
-const WITHOUT_PLACE: &[(&str, &str)] = &[
+const UNSUPPORTED: &[(&str, &str)] = &[
     (
         "openai_organization",
         "channels send no headers of their own",
@@ -208,7 +208,7 @@ fn leave_out_settings(imported: &mut Imported, item: &str, row: &Map<String, Val
         Value::Object(object) => !object.is_empty(),
         _ => true,
     };
-    for (name, reason) in WITHOUT_PLACE {
+    for (name, reason) in UNSUPPORTED {
         if row.get(*name).is_some_and(is_set) {
             imported.leave_out(format!("{item}: {name}"), *reason);
         }

@@ -12,7 +12,7 @@ use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::new_file::{exists, write_new};
 use super::{Common, Failed};
-use crate::channel_test::{ask, reach, tested_model};
+use crate::channel_test::{reach, send_test_request, tested_model};
 use crate::config::{Config, Overrides};
 use crate::routing::{OpenChannel, Routing};
 use environment::{FoundProvider, find_providers, missing_keys};
@@ -51,10 +51,10 @@ impl Init {
                 input: io::stdin().lock(),
                 output: &mut log,
             };
-            answers = questions.ask_settings()?;
+            answers = questions.prompt_for_settings()?;
             let mut kept = Vec::new();
             for provider in found {
-                if questions.ask_provider(&provider)? {
+                if questions.prompt_for_provider(&provider)? {
                     kept.push(provider);
                 }
             }
@@ -104,7 +104,7 @@ struct Questions<R, W> {
 }
 
 impl<R: BufRead, W: Write> Questions<R, W> {
-    fn ask(&mut self, question: &str, proposed: &str) -> io::Result<String> {
+    fn prompt(&mut self, question: &str, proposed: &str) -> io::Result<String> {
         write!(self.output, "{question} [{proposed}]: ")?;
         self.output.flush()?;
         let mut line = String::new();
@@ -113,21 +113,21 @@ impl<R: BufRead, W: Write> Questions<R, W> {
         Ok(if answer.is_empty() { proposed } else { answer }.to_owned())
     }
 
-    fn ask_settings(&mut self) -> io::Result<Answers> {
+    fn prompt_for_settings(&mut self) -> io::Result<Answers> {
         let optional = |answer: String| (answer != "none").then_some(answer);
         Ok(Answers {
-            listen: self.ask("Listen on", DEFAULT_LISTEN)?,
-            public_url: optional(self.ask("https:// address that clients use", "none")?),
-            database_url: optional(self.ask(
+            listen: self.prompt("Listen on", DEFAULT_LISTEN)?,
+            public_url: optional(self.prompt("https:// address that clients use", "none")?),
+            database_url: optional(self.prompt(
                 "PostgreSQL, as env:NAME or postgres://…; none for SQLite",
                 "none",
             )?),
         })
     }
 
-    fn ask_provider(&mut self, found: &FoundProvider) -> io::Result<bool> {
+    fn prompt_for_provider(&mut self, found: &FoundProvider) -> io::Result<bool> {
         let question = format!("Channel to {} with {}", found.kind, found.key);
-        let answer = self.ask(&question, "yes")?.to_lowercase();
+        let answer = self.prompt(&question, "yes")?.to_lowercase();
         Ok(!answer.starts_with('n'))
     }
 }
@@ -157,7 +157,7 @@ async fn test_channel(
     if open.provider.chat.is_some()
         && let Ok(model) = tested_model(&Catalogue::new(&config.models)?, open, None)
     {
-        let (_, tokens) = ask(config, open, &model, 0).await?;
+        let (_, tokens) = send_test_request(config, open, &model, 0).await?;
         return Ok(format!("{model} answered ({tokens} tokens)"));
     }
     match reach(egress, &open.channel).await {
@@ -178,23 +178,23 @@ mod tests {
 
     #[test]
     fn an_empty_answer_takes_what_is_proposed() {
-        let ask = |input: &str| {
+        let answers = |input: &str| {
             let mut questions = Questions {
                 input: input.as_bytes(),
                 output: io::sink(),
             };
-            let settings = questions.ask_settings().unwrap();
+            let settings = questions.prompt_for_settings().unwrap();
             let provider = find_providers(|name| (name == "FAL_API_KEY").then(|| "k".to_owned()));
-            let used = questions.ask_provider(&provider[0]).unwrap();
+            let used = questions.prompt_for_provider(&provider[0]).unwrap();
             (settings, used)
         };
-        let (settings, used) = ask("");
+        let (settings, used) = answers("");
         assert_eq!(settings.listen, DEFAULT_LISTEN);
         assert_eq!(
             (settings.public_url, settings.database_url, used),
             (None, None, true)
         );
-        let (settings, used) = ask("[::]:80\nhttps://a.example\nenv:DATABASE_URL\nNo\n");
+        let (settings, used) = answers("[::]:80\nhttps://a.example\nenv:DATABASE_URL\nNo\n");
         assert_eq!(settings.listen, "[::]:80");
         assert_eq!(settings.public_url.as_deref(), Some("https://a.example"));
         assert_eq!(settings.database_url.as_deref(), Some("env:DATABASE_URL"));

@@ -7,10 +7,13 @@ use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
 on_both!(
-    a_low_balance_is_told_once_until_it_was_paid,
+    a_low_balance_is_reported_once_until_it_was_paid,
     the_test_button_posts_a_message,
 );
-on_sqlite!(an_open_circuit_is_told, what_cannot_be_an_alert_is_rejected);
+on_sqlite!(
+    open_circuits_are_reported,
+    what_cannot_be_an_alert_is_rejected
+);
 
 async fn create(owner: &Client, members: &Value) -> Value {
     let created = send(
@@ -24,7 +27,7 @@ async fn create(owner: &Client, members: &Value) -> Value {
     created.expect(201).json()
 }
 
-async fn a_low_balance_is_told_once_until_it_was_paid(backend: Backend) {
+async fn a_low_balance_is_reported_once_until_it_was_paid(backend: Backend) {
     let (gateway, owner, client) = priced_gateway(backend).await;
     let receiver = WebhookReceiver::start().await;
     let url = receiver.url("fail/1");
@@ -129,7 +132,7 @@ async fn the_test_button_posts_a_message(backend: Backend) {
     gateway.close().await;
 }
 
-async fn an_open_circuit_is_told(backend: Backend) {
+async fn open_circuits_are_reported(backend: Backend) {
     let (gateway, owner, client) = chat_failing_channel(backend).await;
     let receiver = WebhookReceiver::start().await;
     create(

@@ -98,9 +98,9 @@ async fn refunds_give_back_what_was_settled(backend: Backend) {
         .await
         .expect(200);
     let path = format!("/chats/{chat}");
-    let whole = refund(&owner, &path, "5", &json!({ "reason": "wrong" })).await;
+    let complete = refund(&owner, &path, "5", &json!({ "reason": "wrong" })).await;
     assert_has(
-        &whole.expect(201).json(),
+        &complete.expect(201).json(),
         json!({ "entry": { "ref": chat }, "charge": { "price": null, "unit": "token" } }),
     );
     let users = send(&owner, "GET", "/users", &[], &Value::Null)

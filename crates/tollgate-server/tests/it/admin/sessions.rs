@@ -148,9 +148,9 @@ async fn admins_sign_in_with_links_and_passwords(backend: Backend) {
         .execute("UPDATE admin_sessions SET fresh_until = 0")
         .await;
     check_error(&post(&ann, "b").await, 403, "fresh_auth_required");
-    let wrong = json!({ "password": "another password" });
+    let wrong_password = json!({ "password": "another password" });
     check_error(
-        &ann.send("POST", "/session/fresh", &wrong).await,
+        &ann.send("POST", "/session/fresh", &wrong_password).await,
         401,
         "bad_credentials",
     );

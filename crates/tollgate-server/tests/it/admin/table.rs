@@ -103,15 +103,15 @@ pub(super) async fn run_table(
         };
         let reply = row.send(&sender).await;
         row.check(&reply);
-        for (name, place) in &row.save {
-            let place = place.as_str().unwrap();
-            let value = match place.strip_prefix('@') {
+        for (name, source) in &row.save {
+            let source = source.as_str().unwrap();
+            let value = match source.strip_prefix('@') {
                 Some(header) => reply.header(header).to_owned(),
                 None => reply
                     .json()
-                    .pointer(place)
+                    .pointer(source)
                     .and_then(Value::as_str)
-                    .expect(place)
+                    .expect(source)
                     .to_owned(),
             };
             saved.push((name.clone(), value));

@@ -113,7 +113,7 @@ async fn keys_take_turns_and_have_separate_cooldowns(backend: Backend) {
 
 async fn failures_cause_cooldowns(backend: Backend) {
     // Whether other models of the channel are not used either.
-    for (scenario, whole_channel) in [
+    for (scenario, applies_to_channel) in [
         ("rate-limited=600", true),
         ("quota-exhausted", true),
         ("key-refused", true),
@@ -124,7 +124,7 @@ async fn failures_cause_cooldowns(backend: Backend) {
         two.check(1, (1, 1), scenario).await;
         two.check(1, (0, 1), scenario).await;
         assert_eq!(chat(&two.client, "gpt-5").await, 200, "{scenario}");
-        let expected = if whole_channel { (0, 1) } else { (1, 0) };
+        let expected = if applies_to_channel { (0, 1) } else { (1, 0) };
         assert_eq!(two.counts(), expected, "{scenario}: another model");
         let row = chat_records(&two.gateway, "attempts, channel")
             .await

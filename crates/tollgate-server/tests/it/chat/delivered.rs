@@ -95,8 +95,8 @@ async fn a_stream_cut_just_before_its_end_costs_what_it_costs_whole(backend: Bac
                 let name = format!("{wire:?} {model}");
                 let path = wire.vendor_path(model, true);
                 let mut events = client.open(&path, &talk.body).await.events().await.len();
-                let whole = record(&site.gateway, count, "settled").await;
-                assert_eq!(whole[0], "done", "{name}");
+                let complete = record(&site.gateway, count, "settled").await;
+                assert_eq!(complete[0], "done", "{name}");
                 count += 1;
                 while events > 1 {
                     // The event before the last; then half of what is left.
@@ -108,8 +108,11 @@ async fn a_stream_cut_just_before_its_end_costs_what_it_costs_whole(backend: Bac
                     drop(stream);
                     let cut = record(&site.gateway, count, "settled").await;
                     count += 1;
-                    let (cut, whole) = (numbers(&cut[1..])[0], numbers(&whole[1..])[0]);
-                    assert!(cut * 10 >= whole * 9, "{name} {events}: {cut} of {whole}");
+                    let (cut, complete) = (numbers(&cut[1..])[0], numbers(&complete[1..])[0]);
+                    assert!(
+                        cut * 10 >= complete * 9,
+                        "{name} {events}: {cut} of {complete}"
+                    );
                     events /= 2;
                 }
             }

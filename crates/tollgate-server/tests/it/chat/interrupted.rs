@@ -11,7 +11,7 @@ use super::request::ChatRequest;
 use crate::harness::*;
 
 on_both!(
-    a_disconnected_client_pays_for_what_came,
+    a_disconnected_client_pays_for_what_was_received,
     a_killed_server_charges_nothing,
 );
 on_sqlite!(a_drain_lets_streams_end);
@@ -71,7 +71,7 @@ async fn wait_for_release(client: &Client) {
     until_true("every hold to be released", is_released).await;
 }
 
-async fn a_disconnected_client_pays_for_what_came(backend: Backend) {
+async fn a_disconnected_client_pays_for_what_was_received(backend: Backend) {
     let (fake, config) = slow(20).await;
     let gateway = Setup::new(backend).config(&config).start().await;
     let client = gateway.funded_client("100").await;

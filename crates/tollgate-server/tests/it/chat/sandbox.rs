@@ -41,8 +41,8 @@ async fn where_the_money_of_chats_is_held_is_counted(backend: Backend) {
         let request = request(Format::Chat, false, SAY);
         send(&client, Format::Chat, false, &request).await;
     }
-    let held = async |place: &str| {
-        let name = format!("tollgate_chat_holds_total{{place=\"{place}\"}}");
+    let held = async |kind: &str| {
+        let name = format!("tollgate_chat_holds_total{{place=\"{kind}\"}}");
         gateway.metric(&name).await
     };
     let held = [
@@ -328,8 +328,8 @@ async fn keys_in_any_header(backend: Backend) {
         let reply = anonymous.post(&format!("{path}?key={key}"), &body).await;
         let expected = if format == Format::Generate { 200 } else { 401 };
         assert_eq!(reply.status, expected, "{format:?}");
-        let wrong = [("x-api-key", "sk-wrong")];
-        let reply = anonymous.post_with(&path, &body, &wrong).await;
+        let wrong_key = [("x-api-key", "sk-wrong")];
+        let reply = anonymous.post_with(&path, &body, &wrong_key).await;
         format.error(401, &reply.expect(401).json());
     }
     gateway.close().await;

@@ -6,8 +6,8 @@ use tollgate_fakes::{Options, Provider, start};
 use crate::harness::*;
 
 on_sqlite!(
-    thoughts_are_hidden_unless_the_client_asks,
-    unasked_thoughts_are_hidden_in_the_envelope_and_kept_for_tool_loops,
+    thoughts_are_hidden_unless_the_client_requests_them,
+    unrequested_thoughts_are_hidden_in_the_envelope_and_kept_for_tool_loops,
 );
 
 const CHAT: &str = "/openai/v1/chat/completions";
@@ -19,7 +19,7 @@ fn has_thought(text: &str) -> bool {
     text.contains("The message is") || text.contains("\"message \"")
 }
 
-async fn thoughts_are_hidden_unless_the_client_asks(backend: Backend) {
+async fn thoughts_are_hidden_unless_the_client_requests_them(backend: Backend) {
     // The same sandbox, spoken to in the client's format and in another.
     for apis in ["", "apis = [\"chat-completions\"]", "apis = [\"messages\"]"] {
         let config = format!("[[channel]]\nname = \"box\"\nkind = \"sandbox\"\n{apis}\n");
@@ -62,7 +62,7 @@ async fn thoughts_are_hidden_unless_the_client_asks(backend: Backend) {
     }
 }
 
-async fn unasked_thoughts_are_hidden_in_the_envelope_and_kept_for_tool_loops(backend: Backend) {
+async fn unrequested_thoughts_are_hidden_in_the_envelope_and_kept_for_tool_loops(backend: Backend) {
     let fake = start(Provider::OpenAi, Options::default()).await.unwrap();
     let config = format!(
         "[[channel]]\nname = \"up\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"up-key\"]\napis = [\"chat-completions\"]\n\

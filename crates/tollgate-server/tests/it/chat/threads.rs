@@ -54,8 +54,8 @@ async fn threads_are_rejected_where_nothing_stores_them(backend: Backend) {
         }
     }
     assert!(openai.take().is_empty(), "nothing was sent");
-    let wrong = json!({"type": "continue"});
-    let (status, error) = error_of(&client, PATH, &request("gpt-4o", wrong)).await;
+    let unknown_kind = json!({"type": "continue"});
+    let (status, error) = error_of(&client, PATH, &request("gpt-4o", unknown_kind)).await;
     assert_eq!(status, 400);
     let message = error["message"].as_str().unwrap();
     assert!(

@@ -189,8 +189,8 @@ impl Case {
                 assert_eq!(status(record), "failed", "{record}");
                 assert_eq!(record["error"]["code"], code, "{record}");
                 let message = record["error"]["message"].as_str().expect("a message");
-                let is_told = !message.is_empty() && message.contains(&self.says);
-                assert!(is_told, "{message}, not {}", self.says);
+                let is_named = !message.is_empty() && message.contains(&self.says);
+                assert!(is_named, "{message}, not {}", self.says);
             }
             None => {}
         }

@@ -80,7 +80,7 @@ struct Shared {
     /// How often keys were read.
     keys_read: usize,
     /// The last query of the page.
-    asked: BTreeMap<String, String>,
+    authorize_query: BTreeMap<String, String>,
 }
 
 /// Listens until it is dropped.
@@ -145,9 +145,13 @@ impl FakeOidc {
     }
 
     /// A parameter of the last request for its page.
-    pub(crate) fn asked(&self, name: &str) -> String {
+    pub(crate) fn authorize_query(&self, name: &str) -> String {
         let shared = self.shared.lock().unwrap();
-        shared.asked.get(name).cloned().unwrap_or_default()
+        shared
+            .authorize_query
+            .get(name)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// The page: signs in and returns where it leads to. `url` is where the gateway led to.
@@ -191,7 +195,7 @@ impl FakeOidc {
             redirect_uri: query["redirect_uri"].clone(),
         };
         shared.grants.insert(code, grant);
-        shared.asked = query;
+        shared.authorize_query = query;
         let path_and_query = back.as_str().split_once("://").unwrap().1;
         path_and_query[path_and_query.find('/').unwrap()..].to_owned()
     }

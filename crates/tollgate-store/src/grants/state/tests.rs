@@ -97,12 +97,12 @@ impl Database {
 
     /// As `open_grant` and `raise_grant`. `None` is a rejection, 0 a grant that is gone or has changed.
     fn give(&mut self, node: usize, write: &GrantWrite) -> Option<i64> {
-        let (least, most) = match write {
-            GrantWrite::Open(new) => (new.least, new.most),
-            GrantWrite::Raise(raise) => (raise.least, raise.most),
+        let (min, max) = match write {
+            GrantWrite::Open(new) => (new.min, new.max),
+            GrantWrite::Raise(raise) => (raise.min, raise.max),
         };
-        let amount = most.nanos().max(least.nanos()).min(self.available / 4);
-        if amount < least.nanos() {
+        let amount = max.nanos().max(min.nanos()).min(self.available / 4);
+        if amount < min.nanos() {
             return None;
         }
         match write {
@@ -405,8 +405,8 @@ fn a_chat_that_waited_is_counted_once() {
     let Some(GrantWrite::Open(new)) = write else {
         panic!("no grant is opened")
     };
-    assert_eq!(new.most, cent + cent);
-    state.opened(ACCOUNT, new.id, new.most);
+    assert_eq!(new.max, cent + cent);
+    state.opened(ACCOUNT, new.id, new.max);
     state.end_change("key");
     let (step, write) = state.reserve(ACCOUNT, cent, 0, true);
     assert!(matches!(step, Step::Reserved(_)));

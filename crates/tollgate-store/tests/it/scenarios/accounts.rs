@@ -19,10 +19,10 @@ impl World<'_> {
                 let unlimited = second == Some("unlimited");
                 let balance = amount(second.filter(|_| !unlimited).unwrap_or("0"));
                 let rates = RateLimits::default();
-                let made = store
+                let created = store
                     .create_user(first, unlimited, balance, rates, NOW)
                     .await;
-                match made {
+                match created {
                     Ok(_) => self.add_key(first, first, step.option("quota")).await,
                     Err(error) => outcome(Err::<(), _>(error), ok),
                 }

@@ -64,10 +64,8 @@ fn parse_between(
         return Err(format!("`{path}` goes with fields that are numbers only"));
     }
     match value.as_array().map(Vec::as_slice) {
-        Some([Value::Number(least), Value::Number(greatest)])
-            if least.as_f64() <= greatest.as_f64() =>
-        {
-            Ok([least.clone(), greatest.clone()])
+        Some([Value::Number(min), Value::Number(max)]) if min.as_f64() <= max.as_f64() => {
+            Ok([min.clone(), max.clone()])
         }
         _ => Err(format!(
             "`{path}` must be the least and the greatest number, such as [0.5, 2], got {value}"

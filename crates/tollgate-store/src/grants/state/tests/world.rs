@@ -46,7 +46,7 @@ pub(super) enum Action {
     Heartbeat,
     Tick,
     OthersRelease,
-    OthersAsk,
+    OthersRequest,
     OthersSpend,
 }
 
@@ -139,7 +139,7 @@ impl Node {
             };
         }
         for until in self.state.without.values_mut() {
-            *until = now + ASKED;
+            *until = now + DENIED_FOR;
         }
     }
 
@@ -254,7 +254,7 @@ impl World {
             actions.push(Action::OthersRelease);
         }
         if self.others < limits.others {
-            actions.extend([Action::OthersAsk, Action::OthersSpend]);
+            actions.extend([Action::OthersRequest, Action::OthersSpend]);
         }
         actions
     }
@@ -286,7 +286,7 @@ impl World {
                 self.db.available -= spent;
                 self.db.spent += spent;
             }
-            (Action::OthersAsk, node) => {
+            (Action::OthersRequest, node) => {
                 self.others += 1;
                 node.iter_mut()
                     .for_each(|node| node.state.retire_of_user("user"));
@@ -521,12 +521,12 @@ impl World {
             match &flight.job {
                 Job::Heartbeat { sent } => all.extend([1, *sent]),
                 Job::Give(GrantWrite::Open(new)) => {
-                    all.extend([2, number(&new.id), new.most.nanos()])
+                    all.extend([2, number(&new.id), new.max.nanos()])
                 }
                 Job::Give(GrantWrite::Raise(raise)) => all.extend([
                     3,
                     number(&raise.id),
-                    raise.most.nanos(),
+                    raise.max.nanos(),
                     raise.granted.nanos(),
                 ]),
                 Job::Return(returned) => {

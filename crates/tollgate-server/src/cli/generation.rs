@@ -22,7 +22,7 @@ pub(super) fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value
 }
 
 /// Submits `body` to `path`, waits for the end, saves the files: as `output`, or as `stem` with their own ending.
-pub(super) async fn made(
+pub(super) async fn generate_and_save(
     gateway: &Gateway,
     path: &str,
     body: &Value,
