@@ -84,8 +84,11 @@ pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
                 "`voice`, by the option `voices`; without it the option `voice`, else `alloy`",
             ),
             ("speed", "`speed`"),
-            ("language", "not supported: the model hears it from the text"),
-            ("instructions", "`instructions`; not supported to `tts-1`"),
+            (
+                "language",
+                "not supported: the model hears it from the text",
+            ),
+            ("instructions", "`instructions`; not supported by `tts-1`"),
             (
                 "external_task_id",
                 "not supported: it is for the gateway's own records",
