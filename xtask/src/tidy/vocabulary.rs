@@ -1,5 +1,5 @@
-//! One word per concept, and it is the word of the field (CONTRIBUTING.md, Language): banned words in identifiers, file names, comments
-//! and documents.
+//! One word per concept, and it is the word of the field (CONTRIBUTING.md, Language): banned words in identifiers, file names, comments,
+//! texts and documents.
 
 use proc_macro2::{TokenStream, TokenTree};
 
@@ -97,6 +97,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "quotes the text that is sent to the model",
     ),
     (
+        "crates/tollgate-upstream/src/ark/prompt.rs",
+        "picture",
+        "text that is sent to the model",
+    ),
+    (
         "crates/tollgate-fakes/",
         "refused",
         "the scenario `key-refused`: its name is on the wire, and used by the tests of other crates",
@@ -142,6 +147,10 @@ fn check_identifiers(path: &str, tokens: TokenStream, found: &mut Vec<Violation>
                 let line = identifier.span().start().line;
                 let hits = words(&text).filter_map(|word| banned_name(&word));
                 found.extend(hits.map(|word| violation(path, line, "identifier", word)));
+            }
+            TokenTree::Literal(literal) if !path.contains("/tests/") => {
+                let line = literal.span().start().line;
+                check_prose(path, line, "text", &literal.to_string(), found);
             }
             TokenTree::Literal(_) | TokenTree::Punct(_) => {}
         }
@@ -226,7 +235,7 @@ mod tests {
         let files = [
             (
                 "crates/a/src/lib.rs",
-                "//! A film.\nfn seat() {} // of course\n/// A key, none where it is free.\nconst FILM_JOB: u8 = 1;\n",
+                "//! A film.\nfn seat() {} // of course\n/// A key, none where it is free.\nconst FILM_JOB: u8 = 1;\nconst NAME: &str = \"A garbled text\";\n",
             ),
             ("crates/a/src/shelf.rs", "//! Storage; \"a seat\".\n"),
             ("docs/a.md", "A picture of the desk.\n"),
@@ -236,6 +245,7 @@ mod tests {
             "crates/a/src/lib.rs:2: identifier with `seat`: write `permit`",
             "crates/a/src/lib.rs:3: comment with `none where`: write ``None` if`",
             "crates/a/src/lib.rs:4: identifier with `film`: write `video`",
+            "crates/a/src/lib.rs:5: text with `garbled`: write `malformed`",
             "crates/a/src/shelf.rs:1: file name with `shelf`: write `storage`",
             "docs/a.md:1: text with `picture`: write `image`",
         ];

@@ -65,7 +65,7 @@ fn post(chat: &ChatPath) -> Value {
     };
     let mut parameters = vec![json!({
         "name": "x-tollgate-strict", "in": "header", "required": false,
-        "description": "`true`: what the model's provider cannot be told is an error instead of being named in `x-tollgate-dropped`.",
+        "description": "`true`: a field that the model's provider does not support is an error instead of being named in `x-tollgate-dropped`.",
         "schema": { "type": "string", "enum": ["true", "false"] },
     })];
     if chat.operation == ChatOperation::ModelInPath {

@@ -14,20 +14,20 @@ pub fn document(public_url: &str) -> Value {
         "info": {
             "title": "Tollgate",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A gateway in front of generation models: chat in four formats; submit an image, a video or a text to speak, get a task id, poll the task.",
+            "description": "A gateway in front of generation models: chat in four formats; submit an image, a video or speech, get a task id, poll the task.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": public_url }],
         "security": [{ "bearer": [] }, { "apiKey": [] }, { "googleKey": [] }],
         "tags": [
             { "name": "Chat", "description": "Any chat model in any of four formats." },
-            { "name": "Images", "description": "Make and edit pictures." },
-            { "name": "Videos", "description": "Make films." },
-            { "name": "Speech", "description": "Have texts spoken." },
+            { "name": "Images", "description": "Generate and edit images." },
+            { "name": "Videos", "description": "Generate videos." },
+            { "name": "Speech", "description": "Generate speech from text." },
             { "name": "Tasks", "description": "Follow, list and cancel what was submitted." },
             { "name": "Account", "description": "Balances." },
             { "name": "Files", "description": "Uploads and results." },
-            { "name": "Service", "description": "For those who run it." },
+            { "name": "Service", "description": "Health, metrics and documentation." },
         ],
         "paths": paths(),
         "components": {
@@ -70,28 +70,28 @@ fn paths() -> Value {
 
 fn other_paths() -> Value {
     json!({
-        "/v1/images/generations": { "post": submission(Endpoint::ImageGenerations, "Make pictures", "generateImages") },
-        "/v1/images/edits": { "post": submission(Endpoint::ImageEdits, "Edit a picture", "editImages") },
-        "/v1/video/generations": { "post": submission(Endpoint::VideoGenerations, "Make a film", "generateVideo") },
-        "/v1/videos": { "post": submission(Endpoint::Videos, "Make a film; the body may be a form too", "createVideo") },
-        "/v1/videos/{task_id}": { "get": get("Videos", "A film's task, as OpenAI's video resource", "getVideo", &[task_id()], reference("Video")) },
+        "/v1/images/generations": { "post": submission(Endpoint::ImageGenerations, "Generate images", "generateImages") },
+        "/v1/images/edits": { "post": submission(Endpoint::ImageEdits, "Edit an image", "editImages") },
+        "/v1/video/generations": { "post": submission(Endpoint::VideoGenerations, "Generate a video", "generateVideo") },
+        "/v1/videos": { "post": submission(Endpoint::Videos, "Generate a video; the body may be a form too", "createVideo") },
+        "/v1/videos/{task_id}": { "get": get("Videos", "A video's task, as OpenAI's video resource", "getVideo", &[task_id()], reference("Video")) },
         "/v1/videos/{task_id}/content": { "get": content() },
-        "/v1/audio/speech": { "post": submission(Endpoint::AudioSpeech, "Speak a text; answers a receipt, no sound", "createSpeech") },
-        "/native/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "Speak a text, with the provider's field names", "createNativeSpeech") },
+        "/v1/audio/speech": { "post": submission(Endpoint::AudioSpeech, "Generate speech; the response is a receipt, not the audio", "createSpeech") },
+        "/native/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "Generate speech, with the provider's field names", "createNativeSpeech") },
         "/native/v1/audio/tts/{task_id}": { "get": get("Speech", "A speech task", "getNativeSpeech", &[task_id()], reference("TaskRecord")) },
         "/kling/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "The same under the provider's own name", "createKlingSpeech") },
         "/kling/v1/audio/tts/{task_id}": { "get": get("Speech", "The same under the provider's own name", "getKlingSpeech", &[task_id()], reference("TaskRecord")) },
-        "/v1/multimodal/audio/generations": { "post": submission(Endpoint::MultimodalAudio, "Speak a text, with its fields in `metadata`", "generateAudio") },
+        "/v1/multimodal/audio/generations": { "post": submission(Endpoint::MultimodalAudio, "Generate speech, with its fields in `metadata`", "generateAudio") },
         "/v1/images/generations/{task_id}": { "get": get("Tasks", "An image task, flat", "getGeneration", &[task_id()], reference("Generation")) },
         "/v1/uploads/images": { "post": upload() },
         "/v1/tasks": { "get": get("Tasks", "Your tasks, newest first", "listTasks", &page(), reference("TaskPage")) },
         "/v1/tasks/{task_id}": { "get": get("Tasks", "A task", "getTask", &[task_id()], reference("TaskRecord")) },
         "/v1/tasks/{task_id}/cancel": { "post": cancel() },
-        "/v1/tasks/{task_id}/callbacks": { "get": get("Tasks", "Where the task's end is told, and every try", "getTaskCallbacks", &[task_id()], reference("CallbackLog")) },
-        "/v1/callbacks/secret": { "get": get("Account", "What callbacks of this key's tasks are signed with", "getCallbackSecret", &[], reference("CallbackSecret")) },
+        "/v1/tasks/{task_id}/callbacks": { "get": get("Tasks", "The task's webhook, and every delivery attempt", "getTaskCallbacks", &[task_id()], reference("CallbackLog")) },
+        "/v1/callbacks/secret": { "get": get("Account", "The secret with which webhooks of this key's tasks are signed", "getCallbackSecret", &[], reference("CallbackSecret")) },
         "/v1/tasks/batch": { "post": batch() },
         "/v1/models": { "get": get("Images", "Models that this key may use", "listModels", &[], reference("ModelList")) },
-        "/v1/models/{named}": { "get": get("Images", "One of them", "getModel", &[model()], json!({ "type": "object" })) },
+        "/v1/models/{named}": { "get": get("Images", "A model", "getModel", &[model()], json!({ "type": "object" })) },
         "/v1/balance": { "get": get("Account", "The calling key's balance", "getBalance", &[], reference("Balance")) },
         "/balance": { "get": get("Account", "The calling key's balance", "getBalanceShort", &[], reference("Balance")) },
         "/v1/user/balance": { "get": get("Account", "The user's balance", "getUserBalance", &[], reference("Balance")) },
@@ -100,7 +100,7 @@ fn other_paths() -> Value {
         "/files/{name}": { "get": file() },
         "/healthz": { "get": open("Whether the process answers", "healthz", "application/json") },
         "/readyz": { "get": open("Whether database and storage answer, and this node fits the others", "readyz", "application/json") },
-        "/metrics": { "get": open("Numbers for Prometheus; public on loopback, else for the admin key", "metrics", "text/plain") },
+        "/metrics": { "get": open("Metrics for Prometheus; public on loopback, else for the admin key", "metrics", "text/plain") },
         "/openapi.json": { "get": open("This document", "openapi", "application/json") },
         "/docs": { "get": open("The documentation", "docs", "text/html") },
         "/docs/api": { "get": open("A page to read and try this API", "docsApi", "text/html") },
@@ -155,13 +155,13 @@ fn submission(endpoint: Endpoint, summary: &str, id: &str) -> Value {
 /// A video's bytes.
 fn content() -> Value {
     let mut responses = responses(json!({}), &[401, 404, 409, 410, 416]);
-    for (status, what) in [("200", "The film"), ("206", "The range asked for")] {
+    for (status, what) in [("200", "The video"), ("206", "The requested range")] {
         responses[status] = json!({ "description": what, "content": { "video/mp4": {} } });
     }
     json!({
         "tags": ["Videos"],
         "operationId": "getVideoContent",
-        "summary": "The film itself, with range requests",
+        "summary": "The video file, with range requests",
         "parameters": [task_id()],
         "responses": responses,
     })
@@ -221,7 +221,7 @@ fn batch() -> Value {
     json!({
         "tags": ["Tasks"],
         "operationId": "batchTasks",
-        "summary": "Several tasks at once, in the order asked",
+        "summary": "Several tasks, in the order of the request",
         "requestBody": {
             "required": true,
             "content": { "application/json": { "schema": {
@@ -246,7 +246,7 @@ fn file() -> Value {
         "parameters": [{ "name": "name", "in": "path", "required": true, "schema": { "type": "string" } }],
         "responses": {
             "200": { "description": "The file", "content": { "image/*": {} } },
-            "206": { "description": "The range asked for", "content": { "image/*": {} } },
+            "206": { "description": "The requested range", "content": { "image/*": {} } },
             "404": answer("Unknown", &reference("Error")),
             "410": answer("Expired", &reference("Error")),
             "416": answer("No such range", &reference("Error")),
@@ -272,7 +272,7 @@ fn open(summary: &str, id: &str, media_type: &str) -> Value {
         "operationId": id,
         "summary": summary,
         "security": [],
-        "responses": { "200": { "description": "It", "content": content } },
+        "responses": { "200": { "description": "OK", "content": content } },
     })
 }
 

@@ -15,7 +15,7 @@ const UNCHANGED_FIELDS: &[&str] = &[
     "color_palette",
 ];
 /// The text of an edit without one: the provider wants exactly one.
-const NO_TEXT: &str = "Make a picture of what these pictures show.";
+const NO_TEXT: &str = "Make an image of what these images show.";
 /// Maximum number of images of one request, in group mode and outside it.
 const MAX_IN_GROUP: u32 = 12;
 const MAX_IMAGES: u32 = 4;
