@@ -58,10 +58,9 @@ use channels::ChannelSettings;
 use checks::{check_channel_names, check_price_keys};
 use deserializer::{Error, deserialize};
 use document::{Table, Variables};
-use fields::{integer, optional_integer};
+use fields::integer;
 use report::SettingOrigins;
-use storage::StorageLocation;
-use url::Url;
+use storage::{StorageLocation, StorageSettings};
 use values::Sandbox;
 
 /// The configuration file if none is named.
@@ -282,34 +281,6 @@ struct MetricsSettings {
 struct ModelSettings {
     name: String,
     like: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct StorageSettings {
-    #[serde(deserialize_with = "storage::storage_url")]
-    url: StorageLocation,
-    #[serde(deserialize_with = "optional_integer::<_, _, 0, 1_000_000_000>")]
-    reserve_mb: Option<u64>,
-    /// Of S3, if the URL has none.
-    #[serde(deserialize_with = "storage::endpoint")]
-    endpoint: Option<Url>,
-    /// Of S3, if the URL has none.
-    region: Option<String>,
-    serve: ServeMode,
-}
-
-impl StorageSettings {
-    fn location(self) -> StorageLocation {
-        match self.url {
-            StorageLocation::S3(mut location) => {
-                location.endpoint = location.endpoint.or(self.endpoint);
-                location.region = location.region.or(self.region);
-                StorageLocation::S3(location)
-            }
-            folder => folder,
-        }
-    }
 }
 
 /// A channel that its provider has checked.

@@ -8,6 +8,8 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
+use super::fields::optional_integer;
+
 /// Where files are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StorageLocation {
@@ -20,6 +22,36 @@ pub(super) enum StorageLocation {
 impl Default for StorageLocation {
     fn default() -> Self {
         Self::Folder(None)
+    }
+}
+
+/// The table `[storage]`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct StorageSettings {
+    #[serde(deserialize_with = "storage_url")]
+    pub(super) url: StorageLocation,
+    #[serde(deserialize_with = "optional_integer::<_, _, 0, 1_000_000_000>")]
+    pub(super) reserve_mb: Option<u64>,
+    /// Of S3, if the URL has none.
+    #[serde(deserialize_with = "endpoint")]
+    endpoint: Option<Url>,
+    /// Of S3, if the URL has none.
+    region: Option<String>,
+    pub(super) serve: ServeMode,
+}
+
+impl StorageSettings {
+    /// The location, completed by the settings beside the URL.
+    pub(super) fn location(self) -> StorageLocation {
+        match self.url {
+            StorageLocation::S3(mut location) => {
+                location.endpoint = location.endpoint.or(self.endpoint);
+                location.region = location.region.or(self.region);
+                StorageLocation::S3(location)
+            }
+            folder => folder,
+        }
     }
 }
 
