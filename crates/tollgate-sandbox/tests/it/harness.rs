@@ -143,7 +143,7 @@ impl ResultSink for RecordedResults {
             panic!("the sandbox hands its images over whole");
         };
         let found = ImageMetadata::read(Cursor::new(&bytes), bytes.len() as u64);
-        let format = found.expect("it is a image").format;
+        let format = found.expect("it is an image").format;
         self.images
             .lock()
             .unwrap()
@@ -160,7 +160,7 @@ impl ResultSink for RecordedResults {
     }
 }
 
-/// Decodes a image, which must be what it says it is.
+/// Decodes an image, which must be what it says it is.
 pub(crate) fn decode(image: &GeneratedImage) -> DynamicImage {
     let guessed = image::guess_format(&image.bytes).expect("a known format");
     assert_eq!(guessed.to_mime_type(), image.format.media_type());

@@ -8,7 +8,7 @@ use tollgate_upstream::{InputFile, UpstreamErrorKind};
 
 use crate::harness::{Attempt, decode, file, job, make, png};
 
-/// A image in which no two rows or columns are alike.
+/// An image in which no two rows or columns are alike.
 fn pattern(width: u32, height: u32, alpha: u8) -> RgbaImage {
     RgbaImage::from_fn(width, height, |x, y| {
         Rgba([(x * 7 + y) as u8, (y * 5) as u8, (x ^ y) as u8, alpha])

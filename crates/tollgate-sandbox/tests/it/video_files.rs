@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use sha2::{Digest, Sha256};
 use tollgate_sandbox::video::{ClipInfo, ClipSpec, encode_clip};
 
-/// A image with slopes, edges and some noise.
+/// An image with slopes, edges and some noise.
 fn test_image(width: u32, height: u32) -> Vec<u8> {
     let pixel = |x: u32, y: u32| {
         let disc = (x * 2).abs_diff(width).pow(2) + (y * 2).abs_diff(height).pow(2);

@@ -1,4 +1,4 @@
-//! Chats: list, and page of one chat. What was said is not stored.
+//! Chats: list, and page of one chat. Its messages are not stored.
 
 use async_trait::async_trait;
 use http::Method;
@@ -39,7 +39,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::GET,
         path: "/chats/{id}",
         access: Access::Scope(Scope::ChatsRead),
-        summary: "A chat with its failed attempts and its money. What was said is not stored.",
+        summary: "A chat with its failed attempts and its money. Its messages are not stored.",
         query: &[],
         body: None,
         returns: Returns::Object("chat_detail", 200),

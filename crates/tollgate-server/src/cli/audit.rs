@@ -46,7 +46,7 @@ impl Audit {
     }
 }
 
-/// What the books have beside invariants that hold: nothing is written off, owed or estimated silently.
+/// Prints what is no violation, but must not be silent: amounts written off, owed and estimated.
 fn notes(books: &[ChatBooks]) -> String {
     let sum = |of: fn(&ChatBooks) -> Amount| books.iter().map(of).fold(Amount::ZERO, |a, b| a + b);
     let count = |of: fn(&ChatBooks) -> i64| books.iter().map(of).sum::<i64>();

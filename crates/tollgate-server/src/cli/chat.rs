@@ -12,14 +12,14 @@ use super::{Common, Failed};
 
 #[derive(Args)]
 pub(super) struct Chat {
-    /// What to say
+    /// The message
     text: String,
     #[command(flatten)]
     target: Target,
     /// The model
     #[arg(long, default_value = "gpt-5")]
     model: String,
-    /// What the model is told first
+    /// The system prompt
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
     /// The most tokens it may generate

@@ -13,17 +13,17 @@ use tollgate_upstream::egress::{Client, ClientOptions, ResponseBody, Timeouts, b
 
 use super::Failed;
 
-/// Where a gateway listens if nobody says otherwise.
+/// Where a gateway listens by default.
 const DEFAULT_BASE: &str = "http://127.0.0.1:8080";
 const TIMEOUTS: Timeouts = Timeouts {
     connect: None,
     first_byte: Duration::from_secs(60),
     idle: Duration::from_secs(60),
 };
-/// Greatest JSON answer that is read.
+/// Size of the largest JSON response that is read, in bytes.
 const ANSWER_MAX: usize = 16 * 1_048_576;
 
-/// Which gateway, as whom.
+/// The gateway and the API key.
 #[derive(Args)]
 pub(super) struct Target {
     /// The gateway's address
@@ -106,7 +106,7 @@ impl Gateway {
         self.upload(Path::new(image)).await
     }
 
-    /// Uploads a image; answers its link.
+    /// Uploads an image; answers its link.
     pub(super) async fn upload(&self, file: &Path) -> Result<String, Failed> {
         let bytes = tokio::fs::read(file)
             .await

@@ -55,7 +55,7 @@ async fn retry(app: &App, written: &CancellationToken) {
     written.cancel();
 }
 
-/// Takes over what the last run left, and enters this node. May be repeated until the workers start.
+/// Takes over the tasks that the last run left, and registers this node. May be repeated until the workers start.
 async fn write(app: &App) -> Result<(), StoreError> {
     app.store.reserve_disk().await?;
     app.heartbeat.start().await?;
@@ -73,7 +73,7 @@ async fn write(app: &App) -> Result<(), StoreError> {
     app.peers.report().await
 }
 
-/// A first start has something to try, and a link to the console.
+/// Creates the demo key on a first start, and a link to the console while there is no admin.
 async fn greet(app: &App) -> Result<(), Failed> {
     if app.config.demo && !app.store.has_users().await? {
         create_demo_user(app).await?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::client::Gateway;
 use super::{Common, Failed};
 
-/// Pause between two looks at the task.
+/// Pause between two polls of the task.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The fields that have a value, as a body.

@@ -12,7 +12,7 @@ use super::{Common, Failed};
 
 #[derive(Args)]
 pub(super) struct Image {
-    /// What to make
+    /// The prompt
     prompt: String,
     /// The model
     #[arg(long, value_name = "ID", default_value = "gpt-image-2-official")]
@@ -72,7 +72,7 @@ impl Image {
     }
 }
 
-/// Where the model is asked; one that is not built in is taken for one that makes images.
+/// The path to which the model's requests are posted. A model that is not built in counts as one that generates images.
 fn endpoint(model: &str) -> Endpoint {
     let built_in = Catalogue::new(&[])
         .ok()

@@ -12,7 +12,7 @@ use super::{Common, Failed};
 
 #[derive(Args)]
 pub(super) struct Speech {
-    /// What to say
+    /// The text
     text: String,
     /// The model
     #[arg(long, value_name = "ID", default_value = "native-v3")]

@@ -12,7 +12,7 @@ use super::{Common, Failed};
 
 #[derive(Args)]
 pub(super) struct Video {
-    /// What to show
+    /// The prompt
     prompt: String,
     /// The model
     #[arg(long, value_name = "ID", default_value = "seedance-1.0-fast")]

@@ -66,7 +66,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::GET,
         path: "/chats",
         access: Access::Any,
-        summary: "The user's chats, newest first. What was said is not stored.",
+        summary: "The user's chats, newest first. Messages are not stored.",
         query: &[
             "from",
             "to",

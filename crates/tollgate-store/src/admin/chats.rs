@@ -1,4 +1,4 @@
-//! Chats as the admin API lists and shows them. What was said is not stored.
+//! Chats as the admin API lists and shows them. Its messages are not stored.
 
 use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, id};

@@ -16,7 +16,7 @@ const READ: &[&str] = &[
     "order",
     "max_parallel_requests",
 ];
-/// Those that need no place: they are LiteLLM's own, or follow from the channel's kind.
+/// Members without a setting here: they are LiteLLM's own, or follow from the channel's kind.
 const NEEDLESS: &[&str] = &[
     "api_version",
     "drop_params",
@@ -217,7 +217,7 @@ fn read_price(
     price
 }
 
-/// Names every member of `litellm_params` that has no place here.
+/// Names every member of `litellm_params` that has no setting here.
 fn leave_out_params(imported: &mut Imported, item: &str, params: &Map<String, Value>) {
     for name in params.keys() {
         let name = name.as_str();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::channels::{Imported, ImportedChannel};
 use super::targets::{Target, Targets, Variant};
 
-/// Members that are settings without a place here, where they are set.
+/// Members that are settings, but have none here.
 const UNSUPPORTED: &[(&str, &str)] = &[
     (
         "openai_organization",
@@ -200,7 +200,7 @@ fn keys(
     keys
 }
 
-/// Names every setting of the channel that has no place here. No value is repeated.
+/// Names every setting of the channel that has no setting here. No value is repeated.
 fn leave_out_settings(imported: &mut Imported, item: &str, row: &Map<String, Value>) {
     let is_set = |value: &Value| match value {
         Value::Null => false,
