@@ -1,8 +1,6 @@
 //! `cargo xtask fuzz`: builds and runs the crate `tollgate-fuzz`, which knows the gateway's parsers.
 
-use std::process::Command;
-
-use crate::{Outcome, repo};
+use crate::{Outcome, process, repo};
 
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
@@ -14,7 +12,7 @@ pub(crate) struct Options {
 
 /// Runs every target.
 pub(crate) fn run(options: &Options) -> Outcome {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo.current_dir(repo::root());
     cargo.args([
         "run",

@@ -27,7 +27,7 @@ pub(crate) fn binary(given: Option<PathBuf>) -> Result<PathBuf, String> {
             .map_err(|e| format!("no binary at {}: {e}", path.display()));
     }
     let root = repo::root();
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo.current_dir(&root);
     cargo.args(["build", "--release", "--locked", "-p", "tollgate-server"]);
     let status = cargo

@@ -100,6 +100,19 @@ pub(crate) fn stop(child: &mut Child, name: &str, limit: Duration) {
     }
 }
 
+/// A command that runs cargo. Without what cargo tells the tool of its own package: build scripts that read it would run again, and half of the
+/// workspace would be compiled once more.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&*name);
+        }
+    }
+    cargo
+}
+
 /// Runs a command to its end; an error names the command and holds what it wrote.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();

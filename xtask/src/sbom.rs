@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::process::output;
+use crate::process::{self, output};
 use crate::{Outcome, gateway, repo};
 
 /// The package of the program.
@@ -45,7 +45,7 @@ pub(crate) fn write(out: &Path) -> Outcome {
 /// The document of this repository, for the machine that this runs on.
 fn document() -> Result<Value, String> {
     let host = crate::dist::host_triple()?;
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo.current_dir(repo::root());
     cargo.args(["metadata", "--format-version", "1", "--locked"]);
     let metadata = output(cargo.args(["--filter-platform", &host]))?;

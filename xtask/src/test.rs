@@ -7,9 +7,8 @@ use std::process::ExitStatus;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::Outcome;
 use crate::postgres::{self, Postgres};
-use crate::repo;
+use crate::{Outcome, process, repo};
 
 /// Seed of every property test. A run makes the same choices as the last one unless the
 /// variable says otherwise: new inputs are tried on purpose (`cargo test`,
@@ -43,7 +42,7 @@ pub(crate) fn run(options: Options) -> Outcome {
             None
         }
     };
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = Command::from(process::cargo());
     cargo.current_dir(repo::root()).args(["test", "--locked"]);
     if !options.cargo.iter().any(|arg| is_package(arg)) {
         cargo.arg("--workspace");

@@ -21,11 +21,10 @@ mod traces;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::ValueEnum;
 
-use crate::{Outcome, gateway, repo};
+use crate::{Outcome, gateway, process, repo};
 use table::{Table, mib};
 
 const BINARY_LIMIT_MIB: f64 = 40_000_000.0 / 1_048_576.0;
@@ -164,7 +163,7 @@ pub(crate) fn run_training_loads(binary: &Path, seconds: u64) -> Outcome {
 
 /// Runs this command again in a release build: a slow load generator would measure itself.
 pub(crate) fn rerun_in_release() -> Outcome {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo.current_dir(repo::root());
     cargo.args([
         "run",

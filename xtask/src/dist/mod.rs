@@ -10,7 +10,7 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::process::{TempDir, output};
+use crate::process::{self, TempDir, output};
 use crate::{Outcome, bench, gateway, repo, sbom};
 
 /// The releases of LLVM whose `llvm-profdata` reads the profiles of rustc 1.95 or newer.
@@ -214,7 +214,7 @@ fn cargo_build(
                 .args(["log", "-1", "--format=%ct"]),
         )?;
     let Linked { triple, glibc } = *linked;
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo
         .current_dir(source)
         // Zig links for a version of glibc that is named behind the target.

@@ -25,7 +25,7 @@ const FAKES: &[(&str, &str, &str)] = &[
 
 /// Builds the gateway and the fakes; returns the folder that they are in.
 pub(super) fn build() -> Result<PathBuf, String> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo.current_dir(repo::root()).args(["build", "--locked"]);
     cargo.args(["-p", "tollgate-server", "-p", "tollgate-fakes"]);
     let status = cargo.status();
