@@ -1,7 +1,7 @@
 //! The shared state of the running gateway: built once at start, handed out as the parts that each job needs.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use ipnet::IpNet;
 use tokio::sync::{Notify, Semaphore};
@@ -31,7 +31,6 @@ use crate::http::body_memory::BodyBudget;
 use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
 use crate::oidc::OidcProvider;
-use crate::openapi;
 use crate::redis::{NodeLinks, RedisClient, SharedLimits};
 use crate::reloadable::ReloadableHandle;
 use crate::storage::data_dir;
@@ -101,8 +100,8 @@ pub struct App {
     pub stopping: CancellationToken,
     /// Work that shutdown waits for after the last connection has ended.
     pub closing: TaskTracker,
-    /// The OpenAPI document, as JSON text.
-    pub openapi: String,
+    /// The OpenAPI document as JSON text, made at the first request for it.
+    pub openapi: OnceLock<String>,
     /// Authenticates the operator.
     pub admin_key: Secret,
     /// Signs in admins and users, if it is configured.
@@ -168,7 +167,7 @@ impl App {
         };
         let tasks = shared.task_context(&config);
         Ok(Arc::new(Self {
-            openapi: openapi::document(&public_url).to_string(),
+            openapi: OnceLock::new(),
             record_cache: RecordCache::default(),
             trace: shared.trace_context(config.limits.trusted_proxies()),
             chat: shared.chat_context(&config),

@@ -55,11 +55,11 @@ pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutc
 pub use audit::AuditViolation;
 pub use backup::{back_up_sqlite, restore_sqlite};
 pub use chats::books::ChatBooks;
+pub use chats::hold::ChatHold;
 pub use chats::parts::{ChatPart, ChatParts};
 pub use chats::prices::{TokenCounts, TokenPrices};
 pub use chats::reconcile::{ChannelUsage, Reconciled};
 pub use chats::record::{ChatEnd, NewChat, SettleOutcome};
-pub use chats::settle::ChatHold;
 pub use db::schema_sql;
 pub use error::StoreError;
 pub use grants::GrantReservation;

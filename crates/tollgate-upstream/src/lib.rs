@@ -20,6 +20,7 @@ pub mod provider;
 pub mod raster;
 mod registry;
 mod replicate;
+mod reported_usage;
 #[cfg(test)]
 mod test_tables;
 mod trace_headers;
@@ -35,5 +36,5 @@ pub use provider::{
     ResultSink, SpeechCall, SpeechProvider, Started, UsageReport, VideoCall, VideoProvider,
 };
 pub use registry::PROVIDERS;
+pub use reported_usage::{ReportedUsage, UsagePeriod};
 pub use trace_headers::TraceHeaders;
-pub use usage_report::{ReportedUsage, UsagePeriod};

@@ -22,8 +22,8 @@ use crate::channel::{Channel, ChannelModel};
 use crate::chat::ChatProvider;
 use crate::egress;
 use crate::error::ProviderError;
+use crate::reported_usage::{ReportedUsage, UsagePeriod};
 use crate::trace_headers::TraceHeaders;
-use crate::usage_report::{ReportedUsage, UsagePeriod};
 
 /// Settings that providers are opened with, beyond the channel itself.
 #[derive(Debug, Clone, Default)]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::adapter::{HttpRequest, ProviderClient};
 use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::reported_usage::ReportedUsage;
 
 /// Seconds of a day.
 pub(crate) const SECONDS_OF_DAY: i64 = 86_400;
@@ -13,28 +14,6 @@ pub(crate) const SECONDS_OF_DAY: i64 = 86_400;
 pub(crate) const DAYS_OF_PAGE: u32 = 31;
 /// Pages that are read of one report.
 const MAX_PAGES: usize = 1_000;
-
-/// Days in UTC, counted from 1970-01-01.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UsagePeriod {
-    /// The first day.
-    pub from: i64,
-    /// The day after the last.
-    pub until: i64,
-}
-
-/// The tokens of one model on one day.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportedUsage {
-    /// In UTC, counted from 1970-01-01.
-    pub day: i64,
-    /// The provider's id of the model; empty if the provider does not say.
-    pub model: String,
-    /// The whole prompts, with what was read from and written to the cache.
-    pub input: u64,
-    /// The whole outputs, with reasoning.
-    pub output: u64,
-}
 
 /// Reads every page of a report. `first` is the URL of the first one, `request` adds the key, and `read` gives what a bucket has.
 pub(crate) async fn read_pages(

@@ -1,5 +1,6 @@
-//! Stream events and finish reasons.
+//! Stream events.
 
+use super::finish_reason::FinishReason;
 use super::{Citation, Opaque, Part, Usage};
 
 /// One event of a stream. Readers guarantee: [`Event::Start`] first and once; a tool call's `ToolStart` before its arguments and
@@ -127,42 +128,4 @@ pub enum Event {
         /// The stop sequence that ended it. `None` if none did or the format does not tell.
         stop_sequence: Option<String>,
     },
-}
-
-/// Why a choice ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FinishReason {
-    /// The model ended its turn.
-    #[default]
-    EndTurn,
-    /// A stop sequence was generated.
-    StopSequence,
-    /// The limit of generated tokens was reached.
-    Length,
-    /// The model's context is full.
-    ContextFull,
-    /// The model calls tools.
-    ToolCall,
-    /// A content filter or the model itself refused.
-    Refusal,
-    /// The prompt was blocked; there is no content.
-    PromptBlocked,
-    /// The vendor paused a long turn, which may be continued (`pause_turn`, `CONTINUATION`).
-    Pause,
-    /// The model generated a malformed tool call.
-    InvalidToolCall,
-    /// Any other reason.
-    Other,
-}
-
-impl FinishReason {
-    /// The reason for a choice with tool calls, if `any` were seen: [`FinishReason::ToolCall`] unless the choice was cut off or
-    /// refused, because its last call may then be incomplete. Upstreams do not always report tool calls as the reason.
-    #[must_use]
-    pub fn with_tool_calls(self, any: bool) -> Self {
-        match self {
-            Self::EndTurn | Self::Other | Self::StopSequence if any => Self::ToolCall,
-            other => other,
-        }
-    }
 }

@@ -7,9 +7,11 @@
 //!   (whether content was one string or a list of one text part is kept in [`Turn::plain`]).
 //! - Tool-call arguments are JSON text that is not parsed unless a format needs an object.
 
+mod client_paths;
 mod event;
 mod extra_fields;
 mod field_names;
+mod finish_reason;
 mod forced_tool;
 mod model_capabilities;
 mod part;
@@ -18,9 +20,10 @@ mod response;
 mod response_builder;
 mod tool_names;
 
-pub use event::{Event, FinishReason};
+pub use event::Event;
 pub use extra_fields::ExtraFields;
 pub use field_names::{ClientFormat, RequestField};
+pub use finish_reason::FinishReason;
 pub use model_capabilities::{
     ModelCapabilities, ReasoningControl, SamplingSupport, SearchWithFunctions,
 };

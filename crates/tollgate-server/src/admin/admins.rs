@@ -7,7 +7,7 @@ use tollgate_core::id;
 use tollgate_store::{Admin, AdminPatch, NewAdmin, Store};
 
 use super::call::{Call, written};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields;
 use super::list::{self, Item, Listing};

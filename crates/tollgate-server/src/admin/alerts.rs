@@ -9,7 +9,7 @@ use tollgate_core::{Amount, money};
 use tollgate_store::{Alert, AlertKind, AlertPatch, NewAlert, Store};
 
 use super::call::{Call, written};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields;
 use super::list::{self, Item, Listing};

@@ -9,7 +9,7 @@ use tollgate_core::{Millis, id};
 use tollgate_store::Store;
 
 use super::call::{Call, written};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::list::{self, Item, Listing};
 use super::reply::Reply;

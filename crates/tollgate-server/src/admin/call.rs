@@ -10,11 +10,9 @@ use tollgate_core::Millis;
 use tollgate_store::{AdminIdempotency, AdminRequest, AdminResult};
 
 use super::authenticate::{Actor, ActorKind};
-use super::endpoints::{Endpoint, Returns};
 use super::error::AdminError;
 use super::fields::{self, Fields};
-use super::list::PAGE_PARAMETERS;
-use super::query::Query;
+use super::query::{PAGE_PARAMETERS, Query};
 use super::reply::Reply;
 use crate::state::App;
 use crate::tasks::idempotency;
@@ -34,8 +32,10 @@ pub struct Call {
     pub path: String,
     /// The values of the path's parameters.
     pub ids: Vec<String>,
-    /// The endpoint.
-    pub(super) endpoint: &'static Endpoint,
+    /// The query parameters of the endpoint.
+    pub(super) parameters: &'static [&'static str],
+    /// Whether the endpoint is a list, which also has `limit` and `cursor`.
+    pub(super) is_list: bool,
     /// The query, not checked yet.
     pub query: Query,
     /// The headers.
@@ -71,11 +71,11 @@ impl Call {
     /// # Errors
     /// 400 that names the parameter.
     pub fn check_query(&self) -> Result<(), AdminError> {
-        match self.endpoint.returns {
-            Returns::List(_) => self
+        match self.is_list {
+            true => self
                 .query
-                .allow(&[self.endpoint.query, &PAGE_PARAMETERS].concat()),
-            _ => self.query.allow(self.endpoint.query),
+                .allow(&[self.parameters, &PAGE_PARAMETERS].concat()),
+            false => self.query.allow(self.parameters),
         }
     }
 

@@ -12,7 +12,7 @@ use tollgate_store::{ConfigurationChange, ConfigurationKind, PauseWrite};
 use super::call::{Call, written};
 use super::channels::{find, open_channel, show};
 use super::configured::{self, SOURCE, Target};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields::{self, Fields};
 use super::reply::Reply;

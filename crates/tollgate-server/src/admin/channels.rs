@@ -11,7 +11,7 @@ use tollgate_upstream::Channel;
 
 use super::call::Call;
 use super::configured::{self, FIXED_VERSION, SOURCE, Target};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::list::{self, NamedObjects};
 use super::reply::Reply;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollgate_store::time_json;
 
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::export;
 use super::fields;

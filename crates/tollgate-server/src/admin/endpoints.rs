@@ -1,104 +1,24 @@
-//! The table of contents of the admin API: every endpoint with its method, path, scope and shapes. The router, the checks
-//! before a handler and the OpenAPI document are made from it.
+//! The table of contents of the admin API: every endpoint. The router and the OpenAPI document are made from it.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{FromRequestParts as _, RawPathParams, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
-use axum::routing::{MethodFilter, on};
-use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode, header};
-use http_body_util::{BodyExt as _, Limited};
-use tollgate_core::Millis;
+use axum::routing::{MethodFilter, get, on};
 
-use super::authenticate::{Actor, authenticate};
-use super::call::Call;
-use super::error::AdminError;
-use super::query::Query;
-use super::reply::Reply;
-use super::scope::Scope;
+use super::endpoint::{Endpoint, PREFIX, handle};
 use super::{
     admins, alerts, audits, budgets, channel_writes, channels, chats, config, custom_models,
     entries, events, keys, me, models, openapi, prices, quote, refunds, search, sessions, tail,
     tasks, tokens, usage, users,
 };
-use crate::http::client_address::{PeerAddress, client_address};
-use crate::http::trace::RequestId;
+use crate::http::reply;
 use crate::state::App;
-
-/// Where the admin API is.
-pub const PREFIX: &str = "/admin/v1";
-/// Largest body of a request, in bytes.
-const MAX_BODY: usize = 1 << 20;
-/// How long a client may take to send a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Who may call an endpoint.
-#[derive(Debug, Clone, Copy)]
-pub enum Access {
-    /// Anybody: sign-in.
-    Public,
-    /// Any caller who is known.
-    Any,
-    /// Callers with the scope.
-    Scope(Scope),
-    /// Callers with at least one of the scopes.
-    AnyOf(&'static [Scope]),
-}
-
-/// What an endpoint replies with.
-#[derive(Debug, Clone, Copy)]
-pub enum Returns {
-    /// An object: the name of its schema, and the status.
-    Object(&'static str, u16),
-    /// A list of objects.
-    List(&'static str),
-    /// A text of that media type.
-    Text(&'static str),
-    /// 204.
-    Nothing,
-}
-
-/// The future of a handler.
-pub type Handling = Pin<Box<dyn Future<Output = Result<Reply, AdminError>> + Send>>;
-
-/// An endpoint.
-pub struct Endpoint {
-    /// The method.
-    pub method: Method,
-    /// The path behind [`PREFIX`].
-    pub path: &'static str,
-    /// Who may call it.
-    pub access: Access,
-    /// What it does, in one sentence.
-    pub summary: &'static str,
-    /// Query parameters; lists also have `limit` and `cursor`.
-    pub query: &'static [&'static str],
-    /// The schema of the body, if there is one.
-    pub body: Option<&'static str>,
-    /// What it replies with.
-    pub returns: Returns,
-    /// Runs it.
-    pub handler: fn(Call) -> Handling,
-}
-
-/// An async function as [`Endpoint::handler`].
-macro_rules! handler {
-    ($function:path) => {
-        |call| Box::pin($function(call))
-    };
-}
-pub(crate) use handler;
 
 /// Every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Endpoint> {
-    let lists: [&[Endpoint]; 25] = [
+    let lists: [&[Endpoint]; 24] = [
         me::ENDPOINTS,
         sessions::ENDPOINTS,
         admins::ENDPOINTS,
@@ -123,14 +43,13 @@ pub fn all() -> impl Iterator<Item = &'static Endpoint> {
         config::ENDPOINTS,
         custom_models::ENDPOINTS,
         alerts::ENDPOINTS,
-        openapi::ENDPOINTS,
     ];
     lists.into_iter().flatten()
 }
 
 /// The routes of the admin API.
 pub fn routes() -> Router<Arc<App>> {
-    let mut routes = Router::new().route("/admin/openapi.json", axum::routing::get(openapi::get));
+    let mut routes = Router::new().route("/admin/openapi.json", get(openapi_document));
     for endpoint in all() {
         let method = MethodFilter::try_from(endpoint.method.clone());
         let method = method.expect("the methods of endpoints are those of HTTP");
@@ -141,108 +60,50 @@ pub fn routes() -> Router<Arc<App>> {
     routes
 }
 
+/// `GET /admin/openapi.json`.
+async fn openapi_document() -> Response {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document(all()).to_string());
+    reply::json_text(DOCUMENT.as_str())
+}
+
 /// Whether errors of the path have the envelope of the admin API.
 pub fn is_admin_path(path: &str) -> bool {
     path == "/admin" || path.starts_with("/admin/")
 }
 
-async fn handle(app: Arc<App>, endpoint: &'static Endpoint, request: Request) -> Response {
-    let request_id = request.extensions().get::<RequestId>().cloned();
-    let request_id = request_id.map(|id| id.as_str().to_owned());
-    let request_id = request_id.unwrap_or_default();
-    let result = check_and_run(app, endpoint, request, request_id.clone()).await;
-    match result {
-        Ok(reply) => reply.into_response(),
-        Err(error) => error.into_response(&request_id),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::endpoint::Access;
 
-/// The checks that come before every handler: caller, origin, scope.
-async fn check_and_run(
-    app: Arc<App>,
-    endpoint: &'static Endpoint,
-    request: Request,
-    request_id: String,
-) -> Result<Reply, AdminError> {
-    let (mut parts, body) = request.into_parts();
-    set_host(&mut parts);
-    let now = app.clock.now();
-    let actor = match endpoint.access {
-        Access::Public => None,
-        _ => Some(authenticate(&app, &parts.method, &parts.headers).await?),
-    };
-    if let Some(actor) = &actor {
-        match endpoint.access {
-            Access::Scope(scope) => actor.check_scope(scope, now)?,
-            Access::AnyOf(scopes) if !scopes.iter().any(|scope| actor.scopes.contains(*scope)) => {
-                let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
-                let message = format!("needs {}", names.join(" or "));
-                return Err(AdminError::forbidden("missing_scope", message));
-            }
-            _ => {}
+    #[test]
+    fn every_schema_that_the_document_names_is_in_it() {
+        let document = openapi::document(all());
+        let text = document.to_string();
+        let names = text.split("#/components/schemas/").skip(1);
+        for name in names {
+            let name = name.split('"').next().unwrap_or_default();
+            assert!(
+                document["components"]["schemas"][name].is_object(),
+                "{name}"
+            );
+        }
+        for endpoint in all() {
+            let path = &document["paths"][format!("{PREFIX}{}", endpoint.path)];
+            let method = endpoint.method.as_str().to_ascii_lowercase();
+            assert!(path[method].is_object(), "{}", endpoint.path);
         }
     }
-    let call = read_call(app, endpoint, actor, parts, body, request_id, now).await?;
-    (endpoint.handler)(call).await
-}
 
-/// Sets the header `Host`: HTTP/2 has the host in the URI.
-pub(crate) fn set_host(parts: &mut Parts) {
-    if let Some(authority) = parts.uri.authority()
-        && !parts.headers.contains_key(header::HOST)
-        && let Ok(host) = HeaderValue::from_str(authority.as_str())
-    {
-        parts.headers.insert(header::HOST, host);
-    }
-}
-
-/// Reads a request of a caller who may make it.
-///
-/// # Errors
-/// 404 for a path that is not UTF-8.
-pub(crate) async fn read_call(
-    app: Arc<App>,
-    endpoint: &'static Endpoint,
-    actor: Option<Actor>,
-    mut parts: Parts,
-    body: Body,
-    request_id: String,
-    now: Millis,
-) -> Result<Call, AdminError> {
-    let ids = RawPathParams::from_request_parts(&mut parts, &()).await;
-    let ids = ids.map(|ids| ids.iter().map(|(_, value)| value.to_owned()).collect());
-    let peer = parts.extensions.get::<PeerAddress>();
-    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    Ok(Call {
-        actor,
-        endpoint,
-        path: parts.uri.path().to_owned(),
-        ids: ids.map_err(|_| AdminError::not_found("object"))?,
-        query: Query::parse(parts.uri.query()),
-        address: client_address(peer, &parts.headers, &app.trace.trusted_proxies),
-        peer,
-        body: read_body(body).await,
-        method: parts.method,
-        headers: parts.headers,
-        request_id,
-        now,
-        app,
-    })
-}
-
-async fn read_body(body: Body) -> Result<Bytes, AdminError> {
-    let collected = Limited::new(body, MAX_BODY).collect();
-    match tokio::time::timeout(BODY_TIMEOUT, collected).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => Err(AdminError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "too_large",
-            format!("the body has more than {MAX_BODY} bytes"),
-        )),
-        _ => Err(AdminError::new(
-            StatusCode::BAD_REQUEST,
-            "invalid",
-            "the body did not arrive",
-        )),
+    #[test]
+    fn the_documentation_lists_every_endpoint_with_its_scope() {
+        let page = include_str!("../../../../docs/admin.md");
+        for endpoint in all() {
+            let row = format!("\n| `{} {}` |", endpoint.method, endpoint.path);
+            let rest = page.split_once(&row).unwrap_or_else(|| panic!("{row}")).1;
+            if let Access::Scope(scope) = endpoint.access {
+                assert!(rest.starts_with(&format!(" `{}` |", scope.name())), "{row}");
+            }
+        }
     }
 }

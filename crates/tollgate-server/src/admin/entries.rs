@@ -6,7 +6,7 @@ use tollgate_core::Amount;
 use tollgate_store::{Entry, EntryFilter, EntryPosition, Store, amount_json};
 
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::list::{self, Item, Listing};
 use super::reply::Reply;

@@ -6,7 +6,7 @@ use serde_json::json;
 use tollgate_store::{EventFilter, Store};
 
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::list::{self, Item, Listing};
 use super::reply::Reply;

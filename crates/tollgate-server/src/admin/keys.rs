@@ -8,7 +8,7 @@ use tollgate_core::{Millis, id};
 use tollgate_store::{Key, KeyFilter, KeyLimits, KeyPatch, NewAdminKey, NewKey, RateLimits, Store};
 
 use super::call::{Call, written};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields::{self, Fields};
 use super::list::{self, Item, Listing};

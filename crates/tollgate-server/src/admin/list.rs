@@ -19,9 +19,6 @@ use super::error::AdminError;
 use super::query::Query;
 use super::reply::Reply;
 
-/// Query parameters of every list.
-pub const PAGE_PARAMETERS: [&str; 2] = ["limit", "cursor"];
-
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 200;
 /// Items that a CSV export reads at a time.

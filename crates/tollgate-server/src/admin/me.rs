@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::reply::Reply;
 

@@ -14,6 +14,7 @@ mod config;
 mod configured;
 mod csv;
 mod custom_models;
+pub mod endpoint;
 pub mod endpoints;
 pub(crate) mod entries;
 mod error;
@@ -46,7 +47,7 @@ pub(crate) use authenticate::{
     USE_INTERVAL, admin_session, check_same_origin, cookie, is_plain_loopback,
 };
 pub use call::{Call, written};
-pub use endpoints::Endpoint;
+pub use endpoint::Endpoint;
 pub use error::AdminError;
 pub(crate) use export::configuration_fingerprint;
 pub use fields::Fields;

@@ -6,7 +6,7 @@ use tollgate_media::RequestLayout;
 
 use super::authenticate::ActorKind;
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::list::{self, NamedObjects};
 use super::reply::Reply;

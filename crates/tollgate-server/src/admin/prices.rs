@@ -12,7 +12,7 @@ use tollgate_store::{
 
 use super::call::Call;
 use super::configured::{self, FIXED_VERSION, SOURCE, Target};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields;
 use super::list::{self, NamedObjects};

@@ -11,6 +11,9 @@ const DEFAULT_WINDOW: Millis = 7 * DAY;
 /// The end of time: 9999-12-31.
 const LATEST: Millis = 253_402_300_799_999;
 
+/// Query parameters of every list.
+pub(super) const PAGE_PARAMETERS: [&str; 2] = ["limit", "cursor"];
+
 /// The query parameters of a request.
 #[derive(Debug, Clone, Default)]
 pub struct Query(Vec<(String, String)>);

@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::Value;
 
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields;
 use super::reply::Reply;

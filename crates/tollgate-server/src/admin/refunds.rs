@@ -7,7 +7,7 @@ use tollgate_media::{Job, MediaJob as _};
 use tollgate_store::{AdminRequest, ChargeRecord, NewRefund};
 
 use super::call::{Call, written};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields;
 use super::reply::Reply;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tollgate_store::{ChatFilter, Store};
 
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::reply::Reply;
 use super::scope::Scope;

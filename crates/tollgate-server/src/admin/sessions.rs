@@ -12,7 +12,7 @@ use tollgate_store::{
 
 use super::authenticate::{Actor, ActorKind, check_same_origin, session_cookie};
 use super::call::{Call, written};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields::{self, Fields};
 use super::list::{self, Item, Listing};

@@ -17,7 +17,7 @@ use tollgate_store::TailPosition;
 
 use super::authenticate::{Actor, authenticate};
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::reply::Reply;
 use super::scope::Scope;
@@ -59,7 +59,7 @@ struct TailFilter {
 
 impl TailFilter {
     fn of(call: &Call, actor: &Actor) -> Self {
-        let lists = call.endpoint.query.iter();
+        let lists = call.parameters.iter();
         let members: Vec<_> = lists
             .filter_map(|name| Some((*name, call.query.list(name)?)))
             .collect();

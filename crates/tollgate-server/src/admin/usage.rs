@@ -7,7 +7,7 @@ use tollgate_core::clock::{DAY, HOUR};
 use tollgate_store::{Store, UsagePosition, UsageQuery, UsageRow, amount_json, time_json};
 
 use super::call::Call;
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::list::{self, Item, Listing};
 use super::reply::Reply;

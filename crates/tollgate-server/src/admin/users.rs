@@ -7,7 +7,7 @@ use tollgate_core::Amount;
 use tollgate_store::{NewCredit, NewUser, RateLimits, Store, User, UserFilter, UserPatch};
 
 use super::call::{Call, written};
-use super::endpoints::{Access, Endpoint, Returns, handler};
+use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::error::AdminError;
 use super::fields;
 use super::list::{self, Item, Listing};

@@ -9,6 +9,7 @@ use tollgate_chat::{Format as _, InvalidRequest, hub, messages, tokens};
 use crate::chat::context::ChatContext;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::request::{ChatRequest, authenticate};
+use crate::http::body_memory::MAX_BODY_WITH_FILES;
 use crate::http::{body, large_work, reply};
 
 /// `count_tokens` of Anthropic's messages format.
@@ -40,7 +41,7 @@ async fn count(
     let (headers, query_key) = (&request.headers, request.query_key.as_deref());
     let caller = authenticate(context, headers, query_key, &request.notes, &Method::POST).await?;
     let budget = context.body_budget.of_user(&caller.key.user_id);
-    let body = body::read_bytes(headers, request.body, body::MAX_BODY_WITH_FILES, budget).await?;
+    let body = body::read_bytes(headers, request.body, MAX_BODY_WITH_FILES, budget).await?;
     let (bytes, size) = (&body.bytes, body.bytes.len());
     let conversation = large_work::run_in_place(size, || read(bytes))?;
     let model = model_in_path.unwrap_or(&conversation.model);

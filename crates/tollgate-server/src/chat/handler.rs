@@ -28,6 +28,7 @@ use crate::chat::stored_conversations::ConversationHome;
 use crate::chat::stream::{self, StartedStream, StreamContext};
 use crate::chat::stream_watch::StreamWatch;
 use crate::chat::translate::{self, Conversation, PreparedRequest};
+use crate::http::body_memory::MAX_BODY_WITH_FILES;
 use crate::http::request_notes::RequestNotes;
 use crate::http::{body, large_work};
 use crate::otel::ChatContent;
@@ -75,7 +76,7 @@ async fn try_handle(
 
     // 2. Read the body within its bounds, and summarize it without parsing it completely.
     let budget = context.body_budget.of_user(&key.user_id);
-    let body = body::read_bytes(headers, request.body, body::MAX_BODY_WITH_FILES, budget).await?;
+    let body = body::read_bytes(headers, request.body, MAX_BODY_WITH_FILES, budget).await?;
     let size = body.bytes.len();
     let summarize = || endpoint.format.summarize_request(&body.bytes);
     let summary = large_work::run_in_place(size, summarize)?;

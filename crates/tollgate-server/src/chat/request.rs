@@ -9,7 +9,8 @@ use crate::auth::keys::presented_keys;
 use crate::chat::context::ChatContext;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;
-use crate::http::trace::{RequestId, RequestNotes};
+use crate::http::request_id::RequestId;
+use crate::http::request_notes::RequestNotes;
 
 /// One request to a chat endpoint.
 pub struct ChatRequest {

@@ -7,7 +7,7 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::ConfigError;
+use super::error::ConfigError;
 
 /// Environment variables by name.
 pub(super) type Variables = BTreeMap<String, String>;

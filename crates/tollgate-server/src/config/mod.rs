@@ -9,10 +9,13 @@ mod channels;
 mod checks;
 mod deserializer;
 mod document;
+mod error;
 mod fields;
 mod json;
 mod log;
+mod multiplier;
 mod oidc;
+mod origins;
 mod part_prices;
 mod prices;
 mod report;
@@ -39,11 +42,13 @@ use tollgate_upstream::Channel;
 use tollgate_upstream::provider::Settings as ProviderSettings;
 
 pub use admin::AdminListener;
+pub use error::ConfigError;
 pub use json::{SettingError, channel_from_json, price_from_json};
 pub use log::{Log, LogFormat, Ratio};
+pub use multiplier::Multiplier;
 pub use oidc::{Oidc, OidcRole, is_safe_url};
 pub use part_prices::PartPrices;
-pub use prices::{ModelPrice, Multiplier, PriceWhen, UnitPrice};
+pub use prices::{ModelPrice, PriceWhen, UnitPrice};
 pub use report::Setting;
 pub use safety::Safety;
 pub use storage::{S3Location, ServeMode};
@@ -59,7 +64,7 @@ use checks::{check_channel_names, check_price_keys};
 use deserializer::{Error, deserialize};
 use document::{Table, Variables};
 use fields::integer;
-use report::SettingOrigins;
+use origins::{SettingOrigins, setting_origins};
 use storage::{StorageLocation, StorageSettings};
 use values::Sandbox;
 
@@ -293,28 +298,6 @@ impl<'de> Deserialize<'de> for ChannelEntry {
     }
 }
 
-/// Why a configuration is not used: one sentence that says where and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{sentence}")]
-pub struct ConfigError {
-    sentence: String,
-    field: Option<String>,
-}
-
-impl ConfigError {
-    fn new(message: impl Into<String>) -> Self {
-        Self {
-            sentence: message.into(),
-            field: None,
-        }
-    }
-
-    /// The path of the setting; `None` if it is none of a single setting.
-    pub fn field(&self) -> Option<&str> {
-        self.field.as_deref()
-    }
-}
-
 /// A warning if the file contains secrets and users other than its owner can read it.
 fn readable_secrets(path: &Path, shown: &str, text: &str) -> Option<String> {
     let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
@@ -377,7 +360,7 @@ impl Config {
                 is_set
             });
             set_overrides(&mut table, overrides);
-            let origins = report::origins(&table);
+            let origins = setting_origins(&table);
             match deserialize_document(&mut table, variables) {
                 Ok(settings) => break (settings, origins),
                 // A variable that names no setting is no reason not to start.

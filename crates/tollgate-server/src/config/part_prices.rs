@@ -2,7 +2,7 @@
 
 use tollgate_core::Amount;
 
-use super::prices::Multiplier;
+use super::multiplier::Multiplier;
 
 /// What is charged apart. `None`: it is charged as the plain tokens that it is a part of, or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

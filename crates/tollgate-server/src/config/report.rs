@@ -1,37 +1,18 @@
 //! The settings as they hold, each with where it comes from. Secrets are not shown.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use tollgate_core::Secret;
 
 use url::Url;
 
-use super::document::{Node, Origin, Table, Value};
+use super::origins::MAPS;
 use super::storage::StorageLocation;
 use super::values::Sandbox;
 use super::{Config, ConfigError, Oidc, Overrides, PREFIX, Variables};
 
-/// Settings that have endpoints of their own in the admin API.
-const OBJECTS: [&str; 3] = ["channel", "price", "model"];
 /// What stands for a secret.
 const HIDDEN: &str = "(secret)";
-/// Tables that are one setting each: their names are the operator's.
-const MAPS: [&str; 2] = ["fairness.weights", "oidc.roles"];
-
-/// Where settings come from, by their paths.
-pub(super) type SettingOrigins = BTreeMap<String, SettingOrigin>;
-
-/// Where a setting comes from.
-#[derive(Debug, Clone)]
-pub(super) struct SettingOrigin {
-    /// `file`, `env` or `flag`.
-    source: &'static str,
-    /// The text `env:NAME` that was written; `None` if the value itself was.
-    reference: Option<String>,
-}
-
 /// A setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
@@ -45,38 +26,6 @@ pub struct Setting {
     pub reference: Option<String>,
     /// Whether the value is a secret that is not shown.
     pub is_hidden: bool,
-}
-
-/// The origins of the settings of a document.
-pub(super) fn origins(table: &Table) -> SettingOrigins {
-    fn walk(path: &str, node: &Node, origins: &mut SettingOrigins) {
-        match &node.value {
-            Value::Table(table) if !MAPS.contains(&path) => {
-                for (name, node) in table {
-                    walk(&format!("{path}.{name}"), node, origins);
-                }
-            }
-            _ => {
-                let source = match node.origin {
-                    Origin::Line(_) | Origin::Request => "file",
-                    Origin::Variable(_) => "env",
-                    Origin::Flag(_) => "flag",
-                };
-                let reference = match &node.value {
-                    Value::Text(text) if text.starts_with("env:") => Some(text.clone()),
-                    _ => None,
-                };
-                origins.insert(path.to_owned(), SettingOrigin { source, reference });
-            }
-        }
-    }
-    let mut origins = SettingOrigins::new();
-    for (name, node) in table {
-        if !OBJECTS.contains(&name.as_str()) {
-            walk(name, node, &mut origins);
-        }
-    }
-    origins
 }
 
 /// Settings of the built-in provider.

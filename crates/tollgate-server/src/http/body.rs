@@ -13,8 +13,6 @@ use super::body_memory::{BodyMemory, UserBudget};
 use super::body_pace::BodyPace;
 use super::{json_scan, large_work};
 
-/// Largest JSON body, in bytes, of endpoints that accept data URIs: 64 MB.
-pub const MAX_BODY_WITH_FILES: usize = 64 * 1_048_576;
 /// Largest JSON body, in bytes, of all other endpoints: 1 MB.
 pub const MAX_SMALL_BODY: usize = 1_048_576;
 /// The first bytes of gzip.
@@ -286,7 +284,7 @@ pub fn drain_unread(headers: &HeaderMap, body: Body) {
 mod tests {
     use futures_util::StreamExt as _;
 
-    use super::super::body_memory::BodyBudget;
+    use super::super::body_memory::{BodyBudget, MAX_BODY_WITH_FILES};
     use super::*;
 
     async fn read(

@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::{ApiError, ErrorKind};
 
-use super::body::MAX_BODY_WITH_FILES;
-
+/// Largest JSON body, in bytes, of endpoints that accept data URIs: 64 MB.
+pub const MAX_BODY_WITH_FILES: usize = 64 * 1_048_576;
 /// Bytes that one permit stands for.
 const BYTES_PER_PERMIT: usize = 64 * 1024;
 /// The least share of a user: a body of the largest size, and what it takes when it is parsed.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use tollgate_core::{ApiError, ErrorKind};
 use tollgate_media::image::ImageMetadata;
 
-use super::body::{JsonBody, MAX_BODY_WITH_FILES, drain_unread, read_json};
-use super::body_memory::{BodyMemory, UserBudget};
+use super::body::{JsonBody, drain_unread, read_json};
+use super::body_memory::{BodyMemory, MAX_BODY_WITH_FILES, UserBudget};
 use super::form::{Form, FormError};
 use super::large_work;
 

@@ -16,6 +16,7 @@ pub mod large_work;
 mod proxy_protocol;
 pub mod range;
 pub mod reply;
+pub mod request_id;
 pub mod request_notes;
 pub mod server;
 pub mod tls;

@@ -10,7 +10,7 @@ use tollgate_core::Amount;
 use tollgate_store::{ChatEnd, Key, NewChat};
 use tollgate_upstream::{Channel, TraceHeaders};
 
-use super::trace::RequestId;
+use super::request_id::RequestId;
 use crate::logging::{self, ChatSummary, RequestLine};
 use crate::otel::{ChatContent, RequestSpan, SpanContext};
 

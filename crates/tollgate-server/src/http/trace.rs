@@ -17,7 +17,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
-use tollgate_core::{ApiError, Clock, id};
+use tollgate_core::{ApiError, Clock};
 use tollgate_store::Key;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -26,65 +26,16 @@ use crate::auth::limits::RateLimiter;
 use crate::http::body_drain::UnreadBody;
 use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::reply::ErrorResponse;
-pub use crate::http::request_notes::RequestNotes;
-use crate::http::request_notes::ResponseNotes;
+use crate::http::request_id::{RequestId, X_REQUEST_ID};
+use crate::http::request_notes::{RequestNotes, ResponseNotes};
 use crate::logging;
 use crate::metrics::{Metrics, RouteMetrics};
-use crate::otel::{RequestSpan, SpanContext, TraceState};
+use crate::otel::RequestSpan;
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest id, in bytes, that is accepted from a client.
-const MAX_REQUEST_ID: usize = 128;
 /// The route label of paths that do not exist.
 const NO_ROUTE: &str = "none";
 /// The status in the line of a request whose connection ended before its response.
 const NO_RESPONSE: u16 = 499;
-
-/// The request's id: the client's `x-request-id`, or a new one. On every response and in every log line.
-#[derive(Debug, Clone)]
-pub struct RequestId {
-    text: HeaderValue,
-    trace: Option<SpanContext>,
-    trace_state: Option<TraceState>,
-}
-
-impl RequestId {
-    /// The id's text.
-    pub fn as_str(&self) -> &str {
-        self.text.to_str().unwrap_or_default()
-    }
-
-    /// The span of the request. `None` if its trace is not sampled.
-    pub fn trace(&self) -> Option<SpanContext> {
-        self.trace
-    }
-
-    /// The `tracestate` beside it. `None` if the caller sent none.
-    pub fn trace_state(&self) -> Option<&TraceState> {
-        self.trace_state.as_ref()
-    }
-
-    fn for_request<B>(request: &http::Request<B>, span: Option<&RequestSpan>) -> Self {
-        let from_client = request
-            .headers()
-            .get(X_REQUEST_ID)
-            .filter(|v| is_acceptable_id(v.as_bytes()));
-        let generate =
-            || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));
-        Self {
-            text: from_client.cloned().unwrap_or_else(generate),
-            trace: span.map(RequestSpan::context),
-            trace_state: span.and_then(RequestSpan::state).cloned(),
-        }
-    }
-}
-
-fn is_acceptable_id(id: &[u8]) -> bool {
-    (1..=MAX_REQUEST_ID).contains(&id.len())
-        && id
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b))
-}
 
 /// What tracing a request needs.
 pub struct TraceContext {
@@ -323,19 +274,4 @@ fn response_after_panic(panic: &(dyn Any + Send)) -> Response {
     let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = message, "a handler panicked");
     ErrorResponse::from(ApiError::internal()).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn request_ids_of_clients_are_accepted_only_if_safe_in_headers_and_logs() {
-        for id in ["a", "req_1.2:3-4", &"x".repeat(128)] {
-            assert!(is_acceptable_id(id.as_bytes()), "{id}");
-        }
-        for id in ["", "a b", "a\"b", "ü", &"x".repeat(129)] {
-            assert!(!is_acceptable_id(id.as_bytes()), "{id}");
-        }
-    }
 }

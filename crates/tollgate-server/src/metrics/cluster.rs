@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use prometheus::{Gauge, GaugeVec, Opts, Registry};
 use tollgate_core::{Millis, clock};
 
+use super::register::register;
+
 /// The handles.
 pub(super) struct ClusterMetrics {
     nodes: Gauge,
@@ -21,7 +23,7 @@ impl ClusterMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
         let gauge = |name: &str, help: &str| {
             let gauge = Gauge::with_opts(Opts::new(name, help)).expect("a good name");
-            super::register(registry, gauge)
+            register(registry, gauge)
         };
         let not_ready = Opts::new(
             "tollgate_node_not_ready",
@@ -44,7 +46,7 @@ impl ClusterMetrics {
                 "tollgate_grants",
                 "Grants that this node has: money that it serves chats from",
             ),
-            not_ready: super::register(
+            not_ready: register(
                 registry,
                 GaugeVec::new(not_ready, &["cause"]).expect("a good name"),
             ),
@@ -67,7 +69,7 @@ impl ClusterMetrics {
         let gauge = self.replica_up.get_or_init(|| {
             let help = "1 while the replica of the database is read";
             let gauge = Gauge::with_opts(Opts::new("tollgate_replica_up", help));
-            super::register(&self.registry, gauge.expect("a good name"))
+            register(&self.registry, gauge.expect("a good name"))
         });
         gauge.set(f64::from(u8::from(is_up)));
     }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use prometheus::proto::LabelPair;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, Registry};
 
+use super::register::register;
 use crate::otel::SpanContext;
 
 /// A value of a histogram, and the span in which it was measured.
@@ -94,7 +95,7 @@ impl LinkedHistogram {
         }
         let histogram = Histogram::with_opts(opts).expect("a good name");
         Self {
-            histogram: super::register(registry, histogram),
+            histogram: register(registry, histogram),
             bounds,
             exemplars: store.series(series_key(name, labels.to_vec())),
         }
@@ -144,7 +145,7 @@ impl LinkedHistograms {
             name,
             labels,
             bounds,
-            histograms: super::register(registry, histograms),
+            histograms: register(registry, histograms),
             store: store.clone(),
         }
     }

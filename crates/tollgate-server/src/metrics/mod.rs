@@ -5,6 +5,7 @@ mod cluster;
 mod exemplars;
 mod open_metrics;
 mod redis;
+mod register;
 mod text_format;
 mod timings;
 
@@ -13,7 +14,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
-use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{
     Counter, Encoder as _, Gauge, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
@@ -27,6 +27,7 @@ use cluster::ClusterMetrics;
 pub use exemplars::{Exemplar, Exemplars};
 use exemplars::{ExemplarStore, LinkedHistogram};
 pub use redis::RedisMetrics;
+use register::register;
 pub use text_format::TextFormat;
 pub use timings::PROVIDER_SECONDS;
 use timings::Timings;
@@ -398,13 +399,6 @@ impl Metrics {
 /// Not below 0: the clocks of nodes differ.
 fn seconds(time: Millis) -> f64 {
     f64::from(u32::try_from(time.max(0)).unwrap_or(u32::MAX)) / 1000.0
-}
-
-/// Registers a metric under a name that no other has.
-fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> C {
-    let registered = registry.register(Box::new(metric.clone()));
-    registered.expect("a new name");
-    metric
 }
 
 /// Registers counters with labels.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, Opts, Registry};
 
+use super::register::register;
+
 /// Upper bounds of the buckets, in seconds; a call takes 0.05 at most.
 const BUCKETS: &[f64] = &[
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05,
@@ -39,13 +41,13 @@ impl RedisMetrics {
         let seconds = HistogramOpts::new("tollgate_redis_call_seconds", "Time of calls to Redis")
             .buckets(BUCKETS.to_vec());
         Self {
-            up: super::register(registry, Gauge::with_opts(up).expect("a good name")),
+            up: register(registry, Gauge::with_opts(up).expect("a good name")),
             ok: calls.with_label_values(&["ok"]),
             failed: calls.with_label_values(&["failed"]),
             skipped: calls.with_label_values(&["skipped"]),
             sent: messages.with_label_values(&["sent"]),
             received: messages.with_label_values(&["received"]),
-            seconds: super::register(
+            seconds: register(
                 registry,
                 Histogram::with_opts(seconds).expect("a good name"),
             ),

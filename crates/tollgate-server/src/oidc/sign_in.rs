@@ -21,13 +21,13 @@ use url::form_urlencoded;
 use super::claims::Account;
 use super::cookie::{self, Pages, Pending};
 use super::provider::{OidcError, OidcProvider};
-use crate::admin::endpoints::set_host;
+use crate::admin::endpoint::set_host;
 use crate::admin::{
     Query, admin_session, admin_session_cookie, cookie as find_cookie, is_plain_loopback,
 };
 use crate::http::client_address::{PeerAddress, client_address};
 use crate::http::reply::ErrorResponse;
-use crate::http::trace::RequestId;
+use crate::http::request_id::RequestId;
 use crate::listener_role::ListenerRole;
 use crate::portal::portal_session_cookie;
 use crate::state::App;

@@ -6,7 +6,7 @@ use tollgate_store::{BudgetFilter, Key};
 
 use super::own_key;
 use crate::admin::budgets::Budgets;
-use crate::admin::endpoints::{Access, Endpoint, Returns, handler};
+use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
 use crate::admin::{AdminError, Call, Reply, list, list_models};
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[

@@ -7,7 +7,7 @@ use tollgate_store::{ChatFilter, EntryFilter, Store, TaskFilter};
 
 use super::own_key;
 use crate::admin::chats::{Chats, chat_filter};
-use crate::admin::endpoints::{Access, Endpoint, Returns, handler};
+use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
 use crate::admin::entries::UserEntries;
 use crate::admin::tasks::{self, Tasks, task_filter};
 use crate::admin::usage::{GROUPS, Usage};

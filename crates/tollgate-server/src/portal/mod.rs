@@ -18,11 +18,12 @@ use axum::routing::{MethodFilter, on};
 use tollgate_core::ApiError;
 use tollgate_store::Key;
 
-use crate::admin::endpoints::{Access, Endpoint, read_call, set_host};
+use crate::admin::endpoint::{Access, Endpoint, read_call, set_host};
 use crate::admin::{Actor, ActorKind, AdminError, Call, Reply};
 use crate::auth::caller::Caller;
 use crate::http::reply::ErrorResponse;
-use crate::http::trace::{RequestId, RequestNotes};
+use crate::http::request_id::RequestId;
+use crate::http::request_notes::RequestNotes;
 use crate::state::App;
 
 /// Where the API of the portal is.

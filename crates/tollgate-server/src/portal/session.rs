@@ -6,7 +6,7 @@ use tollgate_store::{AdminRequest, NewPortalSession, SignInFailures};
 
 use super::account::me;
 use super::authenticate::cookie_name;
-use crate::admin::endpoints::{Access, Endpoint, Returns, handler};
+use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
 use crate::admin::{
     Actor, ActorKind, AdminError, Call, Reply, check_same_origin, fields, sign_in_methods, written,
 };

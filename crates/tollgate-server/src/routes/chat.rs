@@ -16,7 +16,8 @@ use crate::chat::error::ChatErrorResponse;
 use crate::chat::request::ChatRequest;
 use crate::chat::{count_tokens, handler, models};
 use crate::http::reply::ErrorResponse;
-use crate::http::trace::{RequestId, RequestNotes};
+use crate::http::request_id::RequestId;
+use crate::http::request_notes::RequestNotes;
 use crate::state::App;
 
 /// The parts of a request that every chat path needs.

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use tollgate_console::{CONTENT_SECURITY_POLICY, PAGE, find_asset};
 
 use super::fallback::unknown_path;
-use crate::http::trace::RequestId;
+use crate::http::request_id::RequestId;
 use crate::listener_role::ListenerRole;
 use crate::state::App;
 

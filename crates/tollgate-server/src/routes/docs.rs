@@ -14,7 +14,7 @@ use super::console::{PAGE_HEADERS, asset_headers, header_contains};
 use super::fallback::unknown_path;
 use super::files::is_not_modified;
 use crate::http::reply::ErrorResponse;
-use crate::http::trace::RequestId;
+use crate::http::request_id::RequestId;
 use crate::state::App;
 
 const HOME: &str = "";

@@ -11,7 +11,7 @@ use tollgate_store::Task;
 use crate::auth::caller::Caller;
 use crate::http::errors;
 use crate::http::reply::ErrorResponse;
-use crate::http::trace::RequestNotes;
+use crate::http::request_notes::RequestNotes;
 use crate::state::App;
 use crate::tasks::view;
 

@@ -10,7 +10,7 @@ use crate::admin::endpoints::is_admin_path;
 use crate::chat::endpoint;
 use crate::chat::error::ChatErrorResponse;
 use crate::http::reply::ErrorResponse;
-use crate::http::trace::RequestId;
+use crate::http::request_id::RequestId;
 
 /// 404 for a path that does not exist.
 pub async fn unknown_path(uri: Uri, request_id: Extension<RequestId>) -> Response {

@@ -10,9 +10,10 @@ use http::HeaderMap;
 use tollgate_media::Endpoint;
 
 use crate::auth::caller::Caller;
-use crate::http::body::{self, MAX_BODY_WITH_FILES, MAX_SMALL_BODY};
+use crate::http::body::{self, MAX_SMALL_BODY};
+use crate::http::body_memory::MAX_BODY_WITH_FILES;
 use crate::http::reply::{self, ErrorResponse};
-use crate::http::trace::RequestId;
+use crate::http::request_id::RequestId;
 use crate::state::App;
 use crate::tasks::submit::{SubmitRequest, submit};
 

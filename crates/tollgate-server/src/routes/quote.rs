@@ -10,7 +10,8 @@ use serde_json::Value;
 use tollgate_core::ApiError;
 
 use crate::auth::caller::Caller;
-use crate::http::body::{self, MAX_BODY_WITH_FILES};
+use crate::http::body;
+use crate::http::body_memory::MAX_BODY_WITH_FILES;
 use crate::http::reply::{self, ErrorResponse};
 use crate::quote::{QuoteError, QuoteRequest, quote};
 use crate::state::App;

@@ -12,7 +12,7 @@ use tollgate_media::Endpoint;
 
 use crate::auth::caller::Caller;
 use crate::http::reply::{self, ErrorResponse};
-use crate::http::trace::RequestId;
+use crate::http::request_id::RequestId;
 use crate::routes::extract::{TaskId, find_task};
 use crate::routes::images::submit_json;
 use crate::state::App;

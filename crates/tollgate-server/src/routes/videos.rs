@@ -14,7 +14,7 @@ use tollgate_store::Task;
 use crate::auth::caller::Caller;
 use crate::http::form_json::read_json_or_form;
 use crate::http::reply::{self, ErrorResponse};
-use crate::http::trace::RequestId;
+use crate::http::request_id::RequestId;
 use crate::routes::extract::{TaskId, find_task};
 use crate::routes::files;
 use crate::routes::images::submit_json;

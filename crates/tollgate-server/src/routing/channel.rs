@@ -17,7 +17,7 @@ use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::providers;
 use crate::redis::NodeMessages;
 
-use super::borrowing::Borrowing;
+use super::borrowed_permits::Borrowing;
 use super::health::{Availability, ChannelFailure, ChannelHealth, HealthReport};
 
 /// A channel, ready to be called.

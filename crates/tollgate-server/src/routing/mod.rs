@@ -1,5 +1,6 @@
 //! Which channel serves a request: lower priority first, equal priorities by weight, failed channels cool down.
 
+mod borrowed_permits;
 mod borrowing;
 mod channel;
 mod circuit_breaker;

@@ -2,10 +2,9 @@
 //! wait for it, and no provider is called before a probe succeeds.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::storage::files::FileStorage;
@@ -15,22 +14,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Shortest time between two probes of a storage that fails.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What is known about the storage: shared by everything that writes to it.
-#[derive(Debug, Default)]
-pub(super) struct Availability {
-    is_failing: AtomicBool,
-    /// When the last probe ended. The lock lets one probe run at a time.
-    last_probe: Mutex<Option<Instant>>,
-    space: std::sync::Mutex<FreeSpace>,
-}
-
-/// What is known about the disk.
-#[derive(Debug, Default)]
-struct FreeSpace {
-    looked_at: Option<Instant>,
-    is_low: bool,
-}
 
 /// The pauses of one write that is repeated until the storage takes it.
 #[derive(Debug)]

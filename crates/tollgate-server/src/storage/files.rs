@@ -17,9 +17,11 @@ use tollgate_core::{Millis, id};
 use tollgate_upstream::egress::Client;
 
 use crate::config::{Config, S3Location, ServeMode};
-use crate::storage::availability::Availability;
 use crate::storage::file_name::{self, NameStatus};
+use crate::storage::health::Availability;
 use crate::storage::local_folder::{LocalFolder, create_folder};
+use crate::storage::pending_file::PendingFile;
+pub use crate::storage::pending_file::Visibility;
 use crate::storage::s3::{ObjectReader, S3Storage};
 
 /// Bytes of memory that a file takes while it is written.
@@ -30,25 +32,6 @@ const PROBE_BYTES: usize = 64 * 1024;
 const TEMPORARY_TTL: Duration = Duration::from_secs(24 * 3600);
 /// Bytes of a file that are read at once: no more of it is in memory while it is served.
 const READ_CHUNK: usize = 128 * 1024;
-
-/// Who may read a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visibility {
-    /// Everybody who knows its name, under `/files`: results and uploads.
-    Public,
-    /// Only the gateway: input images of a task.
-    Private,
-}
-
-impl Visibility {
-    /// The name of the folder that holds these files.
-    pub(super) fn folder_name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Private => "private",
-        }
-    }
-}
 
 /// Where files are kept, and the address under which the public ones are served.
 #[derive(Debug, Clone)]
@@ -155,7 +138,7 @@ impl FileStorage {
             file,
             written: 0,
             backend: self.backend.clone(),
-            pending: Some(Pending {
+            pending: Some(PendingFile {
                 temporary,
                 visibility,
                 expires_at,
@@ -419,17 +402,7 @@ pub struct FileWriter {
     /// Bytes that [`FileWriter::append`] has handed to the operating system.
     written: u64,
     backend: Backend,
-    pending: Option<Pending>,
-}
-
-/// A file that is not visible yet.
-#[derive(Debug, Clone)]
-pub(super) struct Pending {
-    pub(super) temporary: PathBuf,
-    pub(super) visibility: Visibility,
-    /// In Unix seconds.
-    pub(super) expires_at: i64,
-    pub(super) name: String,
+    pending: Option<PendingFile>,
 }
 
 impl FileWriter {

@@ -9,7 +9,7 @@ use tokio::fs::File;
 use tollgate_core::crash;
 
 use crate::storage::file_name::{self, NameStatus};
-use crate::storage::files::{Pending, Visibility};
+use crate::storage::pending_file::{PendingFile, Visibility};
 
 /// Seconds of expiry that share one folder.
 const HOUR_S: i64 = 3600;
@@ -37,7 +37,7 @@ impl LocalFolder {
     }
 
     /// Syncs `file` to disk, then moves it to its name. After an error the call may be repeated.
-    pub(super) async fn publish(&self, file: &File, pending: &Pending) -> io::Result<()> {
+    pub(super) async fn publish(&self, file: &File, pending: &PendingFile) -> io::Result<()> {
         file.sync_all().await?;
         let folder = self.hour_folder(pending.visibility, pending.expires_at);
         let temporary = pending.temporary.clone();

@@ -3,10 +3,13 @@
 mod audio_end;
 pub mod availability;
 pub mod data_dir;
+mod file_head;
 pub mod file_name;
 pub mod files;
+mod health;
 mod local_folder;
 mod mp4_end;
+mod pending_file;
 mod s3;
 pub mod types;
 pub mod uploads;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
-use super::types::read_up_to;
+use super::file_head::read_up_to;
 
 /// Bytes of an index that is read: that of an hour of video has fewer.
 const MAX_INDEX: u64 = 16 * 1_048_576;

@@ -1,12 +1,13 @@
 //! File types: recognizes images, videos and audio by their first bytes, and checks results for the task's kind.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Seek};
 use std::path::Path;
 
 use tollgate_core::TaskKind;
 use tollgate_media::image::ImageMetadata;
 
+use super::file_head::read_up_to;
 use super::{audio_end, mp4_end};
 
 /// A type of result file.
@@ -135,18 +136,6 @@ fn recognize_audio(head: &[u8]) -> Option<FileType> {
         [0xff, ..] if second & 0xe0 == 0xe0 && second & 0x06 != 0 => Some(MP3),
         _ => None,
     }
-}
-
-/// Reads until `buffer` is full or the file ends; returns the number of bytes.
-pub(super) fn read_up_to(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read(&mut buffer[filled..])? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]

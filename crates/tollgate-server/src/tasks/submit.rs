@@ -13,7 +13,7 @@ use tollgate_media::{
 use tollgate_store::{Charge, IdempotencyRecord, Key, NewTask, Rejection, SubmitOutcome};
 
 use crate::auth::caller::Caller;
-use crate::http::trace::RequestId;
+use crate::http::request_id::RequestId;
 use crate::http::{errors, large_work};
 use crate::otel::TraceState;
 use crate::reloadable::Reloadable;

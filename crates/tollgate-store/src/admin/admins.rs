@@ -6,7 +6,6 @@ use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Millis, id};
 
 use super::json::{opt_time_json, time_json};
-use super::sessions::END_SESSIONS_OF_ADMIN;
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
 use super::{PageStart, page_args};
@@ -27,6 +26,9 @@ const LIST_ADMINS: Sql = Sql::both(concat!(
     select_admins!(),
     "WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3"
 ));
+/// Ends the sessions of an admin.
+pub(super) const END_SESSIONS_OF_ADMIN: Sql =
+    Sql::both("DELETE FROM admin_sessions WHERE admin_id = $1");
 pub(super) const ANY_ADMIN: Sql = Sql::both("SELECT id FROM admins LIMIT 1");
 const INSERT_ADMIN: Sql = Sql::both(
     "INSERT INTO admins (id, name, role, disabled, created_at, version) VALUES ($1, $2, $3, 0, $4, 1)

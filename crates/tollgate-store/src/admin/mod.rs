@@ -16,6 +16,7 @@ mod portal;
 mod refunds;
 pub(crate) mod retention;
 mod sessions;
+mod sign_in_nonce;
 mod tasks;
 mod tokens;
 mod users;

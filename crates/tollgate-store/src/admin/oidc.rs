@@ -4,9 +4,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tollgate_core::{Millis, id};
 
-use super::admins::{ADMIN_BY_ID, Admin, UPDATE_ADMIN, insert_admin, read_admin};
+use super::admins::{
+    ADMIN_BY_ID, Admin, END_SESSIONS_OF_ADMIN, UPDATE_ADMIN, insert_admin, read_admin,
+};
 use super::keys::{CreateKey, NewAdminKey, find_key};
-use super::sessions::{END_SESSIONS_OF_ADMIN, FRESH, SET_FRESH, SignInAttempt, delete_attempt};
+use super::sessions::{FRESH, SET_FRESH, SignInAttempt, delete_attempt};
+use super::sign_in_nonce::use_nonce;
 use super::users::{CreateUser, NewUser, find_user};
 use super::write::{AdminChange, AdminRejection, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
@@ -33,8 +36,6 @@ const LINK_USER: Sql = Sql::both(
 const SET_KEY: Sql =
     Sql::both("UPDATE oidc_identities SET key_id = $1 WHERE issuer = $2 AND subject = $3");
 const ADMIN_OF_SESSION: Sql = Sql::both("SELECT admin_id FROM admin_sessions WHERE id = $1");
-const INSERT_SIGN_IN: Sql =
-    Sql::both("INSERT INTO oidc_sign_ins (nonce_hash, at) VALUES ($1, $2) ON CONFLICT DO NOTHING");
 
 /// An account of an OpenID provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,25 +168,6 @@ async fn links(batch: &mut Batch<'_, '_>, identity: &OidcIdentity) -> Result<Lin
             user_id: row.opt_text(1)?,
             key_id: row.opt_text(2)?,
         },
-    })
-}
-
-/// Notes that the sign-in with this nonce has succeeded. A second one is an error.
-pub(super) async fn use_nonce(
-    batch: &mut Batch<'_, '_>,
-    nonce_hash: &str,
-    now: Millis,
-) -> Result<Result<(), AdminRejection>, DbError> {
-    let inserted = batch
-        .execute(&INSERT_SIGN_IN, args![nonce_hash, now])
-        .await?;
-    Ok(match inserted {
-        0 => Err(AdminRejection::conflict(
-            "replayed",
-            None,
-            "this sign-in has succeeded before",
-        )),
-        _ => Ok(()),
     })
 }
 

@@ -6,8 +6,8 @@ use tollgate_core::Millis;
 use tollgate_core::id;
 
 use super::keys::{NewAdminKey, find_key, update_key};
-use super::oidc::use_nonce;
 use super::sessions::{MAX_AGE, MAX_IDLE, SignInAttempt, delete_attempt};
+use super::sign_in_nonce::use_nonce;
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
 use crate::access_changes::record_key_change;

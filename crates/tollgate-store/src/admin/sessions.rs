@@ -5,9 +5,11 @@ use serde_json::json;
 use tollgate_core::clock::{DAY, HOUR, MINUTE};
 use tollgate_core::{Millis, id};
 
-use super::admins::{ADMIN_BY_ID, ANY_ADMIN, Admin, DELETE_LINKS, insert_admin, read_admin};
+use super::admins::{
+    ADMIN_BY_ID, ANY_ADMIN, Admin, DELETE_LINKS, END_SESSIONS_OF_ADMIN, insert_admin, read_admin,
+};
 use super::json::time_json;
-use super::oidc::use_nonce;
+use super::sign_in_nonce::use_nonce;
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
 use super::write::{Applied, Change};
 use crate::db::{DbError, Row, Sql, args};
@@ -35,8 +37,6 @@ const INSERT_SESSION: Sql = Sql::both(
      VALUES ($1, $2, $3, $4, $5, $5, $6)",
 );
 const DELETE_SESSION: Sql = Sql::both("DELETE FROM admin_sessions WHERE id = $1");
-pub(super) const END_SESSIONS_OF_ADMIN: Sql =
-    Sql::both("DELETE FROM admin_sessions WHERE admin_id = $1");
 const SET_LAST_SEEN: Sql = Sql::both("UPDATE admin_sessions SET last_seen_at = $1 WHERE id = $2");
 pub(super) const SET_FRESH: Sql =
     Sql::both("UPDATE admin_sessions SET fresh_until = $1 WHERE id = $2");

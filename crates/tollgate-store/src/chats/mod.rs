@@ -1,6 +1,7 @@
 //! Chat requests: prices and token counts, the record, holding and settling, and the holds of nodes that died.
 
 pub(crate) mod books;
+pub(crate) mod hold;
 pub(crate) mod orphans;
 pub(crate) mod parts;
 pub(crate) mod prices;

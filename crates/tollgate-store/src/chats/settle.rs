@@ -5,12 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tollgate_core::Amount;
 
+use super::hold::ChatHold;
 use super::orphans::{ReleaseChat, ReleaseReason};
 use super::prices::TokenCounts;
 use super::record::{ChatEnd, NewChat, SettleOutcome};
 use crate::db::{DbError, args};
 use crate::error::StoreError;
-use crate::grants::GrantReservation;
 use crate::ledger::account::{Account, Rejection};
 use crate::ledger::chats::{charge_chat, close_chat, held_amount, open_chat, with_parts};
 use crate::ledger::reservations::{Headroom, READ_HEADROOM, Reservation, ReserveOutcome};
@@ -20,19 +20,6 @@ use crate::writer::{AccountIds, Write};
 
 /// How often the rows are read for one reservation. That a batch ends during each of the reads is rare.
 const HEADROOM_READS: usize = 3;
-
-/// What is held for a chat request while it runs.
-#[derive(Debug, Clone)]
-pub enum ChatHold {
-    /// Nothing: neither user nor key has a limit.
-    None,
-    /// In memory: as long as a clone of the reservation lives, or until the settlement is on disk.
-    Reserved(Reservation),
-    /// In memory, of money that this node holds on disk for several chats: as [`ChatHold::Reserved`].
-    Granted(GrantReservation),
-    /// On disk: until the request is settled or its node counts as dead.
-    Stored,
-}
 
 /// Chat requests.
 ///

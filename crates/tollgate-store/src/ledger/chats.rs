@@ -14,9 +14,9 @@ use super::chat_rows::{
     CHAT_MODEL, ChatAmounts, EndedChat, INSERT_CHAT, READ_CHAT, attempts_column, chat_row,
 };
 use super::entries::insert_entry;
+use crate::chats::hold::ChatHold;
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat, SettleOutcome};
-use crate::chats::settle::ChatHold;
 use crate::db::{DbError, Sql, args};
 use crate::list_blocks::List;
 use crate::tail::TailEvent;

@@ -8,9 +8,8 @@ use super::{KEY, OUR_VERSION, VERSION};
 use crate::adapter::{HttpRequest, ProviderClient};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::UsageReport;
-use crate::usage_report::{
-    DAYS_OF_PAGE, ReportedUsage, SECONDS_OF_DAY, UsagePeriod, count, read_pages,
-};
+use crate::reported_usage::{ReportedUsage, UsagePeriod};
+use crate::usage_report::{DAYS_OF_PAGE, SECONDS_OF_DAY, count, read_pages};
 
 pub(super) struct AnthropicUsage {
     pub(super) http: ProviderClient,

@@ -10,9 +10,8 @@ use super::client::{BEARER, Client};
 use crate::adapter::HttpRequest;
 use crate::error::ProviderError;
 use crate::provider::UsageReport;
-use crate::usage_report::{
-    DAYS_OF_PAGE, ReportedUsage, SECONDS_OF_DAY, UsagePeriod, count, read_pages,
-};
+use crate::reported_usage::{ReportedUsage, UsagePeriod};
+use crate::usage_report::{DAYS_OF_PAGE, SECONDS_OF_DAY, count, read_pages};
 
 pub(super) struct OpenAiUsage {
     pub(super) client: Arc<Client>,

@@ -1,14 +1,4 @@
-//! Rate limits of keys, of users over all their keys, and of the gateway over all users: POST requests and tokens per
-//! minute (sliding window), requests in flight. A request over a limit is rejected with 429, never queued.
-//!
-//! Every node counts what it admits itself. With Redis, a request must also be within what all nodes have counted there; without
-//! it, or while it is lost, the own counts decide as `limits.on_redis_loss` says (docs/redis.md).
-
-mod redis_counting;
-mod sliding_window;
-
-#[cfg(test)]
-mod tests;
+//! Counts requests and tokens of keys, users and the gateway on this node, and admits a request or names the limit that it reached.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +9,14 @@ use tollgate_core::clock::SECOND;
 use tollgate_core::{ApiError, Clock, ErrorKind, Millis};
 use tollgate_store::{Key, RateLimits};
 
+use super::redis_counts::RedisCounting;
+use super::sliding_window::SlidingWindow;
 use crate::cluster::live_nodes::LiveNodes;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::redis::{CountedPosts, SharedPermit};
-use redis_counting::RedisCounting;
-use sliding_window::SlidingWindow;
 
 /// Entries of a table before idle ones are looked for and removed.
-const SWEEP_THRESHOLD: usize = 1_024;
+pub(super) const SWEEP_THRESHOLD: usize = 1_024;
 /// How long the counts of all nodes are shown after they were read.
 const SHOWN_FOR: Millis = SECOND;
 
@@ -34,56 +24,56 @@ const SHOWN_FOR: Millis = SECOND;
 /// entry without requests in flight and without any in the last minute is removed.
 #[derive(Clone)]
 pub struct RateLimiter {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// Limits of all users together.
-    gateway: RateLimits,
+    pub(super) gateway: RateLimits,
     /// Shares the gateway's limit of requests in flight among users.
     shares: Option<FairPermits>,
     /// The nodes among which limits are divided without Redis. `None` if each may admit the whole limit.
     divided: Option<Arc<LiveNodes>>,
     /// `None` if this node counts for itself.
-    redis: Option<RedisCounting>,
+    pub(super) redis: Option<RedisCounting>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     table: Mutex<Table>,
     clock: Arc<dyn Clock>,
 }
 
 #[derive(Default)]
-struct Table {
-    keys: UsageTable,
-    users: UsageTable,
+pub(super) struct Table {
+    pub(super) keys: UsageTable,
+    pub(super) users: UsageTable,
     gateway: Usage,
 }
 
 /// By the id of a key or user.
 #[derive(Default)]
-struct UsageTable {
-    by_id: HashMap<String, Usage, RandomState>,
+pub(super) struct UsageTable {
+    pub(super) by_id: HashMap<String, Usage, RandomState>,
     /// Entries left after the last sweep.
     len_after_sweep: usize,
 }
 
 /// Whose limit it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope<'a> {
+pub(super) enum Scope<'a> {
     Key(&'a str),
     User(&'a str),
     Gateway,
 }
 
 #[derive(Default)]
-struct Usage {
+pub(super) struct Usage {
     posts: SlidingWindow,
     tokens: SlidingWindow,
     /// Estimated tokens of the requests in flight.
     reserved_tokens: u64,
     in_flight: u32,
     /// What all nodes counted, and when that was read; `None` without Redis.
-    all_nodes: Option<(CountedPosts, Millis)>,
+    pub(super) all_nodes: Option<(CountedPosts, Millis)>,
     /// POSTs that were admitted while Redis was lost: it is told at the next call.
-    uncounted: SlidingWindow,
+    pub(super) uncounted: SlidingWindow,
 }
 
 /// An admitted request. It counts as in flight until dropped, so it must live until the response has been sent.
@@ -95,7 +85,7 @@ pub struct RequestPermit {
     /// Its share of the gateway's limit of requests in flight.
     _share: Option<FairPermit>,
     divided: Option<Arc<LiveNodes>>,
-    redis: Option<(RedisCounting, SharedPermit)>,
+    pub(super) redis: Option<(RedisCounting, SharedPermit)>,
 }
 
 impl RateLimiter {
@@ -168,11 +158,11 @@ impl RateLimiter {
     }
 
     /// First of all: it also notes who sends requests, whether or not they are admitted.
-    fn acquire_share(&self, key: &Key) -> Option<FairPermit> {
+    pub(super) fn acquire_share(&self, key: &Key) -> Option<FairPermit> {
         self.shares.as_ref()?.try_acquire(&key.user_id)
     }
 
-    fn check(
+    pub(super) fn check(
         &self,
         table: &mut Table,
         key: &Key,
@@ -193,7 +183,7 @@ impl RateLimiter {
         Ok(())
     }
 
-    fn count(
+    pub(super) fn count(
         &self,
         mut table: MutexGuard<'_, Table>,
         key: &Arc<Key>,
@@ -258,7 +248,10 @@ pub struct RemainingRequests {
 }
 
 /// The scopes whose limits apply to `key`.
-fn limited_scopes(key: &Key, gateway: RateLimits) -> impl Iterator<Item = (Scope<'_>, RateLimits)> {
+pub(super) fn limited_scopes(
+    key: &Key,
+    gateway: RateLimits,
+) -> impl Iterator<Item = (Scope<'_>, RateLimits)> {
     let all = [
         (Scope::Key(&key.id), key.limits.rates),
         (Scope::User(&key.user_id), key.user_rates),
@@ -389,13 +382,13 @@ impl Drop for RequestPermit {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Table {
-    fn usage(&mut self, scope: Scope<'_>, now: Millis) -> &mut Usage {
+    pub(super) fn usage(&mut self, scope: Scope<'_>, now: Millis) -> &mut Usage {
         match scope {
             Scope::Key(id) => self.keys.usage(id, now),
             Scope::User(id) => self.users.usage(id, now),
@@ -422,7 +415,7 @@ impl Table {
 }
 
 impl UsageTable {
-    fn usage(&mut self, id: &str, now: Millis) -> &mut Usage {
+    pub(super) fn usage(&mut self, id: &str, now: Millis) -> &mut Usage {
         if !self.by_id.contains_key(id) {
             if self.by_id.len() >= SWEEP_THRESHOLD.max(2 * self.len_after_sweep) {
                 self.by_id.retain(|_, usage| !usage.is_idle(now));
@@ -496,19 +489,19 @@ fn share_of(limit: u32, nodes: u32) -> u32 {
     (limit / nodes.max(1)).max(1)
 }
 
-fn too_many_in_flight(max: u32) -> String {
+pub(super) fn too_many_in_flight(max: u32) -> String {
     format!("have {max} requests in flight: wait for one to end")
 }
 
-fn too_many_posts(rpm: u32) -> String {
+pub(super) fn too_many_posts(rpm: u32) -> String {
     format!("make {rpm} POST requests a minute")
 }
 
-fn too_many_tokens(tpm: u32) -> String {
+pub(super) fn too_many_tokens(tpm: u32) -> String {
     format!("use {tpm} tokens a minute")
 }
 
-fn rejected(scope: Scope<'_>, what: &str, wait: Millis) -> ApiError {
+pub(super) fn rejected(scope: Scope<'_>, what: &str, wait: Millis) -> ApiError {
     let who = match scope {
         Scope::Key(_) => "this API key",
         Scope::User(_) => "this account, with all its API keys,",

@@ -2,24 +2,17 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{ApiError, ErrorKind, Millis};
+use tollgate_core::{ApiError, Millis};
 use tollgate_store::{Key, RateLimits};
 
-use super::{
+use super::rate_limiter::{
     RateLimiter, RequestPermit, Scope, limited_scopes, rejected, too_many_in_flight,
     too_many_posts, too_many_tokens,
 };
+use super::redis_counts::RedisCounting;
 use crate::cluster::live_nodes::LiveNodes;
 use crate::config::OnRedisLoss;
 use crate::redis::{LimitedScope, ReachedLimit, RedisUnavailable, Rejection, SharedLimits};
-
-/// Counting with other nodes.
-#[derive(Clone)]
-pub(super) struct RedisCounting {
-    pub(super) limits: Arc<SharedLimits>,
-    on_loss: OnRedisLoss,
-    live_nodes: Arc<LiveNodes>,
-}
 
 impl RateLimiter {
     /// Counts with the other nodes at `limits`. While Redis is lost, `on_loss` decides, by the number of `live_nodes`.
@@ -104,26 +97,6 @@ impl RateLimiter {
         let mut admitted = self.count(table, key, is_post, now, share);
         admitted.redis = Some((redis.clone(), permit));
         Ok(admitted)
-    }
-}
-
-impl RedisCounting {
-    /// By how many nodes limits are divided while Redis is lost.
-    ///
-    /// # Errors
-    /// 503 if no request is admitted meanwhile.
-    pub(super) fn nodes_to_divide_by(&self) -> Result<u32, ApiError> {
-        match self.on_loss {
-            OnRedisLoss::Share => Ok(self.live_nodes.count()),
-            OnRedisLoss::Open => Ok(1),
-            OnRedisLoss::Closed => Err(ApiError {
-                retry_after: Some(1),
-                ..ApiError::new(
-                    ErrorKind::Unavailable,
-                    "rate limits cannot be counted at the moment: try again",
-                )
-            }),
-        }
     }
 }
 

@@ -1,10 +1,14 @@
 //! Tests of the rate limits: each alone, all together, and the entries that they leave in memory.
 
-use super::*;
+use std::sync::Arc;
+
 use futures_util::FutureExt as _;
 use tollgate_core::clock::ManualClock;
-use tollgate_core::{Amount, clock};
-use tollgate_store::KeyLimits;
+use tollgate_core::{Amount, ApiError, Clock as _, ErrorKind, Millis, clock};
+use tollgate_store::{Key, KeyLimits, RateLimits};
+
+use super::rate_limiter::SWEEP_THRESHOLD;
+use super::*;
 
 const NONE: RateLimits = RateLimits {
     rpm: None,

@@ -22,7 +22,7 @@ use tollgate_upstream::egress::Client;
 
 use crate::config::S3Location;
 use crate::storage::file_name;
-use crate::storage::files::{Pending, Visibility};
+use crate::storage::pending_file::{PendingFile, Visibility};
 
 use client::{Attempts, S3Client};
 pub(super) use download::ObjectReader;
@@ -50,7 +50,7 @@ impl S3Storage {
     }
 
     /// Stores the complete temporary file under its name. After an error the call may be repeated.
-    pub(super) async fn publish(&self, pending: &Pending) -> io::Result<()> {
+    pub(super) async fn publish(&self, pending: &PendingFile) -> io::Result<()> {
         let key = self.key(pending.visibility, &pending.name);
         let bytes = tokio::fs::metadata(&pending.temporary).await?.len();
         let media_type = file_name::media_type_of(&pending.name);

@@ -1,0 +1,37 @@
+//! Where the counts of all nodes are, and what holds while they are lost.
+
+use std::sync::Arc;
+
+use tollgate_core::{ApiError, ErrorKind};
+
+use crate::cluster::live_nodes::LiveNodes;
+use crate::config::OnRedisLoss;
+use crate::redis::SharedLimits;
+
+/// Counting with other nodes.
+#[derive(Clone)]
+pub(super) struct RedisCounting {
+    pub(super) limits: Arc<SharedLimits>,
+    pub(super) on_loss: OnRedisLoss,
+    pub(super) live_nodes: Arc<LiveNodes>,
+}
+
+impl RedisCounting {
+    /// By how many nodes limits are divided while Redis is lost.
+    ///
+    /// # Errors
+    /// 503 if no request is admitted meanwhile.
+    pub(super) fn nodes_to_divide_by(&self) -> Result<u32, ApiError> {
+        match self.on_loss {
+            OnRedisLoss::Share => Ok(self.live_nodes.count()),
+            OnRedisLoss::Open => Ok(1),
+            OnRedisLoss::Closed => Err(ApiError {
+                retry_after: Some(1),
+                ..ApiError::new(
+                    ErrorKind::Unavailable,
+                    "rate limits cannot be counted at the moment: try again",
+                )
+            }),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What a node has of a channel's permits in Redis, and what it asks for next. Nothing here waits or calls Redis.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::fair_permits::{FairPermits, PermitUse};
+use crate::redis::{ChannelPermits, GrantedPermits, PermitRequest, RedisUnavailable};
+
+/// How often one that has more than its share asks whether another node wants its own.
+const BORROWED_INTERVAL: Duration = Duration::from_millis(250);
+/// How long permits that are not needed are kept: between one and two of it.
+const KEPT_FOR: Duration = Duration::from_millis(750);
+/// How long a node that left permits to others takes no new ones.
+pub(super) const YIELD_FOR: Duration = Duration::from_millis(150);
+/// How long a call that found no permit counts as one that wants one.
+const WANTED_FOR: Duration = Duration::from_secs(1);
+/// After Redis had no permit, how long calls do not ask for themselves, and how long the channel counts as full.
+pub(super) const DENIED_FOR: Duration = Duration::from_millis(20);
+pub(super) const FULL_FOR: Duration = Duration::from_millis(300);
+/// Pause after a call to Redis that failed.
+pub(super) const FAILED_PAUSE: Duration = Duration::from_millis(100);
+
+/// A channel's permits on this node.
+#[derive(Default)]
+pub(super) struct Borrowing {
+    /// `None` without Redis, or if this node is alone.
+    pub(super) permits: OnceLock<Arc<ChannelPermits>>,
+    state: Mutex<State>,
+    /// Held while Redis is asked, so that calls which need a permit at the same time ask once.
+    pub(super) asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) share: usize,
+    pub(super) kept: usize,
+    /// What this node has. `None` while it has its share because Redis is lost.
+    pub(super) granted: Option<GrantedPermits>,
+    /// The calls in flight of a request to Redis that has no reply yet.
+    pub(super) requested_with: Option<usize>,
+    /// When Redis answered last, and when it did not.
+    pub(super) answered_at: Option<Instant>,
+    pub(super) failed_at: Option<Instant>,
+    /// When Redis had less than was needed.
+    pub(super) denied_at: Option<Instant>,
+    pub(super) wanted_at: Option<Instant>,
+    pub(super) yielded_at: Option<Instant>,
+    /// The most calls at the same time since `peak_since`, and in the time before.
+    pub(super) peaks: [usize; 2],
+    pub(super) peak_since: Option<Instant>,
+}
+
+impl Borrowing {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    pub(super) fn request(
+        &mut self,
+        permits: &FairPermits,
+        limit: usize,
+        wanted: usize,
+    ) -> PermitRequest {
+        // No call begins until the reply says how many may.
+        let in_flight = permits.freeze();
+        self.requested_with = Some(in_flight);
+        PermitRequest {
+            limit,
+            in_flight,
+            wanted: wanted.min(limit),
+            share: self.share,
+            kept: self.kept,
+        }
+    }
+
+    /// A request to Redis that was dropped is one without reply.
+    pub(super) fn settle_cancelled(&mut self) {
+        if let (Some(in_flight), Some(granted)) = (self.requested_with.take(), &mut self.granted) {
+            granted.count = in_flight;
+            self.answered_at = None;
+        }
+    }
+
+    pub(super) fn note_peak(&mut self, in_use: usize) {
+        if !is_within(self.peak_since, KEPT_FOR) {
+            self.peaks = [0, self.peaks[0]];
+            self.peak_since = Some(Instant::now());
+        }
+        self.peaks[0] = self.peaks[0].max(in_use);
+    }
+
+    /// How many permits to ask for now. `None` if there is nothing to ask.
+    pub(super) fn due(&self, usage: &PermitUse, limit: usize, lease: Duration) -> Option<usize> {
+        if is_within(self.failed_at, FAILED_PAUSE) {
+            return None;
+        }
+        let Some(granted) = self.granted else {
+            // Redis is back: what this node has counts there from now on.
+            return Some(usage.in_use);
+        };
+        let is_wanted = usage.waiting > 0 || is_within(self.wanted_at, WANTED_FOR);
+        let needed = needed(usage, is_wanted).min(limit);
+        if needed > granted.count && !is_within(self.yielded_at, YIELD_FOR) {
+            return Some(with_slack(needed));
+        }
+        let used = self.peaks[0].max(self.peaks[1]);
+        let kept = match used + usage.waiting {
+            0 => 0,
+            used => with_slack(used + usage.reserve),
+        };
+        let is_old = |age: Duration| !is_within(self.answered_at, age);
+        let asks = granted.count > kept.max(needed)
+            || granted.yields
+            || (granted.count > self.share && is_old(BORROWED_INTERVAL))
+            || is_old(lease / 3);
+        asks.then(|| granted.count.min(kept.max(needed)))
+    }
+
+    /// Takes a reply over. Returns how many calls may be made until when; `None` if it is the share.
+    pub(super) fn note(
+        &mut self,
+        request: PermitRequest,
+        granted: Result<GrantedPermits, RedisUnavailable>,
+    ) -> Option<(usize, Instant)> {
+        let now = Instant::now();
+        self.requested_with = None;
+        let granted = match granted {
+            Ok(granted) => granted,
+            // Whatever Redis has noted, it is no less than the calls in flight.
+            Err(RedisUnavailable::NoReply) => {
+                self.failed_at = Some(now);
+                let known = self.granted.as_mut()?;
+                known.count = request.in_flight;
+                return Some((known.count, known.until));
+            }
+            Err(RedisUnavailable::NotSent) => {
+                self.granted = None;
+                return None;
+            }
+        };
+        self.granted = Some(granted);
+        self.answered_at = Some(now);
+        if granted.count < request.wanted && granted.count <= request.in_flight {
+            self.denied_at = Some(now);
+        }
+        if granted.yields {
+            self.yielded_at = Some(now);
+            return Some((granted.count.min(self.kept), granted.until));
+        }
+        Some((granted.count, granted.until))
+    }
+}
+
+/// Permits for the calls that run, those that wait, and the reserve for other users.
+pub(super) fn needed(usage: &PermitUse, is_wanted: bool) -> usize {
+    let waiting = usage.waiting.max(usize::from(is_wanted));
+    match usage.in_use + waiting {
+        0 => 0,
+        calls => calls + usage.reserve,
+    }
+}
+
+pub(super) fn with_slack(permits: usize) -> usize {
+    permits + permits / 4 + 1
+}
+
+pub(super) fn is_within(at: Option<Instant>, time: Duration) -> bool {
+    at.is_some_and(|at| at.elapsed() < time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    fn usage(in_use: usize, waiting: usize) -> PermitUse {
+        PermitUse {
+            in_use,
+            waiting,
+            reserve: 0,
+        }
+    }
+
+    pub(super) fn request(in_flight: usize, wanted: usize) -> PermitRequest {
+        PermitRequest {
+            limit: 8,
+            in_flight,
+            wanted,
+            share: 2,
+            kept: 2,
+        }
+    }
+
+    fn granted(count: usize, yields: bool) -> Result<GrantedPermits, RedisUnavailable> {
+        Ok(GrantedPermits {
+            count,
+            yields,
+            until: Instant::now() + LEASE,
+        })
+    }
+
+    fn state() -> State {
+        State {
+            share: 2,
+            kept: 2,
+            ..State::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permits_follow_what_is_needed() {
+        let mut state = state();
+        let due = |state: &State, in_use, waiting| state.due(&usage(in_use, waiting), 8, LEASE);
+        assert_eq!(due(&state, 3, 0), Some(3), "what runs is told first");
+        state.note(request(3, 3), granted(4, false));
+        state.note_peak(3);
+        assert_eq!(due(&state, 3, 0), None);
+        assert_eq!(due(&state, 4, 1), Some(with_slack(5)));
+        // What is borrowed may be wanted by others.
+        tokio::time::advance(BORROWED_INTERVAL).await;
+        assert_eq!(due(&state, 3, 0), Some(4));
+        state.note(request(3, 4), granted(4, false));
+        // What was not needed for a while is given back.
+        for _ in 0..2 {
+            tokio::time::advance(KEPT_FOR).await;
+            state.note_peak(0);
+        }
+        assert_eq!(due(&state, 0, 0), Some(0));
+        state.note(request(0, 0), granted(0, false));
+        assert_eq!(due(&state, 0, 0), None);
+        tokio::time::advance(LEASE / 3).await;
+        assert_eq!(due(&state, 0, 0), Some(0), "its lease is renewed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_reply_no_more_calls_begin_than_are_in_flight() {
+        let mut state = state();
+        let count = |noted: Option<(usize, Instant)>| noted.map(|(count, _)| count);
+        let noted = state.note(request(5, 6), granted(6, false));
+        assert_eq!(count(noted), Some(6));
+        let noted = state.note(request(5, 6), granted(6, true));
+        assert_eq!(count(noted), Some(2), "the others want theirs");
+        assert_eq!(
+            state.due(&usage(5, 3), 8, LEASE),
+            Some(6),
+            "it asks for no more"
+        );
+        let noted = state.note(request(3, 6), Err(RedisUnavailable::NoReply));
+        assert_eq!(count(noted), Some(3));
+        assert_eq!(state.due(&usage(3, 3), 8, LEASE), None, "not at once");
+        tokio::time::advance(YIELD_FOR).await;
+        assert_eq!(state.due(&usage(3, 3), 8, LEASE), Some(with_slack(6)));
+        // One that was dropped is one without a reply.
+        state.note(request(3, 7), granted(7, false));
+        state.requested_with = Some(4);
+        state.settle_cancelled();
+        assert_eq!(state.due(&usage(4, 0), 8, LEASE), Some(4));
+        let noted = state.note(request(4, 4), Err(RedisUnavailable::NotSent));
+        assert_eq!(count(noted), None, "the share");
+    }
+}
