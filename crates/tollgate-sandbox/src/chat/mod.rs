@@ -16,22 +16,20 @@ use futures_util::StreamExt as _;
 use futures_util::stream as futures_stream;
 use sha2::{Digest as _, Sha256};
 use tollgate_chat::hub::{
-    Effort, ModelCapabilities, Part, PartKind, Reasoning, Request, RequestField, ResponseBuilder,
-    Role,
+    Effort, ModelCapabilities, Reasoning, Request, RequestField, ResponseBuilder, Role,
 };
 use tollgate_chat::{FORMATS, Format, InvalidRequest, RenderOptions, UpstreamError};
 
 use crate::directives::{Directives, FailureMode};
 use response::Response;
 use stream::EventStream;
+use text::text_of;
+use text_limit::MAX_OUTPUT;
 use tollgate_chat::responses::flatten_namespaces;
 use tollgate_upstream::channel::Channel;
 use tollgate_upstream::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use tollgate_upstream::egress::EgressError;
 use tollgate_upstream::error::{ProviderError, UpstreamErrorKind};
-
-/// The most tokens of one response.
-const MAX_OUTPUT: u64 = 128_000;
 
 /// Generates chat responses from the request alone.
 pub(super) struct SandboxChat {
@@ -179,13 +177,6 @@ fn last_user_text(request: &Request) -> String {
     };
     let texts = turn.parts.iter().filter_map(text_of);
     texts.collect::<Vec<_>>().join("\n")
-}
-
-fn text_of(part: &Part) -> Option<&str> {
-    match &part.kind {
-        PartKind::Text { text, .. } => Some(text),
-        _ => None,
-    }
 }
 
 /// A hash of what decides the words of a response: the same whether it is streamed or not.

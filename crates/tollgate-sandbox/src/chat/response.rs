@@ -6,7 +6,9 @@ use tollgate_chat::hub::{
 };
 use tollgate_chat::{thoughts, tokens};
 
-use super::{MAX_OUTPUT, images, schema_instance, text, text_limit, text_of};
+use super::text::text_of;
+use super::text_limit::MAX_OUTPUT;
+use super::{images, schema_instance, text, text_limit};
 use crate::directives::Directives;
 
 /// The most choices of one response.

@@ -1,4 +1,6 @@
-//! Texts for responses without a `say` directive.
+//! Texts for responses without a `say` directive, and the texts of requests.
+
+use tollgate_chat::hub::{Part, PartKind};
 
 /// The words of `[[sandbox:words=N]]`.
 const WORDS: &[&str] = &[
@@ -62,6 +64,14 @@ pub(super) fn excerpt(text: &str) -> String {
         }
     }
     line
+}
+
+/// The text of a part. `None` if it is none.
+pub(super) fn text_of(part: &Part) -> Option<&str> {
+    match &part.kind {
+        PartKind::Text { text, .. } => Some(text),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

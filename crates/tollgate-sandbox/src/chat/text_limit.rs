@@ -3,6 +3,9 @@
 use tollgate_chat::hub::FinishReason;
 use tollgate_chat::tokens::{self, TokenEstimator};
 
+/// The most tokens of one response.
+pub(super) const MAX_OUTPUT: u64 = 128_000;
+
 /// Truncates `text` to `max_tokens` tokens. Returns whether anything was removed.
 pub(super) fn truncate_to_tokens(text: &mut String, max_tokens: u64) -> bool {
     let mut counter = TokenEstimator::default();
