@@ -82,6 +82,7 @@ async fn schema_version(gateway: &TestGateway) -> (i64, i64) {
 /// Opens a database of an older schema: the books are as they were and close, its tasks go on, and money moves.
 async fn open(backend: Backend, schema: usize, rows: &str) {
     let setup = Setup::new(backend).config(CONFIG).admin_key(OWNER);
+    let setup = setup.without_tables();
     let mut gateway = setup.prepare().await;
     std::fs::create_dir(gateway.data_dir()).unwrap();
     gateway

@@ -31,12 +31,16 @@ pub(super) struct Database {
 }
 
 impl Database {
-    pub(super) async fn create() -> Self {
+    /// With today's tables, or without any.
+    pub(super) async fn create(is_empty: bool) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let server = std::env::var(VARIABLE).unwrap();
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("gateway_{}_{n}", std::process::id());
-        let template = template(&server).await;
+        let template = match is_empty {
+            true => "template1",
+            false => template(&server).await,
+        };
         query(&server, &format!("DROP DATABASE IF EXISTS {name}")).await;
         let create = format!("CREATE DATABASE {name} TEMPLATE {template}");
         query(&server, &create).await;

@@ -15,6 +15,7 @@ pub(crate) struct Setup {
     listen: String,
     admin_key: Option<String>,
     database: Option<Arc<Database>>,
+    has_no_tables: bool,
 }
 
 impl Setup {
@@ -26,6 +27,7 @@ impl Setup {
             listen: "127.0.0.1:0".to_owned(),
             admin_key: None,
             database: None,
+            has_no_tables: false,
         };
         let kinds = ["IMAGE", "VIDEO", "SPEECH"].map(|kind| format!("TOLLGATE_SANDBOX__{kind}_MS"));
         kinds.iter().fold(setup, |setup, name| setup.env(name, "0"))
@@ -40,6 +42,12 @@ impl Setup {
     /// A variable of the server's and every command's environment.
     pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// On PostgreSQL, the database has no tables yet; on SQLite it never has.
+    pub(crate) fn without_tables(mut self) -> Self {
+        self.has_no_tables = true;
         self
     }
 
@@ -75,7 +83,7 @@ impl Setup {
         let dir = TempDir::new();
         std::fs::write(dir.join("tollgate.toml"), &self.config).unwrap();
         let database = match (self.database, self.backend) {
-            (None, Backend::Postgres) => Some(Arc::new(Database::create().await)),
+            (None, Backend::Postgres) => Some(Arc::new(Database::create(self.has_no_tables).await)),
             (database, _) => database,
         };
         let mut environment = self.environment;
