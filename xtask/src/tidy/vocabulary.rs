@@ -141,6 +141,8 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
 fn check_identifiers(path: &str, tokens: TokenStream, found: &mut Vec<Violation>) {
     for tree in tokens {
         match tree {
+            // A doc comment, which is checked with the other comments.
+            TokenTree::Group(group) if group.stream().to_string().starts_with("doc =") => {}
             TokenTree::Group(group) => check_identifiers(path, group.stream(), found),
             TokenTree::Ident(identifier) => {
                 let text = identifier.to_string();
