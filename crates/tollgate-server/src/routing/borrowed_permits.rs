@@ -216,7 +216,7 @@ mod tests {
     async fn permits_follow_what_is_needed() {
         let mut state = state();
         let due = |state: &State, in_use, waiting| state.due(&usage(in_use, waiting), 8, LEASE);
-        assert_eq!(due(&state, 3, 0), Some(3), "what runs is told first");
+        assert_eq!(due(&state, 3, 0), Some(3), "what runs is reported first");
         state.note(request(3, 3), granted(4, false));
         state.note_peak(3);
         assert_eq!(due(&state, 3, 0), None);

@@ -14,7 +14,7 @@ const SIZE: (&str, &str) = ("size", "`imageConfig.aspectRatio`");
 const N: (&str, &str) = ("n", "that many calls, up to four at a time");
 const FALLBACK: (&str, &str) = (
     "official_fallback",
-    "not supported: it decides which channels are asked",
+    "not supported: it decides which channels are used",
 );
 const REFERENCES: (&str, &str) = ("image_urls", "`inlineData` parts before the text");
 const TIER: (&str, &str) = ("resolution", "`imageConfig.imageSize`");
@@ -62,8 +62,8 @@ pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[
                 "size",
                 "`parameters.aspectRatio`, or `imageConfig.aspectRatio`",
             ),
-            ("image", "not supported: refused before"),
-            ("image_urls", "not supported: refused before"),
+            ("image", "not supported: rejected before"),
+            ("image_urls", "not supported: rejected before"),
         ],
     ),
     gemini(

@@ -72,7 +72,7 @@ pub(super) struct Usage {
     in_flight: u32,
     /// What all nodes counted, and when that was read; `None` without Redis.
     pub(super) all_nodes: Option<(CountedPosts, Millis)>,
-    /// POSTs that were admitted while Redis was lost: it is told at the next call.
+    /// POSTs that were admitted while Redis was lost; the next call reports them.
     pub(super) uncounted: SlidingWindow,
 }
 

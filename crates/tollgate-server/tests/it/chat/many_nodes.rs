@@ -157,7 +157,7 @@ async fn a_cooldown_of_one_user_needs_evidence_on_other_nodes(_: Backend) {
     assert_eq!(chat(&second).await, 429);
     assert_eq!(count(&upstream), 1, "not for another user");
     let has_received = async || nodes.a.metric(received).await > before;
-    until_true("the first node to be told", has_received).await;
+    until_true("the first node to receive it", has_received).await;
     let (third_at_a, third_at_b) = nodes.other_user().await;
     for client in [&third_at_a, &third_at_b] {
         assert_eq!(chat(client).await, 429);
