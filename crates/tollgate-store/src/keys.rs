@@ -1,15 +1,15 @@
-//! API keys: create, revoke, find, with what authentication needs of their user.
+//! API keys: what is stored of them, with what authentication needs of their user, inserting and finding them. The admin API and commands change them
+//! (`admin/keys.rs`, `admin/commands.rs`).
 
 use tollgate_core::{Amount, Millis};
 
 use crate::access_changes::record_key_change;
-use crate::admin::{AdminRequest, NewAdminKey};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::Account;
-use crate::ledger::entries::grant_quota;
+use crate::ledger::entries::{grant_quota, set_quota};
 use crate::store::Store;
-use crate::users::{RateLimits, accept, check_range};
+use crate::users::RateLimits;
 use crate::writer::batch::Batch;
 
 /// The columns that [`read_key`] reads, in its order. What nodes have granted themselves for chats is not held yet.
@@ -117,45 +117,23 @@ impl Key {
     pub fn needs_hold(&self) -> bool {
         self.quota.is_some() || !self.user_unlimited || self.has_budget
     }
+
+    /// Enters in the ledger the quota that the key has from its version on, or that it has none.
+    pub(crate) fn enter_quota(
+        &self,
+        batch: &mut Batch<'_, '_>,
+        now: Millis,
+    ) -> Result<(), DbError> {
+        let account = Account {
+            user_id: &self.user_id,
+            key_id: &self.id,
+        };
+        set_quota(batch, account, self.quota, self.version, now)
+    }
 }
 
 /// Keys.
 impl Store {
-    /// Creates a key of an existing user.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] if there is no such user, or the quota is out of range or negative.
-    pub async fn create_key(&self, key: NewKey) -> Result<Key, StoreError> {
-        if let Some(quota) = key.quota {
-            check_range(quota)?;
-            if quota.is_negative() {
-                return Err(StoreError::Invalid(format!(
-                    "the quota is {quota}; it must be 0 or more"
-                )));
-            }
-        }
-        let user_id = self.user_by_name(&key.user).await?.id;
-        let id = key.id.clone();
-        let request = AdminRequest::cli(key.now);
-        let new = NewAdminKey { user_id, key };
-        accept(self.admin_create_key(&request, new).await?)?;
-        self.key(&id)
-            .await?
-            .ok_or_else(|| StoreError::Broken(format!("key {id} does not exist")))
-    }
-
-    /// Revokes a key.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] if there is no such key.
-    pub async fn revoke_key(&self, id: &str, now: Millis) -> Result<Key, StoreError> {
-        let unknown =
-            || StoreError::Invalid(format!("there is no key {id:?}: see `tollgate key list`"));
-        self.key(id).await?.ok_or_else(unknown)?;
-        accept(self.admin_revoke_key(&AdminRequest::cli(now), id).await?)?;
-        self.key(id).await?.ok_or_else(unknown)
-    }
-
     /// Every key, oldest first.
     pub async fn list_keys(&self) -> Result<Vec<Key>, StoreError> {
         let mut rows = self.query(&ALL_KEYS, &[]).await?;

@@ -9,13 +9,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::db::{DbError, Row, Sql, Value, postgres, sqlite};
-use crate::error::StoreError;
-use crate::store::Store;
 
 /// Slow queries that run at a time.
 const CONNECTIONS: usize = 3;
 /// How long one may take, waiting for a connection included.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// Added to the niceness of threads with slow queries: while all processors are busy, such a thread gets a thirtieth of what another gets.
 const NICENESS: i32 = 15;
 
@@ -40,7 +38,11 @@ impl SlowReaders {
         postgres::Readers::slow(config, CONNECTIONS, TIME_LIMIT).map(Self::Postgres)
     }
 
-    async fn query(
+    /// Runs a query, within `limit` at most [`TIME_LIMIT`].
+    ///
+    /// # Errors
+    /// [`DbError::QueryTimeout`] after that.
+    pub(crate) async fn query(
         &self,
         sql: &'static Sql,
         args: &[Value<'_>],
@@ -72,36 +74,6 @@ impl SlowReaders {
                 rows.unwrap_or(Err(DbError::QueryTimeout))
             }
         }
-    }
-}
-
-impl Store {
-    /// Runs a query that may take long.
-    ///
-    /// # Errors
-    /// [`StoreError::QueryTimeout`] after 5 seconds.
-    pub(crate) async fn query_slow(
-        &self,
-        sql: &'static Sql,
-        args: &[Value<'_>],
-    ) -> Result<Vec<Row>, StoreError> {
-        Ok(self.slow_readers.query(sql, args, TIME_LIMIT).await?)
-    }
-
-    /// Runs one of several queries that are to end together.
-    ///
-    /// # Errors
-    /// [`StoreError::QueryTimeout`] at that time, and after 5 seconds.
-    pub(crate) async fn query_slow_until(
-        &self,
-        sql: &'static Sql,
-        args: &[Value<'_>],
-        until: Instant,
-    ) -> Result<Vec<Row>, StoreError> {
-        let limit = until
-            .saturating_duration_since(Instant::now())
-            .min(TIME_LIMIT);
-        Ok(self.slow_readers.query(sql, args, limit).await?)
     }
 }
 

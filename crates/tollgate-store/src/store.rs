@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::db::{DbError, Row, Sql, Value, disk_reserve, postgres, sqlite};
 use crate::error::StoreError;
 use crate::replica::Replica;
-use crate::slow_queries::SlowReaders;
+use crate::slow_queries::{SlowReaders, TIME_LIMIT};
 use crate::writer::{Target, Write, Writer, WriterStats};
 
 /// Timeout of a read.
@@ -148,6 +148,34 @@ impl Store {
                 }
             }
         }
+    }
+
+    /// Runs a query that may take long.
+    ///
+    /// # Errors
+    /// [`StoreError::QueryTimeout`] after 5 seconds.
+    pub(crate) async fn query_slow(
+        &self,
+        sql: &'static Sql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(self.slow_readers.query(sql, args, TIME_LIMIT).await?)
+    }
+
+    /// Runs one of several queries that are to end together.
+    ///
+    /// # Errors
+    /// [`StoreError::QueryTimeout`] at that time, and after 5 seconds.
+    pub(crate) async fn query_slow_until(
+        &self,
+        sql: &'static Sql,
+        args: &[Value<'_>],
+        until: Instant,
+    ) -> Result<Vec<Row>, StoreError> {
+        let limit = until
+            .saturating_duration_since(Instant::now())
+            .min(TIME_LIMIT);
+        Ok(self.slow_readers.query(sql, args, limit).await?)
     }
 
     /// Runs a query and converts its first row, if there is one.

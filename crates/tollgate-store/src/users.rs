@@ -1,8 +1,7 @@
-//! Users: create, credit, disable, find.
+//! Users: what is stored of them, and finding them. The admin API and commands change them (`admin/users.rs`, `admin/commands.rs`).
 
-use tollgate_core::{Amount, Millis, money};
+use tollgate_core::{Amount, Millis};
 
-use crate::admin::{AdminRejection, AdminReply, AdminRequest, NewCredit, NewUser, UserPatch};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -89,77 +88,6 @@ impl RateLimits {
 
 /// Users.
 impl Store {
-    /// Creates a user with an opening balance and the rate limits of all its keys together.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] if the name is taken, or the opening balance is out of range or negative.
-    pub async fn create_user(
-        &self,
-        name: &str,
-        unlimited: bool,
-        opening: Amount,
-        rates: RateLimits,
-        now: Millis,
-    ) -> Result<User, StoreError> {
-        check_range(opening)?;
-        if opening.is_negative() && !unlimited {
-            return Err(StoreError::Invalid(format!(
-                "the opening balance is {opening}; it must be 0 or more"
-            )));
-        }
-        let new = NewUser {
-            name: name.to_owned(),
-            unlimited,
-            opening,
-            rates,
-        };
-        let request = AdminRequest::cli(now);
-        accept(self.admin_create_user(&request, new).await?)?;
-        self.user_by_name(name).await
-    }
-
-    /// Adds to a user's balance or, if the amount is negative, takes from it. Returns the user afterwards.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] if there is no such user, the amount is out of range, or more would be taken than is available.
-    pub async fn credit_user(
-        &self,
-        name: &str,
-        amount: Amount,
-        note: Option<&str>,
-        now: Millis,
-    ) -> Result<User, StoreError> {
-        check_range(amount)?;
-        let user = self.user_by_name(name).await?;
-        let new = NewCredit {
-            amount,
-            reason: note.map(str::to_owned),
-            reference: None,
-        };
-        let mut request = AdminRequest::cli(now);
-        request.reason.clone_from(&new.reason);
-        accept(self.admin_credit_user(&request, &user.id, new).await?)?;
-        self.user_by_name(name).await
-    }
-
-    /// Disables a user: requests with its keys get 403 from then on.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] if there is no such user.
-    pub async fn disable_user(&self, name: &str, now: Millis) -> Result<User, StoreError> {
-        let user_id = self.user_by_name(name).await?.id;
-        let patch = UserPatch {
-            disabled: Some(true),
-            ..UserPatch::default()
-        };
-        let request = AdminRequest::cli(now);
-        accept(
-            self.admin_update_user(&request, &user_id, None, patch)
-                .await?,
-        )?;
-        self.user_by_name(name).await
-    }
-
     /// Every user, oldest first.
     pub async fn list_users(&self) -> Result<Vec<User>, StoreError> {
         let mut rows = self.query(&ALL_USERS, &[]).await?;
@@ -189,28 +117,6 @@ impl Store {
     pub async fn has_users(&self) -> Result<bool, StoreError> {
         Ok(!self.query(&ANY_USER, &[]).await?.is_empty())
     }
-}
-
-/// A rejection as an error for the person who gave a command.
-pub(crate) fn accept(result: Result<AdminReply, AdminRejection>) -> Result<(), StoreError> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(AdminRejection::Conflict { message, .. } | AdminRejection::Invalid { message, .. }) => {
-            Err(StoreError::Invalid(message))
-        }
-        Err(other) => Err(StoreError::Broken(format!("{other:?}"))),
-    }
-}
-
-/// Rejects an amount beyond ±[`money::MAX`].
-pub(crate) fn check_range(amount: Amount) -> Result<(), StoreError> {
-    if amount > money::MAX || amount < -money::MAX {
-        return Err(StoreError::Invalid(format!(
-            "the amount is {amount}; it must be between -{0} and {0}",
-            money::MAX
-        )));
-    }
-    Ok(())
 }
 
 /// A user from `select_users`.

@@ -9,8 +9,9 @@ use tollgate_core::Millis;
 use tollgate_core::clock::HOUR;
 
 use super::json::{opt_time_json, time_json};
-use super::write::{AdminChange, AdminReply, AdminRequest, AdminResult, Applied, Change};
-use super::{PageStart, page_args};
+use super::pages::{PageStart, page_args};
+use super::request::AdminRequest;
+use super::write::{AdminChange, AdminReply, AdminResult, Applied, Change};
 use crate::audit::{AuditProgress, AuditViolation};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;

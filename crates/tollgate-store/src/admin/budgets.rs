@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, id};
 
 use super::json::{amount_json, time_json};
-use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
+use super::pages::{PageStart, page_args};
+use super::request::AdminRequest;
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult};
 use super::write::{Applied, Change};
-use super::{PageStart, list_arg, one_of, page_args};
 use crate::access_changes::{record_key_change, record_user_change};
 use crate::db::{DbError, Row, Sql, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::ledger::budgets::{BudgetOwner, BudgetPeriod, LoadedBudget};
 use crate::store::Store;

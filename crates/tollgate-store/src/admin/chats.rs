@@ -5,8 +5,8 @@ use tollgate_core::{Amount, Millis, id};
 
 use super::entries::{Entry, entries_of};
 use super::json::{amount_json, time_json};
-use super::{list_arg, one_of};
 use crate::db::{DbError, Row, Sql, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::list_blocks::List;
 use crate::list_blocks::search::{RowQuery, Search};

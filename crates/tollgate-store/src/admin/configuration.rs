@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tollgate_core::{Millis, clock};
 
-use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
+use super::request::AdminRequest;
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult};
 use super::write::{Applied, Change};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;

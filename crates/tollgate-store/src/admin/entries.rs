@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, id};
 
 use super::json::{amount_json, time_json};
-use super::{list_arg, one_of};
 use crate::db::{DbError, Row, Sql, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::ledger::refunds::refunded_id;
 use crate::list_blocks::List;

@@ -5,9 +5,9 @@ use sha2::{Digest as _, Sha256};
 use tollgate_core::{Millis, id};
 
 use super::json::time_json;
-use super::write::AdminRequest;
-use super::{list_arg, one_of};
+use super::request::AdminRequest;
 use crate::db::{DbError, Row, Sql, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::writer::batch::Batch;

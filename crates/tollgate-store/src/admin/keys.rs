@@ -5,14 +5,15 @@ use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis};
 
 use super::json::{amount_json, opt_time_json, time_json};
-use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
+use super::pages::{PageStart, page_args};
+use super::request::AdminRequest;
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult};
 use super::write::{Applied, Change};
-use super::{PageStart, list_arg, one_of, page_args};
 use crate::access_changes::record_key_change;
 use crate::db::{DbError, Sql, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::keys::{KEY_BY_ID, Key, NewKey, insert_key, read_key, select_keys};
-use crate::ledger::entries::set_quota;
 use crate::store::Store;
 use crate::users::USER_BY_ID;
 use crate::writer::AccountIds;
@@ -363,7 +364,7 @@ impl AdminChange for EditKey {
         edited.version += 1;
         update_key(batch, &key, &edited)?;
         if edited.quota != key.quota {
-            set_quota(batch, &edited, request.now)?;
+            edited.enter_quota(batch, request.now)?;
         }
         record_key_change(batch, &key.id)?;
         Ok(Applied::Changed(Change {

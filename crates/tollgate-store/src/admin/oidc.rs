@@ -8,10 +8,11 @@ use super::admins::{
     ADMIN_BY_ID, Admin, END_SESSIONS_OF_ADMIN, UPDATE_ADMIN, insert_admin, read_admin,
 };
 use super::keys::{CreateKey, NewAdminKey, find_key};
+use super::request::AdminRequest;
 use super::sessions::{FRESH, SET_FRESH, SignInAttempt, delete_attempt};
 use super::sign_in_nonce::use_nonce;
 use super::users::{CreateUser, NewUser, find_user};
-use super::write::{AdminChange, AdminRejection, AdminRequest, AdminResult};
+use super::write::{AdminChange, AdminRejection, AdminResult};
 use super::write::{Applied, Change};
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;

@@ -6,16 +6,16 @@ use tollgate_core::Millis;
 use tollgate_core::id;
 
 use super::keys::{NewAdminKey, find_key, update_key};
+use super::request::AdminRequest;
 use super::sessions::{MAX_AGE, MAX_IDLE, SignInAttempt, delete_attempt};
 use super::sign_in_nonce::use_nonce;
-use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult};
 use super::write::{Applied, Change};
 use crate::access_changes::record_key_change;
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
 use crate::keys::insert_key;
 use crate::ledger::account::Rejection;
-use crate::ledger::entries::set_quota;
 use crate::store::Store;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
@@ -233,7 +233,7 @@ impl CreateOwnKey {
         edited.quota = Some(old - quota);
         edited.version += 1;
         update_key(batch, &parent, &edited)?;
-        set_quota(batch, &edited, request.now)?;
+        edited.enter_quota(batch, request.now)?;
         Ok(Ok(()))
     }
 }

@@ -6,9 +6,8 @@ use tollgate_core::Amount;
 
 use super::entries::Entry;
 use super::json::amount_json;
-use super::write::{
-    AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult, Applied, Change,
-};
+use super::request::AdminRequest;
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult, Applied, Change};
 use crate::db::{DbError, args};
 use crate::error::StoreError;
 use crate::ledger::refunds::{READ_CHARGE, READ_CHAT_CHARGE, read_charge, refund};

@@ -9,8 +9,9 @@ use super::admins::{
     ADMIN_BY_ID, ANY_ADMIN, Admin, DELETE_LINKS, END_SESSIONS_OF_ADMIN, insert_admin, read_admin,
 };
 use super::json::time_json;
+use super::request::AdminRequest;
 use super::sign_in_nonce::use_nonce;
-use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult};
 use super::write::{Applied, Change};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;

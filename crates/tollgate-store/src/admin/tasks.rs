@@ -6,11 +6,10 @@ use tollgate_core::{Amount, Millis, TaskState, id};
 
 use super::entries::{Entry, entries_of};
 use super::json::{amount_json, time_json};
-use super::write::{
-    AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult, Applied, Change,
-};
-use super::{list_arg, one_of};
+use super::request::AdminRequest;
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult, Applied, Change};
 use crate::db::{DbError, Row, Sql, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::list_blocks::List;
 use crate::list_blocks::search::{RowQuery, Search};

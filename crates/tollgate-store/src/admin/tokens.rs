@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use tollgate_core::Millis;
 
 use super::json::{opt_time_json, time_json};
-use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
+use super::pages::{PageStart, page_args};
+use super::request::AdminRequest;
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult};
 use super::write::{Applied, Change};
-use super::{PageStart, page_args};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;

@@ -4,13 +4,16 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, id};
 
+use super::entries::NewCredit;
 use super::entries::{Entry, credit_by_reference};
 use super::json::{amount_json, time_json};
-use super::write::{AdminChange, AdminRejection, AdminReply, AdminRequest, AdminResult};
+use super::pages::{PageStart, page_args};
+use super::request::AdminRequest;
+use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult};
 use super::write::{Applied, Change};
-use super::{NewCredit, PageStart, list_arg, one_of, page_args};
 use crate::access_changes::record_user_change;
 use crate::db::{DbError, Sql, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::ledger::account::Rejection;
 use crate::ledger::entries::{UserEntry, credit, open_account, set_unlimited};

@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tollgate_core::{Millis, id};
+use tollgate_core::id;
 
 use super::events::{NewEvent, append_event};
+use super::request::AdminRequest;
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -19,53 +20,6 @@ const INSERT_ADMIN_WRITE: Sql = Sql::both(
     "INSERT INTO admin_writes (actor, path, key, write_id, fingerprint, status, body, version, created_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
 );
-
-/// Who makes an admin write, and for which request.
-#[derive(Debug, Clone)]
-pub struct AdminRequest {
-    /// `owner`, `cli`, or the name of the admin or token.
-    pub actor: String,
-    /// The token's id, if a token makes it.
-    pub token_id: Option<String>,
-    /// The address that the request came from.
-    pub address: Option<String>,
-    /// The request's id.
-    pub request_id: Option<String>,
-    /// Why, in the caller's words.
-    pub reason: Option<String>,
-    /// Of a request with an `Idempotency-Key`.
-    pub idempotency: Option<AdminIdempotency>,
-    /// Now.
-    pub now: Millis,
-}
-
-impl AdminRequest {
-    /// A command on the machine of the gateway.
-    pub fn cli(now: Millis) -> Self {
-        Self {
-            actor: "cli".to_owned(),
-            token_id: None,
-            address: None,
-            request_id: None,
-            reason: None,
-            idempotency: None,
-            now,
-        }
-    }
-}
-
-/// An idempotency key; it belongs to one caller and path.
-#[derive(Debug, Clone)]
-pub struct AdminIdempotency {
-    /// Identifies the caller: an id, not a name that another may get.
-    pub caller: String,
-    /// The request's path.
-    pub path: String,
-    /// The key, 1 to 255 characters.
-    pub key: String,
-    /// A hash of the request's body.
-    pub fingerprint: String,
-}
 
 /// The reply to an admin write.
 #[derive(Debug, Clone, PartialEq)]

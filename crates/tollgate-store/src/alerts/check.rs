@@ -6,7 +6,7 @@ use tollgate_core::clock::{DAY, HOUR, SECOND};
 use tollgate_core::{Amount, Millis, id, money};
 
 use super::{Alert, AlertKind};
-use crate::admin::{amount_json, time_json};
+use crate::admin::json::{amount_json, time_json};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::ledger::budgets::BudgetPeriod;

@@ -7,7 +7,8 @@ use tollgate_core::{Millis, Secret};
 
 use super::Alert;
 use super::check::{INSERT_DELIVERY, message};
-use crate::admin::{PageStart, page_args, time_json};
+use crate::admin::json::time_json;
+use crate::admin::pages::{PageStart, page_args};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;

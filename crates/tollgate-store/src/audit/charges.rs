@@ -5,8 +5,7 @@ use tollgate_core::{Amount, TaskKind};
 use super::check::{AuditViolation, cells_to_text};
 use crate::db::{DbError, Sql, Tx, args};
 use crate::ledger::charges::{Charge, Delivered};
-use crate::ledger::checksum::row_checksum;
-use crate::ledger::refunds::sealed_refund;
+use crate::ledger::checksum::{row_checksum, sealed_refund};
 
 const READ_CHARGES_AFTER: Sql = Sql::both(
     "SELECT id, user_id, key_id, seal, price, per, units, held, units_settled, settled, released, refunded FROM charges

@@ -2,6 +2,7 @@
 
 pub(crate) mod disk_reserve;
 pub(crate) mod migrate;
+mod one_of;
 pub(crate) mod postgres;
 mod rows;
 mod sql;
@@ -11,6 +12,7 @@ mod transaction;
 
 pub(crate) use migrate::known_schema_version;
 pub use migrate::schema_sql;
+pub(crate) use one_of::{list_arg, one_of};
 pub(crate) use rows::RowsSql;
 pub(crate) use sql::{DbError, Row, Sql, Value, args, cells};
 pub(crate) use transaction::Tx;

@@ -11,12 +11,12 @@
 //! and once the last one has ended, the row is deleted and what is left of it given back, however much that is. What running chats have reserved stays
 //! covered, because a chat's settlement lowers the row by at most what it has reserved itself.
 //!
-//! - **A chat begins**: it reserves from the grant of its key. A key that was not used for [`QUIET`] has none: its chat is held in the database. The
+//! - **A chat begins**: it reserves from the grant of its key. A key that was not used for [`state::QUIET`] has none: its chat is held in the database. The
 //!   next chat opens a grant; those that come meanwhile wait for it.
 //! - **A chat ends**: its charge and what it takes from the grant are one write. What it reserved and did not cost is free again.
 //! - **Refill**: below half of what the key needs for about two seconds, the grant is raised beside the chats.
-//! - **Return**: a grant that was idle for [`IDLE`] is closed; one that is far too large is lowered. A node that finds too little available for a
-//!   request asks the other nodes for their grants of that user, and then holds in the database for [`DENIED_FOR`].
+//! - **Return**: a grant that was idle for [`state::IDLE`] is closed; one that is far too large is lowered. A node that finds too little available for a
+//!   request asks the other nodes for their grants of that user, and then holds in the database for [`state::DENIED_FOR`].
 //! - **A node that dies**: others release its grants as they release its holds, once its heartbeat has expired.
 //! - **A node that sleeps** and wakes up after that still has its grants in memory. So a chat begins on a grant only while the last confirmed
 //!   heartbeat is younger than half the lease, by the monotonic clock and by the wall clock; and after a longer gap all grants are retired. A chat
@@ -27,21 +27,13 @@ pub(crate) mod upkeep;
 mod writes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::futures::OwnedNotified;
 use tollgate_core::{Amount, Millis};
 
 use crate::ledger::account::Account;
-use crate::ledger::grants::{GrantRaise, NewGrant};
-use state::GrantsState;
-
-/// A key whose last chat began longer ago than this gets no grant for the next one.
-const QUIET: Duration = Duration::from_secs(2);
-/// A grant from which no chat has begun for so long is closed.
-const IDLE: Duration = Duration::from_secs(3);
-/// For so long a user whose grants another node asked for, or for whom too little is available, gets none.
-const DENIED_FOR: Duration = Duration::from_secs(3);
+use state::{GrantWrite, GrantsState};
 
 /// All grants of this process.
 #[derive(Debug, Default)]
@@ -55,13 +47,6 @@ pub(crate) enum GrantStep {
     Wait(OwnedNotified),
     /// It is held in the database.
     Hold,
-}
-
-/// A write that a chat causes; not all chats do.
-#[derive(Debug, Clone)]
-pub(crate) enum GrantWrite {
-    Open(NewGrant),
-    Raise(GrantRaise),
 }
 
 impl Grants {

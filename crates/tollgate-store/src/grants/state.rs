@@ -8,14 +8,27 @@ use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 use tollgate_core::{Amount, Millis, id};
 
-use super::{DENIED_FOR, GrantWrite, IDLE, QUIET};
 use crate::ledger::account::Account;
 use crate::ledger::grants::{GrantRaise, NewGrant};
+
+/// A key whose last chat began longer ago than this gets no grant for the next one.
+pub(super) const QUIET: Duration = Duration::from_secs(2);
+/// A grant from which no chat has begun for so long is closed.
+pub(super) const IDLE: Duration = Duration::from_secs(3);
+/// For so long a user whose grants another node asked for, or for whom too little is available, gets none.
+pub(super) const DENIED_FOR: Duration = Duration::from_secs(3);
 
 /// Spending is counted in windows of this length: with the one before, they are the last one to two seconds.
 const WINDOW: Duration = Duration::from_secs(1);
 /// A grant that has more free than so many times what its key needs is lowered.
 const TOO_LARGE: i64 = 4;
+
+/// A write that a chat causes; not all chats do.
+#[derive(Debug, Clone)]
+pub(crate) enum GrantWrite {
+    Open(NewGrant),
+    Raise(GrantRaise),
+}
 
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]

@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis};
 
-use super::GrantWrite;
-use super::state::Return;
+use super::state::{GrantWrite, Return};
 use crate::db::{DbError, Sql, args};
 use crate::ledger::account::{Account, Rejection};
 use crate::ledger::grants::{close_grant, lower_grant, open_grant, raise_grant};

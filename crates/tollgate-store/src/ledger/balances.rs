@@ -9,8 +9,8 @@ use tollgate_core::{Amount, Millis};
 use super::account::{Account, Rejection};
 use super::balance_rows::load_rows;
 use super::budgets::{BudgetOwner, Budgets, LOAD_ALL_BUDGETS, LOAD_BUDGETS, LoadedBudget};
-use super::grants::SETTLE_GRANT;
 use super::reservations::{Headroom, Reservation, ReservationState, Reservations};
+use super::sum::sum;
 use crate::db::{DbError, RowsSql, Sql, Tx, args};
 
 // The guard: a movement that lowers what is available must leave at least 0 available, but for the debt that its chats record.
@@ -40,6 +40,18 @@ static MOVE_KEY: RowsSql = RowsSql::update(
         ") AS m (held, used, id, debt)
          WHERE keys.id = m.id AND (keys.quota IS NULL OR m.held + m.used <= m.debt
                                    OR keys.held + m.held + keys.used + m.used <= keys.quota + m.debt)",
+    ],
+);
+// Spends a part of a grant; nothing if too little of it is left.
+static SETTLE_GRANT: RowsSql = RowsSql::update(
+    Sql::both(
+        "UPDATE grants SET amount = amount - CAST($1 AS BIGINT), settled = settled + CAST($1 AS BIGINT)
+         WHERE id = $2 AND amount >= CAST($1 AS BIGINT)",
+    ),
+    [
+        "UPDATE grants SET amount = grants.amount - m.cost, settled = grants.settled + m.cost FROM (VALUES ",
+        "(CAST($1 AS BIGINT), CAST($2 AS TEXT))",
+        ") AS m (cost, id) WHERE grants.id = m.id AND grants.amount >= m.cost",
     ],
 );
 
@@ -306,19 +318,19 @@ impl Balances {
         }
         let [_, held, _] = user.sums;
         let taken = sum(held, user.reserved(&reserved, account.user_id)?)?;
-        if let Err(rejection) = user
+        if let Err(exceeded) = user
             .budgets
             .check_hold(BudgetOwner::User, taken, needed, at)?
         {
-            return Ok(Err(rejection));
+            return Ok(Err(Rejection::BudgetExceeded(exceeded)));
         }
         let [held, _] = key.sums;
         let taken = sum(held, key.reserved(&reserved, account.key_id)?)?;
-        if let Err(rejection) = key
+        if let Err(exceeded) = key
             .budgets
             .check_hold(BudgetOwner::Key, taken, needed, at)?
         {
-            return Ok(Err(rejection));
+            return Ok(Err(Rejection::BudgetExceeded(exceeded)));
         }
         user.apply([Amount::ZERO, amount, Amount::ZERO])?;
         key.apply([amount, Amount::ZERO])?;
@@ -561,9 +573,4 @@ fn apply_movement<const N: usize>(
         *moved = sum(*moved, by)?;
     }
     Ok(())
-}
-
-pub(super) fn sum(a: Amount, b: Amount) -> Result<Amount, DbError> {
-    a.checked_add(b)
-        .ok_or_else(|| DbError::Failed(format!("the sum of {a} and {b} is out of range")))
 }

@@ -9,8 +9,7 @@ use jiff::tz::TimeZone;
 use tollgate_core::clock::DAY;
 use tollgate_core::{Amount, Millis};
 
-use super::account::Rejection;
-use super::balances::sum;
+use super::sum::sum;
 use crate::db::{DbError, Row, Sql, Tx, args};
 
 macro_rules! select_budgets {
@@ -235,18 +234,18 @@ impl Budgets {
         held_and_reserved: Amount,
         amount: Amount,
         at: Millis,
-    ) -> Result<Result<(), Rejection>, DbError> {
+    ) -> Result<Result<(), ExceededBudget>, DbError> {
         for budget in self.hard() {
             let taken = sum(budget.spent_at(at), held_and_reserved)?;
             let available = sum(budget.amount, -taken)?.max(Amount::ZERO);
             if available < amount {
-                return Ok(Err(Rejection::BudgetExceeded(ExceededBudget {
+                return Ok(Err(ExceededBudget {
                     owner,
                     period: budget.period,
                     amount: budget.amount,
                     available,
                     resets_at: budget.period.end(at),
-                })));
+                }));
             }
         }
         Ok(Ok(()))

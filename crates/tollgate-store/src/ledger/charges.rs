@@ -7,7 +7,7 @@ use super::account::{Account, Rejection};
 use super::checksum::row_checksum;
 use super::entries::insert_entry;
 use crate::db::{DbError, RowsSql, Sql, args};
-use crate::tail::TailEvent;
+use crate::tail::recorder::TailEvent;
 use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 

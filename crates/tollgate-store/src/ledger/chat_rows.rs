@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Amount, money};
 
-use super::checksum::row_checksum;
-use super::refunds::sealed_refund;
+use super::checksum::{row_checksum, sealed_refund};
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat};
 use crate::db::{DbError, Row, RowsSql, Sql, Tx, Value, cells};

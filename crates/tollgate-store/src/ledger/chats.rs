@@ -19,7 +19,7 @@ use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat, SettleOutcome};
 use crate::db::{DbError, Sql, args};
 use crate::list_blocks::List;
-use crate::tail::TailEvent;
+use crate::tail::recorder::TailEvent;
 use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 

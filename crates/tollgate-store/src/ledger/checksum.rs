@@ -20,6 +20,11 @@ pub(crate) fn row_checksum(ids: [&str; 3], numbers: &[i64]) -> i64 {
         .cast_signed()
 }
 
+/// What a refund adds to the numbers of a row's checksum: nothing as long as nothing was refunded, so that older rows keep theirs.
+pub(crate) fn sealed_refund(refunded: i64) -> impl Iterator<Item = i64> {
+    [0, refunded].into_iter().filter(move |_| refunded != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::row_checksum;

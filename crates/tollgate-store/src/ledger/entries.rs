@@ -4,7 +4,6 @@ use tollgate_core::{Amount, Millis};
 
 use super::account::{Account, Rejection};
 use crate::db::{DbError, RowsSql, Sql, args};
-use crate::keys::Key;
 use crate::writer::batch::Batch;
 
 static INSERT_ENTRY: RowsSql = RowsSql::insert(Sql::both(
@@ -85,14 +84,16 @@ pub(crate) fn set_unlimited(
     insert_user_entry(batch, kind, &entry)
 }
 
-/// Enters the quota that a key has from its version on, or that it has none.
-pub(crate) fn set_quota(batch: &mut Batch<'_, '_>, key: &Key, now: Millis) -> Result<(), DbError> {
-    let account = Account {
-        user_id: &key.user_id,
-        key_id: &key.id,
-    };
-    let reference = versioned(&key.id, key.version);
-    match key.quota {
+/// Enters the quota that a key has from its version `version` on, or that it has none.
+pub(crate) fn set_quota(
+    batch: &mut Batch<'_, '_>,
+    account: Account<'_>,
+    quota: Option<Amount>,
+    version: i64,
+    now: Millis,
+) -> Result<(), DbError> {
+    let reference = versioned(account.key_id, version);
+    match quota {
         Some(quota) => insert(batch, &reference, "quota", account, quota, now),
         None => insert(batch, &reference, "no_quota", account, Amount::ZERO, now),
     }

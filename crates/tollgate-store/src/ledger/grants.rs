@@ -2,13 +2,13 @@
 //!
 //! A grant is a row of the table `grants`. What is left of it (`amount`) is part of `held` of its user and key, so no other node can spend it.
 //! Every movement of a grant is made under the lock of the user's row, and guarded by the grant's id: a grant that was released never comes
-//! back, and a chat that is settled against it then fails the guard ([`SETTLE_GRANT`]), and is charged to what the account still has.
+//! back, and a chat that is settled against it then fails the guard of its update, and is charged to what the account still has.
 //! How a node divides its grants among chats is in `grants`.
 
 use tollgate_core::{Amount, Millis};
 
 use super::account::{Account, Rejection};
-use crate::db::{DbError, RowsSql, Sql, args};
+use crate::db::{DbError, Sql, args};
 use crate::writer::batch::Batch;
 
 /// The part of what is available that one grant may take: so that several nodes get one, and a submission or a large chat finds something left.
@@ -23,18 +23,6 @@ const INSERT_GRANT: Sql = Sql::both(
 pub(crate) const RAISE_GRANT: Sql = Sql::both(
     "UPDATE grants SET amount = amount + CAST($1 AS BIGINT), granted = granted + CAST($1 AS BIGINT)
      WHERE id = $2 AND granted = $3",
-);
-/// Spends a part of a grant.
-pub(crate) static SETTLE_GRANT: RowsSql = RowsSql::update(
-    Sql::both(
-        "UPDATE grants SET amount = amount - CAST($1 AS BIGINT), settled = settled + CAST($1 AS BIGINT)
-         WHERE id = $2 AND amount >= CAST($1 AS BIGINT)",
-    ),
-    [
-        "UPDATE grants SET amount = grants.amount - m.cost, settled = grants.settled + m.cost FROM (VALUES ",
-        "(CAST($1 AS BIGINT), CAST($2 AS TEXT))",
-        ") AS m (cost, id) WHERE grants.id = m.id AND grants.amount >= m.cost",
-    ],
 );
 pub(crate) const LOWER_GRANT: Sql = Sql::both(
     "UPDATE grants SET amount = amount - CAST($1 AS BIGINT), released = released + CAST($1 AS BIGINT)

@@ -20,3 +20,4 @@ pub(crate) mod entries;
 pub(crate) mod grants;
 pub(crate) mod refunds;
 pub(crate) mod reservations;
+mod sum;

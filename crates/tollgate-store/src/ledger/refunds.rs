@@ -5,7 +5,7 @@ use tollgate_core::{Amount, Millis, TaskKind};
 
 use super::account::Account;
 use super::chat_rows::{ChatAmounts, READ_CHAT};
-use super::checksum::row_checksum;
+use super::checksum::{row_checksum, sealed_refund};
 use super::entries::insert_refund;
 use crate::db::{DbError, Row, Sql, args};
 use crate::usage::UsageSums;
@@ -195,9 +195,4 @@ pub(crate) async fn refund(
         batch.queue(&SET_TASK_REFUNDED, args![refunded, id])?;
     }
     Ok(reference)
-}
-
-/// What a refund adds to the numbers of a row's checksum: nothing as long as nothing was refunded, so that older rows keep theirs.
-pub(crate) fn sealed_refund(refunded: i64) -> impl Iterator<Item = i64> {
-    [0, refunded].into_iter().filter(move |_| refunded != 0)
 }

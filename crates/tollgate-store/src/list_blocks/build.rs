@@ -7,7 +7,7 @@ use serde_json::json;
 use tollgate_core::Millis;
 
 use super::{BLOCK_ROWS, BUILD_AFTER, BUILD_AFTER_ALONE, GROUP_BLOCKS, HALF_GROUP, List, bloom};
-use crate::admin::chat_error_code;
+use crate::admin::chats::chat_error_code;
 use crate::db::{DbError, Row, Sql, args, known_schema_version};
 use crate::error::StoreError;
 use crate::store::Store;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::{GROUP_BLOCKS, HALF_GROUP, List, REMOVALS_SHIFT, bloom, id_after};
-use crate::admin::{list_arg, one_of};
 use crate::db::{Row, Sql, Value, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::replica::Source;
 use crate::store::Store;

@@ -17,7 +17,7 @@ use crate::attempts::{QueuedAttempt, read_open_queued_attempts};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
-use crate::tail::TailEvent;
+use crate::tail::recorder::TailEvent;
 use crate::task_versions::TaskVersions;
 use crate::writer::Write;
 use crate::writer::batch::Batch;

@@ -3,6 +3,7 @@
 pub(crate) mod claim;
 pub(crate) mod finish;
 pub(crate) mod lease;
+mod queue_move;
 pub(crate) mod queue_table;
 pub(crate) mod record;
 pub(crate) mod shards;

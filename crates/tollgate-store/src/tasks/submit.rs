@@ -10,7 +10,7 @@ use crate::ledger::account::{Account, Rejection};
 use crate::ledger::charges::{Charge, open_charge};
 use crate::list_blocks::List;
 use crate::store::Store;
-use crate::tail::TailEvent;
+use crate::tail::recorder::TailEvent;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Amount, Millis, money};
 
-use crate::admin::{list_arg, one_of};
 use crate::db::{DbError, Row, Sql, args};
+use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::store::Store;
 

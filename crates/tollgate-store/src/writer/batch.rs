@@ -4,7 +4,7 @@ use crate::db::{DbError, Row, RowsSql, Sql, Tx, Value};
 use crate::ledger::balances::Balances;
 use crate::ledger::chat_rows::{EndedChat, insert_ended_chats};
 use crate::list_blocks::{self, List};
-use crate::tail::{PendingTail, TailRecorder};
+use crate::tail::recorder::{PendingTail, TailRecorder};
 use crate::tasks::queue_table::{QueueSql, QueueState, QueueTable};
 use crate::usage::PendingUsage;
 

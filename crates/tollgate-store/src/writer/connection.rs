@@ -15,7 +15,7 @@ use crate::db::{DbError, Tx, migrate::migrate, postgres, sqlite};
 use crate::error::StoreError;
 use crate::ledger::balances::Balances;
 use crate::ledger::reservations::Reservations;
-use crate::tail::TailRecorder;
+use crate::tail::recorder::TailRecorder;
 use crate::tasks::queue_table::QueueState;
 
 /// Timeout of a transaction on PostgreSQL, after which the connection counts as lost. SQLite runs in this thread and has a

@@ -17,7 +17,7 @@ use crate::db::DbError;
 use crate::error::StoreError;
 use crate::grants::Grants;
 use crate::ledger::reservations::Reservations;
-use crate::tail::TailRecorder;
+use crate::tail::recorder::TailRecorder;
 use crate::task_versions::TaskVersions;
 use crate::tasks::queue_table::QueueState;
 pub(crate) use connection::Target;

@@ -1,0 +1,101 @@
+//! Reading the state of unfinished tasks from the table that has it, and moving it to the table `queue`.
+
+use tollgate_core::Millis;
+
+use super::queue_table::{HAS_MOVED, QueueSql, QueueTable};
+use super::shards::Shards;
+use crate::db::migrate::{QUEUE_SCHEMA, move_queue};
+use crate::db::{Row, Sql, Tx, Value, args, postgres};
+use crate::error::StoreError;
+use crate::store::{Readers, Store};
+
+// A node that has just started has not said yet which schema it knows.
+const OLDER_NODES: Sql = Sql::both(
+    "SELECT id FROM nodes WHERE alive_until > $1 AND COALESCE(schema_version, 0) < $2 LIMIT 1",
+);
+/// Clients wait while the move waits for a lock or copies: so it gives up early, and is tried again later.
+const LOCK_ALONE: &str = "SET LOCAL lock_timeout = '500ms'; SET LOCAL statement_timeout = '3s'; SELECT pg_advisory_xact_lock(7053117);
+    LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE";
+
+/// The table of the queue.
+impl Store {
+    /// Sets which shards this node claims first, and puts what it accepts into. Until then, all.
+    pub fn set_own_shards(&self, shards: Shards) {
+        self.writer.queue_state.set_own_shards(shards);
+    }
+
+    /// Runs a query on a reader's connection. One that waited while the state moved, or that came just before, fails on the old columns: then it is run on
+    /// the table that leads now.
+    pub(crate) async fn query_queue(
+        &self,
+        sql: &QueueSql,
+        args: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let table = self.queue_table().await?;
+        let rows = self.query(sql.on(table), args).await;
+        let may_have_moved = table == QueueTable::Tasks && rows.is_err();
+        if may_have_moved && self.queue_table().await? == QueueTable::Queue {
+            return self.query(&sql.queue, args).await;
+        }
+        rows
+    }
+
+    /// Which table leads now. Until the state has moved, it may do so before the next read.
+    pub(crate) async fn queue_table(&self) -> Result<QueueTable, StoreError> {
+        let state = &self.writer.queue_state;
+        if state.has_moved() {
+            return Ok(QueueTable::Queue);
+        }
+        let value = self.first(&HAS_MOVED, &[], |row| row.int(0)).await?;
+        Ok(state.note(value.unwrap_or_default()))
+    }
+
+    /// Moves the state of unfinished tasks to the table `queue` once no node of an older version is alive. Returns whether it is there. The leader calls
+    /// this until it is: while it is not, all works as before, only with larger writes.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if a long read of the table `tasks` is in the way: try again later.
+    pub async fn move_queue(&self, now: Millis) -> Result<bool, StoreError> {
+        let Readers::Postgres { config, .. } = &*self.readers else {
+            return Ok(true);
+        };
+        if self.queue_table().await? == QueueTable::Queue {
+            return Ok(true);
+        }
+        let older = self.query(&OLDER_NODES, args![now, QUEUE_SCHEMA]).await?;
+        if !older.is_empty() {
+            return Ok(false);
+        }
+        // A transaction of either database stays on one thread.
+        let (config, runtime) = (config.clone(), tokio::runtime::Handle::current());
+        let moved =
+            tokio::task::spawn_blocking(move || runtime.block_on(move_on_postgres(&config, now)));
+        moved
+            .await
+            .map_err(|e| StoreError::Broken(format!("the move of the queue ended: {e}")))??;
+        Ok(self.queue_table().await? == QueueTable::Queue)
+    }
+}
+
+async fn move_on_postgres(config: &tokio_postgres::Config, now: Millis) -> Result<(), StoreError> {
+    let mut connection = postgres::Connection::open(config).await?;
+    let mut tx = Tx::Postgres(connection.begin());
+    if let Tx::Postgres(pg) = &mut tx {
+        pg.script(LOCK_ALONE).await?;
+    }
+    // Another leader may have moved it meanwhile, or an older node have come.
+    let moved = tx.first(&HAS_MOVED, &[]).await?;
+    let moved = moved.map_or(Ok(0), |row| row.int(0))? != 0;
+    let older = tx.query(&OLDER_NODES, args![now, QUEUE_SCHEMA]).await?;
+    let moves = !moved && older.is_empty();
+    if moves {
+        move_queue(&mut tx).await?;
+    }
+    if let Tx::Postgres(pg) = tx {
+        pg.commit().await?;
+    }
+    if moves {
+        tracing::info!("the state of unfinished tasks has moved to the table queue");
+    }
+    Ok(())
+}
