@@ -4,7 +4,7 @@ import { t } from "../lib/i18n.js";
 import { apiKey, FORMATS, streamChat } from "../lib/client.js";
 import { ErrorNotice } from "../lib/elements.js";
 import { ImageDrop, JsonInput } from "../lib/schema_form.js";
-import { Quote, Snippets } from "./playground.js";
+import { Quote, Snippets } from "./playground_request.js";
 
 function asDataUri(file) {
   return new Promise((done, failed) => {
