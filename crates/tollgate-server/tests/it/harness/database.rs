@@ -1,11 +1,12 @@
 //! A PostgreSQL database of a test's own, on the server that the environment names.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rusqlite::types::Value;
 use tokio::sync::OnceCell;
-use tokio_postgres::{NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::command::{run_command, tollgate};
 use super::temp_dir::TempDir;
@@ -28,6 +29,8 @@ pub(super) fn is_available() -> bool {
 pub(super) struct Database {
     server: String,
     name: String,
+    /// Used again by the next query: a test polls, and each connection is a process of the server.
+    connection: Mutex<Option<Client>>,
 }
 
 impl Database {
@@ -44,7 +47,24 @@ impl Database {
         query(&server, &format!("DROP DATABASE IF EXISTS {name}")).await;
         let create = format!("CREATE DATABASE {name} TEMPLATE {template}");
         query(&server, &create).await;
-        Self { server, name }
+        let connection = Mutex::default();
+        Self {
+            server,
+            name,
+            connection,
+        }
+    }
+
+    /// As [`query`].
+    pub(super) async fn query(&self, sql: &str) -> Vec<Vec<String>> {
+        let idle = self.connection.lock().unwrap().take();
+        let client = match idle.filter(|client| !client.is_closed()) {
+            Some(client) => client,
+            None => connect(&self.url()).await,
+        };
+        let rows = query_on(&client, sql).await;
+        *self.connection.lock().unwrap() = Some(client);
+        rows
     }
 
     pub(super) fn url(&self) -> String {
@@ -93,8 +113,16 @@ impl Drop for Database {
 
 /// Runs statements on a server; returns their rows.
 pub(super) async fn query(url: &str, sql: &str) -> Vec<Vec<String>> {
+    query_on(&connect(url).await, sql).await
+}
+
+async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
+    tokio::spawn(connection);
+    client
+}
+
+async fn query_on(client: &Client, sql: &str) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for message in client.simple_query(sql).await.unwrap() {
         if let SimpleQueryMessage::Row(row) = message {
@@ -102,8 +130,6 @@ pub(super) async fn query(url: &str, sql: &str) -> Vec<Vec<String>> {
             rows.push(cells.collect());
         }
     }
-    drop(client);
-    connection.await.unwrap().unwrap();
     rows
 }
 
