@@ -30,6 +30,10 @@ const SETTINGS: [&str; 5] = [
     "full_page_writes=off",
 ];
 
+/// A folder in memory, and the bytes that must be free there to be used.
+const MEMORY: &str = "/dev/shm";
+const ROOM_IN_MEMORY: u64 = 4 << 30;
+
 /// A running server.
 pub(crate) struct Postgres {
     bin: PathBuf,
@@ -51,7 +55,22 @@ pub(crate) enum Shutdown {
 impl Postgres {
     /// Makes and starts a cluster with the binaries in `bin`.
     pub(crate) fn start(bin: &Path) -> Result<Self, String> {
-        let mut new = Self::prepare(bin)?;
+        Self::start_in(bin, &env::temp_dir())
+    }
+
+    /// The same in memory, if there is room: tests make and drop hundreds of databases, each of which is 300 files.
+    pub(crate) fn start_in_memory(bin: &Path) -> Result<Self, String> {
+        let memory = Path::new(MEMORY);
+        let is_roomy = rustix::fs::statvfs(memory)
+            .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM_IN_MEMORY);
+        match is_roomy {
+            true => Self::start_in(bin, memory),
+            false => Self::start(bin),
+        }
+    }
+
+    fn start_in(bin: &Path, parent: &Path) -> Result<Self, String> {
+        let mut new = Self::prepare(bin, parent)?;
         let mut initdb = new.command("initdb");
         initdb.args(["--username=tollgate", "--auth=trust", "--encoding=UTF8"]);
         initdb
@@ -64,7 +83,7 @@ impl Postgres {
 
     /// Makes and starts a copy that follows this server, and lets every commit wait for it from now on.
     pub(crate) fn start_standby(&self) -> Result<Self, String> {
-        let mut standby = Self::prepare(&self.bin)?;
+        let mut standby = Self::prepare(&self.bin, &env::temp_dir())?;
         let mut copy = standby.command("pg_basebackup");
         copy.arg("--dbname").arg(self.url());
         copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
@@ -92,8 +111,8 @@ impl Postgres {
         output(&mut promote).map(drop)
     }
 
-    fn prepare(bin: &Path) -> Result<Self, String> {
-        let folder = TempDir::new("postgres")?;
+    fn prepare(bin: &Path, parent: &Path) -> Result<Self, String> {
+        let folder = TempDir::within(parent, "postgres")?;
         let owner = Owner::find()?;
         owner.give(folder.path())?;
         Ok(Self {

@@ -17,7 +17,7 @@ const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 
 /// Tests that run at the same time: most of them wait for a gateway, so more than there are processors. With eight of them some fail on two slow
 /// processors, where what they wait for takes too long.
-const THREADS: (&str, &str) = ("RUST_TEST_THREADS", "5");
+const THREADS: (&str, &str) = ("RUST_TEST_THREADS", "6");
 
 /// Where the tests look for their PostgreSQL server.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
@@ -33,7 +33,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: Options) -> Outcome {
     let server = match (env::var_os(VARIABLE), postgres::find()) {
         (Some(_), _) => None,
-        (None, Some(bin)) => Some(Postgres::start(&bin)?),
+        (None, Some(bin)) => Some(Postgres::start_in_memory(&bin)?),
         (None, None) => {
             let install = postgres::HOW_TO_INSTALL;
             if env::var_os("CI").is_some_and(|ci| ci == "true") {
