@@ -36,6 +36,9 @@ pub(crate) struct Options {
     /// The folder of the programs `tollgate` and `tollgate-fakes`, instead of building them
     #[arg(long)]
     binaries: Option<PathBuf>,
+    /// Only install the SDKs and agents
+    #[arg(long)]
+    install: bool,
     /// Only the cases whose names hold one of these words
     cases: Vec<String>,
 }
@@ -102,6 +105,9 @@ pub(crate) fn run(options: Options) -> Outcome {
             println!("sdk: {} SKIPPED: {why}", suite.script);
             skipped.push(suite.script);
         }
+    }
+    if options.install {
+        return Ok(());
     }
     suites.retain(|suite| !skipped.contains(&suite.script));
     let binaries = match &options.binaries {
