@@ -130,7 +130,20 @@ async fn check_and_run(
         }
     }
     let call = read_call(app, endpoint, actor, parts, body, request_id, now).await?;
-    (endpoint.handler)(call).await
+    run_handler(endpoint, call).await
+}
+
+/// Runs the endpoint's handler. What a write changes of users and keys holds on this node before the reply is sent; on others within a second.
+pub(crate) async fn run_handler(
+    endpoint: &'static Endpoint,
+    call: Call,
+) -> Result<Reply, AdminError> {
+    let auth = (call.method != Method::GET).then(|| Arc::clone(&call.app.auth));
+    let reply = (endpoint.handler)(call).await?;
+    if let Some(auth) = auth {
+        auth.forget_changed_keys().await;
+    }
+    Ok(reply)
 }
 
 /// Sets the header `Host`: HTTP/2 has the host in the URI.

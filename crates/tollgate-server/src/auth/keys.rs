@@ -140,22 +140,26 @@ impl Authenticator {
         Ok((key, replaced_at))
     }
 
-    /// Drops the keys from the cache of which the store says that they or their users changed, and all of them if it cannot tell.
-    /// Never returns.
+    /// Calls [`Authenticator::forget_changed_keys`] three times a second. Never returns.
     pub async fn watch_for_changes(&self) {
         let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
         loop {
             ticks.tick().await;
-            let version = self.version.load(Ordering::Acquire);
-            match self.store.access_changes_since(version).await {
-                Ok(changed) if changed.version != version => self.forget(&changed),
-                Ok(_) => {}
-                Err(e) => {
-                    // A key that cannot be checked for revocation must not be accepted.
-                    tracing::warn!(error = %e, "cannot check whether API keys changed: the key cache is emptied");
-                    let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-                    cache.clear();
-                }
+            self.forget_changed_keys().await;
+        }
+    }
+
+    /// Drops the keys from the cache of which the store says that they or their users changed, and all of them if it cannot tell.
+    pub async fn forget_changed_keys(&self) {
+        let version = self.version.load(Ordering::Acquire);
+        match self.store.access_changes_since(version).await {
+            Ok(changed) if changed.version != version => self.forget(&changed),
+            Ok(_) => {}
+            Err(e) => {
+                // A key that cannot be checked for revocation must not be accepted.
+                tracing::warn!(error = %e, "cannot check whether API keys changed: the key cache is emptied");
+                let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+                cache.clear();
             }
         }
     }

@@ -18,7 +18,7 @@ use axum::routing::{MethodFilter, on};
 use tollgate_core::ApiError;
 use tollgate_store::Key;
 
-use crate::admin::endpoint::{Access, Endpoint, read_call, set_host};
+use crate::admin::endpoint::{Access, Endpoint, read_call, run_handler, set_host};
 use crate::admin::{Actor, ActorKind, AdminError, Call, Reply};
 use crate::auth::caller::Caller;
 use crate::http::reply::ErrorResponse;
@@ -87,7 +87,7 @@ async fn check_and_run(
     let actor = caller.map(|(key, session_id)| Actor::of_key(key, session_id));
     let call = read_call(app, endpoint, actor, parts, body, request_id, now);
     let call = call.await.map_err(AdminError::into_api_error)?;
-    let reply = (endpoint.handler)(call).await;
+    let reply = run_handler(endpoint, call).await;
     drop(admitted);
     reply.map_err(AdminError::into_api_error)
 }

@@ -11,6 +11,7 @@ on_both!(
     concurrent_patches_lose_nothing,
     concurrent_repeats_are_one_write,
     a_changed_or_missing_event_is_found,
+    a_change_of_a_key_holds_once_the_reply_is_there,
 );
 
 /// Pseudo-random numbers (SplitMix64), the same in every run.
@@ -272,6 +273,20 @@ async fn a_changed_or_missing_event_is_found(backend: Backend) {
         );
         gateway.execute(undo).await;
         assert_eq!(verified(&owner).await["ok"], true, "{undo}");
+    }
+    gateway.close().await;
+}
+
+async fn a_change_of_a_key_holds_once_the_reply_is_there(backend: Backend) {
+    let (gateway, owner) = gateway(backend).await;
+    let chat = json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": "Hello" }] });
+    for _ in 0..5 {
+        let client = gateway.unlimited_client().await;
+        client.post("/v1/chat/completions", &chat).await.expect(200);
+        let revoke = format!("/keys/{}/revoke", client.key_id);
+        let reply = send(&owner, "POST", &revoke, &[], &json!({})).await;
+        reply.expect(200);
+        client.post("/v1/chat/completions", &chat).await.expect(401);
     }
     gateway.close().await;
 }
