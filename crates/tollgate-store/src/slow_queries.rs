@@ -38,10 +38,10 @@ impl SlowReaders {
         postgres::Readers::slow(config, CONNECTIONS, TIME_LIMIT).map(Self::Postgres)
     }
 
-    /// Runs a query, within `limit` at most [`TIME_LIMIT`].
+    /// Runs a query, and ends it when it has taken `limit`, the wait for a connection included.
     ///
     /// # Errors
-    /// [`DbError::QueryTimeout`] after that.
+    /// [`DbError::QueryTimeout`] then.
     pub(crate) async fn query(
         &self,
         sql: &'static Sql,
