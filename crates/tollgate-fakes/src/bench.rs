@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
@@ -14,19 +15,10 @@ use serde_json::{Map, Value, json};
 
 use crate::body::{self, Body, Step};
 use crate::event_stream::{Event, Form};
-use crate::fake::Shared;
+use crate::options::Bench;
 use crate::socket::Reset;
 use crate::tables::scope::Scope;
-use crate::tables::template::Template;
-
-/// How large the answers are.
-#[derive(Debug, Clone)]
-pub struct Bench {
-    /// Bytes of text in an answer.
-    pub bytes: usize,
-    /// Into how many events a stream cuts them.
-    pub chunks: usize,
-}
+use crate::tables::syntax::Template;
 
 /// The templates of a format.
 #[derive(Deserialize)]
@@ -103,14 +95,13 @@ impl Answer {
 }
 
 pub(crate) async fn answer(
-    shared: Arc<Shared>,
+    prebuilt: Arc<Prebuilt>,
+    delay: Duration,
     request: Request<Incoming>,
 ) -> io::Result<Response<Body>> {
     let is_messages = request.uri().path().ends_with("/messages");
     let body = request.into_body().collect().await;
     let body = body.map_err(io::Error::other)?.to_bytes();
-    let prebuilt = shared.prebuilt.as_ref();
-    let prebuilt = prebuilt.ok_or_else(|| io::Error::other("this fake has no prepared answers"))?;
     let pair = if is_messages {
         &prebuilt.0.messages
     } else {
@@ -127,7 +118,7 @@ pub(crate) async fn answer(
     };
     let length = pieces[0].len();
     let steps = pieces.into_iter().map(Step::Send).collect();
-    let body = body::body(steps, shared.options.delay, Reset::default(), None, None);
+    let body = body::body(steps, delay, Reset::default(), None, None);
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert("content-type", HeaderValue::from_static(content_type));

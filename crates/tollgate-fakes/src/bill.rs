@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::chat_output::{ChatOutput, ChatPrompt, IMAGE_BYTES};
 use crate::event_stream::Event;
-use crate::fake::lock;
+use crate::lock::lock;
 use crate::scenario::Scenario;
 use crate::tokens::Tokens;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::sample::sample;
 use crate::scenario::Scenario;
-use crate::tables::expr::plain;
+use crate::tables::values::plain;
 use crate::tokens::{Tokens, tokens};
 
 /// Bytes of text that have as many tokens as a generated image: 1,290 tokens, as Gemini counts.

@@ -13,17 +13,20 @@ use serde_json::{Value, json};
 use crate::bill::Bill;
 use crate::body::{Body, InFlight};
 use crate::chat_output::ChatOutput;
+use crate::directive::Stage;
 use crate::event_stream::{self, EventStream};
-use crate::fake::{LoggedRequest, Port, Shared};
-use crate::instructions::{Instructions, Stage};
-use crate::media_context::{MediaContext, MediaRequest, MediaResponse};
-use crate::provider::Accepted;
+use crate::instructions::Instructions;
+use crate::media_context::{MediaContext, MediaRequest};
+use crate::media_response::MediaResponse;
 use crate::rejection::{OrRejected, Rejection};
 use crate::request::ReceivedRequest;
 use crate::response::{self, OutgoingResponse};
 use crate::result_files;
 use crate::scenario::Scenario;
+use crate::shared::{LoggedRequest, Shared};
 use crate::socket::Reset;
+use crate::tables::request_read::Accepted;
+use crate::tables::spec::Spec;
 use crate::usage_report;
 
 /// The headers with keys.
@@ -32,21 +35,38 @@ const CREDENTIALS: &[&str] = &["authorization", "x-goog-api-key", "x-api-key"];
 /// Where a fake that runs as a program reports how its tasks were polled.
 const REPORT: &str = "/_polls";
 
+/// Through which of its addresses a request comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// That of the API; results are there too.
+    Api,
+    /// That of results alone.
+    Files,
+}
+
+/// What answers the requests to a fake.
+pub(crate) struct Service {
+    /// How its provider answers.
+    pub(crate) spec: &'static Spec,
+    pub(crate) shared: Shared,
+}
+
 pub(crate) async fn answer(
-    shared: Arc<Shared>,
+    service: Arc<Service>,
     port: Port,
     reset: Reset,
     request: Request<Incoming>,
 ) -> io::Result<Response<Body>> {
+    let shared = &service.shared;
     let flight = InFlight::new(&shared.open);
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let request = Arc::new(ReceivedRequest::read(&head, &body).await);
     let logged = shared.remember(&request);
     let serial = shared.next_serial();
-    let accepted = read_request(&shared, port, &request);
+    let accepted = read_request(&service, port, &request);
     let outcome =
-        accepted.and_then(|accepted| respond(&shared, &logged, &request, accepted, serial));
+        accepted.and_then(|accepted| respond(&service, &logged, &request, accepted, serial));
     let reply = match outcome {
         Ok(Exchange::Respond(reply)) => reply,
         Ok(Exchange::Hang) => std::future::pending().await,
@@ -57,7 +77,7 @@ pub(crate) async fn answer(
         }
         Err(rejection) => {
             logged.reject(rejection.rule);
-            error(&shared, &rejection, serial)
+            error(&service, &rejection, serial)
         }
     };
     if !reply.hold.is_zero() {
@@ -68,7 +88,7 @@ pub(crate) async fn answer(
 
 /// Rejects the request or reads it.
 fn read_request(
-    shared: &Shared,
+    service: &Service,
     port: Port,
     request: &Arc<ReceivedRequest>,
 ) -> OrRejected<Accepted> {
@@ -86,15 +106,18 @@ fn read_request(
         let media = MediaRequest::about(Stage::File, Vec::new(), fetch);
         return Ok(Accepted::Media(media));
     }
+    let shared = &service.shared;
     if request.path == REPORT {
         return Ok(Accepted::Fixed(shared.tasks().report().json()));
     }
     if let Some(report) = usage_report::answer(shared, request) {
         return report.map(Accepted::Fixed);
     }
-    let key = shared.spec.key(request)?;
-    shared.spec.check_key(&key, &shared.options.keys, request)?;
-    shared.spec.read_request(request)
+    let key = service.spec.key(request)?;
+    service
+        .spec
+        .check_key(&key, &shared.options.keys, request)?;
+    service.spec.read_request(request)
 }
 
 /// How an exchange goes on once its request is found in order.
@@ -106,23 +129,24 @@ enum Exchange {
 }
 
 fn respond(
-    shared: &Shared,
+    service: &Service,
     logged: &LoggedRequest,
     request: &ReceivedRequest,
     accepted: Accepted,
     serial: u64,
 ) -> OrRejected<Exchange> {
+    let shared = &service.shared;
     let instructions = Instructions::new(shared, request, &accepted)?;
     let how = instructions.scenario.clone();
-    if let Some(outcome) = respond_before_work(shared, request, &how, serial) {
+    if let Some(outcome) = respond_before_work(service, request, &how, serial) {
         return Ok(outcome);
     }
-    let headers = shared.spec.response_headers(&id(serial));
+    let headers = service.spec.response_headers(&id(serial));
     let reply = match answer_accepted(shared, logged, accepted, instructions, serial) {
         Ok(Answer::Complete(mut response)) => {
             if matches!(how, Scenario::ErrorEvent | Scenario::ErrorFirst) {
-                let rejection = shared.spec.reject_request("overloaded", request);
-                response = MediaResponse::json(shared.spec.error_body(&rejection, &id(serial)));
+                let rejection = service.spec.reject_request("overloaded", request);
+                response = MediaResponse::json(service.spec.error_body(&rejection, &id(serial)));
             }
             let mut reply = response::complete(response, headers, &how);
             // Nobody can read a part of it, so the provider does not bill it.
@@ -137,7 +161,7 @@ fn respond(
             response::stream(events, headers, &how, seed, options.delay, bill)
         }
         // How the work went, and nothing that the request did wrong.
-        Err(rejection) if rejection.is_outcome => error(shared, &rejection, serial),
+        Err(rejection) if rejection.is_outcome => error(service, &rejection, serial),
         Err(rejection) => return Err(rejection),
     };
     Ok(match how {
@@ -149,7 +173,7 @@ fn respond(
 
 /// What a scenario makes of a request before anything is done for it.
 fn respond_before_work(
-    shared: &Shared,
+    service: &Service,
     request: &ReceivedRequest,
     how: &Scenario,
     serial: u64,
@@ -160,12 +184,12 @@ fn respond_before_work(
         Scenario::ResetBeforeHead => return Some(Exchange::Reset),
         _ => {}
     }
-    let (name, vars) = error_of(shared, request, how)?;
-    let rejection = shared.spec.reject_with(name, &vars, request);
-    let mut reply = error(shared, &rejection, serial);
+    let (name, vars) = error_of(service, request, how)?;
+    let rejection = service.spec.reject_with(name, &vars, request);
+    let mut reply = error(service, &rejection, serial);
     if let Scenario::Status(status, Some(body)) = how {
         let body = Bytes::from(body.clone());
-        reply = OutgoingResponse::json(*status, shared.spec.response_headers(&id(serial)), body);
+        reply = OutgoingResponse::json(*status, service.spec.response_headers(&id(serial)), body);
     }
     Some(Exchange::Respond(reply))
 }
@@ -206,7 +230,7 @@ fn answer_accepted(
 
 /// The error that a scenario causes, and what it says of it.
 fn error_of(
-    shared: &Shared,
+    service: &Service,
     request: &ReceivedRequest,
     scenario: &Scenario,
 ) -> Option<(&'static str, Value)> {
@@ -217,7 +241,7 @@ fn error_of(
         }
         Scenario::QuotaExhausted => ("quota-exhausted", Value::Null),
         Scenario::KeyRefused { key } => {
-            let own = shared.spec.key(request).ok();
+            let own = service.spec.key(request).ok();
             let applies = key.is_none() || *key == own;
             ("key-refused", applies.then_some(Value::Null)?)
         }
@@ -231,11 +255,11 @@ fn id(serial: u64) -> String {
     format!("req_fake_{serial:08}")
 }
 
-fn error(shared: &Shared, rejection: &Rejection, serial: u64) -> OutgoingResponse {
+fn error(service: &Service, rejection: &Rejection, serial: u64) -> OutgoingResponse {
     let id = id(serial);
-    let mut headers = shared.spec.response_headers(&id);
+    let mut headers = service.spec.response_headers(&id);
     headers.extend(rejection.headers.iter().cloned());
     headers.push(("x-fake-rule", rejection.rule.to_owned()));
-    let body = shared.spec.error_body(rejection, &id).to_string();
+    let body = service.spec.error_body(rejection, &id).to_string();
     OutgoingResponse::json(rejection.status, headers, Bytes::from(body))
 }

@@ -1,69 +1,16 @@
 //! Which scenario applies to an exchange: that of the request, else what a test has set or queued.
 
-use std::str::FromStr;
 use std::time::Instant;
 
-use serde::Deserialize;
-
-use crate::fake::Shared;
+use crate::directive::{Directive, Stage};
 use crate::media_context::MediaRequest;
-use crate::provider::Accepted;
 use crate::rejection::{OrRejected, Rejection};
 use crate::request::ReceivedRequest;
 use crate::rng::hash;
 use crate::scenario::Scenario;
+use crate::shared::Shared;
+use crate::tables::request_read::Accepted;
 use crate::work_plan::WorkPlan;
-
-/// The step of a piece of work to which a scenario applies. Responses without a task have only the
-/// first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// The request that asks for it.
-    Submit,
-    /// A request for the state of a task.
-    Poll,
-    /// A request that ends a task early.
-    Cancel,
-    /// A request for a result.
-    File,
-}
-
-/// A scenario, the step that it is for, and for how many requests of that step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Directive {
-    scenario: Scenario,
-    stage: Stage,
-    /// Only the first requests; `None` if it is for all of them.
-    first: Option<u32>,
-}
-
-impl FromStr for Directive {
-    type Err = String;
-
-    /// Reads `NAME[=VALUE][@STAGE][*FIRST]`, such as `status=503@poll*2`: the first two polls.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let ending = text.rsplit_once('*');
-        let ending = ending.and_then(|(rest, first)| Some((rest, first.parse().ok()?)));
-        let (rest, first) = ending.map_or((text, None), |(rest, first)| (rest, Some(first)));
-        let ending = rest.rsplit_once('@').and_then(|(rest, stage)| {
-            let stage = match stage {
-                "submit" => Stage::Submit,
-                "poll" => Stage::Poll,
-                "cancel" => Stage::Cancel,
-                "file" => Stage::File,
-                _ => return None,
-            };
-            Some((rest, stage))
-        });
-        let (name, stage) = ending.unwrap_or((rest, Stage::Submit));
-        Ok(Self {
-            scenario: name.parse()?,
-            stage,
-            first,
-        })
-    }
-}
 
 /// What is decided for an exchange before anything is done.
 pub(crate) struct Instructions {

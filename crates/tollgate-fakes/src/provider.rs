@@ -4,14 +4,13 @@ use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::clock;
-use crate::media_context::MediaRequest;
 use crate::rejection::{Checked, OrRejected, Rejection};
 use crate::request::ReceivedRequest;
 use crate::signed_token::Token;
-use crate::tables::chat::ChatRequest;
+use crate::tables::request_read::Accepted;
 use crate::tables::scope::Scope;
 use crate::tables::spec::Spec;
 
@@ -78,14 +77,6 @@ impl FromStr for Provider {
         let found = Self::all().find(|provider| provider.name() == text);
         found.ok_or_else(|| format!("no fake provider is called `{text}`"))
     }
-}
-
-/// A request in order, and how it is answered.
-pub(crate) enum Accepted {
-    /// With a value that no model generates.
-    Fixed(Value),
-    Chat(Box<ChatRequest>),
-    Media(MediaRequest),
 }
 
 impl Spec {

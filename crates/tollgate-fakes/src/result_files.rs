@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::instructions::Directive;
-use crate::media_context::MediaResponse;
+use crate::directive::Directive;
 use crate::media_files::FileRecipe;
+use crate::media_response::MediaResponse;
 
 /// What the paths of results begin with.
 pub(crate) const PREFIX: &str = "/_files/";

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::instructions::Stage;
+use crate::directive::Stage;
 use crate::work_plan::{Outcome, WorkPlan};
 
 /// A task.

@@ -8,9 +8,9 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::fake::Shared;
 use crate::rejection::{OrRejected, Rejection};
 use crate::request::ReceivedRequest;
+use crate::shared::Shared;
 use crate::tokens::Tokens;
 
 const OPENAI: &str = "/organization/usage/completions";

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::fake::Options;
-use crate::instructions::Directive;
+use crate::directive::Directive;
+use crate::options::Options;
 use crate::scenario::Scenario;
 
 /// How work ends.

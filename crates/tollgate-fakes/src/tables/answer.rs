@@ -5,14 +5,31 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::endpoint::Endpoint;
-use super::expr::Expr;
 use super::media_functions;
+use super::record::{state_of, task_vars};
 use super::scope::Scope;
 use super::spec::Spec;
-use super::task::{About, ListTasks, state_of, task_vars};
-use crate::media_context::MediaResponse;
+use super::syntax::Expr;
+use super::task::{About, ListTasks};
+use super::work::Work;
+use crate::media_context::MediaContext;
+use crate::media_response::MediaResponse;
 use crate::rejection::OrRejected;
 use crate::tasks::{Task, TaskState};
+
+/// Answers a request for media that is in order.
+pub(super) fn answer_work(work: &Work, context: &MediaContext<'_>) -> OrRejected<MediaResponse> {
+    let (endpoint, spec) = (work.endpoint, work.spec);
+    let mut scope = work.scope();
+    scope.context = Some(context);
+    scope.plan = Some(&context.plan);
+    scope.number = context.number;
+    match (&endpoint.about, &endpoint.list) {
+        (Some(about), _) => endpoint.answer_about(about, spec, &scope),
+        (_, Some(list)) => Ok(endpoint.answer_list(list, spec, &scope)),
+        _ => endpoint.answer_submission(spec, &scope),
+    }
+}
 
 impl Endpoint {
     /// Answers with `vars` beside those of the scope.
@@ -57,11 +74,7 @@ impl Endpoint {
         ))
     }
 
-    pub(super) fn answer_submission(
-        &self,
-        spec: &Spec,
-        scope: &Scope<'_>,
-    ) -> OrRejected<MediaResponse> {
+    fn answer_submission(&self, spec: &Spec, scope: &Scope<'_>) -> OrRejected<MediaResponse> {
         let rejects = match &self.rejects {
             Some(rejects) => rejects.is_true(scope),
             None => *scope.get("outcome") == "blocked",
@@ -115,7 +128,7 @@ impl Endpoint {
         Ok(self.answer(spec, vars, scope))
     }
 
-    pub(super) fn answer_about(
+    fn answer_about(
         &self,
         about: &About,
         spec: &Spec,
@@ -186,12 +199,7 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn answer_list(
-        &self,
-        list: &ListTasks,
-        spec: &Spec,
-        scope: &Scope<'_>,
-    ) -> MediaResponse {
+    fn answer_list(&self, list: &ListTasks, spec: &Spec, scope: &Scope<'_>) -> MediaResponse {
         let Some(context) = scope.context else {
             return MediaResponse::nothing(500);
         };

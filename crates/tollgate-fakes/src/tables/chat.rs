@@ -3,43 +3,14 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::endpoint::Work;
-use super::expr::Expr;
-use super::rule::Rule;
-use super::scope::{Bindings, Scope};
-use super::template::Template;
+use super::endpoint::ChatSpec;
+use super::scope::Scope;
+use super::work::Work;
 use crate::chat_output::{ChatOutput, ChatPrompt};
 use crate::event_stream::{Answer, Event, EventStream, Form};
 use crate::rejection::OrRejected;
-
-/// How an endpoint chats. The templates know the model's `output`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ChatSpec {
-    /// A [`ChatPrompt`] as JSON.
-    prompt: Template,
-    /// A [`Form`]; null if the response is complete.
-    stream: Expr,
-    /// What the provider rejects once the output is known.
-    #[serde(default)]
-    rules: Vec<Rule>,
-    #[serde(default, rename = "let")]
-    bindings: Bindings,
-    response: Template,
-    /// The events of a stream, in lists of any depth, without those that are null. A text is sent as it is,
-    /// but `$filler` is the place for more text, and `$end` the beginning of the end.
-    events: Template,
-    /// What is sent of an event: it is `event`, its number `event_at`.
-    #[serde(default)]
-    frame: Option<Template>,
-    /// An event with more text.
-    filler: Template,
-    /// The event of an error; `first` if it comes before all others.
-    error: Template,
-}
 
 /// A request to a model that is in order.
 pub(crate) struct ChatRequest {

@@ -1,25 +1,13 @@
 //! The endpoints in a provider's tables: requests that are answered at once, that start a task, or
 //! that are about tasks.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::chat::{ChatRequest, ChatSpec};
-use super::expr::Expr;
-use super::path::{JsonPath, PathStyle};
+use super::path::PathStyle;
 use super::rule::Rule;
-use super::scope::{Bindings, Definitions, Scope};
-use super::spec::Spec;
+use super::scope::{Bindings, Definitions};
+use super::syntax::{Expr, Template};
 use super::task::{About, ListTasks, StartTask};
-use super::template::Template;
-use crate::form;
-use crate::instructions::Stage;
-use crate::media_context::{MediaContext, MediaRequest, MediaResponse};
-use crate::provider::Accepted;
-use crate::rejection::OrRejected;
-use crate::request::ReceivedRequest;
 
 /// An endpoint.
 #[derive(Debug, Deserialize)]
@@ -34,7 +22,7 @@ pub(crate) struct Endpoint {
     /// Names for expressions.
     #[serde(default)]
     pub(super) define: Definitions,
-    /// The shared names that it uses, of [`Spec::definitions`].
+    /// The shared names that it uses, of [`super::spec::Spec::definitions`].
     #[serde(default)]
     pub(super) names: Option<String>,
     /// Rules that come before the body is read.
@@ -74,7 +62,7 @@ pub(crate) struct Endpoint {
     pub(super) list: Option<ListTasks>,
     #[serde(default)]
     pub(super) response: Option<Template>,
-    /// Or the template of [`Spec::templates`].
+    /// Or the template of [`super::spec::Spec::templates`].
     #[serde(default)]
     pub(super) template: Option<String>,
     /// The file that is the body of the response.
@@ -90,131 +78,28 @@ pub(crate) struct Endpoint {
     pub(super) hold: Option<Expr>,
 }
 
-/// A request to an endpoint, and what is known of it.
-#[derive(Clone)]
-pub(crate) struct Work {
-    pub(crate) spec: &'static Spec,
-    endpoint: &'static Endpoint,
-    request: Arc<ReceivedRequest>,
-    /// The fields of a form.
-    form: Option<Value>,
-    pub(crate) vars: Map<String, Value>,
-    /// Different for every request of the process, once it is answered.
-    pub(crate) number: u64,
-}
-
-impl Work {
-    pub(crate) fn scope(&self) -> Scope<'_> {
-        let body = self.form.as_ref().unwrap_or(&self.request.body);
-        let names = self.endpoint.names.as_ref();
-        Scope {
-            definitions: Some(&self.endpoint.define),
-            shared: names.and_then(|names| self.spec.definitions.get(names)),
-            request: Some(&self.request),
-            number: self.number,
-            ..Scope::new(&self.vars, body, &self.spec.tables)
-        }
-    }
-
-    /// Adds values to the variables.
-    pub(crate) fn bind(&mut self, bindings: &Bindings) {
-        for (name, expr) in bindings.iter() {
-            let value = expr.value(&self.scope());
-            self.vars.insert(name.clone(), value);
-        }
-    }
-
-    fn answer(&self, context: &MediaContext<'_>) -> OrRejected<MediaResponse> {
-        let (endpoint, spec) = (self.endpoint, self.spec);
-        let mut scope = self.scope();
-        scope.context = Some(context);
-        scope.plan = Some(&context.plan);
-        scope.number = context.number;
-        match (&endpoint.about, &endpoint.list) {
-            (Some(about), _) => endpoint.answer_about(about, spec, &scope),
-            (_, Some(list)) => Ok(endpoint.answer_list(list, spec, &scope)),
-            _ => endpoint.answer_submission(spec, &scope),
-        }
-    }
-}
-
-impl Endpoint {
-    /// Checks a request, and says how it is answered.
-    pub(crate) fn read(
-        &'static self,
-        spec: &'static Spec,
-        request: &Arc<ReceivedRequest>,
-        vars: Map<String, Value>,
-    ) -> OrRejected<Accepted> {
-        let mut work = Work {
-            spec,
-            endpoint: self,
-            request: Arc::clone(request),
-            form: None,
-            vars,
-            number: 0,
-        };
-        spec.check_rules(&self.before, &work.scope())?;
-        work.form = self.read_body(&work)?;
-        work.bind(&self.bindings);
-        let scope = work.scope();
-        spec.check_rules(&self.rules, &scope)?;
-        if let Some(chat) = &self.chat {
-            return Ok(Accepted::Chat(Box::new(ChatRequest::new(chat, work))));
-        }
-        if self.about.is_none() && self.list.is_none() && self.text.is_none() {
-            let response = self.response.as_ref();
-            let response = response.map(|response| response.render(&scope));
-            return Ok(Accepted::Fixed(response.unwrap_or_default()));
-        }
-        let (stage, ids) = match (&self.about, &self.list) {
-            (Some(about), _) => (about.stage, vec![about.id.value(&scope)]),
-            (_, Some(list)) => {
-                let ids = list.ids.as_ref().map(|ids| ids.value(&scope));
-                let ids = ids.as_ref().and_then(Value::as_array);
-                (Stage::Poll, ids.cloned().unwrap_or_default())
-            }
-            _ => (Stage::Submit, Vec::new()),
-        };
-        let external = self.list.as_ref().and_then(|list| list.external.as_ref());
-        let text = self.text.as_ref().map(|text| text.value(&scope));
-        let ids = ids.iter().filter_map(Value::as_str).map(str::to_owned);
-        Ok(Accepted::Media(MediaRequest {
-            stage,
-            text: text
-                .as_ref()
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
-            tasks: ids.collect(),
-            external: external.is_some_and(|external| external.is_true(&scope)),
-            run: Box::new(move |context: &MediaContext<'_>| work.answer(context)),
-        }))
-    }
-
-    /// Checks the body of a request, if there has to be one. Gives the fields of a form with their types.
-    fn read_body(&self, work: &Work) -> OrRejected<Option<Value>> {
-        if !self.json && self.schema.is_none() {
-            return Ok(None);
-        }
-        let (spec, request, scope) = (work.spec, &work.request, work.scope());
-        let reject = |error: &str, rule| spec.reject(error, Some(rule), Map::new(), &scope);
-        let form_schema = self.form_schema.as_deref().filter(|_| request.has_form());
-        let form = match form_schema {
-            Some(_) if request.parts.is_empty() => return Err(reject("not-a-form", "form")),
-            Some(name) => Some(form::form_object(&request.parts, name, &spec.schemas)),
-            None if request.has_json() => None,
-            None => return Err(reject("content-type", "content-type")),
-        };
-        let body = form.as_ref().unwrap_or(&request.body);
-        if !body.is_object() {
-            return Err(reject("not-json", "json"));
-        }
-        if let Some(name) = form_schema.or(self.schema.as_deref()) {
-            let style = self.path_style.unwrap_or(spec.path_style);
-            let path = JsonPath::new(style, String::new());
-            spec.check_schema(name, body, &path, &Scope { body, ..scope })?;
-        }
-        Ok(form)
-    }
+/// How an endpoint chats. The templates know the model's `output`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChatSpec {
+    /// A [`crate::chat_output::ChatPrompt`] as JSON.
+    pub(super) prompt: Template,
+    /// A [`crate::event_stream::Form`]; null if the response is complete.
+    pub(super) stream: Expr,
+    /// What the provider rejects once the output is known.
+    #[serde(default)]
+    pub(super) rules: Vec<Rule>,
+    #[serde(default, rename = "let")]
+    pub(super) bindings: Bindings,
+    pub(super) response: Template,
+    /// The events of a stream, in lists of any depth, without those that are null. A text is sent as it is,
+    /// but `$filler` is the place for more text, and `$end` the beginning of the end.
+    pub(super) events: Template,
+    /// What is sent of an event: it is `event`, its number `event_at`.
+    #[serde(default)]
+    pub(super) frame: Option<Template>,
+    /// An event with more text.
+    pub(super) filler: Template,
+    /// The event of an error; `first` if it comes before all others.
+    pub(super) error: Template,
 }

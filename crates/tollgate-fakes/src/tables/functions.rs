@@ -1,103 +1,26 @@
-//! The functions of the expressions. `item` and `at` stand for the element of a list and its number.
+//! The functions of the expressions, by name. Those that look at each element of a list are in [`super::eval`]:
+//! there `item` and `at` stand for the element and its number.
 
 use serde_json::{Value, json};
 
-use super::expr::{Expr, equal, number, truthy};
 use super::media_functions::{of_media, of_sizes, recipe};
 use super::path::{camel, in_camel_case};
 use super::scope::Scope;
+use super::values::{consists_of, elements, equal, is_name, number, strings, text_at};
 use crate::chat_output::pieces;
 use crate::clock;
 use crate::encoding;
 use crate::rng::hash;
 use crate::tokens::tokens;
 
-/// Calls a function. Unknown functions and arguments of another type give null.
-pub(crate) fn call(name: &str, arguments: &[Expr], scope: &Scope<'_>) -> Value {
-    match (name, arguments) {
-        ("if", [condition, yes, no @ ..]) => {
-            let chosen = if condition.is_true(scope) {
-                Some(yes)
-            } else {
-                no.first()
-            };
-            chosen.map_or(Value::Null, |chosen| chosen.value(scope))
-        }
-        (
-            "map" | "filter" | "any" | "all" | "count" | "first" | "runs" | "sections",
-            [list, each],
-        ) => {
-            let list = list.eval(scope);
-            over_list(name, elements(&list), each, scope)
-        }
-        _ => {
-            let values: Vec<_> = arguments.iter().map(|one| one.eval(scope)).collect();
-            let values: Vec<&Value> = values.iter().map(|value| &**value).collect();
-            of_values(name, &values)
-                .or_else(|| of_objects(name, &values))
-                .or_else(|| of_sizes(name, &values))
-                .or_else(|| of_media(name, &values))
-                .or_else(|| of_request(name, &values, scope))
-                .or_else(|| of_context(name, &values, scope))
-                .unwrap_or_default()
-        }
-    }
-}
-
-/// The elements of a list; of one value a list of it, of null none.
-fn elements(value: &Value) -> &[Value] {
-    match value {
-        Value::Array(list) => list,
-        Value::Null => &[],
-        one => std::slice::from_ref(one),
-    }
-}
-
-fn over_list(name: &str, list: &[Value], each: &Expr, scope: &Scope<'_>) -> Value {
-    let eval = |(at, item): (usize, &Value)| {
-        scope.with_element("item", at, item, |inner| each.value(inner))
-    };
-    let mut results = list.iter().enumerate().map(eval);
-    match name {
-        "map" => results.collect(),
-        "any" => json!(results.any(|one| truthy(&one))),
-        "all" => json!(results.all(|one| truthy(&one))),
-        "count" => json!(results.filter(truthy).count()),
-        "first" => {
-            let at = results.position(|one| truthy(&one));
-            at.map_or(Value::Null, |at| list[at].clone())
-        }
-        "filter" => {
-            let kept = list.iter().zip(results).filter(|(_, keep)| truthy(keep));
-            kept.map(|(one, _)| one.clone()).collect()
-        }
-        // The list in pieces: of elements with the same result; each begins where the result is true.
-        _ => {
-            let keys: Vec<Value> = results.collect();
-            let begins = |at: usize| match name {
-                "runs" => keys[at - 1] != keys[at],
-                _ => truthy(&keys[at]),
-            };
-            let mut pieces: Vec<Vec<Value>> = Vec::new();
-            for (at, one) in list.iter().enumerate() {
-                match pieces.last_mut() {
-                    Some(piece) if !begins(at) => piece.push(one.clone()),
-                    _ => pieces.push(vec![one.clone()]),
-                }
-            }
-            json!(pieces)
-        }
-    }
-}
-
-fn strings(value: &Value) -> Vec<&str> {
-    elements(value).iter().filter_map(Value::as_str).collect()
-}
-
-pub(super) fn text_at<'a>(values: &[&'a Value], at: usize) -> &'a str {
-    values
-        .get(at)
-        .and_then(|value| value.as_str())
+/// Calls a function with values. Unknown functions and arguments of another type give null.
+pub(super) fn call(name: &str, values: &[&Value], scope: &Scope<'_>) -> Value {
+    of_values(name, values)
+        .or_else(|| of_objects(name, values))
+        .or_else(|| of_sizes(name, values))
+        .or_else(|| of_media(name, values))
+        .or_else(|| of_request(name, values, scope))
+        .or_else(|| of_context(name, values, scope))
         .unwrap_or_default()
 }
 
@@ -237,17 +160,6 @@ fn of_objects(name: &str, values: &[&Value]) -> Option<Value> {
         }
         _ => return None,
     })
-}
-
-/// Letters, digits, `_` and `-`, at least one of them.
-pub(crate) fn is_name(text: &str) -> bool {
-    consists_of(text, "_-")
-}
-
-/// Letters, digits and other characters, at least one of them.
-fn consists_of(text: &str, others: &str) -> bool {
-    let legal = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
-    !text.is_empty() && text.chars().all(legal)
 }
 
 fn type_of(value: &Value) -> &'static str {

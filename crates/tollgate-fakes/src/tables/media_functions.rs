@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::functions::text_at;
+use super::values::text_at;
 use crate::encoding;
 use crate::image_input;
 use crate::media_files::{AudioFile, AudioFormat, FileRecipe, ImageFile, ImageFormat, VideoFile};

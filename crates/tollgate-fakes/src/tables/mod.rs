@@ -2,15 +2,20 @@
 
 mod answer;
 pub(crate) mod chat;
-pub(crate) mod endpoint;
-pub(crate) mod expr;
-pub(crate) mod functions;
+mod check;
+mod endpoint;
+mod eval;
+mod functions;
 mod media_functions;
 pub(crate) mod path;
+mod record;
+pub(crate) mod request_read;
 mod route;
 mod rule;
 pub(crate) mod schema;
 pub(crate) mod scope;
 pub(crate) mod spec;
-pub(crate) mod task;
-pub(crate) mod template;
+pub(crate) mod syntax;
+mod task;
+pub(crate) mod values;
+mod work;

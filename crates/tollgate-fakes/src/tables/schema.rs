@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::path::{JsonPath, PathStyle, camel};
+use super::values::number;
 
 /// What a value may be. `null` stands for an absent field everywhere.
 #[derive(Debug, Clone)]
@@ -323,10 +324,7 @@ impl Violation {
             ViolationKind::Outside { limit, below } => {
                 let bound = if *below { "least" } else { "most" };
                 let text = format!("`{field}` must be at {bound} {limit}");
-                (
-                    json!({"limit": super::expr::number(*limit), "below": below}),
-                    text,
-                )
+                (json!({"limit": number(*limit), "below": below}), text)
             }
             ViolationKind::NotOneOf(values, given) => {
                 let names = values.join(", ");

@@ -1,14 +1,13 @@
 //! What the names in an expression stand for.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::expr::Expr;
 use super::media_functions;
+use super::syntax::Expr;
 use crate::clock;
 use crate::media_context::MediaContext;
 use crate::request::ReceivedRequest;
@@ -20,7 +19,7 @@ pub(crate) type Definitions = BTreeMap<String, Expr>;
 /// Named expressions, evaluated once, each with the names before it: `["NAME = EXPRESSION", …]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "Vec<String>")]
-pub(crate) struct Bindings(Vec<(String, Expr)>);
+pub(crate) struct Bindings(pub(super) Vec<(String, Expr)>);
 
 impl TryFrom<Vec<String>> for Bindings {
     type Error = String;
@@ -47,10 +46,10 @@ impl Bindings {
 
 /// A value with a name of its own: an element of a list with its number, or a binding.
 pub(crate) struct Local<'a> {
-    name: &'a str,
-    value: &'a Value,
-    at: Option<usize>,
-    outer: Option<&'a Local<'a>>,
+    pub(super) name: &'a str,
+    pub(super) value: &'a Value,
+    pub(super) at: Option<usize>,
+    pub(super) outer: Option<&'a Local<'a>>,
 }
 
 /// The names that an expression can use. The first that has one wins: `first`, locals, `vars`, `definitions`, the
@@ -96,41 +95,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The value of a name; null if nothing has it.
-    pub(crate) fn get(&self, name: &str) -> Cow<'a, Value> {
-        if let Some(value) = self.first.and_then(|first| first.get(name)) {
-            return Cow::Borrowed(value);
-        }
-        let mut local = self.local;
-        while let Some(one) = local {
-            if one.name == name {
-                return Cow::Borrowed(one.value);
-            }
-            let of_item = one.name == "item" && name == "at";
-            if of_item || name.strip_suffix("_at") == Some(one.name) {
-                return Cow::Owned(json!(one.at));
-            }
-            local = one.outer;
-        }
-        if name == "body" {
-            return Cow::Borrowed(self.body);
-        }
-        if let Some(value) = self.vars.get(name) {
-            return Cow::Borrowed(value);
-        }
-        let definitions = self.definitions.and_then(|all| all.get(name));
-        let definition = definitions.or_else(|| self.shared.and_then(|all| all.get(name)));
-        if let Some(expr) = definition {
-            return expr.eval(self);
-        }
-        let known = self.body.get(name).or_else(|| self.tables.get(name));
-        known.map_or_else(
-            || Cow::Owned(self.built_in(name).unwrap_or_default()),
-            Cow::Borrowed,
-        )
-    }
-
-    fn built_in(&self, name: &str) -> Option<Value> {
+    /// What every expression can use: `now`, `path`, `files`, `polls` and the like.
+    pub(super) fn built_in(&self, name: &str) -> Option<Value> {
         Some(match name {
             "now" => json!(clock::milliseconds(SystemTime::now())),
             "path" => json!(self.request?.path),
@@ -173,32 +139,5 @@ impl<'a> Scope<'a> {
             local: Some(&local),
             ..*self
         })
-    }
-
-    /// Evaluates with bindings.
-    pub(crate) fn with_bindings<T>(
-        &self,
-        bindings: &Bindings,
-        f: &mut dyn FnMut(&Scope<'_>) -> T,
-    ) -> T {
-        self.with_each(&bindings.0, f)
-    }
-
-    fn with_each<T>(&self, bindings: &[(String, Expr)], f: &mut dyn FnMut(&Scope<'_>) -> T) -> T {
-        let Some(((name, expr), rest)) = bindings.split_first() else {
-            return f(self);
-        };
-        let value = expr.eval(self);
-        let local = Local {
-            name,
-            value: &value,
-            at: None,
-            outer: self.local,
-        };
-        let inner = Scope {
-            local: Some(&local),
-            ..*self
-        };
-        inner.with_each(rest, f)
     }
 }

@@ -1,22 +1,17 @@
 //! The tables of one provider, as read from its TOML file: schemas, rules, errors, endpoints.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::endpoint::Endpoint;
-use super::expr::{Expr, plain};
-use super::path::{JsonPath, PathStyle};
+use super::path::PathStyle;
 use super::rule::Rule;
-use super::schema::{Schemas, Violation};
-use super::scope::{Definitions, Scope};
+use super::schema::Schemas;
+use super::scope::Definitions;
+use super::syntax::{Expr, Template};
 use super::task::Record;
-use super::template::Template;
-use crate::rejection::{Checked, Rejection};
-use crate::request::ReceivedRequest;
-use crate::work_plan::Outcome;
 
 /// A provider.
 #[derive(Debug, Deserialize)]
@@ -64,40 +59,27 @@ pub(crate) struct Spec {
 pub(crate) struct ErrorSpec {
     /// The rule, if none rejects with it.
     #[serde(default)]
-    rule: Option<Template>,
-    status: StatusSpec,
+    pub(super) rule: Option<Template>,
+    pub(super) status: StatusSpec,
     #[serde(default)]
-    kind: Option<Template>,
+    pub(super) kind: Option<Template>,
     #[serde(default)]
-    code: Option<Template>,
+    pub(super) code: Option<Template>,
     #[serde(default)]
-    param: Option<Template>,
+    pub(super) param: Option<Template>,
     #[serde(default)]
-    message: Option<Template>,
+    pub(super) message: Option<Template>,
     #[serde(default)]
-    headers: BTreeMap<String, Template>,
+    pub(super) headers: BTreeMap<String, Template>,
     #[serde(default)]
-    details: Option<Template>,
+    pub(super) details: Option<Template>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum StatusSpec {
+pub(super) enum StatusSpec {
     Fixed(u16),
     Computed(Expr),
-}
-
-/// A text that lives as long as the program; there are few different ones.
-pub(crate) fn intern(text: &str) -> &'static str {
-    static KNOWN: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    if let Some(found) = known.get(text) {
-        return found;
-    }
-    let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
-    known.insert(kept);
-    kept
 }
 
 impl Spec {
@@ -110,170 +92,4 @@ impl Spec {
         let read: Result<Self, _> = toml::from_str(text);
         read.unwrap_or_else(|error| panic!("a provider's tables: {error}"))
     }
-
-    /// The rejection with an error of [`Spec::errors`]. `vars` are known to its templates.
-    pub(crate) fn reject(
-        &self,
-        error: &str,
-        rule: Option<&str>,
-        vars: Map<String, Value>,
-        scope: &Scope<'_>,
-    ) -> Box<Rejection> {
-        let Some(spec) = self.errors.get(error) else {
-            panic!("the provider has no error called `{error}`");
-        };
-        let mut vars = vars;
-        if let Some(rule) = rule {
-            vars.insert("rule".to_owned(), json!(rule));
-        }
-        let scope = Scope {
-            first: Some(&vars),
-            ..*scope
-        };
-        let text = |template: &Option<Template>| {
-            let rendered = template.as_ref().map(|template| template.text(&scope));
-            rendered.filter(|text| !text.is_empty())
-        };
-        let status = match &spec.status {
-            StatusSpec::Fixed(status) => *status,
-            StatusSpec::Computed(expr) => expr.value(&scope).as_u64().unwrap_or(500) as u16,
-        };
-        all_headers(
-            Rejection {
-                status,
-                kind: intern(&text(&spec.kind).unwrap_or_default()),
-                code: text(&spec.code).map(|code| intern(&code)),
-                param: text(&spec.param),
-                message: text(&spec.message).unwrap_or_else(|| plain(&scope.get("message"))),
-                rule: intern(
-                    rule.unwrap_or(&text(&spec.rule).unwrap_or_else(|| "scenario".to_owned())),
-                ),
-                headers: Vec::new(),
-                details: match spec.details.as_ref().map(|details| details.render(&scope)) {
-                    Some(Value::Array(details)) => details,
-                    _ => Vec::new(),
-                },
-                is_outcome: false,
-            },
-            spec,
-            &scope,
-        )
-    }
-
-    /// Checks a value against a schema; `path` is where it stands.
-    pub(crate) fn check_schema(
-        &self,
-        name: &str,
-        value: &Value,
-        path: &JsonPath,
-        scope: &Scope<'_>,
-    ) -> Checked {
-        let Some(schema) = self.schemas.get(name) else {
-            panic!("the provider has no schema called `{name}`");
-        };
-        let fit = schema.check(value, path, &self.schemas);
-        fit.map_err(|violation| self.violation(&violation, scope))
-    }
-
-    pub(crate) fn violation(&self, violation: &Violation, scope: &Scope<'_>) -> Box<Rejection> {
-        let rule = violation.rule();
-        let words = self
-            .violations
-            .get(rule)
-            .or_else(|| self.violations.get("default"));
-        let Some(words) = words else {
-            panic!("the provider has no words for `{rule}`");
-        };
-        let (mut all, own) = (scope.vars.clone(), violation.vars());
-        all.extend(own.clone());
-        let scope = Scope {
-            vars: &all,
-            first: Some(&own),
-            ..*scope
-        };
-        words.reject(self, Some(rule), &scope)
-    }
-
-    pub(crate) fn check_rules(&self, rules: &[Rule], scope: &Scope<'_>) -> Checked {
-        rules.iter().try_for_each(|rule| rule.check(self, scope))
-    }
-
-    /// Checks rules of [`Spec::rules`].
-    pub(crate) fn check_named(&self, name: &str, scope: &Scope<'_>) -> Checked {
-        let Some(rules) = self.rules.get(name) else {
-            panic!("the provider has no rules called `{name}`");
-        };
-        self.check_rules(rules, scope)
-    }
-
-    /// An error of a request of which nothing more is known.
-    pub(crate) fn reject_request(&self, error: &str, request: &ReceivedRequest) -> Box<Rejection> {
-        self.reject_with(error, &Value::Null, request)
-    }
-
-    /// The same; the fields of `vars` are known to the templates of the error.
-    pub(crate) fn reject_with(
-        &self,
-        error: &str,
-        vars: &Value,
-        request: &ReceivedRequest,
-    ) -> Box<Rejection> {
-        let nothing = Map::new();
-        let mut scope = Scope::new(&nothing, &request.body, &self.tables);
-        scope.request = Some(request);
-        self.reject(
-            error,
-            None,
-            vars.as_object().cloned().unwrap_or_default(),
-            &scope,
-        )
-    }
-
-    /// The error of work with this outcome; `None` if it succeeded.
-    pub(crate) fn reject_outcome(
-        &self,
-        outcome: Outcome,
-        scope: &Scope<'_>,
-    ) -> Option<Box<Rejection>> {
-        let (name, status) = match outcome {
-            Outcome::Good => return None,
-            Outcome::Filtered if self.errors.contains_key("filtered") => ("filtered", 0),
-            Outcome::Blocked | Outcome::Filtered => ("blocked", 0),
-            Outcome::Failed => ("status", 500),
-            Outcome::Expired => ("status", 504),
-        };
-        let vars = Map::from_iter([("status".to_owned(), json!(status))]);
-        let mut rejection = self.reject(name, None, vars, scope);
-        rejection.is_outcome = true;
-        Some(rejection)
-    }
-
-    /// The body of an error; `id` is that of the response.
-    pub(crate) fn error_body(&self, rejection: &Rejection, id: &str) -> Value {
-        let vars = json!({
-            "status": rejection.status, "kind": rejection.kind, "code": rejection.code,
-            "param": rejection.param, "message": rejection.message, "details": rejection.details,
-            "id": id,
-        });
-        let vars = vars.as_object().cloned().unwrap_or_default();
-        self.error_body
-            .render(&Scope::new(&vars, &Value::Null, &self.tables))
-    }
-
-    /// Headers of every response.
-    pub(crate) fn response_headers(&self, id: &str) -> Vec<(&'static str, String)> {
-        let vars = Map::from_iter([("id".to_owned(), json!(id))]);
-        let scope = Scope::new(&vars, &Value::Null, &self.tables);
-        let headers = self.headers.iter();
-        headers
-            .map(|(name, value)| (intern(name), value.text(&scope)))
-            .collect()
-    }
-}
-
-fn all_headers(mut rejection: Rejection, spec: &ErrorSpec, scope: &Scope<'_>) -> Box<Rejection> {
-    for (name, value) in &spec.headers {
-        rejection.headers.push((intern(name), value.text(scope)));
-    }
-    Box::new(rejection)
 }

@@ -1,14 +1,17 @@
-//! The expressions in the tables of the providers: conditions of rules, computed values, and the
-//! placeholders of templates. The functions are in [`super::functions`].
-
-use std::borrow::Cow;
+//! The expressions and templates in the tables of the providers, parsed. Expressions are conditions of
+//! rules, computed values, and the placeholders of templates; their functions are in [`super::functions`].
+//!
+//! A template is JSON with placeholders: responses, error bodies, messages.
+//!
+//! A text `"{expression}"` is replaced by the value; inside of a longer text values are written out.
+//! A field `"name?"` is left out if its value is null. The fields of `"$if expression": {…}` are there
+//! if it holds. A list `["$for NAME in LIST", element]` has the element once for each of the list, which is
+//! NAME and has the number NAME_at; without `NAME in` they are `item` and `at`.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::functions;
-use super::scope::Scope;
-use super::template::Template;
+use super::values::{is_name, number};
 
 /// A parsed expression.
 #[derive(Debug, Clone, Deserialize)]
@@ -28,7 +31,7 @@ pub(crate) enum Expr {
 
 /// A binary operator, as it is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Operator(&'static str);
+pub(crate) struct Operator(pub(super) &'static str);
 
 /// The binary operators, the loosest level first.
 const LEVELS: &[&[&str]] = &[
@@ -54,8 +57,6 @@ impl TryFrom<String> for Expr {
     }
 }
 
-static NULL: Value = Value::Null;
-
 impl Expr {
     /// Parses a complete text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -66,118 +67,107 @@ impl Expr {
             rest => Err(format!("unexpected `{rest}` in `{text}`")),
         }
     }
+}
 
-    /// Whether the value is neither null nor false.
-    pub(crate) fn is_true(&self, scope: &Scope<'_>) -> bool {
-        truthy(&self.eval(scope))
+/// A parsed template.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) enum Template {
+    Fixed(Value),
+    Expr(Expr),
+    Text(Vec<Piece>),
+    List(Vec<Template>),
+    /// The name of an element, the list, what stands for the element.
+    Each(String, Expr, Box<Template>),
+    Object(Vec<(Key, Template)>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Piece {
+    Text(String),
+    Expr(Expr),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Key {
+    Always(String),
+    /// Only if the value is not null.
+    NotNull(String),
+    /// The fields of the value, if this holds.
+    If(Expr),
+}
+
+impl TryFrom<String> for Template {
+    type Error = String;
+
+    /// Parses JSON, or a text that is a message.
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::of_json(&text).unwrap_or_else(|| Self::of_text(&text))
+    }
+}
+
+impl Template {
+    /// Parses a text that is a JSON array or object; `None` if it is not.
+    pub(crate) fn of_json(text: &str) -> Option<Result<Self, String>> {
+        if !text.trim_start().starts_with(['[', '{']) {
+            return None;
+        }
+        let value = serde_json::from_str::<Value>(text).ok()?;
+        Some(Self::of_value(&value))
     }
 
-    pub(crate) fn value(&self, scope: &Scope<'_>) -> Value {
-        self.eval(scope).into_owned()
-    }
-
-    pub(crate) fn eval<'a>(&'a self, scope: &Scope<'a>) -> Cow<'a, Value> {
-        let computed = match self {
-            Self::Literal(value) => return Cow::Borrowed(value),
-            Self::Name(name) => return scope.get(name),
-            Self::Field(of, name) => {
-                return match of.eval(scope) {
-                    Cow::Borrowed(of) => Cow::Borrowed(of.get(name).unwrap_or(&NULL)),
-                    Cow::Owned(mut of) => {
-                        let field = of.get_mut(name).map(Value::take);
-                        Cow::Owned(field.unwrap_or_default())
-                    }
+    fn of_value(value: &Value) -> Result<Self, String> {
+        Ok(match value {
+            Value::String(text) => Self::of_text(text)?,
+            Value::Array(list) => match list.as_slice() {
+                [Value::String(begin), element] if begin.starts_with("$for ") => {
+                    let list = &begin["$for ".len()..];
+                    let named = list.split_once(" in ");
+                    let named = named.filter(|(name, _)| is_name(name));
+                    let (name, list) = named.unwrap_or(("item", list));
+                    let element = Self::of_value(element)?;
+                    Self::Each(name.to_owned(), Expr::parse(list)?, Box::new(element))
+                }
+                _ => Self::List(list.iter().map(Self::of_value).collect::<Result<_, _>>()?),
+            },
+            Value::Object(object) => {
+                let field = |(key, value): (&String, &Value)| {
+                    let key = if let Some(condition) = key.strip_prefix("$if ") {
+                        Key::If(Expr::parse(condition)?)
+                    } else if let Some(name) = key.strip_suffix('?') {
+                        Key::NotNull(name.to_owned())
+                    } else {
+                        Key::Always(key.clone())
+                    };
+                    Ok::<_, String>((key, Self::of_value(value)?))
                 };
+                Self::Object(object.iter().map(field).collect::<Result<_, _>>()?)
             }
-            Self::Index(of, at) => {
-                let at = at.eval(scope);
-                return match of.eval(scope) {
-                    Cow::Borrowed(of) => Cow::Borrowed(element(of, &at).unwrap_or(&NULL)),
-                    Cow::Owned(of) => Cow::Owned(element(&of, &at).cloned().unwrap_or_default()),
-                };
+            fixed => Self::Fixed(fixed.clone()),
+        })
+    }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (inner, after) = after.split_once('}').ok_or("a `{` without its `}`")?;
+            if !before.is_empty() {
+                pieces.push(Piece::Text(before.to_owned()));
             }
-            Self::List(list) => list.iter().map(|one| one.value(scope)).collect(),
-            Self::Not(inner) => json!(!inner.is_true(scope)),
-            Self::Binary(left, op, right) => return binary(left, op.0, right, scope),
-            Self::Call(name, arguments) => functions::call(name, arguments, scope),
-            Self::Template(template) => template.render(scope),
-        };
-        Cow::Owned(computed)
-    }
-}
-
-fn element<'a>(of: &'a Value, at: &Value) -> Option<&'a Value> {
-    match at {
-        Value::String(key) => of.get(key),
-        _ => of.get(at.as_u64()? as usize),
-    }
-}
-
-pub(crate) fn truthy(value: &Value) -> bool {
-    !matches!(value, Value::Null | Value::Bool(false))
-}
-
-fn binary<'a>(left: &'a Expr, op: &str, right: &'a Expr, scope: &Scope<'a>) -> Cow<'a, Value> {
-    let first = left.eval(scope);
-    match op {
-        "or" if truthy(&first) => return Cow::Owned(json!(true)),
-        "and" if !truthy(&first) => return Cow::Owned(json!(false)),
-        "??" if !first.is_null() => return first,
-        "??" => return right.eval(scope),
-        _ => {}
-    }
-    let second = right.eval(scope);
-    let numbers = first.as_f64().zip(second.as_f64());
-    let compare = |test: fn(f64, f64) -> bool| json!(numbers.is_some_and(|(a, b)| test(a, b)));
-    let compute = |f: fn(f64, f64) -> f64| numbers.map_or(Value::Null, |(a, b)| number(f(a, b)));
-    Cow::Owned(match op {
-        "or" | "and" => json!(truthy(&second)),
-        "=" => json!(equal(&first, &second)),
-        "!=" => json!(!equal(&first, &second)),
-        "<" => compare(|a, b| a < b),
-        "<=" => compare(|a, b| a <= b),
-        ">" => compare(|a, b| a > b),
-        ">=" => compare(|a, b| a >= b),
-        "+" => match (&*first, &*second) {
-            (Value::String(_), _) | (_, Value::String(_)) => json!(plain(&first) + &plain(&second)),
-            (Value::Array(a), Value::Array(b)) => json!([&a[..], b].concat()),
-            _ => compute(|a, b| a + b),
-        },
-        "-" => compute(|a, b| a - b),
-        "*" => compute(|a, b| a * b),
-        "/" => compute(|a, b| a / b),
-        "%" => compute(|a, b| a % b),
-        _ => json!(match (&*first, &*second) {
-            (one, Value::Array(list)) => list.iter().any(|known| equal(known, one)),
-            (Value::String(key), Value::Object(object)) => object.contains_key(key),
-            (Value::String(part), Value::String(text)) => text.contains(part.as_str()),
-            _ => false,
-        }),
-    })
-}
-
-/// A value as text: a string without quotes, null as nothing.
-pub(crate) fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
-pub(crate) fn equal(a: &Value, b: &Value) -> bool {
-    match (a.as_f64(), b.as_f64()) {
-        (Some(a), Some(b)) => a == b,
-        _ => a == b,
-    }
-}
-
-/// A number as JSON, an integer if it is one.
-pub(crate) fn number(n: f64) -> Value {
-    if n.fract() == 0.0 && n.abs() < 9e15 {
-        json!(n as i64)
-    } else {
-        json!(n)
+            pieces.push(Piece::Expr(Expr::parse(inner)?));
+            rest = after;
+        }
+        if pieces.is_empty() {
+            return Ok(Self::Fixed(Value::String(text.to_owned())));
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Text(rest.to_owned()));
+        }
+        Ok(match pieces.as_slice() {
+            [Piece::Expr(only)] => Self::Expr(only.clone()),
+            _ => Self::Text(pieces),
+        })
     }
 }
 
@@ -300,29 +290,6 @@ impl<'a> Parser<'a> {
                 self.expect(end)?;
                 return Ok(list);
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Map, Value, json};
-
-    use super::*;
-
-    #[test]
-    fn expressions_and_templates_are_evaluated() {
-        let body = json!({"n": 3, "size": "64x32", "list": [{"a": 1}, {"a": 2}], "off": false});
-        for row in include_str!("../../tests/cases/expressions.jsonl").lines() {
-            let row: Value = serde_json::from_str(row).expect("a text and its value");
-            let (vars, tables) = (Map::new(), Map::new());
-            let text = row[0]
-                .as_str()
-                .map_or_else(|| row[0].to_string(), str::to_owned);
-            let value =
-                Expr::try_from(text).map(|expr| expr.value(&Scope::new(&vars, &body, &tables)));
-            // An expression that cannot be parsed has no value.
-            assert_eq!(value.ok().as_ref(), row.get(1), "{row}");
         }
     }
 }
