@@ -17,6 +17,7 @@ mod postgres;
 mod process;
 mod repo;
 mod rng;
+mod rustc;
 mod sbom;
 mod sdk;
 mod soak;

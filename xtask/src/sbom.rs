@@ -44,7 +44,7 @@ pub(crate) fn write(out: &Path) -> Outcome {
 
 /// The document of this repository, for the machine that this runs on.
 fn document() -> Result<Value, String> {
-    let host = crate::dist::host_triple()?;
+    let host = crate::rustc::host_triple()?;
     let mut cargo = process::cargo();
     cargo.current_dir(repo::root());
     cargo.args(["metadata", "--format-version", "1", "--locked"]);

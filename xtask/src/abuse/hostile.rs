@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::Victim;
+use super::victim::Victim;
 use crate::http::{Client, HttpRequest};
 
 type Attack = Pin<Box<dyn Future<Output = Vec<JoinHandle<()>>> + Send>>;
@@ -39,47 +39,6 @@ pub(super) const HOSTILE_CLIENTS: &[HostileClient] = &[
 
 const fn client(name: &'static str, attack: fn(Arc<Victim>) -> Attack) -> HostileClient {
     HostileClient { name, attack }
-}
-
-impl Victim {
-    fn head(&self, path: &str, headers: &str) -> String {
-        let (address, key) = (&self.address, &self.key);
-        format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}\r\n"
-        )
-    }
-
-    fn is_over(&self) -> bool {
-        *self.stop.borrow()
-    }
-
-    async fn connect(&self) -> Option<TcpStream> {
-        TcpStream::connect(&self.address).await.ok()
-    }
-
-    /// Submits an image task; whether it was accepted.
-    async fn submit(&self, http: &Client, body: &Value) -> bool {
-        let url = format!("http://{}/v1/images/generations", self.address);
-        let sent = http.send(&self.key, HttpRequest::json(url, body)).await;
-        sent.is_ok_and(|response| response.status.is_success())
-    }
-
-    /// Submits `count` tasks, 16 at a time; returns when the last one was answered.
-    async fn submit_many(self: &Arc<Self>, count: usize, body: &Value) {
-        let mut workers = Vec::new();
-        for _ in 0..16 {
-            let (victim, body) = (Arc::clone(self), body.clone());
-            workers.push(tokio::spawn(async move {
-                let http = Client::new();
-                for _ in 0..count.div_ceil(16) {
-                    victim.submit(&http, &body).await;
-                }
-            }));
-        }
-        for worker in workers {
-            let _ = worker.await;
-        }
-    }
 }
 
 fn image(prompt: &str) -> Value {

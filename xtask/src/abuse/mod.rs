@@ -3,6 +3,7 @@
 
 mod honest;
 mod hostile;
+mod victim;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::gateway::{self, Gateway};
 use crate::{Outcome, bench};
 use honest::Observed;
 use hostile::HOSTILE_CLIENTS;
+use victim::Victim;
 
 const SETTINGS: &str = r#"
 [media]
@@ -46,16 +48,6 @@ pub(crate) struct Options {
     /// The program to attack, instead of building it
     #[arg(long)]
     binary: Option<PathBuf>,
-}
-
-/// A gateway under attack, as a hostile client sees it.
-pub(super) struct Victim {
-    address: String,
-    /// The API key of the hostile client.
-    key: String,
-    tasks: usize,
-    /// Becomes true when the attack is to end.
-    stop: watch::Receiver<bool>,
 }
 
 /// Runs every hostile client; fails if an honest request failed.

@@ -15,15 +15,6 @@ const CAP: i64 = 90;
 /// Upper bound of the prompt tokens.
 const PROMPT: i64 = 200;
 
-/// What the chats of an account cost, in billionths.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ChatCosts {
-    /// Of complete responses.
-    pub(super) known: i64,
-    /// Upper bound for the responses that were cut off.
-    pub(super) at_most_more: i64,
-}
-
 /// Has a chat; observations what it costs.
 pub(super) async fn chat(
     rng: &mut Rng,
@@ -88,27 +79,4 @@ fn usage(answer: &HttpResponse, stream: bool) -> Option<[i64; 2]> {
     };
     let tokens = |name| record["usage"][name].as_i64();
     Some([tokens("prompt_tokens")?, tokens("completion_tokens")?])
-}
-
-impl ChatCosts {
-    /// Whether `used` of an account is what its tasks and chats cost.
-    pub(super) fn allows(&self, used: i64, tasks: i64) -> bool {
-        let min = tasks + self.known;
-        (min..=min + self.at_most_more).contains(&used)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chats_that_were_cut_off_may_cost_up_to_their_bound() {
-        let costs = ChatCosts {
-            known: 10,
-            at_most_more: 5,
-        };
-        assert!(costs.allows(110, 100) && costs.allows(115, 100));
-        assert!(!costs.allows(109, 100) && !costs.allows(116, 100));
-    }
 }

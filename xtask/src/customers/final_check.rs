@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::accounts::{Account, Service};
-use super::chats::ChatCosts;
+use super::chat_costs::ChatCosts;
 use super::customer::{check_image, download, path};
 use super::observations::{Observations, count};
 use super::record_check::{End, check_record, end, nanos};

@@ -2,6 +2,7 @@
 //! everything that they were told.
 
 mod accounts;
+mod chat_costs;
 mod chats;
 mod customer;
 mod final_check;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::chats::ChatCosts;
+use super::chat_costs::ChatCosts;
 use super::record_check::Cancel;
 use super::submission::Submission;
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::host_triple;
 use crate::Outcome;
 use crate::deb::newest_glibc;
 use crate::process::output;
+use crate::rustc::host_triple;
 
 /// Checks that `cargo zigbuild` can be run.
 ///

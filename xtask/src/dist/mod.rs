@@ -1,6 +1,7 @@
 //! `cargo xtask dist`: builds the binary that is shipped: fat LTO and profile-guided optimisation (PGO), trained in the same run, with
 //! its list of packages and their checksums. The same commit, compiler and profile give the same bytes, wherever they are built.
 
+mod build;
 mod cross;
 mod reproducible;
 
@@ -10,8 +11,10 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::process::{self, TempDir, output};
+use crate::process::{TempDir, output};
+use crate::rustc::{host_triple, sysroot};
 use crate::{Outcome, bench, gateway, repo, sbom};
+use build::{Linked, PROFILE, absolute, build, cargo_build, create_folder, run_build};
 
 /// The releases of LLVM whose `llvm-profdata` reads the profiles of rustc 1.95 or newer.
 const LLVM_VERSIONS: std::ops::RangeInclusive<u32> = 22..=40;
@@ -37,12 +40,6 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "target")]
     check_reproducible: bool,
 }
-
-/// Where sources and packages are, as the binary knows them.
-const SOURCE: &str = "/source";
-const PACKAGES: &str = "/packages";
-/// The profile, its name in `target/dist`.
-const PROFILE: &str = "gateway.profdata";
 
 /// Builds an instrumented gateway, trains it with the bench's loads, builds again with the recorded profile, and writes
 /// `tollgate`, `gateway.profdata`, `tollgate.cdx.json` and `SHA256SUMS` to `target/dist`.
@@ -127,10 +124,6 @@ fn build_for(triple: &str, glibc: Option<&str>, profile: Option<&Path>) -> Outco
     Ok(())
 }
 
-fn absolute(file: &Path) -> Result<PathBuf, String> {
-    fs::canonicalize(file).map_err(|e| format!("{}: {e}", file.display()))
-}
-
 /// Builds an instrumented gateway, runs the bench's loads against it and writes the merged `profile`. Returns the name of a function, as the
 /// profile has it.
 ///
@@ -171,78 +164,6 @@ fn train(
     Ok(measured_symbol)
 }
 
-/// For which machines a program is linked.
-#[derive(Clone, Copy)]
-struct Linked<'a> {
-    triple: &'a str,
-    /// The oldest glibc that it runs with; `None` for this machine's.
-    glibc: Option<&'a str>,
-}
-
-/// Builds `tollgate` of the sources in `source` with the profile `dist` and returns the path of the program.
-fn build(
-    source: &Path,
-    target: &Path,
-    rustflags: &str,
-    linked: &Linked<'_>,
-) -> Result<PathBuf, String> {
-    let mut cargo = cargo_build(source, target, rustflags, linked)?;
-    run_build(&mut cargo, target, linked.triple)
-}
-
-/// The command of [`build`]. The target is named, because cargo then leaves build scripts and procedural macros without `rustflags`. It is the same profile every
-/// time: cargo hashes the profile's settings into the names of all functions, and LLVM finds a function's counters by its name.
-fn cargo_build(
-    source: &Path,
-    target: &Path,
-    rustflags: &str,
-    linked: &Linked<'_>,
-) -> Result<Command, String> {
-    let paths = replaced_paths(source, target)?;
-    let rust: Vec<String> = paths
-        .iter()
-        .map(|(path, replacement)| format!("--remap-path-prefix={path}={replacement}"))
-        .collect();
-    let c: Vec<String> = paths
-        .iter()
-        .map(|(path, replacement)| format!("-ffile-prefix-map={path}={replacement}"))
-        .collect();
-    let committed =
-        output(
-            Command::new("git")
-                .current_dir(repo::root())
-                .args(["log", "-1", "--format=%ct"]),
-        )?;
-    let Linked { triple, glibc } = *linked;
-    let mut cargo = process::cargo();
-    cargo
-        .current_dir(source)
-        // Zig links for a version of glibc that is named behind the target.
-        .arg(if glibc.is_some() { "zigbuild" } else { "build" })
-        .args(["--locked", "--profile", "dist", "--package"])
-        .args(["tollgate-server", "--target"])
-        .arg(glibc.map_or(triple.to_owned(), |version| format!("{triple}.{version}")))
-        .arg("--target-dir")
-        .arg(target)
-        .env("RUSTFLAGS", format!("{rustflags} {}", rust.join(" ")))
-        .env("CFLAGS", c.join(" "))
-        .env("SOURCE_DATE_EPOCH", committed.trim())
-        .envs(match glibc {
-            Some(_) => None,
-            None => cross::linker_variable(triple),
-        });
-    Ok(cargo)
-}
-
-/// Runs [`cargo_build`] and returns the path of the program.
-fn run_build(cargo: &mut Command, target: &Path, triple: &str) -> Result<PathBuf, String> {
-    match cargo.status() {
-        Ok(status) if status.success() => Ok(target.join(triple).join("dist/tollgate")),
-        Ok(_) => Err("the build failed".to_owned()),
-        Err(e) => Err(format!("cannot run cargo: {e}")),
-    }
-}
-
 /// The compiled library of [`PROBE_SYMBOL`], beside the program.
 fn library(program: &Path) -> Result<PathBuf, String> {
     let folder = program.with_file_name("deps");
@@ -253,21 +174,6 @@ fn library(program: &Path) -> Result<PathBuf, String> {
         name.starts_with("libtollgate_core-") && name.ends_with(".rlib")
     });
     found.ok_or_else(|| format!("{}: no library of tollgate-core", folder.display()))
-}
-
-/// Folders of this machine, each with what stands for it in the binary. A later one wins where two fit.
-fn replaced_paths(source: &Path, target: &Path) -> Result<[(String, &'static str); 4], String> {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo_home = cargo_home.unwrap_or_else(|| Path::new(&home).join(".cargo"));
-    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
-    let text = |path: &Path| path.display().to_string();
-    Ok([
-        (text(source), SOURCE),
-        (text(target), "/target"),
-        (text(&cargo_home), PACKAGES),
-        (sysroot.trim().to_owned(), "/rust"),
-    ])
 }
 
 /// The mangled name, with its hash, of a function that both builds contain, in a program or a library.
@@ -309,23 +215,11 @@ fn write_checksums(files: &[PathBuf], sums: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-fn create_folder(folder: &Path) -> Outcome {
-    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
-}
-
-/// The target that this machine's programs are compiled for.
-pub(crate) fn host_triple() -> Result<String, String> {
-    let version = output(Command::new("rustc").arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.ok_or("`rustc -vV` names no host")?;
-    Ok(host.to_owned())
-}
-
 /// `llvm-profdata` of rustup's component `llvm-tools`, else the newest of the system.
 fn find_llvm_profdata() -> Result<PathBuf, String> {
-    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let sysroot = sysroot()?;
     let tools = format!("lib/rustlib/{}/bin/llvm-profdata", host_triple()?);
-    let rustup = PathBuf::from(sysroot.trim()).join(tools);
+    let rustup = PathBuf::from(sysroot).join(tools);
     let debian = LLVM_VERSIONS
         .rev()
         .map(|version| format!("/usr/lib/llvm-{version}/bin/llvm-profdata").into());
@@ -372,7 +266,7 @@ mod tests {
         let folder = TempDir::new("paths").unwrap();
         let source = folder.path().join("main.rs");
         fs::write(&source, "fn main() { panic!(\"{}\", file!()) }").unwrap();
-        let paths = replaced_paths(&repo::root(), folder.path()).unwrap();
+        let paths = build::replaced_paths(&repo::root(), folder.path()).unwrap();
         let mut rustc = Command::new("rustc");
         rustc.current_dir(folder.path()).arg(&source);
         for (path, replacement) in &paths {

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Linked, PROFILE, absolute, build, create_folder, cross};
+use super::build::{Linked, PROFILE, absolute, build, create_folder};
+use super::cross;
 use crate::process::output;
 use crate::{Outcome, gateway, repo};
 

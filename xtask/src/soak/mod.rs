@@ -10,56 +10,23 @@
 mod bad_provider;
 mod chaos;
 mod full_disk;
+mod options;
 mod setup;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use tollgate_fakes::Fake;
 
 use crate::customers::{Customer, Observations, audit_and_stop, final_check};
 use crate::http::Client;
 use crate::rng::Rng;
 use crate::{Outcome, abuse, gateway};
+use options::Database;
+pub(crate) use options::Options;
 use setup::Setup;
 
 const CUSTOMERS: usize = 8;
-
-#[derive(clap::Args)]
-pub(crate) struct Options {
-    /// How long to keep up the load
-    #[arg(long, default_value_t = 60)]
-    seconds: u64,
-    /// Where the gateway keeps its records
-    #[arg(long, value_enum, default_value_t = Database::Sqlite)]
-    database: Database,
-    /// How many gateways share the database (more than one needs postgres)
-    #[arg(long, default_value_t = 1)]
-    nodes: usize,
-    /// The program to test, instead of building it
-    #[arg(long)]
-    binary: Option<PathBuf>,
-    /// Let hostile clients attack beside the honest ones, one after the other
-    #[arg(long)]
-    hostile: bool,
-    /// Put a provider that misbehaves in ever new ways before the sandbox
-    #[arg(long)]
-    bad_provider: bool,
-    /// Keep the files (and SQLite's database) on a file system of so many MB, and fill it up now and then (needs root)
-    #[arg(long, value_name = "N")]
-    disk_mb: Option<u64>,
-    /// Make the same choices as the run that printed this number
-    #[arg(long)]
-    seed: Option<u64>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Database {
-    Sqlite,
-    Postgres,
-}
 
 /// Starts everything, lets it run, closes the books.
 pub(crate) fn run(options: Options) -> Outcome {

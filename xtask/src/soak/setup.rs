@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::bad_provider;
 use super::full_disk::Disk;
-use super::{Database, Options};
+use super::options::{Database, Options};
 use crate::customers::{PRICES, Service, create_accounts};
 use crate::gateway::{Gateway, target_folder};
 use crate::postgres::{self, Postgres};

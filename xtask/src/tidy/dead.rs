@@ -1,6 +1,6 @@
 //! Nothing is left lying about: no silenced warnings about unused code, no gaps, no notes to self.
 
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 
 /// Words that stand for something unfinished, in halves so that this file does not hold them.
 const WORDS: &[(&str, &str)] = &[
@@ -28,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn unfinished_code_is_found() {
@@ -36,7 +36,7 @@ mod tests {
             "//! H.\n#[allow({}{})]\nfn f() {{ {}{}) }}\n",
             "dead_", "code", "to", "do!("
         );
-        let found = tidy::check(super::check, &[("crates/a/src/lib.rs", &text)]);
+        let found = subject::check(super::check, &[("crates/a/src/lib.rs", &text)]);
         assert_eq!(found.len(), 2);
         assert!(found[0].starts_with("crates/a/src/lib.rs:2: "));
         assert!(found[1].starts_with("crates/a/src/lib.rs:3: "));

@@ -3,7 +3,7 @@
 
 use toml::{Table, Value};
 
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 use crate::repo::File;
 
 /// What one crate may use.
@@ -157,10 +157,10 @@ fn line_of(text: &str, key: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     fn found(manifest: &str) -> Vec<String> {
-        tidy::check(super::check, &[("crates/x/Cargo.toml", manifest)])
+        subject::check(super::check, &[("crates/x/Cargo.toml", manifest)])
     }
 
     #[test]

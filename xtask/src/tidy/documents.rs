@@ -1,6 +1,6 @@
 //! Documents that the code or the documents name are in the repository: nobody is sent to read what is not there.
 
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -37,7 +37,7 @@ fn named_documents(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn documents_that_are_missing_are_found() {
@@ -50,6 +50,6 @@ mod tests {
             ("README.md", "\n"),
         ];
         let expected = ["crates/a/src/lib.rs:1: names `SECRET.md`, which is not in the repository"];
-        assert_eq!(tidy::check(super::check, &files), expected);
+        assert_eq!(subject::check(super::check, &files), expected);
     }
 }

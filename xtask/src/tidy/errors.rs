@@ -7,7 +7,7 @@ use syn::visit::{self, Visit};
 use syn::{Arm, Expr, ExprCall, ExprTuple, Lit};
 
 use super::source::marks_test;
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 use crate::repo::File;
 
 const PAGE: &str = "docs/errors.md";
@@ -209,7 +209,7 @@ impl<'ast> Visit<'ast> for Codes<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     const ADMIN: &str = "//! A.\nfn f() { AdminError::new(S, \"stale\", m); x::AdminError::conflict(\"busy\", m) }\n\
         #[cfg(test)] mod tests { fn t() { AdminError::conflict(\"test_only\", m) } }\n";
@@ -230,6 +230,6 @@ mod tests {
             "docs/errors.md:9: error code `stale` needs a cause and what to do",
             "docs/errors.md:10: error code `gone` does not exist",
         ];
-        assert_eq!(tidy::check(super::check, &files), expected);
+        assert_eq!(subject::check(super::check, &files), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Every Rust file begins by saying what it is for.
 
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     let bare = subject.tree.rust().filter(|f| !f.text.starts_with("//!"));
@@ -10,7 +10,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn a_file_without_a_header_is_found() {
@@ -19,7 +19,7 @@ mod tests {
             ("crates/a/src/b.rs", "// Says nothing.\n"),
             ("elsewhere/c.rs", "fn c() {}\n"),
         ];
-        let found = tidy::check(super::check, &files);
+        let found = subject::check(super::check, &files);
         assert_eq!(
             found,
             ["crates/a/src/b.rs:1: begins without a `//!` header"]

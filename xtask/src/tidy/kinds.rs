@@ -2,7 +2,7 @@
 //! has before it. Found by the names of the kinds standing alone in a string.
 
 use super::source::{strings, test_lines};
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 
 /// The channel kinds (docs/channels.md).
 const KINDS: &[&str] = &[
@@ -73,7 +73,7 @@ fn check_but(subject: &Subject<'_>, exceptions: &[Allowed]) -> Vec<Violation> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn kinds_are_found_outside_their_folders_and_tests() {
@@ -83,15 +83,15 @@ mod tests {
             ("crates/tollgate-server/src/lib.rs", code),
             ("crates/tollgate-upstream/src/lib.rs", code),
         ];
-        let found = tidy::check(|s| super::check_but(s, &[]), &files);
+        let found = subject::check(|s| super::check_but(s, &[]), &files);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("crates/tollgate-server/src/lib.rs:1: names"));
 
         const FITS: &[super::Allowed] = &[("crates/tollgate-server/src/lib.rs", "fal", "a test")];
         const IDLE: &[super::Allowed] = &[("crates/tollgate-server/src/lib.rs", "ark", "a test")];
-        let found = tidy::check(|s| super::check_but(s, FITS), &files);
+        let found = subject::check(|s| super::check_but(s, FITS), &files);
         assert!(found.is_empty(), "{found:?}");
-        let found = tidy::check(|s| super::check_but(s, IDLE), &files);
+        let found = subject::check(|s| super::check_but(s, IDLE), &files);
         assert_eq!(found.len(), 2, "the use and the idle exception: {found:?}");
     }
 }

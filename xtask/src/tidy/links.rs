@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::modules::join;
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 use crate::repo::File;
 
 /// A link of a document: its line and where it points.
@@ -109,7 +109,7 @@ fn slug(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn links_in_code_are_no_links() {
@@ -133,6 +133,6 @@ mod tests {
             "docs/a.md:2: link to `gone.md`, which is not there",
             "docs/b.md:1: no document links here",
         ];
-        assert_eq!(tidy::check(super::check, &files), expected);
+        assert_eq!(subject::check(super::check, &files), expected);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 use crate::repo::File;
 
 /// Where the metrics are registered.
@@ -85,7 +85,7 @@ const fn is_name_byte(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn names_that_do_not_exist_and_missing_runbooks_are_found() {
@@ -114,6 +114,6 @@ mod tests {
             "packaging/prometheus/alerts.yaml:1: no runbook for `Gone`",
             "docs/runbooks.md:1: no alert `Old`",
         ];
-        assert_eq!(tidy::check(super::check, &files), expected);
+        assert_eq!(subject::check(super::check, &files), expected);
     }
 }

@@ -11,41 +11,18 @@ mod links;
 mod metrics;
 mod modules;
 mod money;
+mod orphans;
 mod packaging;
 mod places;
 mod sizes;
 mod source;
+mod subject;
 mod vocabulary;
 
 use crate::Outcome;
 use crate::repo::{self, Tree};
 use modules::Modules;
-
-/// One finding.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Violation {
-    path: String,
-    line: usize,
-    what: String,
-}
-
-impl Violation {
-    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            what: what.into(),
-        }
-    }
-}
-
-/// What a check looks at: all files, and which of the Rust files are modules, tests or orphans.
-struct Subject<'a> {
-    tree: &'a Tree,
-    modules: &'a Modules,
-}
-
-type Check = fn(&Subject<'_>) -> Vec<Violation>;
+use subject::{Check, Subject, Violation};
 
 /// Every check.
 const CHECKS: &[Check] = &[
@@ -53,7 +30,7 @@ const CHECKS: &[Check] = &[
     sizes::check,
     dependencies::check,
     dead::check,
-    modules::check,
+    orphans::check,
     links::check,
     metrics::check,
     money::check,
@@ -85,19 +62,4 @@ pub(crate) fn run() -> Outcome {
         }
         n => Err(format!("tidy: {n} to mend")),
     }
-}
-
-/// Runs one check over files made up by a test.
-#[cfg(test)]
-fn check(check: Check, files: &[(&str, &str)]) -> Vec<String> {
-    let tree = Tree::of(files);
-    let modules = Modules::of(&tree);
-    let subject = Subject {
-        tree: &tree,
-        modules: &modules,
-    };
-    let found = check(&subject).into_iter();
-    found
-        .map(|v| format!("{}:{}: {}", v.path, v.line, v.what))
-        .collect()
 }

@@ -1,5 +1,4 @@
-//! Which Rust files are modules of a crate, and which of them are tests. A file that no crate
-//! reaches is a finding: the compiler never sees it.
+//! Which Rust files are modules of a crate, and which of them are tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +7,11 @@ use syn::{Expr, ExprLit, Item, ItemMod, Lit, Meta};
 use toml::{Table, Value};
 
 use super::source::marks_test;
-use super::{Subject, Violation};
 use crate::repo::{File, Tree, folder};
 
 /// The files that the compiler reaches, and whether it only reaches them for tests.
 pub(super) struct Modules {
-    reached: BTreeMap<String, bool>,
+    pub(super) reached: BTreeMap<String, bool>,
 }
 
 impl Modules {
@@ -61,21 +59,6 @@ impl Modules {
             self.visit(tree, &path, is_test, false);
         }
     }
-}
-
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
-    let reached = &subject.modules.reached;
-    let mut found = Vec::new();
-    for file in subject.tree.rust() {
-        if let Err(e) = syn::parse_file(&file.text) {
-            let line = e.span().start().line;
-            found.push(Violation::new(&file.path, line, format!("not Rust: {e}")));
-        } else if !reached.contains_key(&file.path) {
-            let what = "no module of any crate: declare it or delete it";
-            found.push(Violation::new(&file.path, 1, what));
-        }
-    }
-    found
 }
 
 /// The paths that each `mod name;` may mean, and whether it is for tests only.
@@ -214,7 +197,6 @@ fn named_targets(manifest: &str) -> Vec<(String, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy;
 
     #[test]
     fn every_way_to_declare_a_module_is_followed() {
@@ -247,20 +229,6 @@ mod tests {
         assert!(all_but_orphan.clone().all(|path| reached.contains(&path)));
         let tests: Vec<&str> = all_but_orphan.filter(|p| modules.is_test(p)).collect();
         assert_eq!(tests, ["crates/a/src/f.rs", "crates/a/odd/all.rs"]);
-    }
-
-    #[test]
-    fn an_orphan_and_a_broken_file_are_found() {
-        let files = [
-            ("crates/a/Cargo.toml", ""),
-            ("crates/a/src/lib.rs", ""),
-            ("crates/a/src/orphan.rs", ""),
-            ("crates/a/src/broken.rs", "fn ("),
-        ];
-        let found = tidy::check(super::check, &files);
-        assert_eq!(found.len(), 2);
-        assert!(found[0].starts_with("crates/a/src/broken.rs:1: not Rust"));
-        assert!(found[1].starts_with("crates/a/src/orphan.rs:1: no module"));
     }
 
     #[test]

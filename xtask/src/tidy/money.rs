@@ -1,7 +1,7 @@
 //! Only the ledger module moves money: no SQL text outside of it changes a balance or inserts ledger entries.
 
 use super::source::{strings, test_lines};
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 use crate::repo::File;
 
 /// The columns that only the ledger module sets.
@@ -111,7 +111,7 @@ fn words(sql: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn statements_that_move_money_are_recognised() {
@@ -156,7 +156,7 @@ mod tests {
                 "create table a;\n\nupdate keys set used = 0;\n",
             ),
         ];
-        let found = tidy::check(super::check, &files);
+        let found = subject::check(super::check, &files);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("crates/tollgate-store/migrations/1.sql:3: "));
         assert!(found[1].starts_with("crates/tollgate-store/src/users.rs:1: "));

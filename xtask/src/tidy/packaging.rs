@@ -3,7 +3,7 @@
 
 use toml::{Table, Value};
 
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
@@ -68,7 +68,7 @@ fn documentation_sources(code: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn other_versions_and_paths_that_the_image_lacks_are_found() {
@@ -91,6 +91,6 @@ mod tests {
             "packaging/container/Containerfile.dockerignore:1: leaves out `fuzz`, which the build reads",
             "packaging/container/Containerfile.dockerignore:1: leaves out `CHANGELOG.md`, which the build reads",
         ];
-        assert_eq!(tidy::check(super::check, &files), expected);
+        assert_eq!(subject::check(super::check, &files), expected);
     }
 }

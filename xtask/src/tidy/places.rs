@@ -1,7 +1,7 @@
 //! No file names a place that exists only here: the folder that the repository was worked on in,
 //! or the host of a package registry, which each machine configures for itself.
 
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 use crate::repo;
 
 /// Folders of the machines that the project is worked on, in halves so that this file does not
@@ -57,7 +57,7 @@ fn names_folder(line: &str, folder: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn places_of_one_machine_are_found() {
@@ -73,7 +73,7 @@ mod tests {
             "a.md:1: names a folder of one machine",
             "b/c.toml:1: names the host of a package registry",
         ];
-        assert_eq!(tidy::check(super::check, &files), expected);
+        assert_eq!(subject::check(super::check, &files), expected);
     }
 
     #[test]

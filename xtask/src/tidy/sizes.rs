@@ -5,7 +5,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 
 use super::source::marks_test;
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 
 const FILE_LINES: usize = 800;
 const FUNCTION_LINES: usize = 90;
@@ -82,7 +82,7 @@ impl<'ast> Visit<'ast> for Functions<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn long_files_and_functions_are_found_and_tests_are_not() {
@@ -101,6 +101,6 @@ mod tests {
             "crates/a/src/huge.rs:1: file of 801 lines, at most 800: split it by job",
             "crates/a/src/lib.rs:1: function `f` of 91 lines, at most 90",
         ];
-        assert_eq!(tidy::check(super::check, &files), expected);
+        assert_eq!(subject::check(super::check, &files), expected);
     }
 }

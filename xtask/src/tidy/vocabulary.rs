@@ -3,7 +3,7 @@
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use super::{Subject, Violation};
+use super::subject::{Subject, Violation};
 
 /// A banned word and what to write instead.
 type Word = (&'static str, &'static str);
@@ -220,7 +220,7 @@ fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy;
+    use crate::tidy::subject;
 
     #[test]
     fn names_are_split_into_words() {
@@ -251,7 +251,7 @@ mod tests {
             "crates/a/src/shelf.rs:1: file name with `shelf`: write `storage`",
             "docs/a.md:1: text with `picture`: write `image`",
         ];
-        let mut found = tidy::check(super::check, &files);
+        let mut found = subject::check(super::check, &files);
         found.sort();
         assert_eq!(found, expected);
     }

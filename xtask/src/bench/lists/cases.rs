@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Client;
+use super::client::Client;
 use super::data::DAYS;
 
 /// A sort of request.

@@ -2,6 +2,7 @@
 //! pages through lists.
 
 mod cases;
+mod client;
 mod data;
 mod traffic;
 
@@ -11,12 +12,11 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 
 use super::chat::Setup;
-use super::load::{Answer, Connection, request};
 use super::table::Table;
 use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
+use client::{ADMIN_KEY, Client};
 use data::Database;
 
-const ADMIN_KEY: &str = "bench-admin-key";
 /// Requests of each sort.
 const REQUESTS: usize = 100;
 /// What a list takes at most, in milliseconds, at the 99th percentile.
@@ -112,27 +112,6 @@ fn percentiles(mut times: Vec<Duration>) -> [f64; 3] {
         let time = times.get(at).copied().unwrap_or_default();
         time.as_secs_f64() * 1e3
     })
-}
-
-/// A kept connection to the admin API.
-struct Client(Connection);
-
-impl Client {
-    async fn open(address: &str) -> Result<Self, String> {
-        Connection::open(address).await.map(Self)
-    }
-
-    /// The JSON of a page.
-    async fn get(&mut self, path: &str) -> Result<serde_json::Value, String> {
-        let path = format!("/admin/v1{path}");
-        self.0.send(&request("GET", &path, ADMIN_KEY, "")).await?;
-        let Answer { head, body } = self.0.answer().await?;
-        let text = String::from_utf8_lossy(&body);
-        if !head.starts_with("HTTP/1.1 200") {
-            return Err(format!("{path}: {head} {text}"));
-        }
-        serde_json::from_str(&text).map_err(|e| format!("{path}: {e}"))
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::chat::Setup;
 use super::super::load::{self, Measured};
 use super::super::table::Table;
-use super::Client;
+use super::client::Client;
 
 const CONNECTIONS: usize = 16;
 /// Between two pages.

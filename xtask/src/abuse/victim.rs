@@ -1,0 +1,60 @@
+//! A gateway under attack.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::http::{Client, HttpRequest};
+
+/// A gateway under attack, as a hostile client sees it.
+pub(super) struct Victim {
+    pub(super) address: String,
+    /// The API key of the hostile client.
+    pub(super) key: String,
+    pub(super) tasks: usize,
+    /// Becomes true when the attack is to end.
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+impl Victim {
+    pub(super) fn head(&self, path: &str, headers: &str) -> String {
+        let (address, key) = (&self.address, &self.key);
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}\r\n"
+        )
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    pub(super) async fn connect(&self) -> Option<TcpStream> {
+        TcpStream::connect(&self.address).await.ok()
+    }
+
+    /// Submits an image task; whether it was accepted.
+    pub(super) async fn submit(&self, http: &Client, body: &Value) -> bool {
+        let url = format!("http://{}/v1/images/generations", self.address);
+        let sent = http.send(&self.key, HttpRequest::json(url, body)).await;
+        sent.is_ok_and(|response| response.status.is_success())
+    }
+
+    /// Submits `count` tasks, 16 at a time; returns when the last one was answered.
+    pub(super) async fn submit_many(self: &Arc<Self>, count: usize, body: &Value) {
+        let mut workers = Vec::new();
+        for _ in 0..16 {
+            let (victim, body) = (Arc::clone(self), body.clone());
+            workers.push(tokio::spawn(async move {
+                let http = Client::new();
+                for _ in 0..count.div_ceil(16) {
+                    victim.submit(&http, &body).await;
+                }
+            }));
+        }
+        for worker in workers {
+            let _ = worker.await;
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The client of the admin API.
+
+use super::super::load::{Answer, Connection, request};
+
+/// The key that the gateway is started with.
+pub(super) const ADMIN_KEY: &str = "bench-admin-key";
+
+/// A kept connection to the admin API.
+pub(super) struct Client(Connection);
+
+impl Client {
+    pub(super) async fn open(address: &str) -> Result<Self, String> {
+        Connection::open(address).await.map(Self)
+    }
+
+    /// The JSON of a page.
+    pub(super) async fn get(&mut self, path: &str) -> Result<serde_json::Value, String> {
+        let path = format!("/admin/v1{path}");
+        self.0.send(&request("GET", &path, ADMIN_KEY, "")).await?;
+        let Answer { head, body } = self.0.answer().await?;
+        let text = String::from_utf8_lossy(&body);
+        if !head.starts_with("HTTP/1.1 200") {
+            return Err(format!("{path}: {head} {text}"));
+        }
+        serde_json::from_str(&text).map_err(|e| format!("{path}: {e}"))
+    }
+}

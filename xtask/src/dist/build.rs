@@ -1,0 +1,115 @@
+//! Runs cargo so that the same sources give the same program wherever they are built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::cross;
+use crate::process::{self, output};
+use crate::rustc::sysroot;
+use crate::{Outcome, repo};
+
+/// Where sources and packages are, as the binary knows them.
+const SOURCE: &str = "/source";
+const PACKAGES: &str = "/packages";
+/// The profile, its name in `target/dist`.
+pub(super) const PROFILE: &str = "gateway.profdata";
+
+/// For which machines a program is linked.
+#[derive(Clone, Copy)]
+pub(super) struct Linked<'a> {
+    pub(super) triple: &'a str,
+    /// The oldest glibc that it runs with; `None` for this machine's.
+    pub(super) glibc: Option<&'a str>,
+}
+
+/// Builds `tollgate` of the sources in `source` with the profile `dist` and returns the path of the program.
+pub(super) fn build(
+    source: &Path,
+    target: &Path,
+    rustflags: &str,
+    linked: &Linked<'_>,
+) -> Result<PathBuf, String> {
+    let mut cargo = cargo_build(source, target, rustflags, linked)?;
+    run_build(&mut cargo, target, linked.triple)
+}
+
+/// The command of [`build`]. The target is named, because cargo then leaves build scripts and procedural macros without `rustflags`. It is the same profile every
+/// time: cargo hashes the profile's settings into the names of all functions, and LLVM finds a function's counters by its name.
+pub(super) fn cargo_build(
+    source: &Path,
+    target: &Path,
+    rustflags: &str,
+    linked: &Linked<'_>,
+) -> Result<Command, String> {
+    let paths = replaced_paths(source, target)?;
+    let rust: Vec<String> = paths
+        .iter()
+        .map(|(path, replacement)| format!("--remap-path-prefix={path}={replacement}"))
+        .collect();
+    let c: Vec<String> = paths
+        .iter()
+        .map(|(path, replacement)| format!("-ffile-prefix-map={path}={replacement}"))
+        .collect();
+    let committed =
+        output(
+            Command::new("git")
+                .current_dir(repo::root())
+                .args(["log", "-1", "--format=%ct"]),
+        )?;
+    let Linked { triple, glibc } = *linked;
+    let mut cargo = process::cargo();
+    cargo
+        .current_dir(source)
+        // Zig links for a version of glibc that is named behind the target.
+        .arg(if glibc.is_some() { "zigbuild" } else { "build" })
+        .args(["--locked", "--profile", "dist", "--package"])
+        .args(["tollgate-server", "--target"])
+        .arg(glibc.map_or(triple.to_owned(), |version| format!("{triple}.{version}")))
+        .arg("--target-dir")
+        .arg(target)
+        .env("RUSTFLAGS", format!("{rustflags} {}", rust.join(" ")))
+        .env("CFLAGS", c.join(" "))
+        .env("SOURCE_DATE_EPOCH", committed.trim())
+        .envs(match glibc {
+            Some(_) => None,
+            None => cross::linker_variable(triple),
+        });
+    Ok(cargo)
+}
+
+/// Runs [`cargo_build`] and returns the path of the program.
+pub(super) fn run_build(
+    cargo: &mut Command,
+    target: &Path,
+    triple: &str,
+) -> Result<PathBuf, String> {
+    match cargo.status() {
+        Ok(status) if status.success() => Ok(target.join(triple).join("dist/tollgate")),
+        Ok(_) => Err("the build failed".to_owned()),
+        Err(e) => Err(format!("cannot run cargo: {e}")),
+    }
+}
+
+/// Folders of this machine, each with what stands for it in the binary. A later one wins where two fit.
+pub(super) fn replaced_paths(source: &Path, target: &Path) -> Result<[(String, &'static str); 4], String> {
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.unwrap_or_else(|| Path::new(&home).join(".cargo"));
+    let sysroot = sysroot()?;
+    let text = |path: &Path| path.display().to_string();
+    Ok([
+        (text(source), SOURCE),
+        (text(target), "/target"),
+        (text(&cargo_home), PACKAGES),
+        (sysroot, "/rust"),
+    ])
+}
+
+pub(super) fn absolute(file: &Path) -> Result<PathBuf, String> {
+    fs::canonicalize(file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+pub(super) fn create_folder(folder: &Path) -> Outcome {
+    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
+}

@@ -1,0 +1,46 @@
+//! What a check looks at, and what it finds.
+
+use super::modules::Modules;
+use crate::repo::Tree;
+
+/// One finding.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Violation {
+    pub(super) path: String,
+    pub(super) line: usize,
+    pub(super) what: String,
+}
+
+impl Violation {
+    pub(super) fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            what: what.into(),
+        }
+    }
+}
+
+/// What a check looks at: all files, and which of the Rust files are modules, tests or orphans.
+pub(super) struct Subject<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) modules: &'a Modules,
+}
+
+/// A check.
+pub(super) type Check = fn(&Subject<'_>) -> Vec<Violation>;
+
+/// Runs one check over files made up by a test.
+#[cfg(test)]
+pub(super) fn check(check: Check, files: &[(&str, &str)]) -> Vec<String> {
+    let tree = Tree::of(files);
+    let modules = Modules::of(&tree);
+    let subject = Subject {
+        tree: &tree,
+        modules: &modules,
+    };
+    let found = check(&subject).into_iter();
+    found
+        .map(|v| format!("{}:{}: {}", v.path, v.line, v.what))
+        .collect()
+}
