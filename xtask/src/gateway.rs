@@ -17,8 +17,6 @@ use crate::{Outcome, repo};
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// A drain may take 40 s.
 const STOP_LIMIT: Duration = Duration::from_secs(45);
-/// For a gateway that nobody waits for.
-const PARTING_LIMIT: Duration = Duration::from_secs(5);
 
 /// Builds the release binary, unless there is one already; returns its path.
 pub(crate) fn binary(given: Option<PathBuf>) -> Result<PathBuf, String> {
@@ -235,7 +233,7 @@ impl Drop for Gateway {
         if let Some(server) = &mut self.server {
             // A paused one hears nothing else.
             let _ = signal(server, "CONT");
-            process::stop(server, "TERM", PARTING_LIMIT);
+            process::stop(server, "TERM", STOP_LIMIT);
         }
     }
 }

@@ -22,6 +22,16 @@ const LLVM_VERSIONS: std::ops::RangeInclusive<u32> = 22..=40;
 /// `tollgate_core::id::key_digest`, which every request with a key runs.
 const PROBE_SYMBOL: &str = "_ZN13tollgate_core2id10key_digest17h";
 
+/// Parts of names of functions that the loads run: of chats, streams, their translation, submissions and polls.
+const TRAINED: [&str; 6] = [
+    "15tollgate_server4chat7handler",
+    "15tollgate_server4chat6stream",
+    "15tollgate_server5tasks",
+    "13tollgate_chat",
+    "17tollgate_upstream",
+    "14tollgate_store",
+];
+
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Seconds that each training load lasts
@@ -160,6 +170,7 @@ fn train(
     let scratch = TempDir::within(target, "profile")?;
     let merged = scratch.path().join("merged.profdata");
     merge_counters(&llvm_profdata, &counters, &merged)?;
+    check_trained(&llvm_profdata, &merged)?;
     fs::copy(&merged, profile).map_err(|e| format!("{}: {e}", profile.display()))?;
     Ok(measured_symbol)
 }
@@ -196,6 +207,19 @@ fn merge_counters(llvm_profdata: &Path, counters: &Path, merged: &Path) -> Outco
     let mut command = Command::new(llvm_profdata);
     command.args(["merge", "--sparse", "--output"]).arg(merged);
     output(command.arg(counters)).map(|_| ())
+}
+
+/// Fails if no function of one of [`TRAINED`] has counters: a load did not run, or its gateway was killed before it wrote them. What is shipped would be
+/// slower without that being seen.
+fn check_trained(llvm_profdata: &Path, profile: &Path) -> Outcome {
+    let mut command = Command::new(llvm_profdata);
+    let functions = output(command.args(["show", "--all-functions"]).arg(profile))?;
+    match TRAINED.iter().find(|name| !functions.contains(**name)) {
+        Some(name) => Err(format!(
+            "the profile has no function of {name}: a load of the training did not count"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Writes the checksums of files in `sha256sum`'s format and returns the text.
