@@ -34,10 +34,11 @@ pub trait Format: Send + Sync {
         false
     }
 
-    /// The request with a limit of `cap` output tokens for each choice. The client gave none, or `null`.
+    /// The request with a limit of `cap` output tokens for each choice, which `summary` has then, too. The client gave none, or `null`.
     ///
     /// `None` if `body` is no JSON object.
-    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes>;
+    fn add_output_cap(&self, body: &Bytes, summary: &mut RequestSummary, cap: u64)
+    -> Option<Bytes>;
 
     /// The fields whose translation docs/chat/fields.md shows.
     fn field_probes(&self) -> FieldProbes;

@@ -4,6 +4,21 @@ use bytes::Bytes;
 use memchr::memmem;
 use serde_json::{Map, Value};
 
+use crate::format::RequestSummary;
+
+/// [`crate::Format::add_output_cap`] of a format whose limit is the member `name`, and whose summaries have no bits of members.
+pub(crate) fn set_cap(
+    body: &Bytes,
+    summary: &mut RequestSummary,
+    name: &str,
+    others: &[&str],
+    cap: u64,
+) -> Option<Bytes> {
+    let capped = set_member(body, name, others, cap)?;
+    summary.max_tokens = Some(cap);
+    Some(capped)
+}
+
 /// The request with `cap` as its member `name` and without the members `others`. `None` if `body` is no JSON object.
 pub(crate) fn set_member(body: &Bytes, name: &str, others: &[&str], cap: u64) -> Option<Bytes> {
     if std::iter::once(&name)
@@ -47,11 +62,22 @@ mod tests {
     fn a_cap_is_added_in_every_format() {
         for [format, body, expected] in rows::<[String; 3]>("output_caps") {
             let body = Bytes::from(body);
-            let capped = by_name(&format).unwrap().add_output_cap(&body, 7).unwrap();
+            let format = by_name(&format).unwrap();
+            let mut summary = RequestSummary::default();
+            let capped = format.add_output_cap(&body, &mut summary, 7).unwrap();
+            assert_eq!(summary.max_tokens, Some(7));
             let parse = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap();
-            assert_eq!(parse(&capped), parse(expected.as_bytes()), "{format}");
+            assert_eq!(
+                parse(&capped),
+                parse(expected.as_bytes()),
+                "{}",
+                format.name()
+            );
         }
         let list = Bytes::from_static(b"[1]");
-        assert_eq!(by_name("messages").unwrap().add_output_cap(&list, 7), None);
+        let mut summary = RequestSummary::default();
+        let messages = by_name("messages").unwrap();
+        assert_eq!(messages.add_output_cap(&list, &mut summary, 7), None);
+        assert_eq!(summary, RequestSummary::default());
     }
 }

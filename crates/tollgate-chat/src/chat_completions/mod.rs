@@ -28,7 +28,6 @@ use crate::format::{
     StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
-use crate::output_cap;
 
 pub(crate) use request_summary::has_plain_fields_only;
 
@@ -48,8 +47,13 @@ impl Format for ChatCompletions {
         &[r#""web_search_options""#, r#""plugins""#]
     }
 
-    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes> {
-        output_cap::set_member(body, "max_completion_tokens", &["max_tokens"], cap)
+    fn add_output_cap(
+        &self,
+        body: &Bytes,
+        summary: &mut RequestSummary,
+        cap: u64,
+    ) -> Option<Bytes> {
+        forward::add_output_cap(body, summary, cap)
     }
 
     fn field_probes(&self) -> FieldProbes {

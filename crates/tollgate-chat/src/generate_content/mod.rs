@@ -70,8 +70,13 @@ impl Format for GenerateContent {
         &[r#""cachedContent""#, r#""cached_content""#]
     }
 
-    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes> {
-        forward::add_output_cap(body, cap)
+    fn add_output_cap(
+        &self,
+        body: &Bytes,
+        summary: &mut RequestSummary,
+        cap: u64,
+    ) -> Option<Bytes> {
+        forward::add_output_cap(body, summary, cap)
     }
 
     fn field_probes(&self) -> FieldProbes {

@@ -56,8 +56,13 @@ impl Format for Messages {
         true
     }
 
-    fn add_output_cap(&self, body: &Bytes, cap: u64) -> Option<Bytes> {
-        output_cap::set_member(body, "max_tokens", &[], cap)
+    fn add_output_cap(
+        &self,
+        body: &Bytes,
+        summary: &mut RequestSummary,
+        cap: u64,
+    ) -> Option<Bytes> {
+        output_cap::set_cap(body, summary, "max_tokens", &[], cap)
     }
 
     fn field_probes(&self) -> FieldProbes {

@@ -149,10 +149,6 @@ fn limit_output(
     default_max_tokens: u64,
 ) -> Bytes {
     let cap = default_max_tokens.saturating_add(summary.thinking_budget.unwrap_or(0));
-    let capped = endpoint.format.add_output_cap(&raw, cap);
-    let Some(capped) = capped else { return raw };
-    summary.max_tokens = Some(cap);
-    // The bits of the members that it had do not describe it any more.
-    summary.members = 0;
-    capped
+    let capped = endpoint.format.add_output_cap(&raw, summary, cap);
+    capped.unwrap_or(raw)
 }

@@ -1,10 +1,12 @@
 //! Passes requests, responses and streams on between client and upstream of this format, changing only what must change.
 
+mod output_cap;
 mod request;
 mod response;
 mod response_scan;
 mod stream;
 
+pub(super) use output_cap::add_output_cap;
 pub(super) use request::forward_request;
 pub(super) use response::forward_response;
 pub(super) use stream::Forwarder;

@@ -3,10 +3,21 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use crate::format::RequestSummary;
 use crate::output_cap::{append_member, mentions};
 
-/// The request with a limit of `cap` output tokens. `None` if `body` is no JSON object.
-pub(crate) fn add_output_cap(body: &Bytes, cap: u64) -> Option<Bytes> {
+/// See [`crate::Format::add_output_cap`].
+pub(crate) fn add_output_cap(
+    body: &Bytes,
+    summary: &mut RequestSummary,
+    cap: u64,
+) -> Option<Bytes> {
+    let capped = set_cap(body, cap)?;
+    summary.max_tokens = Some(cap);
+    Some(capped)
+}
+
+fn set_cap(body: &Bytes, cap: u64) -> Option<Bytes> {
     const NAMES: [&str; 2] = ["generationConfig", "generation_config"];
     if !NAMES.iter().any(|name| mentions(body, name)) {
         return append_member(
