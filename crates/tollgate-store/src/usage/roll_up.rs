@@ -59,6 +59,15 @@ macro_rules! add_to_totals {
     };
 }
 /// SQLite has one writer, so all statements see the same rows. PostgreSQL may commit rows between two statements, so there it is one.
+///
+/// The rows are added up first: a total of each dimension and period is then added to once for many chats, not ten times for each.
+const LAST_PENDING_SQLITE: Sql = Sql::both("SELECT MAX(rowid) FROM usage_pending");
+const ADD_UP_PENDING_SQLITE: Sql = Sql::both(
+    "INSERT INTO usage_pending (hour, model, user_id, key_id, channel, cost, requests, tokens, images, seconds, failed)
+     SELECT hour, model, user_id, key_id, channel, SUM(cost), SUM(requests), SUM(tokens), SUM(images), SUM(seconds), SUM(failed)
+     FROM usage_pending GROUP BY hour, model, user_id, key_id, channel",
+);
+const CLEAR_ADDED_UP_SQLITE: Sql = Sql::both("DELETE FROM usage_pending WHERE rowid <= $1");
 const ADD_TO_HOURS_SQLITE: Sql =
     Sql::both(add_to_sums!("usage_hourly" "hour" "hour" "usage_pending"));
 const ADD_TO_DAYS_SQLITE: Sql =
@@ -229,6 +238,10 @@ impl Write for RollUp {
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
         if !self.is_shared {
+            let last = batch.first(&LAST_PENDING_SQLITE, args![]).await?;
+            let last = last.map_or(Ok(None), |row| row.opt_int(0))?;
+            batch.execute(&ADD_UP_PENDING_SQLITE, args![]).await?;
+            batch.execute(&CLEAR_ADDED_UP_SQLITE, args![last]).await?;
             batch.execute(&ADD_TO_HOURS_SQLITE, args![]).await?;
             batch.execute(&ADD_TO_DAYS_SQLITE, args![]).await?;
             batch.execute(&ADD_TO_TOTALS_SQLITE, args![]).await?;
