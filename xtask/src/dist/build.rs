@@ -92,7 +92,10 @@ pub(super) fn run_build(
 }
 
 /// Folders of this machine, each with what stands for it in the binary. A later one wins where two fit.
-pub(super) fn replaced_paths(source: &Path, target: &Path) -> Result<[(String, &'static str); 4], String> {
+pub(super) fn replaced_paths(
+    source: &Path,
+    target: &Path,
+) -> Result<[(String, &'static str); 4], String> {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.unwrap_or_else(|| Path::new(&home).join(".cargo"));

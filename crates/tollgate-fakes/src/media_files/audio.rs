@@ -1,6 +1,6 @@
 //! Silence as WAV, PCM and MP3.
 
-use super::Blob;
+use super::blob::Blob;
 
 /// The formats of audio files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

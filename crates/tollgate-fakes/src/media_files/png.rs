@@ -1,6 +1,6 @@
 //! PNG of one colour: a palette of that colour and rows of zeros, which deflate to nearly nothing.
 
-use super::LowBits;
+use super::low_bits::LowBits;
 
 /// The bytes of an image of `size` pixels.
 pub(super) fn make(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {

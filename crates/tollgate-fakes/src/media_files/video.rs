@@ -1,6 +1,7 @@
 //! MP4 whose frames are one grey JPEG, shown again and again: a video that plays, in a few kilobytes.
 
-use super::{Blob, jpeg};
+use super::blob::Blob;
+use super::jpeg;
 
 /// A video.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! WebP of one colour, in its format without loss: codes of one symbol need no bits at all.
 
-use super::LowBits;
+use super::low_bits::LowBits;
 
 /// The bytes of an image of `size` pixels, of which each side is at most 16,384.
 pub(super) fn make(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {

@@ -13,13 +13,8 @@ mod prosody;
 mod utterance;
 mod wav;
 
-use std::time::Duration;
-
 pub use espeak::{Espeak, EspeakError};
 pub use utterance::{SPEEDS, Utterance};
-
-/// The longest audio of the built-in synthesiser. It speaks longer texts faster.
-pub const MAX_DURATION: Duration = Duration::from_secs(600);
 
 /// Synthesises `utterance` with the built-in synthesiser: a WAV file, 16 bits, mono, 24 kHz. The same utterance gives the
 /// same bytes. CPU-bound, about a second for ten minutes of speech: not for an async thread.

@@ -1,6 +1,7 @@
 //! Prosody: the duration and pitch of each phone.
 
-use super::MAX_DURATION;
+use std::time::Duration;
+
 use super::phonemes::{self, Phone, SILENCE};
 use super::pronunciation::{Pause, Tone, Word};
 
@@ -19,6 +20,9 @@ pub(super) struct Segment {
 const MARGIN_MS: (f64, f64) = (60.0, 160.0);
 /// Duration of a syllable with a tone, in milliseconds.
 const TONE_SYLLABLE_MS: f64 = 200.0;
+
+/// The longest audio of the built-in synthesiser. It speaks longer texts faster.
+const MAX_DURATION: Duration = Duration::from_secs(600);
 
 /// The segments of `words` at `speed`, or faster if they would last longer than [`MAX_DURATION`].
 pub(super) fn plan(words: &[Word], speed: f64) -> Vec<Segment> {

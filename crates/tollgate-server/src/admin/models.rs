@@ -11,7 +11,7 @@ use super::error::AdminError;
 use super::list::{self, NamedObjects};
 use super::reply::Reply;
 use super::scope::Scope;
-use crate::openapi;
+use crate::openapi::chat;
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Method::GET,
@@ -79,7 +79,7 @@ fn models(call: &Call) -> Vec<(String, Value)> {
                 "family": null,
                 "endpoint": endpoint.path(),
                 "aliases": aliases_of(name),
-                "schema": openapi::chat_request_schema(endpoint),
+                "schema": chat::schema_of_requests(endpoint),
             });
             models.push((name.to_owned(), value));
         }

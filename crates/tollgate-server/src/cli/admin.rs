@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tollgate_core::{Clock as _, SystemClock, id};
 use tollgate_store::{self as store, AdminPatch, AdminRequest, NewAdmin};
 
-use super::{Common, Failed, accepted};
+use super::common::{Common, Failed, accepted};
 use crate::admin::scope::{ROLES, Role};
 use crate::admin::sign_in_link;
 use crate::config::Overrides;
@@ -45,7 +45,7 @@ impl Admin {
                     role: Role::from_name(&role).map_or("", Role::name).to_owned(),
                     link_hash: id::key_hash(&code),
                 };
-                let store = super::open_store(&config).await?;
+                let store = super::common::open_store(&config).await?;
                 let created = accepted(store.create_admin(&request, new).await?)?;
                 let admin = config.admin_listener.as_ref();
                 let admin = admin.map_or("", |listener| &listener.listen);

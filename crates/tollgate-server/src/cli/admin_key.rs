@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 use crate::config::Overrides;
 use crate::storage::data_dir;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate_core::Amount;
 use tollgate_store::ChatBooks;
 
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 
 /// What to print.
 #[derive(clap::Args)]

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use tollgate_store::{DatabaseLocation, back_up_sqlite, restore_sqlite};
 
-use super::{Common, Failed, database_location};
+use super::common::{Common, Failed, database_location};
 use crate::config::{Config, Overrides};
 use crate::storage::data_dir;
 

@@ -8,7 +8,7 @@ use tollgate_media::Catalogue;
 use tollgate_upstream as upstream;
 use tollgate_upstream::egress::{Client, ClientOptions};
 
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 use crate::channel_test::{send_test_request, tested_model};
 use crate::config::{Config, Overrides};
 use crate::routing::Routing;

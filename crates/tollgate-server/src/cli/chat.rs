@@ -8,7 +8,7 @@ use tollgate_chat::sse::Decoder;
 use tollgate_chat::{Format as _, chat_completions::ChatCompletions};
 
 use super::client::Target;
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 
 #[derive(Args)]
 pub(super) struct Chat {

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 use tollgate_core::Secret;
 use tollgate_upstream::egress::{Client, ClientOptions, ResponseBody, Timeouts, body};
 
-use super::Failed;
+use super::common::Failed;
 
 /// Where a gateway listens by default.
 const DEFAULT_BASE: &str = "http://127.0.0.1:8080";

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::Failed;
+use super::common::Failed;
 
 #[derive(Args)]
 pub(super) struct Completions {

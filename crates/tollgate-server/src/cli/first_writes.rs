@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::{Amount, id};
 use tollgate_store::{KeyLimits, RateLimits, StoreError};
 
-use super::{Failed, key};
+use super::common::Failed;
+use super::key;
 use crate::admin::sign_in_link;
 use crate::state::App;
 

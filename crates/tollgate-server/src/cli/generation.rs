@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
 
 use super::client::Gateway;
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 
 /// Pause between two polls of the task.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -9,7 +9,7 @@ use http::Request;
 use serde_json::json;
 use tollgate_upstream::egress::{Client, ClientOptions, Timeouts, body};
 
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 use crate::config::{Config, Overrides};
 
 /// `/readyz` takes up to 4 s to find out.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollgate_core::{Amount, Clock as _, SystemClock, id};
 use tollgate_store::{self as store, KeyLimits, NewKey, RateLimits};
 
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 
 #[derive(Subcommand)]
 pub(super) enum Key {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
-use super::Failed;
+use super::common::Failed;
 use crate::config::Config;
 use crate::http::inherited_sockets::InheritedSockets;
 use crate::http::server::{self, Listener, Options};

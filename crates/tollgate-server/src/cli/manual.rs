@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
 
-use super::Failed;
+use super::common::Failed;
 
 #[derive(Args)]
 pub(super) struct Manual {

@@ -7,6 +7,7 @@ mod backup;
 mod channel;
 mod chat;
 mod client;
+mod common;
 mod completions;
 mod doctor;
 mod first_writes;
@@ -26,16 +27,12 @@ mod token;
 mod user;
 mod video;
 
-use std::io::Write as _;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
-use serde_json::Value;
-use tollgate_store::{AdminRejection, AdminReply, DatabaseLocation, Store, StoreError};
+use clap::{Parser, Subcommand};
 
-use crate::config::{Config, Overrides};
+use common::{Common, Failed, complain};
 
 /// A self-hosted gateway in front of every generation model.
 #[derive(Parser)]
@@ -45,20 +42,6 @@ struct Cli {
     common: Common,
     #[command(subcommand)]
     command: Command,
-}
-
-/// What every command takes.
-#[derive(Args)]
-struct Common {
-    /// Configuration file [default: ./tollgate.toml if it exists]
-    #[arg(long, global = true, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Folder of the embedded database and the files [default: ./tollgate-data]
-    #[arg(long, global = true, value_name = "DIR")]
-    data_dir: Option<PathBuf>,
-    /// Print records as JSON
-    #[arg(long, global = true)]
-    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -113,22 +96,6 @@ enum Command {
     Chat(Box<chat::Chat>),
 }
 
-/// A command that did not succeed, with one sentence for stderr. `None` if it has printed its error already.
-pub(crate) struct Failed(Option<String>);
-
-impl<E: std::fmt::Display> From<E> for Failed {
-    fn from(e: E) -> Self {
-        Self(Some(e.to_string()))
-    }
-}
-
-impl Failed {
-    /// A failure that the command has printed already.
-    pub(crate) fn silently() -> Self {
-        Self(None)
-    }
-}
-
 /// Runs the command of this process's arguments. Exit status 0 done, 1 failed, 2 wrong usage.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
@@ -158,11 +125,6 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn complain(sentence: &str) {
-    // If stderr is closed, there is no other place for it.
-    let _ = writeln!(std::io::stderr(), "tollgate: {sentence}");
-}
-
 async fn dispatch(cli: Cli) -> Result<(), Failed> {
     let Cli { common, command } = cli;
     match command {
@@ -188,67 +150,4 @@ async fn dispatch(cli: Cli) -> Result<(), Failed> {
         Command::Video(video) => video.run(&common).await,
         Command::Speech(speech) => speech.run(&common).await,
     }
-}
-
-/// The reply to an admin write, or why it changed nothing.
-fn accepted(result: Result<AdminReply, AdminRejection>) -> Result<AdminReply, Failed> {
-    result.map_err(|rejection| match rejection {
-        AdminRejection::Conflict { message, .. } | AdminRejection::Invalid { message, .. } => {
-            Failed::from(message)
-        }
-        other => Failed::from(format!("it was changed meanwhile: {other:?}")),
-    })
-}
-
-impl Common {
-    /// The configuration; its warnings go to stderr.
-    fn configuration(&self, overrides: Overrides) -> Result<Config, Failed> {
-        let overrides = Overrides {
-            data_dir: self.data_dir.clone(),
-            ..overrides
-        };
-        let (config, warnings) = Config::load(self.config.as_deref(), &overrides)?;
-        for warning in warnings {
-            complain(&format!("warning: {warning}"));
-        }
-        Ok(config)
-    }
-
-    /// The store of the configuration, for commands that work beside a running server.
-    async fn store(&self) -> Result<Store, Failed> {
-        let config = self.configuration(Overrides::default())?;
-        open_store(&config).await
-    }
-
-    /// Prints a record: as JSON, or as the line that `plain` makes of it.
-    fn print(&self, record: &Value, plain: impl FnOnce() -> String) -> Result<(), Failed> {
-        let text = if self.json {
-            record.to_string()
-        } else {
-            plain()
-        };
-        Ok(writeln!(std::io::stdout(), "{text}")?)
-    }
-}
-
-/// Where the configured database is.
-fn database_location(config: &Config) -> DatabaseLocation {
-    match &config.database_url {
-        Some(url) => DatabaseLocation::Postgres(url.expose().to_owned()),
-        None => DatabaseLocation::Sqlite(config.data_dir.join("tollgate.db")),
-    }
-}
-
-/// Opens the configured database, making the data directory where it is needed.
-async fn open_store(config: &Config) -> Result<Store, Failed> {
-    crate::storage::data_dir::create(&config.data_dir)?;
-    let opened = Store::open(&database_location(config)).await;
-    let with_replica = |store: Store| match &config.replica_url {
-        Some(url) => store.with_replica(url.expose()),
-        None => Ok(store),
-    };
-    opened.and_then(with_replica).map_err(|e| match e {
-        StoreError::Setup(sentence) => Failed::from(sentence),
-        e => Failed::from(format!("cannot open the database: {e}")),
-    })
 }

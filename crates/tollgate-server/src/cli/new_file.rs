@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use super::Failed;
+use super::common::Failed;
 
 /// Writes a file that its owner alone may read: there may be keys and passwords in it.
 ///

@@ -7,7 +7,7 @@ use tollgate_store::{ChannelUsage, Reconciled};
 use tollgate_upstream::egress::{Client, ClientOptions};
 use tollgate_upstream::{ReportedUsage, UsagePeriod};
 
-use super::{Common, Failed, open_store};
+use super::common::{Common, Failed, open_store};
 use crate::config::Overrides;
 use crate::routing::Routing;
 

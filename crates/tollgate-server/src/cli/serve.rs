@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::{Clock, id};
 use tollgate_store::StoreError;
 
+use super::common::{Common, Failed, open_store};
+use super::first_writes;
 use super::listeners::Listeners;
-use super::{Common, Failed, first_writes, open_store};
 use crate::alerts::AlertSender;
 use crate::cluster::clock_sync::{self, ClockSync};
 use crate::cluster::node_inbox::LocalInbox;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tollgate_media::Endpoint;
 
 use super::client::Target;
+use super::common::{Common, Failed};
 use super::generation::{self, given};
-use super::{Common, Failed};
 
 #[derive(Args)]
 pub(super) struct Speech {

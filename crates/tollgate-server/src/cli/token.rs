@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollgate_core::{Clock as _, SystemClock, id};
 use tollgate_store::{self as store, AdminRequest, NewAdminToken};
 
-use super::{Common, Failed, accepted};
+use super::common::{Common, Failed, accepted};
 use crate::admin::scope::{Scope, scope_names};
 
 /// Tokens that a listing reads at a time.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tollgate_core::{Amount, Clock as _, SystemClock};
 use tollgate_store::{self as store, RateLimits};
 
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 
 #[derive(Subcommand)]
 pub(super) enum User {

@@ -1,8 +1,9 @@
 //! The chat endpoints in the OpenAPI document: four formats, in the envelope and bare (docs/chat.md).
 
 use serde_json::{Map, Value, json};
+use tollgate_media::Endpoint;
 
-use super::{answer, get, object, reference};
+use super::parts::{answer, get, object, reference};
 use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath};
 
 /// Every list of models: path, operation id.
@@ -13,6 +14,15 @@ const LISTS: &[(&str, &str)] = &[
     ("/gemini/v1beta/models", "listGeminiModels"),
     ("/gemini/v1/models", "listGeminiModelsV1"),
 ];
+
+/// The JSON Schema of the requests of a chat endpoint.
+pub fn schema_of_requests(endpoint: Endpoint) -> Value {
+    let name = match endpoint {
+        Endpoint::Responses => "ResponsesRequest",
+        _ => "ChatCompletionsRequest",
+    };
+    schemas()[name].take()
+}
 
 /// The paths, put into `paths`.
 pub(super) fn paths(paths: &mut Map<String, Value>) {

@@ -1,11 +1,14 @@
 //! The OpenAPI 3.1 document of the client API, put together from the families' declarations.
 
-mod chat;
+pub mod chat;
+mod parts;
 
 use crate::{admin, portal};
 use serde_json::{Map, Value, json};
 use tollgate_core::TaskKind;
 use tollgate_media::{AnyFamily, Endpoint, response};
+
+use parts::{answer, get, object, reference, responses};
 
 /// The document; `public_url` is its server.
 pub fn document(public_url: &str) -> Value {
@@ -39,15 +42,6 @@ pub fn document(public_url: &str) -> Value {
             "schemas": schemas(),
         },
     })
-}
-
-/// The JSON Schema of the requests of a chat endpoint.
-pub fn chat_request_schema(endpoint: Endpoint) -> Value {
-    let name = match endpoint {
-        Endpoint::Responses => "ResponsesRequest",
-        _ => "ChatCompletionsRequest",
-    };
-    chat::schemas()[name].take()
 }
 
 fn paths() -> Value {
@@ -254,16 +248,6 @@ fn file() -> Value {
     })
 }
 
-fn get(tag: &str, summary: &str, id: &str, parameters: &[Value], schema: Value) -> Value {
-    json!({
-        "tags": [tag],
-        "operationId": id,
-        "summary": summary,
-        "parameters": parameters,
-        "responses": responses(schema, &[401, 403, 404, 429]),
-    })
-}
-
 fn open(summary: &str, id: &str, media_type: &str) -> Value {
     let mut content = Map::new();
     content.insert(media_type.to_owned(), json!({}));
@@ -273,22 +257,6 @@ fn open(summary: &str, id: &str, media_type: &str) -> Value {
         "summary": summary,
         "security": [],
         "responses": { "200": { "description": "OK", "content": content } },
-    })
-}
-
-fn responses(schema: Value, errors: &[u16]) -> Value {
-    let mut responses = json!({ "200": answer("Done", &schema) });
-    for status in errors {
-        responses[status.to_string()] = answer("An error", &reference("Error"));
-    }
-    responses
-}
-
-fn answer(description: &str, schema: &Value) -> Value {
-    json!({
-        "description": description,
-        "headers": { "x-request-id": { "schema": { "type": "string" }, "description": "The request's id." } },
-        "content": { "application/json": { "schema": schema } },
     })
 }
 
@@ -305,10 +273,6 @@ fn page() -> [Value; 2] {
         json!({ "name": "limit", "in": "query", "required": false, "schema": { "type": "integer", "minimum": 1, "maximum": 100, "default": 20 } }),
         json!({ "name": "cursor", "in": "query", "required": false, "schema": { "type": "string" }, "description": "`next_cursor` of the page before." }),
     ]
-}
-
-fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
 /// The name of a family's request schema, such as `ImageRequest.seedream-5-lite`.
@@ -421,10 +385,6 @@ fn fixed_schemas() -> Value {
             "data": { "type": "array", "items": object(&["id", "object"], json!({ "id": text(), "object": { "const": "model" } })) },
         })),
     })
-}
-
-fn object(required: &[&str], properties: Value) -> Value {
-    json!({ "type": "object", "required": required, "properties": properties })
 }
 
 #[cfg(test)]

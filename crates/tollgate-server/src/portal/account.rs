@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tollgate_store::{BudgetFilter, Key};
 
-use super::own_key;
+use super::authenticate::own_key;
 use crate::admin::budgets::Budgets;
 use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
 use crate::admin::{AdminError, Call, Reply, list, list_models};

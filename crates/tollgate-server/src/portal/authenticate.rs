@@ -6,7 +6,9 @@ use http::{HeaderMap, Method};
 use tollgate_core::{ApiError, ErrorKind, id};
 use tollgate_store::Key;
 
-use crate::admin::{AdminError, USE_INTERVAL, check_same_origin, cookie, is_plain_loopback};
+use crate::admin::{
+    ActorKind, AdminError, Call, USE_INTERVAL, check_same_origin, cookie, is_plain_loopback,
+};
 use crate::auth::keys::{AuthError, check_is_valid, presented_keys};
 use crate::http::errors;
 use crate::state::App;
@@ -56,5 +58,16 @@ pub(super) fn cookie_name(app: &App, headers: &HeaderMap) -> &'static str {
     match is_plain_loopback(&app.public_url, headers) {
         true => LOOPBACK_COOKIE,
         false => COOKIE,
+    }
+}
+
+/// The key that the caller signed in with.
+///
+/// # Errors
+/// 401 if there is none.
+pub(super) fn own_key(call: &Call) -> Result<&Arc<Key>, AdminError> {
+    match &call.actor()?.kind {
+        ActorKind::Key(key, _) => Ok(key),
+        _ => Err(AdminError::unauthorized()),
     }
 }

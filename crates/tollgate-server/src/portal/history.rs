@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::Value;
 use tollgate_store::{ChatFilter, EntryFilter, Store, TaskFilter};
 
-use super::own_key;
+use super::authenticate::own_key;
 use crate::admin::chats::{Chats, chat_filter};
 use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
 use crate::admin::entries::UserEntries;

@@ -4,7 +4,7 @@ use http::Method;
 use tollgate_core::id;
 use tollgate_store::{Key, KeyFilter, NewAdminKey, NewKey};
 
-use super::own_key;
+use super::authenticate::own_key;
 use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
 use crate::admin::keys::{self, Keys, READ_ONLY};
 use crate::admin::{AdminError, Call, Reply, list, written};

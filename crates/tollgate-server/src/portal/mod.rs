@@ -16,10 +16,9 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 use tollgate_core::ApiError;
-use tollgate_store::Key;
 
 use crate::admin::endpoint::{Access, Endpoint, read_call, run_handler, set_host};
-use crate::admin::{Actor, ActorKind, AdminError, Call, Reply};
+use crate::admin::{Actor, AdminError, Reply};
 use crate::auth::caller::Caller;
 use crate::http::reply::ErrorResponse;
 use crate::http::request_id::RequestId;
@@ -90,15 +89,4 @@ async fn check_and_run(
     let reply = run_handler(endpoint, call).await;
     drop(admitted);
     reply.map_err(AdminError::into_api_error)
-}
-
-/// The key that the caller signed in with.
-///
-/// # Errors
-/// 401 if there is none.
-fn own_key(call: &Call) -> Result<&Arc<Key>, AdminError> {
-    match &call.actor()?.kind {
-        ActorKind::Key(key, _) => Ok(key),
-        _ => Err(AdminError::unauthorized()),
-    }
 }

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use super::{Quote, QuoteRequest};
+use super::request::QuoteRequest;
+use super::result::Quote;
 use crate::chat::context::ChatContext;
 use crate::chat::endpoint::Endpoint;
 use crate::chat::error::ChatErrorResponse;

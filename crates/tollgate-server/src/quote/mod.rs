@@ -3,32 +3,16 @@
 
 mod chat;
 mod endpoint;
+mod request;
 mod result;
 mod task;
 
-use http::HeaderMap;
-use serde_json::Value;
-
 pub use endpoint::QuotedEndpoint;
+pub use request::QuoteRequest;
 pub use result::{Quote, QuoteError};
 pub use task::unit_name;
 
-use crate::auth::caller::Caller;
 use crate::state::App;
-
-/// What a quote is made for.
-pub struct QuoteRequest<'a> {
-    /// The path that the request would be sent to, as the client wrote it.
-    pub path: &'a str,
-    /// The request's body.
-    pub request: &'a Value,
-    /// The size of the text that the body came in, in bytes.
-    pub body_bytes: usize,
-    /// The headers of the request for the quote; those that change a submission count.
-    pub headers: &'a HeaderMap,
-    /// Who would send it. `None` for an admin, who may use every model.
-    pub caller: Option<&'a Caller>,
-}
 
 /// Makes a quote.
 ///

@@ -5,7 +5,8 @@ use tollgate_core::{Amount, ApiError};
 use tollgate_media::{Endpoint, MediaJob as _, Units};
 use tollgate_store::Charge;
 
-use super::{Quote, QuoteRequest};
+use super::request::QuoteRequest;
+use super::result::Quote;
 use crate::http::large_work;
 use crate::tasks::context::TaskContext;
 use crate::tasks::submit::{find_model, freeze_price, is_strict, serialization_error};

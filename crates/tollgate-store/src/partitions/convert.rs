@@ -11,7 +11,8 @@ use tollgate_core::Millis;
 use tollgate_core::clock::DAY;
 use tollgate_core::id;
 
-use super::{LIMITS, day_name, next_day};
+use super::days::{day_name, next_day};
+use super::limits::LIMITS;
 use crate::db::{Sql, postgres};
 use crate::error::StoreError;
 

@@ -5,6 +5,8 @@
 //! partition yet goes to the default partition, and is moved to its own when that is added.
 
 mod convert;
+mod days;
+mod limits;
 
 use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Millis, id};
@@ -12,6 +14,8 @@ use tollgate_core::{Millis, id};
 use crate::db::{DbError, Row, Sql, args, postgres};
 use crate::error::StoreError;
 use crate::store::{Readers, Store};
+use days::{day_name, next_day};
+use limits::LIMITS;
 
 /// Partitions that the time for which ended tasks are kept is divided into. Statements that find the partition when they run lock them all.
 const PARTITIONS_OF_RETENTION: i64 = 6;
@@ -19,10 +23,6 @@ const PARTITIONS_OF_RETENTION: i64 = 6;
 const ADDED_BEFORE: Millis = DAY;
 /// Tasks seldom take longer: before this time after its end, a partition is not asked for tasks that do not let it be dropped.
 const DROPPED_AFTER: Millis = HOUR;
-/// Clients wait while a change waits for its locks, which long reads of these tables (a backup) are in the way of: it gives up early, and is tried again in
-/// the next round.
-const LIMITS: &str = "SET LOCAL lock_timeout = '500ms'; SET LOCAL statement_timeout = '3s'";
-
 // A partition's bounds as ids; an empty text for none. The default partition has neither.
 const PARTITIONS: Sql = Sql::both(
     "SELECT name, COALESCE(substring(bounds from 'FROM \\(''(task_[0-9a-z]+)''\\)'), ''),
@@ -126,19 +126,6 @@ impl Store {
 fn period(retention: Millis) -> Millis {
     let days = retention / PARTITIONS_OF_RETENTION;
     (days + DAY - 1).div_euclid(DAY).max(1) * DAY
-}
-
-/// The beginning of the day `at` is in, or of the next one if it is not a day's beginning.
-fn next_day(at: Millis) -> Millis {
-    (at + DAY - 1).div_euclid(DAY) * DAY
-}
-
-/// The day that begins at `at`, as names of partitions have it.
-fn day_name(at: Millis) -> String {
-    match jiff::Timestamp::from_millisecond(at) {
-        Ok(time) => time.strftime("%Y%m%d").to_string(),
-        Err(_) => at.to_string(),
-    }
 }
 
 /// The partitions for ranges, in the order of their ids.

@@ -1,12 +1,13 @@
 //! Anthropic: the Messages API. <https://docs.anthropic.com/en/api/messages>
 
+mod headers;
 mod models;
 mod usage;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::{HeaderName, HeaderValue, Uri};
+use http::Uri;
 use tollgate_chat::Format;
 use tollgate_chat::messages::Messages;
 
@@ -16,15 +17,10 @@ use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use crate::egress;
 use crate::error::ProviderError;
 use crate::provider::{EnvironmentChannel, Provider, Settings, UsageReport};
+use headers::{BETA, KEY, OUR_VERSION, VERSION};
 
 pub(crate) const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
-
-const KEY: HeaderName = HeaderName::from_static("x-api-key");
-const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
-/// Of the versions in use the one that takes sampling parameters wherever the model does.
-const OUR_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 static FORMATS: [&dyn Format; 1] = [&Messages];
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tollgate_core::Secret;
 
-use super::{KEY, OUR_VERSION, VERSION};
+use super::headers::{KEY, OUR_VERSION, VERSION};
 use crate::adapter::{HttpRequest, ProviderClient};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::UsageReport;

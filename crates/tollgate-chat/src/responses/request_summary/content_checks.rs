@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json_checks::{expect_start, invalid_value, required_string};
+use super::json_checks::{expect_start, invalid_value, parse_or_default, required_string};
 use crate::error::InvalidRequest;
 use crate::media;
 use crate::responses::constants::IMAGE_TYPES;
@@ -44,7 +44,7 @@ struct Part<'a> {
 
 /// Checks the messages among the items of `input`, which must be a list.
 pub(crate) fn check_items(input: &RawValue) -> Result<(), InvalidRequest> {
-    let items: Vec<&RawValue> = super::parse_or_default(input);
+    let items: Vec<&RawValue> = parse_or_default(input);
     for (at, item) in items.into_iter().enumerate() {
         let path = format!("input[{at}]");
         let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) else {
@@ -61,7 +61,7 @@ pub(crate) fn check_items(input: &RawValue) -> Result<(), InvalidRequest> {
 }
 
 fn check_parts(content: &RawValue, path: &str) -> Result<(), InvalidRequest> {
-    let parts: Vec<&RawValue> = super::parse_or_default(content);
+    let parts: Vec<&RawValue> = parse_or_default(content);
     for (at, part) in parts.into_iter().enumerate() {
         let path = format!("{path}[{at}]");
         let Ok(wire) = serde_json::from_str::<Part<'_>>(part.get()) else {

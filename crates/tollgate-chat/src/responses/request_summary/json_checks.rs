@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::InvalidRequest;
@@ -121,4 +122,9 @@ pub(crate) fn is_blank(json: &str) -> bool {
         .get(1)
         .is_some_and(u8::is_ascii_alphanumeric)
         && decode_json_string(json).is_none_or(|text| text.trim().is_empty())
+}
+
+/// Parses JSON that is known to be valid; the default if it has another type.
+pub(super) fn parse_or_default<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> T {
+    serde_json::from_str(raw.get()).unwrap_or_default()
 }

@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 
 use attachments::{count_attachments, count_payload_bytes};
 use json_checks::{
-    boolean, expect_start, integer, invalid_value, is_blank, number, required_string, string,
+    boolean, expect_start, integer, invalid_value, is_blank, number, parse_or_default,
+    required_string, string,
 };
 
 use super::constants::GATEWAY_MARK;
@@ -291,9 +292,4 @@ fn check_mcp(mcp: Option<&RawValue>, path: &str) -> Result<(), InvalidRequest> {
     string(wire.auth_token, &format!("{path}.auth_token"))?;
     number(wire.timeout, &format!("{path}.timeout"), 0.0, 86_400.0)?;
     Ok(())
-}
-
-/// Parses JSON that is known to be valid; the default if it has another type.
-fn parse_or_default<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> T {
-    serde_json::from_str(raw.get()).unwrap_or_default()
 }

@@ -2,7 +2,8 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::{ImageFormat, ImageMetadataError};
+use super::error::ImageMetadataError;
+use crate::image::format::ImageFormat;
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 * 1024;

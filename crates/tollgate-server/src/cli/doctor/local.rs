@@ -8,7 +8,7 @@ use tollgate_store::{Store, StoreError, StoredConfiguration, inspect_database};
 use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::finding::Finding;
-use crate::cli::database_location;
+use crate::cli::common::database_location;
 use crate::cluster::clock_sync;
 use crate::config::Config;
 use crate::http::max_within_descriptors;

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use clap::Args;
 use serde_json::Value;
 
-use super::{Common, Failed};
+use super::common::{Common, Failed};
 use crate::config::{Config, Overrides};
 use finding::{Finding, Level};
 

@@ -8,8 +8,8 @@ use serde_json::json;
 use tollgate_core::{Amount, Clock as _, Millis, SystemClock, id};
 use tollgate_store::{KeyLimits, NewKey, RateLimits, Store};
 
+use crate::cli::common::{Common, Failed};
 use crate::cli::user::check_name;
-use crate::cli::{Common, Failed};
 
 /// The fewest characters of a key: shorter ones could be guessed.
 const MIN_KEY: usize = 16;

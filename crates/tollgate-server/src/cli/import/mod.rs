@@ -13,8 +13,8 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tollgate_media::Catalogue;
 
+use super::common::{Common, Failed};
 use super::new_file::write_new;
-use super::{Common, Failed};
 use crate::config::Config;
 use channels::{Imported, LeftOut};
 use targets::{Targets, Variant};

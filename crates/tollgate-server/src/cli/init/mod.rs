@@ -10,8 +10,8 @@ use clap::Args;
 use tollgate_media::Catalogue;
 use tollgate_upstream::egress::{Client, ClientOptions};
 
+use super::common::{Common, Failed};
 use super::new_file::{exists, write_new};
-use super::{Common, Failed};
 use crate::channel_test::{reach, send_test_request, tested_model};
 use crate::config::{Config, Overrides};
 use crate::routing::{OpenChannel, Routing};

@@ -1,0 +1,36 @@
+//! Writes bits, the lowest of each byte first.
+
+/// Bits, put together with the first in the lowest place of a byte.
+#[derive(Default)]
+pub(super) struct LowBits {
+    pub(super) bytes: Vec<u8>,
+    pub(super) free: u32,
+}
+
+impl LowBits {
+    /// The lowest `count` bits of `value`, lowest first.
+    pub(super) fn put(&mut self, value: u32, count: u32) {
+        for at in 0..count {
+            self.bit(value >> at & 1);
+        }
+    }
+
+    /// The lowest `count` bits of `value`, highest first.
+    pub(super) fn put_code(&mut self, value: u32, count: u32) {
+        for at in (0..count).rev() {
+            self.bit(value >> at & 1);
+        }
+    }
+
+    pub(super) fn bit(&mut self, bit: u32) {
+        if self.free == 0 {
+            self.bytes.push(0);
+            self.free = 8;
+        }
+        let at = 8 - self.free;
+        if let Some(last) = self.bytes.last_mut() {
+            *last |= (bit as u8) << at;
+        }
+        self.free -= 1;
+    }
+}
