@@ -40,10 +40,12 @@ impl RequestId {
             .headers()
             .get(X_REQUEST_ID)
             .filter(|v| is_acceptable_id(v.as_bytes()));
+        // A copy: the original keeps the whole buffer that the request's head was read into.
+        let from_client = from_client.and_then(|v| HeaderValue::from_bytes(v.as_bytes()).ok());
         let generate =
             || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));
         Self {
-            text: from_client.cloned().unwrap_or_else(generate),
+            text: from_client.unwrap_or_else(generate),
             trace: span.map(RequestSpan::context),
             trace_state: span.and_then(RequestSpan::state).cloned(),
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use http::{Method, Uri};
+use http::Method;
 use tollgate_core::Amount;
 use tollgate_store::{ChatEnd, Key, NewChat};
 use tollgate_upstream::{Channel, TraceHeaders};
@@ -43,7 +43,8 @@ pub struct SettledChat {
 #[derive(Debug)]
 pub(super) struct ResponseNotes {
     pub(super) method: Method,
-    pub(super) uri: Uri,
+    /// The path. Not the request's URI, which keeps the whole buffer that its head was read into for as long as the response is sent.
+    pub(super) path: Box<str>,
     pub(super) request_id: RequestId,
     pub(super) client: Option<IpAddr>,
     pub(super) started: Instant,
@@ -131,7 +132,7 @@ impl Drop for Notes {
         });
         let line = RequestLine {
             method: response.method.as_str(),
-            path: response.uri.path(),
+            path: &response.path,
             status: response.status,
             micros: response.elapsed.as_micros(),
             request_id: response.request_id.as_str(),

@@ -212,7 +212,7 @@ impl RequestTrace {
         if is_logged || self.request_id.trace.is_some() {
             self.notes.set_response(ResponseNotes {
                 method: std::mem::take(&mut self.method),
-                uri: std::mem::take(&mut self.uri),
+                path: self.uri.path().into(),
                 request_id: self.request_id.clone(),
                 client: self.client,
                 started: self.started,
