@@ -9,6 +9,7 @@ use tollgate_chat::{Format as _, chat_completions::ChatCompletions};
 
 use super::client::Target;
 use super::common::{Common, Failed};
+use super::new_file::check_folder;
 
 #[derive(Args)]
 pub(super) struct Chat {
@@ -32,6 +33,7 @@ pub(super) struct Chat {
 
 impl Chat {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        check_folder(self.output.as_deref())?;
         let gateway = self.target.open()?;
         let mut messages = Vec::new();
         if let Some(system) = &self.system {
@@ -63,7 +65,8 @@ impl Chat {
         }
         reply.finish()?;
         if let Some(path) = &self.output {
-            std::fs::write(path, &reply.text)?;
+            let written = std::fs::write(path, &reply.text);
+            written.map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         }
         if common.json {
             let record = json!({ "text": reply.text, "finish_reason": reply.finish_reason, "usage": reply.usage });

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::Gateway;
 use super::common::{Common, Failed};
+use super::new_file::check_folder;
 
 /// Pause between two polls of the task.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -30,6 +31,7 @@ pub(super) async fn generate_and_save(
     stem: &str,
     common: &Common,
 ) -> Result<(), Failed> {
+    check_folder(output)?;
     let receipt = gateway.post(path, body).await?;
     let task_id = receipt
         .pointer("/data/0/task_id")

@@ -23,6 +23,23 @@ pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failed> {
     }
 }
 
+/// Checks that the folder of a file to write exists, before anything is done that costs money.
+///
+/// # Errors
+/// It does not.
+pub(super) fn check_folder(file: Option<&Path>) -> Result<(), Failed> {
+    let folder = file.and_then(Path::parent);
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    match (file, folder) {
+        (Some(file), Some(folder)) if !folder.is_dir() => Err(Failed::from(format!(
+            "cannot write {}: there is no folder {}",
+            file.display(),
+            folder.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// That there is such a file.
 pub(super) fn exists(file: &Path) -> Failed {
     Failed::from(format!(

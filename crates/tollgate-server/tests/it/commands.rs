@@ -12,6 +12,8 @@ on_sqlite!(
     channels_and_the_admin_key_are_shown,
     images_are_saved,
     failures_of_the_image_command_are_one_sentence,
+    chats_are_printed_and_saved,
+    videos_and_speech_are_saved,
 );
 
 async fn users_and_keys_are_managed(backend: Backend) {
@@ -149,7 +151,17 @@ async fn channels_and_the_admin_key_are_shown(backend: Backend) {
 
 /// Runs `tollgate image`; without a key if it is `None`.
 async fn run_image(gateway: &TestGateway, arguments: &[&str], key: Option<&str>) -> CommandOutput {
-    let mut command = tollgate(&["image"], gateway.dir().path());
+    run_client("image", gateway, arguments, key).await
+}
+
+/// Runs a command that is a client of the gateway.
+async fn run_client(
+    name: &str,
+    gateway: &TestGateway,
+    arguments: &[&str],
+    key: Option<&str>,
+) -> CommandOutput {
+    let mut command = tollgate(&[name], gateway.dir().path());
     if !arguments.contains(&"--base-url") {
         let url = format!("http://{}", gateway.address());
         command.args(["--base-url", &url]);
@@ -236,5 +248,74 @@ async fn failures_of_the_image_command_are_one_sentence(backend: Backend) {
         assert!(output.code == 1 && is_sentence, "{arguments:?}: {output:?}");
         assert!(!output.stderr.contains(&secret));
     }
+    gateway.close().await;
+}
+
+async fn chats_are_printed_and_saved(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    let secret = gateway.unlimited_client().await.secret.unwrap();
+    let run = async |arguments: &[&str]| {
+        let arguments = [&["Say it [[sandbox:words=12]]"], arguments].concat();
+        run_client("chat", &gateway, &arguments, Some(&secret)).await
+    };
+    let output = run(&["-o", "reply.txt", "--system", "Be brief."]).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    let saved = std::fs::read_to_string(gateway.dir().join("reply.txt")).unwrap();
+    assert_eq!(output.stdout, format!("{saved}\n"));
+    assert_eq!(saved.split_whitespace().count(), 12, "{saved}");
+
+    let record = run(&["--json", "--model", "gpt-5-nano", "--max-tokens", "5"]).await;
+    let usage = json!({ "completion_tokens": 5 });
+    assert_has(
+        &record.json(),
+        json!({ "text": "<string>", "finish_reason": "length", "usage": usage }),
+    );
+
+    for (text, arguments, words) in [
+        ("[[sandbox:fail]]", &[][..], "told to fail"),
+        ("Hello", &["--model", "unheard-of"], "unheard-of"),
+        (
+            "Hello",
+            &["-o", "no/such/file"],
+            "cannot write no/such/file",
+        ),
+    ] {
+        let arguments = [&[text], arguments].concat();
+        let output = run_client("chat", &gateway, &arguments, Some(&secret)).await;
+        output.check_failure(words);
+    }
+    // What came before the stream broke off is printed.
+    let cut = run_client("chat", &gateway, &["[[sandbox:cut=2]]"], Some(&secret)).await;
+    let is_cut = !cut.stdout.is_empty() && cut.stderr.contains("broke off");
+    assert!(cut.code == 1 && is_cut, "{cut:?}");
+    gateway.close().await;
+}
+
+async fn videos_and_speech_are_saved(backend: Backend) {
+    let gateway = TestGateway::start(backend).await;
+    let secret = gateway.unlimited_client().await.secret.unwrap();
+    let run = async |name: &str, arguments: &[&str]| {
+        let output = run_client(name, &gateway, arguments, Some(&secret)).await;
+        assert_eq!(output.code, 0, "{output:?}");
+        let file = output.stdout.trim();
+        (
+            file.to_owned(),
+            std::fs::read(gateway.dir().join(file)).unwrap(),
+        )
+    };
+    let options = [
+        "--seconds",
+        "2",
+        "--resolution",
+        "480p",
+        "--aspect-ratio",
+        "1:1",
+    ];
+    let (name, video) = run("video", &[&["a mill"], &options[..]].concat()).await;
+    assert_eq!((name.as_str(), &video[4..8]), ("video.mp4", &b"ftyp"[..]));
+    let options = ["--speed", "1.5", "--language", "en", "-o", "voice.mp3"];
+    let (name, speech) = run("speech", &[&["Good morning"], &options[..]].concat()).await;
+    assert_eq!(name, "voice.mp3");
+    assert!(speech.len() > 1_000, "{}", speech.len());
     gateway.close().await;
 }
