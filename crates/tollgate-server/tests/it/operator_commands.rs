@@ -189,6 +189,9 @@ async fn doctor_changes_nothing(_: Backend) {
 async fn init(dir: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> CommandOutput {
     let mut command = tollgate(&["init"], dir.path());
     command.args(arguments).env_clear();
+    // Set while coverage is measured: where the process writes what it ran.
+    let profile = std::env::var_os("LLVM_PROFILE_FILE");
+    command.envs(profile.map(|path| ("LLVM_PROFILE_FILE", path)));
     run_command(command.envs(variables.iter().copied())).await
 }
 
