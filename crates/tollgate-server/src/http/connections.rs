@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::net::{IpAddr, Ipv6Addr};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -225,10 +225,9 @@ fn is_for_operators(path: &str) -> bool {
 
 /// Drives a connection; when `closing` fires, it takes no new requests and ends after those in flight.
 pub(super) async fn close_gracefully<C: GracefulConnection>(
-    connection: C,
+    mut connection: Pin<&mut C>,
     closing: impl Future<Output = ()>,
 ) -> Result<(), C::Error> {
-    let mut connection = pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
         () = closing => {}

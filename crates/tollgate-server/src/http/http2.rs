@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -63,7 +63,7 @@ where
     S::Future: Send + 'static,
 {
     let streams = Arc::new(Streams::default());
-    let connection = builder(&streams).serve_connection(stream, service);
+    let connection = pin!(builder(&streams).serve_connection(stream, service));
     let idle = CancellationToken::new();
     let closing = async {
         tokio::select! {

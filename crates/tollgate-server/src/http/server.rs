@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -389,13 +390,17 @@ async fn in_time<T>(
 }
 
 /// Serves the requests of a connection in the protocol that its client speaks.
-async fn serve_protocol<I, S>(
+///
+/// Boxed, and not an async function: a future that is handed on from one async function to the next is in the memory of each of them, which
+/// was 10 KiB for each connection.
+fn serve_protocol<I, S>(
     http1: http1::Builder,
     protocol: Protocol,
     stream: I,
     service: S,
     drain: CancellationToken,
-) where
+) -> Pin<Box<dyn Future<Output = ()> + Send>>
+where
     I: AsyncRead + AsyncWrite + Send + 'static,
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Send + 'static,
     S::Future: Send,
@@ -404,31 +409,38 @@ async fn serve_protocol<I, S>(
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let stream = TokioIo::new(Box::pin(stream));
     match protocol {
-        Protocol::Http1 => {
-            let requests = Arc::new(Notify::new());
-            let notify = Arc::clone(&requests);
-            let service = service_fn(move |request| {
-                notify.notify_waiters();
-                service.call(request)
-            });
-            let connection = http1.serve_connection(stream, service);
-            // A request may be on its way: the connection is closed after it, or after a moment without one.
-            let closing = async {
-                drain.cancelled().await;
-                let _ = timeout(DRAIN_HEAD_TIMEOUT, requests.notified()).await;
-            };
-            let ended = close_gracefully(connection, closing).await;
-            if let Err(e) = ended {
-                log_end(&e);
-            }
-        }
+        Protocol::Http1 => Box::pin(serve_http1(http1, stream, service, drain)),
         Protocol::Http2 => {
             let service = service_fn(move |request| {
                 let response = service.call(request);
                 async { response.await.map(|response| response.map(StreamBody::new)) }
             });
-            http2::serve(stream, service, drain.cancelled()).await;
+            Box::pin(async move { http2::serve(stream, service, drain.cancelled()).await })
         }
+    }
+}
+
+/// [`serve_protocol`] over HTTP/1.
+async fn serve_http1<I, S>(http1: http1::Builder, stream: I, service: S, drain: CancellationToken)
+where
+    I: hyper::rt::Read + hyper::rt::Write + Send + Unpin + 'static,
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Send + 'static,
+    S::Future: Send,
+{
+    let requests = Arc::new(Notify::new());
+    let notify = Arc::clone(&requests);
+    let service = service_fn(move |request| {
+        notify.notify_waiters();
+        service.call(request)
+    });
+    let connection = pin!(http1.serve_connection(stream, service));
+    // A request may be on its way: the connection is closed after it, or after a moment without one.
+    let closing = async {
+        drain.cancelled().await;
+        let _ = timeout(DRAIN_HEAD_TIMEOUT, requests.notified()).await;
+    };
+    if let Err(e) = close_gracefully(connection, closing).await {
+        log_end(&e);
     }
 }
 
