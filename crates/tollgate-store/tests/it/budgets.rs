@@ -335,6 +335,18 @@ async fn a_budget_that_is_deleted_limits_nothing(db: &Db) {
     assert_eq!(store.budget(&first).await, Ok(None));
     submit(&store, task(&ann, 1, "0.01")).await;
     assert!(!store.key(&ann.key_id).await.unwrap().unwrap().needs_hold());
+    // It limits nothing in the transaction that deletes it either: what comes while another is written shares one.
+    let bob = unlimited_account(&store, "bob", None).await;
+    let second = new_budget(&ann, BudgetOwner::Key, "0", true);
+    let second = create_budget(&store, second, NOW).await;
+    let stored = budget(&store, &second).await;
+    let (_, deleted, submitted) = tokio::join!(
+        store.submit_task(task(&bob, 2, "0.01")),
+        store.delete_budget(&request, &stored, Some(1)),
+        store.submit_task(task(&ann, 2, "0.01")),
+    );
+    assert_eq!(deleted.unwrap().unwrap().status, 204);
+    assert_eq!(submitted, Ok(SubmitOutcome::Accepted));
     for _ in 0..10 {
         let new = new_budget(&ann, BudgetOwner::Key, "1", false);
         create_budget(&store, new, NOW).await;
