@@ -222,3 +222,65 @@ pub(super) fn attempts_column(end: &ChatEnd) -> &str {
         &end.attempts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stored rows keep the checksum that they were written with.
+    #[test]
+    fn only_columns_that_a_row_uses_are_in_its_checksum() {
+        let ids = ["chat", "user", "key"];
+        let open = ChatAmounts {
+            prices: [1, 2, 3, 4, 5],
+            tokens: [6, 7, 8, 9, 10],
+            estimated: 1,
+            held: None,
+            closed: None,
+            debt: 0,
+            clamped: 0,
+            parts_cost: 0,
+            refunded: 0,
+        };
+        let closed = ChatAmounts {
+            held: Some(11),
+            closed: Some([12, 13]),
+            ..open
+        };
+        let (debt, clamped) = (14, 15);
+        let rows: [(ChatAmounts, &[i64]); 8] = [
+            (open, &[0, 0]),
+            (closed, &[1, 11, 12, 13]),
+            (ChatAmounts { debt, ..closed }, &[1, 11, 12, 13, 14, 0]),
+            (ChatAmounts { clamped, ..closed }, &[1, 11, 12, 13, 0, 15]),
+            // An open chat owes nothing yet.
+            (ChatAmounts { debt, ..open }, &[0, 0]),
+            (
+                ChatAmounts {
+                    parts_cost: 16,
+                    ..closed
+                },
+                &[1, 11, 12, 13, 16],
+            ),
+            (
+                ChatAmounts {
+                    refunded: 17,
+                    ..closed
+                },
+                &[1, 11, 12, 13, 0, 17],
+            ),
+            (
+                ChatAmounts {
+                    refunded: 17,
+                    ..open
+                },
+                &[0, 0, 0, 17],
+            ),
+        ];
+        for (amounts, rest) in rows {
+            let numbers = [&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1], rest].concat();
+            let expected = row_checksum(ids, &numbers);
+            assert_eq!(amounts.checksum(ids), expected, "{amounts:?}");
+        }
+    }
+}
