@@ -318,24 +318,15 @@ impl Writer {
 
     /// Ends a call. A call without arguments gets an empty object, because clients parse the arguments.
     fn end_call(&mut self, at: usize, number: u32, out: &mut Vec<u8>) {
-        let calls = &mut self.choices[at].calls;
-        let open = calls
-            .iter_mut()
-            .find(|call| call.number == number && !call.ended);
-        let Some((has_arguments, custom)) = open.map(|call| (call.has_arguments, call.custom))
-        else {
+        let calls = &self.choices[at].calls;
+        let is_open = |call: &Call| call.number == number && !call.ended;
+        let Some(position) = calls.iter().position(is_open) else {
             return;
         };
-        if !has_arguments && !custom {
+        if !calls[position].has_arguments && !calls[position].custom {
             self.write_arguments(at, number, "{}", out);
         }
-        if let Some(call) = self.choices[at]
-            .calls
-            .iter_mut()
-            .find(|call| call.number == number)
-        {
-            call.ended = true;
-        }
+        self.choices[at].calls[position].ended = true;
     }
 
     fn end_choice(&mut self, at: usize, out: &mut Vec<u8>) {

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 use tollgate_chat::hub::{
-    Event, ModelCapabilities, PartKind, Response, ResponseBuilder, events_from_response,
+    Event, FinishReason, ModelCapabilities, PartKind, Response, ResponseBuilder,
+    events_from_response,
 };
 use tollgate_chat::{FORMATS, Format, MalformedResponse, RequestSummary, StreamWriter};
 
@@ -97,6 +98,38 @@ fn exercise_request(format: &dyn Format, body: &Bytes) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[test]
+fn calls_that_are_open_side_by_side_each_get_an_empty_object() {
+    let start = |call: u32| Event::ToolStart {
+        choice: 0,
+        call,
+        id: format!("call_{call}"),
+        name: "look".to_owned(),
+        custom: false,
+    };
+    let end = |call: u32| Event::ToolEnd {
+        choice: 0,
+        call,
+        signature: None,
+    };
+    let finish = Event::Finish {
+        choice: 0,
+        finish: FinishReason::ToolCall,
+        stop_sequence: None,
+    };
+    let events = [start(0), start(1), end(0), end(1), finish];
+    let format = tollgate_chat::by_name("chat-completions").unwrap();
+    let stream = written(
+        &mut *format.stream_writer(&options(&Value::Null, None)),
+        &events,
+    );
+    let text = String::from_utf8(stream).unwrap();
+    for index in 0..2 {
+        let arguments = format!(r#"{{"index":{index},"function":{{"arguments":"{{}}"}}}}"#);
+        assert_eq!(text.matches(&arguments).count(), 1, "{text}");
+    }
 }
 
 proptest! {
