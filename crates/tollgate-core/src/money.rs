@@ -119,8 +119,11 @@ impl fmt::Display for Amount {
         if part == 0 {
             return write!(f, "{sign}{integer}");
         }
-        let decimals = format!("{part:09}");
-        write!(f, "{sign}{integer}.{}", decimals.trim_end_matches('0'))
+        let (mut decimals, mut count) = (part, 9);
+        while decimals.is_multiple_of(10) {
+            (decimals, count) = (decimals / 10, count - 1);
+        }
+        write!(f, "{sign}{integer}.{decimals:0count$}")
     }
 }
 
