@@ -85,6 +85,12 @@ impl RequestOptions {
         Ok((tokens, parts))
     }
 
+    /// Whether this field of the request is an option.
+    pub fn contains(&self, field: &str) -> bool {
+        let mut options = self.options.iter();
+        options.any(|option| option.found.field == field)
+    }
+
     /// Whether the request may call tools that have a price for each call.
     pub fn has_priced_tools(&self) -> bool {
         self.options.iter().any(RequestedOption::is_priced_tool)

@@ -270,10 +270,12 @@ impl Conversation {
     /// Whether the request asks for web search and the client's format has none for the model, but another API of the channel
     /// may.
     fn needs_other_api(&self, same: Option<&dyn Format>, binding: &ModelBinding) -> bool {
+        const FIELD: &str = "web_search_options";
         let traits = &binding.model.traits;
         same.is_some_and(|format| !format.runs_web_search(traits))
             && binding.formats.len() > 1
-            && memchr::memmem::find(&self.raw, b"\"web_search_options\"").is_some()
+            && self.options.contains(FIELD)
+            && !self.removed.iter().any(|field| field == FIELD)
     }
 
     /// Whether the model's server sends thoughts to clients of its own format that did not ask for them, as DeepSeek's does.
