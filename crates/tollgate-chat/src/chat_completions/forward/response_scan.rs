@@ -17,8 +17,6 @@ pub(in crate::chat_completions) struct ResponseScan<'a> {
     /// The model's name as written in the JSON text, with quotes.
     pub(in crate::chat_completions) model: Option<&'a str>,
     pub(in crate::chat_completions) usage: Option<Usage>,
-    /// The usage as written in the JSON text.
-    pub(in crate::chat_completions) usage_text: Option<&'a str>,
     /// Number of choices. `None` if there is no `choices`.
     pub(in crate::chat_completions) choices: Option<usize>,
     /// Bytes of text, reasoning and tool calls; images and audio as many as [`generated_media_bytes`] says.
@@ -47,6 +45,27 @@ pub(in crate::chat_completions) fn scan_response(
     }
 }
 
+/// The `usage` of a chunk as written in the JSON text.
+pub(super) fn find_usage_text(data: &[u8]) -> Option<&str> {
+    let mut found = None;
+    visit_json(data, UsageText(&mut found)).ok()?;
+    found
+}
+
+struct UsageText<'f, 'a>(&'f mut Option<&'a str>);
+
+impl<'de> LazyVisitor<'de> for UsageText<'_, 'de> {
+    fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        while let Some(key) = next_key(&mut object)? {
+            match &*key {
+                "usage" => *self.0 = Some(object.next_value_seed(RawJson)?),
+                _ => drop(object.next_value::<serde::de::IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
 struct Root<'f, 'a>(&'f mut ResponseScan<'a>);
 
 impl<'de> LazyVisitor<'de> for Root<'_, 'de> {
@@ -57,9 +76,9 @@ impl<'de> LazyVisitor<'de> for Root<'_, 'de> {
             match &*key {
                 "model" => scan.model = Some(object.next_value_seed(RawJson)?),
                 "usage" => {
-                    let text = object.next_value_seed(RawJson)?;
-                    scan.usage = read_usage(text);
-                    scan.usage_text = Some(text);
+                    let mut counts = usage::Counts::default();
+                    object.next_value_seed(VisitWith(usage::UsageVisitor(&mut counts)))?;
+                    scan.usage = counts.usage();
                 }
                 "error" => scan.error = Some(object.next_value()?).filter(is_truthy),
                 "choices" => object.next_value_seed(VisitWith(Choices(scan)))?,
@@ -68,13 +87,6 @@ impl<'de> LazyVisitor<'de> for Root<'_, 'de> {
         }
         Ok(())
     }
-}
-
-/// The counts in a `usage` object. `None` if it is none.
-fn read_usage(text: &str) -> Option<Usage> {
-    let mut counts = usage::Counts::default();
-    visit_json(text.as_bytes(), usage::UsageVisitor(&mut counts)).ok()?;
-    counts.usage()
 }
 
 struct Choices<'f, 'a>(&'f mut ResponseScan<'a>);

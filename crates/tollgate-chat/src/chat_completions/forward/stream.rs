@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::response::span_of;
-use super::response_scan::{ResponseScan, scan_response};
+use super::response_scan::{ResponseScan, find_usage_text, scan_response};
 use crate::chat_completions::stream_write::write_error_event;
 use crate::error::{ErrorBody, MalformedResponse};
 use crate::format::{ForwardedChunk, RenderOptions, StreamForwarder};
@@ -179,8 +179,9 @@ impl Forwarder {
             let span = span_of(data, current);
             pieces.push((offset + span.start..offset + span.end, MODEL));
         }
-        if let (Some(usage), true, false) =
-            (scan.usage_text, scan.usage.is_some(), self.include_usage)
+        if scan.usage.is_some()
+            && !self.include_usage
+            && let Some(usage) = find_usage_text(data)
         {
             let span = span_of(data, usage);
             pieces.push((offset + span.start..offset + span.end, b"null"));
