@@ -206,9 +206,7 @@ fn rows(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<Vec<Row>, D
             cells.push(match row.get_ref(i).map_err(db_error)? {
                 ValueRef::Null => Value::Null,
                 ValueRef::Integer(n) => Value::Int(n),
-                ValueRef::Text(t) => {
-                    Value::Text(Cow::Owned(String::from_utf8_lossy(t).into_owned()))
-                }
+                ValueRef::Text(t) => Value::Text(Cow::Owned(text(t))),
                 other => {
                     return Err(DbError::UnexpectedData(format!(
                         "a cell of type {:?}",
@@ -220,6 +218,14 @@ fn rows(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<Vec<Row>, D
         found.push(Row(cells));
     }
     Ok(found)
+}
+
+/// A text, which something else than this program can have written without being UTF-8. Text that is UTF-8 is checked in blocks.
+fn text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 /// The connection within one transaction. Statements that a batch repeats stay prepared until its end: taking one
