@@ -8,7 +8,7 @@ use super::checksum::{row_checksum, sealed_refund};
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat};
 use crate::db::{DbError, Row, RowsSql, Sql, Tx, Value, cells};
-use crate::list_blocks::{self, List};
+use crate::list_blocks::{self, BlockEnds, List};
 
 /// The columns in the order of [`chat_row`].
 pub(super) static INSERT_CHAT: RowsSql = RowsSql::insert(Sql::both(
@@ -157,11 +157,12 @@ impl EndedChat {
 /// which is about that of a row.
 pub(crate) fn insert_ended_chats(
     tx: &mut Tx<'_>,
+    block_ends: &BlockEnds,
     mut chats: Vec<EndedChat>,
 ) -> Result<(), DbError> {
     chats.sort_unstable_by(|a, b| a.chat.id.cmp(&b.chat.id));
     if let Some(first) = chats.first() {
-        list_blocks::note_inserted(tx, List::Chats, &first.chat.id)?;
+        list_blocks::note_inserted(tx, block_ends, List::Chats, &first.chat.id)?;
     }
     tx.queue_rows(&INSERT_CHAT, chats.iter().map(EndedChat::row))
 }

@@ -258,6 +258,9 @@ impl Write for AddBlocks {
         for (group, values) in &self.values {
             batch.queue(&ADD_VALUES, args![list, *group, values])?;
         }
+        if let Some((_, [_, last_id, _])) = self.blocks.last() {
+            batch.block_ends.raise(self.list, last_id);
+        }
         Ok(true)
     }
 }

@@ -12,6 +12,8 @@ mod bloom;
 pub(crate) mod build;
 pub(crate) mod search;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use tollgate_core::clock::{MINUTE, SECOND};
 use tollgate_core::{Clock as _, Millis, SystemClock, id};
 
@@ -45,6 +47,30 @@ pub(crate) const REMOVE_BLOCKS_FROM: Sql =
 pub(crate) enum List {
     Chats,
     Tasks,
+}
+
+/// The last id in the blocks of each list, as this process has added them: on SQLite no other does. `None` before it adds any. A block that was
+/// removed, or not committed, leaves an id that is too large: rows before it remove blocks that are not there.
+#[derive(Debug, Default)]
+pub(crate) struct BlockEnds(Mutex<[Option<String>; 2]>);
+
+impl BlockEnds {
+    fn locked(&self) -> MutexGuard<'_, [Option<String>; 2]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks up to this id are added.
+    fn raise(&self, list: List, last_id: &str) {
+        let end = &mut self.locked()[list as usize];
+        if end.as_deref() < Some(last_id) {
+            *end = Some(last_id.to_owned());
+        }
+    }
+
+    /// Whether the id is within the blocks. `None` if this process has not added any.
+    fn contain(&self, list: List, id: &str) -> Option<bool> {
+        self.locked()[list as usize].as_deref().map(|end| id <= end)
+    }
 }
 
 impl List {
@@ -93,16 +119,23 @@ impl List {
 }
 
 /// What every transaction that inserts rows does, before it inserts them: `first_id` is the smallest of their ids.
-pub(crate) fn note_inserted(tx: &mut Tx<'_>, list: List, first_id: &str) -> Result<(), DbError> {
+pub(crate) fn note_inserted(
+    tx: &mut Tx<'_>,
+    ends: &BlockEnds,
+    list: List,
+    first_id: &str,
+) -> Result<(), DbError> {
     let is_late = match tx {
-        // One process writes, so the last block is known.
-        Tx::Sqlite(open) => {
-            let last = open.query_repeated(&LAST_ID, args![list.name()])?;
-            match last.into_iter().next() {
-                Some(mut row) => row.text(0)?.as_str() >= first_id,
-                None => false,
+        Tx::Sqlite(open) => match ends.contain(list, first_id) {
+            Some(is_late) => is_late,
+            None => {
+                let last = open.query_repeated(&LAST_ID, args![list.name()])?;
+                match last.into_iter().next() {
+                    Some(mut row) => row.text(0)?.as_str() >= first_id,
+                    None => false,
+                }
             }
-        }
+        },
         // Costs a look at the clock, except for rows that come late.
         Tx::Postgres(_) => first_id < list.min_id_at(SystemClock.now() - LATE_AFTER).as_str(),
     };

@@ -1,12 +1,26 @@
 //! The open transaction that the operations of a batch share, with the balances that they move.
 
+use std::sync::Arc;
+
 use crate::db::{DbError, Row, RowsSql, Sql, Tx, Value};
 use crate::ledger::balances::Balances;
 use crate::ledger::chat_rows::{EndedChat, insert_ended_chats};
-use crate::list_blocks::{self, List};
+use crate::ledger::reservations::Reservations;
+use crate::list_blocks::{self, BlockEnds, List};
 use crate::tail::recorder::{PendingTail, TailRecorder};
 use crate::tasks::queue_table::{QueueSql, QueueState, QueueTable};
 use crate::usage::PendingUsage;
+
+/// What the batches share with each other and with the rest of the process.
+pub(super) struct WriterMemory {
+    /// The reservations that a batch must leave alone.
+    pub(super) reservations: Arc<Reservations>,
+    /// Records the events of a batch.
+    pub(super) tail: Arc<TailRecorder>,
+    /// Which table is the queue.
+    pub(super) queue_state: Arc<QueueState>,
+    pub(super) block_ends: BlockEnds,
+}
 
 /// A batch: one transaction, many operations.
 pub(crate) struct Batch<'t, 'c> {
@@ -25,6 +39,7 @@ pub(crate) struct Batch<'t, 'c> {
     /// Which table has the state of unfinished tasks.
     pub(crate) queue_table: QueueTable,
     pub(crate) queue_state: &'t QueueState,
+    pub(crate) block_ends: &'t BlockEnds,
     recorder: &'t TailRecorder,
 }
 
@@ -33,8 +48,8 @@ impl<'t, 'c> Batch<'t, 'c> {
         tx: &'t mut Tx<'c>,
         balances: Balances,
         commit_in_doubt: bool,
-        recorder: &'t TailRecorder,
-        (queue_table, queue_state): (QueueTable, &'t QueueState),
+        queue_table: QueueTable,
+        memory: &'t WriterMemory,
     ) -> Self {
         Self {
             tx,
@@ -42,10 +57,11 @@ impl<'t, 'c> Batch<'t, 'c> {
             commit_in_doubt,
             ended_chats: Vec::new(),
             usage: PendingUsage::default(),
-            tail: PendingTail::new(recorder),
+            tail: PendingTail::new(&memory.tail),
             queue_table,
-            queue_state,
-            recorder,
+            queue_state: &memory.queue_state,
+            block_ends: &memory.block_ends,
+            recorder: &memory.tail,
         }
     }
 
@@ -111,7 +127,8 @@ impl<'t, 'c> Batch<'t, 'c> {
 
     /// As [`list_blocks::note_inserted`], for one row.
     pub(crate) fn note_inserted(&mut self, list: List, id: &str) -> Result<(), DbError> {
-        list_blocks::note_inserted(self.tx()?, list, id)
+        let ends = self.block_ends;
+        list_blocks::note_inserted(self.tx()?, ends, list, id)
     }
 
     /// Writes the balances back: one update for each user and key, however many movements there were; the sums of usage, and the events of the live tail.
@@ -126,7 +143,8 @@ impl<'t, 'c> Batch<'t, 'c> {
     /// The transaction, after inserting the ended chats.
     fn tx(&mut self) -> Result<&mut Tx<'c>, DbError> {
         if !self.ended_chats.is_empty() {
-            insert_ended_chats(self.tx, std::mem::take(&mut self.ended_chats))?;
+            let chats = std::mem::take(&mut self.ended_chats);
+            insert_ended_chats(self.tx, self.block_ends, chats)?;
         }
         Ok(self.tx)
     }

@@ -9,14 +9,11 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tollgate_core::crash;
 
-use super::batch::Batch;
+use super::batch::{Batch, WriterMemory};
 use super::write::Job;
 use crate::db::{DbError, Tx, migrate::migrate, postgres, sqlite};
 use crate::error::StoreError;
 use crate::ledger::balances::Balances;
-use crate::ledger::reservations::Reservations;
-use crate::tail::recorder::TailRecorder;
-use crate::tasks::queue_table::QueueState;
 
 /// Timeout of a transaction on PostgreSQL, after which the connection counts as lost. SQLite runs in this thread and has a
 /// busy timeout.
@@ -33,14 +30,11 @@ pub(crate) enum Target {
     Postgres(Box<tokio_postgres::Config>),
 }
 
-/// A connection for writing, and the reservations that its batches must leave alone.
+/// A connection for writing, and what its batches share.
 pub(super) struct WriterConnection {
     link: Link,
     memory: WriterMemory,
 }
-
-/// What a batch shares with the rest of the process: the reservations that it must leave alone, what records its events, and which table is the queue.
-pub(super) type WriterMemory = (Arc<Reservations>, Arc<TailRecorder>, Arc<QueueState>);
 
 enum Link {
     Sqlite(rusqlite::Connection),
@@ -83,7 +77,7 @@ impl WriterConnection {
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(DbError::Failed("an operation panicked".to_owned())));
-        self.memory.0.end_batch(result.is_ok());
+        self.memory.reservations.end_batch(result.is_ok());
         result
     }
 }
@@ -214,17 +208,15 @@ async fn apply(
     memory: &WriterMemory,
     commit_in_doubt: bool,
 ) -> Result<(), DbError> {
-    let (reservations, tail, queue_state) = memory;
-    let queue_table = queue_state.lock(tx).await?;
+    let queue_table = memory.queue_state.lock(tx).await?;
     let balances = Balances::load(
         tx,
         jobs.iter().filter_map(|job| job.accounts().user).collect(),
         jobs.iter().filter_map(|job| job.accounts().key).collect(),
-        Arc::clone(reservations),
+        Arc::clone(&memory.reservations),
     )
     .await?;
-    let queue = (queue_table, &**queue_state);
-    let mut batch = Batch::new(tx, balances, commit_in_doubt, tail, queue);
+    let mut batch = Batch::new(tx, balances, commit_in_doubt, queue_table, memory);
     for job in &mut *jobs {
         job.apply(&mut batch).await?;
     }

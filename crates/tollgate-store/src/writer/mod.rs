@@ -17,9 +17,11 @@ use crate::db::DbError;
 use crate::error::StoreError;
 use crate::grants::Grants;
 use crate::ledger::reservations::Reservations;
+use crate::list_blocks::BlockEnds;
 use crate::tail::recorder::TailRecorder;
 use crate::task_versions::TaskVersions;
 use crate::tasks::queue_table::QueueState;
+use batch::WriterMemory;
 pub(crate) use connection::Target;
 use connection::WriterConnection;
 pub(crate) use write::{AccountIds, Write};
@@ -100,9 +102,12 @@ impl Writer {
             queue_state: Arc::default(),
         };
         let (stats, versions) = (Arc::clone(&writer.stats), Arc::clone(&writer.task_versions));
-        let reservations = Arc::clone(&writer.reservations);
-        let tail = Arc::clone(&writer.tail);
-        let memory = (reservations, tail, Arc::clone(&writer.queue_state));
+        let memory = WriterMemory {
+            reservations: Arc::clone(&writer.reservations),
+            tail: Arc::clone(&writer.tail),
+            queue_state: Arc::clone(&writer.queue_state),
+            block_ends: BlockEnds::default(),
+        };
         let not_started =
             |e: std::io::Error| StoreError::Setup(format!("cannot start the writer thread: {e}"));
         std::thread::Builder::new()

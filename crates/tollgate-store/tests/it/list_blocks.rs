@@ -494,14 +494,18 @@ async fn a_row_that_comes_late_is_found(db: &Db) {
     build(&store, LATER).await;
     let ann = account(&store, "ann", "100").await;
     let at = chats[2500].at;
-    let mut late = chat(&ann, "1", "1");
-    late.id = id::chat_id(at);
-    let chat_id = late.id.clone();
-    let end = tollgate_store::ChatEnd {
-        ended_at: at,
-        ..chat_end(tokens(500_000, 0))
+    let settle_late = async |store: &Store, at| {
+        let mut late = chat(&ann, "1", "1");
+        late.id = id::chat_id(at);
+        let chat_id = late.id.clone();
+        let end = tollgate_store::ChatEnd {
+            ended_at: at,
+            ..chat_end(tokens(500_000, 0))
+        };
+        store.settle_chat(late, &ChatHold::None, end).await.unwrap();
+        chat_id
     };
-    store.settle_chat(late, &ChatHold::None, end).await.unwrap();
+    let chat_id = settle_late(&store, at).await;
     let task_id = submit(&store, task_at(&ann, 1, "0.1", at)).await;
     let find = async || {
         let users = Some(vec![ann.user_id.clone()]);
@@ -534,6 +538,14 @@ async fn a_row_that_comes_late_is_found(db: &Db) {
         [4, 2]
     );
     assert_eq!(find().await, both);
+    // Another process, which has not added these blocks.
+    let other = db.open().await;
+    let earlier = settle_late(&other, chats[500].at).await;
+    assert_eq!(blocks(db, "chats").await, 0);
+    build(&store, LATER).await;
+    assert_eq!(blocks(db, "chats").await, 4);
+    let [chat_id, task_id] = both;
+    assert_eq!(find().await, [chat_id, earlier, task_id]);
     db.batch("DELETE FROM chats WHERE seal = 0").await;
     db.batch("DELETE FROM attempts; DELETE FROM tasks WHERE family = ''; DELETE FROM charges WHERE seal = 0").await;
 }
