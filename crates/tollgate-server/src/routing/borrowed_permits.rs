@@ -238,6 +238,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_reserve_for_other_users_is_kept() {
+        let mut state = state();
+        state.note(request(2, 8), granted(8, false));
+        state.note_peak(2);
+        let usage = PermitUse {
+            reserve: 1,
+            ..usage(2, 0)
+        };
+        assert_eq!(state.due(&usage, 8, LEASE), Some(with_slack(3)));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn without_a_reply_no_more_calls_begin_than_are_in_flight() {
         let mut state = state();
         let count = |noted: Option<(usize, Instant)>| noted.map(|(count, _)| count);

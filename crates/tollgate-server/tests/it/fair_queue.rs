@@ -15,6 +15,7 @@ on_both!(
     hanging_tasks_of_one_user_delay_no_other,
     references_that_trickle_delay_no_other,
     a_full_channel_is_shared_by_users,
+    a_user_may_have_several_calls_on_a_channel,
     a_panic_of_a_worker_or_a_loop_strands_no_task,
 );
 on_sqlite!(
@@ -115,6 +116,21 @@ async fn a_full_channel_is_shared_by_users(backend: Backend) {
     let ended = count(&ann, &slow, "completed").await;
     assert!(ended < BACKLOG / 2, "{ended} of {BACKLOG} came first");
     cancel_rest(&ann, &slow).await;
+    gateway.close().await;
+}
+
+async fn a_user_may_have_several_calls_on_a_channel(backend: Backend) {
+    let channel = "[[channel]]\nname = \"one\"\nkind = \"sandbox\"\nmax_concurrency = 4\nmodels = [\"imagen-4.0-partner\"]\n";
+    let gateway = Setup::new(backend).config(channel).start().await;
+    let ann = gateway.user_client("ann", &[]).await;
+    let mut hanging = Vec::new();
+    // Those after the first are claimed while others of the same user run.
+    for running in 1..=2 {
+        hanging.push(ann.submit(&image("[[sandbox:hang]]")).await);
+        let all_run = async || count(&ann, &hanging, "in_progress").await == running;
+        until_true("the tasks to run side by side", all_run).await;
+    }
+    cancel_all(&ann, &hanging).await;
     gateway.close().await;
 }
 

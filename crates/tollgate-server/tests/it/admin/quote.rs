@@ -7,7 +7,10 @@ use super::{OWNER, send};
 use crate::harness::*;
 
 on_both!(a_quote_is_what_a_submission_holds);
-on_sqlite!(errors_of_a_quote_are_those_of_the_endpoint);
+on_sqlite!(
+    errors_of_a_quote_are_those_of_the_endpoint,
+    a_quote_says_whether_a_channel_may_be_called,
+);
 
 const PRICES: &str = r#"
 [price."grok-imagine-1.0-partner"]
@@ -176,6 +179,25 @@ async fn a_quote_is_what_a_submission_holds(backend: Backend) {
     }
     assert_eq!(asking.balances().await, (1.0, 0.0));
     assert_eq!(asking.get_json("/v1/tasks").await["data"], json!([]));
+    gateway.close().await;
+}
+
+async fn a_quote_says_whether_a_channel_may_be_called(backend: Backend) {
+    let setup = Setup::new(backend).admin_key(OWNER).config(PRICES);
+    let gateway = setup.start().await;
+    let owner = gateway.client(Some(OWNER.to_owned()), String::new());
+    let client = gateway.unlimited_client().await;
+    for (action, is_available) in [("pause", false), ("wake", true)] {
+        let path = format!("/channels/sandbox/{action}");
+        send(&owner, "POST", &path, &[], &json!({}))
+            .await
+            .expect(200);
+        for (path, request, ..) in requests() {
+            let body = json!({ "endpoint": path, "request": request });
+            let quote = client.post("/v1/quote", &body).await.expect(200).json();
+            assert_eq!(quote["available"], is_available, "{action}: {path}");
+        }
+    }
     gateway.close().await;
 }
 
