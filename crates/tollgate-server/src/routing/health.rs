@@ -394,6 +394,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn operators_read_what_is_wrong() {
+        let health = ChannelHealth::default();
+        assert_eq!(health.describe(), "ok");
+        for key in [0, 1] {
+            health.record_failure(M, Some(key), ADA, ChannelFailure::KeyRejected);
+        }
+        assert_eq!(health.describe(), "2 key(s) cooling down");
+        for _ in 0..FAILURE_THRESHOLD {
+            health.record_failure(M, None, ADA, ChannelFailure::Unavailable);
+        }
+        health.set_paused(true);
+        assert_eq!(
+            health.describe(),
+            "paused, circuit open, 2 key(s) cooling down"
+        );
+        let lacks_model = ChannelHealth::default();
+        lacks_model.record_failure(M, Some(0), ADA, ChannelFailure::ModelNotFound);
+        assert_eq!(lacks_model.describe(), "1 model(s) cooling down");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn keys_and_models_cool_down_independently() {
         let health = ChannelHealth::default();
         health.record_failure(M, Some(0), ADA, ChannelFailure::KeyRejected);
