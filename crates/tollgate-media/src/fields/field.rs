@@ -293,3 +293,121 @@ impl Field {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOC: &str = "What it is.";
+    /// A field, its name, and whether a kind is its own.
+    type Declared = (Field, &'static str, fn(&FieldKind) -> bool);
+    static DURATIONS: Durations = Durations::Between {
+        min: 3,
+        max: 9,
+        default: 5,
+    };
+    static CUSTOM: CustomField = CustomField {
+        json_type: "string",
+        values: "any",
+        parse: |_, value| Ok(value.clone()),
+        schema: || Value::Null,
+    };
+
+    /// The compiler evaluates these in the families' tables, so that no other test runs them.
+    #[test]
+    fn each_constructor_gives_its_kind_and_name() {
+        use FieldKind as Kind;
+        let is_text = |field: &Field| matches!(field.kind, Kind::Text { max_chars: None });
+        assert!(is_text(&Field::text("style", DOC)) && is_text(&Field::prompt(DOC)));
+        let fields: [Declared; 17] = [
+            (Field::choice("a", &["x", "y"], DOC), "a", |kind| {
+                matches!(kind, Kind::Choice(["x", "y"]))
+            }),
+            (Field::int("b", 1, 5, DOC), "b", |kind| {
+                matches!(
+                    kind,
+                    Kind::Int {
+                        min: 1,
+                        max: 5,
+                        clamp: false
+                    }
+                )
+            }),
+            (Field::n(4), "n", |kind| {
+                matches!(kind, Kind::Int { min: 1, max: 4, .. })
+            }),
+            (
+                Field::number("c", 0.5, 2.0, DOC),
+                "c",
+                |kind| matches!(kind, Kind::Number { min, max } if (*min, *max) == (0.5, 2.0)),
+            ),
+            (Field::seconds(&DURATIONS), "seconds", |kind| {
+                matches!(kind, Kind::Duration { text: true, .. })
+            }),
+            (
+                Field::duration("duration", &DURATIONS, DOC),
+                "duration",
+                |kind| matches!(kind, Kind::Duration { text: false, .. }),
+            ),
+            (Field::flag("d", DOC), "d", |kind| {
+                matches!(kind, Kind::Flag)
+            }),
+            (Field::size(DOC), "size", |kind| matches!(kind, Kind::Size)),
+            (Field::resolution(DOC), "resolution", |kind| {
+                matches!(kind, Kind::Tier)
+            }),
+            (Field::tier("e", DOC), "e", |kind| {
+                matches!(kind, Kind::Tier)
+            }),
+            (Field::ratio("f", DOC), "f", |kind| {
+                matches!(kind, Kind::Ratio)
+            }),
+            (Field::image(DOC), "image", |kind| {
+                matches!(kind, Kind::Image)
+            }),
+            (Field::images(DOC), "images", |kind| {
+                matches!(kind, Kind::Images)
+            }),
+            (Field::image_urls(DOC), "image_urls", |kind| {
+                matches!(kind, Kind::ImageUrls)
+            }),
+            (Field::mask_url(DOC), "mask_url", |kind| {
+                matches!(kind, Kind::MaskUrl)
+            }),
+            (
+                Field::object("g", &[Field::CALLBACK_URL], DOC),
+                "g",
+                |kind| matches!(kind, Kind::Object([member]) if member.in_metadata),
+            ),
+            (
+                Field::custom("h", &CUSTOM, DOC),
+                "h",
+                |kind| matches!(kind, Kind::Custom(custom) if custom.values == "any"),
+            ),
+        ];
+        for (field, name, is_kind) in fields {
+            assert!(is_kind(&field.kind), "{name}");
+            assert!(field.has_name(name) && !field.has_name("other"));
+            assert!(!field.required && !field.in_metadata, "{name}");
+        }
+    }
+
+    #[test]
+    fn rules_are_added_to_a_field() {
+        let field = Field::text("style", DOC)
+            .max_chars(9)
+            .aliases(&["look"])
+            .default_to(DefaultValue::Text("plain"))
+            .allowed_in_metadata()
+            .required();
+        assert!(matches!(field.kind, FieldKind::Text { max_chars: Some(9) }));
+        assert!(field.has_name("style") && field.has_name("look"));
+        assert!(field.required && field.in_metadata);
+        assert_eq!(field.default, Some(DefaultValue::Text("plain")));
+        assert!(Field::prompt(DOC).required);
+        assert_eq!(Field::n(4).default, Some(DefaultValue::Int(1)));
+        let clamped = |field: Field| matches!(field.kind, FieldKind::Int { clamp: true, .. });
+        assert!(clamped(Field::int("n", 1, 4, DOC).clamped()));
+        assert!(!clamped(Field::flag("n", DOC).clamped()));
+    }
+}
