@@ -159,7 +159,7 @@ impl ChatSummary<'_> {
     }
 }
 
-/// Writes an address as `Display` does, an IPv4 address in a fifth of the time.
+/// Writes an address as `Display` does; an IPv4 address without the formatting machinery.
 fn write_address(address: IpAddr, out: &mut Vec<u8>) -> io::Result<()> {
     let IpAddr::V4(v4) = address else {
         return write!(out, "{address}");
