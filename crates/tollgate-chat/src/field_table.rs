@@ -132,6 +132,7 @@ pub const REASONS: &[(&str, &str)] = &[
         "tunes how closely an image is read",
     ),
     ("filename", "the file itself arrives"),
+    ("title", "the file itself arrives"),
     ("name", "who of several users speaks: the text arrives"),
     (
         "messages[0].name",

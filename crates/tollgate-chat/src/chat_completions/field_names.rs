@@ -38,5 +38,6 @@ fn field_name(field: RequestField) -> &'static str {
         RequestField::Citations => "annotations",
         RequestField::Turns => "messages",
         RequestField::Parts => "content",
+        RequestField::FileName => "filename",
     }
 }

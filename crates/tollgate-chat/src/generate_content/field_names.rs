@@ -37,5 +37,6 @@ fn field_name(field: RequestField) -> &'static str {
         RequestField::Citations => "groundingMetadata",
         RequestField::Turns => "contents",
         RequestField::Parts => "parts",
+        RequestField::FileName => "displayName",
     }
 }

@@ -36,6 +36,8 @@ pub enum RequestField {
     Turns,
     /// The list of parts in a turn.
     Parts,
+    /// The name of a file that is sent along.
+    FileName,
 }
 
 /// What the rest of the gateway knows of the format that a request came in.

@@ -37,5 +37,6 @@ fn field_name(field: RequestField) -> &'static str {
         RequestField::Citations => "citations",
         RequestField::Turns => "messages",
         RequestField::Parts => "content",
+        RequestField::FileName => "title",
     }
 }

@@ -37,5 +37,6 @@ fn field_name(field: RequestField) -> &'static str {
         RequestField::Citations => "annotations",
         RequestField::Turns => "input",
         RequestField::Parts => "content",
+        RequestField::FileName => "filename",
     }
 }

@@ -246,7 +246,7 @@ impl RequestWriter<'_> {
             }
             PartKind::File { source, name } => {
                 if name.is_some() && !matches!(source, Source::Text(_)) {
-                    self.drop_name("filename");
+                    self.drop_field(RequestField::FileName);
                 }
                 source
             }

@@ -113,8 +113,11 @@ fn write_part(
         }
         PartKind::File { source, name } => {
             let mut block = write_document(writer, source, position)?;
-            if let Some(name) = name.as_ref().filter(|name| !name.is_empty()) {
-                block["title"] = json!(name);
+            match name.as_ref().filter(|name| !name.is_empty()) {
+                Some(name) if block["type"] == "document" => block["title"] = json!(name),
+                // Images have no title.
+                Some(_) => writer.drop_field(RequestField::FileName),
+                None => {}
             }
             block
         }
