@@ -38,14 +38,14 @@ pub enum EspeakError {
     /// It ran too long and was stopped.
     #[error("espeak-ng took more than {} seconds", TIME_LIMIT.as_secs())]
     TimedOut,
-    /// It wav too much audio, and was stopped.
-    #[error("espeak-ng wav more than {MAX_BYTES} bytes")]
+    /// It wrote too much audio, and was stopped.
+    #[error("espeak-ng wrote more than {MAX_BYTES} bytes")]
     TooLarge,
     /// It exited with an error, for example because it does not know the language.
     #[error("espeak-ng ended with {0}")]
     Failed(ExitStatus),
-    /// What it wav is no audio.
-    #[error("espeak-ng wav no audio that can be read")]
+    /// What it wrote is no audio.
+    #[error("espeak-ng wrote no audio that can be read")]
     InvalidAudio,
 }
 
@@ -174,5 +174,58 @@ mod tests {
             };
             assert_eq!(language(&utterance), expected, "{tag:?}");
         }
+    }
+
+    /// A program in the place of `espeak-ng`: it keeps its arguments and the text beside it, and writes `output`.
+    #[cfg(unix)]
+    fn fake(name: &str, output: &[u8], exit_code: i32) -> Espeak {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = std::env::temp_dir().join(format!("tollgate-espeak-{}", std::process::id()));
+        let program = folder.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(program.with_extension("out"), output).unwrap();
+        let script = format!(
+            "#!/bin/sh\necho \"$@\" > $0.arguments\ncat > $0.text\ncat $0.out\nexit {exit_code}\n"
+        );
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Espeak { program }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn espeak_is_given_the_text_by_a_pipe_and_its_audio_is_made_louder() {
+        let utterance = Utterance {
+            text: "Snow [[at]] night",
+            voice: "ana",
+            speed: 2.0,
+            language: Some("en"),
+        };
+        let quiet = wav::encode(vec![0, 1, -1], 22_050);
+        let espeak = fake("quiet", &quiet, 0);
+        let (samples, rate) = wav::decode(&espeak.speak(&utterance).await.unwrap()).unwrap();
+        assert_eq!((samples, rate), (vec![0, 29_000, -29_000], 22_050));
+        let beside = |end| std::fs::read_to_string(espeak.program.with_extension(end)).unwrap();
+        assert_eq!(beside("text"), "Snow [ [at]] night");
+        let arguments = beside("arguments");
+        assert!(arguments.contains("--stdin --stdout"), "{arguments}");
+        assert!(arguments.contains("-v en+"), "{arguments}");
+        assert!(arguments.contains("-s 350 "), "{arguments}");
+
+        let failed = fake("failed", &quiet, 3).speak(&utterance).await;
+        assert!(matches!(failed, Err(EspeakError::Failed(_))));
+        for (name, output) in [
+            ("text", b"no audio".to_vec()),
+            ("silence", wav::encode(vec![0, 0], 22_050)),
+        ] {
+            let invalid = fake(name, &output, 0).speak(&utterance).await;
+            assert!(matches!(invalid, Err(EspeakError::InvalidAudio)), "{name}");
+        }
+        let missing = Espeak {
+            program: espeak.program.with_extension("missing"),
+        };
+        let missing = missing.speak(&utterance).await;
+        assert!(matches!(missing, Err(EspeakError::Io(_))));
+        let _ = std::fs::remove_dir_all(espeak.program.parent().unwrap());
     }
 }

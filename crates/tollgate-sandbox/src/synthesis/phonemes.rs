@@ -181,3 +181,43 @@ pub(super) fn phones_of(symbols: &str) -> impl Iterator<Item = Phone> {
 pub(super) fn is_known(symbol: char) -> bool {
     PHONES.iter().any(|(name, _)| *name == symbol)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_phone_has_the_sound_of_its_kind() {
+        let formants = [500.0, 1400.0, 2450.0];
+        let (vowel, sonorant) = (vowel(formants, 90.0), sonorant(formants, 0.5, 60.0));
+        assert!(vowel.is_vowel() && !sonorant.is_vowel());
+        assert_eq!([vowel.formants, sonorant.formants], [formants; 2]);
+        assert_eq!([vowel.hiss, sonorant.hiss, vowel.breath], [0.0; 3]);
+
+        let hissed = fricative(1500.0, 0.3, 0.2, 4000.0, 80.0);
+        assert_eq!(
+            (hissed.voice, hissed.hiss, hissed.hiss_at),
+            (0.3, 0.2, 4000.0)
+        );
+        assert_eq!(hissed.formants[1], 1500.0);
+
+        // A plosive: silent but for its voice, then a burst without one.
+        let (closed, released) = (
+            closure(1700.0, 0.16),
+            release(1700.0, 0.26, 4600.0, 0.18, 26.0),
+        );
+        assert_eq!((closed.voice, closed.hiss, closed.breath), (0.16, 0.0, 0.0));
+        assert_eq!(
+            (released.voice, released.hiss, released.breath),
+            (0.0, 0.26, 0.18)
+        );
+        assert_eq!(closed.formants[1], released.formants[1]);
+    }
+
+    #[test]
+    fn phones_are_in_the_order_of_the_symbols_and_unknown_symbols_are_skipped() {
+        let durations: Vec<f64> = phones_of("m?i").map(|phone| phone.ms).collect();
+        assert_eq!(durations, [70.0, 125.0]);
+        assert_eq!(phones_of("d").count(), 2);
+    }
+}

@@ -3,7 +3,7 @@
 /// Peak amplitude after normalisation, about 1 dB below full scale.
 const PEAK: f64 = 29_000.0;
 
-/// A file of `samples`, `rate` a second, wav as loud as files of ours are.
+/// A file of `samples`, `rate` a second, made as loud as all our files.
 pub(super) fn encode(mut samples: Vec<i16>, rate: u32) -> Vec<u8> {
     let loudest = samples.iter().map(|sample| sample.unsigned_abs()).max();
     let gain = PEAK / f64::from(loudest.unwrap_or_default().max(1));
@@ -61,5 +61,41 @@ pub(super) fn decode(file: &[u8]) -> Option<(Vec<i16>, u32)> {
             _ => {}
         }
         rest = rest.get(size + size % 2..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: usize = 20;
+
+    #[test]
+    fn a_file_of_ours_is_read_again_with_its_loudest_sample_at_the_peak() {
+        let file = encode(vec![0, 50, -100], 24_000);
+        assert_eq!(decode(&file), Some((vec![0, 14_500, -29_000], 24_000)));
+    }
+
+    #[test]
+    fn other_chunks_are_skipped_and_a_length_past_the_end_is_cut() {
+        let file = encode(vec![100], 8_000);
+        let mut piped = file[..36].to_vec();
+        piped.extend(b"LIST\x03\0\0\0abc\0data\xff\xff\xff\x7f");
+        piped.extend(&file[44..]);
+        assert_eq!(decode(&piped), Some((vec![29_000], 8_000)));
+    }
+
+    #[test]
+    fn other_files_are_not_read() {
+        let file = encode(vec![100, 200], 8_000);
+        assert_eq!(decode(b"OggS"), None);
+        assert_eq!(decode(&file[..40]), None);
+        for (offset, value) in [(0, 3), (2, 2), (14, 8)] {
+            let mut other = file.clone();
+            other[FORMAT + offset] = value;
+            assert_eq!(decode(&other), None, "{offset}");
+        }
+        let no_format = [&file[..12], &file[36..]].concat();
+        assert_eq!(decode(&no_format), None);
     }
 }

@@ -127,3 +127,61 @@ fn broken(error: impl std::fmt::Display) -> ProviderError {
         format!("the image cannot be encoded: {error}"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row of pixels.
+    fn row(pixels: &[[u8; 4]]) -> Raster {
+        let (width, height) = (pixels.len() as u32, 1);
+        Raster {
+            size: PixelSize { width, height },
+            rgba: pixels.concat(),
+        }
+    }
+
+    #[test]
+    fn transparent_parts_become_white_where_a_format_has_no_alpha() {
+        let pixels = [
+            [0, 0, 0, 255],
+            [0, 0, 0, 0],
+            [0, 100, 255, 128],
+            [9, 9, 9, 255],
+        ];
+        assert_eq!(
+            row(&pixels).into_rgb(),
+            [0, 0, 0, 255, 255, 255, 127, 177, 255, 9, 9, 9]
+        );
+        let file = encode(row(&[[0, 0, 0, 0]; 8]), ImageFormat::Jpeg, None).unwrap();
+        let decoded = image::load_from_memory(&file).unwrap().to_rgb8();
+        assert!(decoded.iter().all(|&value| value > 250));
+    }
+
+    #[test]
+    fn alpha_is_kept_where_a_format_has_it() {
+        for format in [ImageFormat::Png, ImageFormat::Webp] {
+            let file = encode(row(&[[200, 0, 0, 255], [200, 0, 0, 0]]), format, Some(100)).unwrap();
+            let decoded = image::load_from_memory(&file).unwrap().to_rgba8();
+            let alpha: Vec<u8> = decoded.pixels().map(|pixel| pixel[3]).collect();
+            assert_eq!(alpha, [255, 0], "{}", format.name());
+        }
+    }
+
+    #[test]
+    fn what_no_encoder_takes_is_an_error() {
+        let gif = encode(row(&[[0; 4]]), ImageFormat::Gif, None).unwrap_err();
+        assert_eq!(
+            gif.message,
+            "images are encoded as png, jpeg or webp, not gif"
+        );
+        for format in [ImageFormat::Jpeg, ImageFormat::Webp] {
+            let wide = encode(row(&[[0, 0, 0, 255]; 70_000]), format, None).unwrap_err();
+            assert_eq!(wide.kind, UpstreamErrorKind::Rejected);
+            assert!(
+                wide.message.starts_with("the image cannot be encoded: "),
+                "{wide:?}"
+            );
+        }
+    }
+}
