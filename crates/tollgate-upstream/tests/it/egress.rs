@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use http::Request;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Request};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tollgate_upstream::egress::{
@@ -257,6 +258,63 @@ async fn redirects_are_followed_and_checked() {
     }
     let error = fetch(&client, &server.url("/nowhere")).await.unwrap_err();
     assert!(matches!(error, EgressError::InvalidRedirect(_)), "{error}");
+}
+
+async fn fetch_own(client: &Client, url: &str) -> Result<(Fetched, Vec<u8>), EgressError> {
+    let mut sink = Vec::new();
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Bearer key"))]);
+    let fetched = client.fetch_own(url, &headers, &LIMITS, &mut sink).await?;
+    assert_eq!(fetched.bytes, sink.len() as u64);
+    Ok((fetched, sink))
+}
+
+#[tokio::test]
+async fn the_key_goes_to_the_providers_own_origin_only() {
+    let (own, other) = (Server::start().await, Server::start().await);
+    let has_key = |head: &String| {
+        head.to_lowercase()
+            .contains("\r\nauthorization: bearer key\r\n")
+    };
+
+    let redirected = own.url("/to//ok");
+    let (fetched, bytes) = fetch_own(&client(&[]), &redirected).await.unwrap();
+    assert_eq!(bytes, b"hello");
+    assert_eq!(fetched.final_url, own.url("/ok"));
+    assert_eq!(
+        own.requests().iter().filter(|head| has_key(head)).count(),
+        2
+    );
+
+    let elsewhere = own.url(&format!("/to/{}", other.url("/ok")));
+    let error = fetch_own(&client(&[]), &elsewhere).await.unwrap_err();
+    assert!(matches!(error, EgressError::NotPublic), "{error}");
+    assert!(other.requests().is_empty());
+    let (fetched, bytes) = fetch_own(&client(&["127.0.0.0/8"]), &elsewhere)
+        .await
+        .unwrap();
+    assert_eq!(bytes, b"hello");
+    assert_eq!(fetched.final_url, other.url("/ok"));
+    assert_eq!(other.requests().len(), 1);
+    assert!(!has_key(&other.requests()[0]));
+}
+
+#[tokio::test]
+async fn a_fetch_from_the_provider_has_limits_too() {
+    let server = Server::start().await;
+    for (path, expected) in [
+        ("/missing", "the URL's host answered with HTTP status 404"),
+        ("/long", "the body is larger than 10000 bytes"),
+        ("/chunks", "the body is larger than 10000 bytes"),
+        ("/loop", "the URL redirects more than 3 times"),
+        ("/nowhere", "the URL redirects to nowhere"),
+    ] {
+        let error = fetch_own(&client(&[]), &server.url(path))
+            .await
+            .expect_err(path);
+        assert!(error.to_string().contains(expected), "{path}: {error}");
+    }
+    let error = fetch_own(&client(&[]), "not a URL").await.unwrap_err();
+    assert!(matches!(error, EgressError::InvalidUrl(_)), "{error}");
 }
 
 #[tokio::test]
