@@ -251,7 +251,7 @@ fn webhook_json(webhook: &WebhookLog) -> Value {
     json!({ "url": webhook.url, "state": webhook.state.name(), "tries": tries.collect::<Vec<_>>() })
 }
 
-/// What happened to a task, the first first: its own times, its attempts, and its ledger entries.
+/// What happened to a task, the oldest first: its own times, its attempts, and its ledger entries.
 fn timeline(task: &Task, details: &TaskDetails) -> Vec<Value> {
     let step = |at: i64, event: &str, amount: Value, attempt: Option<i64>| {
         let step =

@@ -229,7 +229,7 @@ impl Store {
         self.first(&CHAT, args![chat_id], ChatItem::read).await
     }
 
-    /// The ledger entries of a task or chat, the first first.
+    /// The ledger entries of a task or chat, the oldest first.
     pub async fn admin_entries_of(&self, id: &str) -> Result<Vec<Entry>, StoreError> {
         entries_of(self, id).await
     }

@@ -392,7 +392,7 @@ impl Store {
     }
 }
 
-/// The entries of a task or chat, the first first.
+/// The entries of a task or chat, the oldest first.
 pub(super) async fn entries_of(store: &Store, id: &str) -> Result<Vec<Entry>, StoreError> {
     let end = format!("{id};");
     let mut rows = store.query(&ENTRIES_OF, args![id, &end]).await?;

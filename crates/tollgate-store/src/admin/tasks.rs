@@ -209,11 +209,11 @@ impl AttemptRecord {
 pub struct TaskDetails {
     /// The members that the list shows.
     pub item: Value,
-    /// Its attempts, the first first.
+    /// Its attempts, the oldest first.
     pub attempts: Vec<AttemptRecord>,
     /// When its provider last told its progress.
     pub polled_at: Option<Millis>,
-    /// Its ledger entries, the first first.
+    /// Its ledger entries, the oldest first.
     pub entries: Vec<Entry>,
 }
 
