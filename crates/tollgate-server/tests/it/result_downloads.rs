@@ -1,5 +1,6 @@
 //! Results that are downloaded from a provider.
 
+use futures_util::future::join_all;
 use serde_json::json;
 use tollgate_fakes::{Options, Provider, start};
 
@@ -11,7 +12,8 @@ const IMAGES: &str = "/v1/images/generations";
 
 async fn a_link_that_is_cut_off_is_downloaded_seven_times(backend: Backend) {
     let video = json!({ "model": "seedance-1.0-pro", "duration": 2, "aspect_ratio": "1:1", "resolution": "480p" });
-    for (provider, path, mut body) in [
+    // Side by side: each waits between its tries.
+    let cases = [
         (
             Provider::Ark,
             IMAGES,
@@ -24,7 +26,8 @@ async fn a_link_that_is_cut_off_is_downloaded_seven_times(backend: Backend) {
             IMAGES,
             json!({ "model": "grok-imagine-1.0-partner" }),
         ),
-    ] {
+    ];
+    let downloads = cases.map(|(provider, path, mut body)| async move {
         let fake = start(provider, Options::default()).await.unwrap();
         let config = format!(
             "[[channel]]\nname = \"up\"\nkind = \"{}\"\nbase_url = \"{}\"\napi_keys = [\"up-key\"]\npoll_ms = 50\nmodels = [{}]\n",
@@ -47,5 +50,6 @@ async fn a_link_that_is_cut_off_is_downloaded_seven_times(backend: Backend) {
         let submissions = requests.iter().filter(|seen| seen.method == "POST");
         assert_eq!(submissions.count(), 1, "{} {path}", provider.name());
         gateway.close().await;
-    }
+    });
+    join_all(downloads).await;
 }

@@ -26,6 +26,8 @@ const END: &str = "<!-- end of bills -->\n";
 const CUTS: std::ops::Range<usize> = 1..10;
 /// Chats at the same time. With more, a slow machine does not read the rest of a stream within the half second that the gateway has for it.
 const CONCURRENT: usize = 6;
+/// Chats of one channel that fail at the same time: most of them wait for a time limit.
+const FAILURES_AT_ONCE: usize = 2;
 /// A response's text is shorter than what is read of a stream whose client has left.
 const PROMPT: &str =
     "so it goes so it goes so it goes so it goes so it goes so it goes so it goes so it goes";
@@ -304,26 +306,28 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
         })
         .await;
     // After five failures in a row a channel is not used for a while, so a success follows each of them.
-    let of_channel = async |channel: usize| {
-        let mut unanswered = Vec::new();
-        for case in cases[count..].iter().filter(|case| case.channel == channel) {
-            if !case.run(&client).await {
-                unanswered.push(case.number);
-            }
-            let (format, _, _, _) = case.cell;
-            let number = cases.len() + case.number;
-            let cell = (format, false, Complete, 0);
-            Case {
-                number,
-                cell,
-                ..*case
-            }
-            .run(&client)
-            .await;
-        }
-        unanswered
+    let run_failure = async |case: &Case| {
+        let is_answered = case.run(&client).await;
+        let (format, _, _, _) = case.cell;
+        let number = cases.len() + case.number;
+        let cell = (format, false, Complete, 0);
+        let success = Case {
+            number,
+            cell,
+            ..*case
+        };
+        success.run(&client).await;
+        (!is_answered).then_some(case.number)
     };
-    let unanswered = join_all((0..CHANNELS.len()).map(of_channel)).await.concat();
+    let of_channel = |channel: usize| {
+        let own = cases[count..]
+            .iter()
+            .filter(move |case| case.channel == channel);
+        let ends = stream::iter(own).map(&run_failure);
+        ends.buffer_unordered(FAILURES_AT_ONCE).collect::<Vec<_>>()
+    };
+    let ends = join_all((0..CHANNELS.len()).map(of_channel)).await;
+    let unanswered: Vec<usize> = ends.into_iter().flatten().flatten().collect();
     // Of those that a provider has got: a client that leaves on a busy machine may do so before.
     let sent: Vec<String> = fakes.iter().flat_map(names_of_cases).collect();
     until_true("every chat to end", async || {

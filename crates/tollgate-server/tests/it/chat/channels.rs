@@ -242,7 +242,8 @@ async fn errors_without_another_channel(backend: Backend) {
 
 async fn a_full_channel_is_skipped(backend: Backend) {
     let limit = "max_concurrency = 1\n";
-    let second = format!("{limit}priority = 1");
+    // A provider that hangs is waited for when its client has left, too.
+    let second = format!("{limit}priority = 1\n[time_limits]\nchat_first_byte_s = 10");
     let two = TwoChannels::start(backend, limit, &second).await;
     for fake in [&two.a, &two.b] {
         fake.set(Scenario::Hang);
