@@ -40,10 +40,11 @@ fn follows_hash(before: Option<&TokenTree>) -> bool {
     matches!(before, Some(TokenTree::Punct(p)) if matches!(p.as_char(), '#' | '!'))
 }
 
-/// Whether an attribute's inside is a doc comment's.
-fn is_doc(attribute: &TokenStream) -> bool {
-    let first = attribute.clone().into_iter().next();
-    matches!(first, Some(TokenTree::Ident(word)) if word == "doc")
+/// Whether an attribute's inside is a doc comment's: `doc = "…"`.
+pub(super) fn is_doc(attribute: &TokenStream) -> bool {
+    let mut tokens = attribute.clone().into_iter();
+    matches!(tokens.next(), Some(TokenTree::Ident(word)) if word == "doc")
+        && matches!(tokens.next(), Some(TokenTree::Punct(sign)) if sign.as_char() == '=')
 }
 
 fn string(literal: &Literal) -> Option<Text> {

@@ -3,6 +3,7 @@
 
 use proc_macro2::{TokenStream, TokenTree};
 
+use super::source::is_doc;
 use super::subject::{Subject, Violation};
 
 /// A banned word and what to write instead.
@@ -120,7 +121,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
             check_identifiers(&file.path, tokens, &mut found);
         }
         for (line, comment) in comments(&file.text) {
-            check_prose(&file.path, line, "comment", comment, &mut found);
+            check_prose(&file.path, || line, "comment", comment, &mut found);
         }
     }
     for file in subject
@@ -130,7 +131,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
         .filter(|f| f.path.ends_with(".md"))
     {
         for (at, line) in file.text.lines().enumerate() {
-            check_prose(&file.path, at + 1, "text", line, &mut found);
+            check_prose(&file.path, || at + 1, "text", line, &mut found);
         }
     }
     found.retain(|violation| !is_allowed(violation));
@@ -142,16 +143,16 @@ fn check_identifiers(path: &str, tokens: TokenStream, found: &mut Vec<Violation>
     for tree in tokens {
         match tree {
             // A doc comment, which is checked with the other comments.
-            TokenTree::Group(group) if group.stream().to_string().starts_with("doc =") => {}
+            TokenTree::Group(group) if is_doc(&group.stream()) => {}
             TokenTree::Group(group) => check_identifiers(path, group.stream(), found),
             TokenTree::Ident(identifier) => {
                 let text = identifier.to_string();
-                let line = identifier.span().start().line;
                 let hits = words(&text).filter_map(|word| banned_name(&word));
-                found.extend(hits.map(|word| violation(path, line, "identifier", word)));
+                let line = || identifier.span().start().line;
+                found.extend(hits.map(|word| violation(path, line(), "identifier", word)));
             }
             TokenTree::Literal(literal) if !path.contains("/tests/") => {
-                let line = literal.span().start().line;
+                let line = || literal.span().start().line;
                 check_prose(path, line, "text", &literal.to_string(), found);
             }
             TokenTree::Literal(_) | TokenTree::Punct(_) => {}
@@ -159,15 +160,22 @@ fn check_identifiers(path: &str, tokens: TokenStream, found: &mut Vec<Violation>
     }
 }
 
-fn check_prose(path: &str, line: usize, kind: &str, text: &str, found: &mut Vec<Violation>) {
+/// `line` is a function because counting lines up to a token takes long, and few texts have a violation.
+fn check_prose(
+    path: &str,
+    line: impl Fn() -> usize,
+    kind: &str,
+    text: &str,
+    found: &mut Vec<Violation>,
+) {
     let lower = text.to_lowercase();
     let phrases = BANNED_PHRASES
         .iter()
         .filter(|(phrase, _)| lower.contains(phrase));
-    found.extend(phrases.map(|word| violation(path, line, kind, word)));
+    found.extend(phrases.map(|word| violation(path, line(), kind, word)));
     let split = lower.split(|c: char| !c.is_alphanumeric());
     let hits = split.filter_map(|word| BANNED.iter().find(|(banned, _)| *banned == word));
-    found.extend(hits.map(|word| violation(path, line, kind, word)));
+    found.extend(hits.map(|word| violation(path, line(), kind, word)));
 }
 
 fn violation(path: &str, line: usize, kind: &str, (word, instead): &Word) -> Violation {
