@@ -10,7 +10,7 @@ use tollgate_core::Secret;
 use url::Url;
 
 use crate::http::tls::TlsFiles;
-use crate::redis;
+use crate::redis::url::check_url;
 
 /// `HOST:PORT`.
 pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -153,7 +153,7 @@ pub(super) fn redis_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    redis::check_url(&text).map_err(D::Error::custom)?;
+    check_url(&text).map_err(D::Error::custom)?;
     Ok(Some(Secret::new(text)))
 }
 

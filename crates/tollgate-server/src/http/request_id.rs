@@ -3,7 +3,8 @@
 use http::{HeaderName, HeaderValue};
 use tollgate_core::id;
 
-use crate::otel::{RequestSpan, SpanContext, TraceState};
+use crate::otel::context::SpanContext;
+use crate::otel::{RequestSpan, TraceState};
 
 /// The header with the id.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -12,7 +12,8 @@ use tollgate_upstream::{Channel, TraceHeaders};
 
 use super::request_id::RequestId;
 use crate::logging::{self, ChatSummary, RequestLine};
-use crate::otel::{ChatContent, RequestSpan, SpanContext};
+use crate::otel::context::SpanContext;
+use crate::otel::{ChatContent, RequestSpan};
 
 /// The notes of a request; clones share them.
 #[derive(Debug, Clone, Default)]

@@ -10,7 +10,7 @@ use tollgate_core::Amount;
 use tollgate_store::{Reconciled, TokenCounts};
 
 use super::exemplars::{ExemplarStore, LinkedHistogram, LinkedHistograms};
-use crate::otel::SpanContext;
+use crate::otel::context::SpanContext;
 
 /// The name of the times until the first piece of a stream.
 pub const FIRST_TOKEN_SECONDS: &str = "tollgate_chat_first_token_seconds";

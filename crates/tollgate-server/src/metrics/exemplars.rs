@@ -8,7 +8,7 @@ use prometheus::proto::LabelPair;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, Registry};
 
 use super::register::register;
-use crate::otel::SpanContext;
+use crate::otel::context::SpanContext;
 
 /// A value of a histogram, and the span in which it was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -32,7 +32,7 @@ pub use text_format::TextFormat;
 pub use timings::PROVIDER_SECONDS;
 use timings::Timings;
 
-use crate::otel::SpanContext;
+use crate::otel::context::SpanContext;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: &[f64] = &[

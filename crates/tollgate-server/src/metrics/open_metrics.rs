@@ -147,7 +147,7 @@ mod tests {
 
     use super::super::exemplars::{ExemplarStore, LinkedHistograms};
     use super::*;
-    use crate::otel::SpanContext;
+    use crate::otel::context::SpanContext;
 
     #[test]
     fn counters_gauges_and_histograms_are_written_as_open_metrics_says() {

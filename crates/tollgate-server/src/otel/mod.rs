@@ -4,7 +4,7 @@
 
 mod collector;
 mod content;
-mod context;
+pub mod context;
 mod export;
 mod metric_data;
 mod metrics_export;
@@ -21,7 +21,6 @@ use std::sync::{Arc, OnceLock};
 use tollgate_upstream::egress;
 
 pub use content::ChatContent;
-pub use context::SpanContext;
 pub use export::Exporter;
 pub use metrics_export::{MetricsExporter, Snapshot, SnapshotSource};
 pub use request_span::RequestSpan;

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use ::redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use ::redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo as _,
-    RedisError, RedisResult, ScriptInvocation,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult,
+    ScriptInvocation,
 };
 use tokio::time::{sleep, timeout};
 use tollgate_core::Secret;
 
+use super::url::check_url;
 use crate::metrics::RedisMetrics;
 
 /// The longest that a new connection may take, with name resolution, TLS and authentication.
@@ -59,21 +60,6 @@ struct Failures {
     count: u32,
     /// When the last one was counted; `None` if there is none.
     last: Option<Instant>,
-}
-
-/// Checks a URL of the configuration: `redis://`, `rediss://` (TLS), `unix://`.
-///
-/// # Errors
-/// What is wrong with it, without the URL, which can hold a password.
-pub fn check_url(url: &str) -> Result<(), &'static str> {
-    let scheme = url.split_once(':').map(|(scheme, _)| scheme);
-    match scheme {
-        Some("redis" | "rediss" | "unix") => url
-            .into_connection_info()
-            .map(drop)
-            .map_err(|_| "is no URL that a Redis server can have"),
-        _ => Err("takes redis://HOST:PORT/DATABASE, rediss://… for TLS, or unix:///PATH"),
-    }
 }
 
 impl RedisClient {
@@ -273,32 +259,6 @@ impl RedisClient {
                 false => (2 * backoff).min(MAX_BACKOFF),
             };
             sleep(backoff).await;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_are_checked_without_being_repeated() {
-        for url in [
-            "redis://127.0.0.1",
-            "redis://user:pw@host:6380/2",
-            "rediss://host",
-            "unix:///run/redis.sock",
-        ] {
-            assert_eq!(check_url(url), Ok(()), "{url}");
-        }
-        for url in [
-            "http://h",
-            "h:6379",
-            "redis:///x y",
-            "redis://h/database",
-            "",
-        ] {
-            assert!(check_url(url).is_err(), "{url}");
         }
     }
 }

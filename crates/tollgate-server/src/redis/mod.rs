@@ -6,9 +6,10 @@ mod channel_permits;
 mod connection;
 mod messages;
 mod rate_limits;
+pub mod url;
 
 pub use channel_permits::{ChannelPermits, GrantedPermits, PermitRequest};
-pub use connection::{RedisClient, RedisUnavailable, check_url};
+pub use connection::{RedisClient, RedisUnavailable};
 pub use messages::{
     CooldownName, CooldownSubject, NodeInbox, NodeMessage, NodeMessages, SharedCooldown,
 };

@@ -9,7 +9,8 @@ use tollgate_media::{AnyFamily, Job};
 use tollgate_store::{AttemptEnd, LeasedTask, TaskEnd};
 use tollgate_upstream::{Channel, TraceHeaders};
 
-use crate::otel::{OpenAttempt, SpanContext, TaskTrace};
+use crate::otel::context::SpanContext;
+use crate::otel::{OpenAttempt, TaskTrace};
 use crate::routing::ChannelPermit;
 use crate::tasks::context::TaskContext;
 use crate::tasks::progress::Progress;
