@@ -89,7 +89,8 @@ impl Environment {
         let created = output(venv.args(["-m", "venv"]).arg(self.folder()));
         created.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))?;
         let mut pip = Command::new(self.program());
-        pip.args(["-m", "pip", "install", "--quiet"]);
+        // Compiled is only what the scripts import, when they do.
+        pip.args(["-m", "pip", "install", "--quiet", "--no-compile"]);
         pip.args(["--disable-pip-version-check", "--requirement"]);
         output(pip.arg(versions))?;
         Ok(())
