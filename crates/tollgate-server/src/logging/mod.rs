@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tracing::{Level, Metadata};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use request_line::{ChatSummary, RequestLine};
 
@@ -86,7 +88,7 @@ pub struct Guard {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts the log. `TOLLGATE_LOG` filters as `RUST_LOG` does elsewhere; `info` without it.
+/// Starts the log. `TOLLGATE_LOG` filters by levels, of all or of targets (`info,tollgate::request=off`); `info` without it or if it is not valid.
 pub fn start(settings: &LogSettings) -> Guard {
     let lines = Arc::<Lines>::default();
     let layout = Layout {
@@ -102,26 +104,50 @@ pub fn start(settings: &LogSettings) -> Guard {
         layout,
         access_ratio: settings.access_ratio,
     };
-    let filter = EnvFilter::try_from_env("TOLLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let wanted = std::env::var("TOLLGATE_LOG").unwrap_or_else(|_| "info".to_owned());
+    let (filter, invalid) = match wanted.parse::<Targets>() {
+        Ok(filter) => (filter, None),
+        Err(e) => (Targets::new().with_default(LevelFilter::INFO), Some(e)),
+    };
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(most_verbose_level(&filter))
         .with_ansi(io::stderr().is_terminal())
         .with_writer(log.clone());
     if !layout.is_text {
         let json = subscriber.json().flatten_event(true);
-        json.with_current_span(false).with_span_list(false).init();
+        let json = json.with_current_span(false).with_span_list(false);
+        json.finish().with(filter).init();
     } else if layout.is_journal {
-        subscriber.compact().without_time().init();
+        subscriber
+            .compact()
+            .without_time()
+            .finish()
+            .with(filter)
+            .init();
     } else {
-        subscriber.compact().init();
+        subscriber.compact().finish().with(filter).init();
     }
     let _ = LOG.set(log);
+    if let Some(error) = invalid {
+        tracing::warn!(
+            "TOLLGATE_LOG={wanted:?} is not valid, so `info` is used: {error}. Levels are error, warn, info, debug, trace and off, of all or as target=level, with commas between"
+        );
+    }
     let writer = Arc::clone(&lines);
     let thread = std::thread::Builder::new().name("log".to_owned());
     Guard {
         thread: thread.spawn(move || writer.write_out()).ok(),
         lines,
     }
+}
+
+/// The most verbose level that `filter` lets through, so that calls below it cost no look at their target.
+fn most_verbose_level(filter: &Targets) -> LevelFilter {
+    let of_targets = filter.iter().map(|(_, level)| level).max();
+    filter
+        .default_level()
+        .max(of_targets)
+        .unwrap_or(LevelFilter::OFF)
 }
 
 /// Whether stderr goes to systemd's journal: `JOURNAL_STREAM` names its device and inode (`man systemd.exec`).
@@ -268,6 +294,19 @@ impl Write for LineWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_most_verbose_level_is_that_of_any_target() {
+        let most_verbose = |filter: &str| most_verbose_level(&filter.parse().unwrap());
+        assert_eq!(most_verbose("warn"), LevelFilter::WARN);
+        assert_eq!(most_verbose("off"), LevelFilter::OFF);
+        assert_eq!(
+            most_verbose("info,tollgate::request=off"),
+            LevelFilter::INFO
+        );
+        assert_eq!(most_verbose("info,hyper=trace"), LevelFilter::TRACE);
+        assert_eq!(most_verbose("hyper=debug"), LevelFilter::DEBUG);
+    }
 
     #[test]
     fn timestamps_are_written_as_in_full() {
