@@ -19,6 +19,7 @@ const RULES: &[Rule] = &[
     rule("tollgate-core", &[], true),
     rule("tollgate-chat", &["tollgate-core"], true),
     rule("tollgate-media", &["tollgate-core"], true),
+    rule("tollgate-raster", &["tollgate-media"], true),
     rule("tollgate-store", &["tollgate-core"], false),
     rule(
         "tollgate-upstream",
@@ -26,6 +27,7 @@ const RULES: &[Rule] = &[
             "tollgate-core",
             "tollgate-chat",
             "tollgate-media",
+            "tollgate-raster",
             // In its tests.
             "tollgate-fakes",
         ],

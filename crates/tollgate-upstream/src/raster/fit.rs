@@ -7,9 +7,9 @@ use tokio::fs::File;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Semaphore;
 use tollgate_media::image::{ImageFormat, PixelSize};
+use tollgate_raster::Fit;
 
-use super::encode::encode;
-use super::load::{Fit, load};
+use super::load::load;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::InputFile;
 
@@ -96,7 +96,7 @@ async fn reencode<'a>(
     let file = file.clone();
     let work = move || {
         let raster = load(&file, size, Fit::Cover)?;
-        encode(raster, format, Some(JPEG_QUALITY))
+        super::encode(raster, format, Some(JPEG_QUALITY))
     };
     let bytes = tokio::task::spawn_blocking(work).await.map_err(|_| {
         ProviderError::new(

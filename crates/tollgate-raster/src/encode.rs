@@ -6,91 +6,33 @@ use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 use tollgate_media::image::{ImageFormat, PixelSize};
 
-use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::raster::{Raster, RasterError};
 
 /// Quality of JPEG and WebP if the request sets none.
 const DEFAULT_QUALITY: u8 = 90;
 
-/// An image in memory: 8 bits per channel, straight (not premultiplied) alpha.
-#[derive(Clone)]
-pub struct Raster {
-    /// Width and height in pixels.
-    pub size: PixelSize,
-    /// Red, green, blue and alpha of each pixel, row by row: `width * height * 4` bytes.
-    pub rgba: Vec<u8>,
-}
-
-impl Raster {
-    // Loops over slices by index: in the tests' builds, which inline little, iterators take most of an image's time.
-    fn is_opaque(&self) -> bool {
-        let bytes = self.rgba.as_slice();
-        let mut alpha = 3;
-        while alpha < bytes.len() {
-            if bytes[alpha] != 255 {
-                return false;
-            }
-            alpha += 4;
-        }
-        true
-    }
-
-    /// The same pixels without alpha, in the same memory: a second buffer for a 4096x4096 image
-    /// would be 48 MB. Transparent parts become white.
-    fn into_rgb(self) -> Vec<u8> {
-        let opaque = self.is_opaque();
-        let mut bytes = self.rgba;
-        let pixels = bytes.as_mut_slice();
-        let (mut from, mut to) = (0, 0);
-        while from + 3 < pixels.len() {
-            let alpha = pixels[from + 3];
-            let mut channel = 0;
-            while channel < 3 {
-                let value = pixels[from + channel];
-                pixels[to + channel] = match opaque {
-                    true => value,
-                    false => on_white(value, alpha),
-                };
-                channel += 1;
-            }
-            from += 4;
-            to += 3;
-        }
-        bytes.truncate(to);
-        bytes
-    }
-}
-
-fn on_white(value: u8, alpha: u8) -> u8 {
-    let (value, alpha) = (u16::from(value), u16::from(alpha));
-    // At most 255 * 255 + 127, which fits; the quotient is at most 255.
-    ((value * alpha + 255 * (255 - alpha) + 127) / 255) as u8
-}
-
 /// Encodes `raster` as PNG, JPEG or WebP. `quality` is 0 to 100 and applies to JPEG and WebP; `None` means 90.
 ///
 /// # Errors
-/// [`UpstreamErrorKind::Rejected`] for GIF and BMP, which are only read, and if the encoder fails.
+/// For GIF and BMP, which are only read, and if the encoder fails: JPEG and WebP have a largest width and height.
 pub fn encode(
     raster: Raster,
     format: ImageFormat,
     quality: Option<u8>,
-) -> Result<Bytes, ProviderError> {
+) -> Result<Bytes, RasterError> {
     let quality = quality.unwrap_or(DEFAULT_QUALITY).min(100);
     match format {
         ImageFormat::Png => png(raster),
         ImageFormat::Jpeg => jpeg(raster, quality),
         ImageFormat::Webp => webp(raster, quality),
-        ImageFormat::Gif | ImageFormat::Bmp => Err(ProviderError::new(
-            UpstreamErrorKind::Rejected,
-            format!(
-                "images are encoded as png, jpeg or webp, not {}",
-                format.name()
-            ),
-        )),
+        ImageFormat::Gif | ImageFormat::Bmp => Err(RasterError(format!(
+            "images are encoded as png, jpeg or webp, not {}",
+            format.name()
+        ))),
     }
 }
 
-fn png(raster: Raster) -> Result<Bytes, ProviderError> {
+fn png(raster: Raster) -> Result<Bytes, RasterError> {
     let PixelSize { width, height } = raster.size;
     let mut file = Vec::new();
     // By far the fastest setting, and on flat art and gradients hardly larger than the slow ones.
@@ -105,7 +47,7 @@ fn png(raster: Raster) -> Result<Bytes, ProviderError> {
     Ok(file.into())
 }
 
-fn jpeg(raster: Raster, quality: u8) -> Result<Bytes, ProviderError> {
+fn jpeg(raster: Raster, quality: u8) -> Result<Bytes, RasterError> {
     let PixelSize { width, height } = raster.size;
     let mut file = Vec::new();
     JpegEncoder::new_with_quality(&mut file, quality.max(1))
@@ -114,7 +56,7 @@ fn jpeg(raster: Raster, quality: u8) -> Result<Bytes, ProviderError> {
     Ok(file.into())
 }
 
-fn webp(raster: Raster, quality: u8) -> Result<Bytes, ProviderError> {
+fn webp(raster: Raster, quality: u8) -> Result<Bytes, RasterError> {
     let PixelSize { width, height } = raster.size;
     let mut config = webp::WebPConfig::new().map_err(|()| broken("no WebP configuration"))?;
     config.quality = quality.into();
@@ -137,11 +79,8 @@ fn webp(raster: Raster, quality: u8) -> Result<Bytes, ProviderError> {
     Ok(Bytes::copy_from_slice(&file))
 }
 
-fn broken(error: impl std::fmt::Display) -> ProviderError {
-    ProviderError::new(
-        UpstreamErrorKind::Rejected,
-        format!("the image cannot be encoded: {error}"),
-    )
+fn broken(error: impl std::fmt::Display) -> RasterError {
+    RasterError(format!("the image cannot be encoded: {error}"))
 }
 
 #[cfg(test)]
@@ -188,14 +127,14 @@ mod tests {
     fn what_no_encoder_takes_is_an_error() {
         let gif = encode(row(&[[0; 4]]), ImageFormat::Gif, None).unwrap_err();
         assert_eq!(
-            gif.message,
+            gif.to_string(),
             "images are encoded as png, jpeg or webp, not gif"
         );
         for format in [ImageFormat::Jpeg, ImageFormat::Webp] {
             let wide = encode(row(&[[0, 0, 0, 255]; 70_000]), format, None).unwrap_err();
-            assert_eq!(wide.kind, UpstreamErrorKind::Rejected);
             assert!(
-                wide.message.starts_with("the image cannot be encoded: "),
+                wide.to_string()
+                    .starts_with("the image cannot be encoded: "),
                 "{wide:?}"
             );
         }
