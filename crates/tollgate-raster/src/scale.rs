@@ -20,7 +20,7 @@ pub enum Fit {
 /// How the pixels of a scaled image are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
-    /// Lanczos with three lobes: sharp, for pictures.
+    /// Lanczos with three lobes: sharp.
     Lanczos,
     /// The nearest pixel as it is, for masks: a mixture could make transparent pixels half transparent.
     Nearest,
