@@ -180,7 +180,7 @@ try {
   if (!failures.length) console.log(`${count} pages of the documentation are as they should be`);
 } finally {
   await browser.close();
-  gateway.child.kill("SIGKILL");
+  await gateway.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 for (const failure of failures) console.error(failure);

@@ -250,8 +250,7 @@ try {
   failures.push(error.message);
 } finally {
   await browser.close();
-  gateway.child.removeAllListeners("exit");
-  gateway.child.kill();
+  await gateway.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 failures.forEach((failure) => console.error(failure));

@@ -149,8 +149,7 @@ try {
   failures.push(error.stack);
 } finally {
   await browser.close();
-  gateway.child.removeAllListeners("exit");
-  gateway.child.kill();
+  await gateway.stop();
   server.close();
   server.closeAllConnections();
   rmSync(folder, { recursive: true, force: true });

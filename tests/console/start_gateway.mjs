@@ -1,16 +1,24 @@
-// Starts the gateway under test.
+// Starts and ends the gateway under test.
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 
-/** Starts the gateway on an empty folder, with its tollgate.toml if there is one; resolves with its address and the link of the first sign-in. */
+/** Starts the gateway on an empty folder, with its tollgate.toml if there is one; resolves with its address, the code of the first sign-in and `stop`. */
 export function startGateway(folder) {
   const child = spawn(process.env.TOLLGATE, ["serve", "--listen", "127.0.0.1:0", "--data-dir", folder, "--no-demo"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  // Resolves when it has ended: until then it may write to its folder.
+  const stop = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  };
   return new Promise((done, failed) => {
     let text = "";
     const read = (chunk) => {
       text += chunk;
       const url = /listening on (http:\S+)/.exec(text)?.[1];
       const code = /first sign-in: \S+#code=(\S+)/.exec(text)?.[1];
-      if (url && code) done({ child, url, code });
+      if (url && code) done({ url, code, stop });
     };
     child.stdout.on("data", read);
     child.stderr.on("data", read);
